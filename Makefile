@@ -1,0 +1,47 @@
+# What people and CI run. Every target makes the environment it needs; PYTHON picks the interpreter it is made from.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+export PYTHONHASHSEED = 0
+
+.PHONY: help demo test check bench format clean
+
+help:
+	@echo "make demo    install and audit the embedded survey; ends with the verdict and the report's path"
+	@echo "make test    lint, types and all tests"
+	@echo "make check   lint and types only"
+	@echo "make bench   the quick benchmarks, measured next to published"
+	@echo "make format  rewrite the code in the project's format"
+	@echo "make clean   remove the environment and caches (runs/ stays)"
+
+$(BIN)/installed: pyproject.toml constraints.txt
+	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'LeakLedger needs Python 3.11 or newer; set PYTHON=')"
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install -c constraints.txt --editable .
+	@touch $@
+
+$(BIN)/installed-test: $(BIN)/installed
+	$(PIP) install -c constraints.txt --editable ".[test]"
+	@touch $@
+
+demo: $(BIN)/installed
+	$(BIN)/leakledger run examples/demo.toml
+
+check: $(BIN)/installed-test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: check
+	$(BIN)/pytest --cov --cov-report=term:skip-covered
+
+bench: $(BIN)/installed
+	$(BIN)/leakledger benchmark tableak --quick
+
+format: $(BIN)/installed-test
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV) build *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage
