@@ -1,0 +1,115 @@
+"""What every encoder for categorical features is: a protocol that leaves a fitted encoding at each party.
+
+`fit` is the protocol: who tells whom what, in the order of the paper. What it leaves at a party is an `Encoding`, which turns
+that party's tables into columns; what it makes public is one `CategoricalBlock` per feature: all that anyone who
+sees only gradients may know about the columns.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from preprocess.data.schema import Schema
+from preprocess.data.table import Table
+from preprocess.federation import At, Federation, Public
+from preprocess.views import CategoricalBlock
+
+Style = Literal["one-hot", "label"]
+Unseen = Literal["ignore", "error"]
+
+
+@dataclass(frozen=True)
+class DictionaryEncoding:
+    """One party's fitted dictionaries: number k of a feature is the value `dictionaries_[feature][k]`.
+
+    `sizes_` may exceed the dictionary (padding). A value that is in no dictionary gives zeros (`unseen` = "ignore"; -1 under
+    label encoding) or raises ValueError with the feature (`unseen` = "error"); the value itself is not repeated.
+    """
+
+    dictionaries_: Mapping[str, tuple[str, ...]]
+    sizes_: Mapping[str, int]
+    style: Style = "one-hot"
+    unseen: Unseen = "ignore"
+
+    def transform(self, table: Table) -> NDArray[np.float64]:
+        """(rows, columns of all features in the order of the dictionaries)."""
+        parts = [self._columns(feature, self.numbers(table, feature)) for feature in self.dictionaries_]
+        columns: NDArray[np.float64] = np.hstack([np.empty((len(table), 0)), *parts])
+        return columns
+
+    def numbers(self, table: Table, feature: str) -> NDArray[np.int64]:
+        """(rows,) the number of each row's value; -1 where it is not in the dictionary."""
+        index = {value: k for k, value in enumerate(self.dictionaries_[feature])}
+        numbers = np.array([index.get(v, -1) for v in table.values(feature)], np.int64)
+        if self.unseen == "error" and (numbers < 0).any():
+            raise ValueError(f"{feature}: {int((numbers < 0).sum())} rows hold a value that is not in the dictionary")
+        return numbers
+
+    def _columns(self, feature: str, numbers: NDArray[np.int64]) -> NDArray[np.float64]:
+        if self.style == "label":
+            return numbers[:, None].astype(np.float64)
+        hot: NDArray[np.float64] = (numbers[:, None] == np.arange(self.sizes_[feature])).astype(np.float64)
+        return hot
+
+
+@dataclass(frozen=True)
+class EncoderFit:
+    """An encoding at each client, and the public blocks in the same feature order, starting at column 0."""
+
+    encodings: Mapping[str, At[DictionaryEncoding]]
+    blocks: Public[tuple[CategoricalBlock, ...]]
+
+
+@dataclass(frozen=True)
+class Encoder(ABC):
+    """A method for categorical features. `style` and `unseen` are those of `DictionaryEncoding`."""
+
+    style: Style = "one-hot"
+    unseen: Unseen = "ignore"
+
+    name: ClassVar[str]
+    reference: ClassVar[str]
+    federated: ClassVar[bool] = True  # False: a yardstick that hands the rows over
+
+    @abstractmethod
+    def fit(self, fed: Federation, schema: Schema, tables: Mapping[str, At[Table]]) -> EncoderFit:
+        """Runs the protocol over the training tables of all clients."""
+
+
+def distinct_values(table: Table) -> dict[str, list[str]]:
+    """The sorted values of each categorical feature that occur in one party's table."""
+    return {feature: sorted(set(table.values(feature))) for feature in table.schema.categorical}
+
+
+def merged(schema: Schema, dictionaries: Sequence[Mapping[str, Sequence[str]]]) -> dict[str, list[str]]:
+    """The union of several dictionaries, in the schema's declared order where it has one, else sorted."""
+    return {f: _ordered(schema, f, set().union(*(d[f] for d in dictionaries))) for f in schema.categorical}
+
+
+def _ordered(schema: Schema, feature: str, values: set[str]) -> list[str]:
+    declared = [v for v in schema.orders.get(feature, ()) if v in values]
+    return declared + sorted(values.difference(declared))
+
+
+def shared_encoding(style: Style, unseen: Unseen, dictionary: Mapping[str, Sequence[str]]) -> DictionaryEncoding:
+    """The encoding of a dictionary that everyone uses as it is."""
+    values = {feature: tuple(v) for feature, v in dictionary.items()}
+    return DictionaryEncoding(values, {f: len(v) for f, v in values.items()}, style, unseen)
+
+
+def public_blocks(
+    style: Style, sizes: Mapping[str, int], dictionary: Mapping[str, Sequence[str]] | None = None
+) -> tuple[CategoricalBlock, ...]:
+    """One block per feature: named values where a dictionary is public, pseudonymous numbers where only sizes are."""
+    blocks: list[CategoricalBlock] = []
+    start = 0
+    for feature, size in sizes.items():
+        values = tuple(dictionary[feature]) if dictionary is not None else None
+        codes = np.arange(size, dtype=np.float64)[:, None] if style == "label" else None
+        blocks.append(CategoricalBlock(feature, start, size, values, codes))
+        start += blocks[-1].width
+    return tuple(blocks)

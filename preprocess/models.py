@@ -1,0 +1,98 @@
+"""The model that all parties train: a multilayer perceptron from a `ModelSpec`, its weights as named arrays.
+
+Weights travel as `{name: float32 array}` with the names of the layers in order: `0.weight` (out, in), `0.bias` (out,), ...
+The initialisation is PyTorch's default for linear layers (Kaiming uniform with a = sqrt(5)): every entry of a layer is
+uniform in +-1/sqrt(inputs of the layer).
+"""
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional
+
+from preprocess.views import ModelSpec
+
+Weights = dict[str, NDArray[np.float32]]
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": functional.relu,
+    "leaky-relu": functional.leaky_relu,
+    "elu": functional.elu,
+    "gelu": functional.gelu,
+    "tanh": torch.tanh,
+    "sigmoid": torch.sigmoid,
+}
+
+
+def layer_shapes(spec: ModelSpec) -> list[tuple[int, int]]:
+    """(out, in) of each linear layer. Raises ValueError for widths below one or an unknown activation."""
+    widths = [spec.inputs, *spec.hidden, spec.outputs]
+    if min(widths) < 1:
+        raise ValueError(f"every layer needs at least one unit, got widths {widths}")
+    if spec.activation not in ACTIVATIONS:
+        raise ValueError(f"activation {spec.activation!r} is unknown; choose one of {sorted(ACTIVATIONS)}")
+    return list(zip(widths[1:], widths[:-1], strict=True))
+
+
+def initial_weights(spec: ModelSpec, coins: np.random.Generator) -> Weights:
+    """Fresh weights, drawn from `coins`."""
+    weights: Weights = {}
+    for i, (out, inputs) in enumerate(layer_shapes(spec)):
+        bound = 1 / np.sqrt(inputs)
+        weights[f"{i}.weight"] = coins.uniform(-bound, bound, (out, inputs)).astype(np.float32)
+        weights[f"{i}.bias"] = coins.uniform(-bound, bound, out).astype(np.float32)
+    return weights
+
+
+def as_tensors(
+    weights: Mapping[str, NDArray[np.floating]], device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32
+) -> dict[str, Tensor]:
+    """Weights or gradients as tensors of their own (payload arrays are read-only)."""
+    return {name: torch.tensor(np.asarray(a), dtype=dtype, device=device) for name, a in weights.items()}
+
+
+def as_arrays(tensors: Mapping[str, Tensor]) -> Weights:
+    return {name: t.detach().cpu().numpy().astype(np.float32, copy=False) for name, t in tensors.items()}
+
+
+def check_weights(spec: ModelSpec, weights: Mapping[str, NDArray[np.floating]]) -> None:
+    """Raises ValueError, naming the tensor, unless `weights` are finite and have the shapes that `spec` asks for."""
+    expected: dict[str, tuple[int, ...]] = {}
+    for i, (out, inputs) in enumerate(layer_shapes(spec)):
+        expected |= {f"{i}.weight": (out, inputs), f"{i}.bias": (out,)}
+    if missing := sorted(expected.keys() ^ weights.keys()):
+        raise ValueError(
+            f"tensors {missing} do not match a network of widths {[spec.inputs, *spec.hidden, spec.outputs]}"
+        )
+    for name, shape in expected.items():
+        if np.shape(weights[name]) != shape:
+            raise ValueError(f"{name} has shape {np.shape(weights[name])}, the model needs {shape}")
+        if not np.isfinite(weights[name]).all():
+            raise ValueError(f"{name} holds values that are not finite")
+
+
+def forward(spec: ModelSpec, weights: Mapping[str, Tensor], rows: Tensor) -> Tensor:
+    """Outputs (..., n, outputs) of rows (..., n, inputs)."""
+    activation = ACTIVATIONS[spec.activation]
+    last = len(spec.hidden)
+    for i in range(last + 1):
+        rows = functional.linear(rows, weights[f"{i}.weight"], weights[f"{i}.bias"])
+        if i < last:
+            rows = activation(rows)
+    return rows
+
+
+def mean_loss(spec: ModelSpec, outputs: Tensor, labels: Tensor) -> Tensor:
+    """Mean cross-entropy over rows, or mean squared error for regression; labels (n,)."""
+    if spec.task == "regression":
+        return functional.mse_loss(outputs[..., 0], labels.to(outputs.dtype))
+    return functional.cross_entropy(outputs, labels)
+
+
+def gradient(spec: ModelSpec, weights: Mapping[str, Tensor], rows: Tensor, labels: Tensor) -> dict[str, Tensor]:
+    """Gradient of the mean loss of one batch, by weight name."""
+    leaves = {name: w.detach().requires_grad_() for name, w in weights.items()}
+    loss = mean_loss(spec, forward(spec, leaves, rows), labels)
+    return dict(zip(leaves, torch.autograd.grad(loss, list(leaves.values())), strict=True))

@@ -1,0 +1,35 @@
+"""`local`: every client scales by its own statistics; nothing is exchanged and nothing is public.
+
+Source: "Privacy-preserving tabular data transformation", section 5.1: the same raw value becomes different numbers at
+different clients, which costs model quality.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from preprocess.federation import At, Federation, Public
+from preprocess.scalers.base import Matrix, PublicScaling, Scaler, ScalerFit, Scaling, nonzero
+
+
+@dataclass(frozen=True)
+class Local(Scaler):
+    """`by` "zscore" uses the client's mean and deviation, "minmax" its extremes."""
+
+    by: Literal["zscore", "minmax"] = "zscore"
+
+    name = "local"
+    reference = "Privacy-preserving tabular data transformation, section 5.1, eq. 3 and 4"
+
+    def fit(self, fed: Federation, columns: Mapping[str, At[Matrix]]) -> ScalerFit:
+        own = own_zscore if self.by == "zscore" else own_range
+        return ScalerFit({c: fed.local(c, own, x) for c, x in columns.items()}, Public(PublicScaling()))
+
+
+def own_zscore(columns: Matrix) -> Scaling:
+    return Scaling(columns.mean(axis=0), nonzero(columns.std(axis=0)))
+
+
+def own_range(columns: Matrix) -> Scaling:
+    low, high = columns.min(axis=0), columns.max(axis=0)
+    return Scaling(low, nonzero(high - low))

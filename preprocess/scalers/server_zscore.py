@@ -1,0 +1,60 @@
+"""`server-zscore`: the server pools the clients' counts, means and squared deviations, received in the clear.
+
+Source: "Privacy-preserving tabular data transformation", eq. 4 and 5, with the server as in section 5.2. Two rounds: each client
+sends its count and means and learns the global mean; then it sends the sum of squared deviations from that global mean
+(the sigma_if^2 of eq. 5, which the paper divides by the total count only after summing) and learns the global deviation.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from preprocess.federation import At, Federation
+from preprocess.scalers.base import Matrix, PublicScaling, Scaler, ScalerFit, Vector, nonzero, shared_fit
+
+
+@dataclass(frozen=True)
+class ServerZScore(Scaler):
+    """`ddof` 0 divides by the total count (eq. 5), 1 by one less."""
+
+    ddof: int = 0
+
+    name = "server-zscore"
+    reference = "Privacy-preserving tabular data transformation, sections 5.2 and 6, eq. 4 and 5"
+
+    def fit(self, fed: Federation, columns: Mapping[str, At[Matrix]]) -> ScalerFit:
+        means = {c: fed.local(c, count_and_means, x) for c, x in columns.items()}
+        received = fed.gather(means, to=fed.server, topic="zscore.mean")
+        mean = fed.broadcast(fed.local(fed.server, weighted_mean, *received), topic="zscore.global-mean")
+
+        deviations = {c: fed.local(c, squared_deviations, x, mean) for c, x in columns.items()}
+        squares = fed.gather(deviations, to=fed.server, topic="zscore.variance")
+        total = fed.local(fed.server, total_count, *received)
+        std = fed.broadcast(fed.local(fed.server, pooled_std, self.ddof, total, *squares), topic="zscore.global-std")
+        return shared_fit(fed, columns, fed.public(lambda m, s: PublicScaling(shift=m, scale=nonzero(s)), mean, std))
+
+
+def count_and_means(columns: Matrix) -> dict[str, Any]:
+    return {"count": len(columns), "mean": columns.mean(axis=0)}
+
+
+def weighted_mean(*parts: Mapping[str, Any]) -> Vector:
+    total = total_count(*parts)
+    mean: Vector = sum((p["mean"] * (p["count"] / total) for p in parts), np.zeros_like(parts[0]["mean"]))
+    return mean
+
+
+def total_count(*parts: Mapping[str, Any]) -> int:
+    return sum(p["count"] for p in parts)
+
+
+def squared_deviations(columns: Matrix, mean: Vector) -> Vector:
+    squares: Vector = ((columns - mean) ** 2).sum(axis=0)
+    return squares
+
+
+def pooled_std(ddof: int, total: int, *squares: Vector) -> Vector:
+    std: Vector = np.sqrt(np.sum(squares, axis=0) / max(total - ddof, 1))
+    return std

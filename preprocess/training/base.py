@@ -1,0 +1,181 @@
+"""What FedSGD and FedAvg share: drawing participants and batches, aggregation, early stopping, and the training loop.
+
+Each round the server sends the model to the participants (`train.model`), they answer with an update, and the server
+aggregates the updates by the number of rows behind them (eq. 1 and 2 of "Privacy-preserving tabular data transformation").
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from preprocess.federation import At, Federation
+from preprocess.models import Weights, initial_weights
+from preprocess.pipeline import Encoded
+from preprocess.training.evaluation import validation_loss
+from preprocess.views import ModelSpec, TrainingSpec
+
+MODEL_TOPIC, GRADIENT_TOPIC, WEIGHTS_TOPIC = "train.model", "train.gradient", "train.weights"
+
+Protect = Callable[[Weights, np.random.Generator], Weights]
+"""What a client does to an update before it leaves (a defense); the identity where there is none."""
+
+Batches = list[NDArray[np.int64]]
+
+
+class Algorithm(Protocol):
+    """One training algorithm: what a client computes and how the server turns the answers into the next model."""
+
+    topic: str
+
+    def client(
+        self, spec: ModelSpec, training: TrainingSpec, model: Mapping[str, Any], data: Encoded, batches: Batches
+    ) -> dict[str, Any]: ...
+
+    def server(self, training: TrainingSpec, weights: Weights, *updates: Mapping[str, Any]) -> Weights: ...
+
+
+@dataclass(frozen=True)
+class Trained:
+    """`weights` live at the server. `batches` are what (client, round) trained on: row numbers, one array per local step."""
+
+    weights: At[Weights]
+    batches: Mapping[tuple[str, int], At[Batches]]
+    rounds: int
+
+
+def train(
+    fed: Federation,
+    algorithm: Algorithm,
+    spec: ModelSpec,
+    training: TrainingSpec,
+    data: Mapping[str, At[Encoded]],
+    protect: Protect | None = None,
+) -> Trained:
+    """Trains `spec` from fresh weights. Raises ValueError for settings out of range before the first message."""
+    check_training(training)
+    server = fed.server
+    fitting, checking = _hold_back(fed, training, data)
+    weights = fed.local(server, initial_weights, spec, fed.coins(server))
+    best, watch = weights, _Watch(training.patience)
+    batches: dict[tuple[str, int], At[Batches]] = {}
+    rounds = 0
+    for rounds in range(1, training.rounds + 1):
+        with fed.scope("train", rounds - 1):
+            message = fed.local(server, lambda w: {"weights": w}, weights)
+            updates = []
+            for c in _participants(fed, training):
+                model = fed.send(message, to=c, topic=MODEL_TOPIC)
+                batches[c, fed.round] = fed.local(c, draw_batches, training, fitting[c], fed.coins(c))
+                update = fed.local(c, algorithm.client, spec, training, model, fitting[c], batches[c, fed.round])
+                if protect is not None:
+                    update = fed.local(c, _protected, protect, update, fed.coins(c))
+                updates.append(fed.send(update, to=server, topic=algorithm.topic))
+            weights = fed.local(server, algorithm.server, training, weights, *updates)
+            if training.patience is not None:
+                loss = validation_loss(fed, spec, weights, checking)
+                best = weights if watch.improved(loss.value) else best
+                if watch.exhausted:
+                    break
+    return Trained(weights if training.patience is None else best, batches, rounds)
+
+
+def check_training(training: TrainingSpec) -> None:
+    """Raises ValueError naming the first setting that is out of range."""
+    batch, patience = training.batch_size, training.patience
+    problems = {
+        f"rounds = {training.rounds}: at least 1": training.rounds < 1,
+        f"local_epochs = {training.local_epochs}: at least 1": training.local_epochs < 1,
+        f"learning_rate = {training.learning_rate}: above 0": not 0 < training.learning_rate < np.inf,
+        f"batch_size = {batch}: at least 1, or none for all rows": batch is not None and batch < 1,
+        f"participation = {training.participation}: above 0, at most 1": not 0 < training.participation <= 1,
+        f"patience = {patience}: at least 1, or none": patience is not None and patience < 1,
+        f"validation = {training.validation}: above 0, below 1": not 0 < training.validation < 1,
+    }
+    if wrong := [text for text, bad in problems.items() if bad]:
+        raise ValueError(wrong[0])
+
+
+def draw_batches(training: TrainingSpec, data: Encoded, coins: np.random.Generator) -> Batches:
+    """Row numbers of each local step of one round.
+
+    FedSGD takes one batch, drawn without replacement. FedAvg goes through all rows `local_epochs` times in a fresh order.
+    """
+    n, size = len(data), training.batch_size
+    size = n if size is None else min(size, n)
+    if training.algorithm == "fedsgd":
+        return [coins.choice(n, size, replace=False)]
+    orders = [coins.permutation(n) for _ in range(training.local_epochs)]
+    return [order[i : i + size] for order in orders for i in range(0, n, size)]
+
+
+def weighted_mean(arrays: Sequence[Mapping[str, NDArray[Any]]], rows: Sequence[int]) -> Weights:
+    """The mean of each named array, weighted by rows."""
+    shares = np.asarray(rows, np.float64) / sum(rows)
+    return {
+        name: sum(share * a[name].astype(np.float64) for share, a in zip(shares, arrays, strict=True)).astype(
+            np.float32
+        )
+        for name in arrays[0]
+    }
+
+
+class _Watch:
+    """Counts rounds without a better loss. It sees public values only."""
+
+    def __init__(self, patience: int | None) -> None:
+        self.patience, self.best, self.stale = patience, np.inf, 0
+
+    def improved(self, loss: float) -> bool:
+        better = loss < self.best
+        self.best, self.stale = (loss, 0) if better else (self.best, self.stale + 1)
+        return better
+
+    @property
+    def exhausted(self) -> bool:
+        return self.patience is not None and self.stale >= self.patience
+
+
+def _participants(fed: Federation, training: TrainingSpec) -> list[str]:
+    """The clients of this round: all, or those that the server draws and announces."""
+    if training.participation >= 1:
+        return list(fed.clients)
+    number = max(1, round(training.participation * len(fed.clients)))
+    drawn = fed.local(fed.server, _draw_clients, len(fed.clients), number, fed.coins(fed.server))
+    return [fed.clients[i] for i in fed.broadcast(drawn, topic="train.participants").value]
+
+
+def _draw_clients(clients: int, number: int, coins: np.random.Generator) -> list[int]:
+    return sorted(int(i) for i in coins.choice(clients, number, replace=False))
+
+
+def _protected(protect: Protect, update: dict[str, Any], coins: np.random.Generator) -> dict[str, Any]:
+    """The update with its arrays protected; the row count leaves as it is."""
+    name = next(k for k in ("gradient", "weights") if k in update)
+    return {**update, name: protect(update[name], coins)}
+
+
+def _hold_back(
+    fed: Federation, training: TrainingSpec, data: Mapping[str, At[Encoded]]
+) -> tuple[Mapping[str, At[Encoded]], Mapping[str, At[Encoded]]]:
+    """Training and validation rows of each client; no validation rows are taken when nothing would use them."""
+    if training.patience is None:
+        return data, data
+    chosen = {c: fed.local(c, _choose, training.validation, d, fed.coins(c)) for c, d in data.items()}
+    fitting = {c: fed.local(c, _take, d, chosen[c], False) for c, d in data.items()}
+    return fitting, {c: fed.local(c, _take, d, chosen[c], True) for c, d in data.items()}
+
+
+def _choose(share: float, data: Encoded, coins: np.random.Generator) -> NDArray[np.bool_]:
+    """A mask of the validation rows: at least one, never all."""
+    count = min(max(1, round(share * len(data))), len(data) - 1)
+    mask = np.zeros(len(data), bool)
+    mask[coins.choice(len(data), count, replace=False)] = True
+    return mask
+
+
+def _take(data: Encoded, mask: NDArray[np.bool_], chosen: bool) -> Encoded:
+    part = mask == chosen
+    return Encoded(data.rows[part], data.labels[part])

@@ -1,0 +1,113 @@
+"""Federated evaluation: clients send counts over their own held-out rows, the server turns the sums into metrics.
+
+Classification: confusion matrices and, per class, histograms of the predicted probability for rows of that class and of
+the others; AUROC is read from the summed histograms (`BINS` equal bins: two scores in one bin count as a tie, so it
+differs from the exact AUROC by at most half the share of such pairs). Regression: sums of errors and of targets.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from preprocess.federation import At, Federation, Public
+from preprocess.models import Weights, as_tensors, forward, mean_loss
+from preprocess.pipeline import Encoded
+from preprocess.views import ModelSpec
+
+BINS = 1000
+
+
+def evaluate(
+    fed: Federation, spec: ModelSpec, weights: At[Weights], test: Mapping[str, At[Encoded]]
+) -> At[dict[str, float]]:
+    """Metrics of the model over all clients' held-out rows, at the server: f1, accuracy, auroc; or mae, r2."""
+    with fed.scope("evaluate"):
+        model = fed.broadcast(weights, topic="evaluate.model")
+        count = error_sums if spec.task == "regression" else prediction_counts
+        local = {c: fed.local(c, count, spec, model, d) for c, d in test.items()}
+        received = fed.gather(local, to=fed.server, topic="evaluate.counts")
+        return fed.local(
+            fed.server, regression_metrics if spec.task == "regression" else classification_metrics, *received
+        )
+
+
+def validation_loss(
+    fed: Federation, spec: ModelSpec, weights: At[Weights], data: Mapping[str, At[Encoded]]
+) -> Public[float]:
+    """The mean loss over all clients' validation rows, announced by the server."""
+    model = fed.broadcast(weights, topic="train.candidate")
+    sums = {c: fed.local(c, loss_sum, spec, model, d) for c, d in data.items()}
+    received = fed.gather(sums, to=fed.server, topic="train.validation")
+    return fed.broadcast(fed.local(fed.server, mean_of_sums, *received), topic="train.validation-loss")
+
+
+def loss_sum(spec: ModelSpec, weights: Weights, data: Encoded) -> dict[str, float]:
+    loss = mean_loss(spec, _outputs(spec, weights, data), torch.from_numpy(data.labels))
+    return {"loss": float(loss) * len(data), "rows": len(data)}
+
+
+def mean_of_sums(*parts: Mapping[str, float]) -> float:
+    return sum(p["loss"] for p in parts) / sum(p["rows"] for p in parts)
+
+
+def prediction_counts(spec: ModelSpec, weights: Weights, data: Encoded) -> dict[str, NDArray[np.int64]]:
+    """`confusion` (classes, classes): rows by true and predicted class. `scores` (classes, 2, BINS): others, own."""
+    probabilities = torch.softmax(_outputs(spec, weights, data).double(), -1).numpy()
+    classes = spec.outputs
+    confusion = np.zeros((classes, classes), np.int64)
+    labels = data.labels.astype(np.int64)
+    np.add.at(confusion, (labels, probabilities.argmax(1)), 1)
+    bins = np.minimum((probabilities * BINS).astype(np.int64), BINS - 1)
+    scores = np.zeros((classes, 2, BINS), np.int64)
+    for k in range(classes):
+        np.add.at(scores[k], ((labels == k).astype(np.int64), bins[:, k]), 1)
+    return {"confusion": confusion, "scores": scores}
+
+
+def classification_metrics(*parts: Mapping[str, NDArray[np.int64]]) -> dict[str, float]:
+    """From summed counts: F1 of the positive class (macro over classes where there are more than two), accuracy, AUROC."""
+    confusion = np.sum([p["confusion"] for p in parts], axis=0)
+    scores = np.sum([p["scores"] for p in parts], axis=0)
+    hits = np.diag(confusion)
+    f1 = 2 * hits / np.maximum(confusion.sum(0) + confusion.sum(1), 1)
+    auroc = np.array([_auroc(others, own) for others, own in scores])
+    own = slice(1, None) if len(hits) == 2 else slice(None)
+    return {
+        "f1": float(f1[own].mean()),
+        "accuracy": float(hits.sum() / max(confusion.sum(), 1)),
+        "auroc": float(auroc[own].mean()),
+    }
+
+
+def error_sums(spec: ModelSpec, weights: Weights, data: Encoded) -> dict[str, float]:
+    outputs = _outputs(spec, weights, data)[:, 0].double().numpy()
+    y = np.asarray(data.labels, np.float64)
+    errors = outputs - y
+    return {
+        "rows": len(y),
+        "absolute": float(np.abs(errors).sum()),
+        "squared": float((errors**2).sum()),
+        "target": float(y.sum()),
+        "target_squared": float((y**2).sum()),
+    }
+
+
+def regression_metrics(*parts: Mapping[str, float]) -> dict[str, float]:
+    """From summed errors: mean absolute error (in the target's unit) and R²."""
+    total = {name: sum(p[name] for p in parts) for name in parts[0]}
+    spread = total["target_squared"] - total["target"] ** 2 / total["rows"]
+    return {"mae": total["absolute"] / total["rows"], "r2": 1 - total["squared"] / spread if spread > 0 else 0.0}
+
+
+def _auroc(others: NDArray[np.int64], own: NDArray[np.int64]) -> float:
+    """Share of (own, other) pairs in which the own row scores higher, ties half; 0.5 where there is no pair."""
+    pairs = int(own.sum()) * int(others.sum())
+    below = np.cumsum(others) - others / 2
+    return float((own * below).sum() / pairs) if pairs else 0.5
+
+
+def _outputs(spec: ModelSpec, weights: Weights, data: Encoded) -> torch.Tensor:
+    with torch.inference_mode():
+        return forward(spec, as_tensors(weights), torch.tensor(data.rows))
