@@ -1,0 +1,9 @@
+"""Attacks: a view in, claims out. Nothing here can reach a federation, a data set, a defense or the truth."""
+
+from attacks.base import Attack
+from attacks.plaintext import Plaintext
+from attacks.tableak import TabLeak
+
+__all__ = ["ATTACKS", "Attack"]
+
+ATTACKS: dict[str, type[Attack]] = {a.technique: a for a in (Plaintext, TabLeak)}

@@ -1,0 +1,113 @@
+"""What an attack is: it reads one view with declared auxiliary knowledge, and returns claims or says why it makes none.
+
+A claim is a statement about another party's data that the audit can check: whole records, statistics, vocabularies. An
+attack that cannot apply returns `NotApplicable` with the missing precondition; one that could run but has nothing it would
+stand by returns `Abstained`. Neither is a wrong claim.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from preprocess.views import View
+
+Statistic = Literal["count", "mean", "std", "minimum", "maximum", "size"]
+
+
+@dataclass(frozen=True)
+class RecordsClaim:
+    """The rows of one victim's batch in one round, in any order.
+
+    `categories` (B, K): number of the candidate value in each categorical block of the layout. `numbers` (B, L): numeric
+    features in raw units where the layout publishes the scale, else in the encoded columns' own units. `category_entropy`
+    (B, K) in [0, 1] and `number_entropy` (B, L) in nats: how unsure the attack is of each cell (lower is surer).
+    `evidence`: numbers of the messages it rests on.
+    """
+
+    victim: str
+    round: int
+    categories: NDArray[np.int64]
+    numbers: NDArray[np.float64]
+    category_entropy: NDArray[np.float64]
+    number_entropy: NDArray[np.float64]
+    evidence: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class StatisticClaim:
+    """One statistic of one party's feature: an estimate and the interval that the attack vouches for."""
+
+    party: str
+    feature: str
+    statistic: Statistic
+    estimate: float
+    low: float
+    high: float
+    evidence: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class VocabularyClaim:
+    """The values that one party holds of one categorical feature."""
+
+    party: str
+    feature: str
+    values: tuple[str, ...]
+    evidence: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class NotApplicable:
+    """The attack has a precondition that this view does not meet."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Abstained:
+    """The attack ran and makes no claim."""
+
+    reason: str
+
+
+Outcome = Sequence[RecordsClaim | StatisticClaim | VocabularyClaim] | NotApplicable | Abstained
+
+
+@dataclass(frozen=True)
+class AuxiliaryKnowledge:
+    """What the adversary is granted beside the view. Everything in it is listed beside every result.
+
+    `labels` maps (victim, round) to the labels (B,) of that batch. `bounds` maps a numeric feature to its (low, high) in the
+    units of a `RecordsClaim`. `marginals` maps a feature to what is known of its distribution: (values, probabilities).
+    `dictionaries` maps a categorical feature to plausible values.
+    """
+
+    labels: Mapping[tuple[str, int], NDArray[Any]] = field(default_factory=dict)
+    bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    marginals: Mapping[str, tuple[Sequence[Any], NDArray[np.float64]]] = field(default_factory=dict)
+    dictionaries: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def granted(self) -> tuple[str, ...]:
+        """The kinds of knowledge granted, for the result."""
+        return tuple(name for name in self.__dataclass_fields__ if getattr(self, name))
+
+
+class Attack(ABC):
+    """One technique. Options are set when it is made; `run` uses nothing but its arguments.
+
+    `topics`: the messages it reads. `asset`: what its claims are about. `adversary`: who can run it.
+    """
+
+    technique: ClassVar[str]
+    reference: ClassVar[str]
+    asset: ClassVar[tuple[str, ...]]
+    topics: ClassVar[frozenset[str]]
+    assumes: ClassVar[str]
+
+    @abstractmethod
+    def run(self, view: View, knowledge: AuxiliaryKnowledge) -> Outcome:
+        """Claims about parties outside `view.observers`; the same view, knowledge and options give the same claims."""
