@@ -1,0 +1,1 @@
+"""Benchmarks: figures that the project states, each by a command, measured beside published ones."""

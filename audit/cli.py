@@ -1,0 +1,307 @@
+"""The command line. Exit codes: 0 pass, 1 the tool failed, 2 it was used wrongly or the input is bad."""
+
+import json
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from dataclasses import asdict
+from functools import wraps
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+import click
+from rich.console import Console
+
+from audit import tables
+from audit.case import cases
+from audit.catalogue import CATALOGUE, describe
+from audit.config import Config, load_config
+from audit.run import load_record, run_audit
+from audit.show import view_rows
+from audit.start import STARTER
+from audit.store import FILE, Store
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+USAGE, FAILURE = 2, 1
+output = Console()
+notes = Console(stderr=True)
+
+
+class OneLine(click.ClickException):
+    """A problem that its user can solve: one line, exit code 2."""
+
+    exit_code = USAGE
+
+    def show(self, file: Any = None) -> None:
+        click.echo(f"leakledger: {self.message}", err=True)
+
+
+def reports_problems(command: Callable[P, R]) -> Callable[P, R]:
+    """Bad input becomes one line and exit code 2; anything else is a failure of the tool, with exit code 1."""
+
+    @wraps(command)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return command(*args, **kwargs)
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except BrokenPipeError:
+            sys.exit(0)
+        except (ValueError, OSError) as error:
+            if "LEAKLEDGER_DEBUG" in os.environ:
+                traceback.print_exc()
+            raise OneLine(" ".join(str(error).split())) from None
+
+    return wrapped
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(package_name="leakledger", prog_name="leakledger")
+def main() -> None:
+    """A privacy audit for federated learning on tabular data.
+
+    LeakLedger runs a federated preprocessing and training protocol, records exactly what every party observes, attacks
+    those views, and sets leakage against model utility.
+
+    \b
+    Examples:
+      leakledger init audit.toml        write a configuration to start from
+      leakledger run audit.toml         run it: a record, results.json and report.html
+      leakledger view runs/NAME -p P1   what party P1 saw
+    """
+
+
+@main.command()
+@click.argument("config", type=click.Path(path_type=Path, dir_okay=False), required=False)
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="Folder of the run [default: runs/<name>-<hash>]."
+)
+@click.option(
+    "--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override one value, like audit.seeds=[0,1,2]."
+)
+@click.option("--reveal", is_flag=True, help="Show recovered values in the report instead of masking them.")
+@click.option("--json", "as_json", is_flag=True, help="Print the content of results.json instead of tables.")
+@reports_problems
+def run(config: Path | None, output: Path | None, overrides: tuple[str, ...], reveal: bool, as_json: bool) -> None:
+    """Run the audit that CONFIG describes (without one: the embedded `fair` survey).
+
+    A run that was interrupted continues where it stopped when the same command is given again.
+
+    \b
+    Examples:
+      leakledger run
+      leakledger run audit.toml --set attacks.tableak.restarts=10
+      leakledger run --set data.source=patients.csv --set data.target=readmitted
+    """
+    settings = load_config(config, overrides)
+    folder = output or Path("runs") / tables.run_name(settings, config)
+    with tables.progress_bar(notes, len(cases(settings))) as progress:
+        record = run_audit(settings, folder, config_path=str(config or ""), progress=progress)
+    report_path = _write_report(folder, record, reveal)
+    if as_json:
+        click.echo((folder / "results.json").read_text(encoding="utf-8"), nl=False)
+    else:
+        tables.print_verdict(globals()["output"], record, report_path)
+
+
+@main.command()
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+@click.option("-o", "--output", "path", type=click.Path(path_type=Path, dir_okay=False), help="File to write.")
+@click.option("--reveal", is_flag=True, help="Show recovered values instead of masking them.")
+@reports_problems
+def report(folder: Path, path: Path | None, reveal: bool) -> None:
+    """Write the HTML report of the run in FOLDER again; unfinished runs have one too.
+
+    \b
+    Example:
+      leakledger report runs/fair-1a2b3c4d --output report.html
+    """
+    click.echo(_write_report(folder, load_record(folder), reveal, path))
+
+
+@main.command()
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+@click.option(
+    "-p", "--party", "party", default="server", show_default=True, help="A party, or a coalition like server+P2."
+)
+@click.option("-c", "--case", "case", help="Which case [default: the first].")
+@click.option("--messages", is_flag=True, help="One row per message instead of one per topic and sender.")
+@click.option("--json", "as_json", is_flag=True, help="Print rows as JSON.")
+@reports_problems
+def view(folder: Path, party: str, case: str | None, messages: bool, as_json: bool) -> None:
+    """Show what one party (or coalition) saw in a run: topics, senders, forms, shapes and sizes, never values.
+
+    \b
+    Example:
+      leakledger view runs/fair-1a2b3c4d --party server
+    """
+    rows = view_rows(folder, party, case, messages)
+    if as_json:
+        click.echo(json.dumps(rows, indent=1))
+    else:
+        tables.print_rows(output, rows, f"What {party} saw")
+
+
+@main.command()
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+@click.option("--json", "as_json", is_flag=True, help="Print rows as JSON.")
+@reports_problems
+def verify(folder: Path, as_json: bool) -> None:
+    """Check every transcript of the run in FOLDER: its hash chain, its payloads, and the head that the record keeps.
+
+    \b
+    Example:
+      leakledger verify runs/fair-1a2b3c4d
+    """
+    from audit.verify import verify_run
+
+    rows = verify_run(folder)
+    if as_json:
+        click.echo(json.dumps(rows, indent=1))
+    else:
+        tables.print_rows(output, rows, "Transcripts")
+    if any(row["status"] != "intact" for row in rows):
+        raise click.exceptions.Exit(FAILURE)
+
+
+@main.command(name="list")
+@click.argument("what", type=click.Choice([*CATALOGUE, "runs"]), required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print rows as JSON.")
+@reports_problems
+def list_(what: str | None, as_json: bool) -> None:
+    """List what this version knows (encoders, scalers, attacks, ...), or the runs below ./runs.
+
+    \b
+    Examples:
+      leakledger list
+      leakledger list attacks --json
+    """
+    rows = (
+        _runs() if what == "runs" else [r for kind, known in CATALOGUE.items() if what in (None, kind) for r in known()]
+    )
+    if as_json:
+        click.echo(json.dumps(rows, indent=1))
+    else:
+        tables.print_rows(output, rows, what or "Known names")
+
+
+@main.command()
+@click.argument("name")
+@reports_problems
+def info(name: str) -> None:
+    """Describe an encoder, scaler, attack, defense, partition or embedded table by NAME.
+
+    \b
+    Example:
+      leakledger info server-dictionary
+    """
+    click.echo(describe(name))
+
+
+@main.command()
+@click.argument("config", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override one value.")
+@click.option("--json", "as_json", is_flag=True, help="Print the values in force and the cases as JSON.")
+@reports_problems
+def validate(config: Path, overrides: tuple[str, ...], as_json: bool) -> None:
+    """Check CONFIG and its data without running anything, and list the cases it asks for.
+
+    \b
+    Example:
+      leakledger validate audit.toml
+    """
+    from audit.facts import run_facts
+
+    settings = load_config(config, overrides)
+    todo = cases(settings)
+    facts = run_facts(settings, todo, Path("runs") / tables.run_name(settings, config), str(config))
+    rows = [
+        {"case": c.id, "method": c.setting.method, "defense": c.setting.defense, "training": c.setting.training}
+        for c in todo
+    ]
+    if as_json:
+        click.echo(json.dumps({"config": settings.in_force(), "data": asdict(facts.data), "cases": rows}, indent=1))
+        return
+    tables.print_rows(output, rows, f"{config}: {len(rows)} cases on {facts.data.rows} rows of {facts.data.name}")
+
+
+@main.command()
+@click.argument("path", type=click.Path(path_type=Path, dir_okay=False), default=Path("audit.toml"))
+@reports_problems
+def init(path: Path) -> None:
+    """Write a commented configuration to PATH; an existing file is left alone.
+
+    \b
+    Example:
+      leakledger init audit.toml
+    """
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(STARTER)
+    except FileExistsError:
+        raise OneLine(f"{path}: exists already; choose another name") from None
+    click.echo(f"{path} written; `leakledger validate {path}` checks it, `leakledger run {path}` runs it")
+
+
+@main.command()
+@click.argument("name")
+@click.option("--data", multiple=True, help="A table to measure on (repeatable) [default: the benchmark's own].")
+@click.option("--schema", help="Schema of the table, where it does not lie beside the file.")
+@click.option("--quick", is_flag=True, help="Fewer settings: done within a minute or two.")
+@click.option("--seeds", type=click.IntRange(min=1), help="How many seeds; clusters are seeds x clients.")
+@click.option("--jobs", type=click.IntRange(min=1), help="Federations at a time [default: one per core].")
+@click.option("--device", default="cpu", show_default=True, help="Where tensors live.")
+@click.option("--json", "as_json", is_flag=True, help="Print rows as JSON.")
+@reports_problems
+def benchmark(
+    name: str,
+    data: tuple[str, ...],
+    schema: str | None,
+    quick: bool,
+    seeds: int | None,
+    jobs: int | None,
+    device: str,
+    as_json: bool,
+) -> None:
+    """Measure the figures that the project states, beside published ones.
+
+    \b
+    Examples:
+      leakledger benchmark tableak --quick
+      leakledger benchmark tableak --data adult.csv.gz --seeds 13 --json
+    """
+    from audit.benchmarks.base import Options, as_plain, find
+
+    measure = find(name)
+    rows = []
+    for row in measure(Options(data, schema, quick, device, seeds, jobs)):
+        rows.append(row)
+        notes.print(
+            f"{row.dataset} {row.setting} {row.metric}: {row.measured:.2f} {row.unit}", markup=False, highlight=False
+        )
+    if as_json:
+        click.echo(json.dumps([as_plain(r) for r in rows], indent=1))
+    else:
+        tables.print_rows(output, tables.benchmark_rows(rows), f"{name}: measured beside published")
+
+
+def _write_report(folder: Path, record: Any, reveal: bool, path: Path | None = None) -> Path:
+    from reports.html import write_report  # the charts' libraries load slowly, and most commands do not need them
+
+    target = path or folder / "report.html"
+    write_report(record, target, reveal=reveal)
+    return target
+
+
+def _runs() -> list[dict[str, Any]]:
+    rows = []
+    for path in sorted(Path("runs").glob(f"*/{FILE}")):
+        store = Store.read(path.parent)
+        facts, config = store.facts(), Config.model_validate(dict(store.facts().config))
+        finished = f"{len(store.finished())} of {len(cases(config))}"
+        rows.append({"run": facts.id, "started": store.created(), "data": facts.data.name, "cases": finished})
+        store.close()
+    return rows

@@ -1,0 +1,258 @@
+"""The configuration of an audit: a TOML file, checked before anything runs, with every default stated here.
+
+Precedence: command line (`--set section.key=value`) over environment (`LEAKLEDGER_SECTION__KEY=value`) over file over
+defaults. An unknown key is an error with a suggestion.
+"""
+
+import json
+import os
+import tomllib
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from attacks import ATTACKS
+from defenses import DEFENSES
+from preprocess.data.partition import PARTITIONS
+from preprocess.encoders import ENCODERS
+from preprocess.models import ACTIVATIONS
+from preprocess.scalers import SCALERS
+from preprocess.training import ALGORITHMS
+
+ENVIRONMENT = "LEAKLEDGER_"
+
+
+class ConfigError(ValueError):
+    """A configuration that cannot be used; the text names file and key and says what to do."""
+
+
+def _one_of(known: Iterable[str]) -> Any:
+    """A validator: the name of something registered, or an error that suggests one."""
+    names = sorted(known)
+
+    def check(value: Any) -> Any:
+        if value not in names:
+            raise ValueError(f"{value!r} is unknown{_closest(str(value), names)}; choose one of {', '.join(names)}")
+        return value
+
+    return BeforeValidator(check)
+
+
+def _many(value: Any) -> Any:
+    """One table where a list of tables is expected stands for a list of one."""
+    return [value] if isinstance(value, Mapping) else value
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class Data(Section):
+    """Where the rows come from."""
+
+    source: str | list[str] = "fair"  # an embedded table, a file, or one file per party
+    schema_file: str | None = Field(None, alias="schema")
+    target: str | None = None
+    missing: Literal["error", "drop", "impute"] = "error"
+    test_fraction: float = Field(0.2, gt=0, lt=1)
+    rows: int | None = Field(None, ge=2)  # draw so many rows at random; none: all
+
+
+class Partition(Section):
+    """How one table becomes one table per party."""
+
+    kind: Annotated[str, _one_of([*PARTITIONS, "files"])] = "iid"
+    parties: int = Field(4, ge=2)
+    minimum: int = Field(10, ge=1)
+    beta: float | None = Field(None, gt=0)
+    column: str | None = None
+
+
+class Preprocessing(Section):
+    """An encoder, a scaler, and their options."""
+
+    encoder: Annotated[str, _one_of(ENCODERS)] = "server-dictionary"
+    scaler: Annotated[str, _one_of(SCALERS)] = "server-zscore"
+    style: Literal["one-hot", "label"] = "one-hot"
+    unseen: Literal["ignore", "error"] = "ignore"
+    columns: Literal["numeric", "all"] = "numeric"  # "all" scales one-hot columns too
+    ddof: Literal[0, 1] = 0  # z-score scalers
+    by: Literal["zscore", "minmax"] = "zscore"  # the local scaler
+
+
+class Model(Section):
+    """The network that all parties train."""
+
+    hidden: tuple[Annotated[int, Field(ge=1)], ...] = (100, 100)
+    activation: Annotated[str, _one_of(ACTIVATIONS)] = "relu"
+
+
+class Training(Section):
+    """How they train it."""
+
+    algorithm: Annotated[str, _one_of(ALGORITHMS)] = "fedsgd"
+    rounds: int = Field(100, ge=1)
+    learning_rate: float = Field(0.1, gt=0)
+    batch_size: int | None = Field(8, ge=1)  # 0 in a file means all rows
+    local_epochs: int = Field(1, ge=1)
+    participation: float = Field(1.0, gt=0, le=1)
+    patience: int | None = Field(None, ge=1)
+    validation: float = Field(0.1, gt=0, lt=1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _zero_is_full_batch(cls, values: Any) -> Any:
+        if isinstance(values, Mapping) and values.get("batch_size") == 0:
+            return {**values, "batch_size": None}
+        return values
+
+
+class DefenseChoice(Section):
+    """What clients do to their updates."""
+
+    name: Annotated[str, _one_of(["none", *DEFENSES])] = "none"
+    sigma: float | None = Field(None, gt=0)
+
+    @model_validator(mode="after")
+    def _has_what_it_needs(self) -> "DefenseChoice":
+        if (self.name == "gaussian-noise") != (self.sigma is not None):
+            raise ValueError("sigma goes with gaussian-noise, and gaussian-noise needs sigma")
+        return self
+
+
+class TabLeakOptions(Section):
+    """Options of the TabLeak attack; the defaults are the published ones."""
+
+    restarts: int = Field(30, ge=1)
+    iterations: int = Field(1500, ge=1)
+    learning_rate: float = Field(0.06, gt=0)
+    softmax: bool = True
+    pooling: bool = True
+
+
+class Attacks(Section):
+    """Which attacks are played, and what they are granted."""
+
+    use: list[Annotated[str, _one_of(ATTACKS)]] = ["plaintext", "tableak"]
+    rounds: list[Annotated[int, Field(ge=0)]] = [0]  # training rounds whose updates are attacked
+    labels: Literal["known"] = "known"  # the labels of an attacked batch are granted
+    bounds: Literal["known", "public"] = "public"  # "known" grants the global bounds of numeric features
+    tableak: TabLeakOptions = TabLeakOptions()
+
+
+class Audit(Section):
+    """How the audit is run."""
+
+    seeds: list[Annotated[int, Field(ge=0)]] = Field([0, 1], min_length=1)
+    observers: list[str] = ["server", "clients"]  # a party, "clients" (each alone), or a coalition "server+P2"
+    jobs: int | None = Field(None, ge=1)  # cases at a time; none: one per core
+    device: str = "cpu"
+    baseline_draws: int = Field(20, ge=1)
+
+
+class Config(Section):
+    """Everything that decides an audit's results. `path` is where it was read from."""
+
+    data: Data = Data()
+    partition: Annotated[list[Partition], BeforeValidator(_many), Field(min_length=1)] = [Partition()]
+    preprocessing: Annotated[list[Preprocessing], BeforeValidator(_many), Field(min_length=1)] = [Preprocessing()]
+    model: Model = Model()
+    training: Annotated[list[Training], BeforeValidator(_many), Field(min_length=1)] = [Training()]
+    defense: Annotated[list[DefenseChoice], BeforeValidator(_many), Field(min_length=1)] = [DefenseChoice()]
+    attacks: Attacks = Attacks()
+    audit: Audit = Audit()
+
+    def in_force(self) -> dict[str, Any]:
+        """Plain data of every value, defaults included, as results keep it."""
+        return self.model_dump(mode="json", by_alias=True)
+
+
+def load_config(
+    path: Path | None, overrides: Iterable[str] = (), environment: Mapping[str, str] = os.environ
+) -> Config:
+    """The configuration in `path` (None: defaults) under `environment` and `overrides` ("section.key=value").
+
+    Raises ConfigError, one line: a missing or broken file, an unknown key, a value out of range.
+    """
+    values = _read(path) if path else {}
+    for name, text in sorted(environment.items()):
+        if name.startswith(ENVIRONMENT) and "__" in name:
+            _set(values, name.removeprefix(ENVIRONMENT).lower().split("__"), text, name)
+    for item in overrides:
+        key, equals, text = item.partition("=")
+        if not equals:
+            raise ConfigError(f"--set {item}: write section.key=value")
+        _set(values, key.strip().split("."), text, f"--set {key}")
+    try:
+        return Config.model_validate(values)
+    except ValidationError as error:
+        raise ConfigError(_first_problem(error, path)) from None
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: no such file; `leakledger init {path}` writes one to start from") from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read as TOML: {error}") from None
+
+
+def _set(values: dict[str, Any], keys: list[str], text: str, where: str) -> None:
+    """Sets a nested key from text in TOML notation; text that is no TOML value is a string.
+
+    Where the section is a list of tables ([[training]]), the key is set in every one of them.
+    """
+    try:
+        value: Any = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = text
+    if len(keys) < 2:
+        raise ConfigError(f"{where}: name a section and a key, like audit.seeds")
+    section = values.setdefault(keys[0], {})
+    for table in section if isinstance(section, list) else [section]:
+        for key in keys[1:-1]:
+            table = table.setdefault(key, {}) if isinstance(table, dict) else None
+        if not isinstance(table, dict):
+            raise ConfigError(f"{where}: {'.'.join(keys[:-1])} is not a table")
+        table[keys[-1]] = value
+
+
+def _first_problem(error: ValidationError, path: Path | None) -> str:
+    """The first problem in one line: file, key, what is wrong, what to do."""
+    problem = error.errors(include_url=False)[0]
+    location = [p for p in problem["loc"] if isinstance(p, str | int)]
+    key = ".".join(str(p) for p in location)
+    prefix = f"{path}: {key}" if path else key
+    if problem["type"] == "extra_forbidden":
+        known = _known_keys(location[:-1])
+        return f"{prefix}: unknown key{_closest(str(location[-1]), known)}; known here: {', '.join(known)}"
+    message = problem["msg"].removeprefix("Value error, ")
+    value = problem.get("input")
+    given = f" (got {json.dumps(value)})" if isinstance(value, str | int | float | bool | list) else ""
+    return f"{prefix}: {message}{given if 'is unknown' not in message else ''}"
+
+
+def _known_keys(location: list[str | int]) -> list[str]:
+    """The keys that the section at `location` knows."""
+    model: type[BaseModel] = Config
+    for part in location:
+        if isinstance(part, int):
+            continue
+        by_alias = {f.alias or n: f for n, f in model.model_fields.items()}
+        model = _model_of(by_alias[part].annotation)
+    return sorted(f.alias or n for n, f in model.model_fields.items())
+
+
+def _model_of(annotation: Any) -> type[BaseModel]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next(_model_of(a) for a in annotation.__args__)
+
+
+def _closest(word: str, known: Iterable[str]) -> str:
+    match = get_close_matches(word, list(known), n=1, cutoff=0.5)
+    return f" (did you mean {match[0]!r}?)" if match else ""

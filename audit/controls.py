@@ -1,0 +1,131 @@
+"""Controls: trials whose answer is known beforehand, played in every case with the same attacks and the same scorer.
+
+*Known-leaky*: something that surely leaks, which the attack must recover; otherwise its silence elsewhere proves
+nothing. *Null*: messages that have nothing to do with the victim, scored against the victim; the attack must stay at
+its baseline, otherwise the scorer rewards guessing. A control that fails makes the verdict inconclusive.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+import numpy as np
+import torch
+
+from attacks.base import Attack, AuxiliaryKnowledge, Outcome, RecordsClaim, VocabularyClaim
+from audit.records import Control
+from audit.scoring.metrics import advantage
+from audit.scoring.records import from_marginals, measure, prior_only
+from audit.scoring.vocabulary import overlap
+from audit.truth import Cells, Truth
+from preprocess.models import as_arrays, as_tensors, gradient
+from preprocess.training.base import GRADIENT_TOPIC, MODEL_TOPIC
+from preprocess.views import FeatureLayout, Message, ModelSpec, View
+from preprocess.wire import encode
+
+RECOVERED, AT_BASELINE = 0.9, 0.15
+LEAKY_ROWS = 4  # single-row gradients in the known-leaky control
+
+
+def control_attack(
+    attack: Attack, view: View, knowledge: AuxiliaryKnowledge, truth: Truth, coins: np.random.Generator
+) -> list[Control]:
+    """The controls that fit what the attack claims, for one view that it applies to."""
+    if "records" in attack.asset:
+        return [*_record_controls(attack, view, knowledge, truth, coins)]
+    if "vocabulary" in attack.asset:
+        return [*_vocabulary_controls(attack, view)]
+    raise ValueError(f"{attack.technique}: no control exists for {attack.asset}")
+
+
+def _record_controls(
+    attack: Attack, view: View, knowledge: AuxiliaryKnowledge, truth: Truth, coins: np.random.Generator
+) -> Iterable[Control]:
+    updates = [m for m in view.received(GRADIENT_TOPIC) if (m.sender, m.round) in knowledge.labels]
+    if not updates:
+        return
+    first = updates[0]
+    victims = [replace(first, sender=f"control {i}") for i in range(LEAKY_ROWS)]
+    real = truth.batch(first.sender, first.round)
+    labels = truth.labels(first.sender, first.round)
+    picks = np.arange(LEAKY_ROWS) % len(real)
+
+    singles = {v.sender: real.take(picks[i : i + 1]) for i, v in enumerate(victims)}
+    leaky = {v.sender: (singles[v.sender], labels[picks[i : i + 1]]) for i, v in enumerate(victims)}
+    yield _judge(attack, "leaky", _play(attack, view, first, knowledge, leaky), singles, truth, coins)
+
+    unrelated = {"control": (from_marginals(truth.population, len(real), coins), labels)}
+    outcome = _play(attack, view, first, knowledge, unrelated)
+    yield _judge(attack, "null", outcome, {"control": real}, truth, coins)
+
+
+def _play(
+    attack: Attack,
+    view: View,
+    update: Message,
+    knowledge: AuxiliaryKnowledge,
+    batches: Mapping[str, tuple[Cells, np.ndarray]],
+) -> Outcome:
+    """The attack on a view in which made-up victims send the gradients of `batches` at the model of `update`."""
+    assert view.public.model is not None
+    assert view.public.layout is not None
+    model = next(m for m in view.on(MODEL_TOPIC, recipient=update.sender) if m.round == update.round)
+    messages = [m for m in view.messages if m.topic not in (MODEL_TOPIC, GRADIENT_TOPIC)]
+    for victim, (rows, labels) in batches.items():
+        sent = made_up_update(view.public.model, view.public.layout, model.payload["weights"], rows, labels)
+        body = encode({"rows": len(rows), "gradient": sent})
+        messages += [replace(model, recipient=victim), replace(update, sender=victim, body=body, content=body)]
+    granted = {(victim, update.round): labels for victim, (_, labels) in batches.items()}
+    return attack.run(replace(view, messages=tuple(messages)), replace(knowledge, labels=granted))
+
+
+def made_up_update(
+    model: ModelSpec, layout: FeatureLayout, weights: Mapping[str, np.ndarray], rows: Cells, labels: np.ndarray
+) -> dict[str, np.ndarray]:
+    """The gradient that a client with these rows would send."""
+    x = torch.from_numpy(encoded_rows(layout, rows))
+    return dict(as_arrays(gradient(model, as_tensors(weights), x, torch.from_numpy(np.asarray(labels)))))
+
+
+def encoded_rows(layout: FeatureLayout, rows: Cells) -> np.ndarray:
+    """(n, width) float32: the encoding of cells, the inverse of `truth.cells`."""
+    x = np.zeros((len(rows), layout.width), np.float32)
+    for k, number in enumerate(layout.numeric):
+        raw = rows.numbers[:, k]
+        known = number.shift is not None and number.scale is not None
+        x[:, number.start] = (raw - (number.shift or 0)) / (number.scale or 1) if known else raw
+    for k, block in enumerate(layout.categorical):
+        x[:, block.start : block.start + block.width] += block.codebook()[rows.categories[:, k]].astype(np.float32)
+    return x
+
+
+def _judge(
+    attack: Attack, kind: str, outcome: Outcome, truths: Mapping[str, Cells], truth: Truth, coins: np.random.Generator
+) -> Control:
+    claims = [c for c in outcome if isinstance(c, RecordsClaim)] if isinstance(outcome, list | tuple) else []
+    scores = [measure(Cells(c.categories, c.numbers), truths[c.victim], truth.deviations)["accuracy"] for c in claims]
+    value = float(np.mean(scores)) if scores else 0.0
+    baseline = float(np.mean([prior_only(t, truth, coins, 20)["accuracy"] for t in truths.values()]))
+    return _control(attack, kind, value, baseline, "cells of single rows", "cells of an unrelated batch")
+
+
+def _control(attack: Attack, kind: str, value: float, baseline: float, leaky: str, null: str) -> Control:
+    gain = advantage("accuracy", value, baseline) or 0.0
+    if kind == "leaky":
+        expected = f"{leaky}: at least {RECOVERED:.0%} recovered"
+        return Control(attack.technique, "leaky", value, baseline, gain, value >= RECOVERED, expected)
+    expected = f"{null}: advantage at most {AT_BASELINE:.2f}"
+    return Control(attack.technique, "null", value, baseline, gain, gain <= AT_BASELINE, expected)
+
+
+def _vocabulary_controls(attack: Attack, view: View) -> Iterable[Control]:
+    """A made-up dictionary must be read back; another one, scored against the first, must match nothing."""
+    sent, other = frozenset({"control a", "control b"}), frozenset({"control c", "control d"})
+    for kind, shown in (("leaky", sent), ("null", other)):
+        body = encode({"control": sorted(shown)})
+        sender, observer = "control", next(iter(view.observers))
+        message = Message(0, "encode", 0, "dictionary.local", sender, observer, None, False, body, body)
+        outcome = attack.run(replace(view, messages=(message,)), AuxiliaryKnowledge())
+        claims = outcome if isinstance(outcome, list | tuple) else ()
+        read = frozenset(v for c in claims if isinstance(c, VocabularyClaim) for v in c.values)
+        value = overlap(read, sent)["f1"]
+        yield _control(attack, kind, value, 0.0, "a made-up dictionary", "a dictionary of someone else")

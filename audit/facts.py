@@ -1,0 +1,64 @@
+"""The facts of a run: everything that is needed to run it again, none of the data's values."""
+
+import platform
+import shlex
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+import torch
+
+from audit.adversaries import not_played, observer_sets
+from audit.case import Case, source_name
+from audit.config import Config
+from audit.federate import party_tables
+from audit.records import DataFacts, RunFacts
+from preprocess.views import PublicFacts
+
+LIBRARIES = ("leakledger", "torch", "numpy", "scipy", "pandas", "scikit-learn", "pynacl")
+
+
+def run_facts(config: Config, todo: Sequence[Case], folder: Path, config_path: str) -> RunFacts:
+    """Everything needed to run it again. Reads the data and partitions it once, so that bad input stops here."""
+    partitions = {c.setting.partition: c for c in reversed(todo)}
+    tables = {name: party_tables(config, case) for name, case in partitions.items()}
+    parties = next(iter(tables.values()))
+    first = next(iter(parties.values()))
+    public = PublicFacts(tuple(parties), "server")
+    played = observer_sets(config.audit.observers, public)
+    schema = first.schema
+    return RunFacts(
+        id=folder.name,
+        config=config.in_force(),
+        config_path=config_path,
+        command=f"leakledger run{' ' + shlex.quote(config_path) if config_path else ''} --output {shlex.quote(str(folder))}",
+        seeds=tuple(config.audit.seeds),
+        versions={"python": platform.python_version(), **{name: version(name) for name in LIBRARIES}},
+        device=device_name(config.audit.device),
+        data=DataFacts(
+            name=source_name(config.data.source),
+            rows=sum(len(t) for t in parties.values()),
+            features=len(schema.categorical) + len(schema.numeric),
+            categorical=len(schema.categorical),
+            numeric=len(schema.numeric),
+            target=schema.target,
+            task=schema.task,
+            sensitive=tuple(schema.sensitive),
+            fingerprint="-".join(t.fingerprint()[:16] for t in parties.values()),
+            party_rows={name: {p: len(t) for p, t in split.items()} for name, split in tables.items()},
+        ),
+        adversaries=tuple(played),
+        not_tested=tuple(not_played(played, public)),
+    )
+
+
+def device_name(device: str) -> str:
+    """The device in words. Raises ValueError for one that this machine does not have."""
+    try:
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise ValueError(
+            f'audit.device: {device!r} cannot be used here ({str(error).splitlines()[0]}); use "cpu"'
+        ) from None
+    kind = torch.device(device).type
+    return torch.cuda.get_device_name(device) if kind == "cuda" else f"{kind} ({platform.machine()})"

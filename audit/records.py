@@ -1,0 +1,268 @@
+"""What an audit found, as plain typed records: all that reports and gates ever read.
+
+A *setting* is data, partition, preprocessing, defense and training. A *case* is one setting with one seed: the unit of
+work and of storage. A *trial* is one measurement in one cluster (victim batch x client x seed). Scores summarise the
+trials of a setting over its clusters; an interval is over clusters, never over records.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+VERSION = 1
+
+Status = Literal["scored", "abstained", "not_applicable", "inconclusive"]
+Asset = Literal["records", "statistics", "sizes", "vocabulary"]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One combination that the configuration asks for. `id` is short, stable and readable."""
+
+    id: str
+    data: str
+    partition: str
+    parties: int
+    encoder: str
+    scaler: str
+    defense: str
+    training: str
+    reference: bool  # pooled preprocessing: no federation could run it, kept as the yardstick
+
+    @property
+    def method(self) -> str:
+        """How reports name the preprocessing."""
+        return self.encoder if self.encoder == self.scaler else f"{self.encoder} + {self.scaler}"
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One metric of one attack against one cluster.
+
+    `value` is the attack's, `baseline` that of an adversary with the prior only, measured alike; both in [0, 1] for the
+    metrics that have an advantage, and None where the attack made no claim (`status` and `reason` say why).
+    """
+
+    attack: str
+    observers: tuple[str, ...]
+    asset: str
+    metric: str
+    victim: str
+    round: int
+    status: Status
+    value: float | None = None
+    baseline: float | None = None
+    reason: str = ""
+    knowledge: tuple[str, ...] = ()
+    evidence: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Control:
+    """A trial whose answer is known beforehand: `leaky` must be recovered, `null` must stay at the baseline."""
+
+    attack: str
+    kind: Literal["leaky", "null"]
+    value: float
+    baseline: float
+    advantage: float
+    passed: bool
+    expected: str
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Cells of records in one bucket of the attack's own uncertainty: how many, and how many are right.
+
+    `low` and `high` bound the entropy: normalised to [0, 1] for categorical cells, in nats for numeric ones.
+    """
+
+    attack: str
+    kind: Literal["categorical", "numeric"]
+    low: float
+    high: float
+    cells: int
+    correct: int
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What one observer saw on one topic from one sender, over a whole case."""
+
+    observer: str
+    topic: str
+    step: str
+    sender: str
+    role: Literal["received", "sent", "relayed"]
+    form: Literal["plaintext", "ciphertext"]
+    content: str  # shape and type in words, never values
+    messages: int
+    size: int  # bytes
+    first_round: int
+    last_round: int
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell of a claimed record: `value` as text is shown only when a report is told to reveal it."""
+
+    feature: str
+    kind: Literal["categorical", "numeric"]
+    value: str
+    correct: bool
+    entropy: float
+
+
+@dataclass(frozen=True)
+class RecoveredRecord:
+    """One of the rows that an attack is surest of, with what the audit knows about its cells."""
+
+    attack: str
+    observers: tuple[str, ...]
+    victim: str
+    round: int
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True)
+class UtilityRow:
+    """One metric of the trained model on held-out rows of all parties, or of the cost of getting there."""
+
+    metric: str
+    value: float
+
+
+@dataclass(frozen=True)
+class CaseRecord:
+    """All that one case leaves behind."""
+
+    id: str
+    setting: Setting
+    seed: int
+    trials: tuple[Trial, ...] = ()
+    controls: tuple[Control, ...] = ()
+    calibration: tuple[Calibration, ...] = ()
+    observations: tuple[Observation, ...] = ()
+    recovered: tuple[RecoveredRecord, ...] = ()
+    utility: tuple[UtilityRow, ...] = ()
+    transcript_head: str = ""
+    seconds: Mapping[str, float] = field(
+        default_factory=dict
+    )  # by stage; machine-dependent, so not part of results.json
+
+
+@dataclass(frozen=True)
+class Score:
+    """One attack by one adversary against one asset in one setting: the mean over clusters with its 95 % interval.
+
+    `advantage` = (value - baseline) / (1 - baseline): 0 is nothing beyond the prior, 1 everything. `low` and `high`
+    bound `value`; `advantage_low` and `advantage_high` the advantage. All are None unless `status` is `scored`.
+    """
+
+    setting: str
+    method: str
+    encoder: str
+    scaler: str
+    defense: str
+    training: str
+    attack: str
+    observers: tuple[str, ...]
+    asset: str
+    metric: str
+    value: float | None
+    low: float | None
+    high: float | None
+    baseline: float | None
+    advantage: float | None
+    advantage_low: float | None
+    advantage_high: float | None
+    clusters: int
+    status: Status
+    reason: str = ""
+    knowledge: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class UtilityScore:
+    """One utility metric of one setting: mean over seeds, and its 95 % interval where there are at least two."""
+
+    setting: str
+    method: str
+    encoder: str
+    scaler: str
+    defense: str
+    training: str
+    metric: str
+    value: float
+    low: float | None
+    high: float | None
+    seeds: int
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The audit in one sentence each. `status` is `leaks`, `no leak found` or `inconclusive`."""
+
+    status: Literal["leaks", "no leak found", "inconclusive"]
+    leakage: str
+    utility: str
+
+
+@dataclass(frozen=True)
+class DataFacts:
+    """The audited table, without any of its values."""
+
+    name: str
+    rows: int
+    features: int
+    categorical: int
+    numeric: int
+    target: str
+    task: str
+    sensitive: tuple[str, ...]
+    fingerprint: str
+    party_rows: Mapping[str, Mapping[str, int]]  # by setting's partition, then party
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """What ran: everything needed to run it again."""
+
+    id: str
+    config: Mapping[str, Any]  # the values in force, after defaults and overrides
+    config_path: str
+    command: str  # reproduces the run
+    seeds: tuple[int, ...]
+    versions: Mapping[str, str]
+    device: str
+    data: DataFacts
+    adversaries: tuple[tuple[str, ...], ...]  # observer sets that were played
+    not_tested: tuple[str, ...]  # adversaries and attacks that were not, in words
+
+
+@dataclass(frozen=True)
+class AuditRecord:
+    """A whole audit, finished or not: `missing` counts the cases that have not run yet."""
+
+    run: RunFacts
+    cases: tuple[CaseRecord, ...]
+    scores: tuple[Score, ...]
+    utility: tuple[UtilityScore, ...]
+    verdict: Verdict
+    missing: int = 0
+    created: str = ""  # when the run started; not part of results.json
+
+
+def results(record: AuditRecord) -> dict[str, Any]:
+    """The content of `results.json`: the same for every run of one configuration, whenever and however often
+    resumed.
+    """
+    return {
+        "version": VERSION,
+        "run": asdict(record.run),
+        "verdict": asdict(record.verdict),
+        "scores": [asdict(s) for s in record.scores],
+        "controls": [{"setting": c.setting.id, "seed": c.seed, **asdict(k)} for c in record.cases for k in c.controls],
+        "utility": [asdict(u) for u in record.utility],
+        "missing": record.missing,
+    }

@@ -1,0 +1,195 @@
+"""The main path: a configuration becomes cases, each case a record, all records one audit.
+
+Read downwards: `run_audit` finds what is left to do and does it; `run_case` is one case from federation to scores.
+"""
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from attacks import ATTACKS
+from attacks.base import Attack, AuxiliaryKnowledge, RecordsClaim
+from attacks.tableak import TabLeak
+from audit.adversaries import observer_sets
+from audit.case import Case, cases
+from audit.config import Config
+from audit.controls import control_attack
+from audit.facts import run_facts
+from audit.federate import Federated, federate
+from audit.observe import observations
+from audit.pool import Clock, each
+from audit.records import AuditRecord, Calibration, CaseRecord, Control, RecoveredRecord, Trial, UtilityRow, results
+from audit.scoring import score
+from audit.store import Store, only_writer
+from audit.summary import scores, utility, verdict
+from audit.truth import Truth
+from audit.uncertainty import calibrate, surest
+from preprocess.transcript import write_transcript
+
+ATTACK_STREAM, BASELINE_STREAM, CONTROL_STREAM = 2_001, 2_002, 2_003
+
+Progress = Callable[[str, int, int], None]
+"""Called with the name of a finished case, how many are done and how many there are."""
+
+
+def run_audit(
+    config: Config, folder: Path, *, config_path: str = "", progress: Progress = lambda *_: None
+) -> AuditRecord:
+    """Runs every case of `config` that `folder` does not hold yet, and writes `results.json` there.
+
+    Raises ValueError (with one line) for data or settings that cannot be used, before anything is written.
+    """
+    todo = cases(config)
+    facts = run_facts(config, todo, folder, config_path)
+    with only_writer(folder):
+        store = Store.create(folder, facts, datetime.now(UTC).isoformat(timespec="seconds"))
+        done = store.finished()
+        left = [c for c in todo if c.id not in done]
+        work = partial(run_case, config, folder=folder)
+        for i, finished in enumerate(each(work, left, config.audit.jobs), start=len(todo) - len(left) + 1):
+            store.add(finished)
+            progress(finished.id, i, len(todo))
+        record = assemble(store, todo)
+        write_json(folder / "results.json", results(record))
+        store.close()
+    return record
+
+
+def run_case(config: Config, case: Case, folder: Path) -> CaseRecord:
+    """One case: run the federation, split its ledger into views, attack each, score against the truth."""
+    clock = Clock()
+    with clock.stage("federation"):
+        federated = federate(config, case)
+        truth = Truth(federated)
+    with clock.stage("transcript"):
+        path = folder / "transcripts" / f"{case.id}.parquet"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_transcript(path, federated.fed.ledger, federated.public, {"case": case.id})
+    findings = Findings()
+    knowledge = granted_knowledge(config, truth)
+    with clock.stage("attacks"):
+        for observers in observer_sets(config.audit.observers, federated.public):
+            for name in config.attacks.use:
+                play(make_attack(name, config, case), observers, knowledge, truth, config, case, findings)
+    return CaseRecord(
+        id=case.id,
+        setting=case.setting,
+        seed=case.seed,
+        trials=tuple(findings.trials),
+        controls=tuple(findings.controls),
+        calibration=tuple(findings.calibration),
+        observations=observations(federated.fed.ledger, federated.public),
+        recovered=tuple(findings.recovered),
+        utility=utility_rows(federated),
+        transcript_head=federated.fed.ledger.head.hex(),
+        seconds=clock.seconds,
+    )
+
+
+@dataclass
+class Findings:
+    """What the attacks of one case have left so far."""
+
+    trials: list[Trial] = field(default_factory=list)
+    controls: list[Control] = field(default_factory=list)
+    calibration: list[Calibration] = field(default_factory=list)
+    recovered: list[RecoveredRecord] = field(default_factory=list)
+
+
+def play(
+    attack: Attack,
+    observers: Sequence[str],
+    knowledge: AuxiliaryKnowledge,
+    truth: Truth,
+    config: Config,
+    case: Case,
+    findings: Findings,
+) -> None:
+    """One attack by one adversary: its claims scored, and the controls of the first adversary it applies to."""
+    federated = truth.federated
+    inputs = {p: t.to_plain() for p, t in federated.tables.items() if p in observers}
+    view = federated.fed.ledger.view(observers, federated.public, inputs=inputs, coins=federated.fed.coin_seeds())
+    outcome = attack.run(view, knowledge)
+    coins = _stream(case.seed, BASELINE_STREAM)
+    trials = score(attack, observers, outcome, knowledge, truth, coins, config.audit.baseline_draws)
+    findings.trials += trials
+    if all(t.status != "scored" for t in trials):
+        return
+    claims = [c for c in outcome if isinstance(c, RecordsClaim)] if isinstance(outcome, Sequence) else []
+    findings.calibration += calibrate(attack.technique, claims, truth)
+    findings.recovered += surest(attack.technique, observers, claims, truth)
+    if attack.technique not in {c.attack for c in findings.controls}:
+        findings.controls += control_attack(attack, view, knowledge, truth, _stream(case.seed, CONTROL_STREAM))
+
+
+def make_attack(name: str, config: Config, case: Case) -> Attack:
+    """The configured attack, its randomness derived from the case's seed."""
+    if name == "tableak":
+        seed = int(_stream(case.seed, ATTACK_STREAM).integers(2**31))
+        options = config.attacks.tableak.model_dump()
+        return TabLeak(**options, seed=seed, device=config.audit.device, rounds=tuple(config.attacks.rounds))
+    return ATTACKS[name]()
+
+
+def granted_knowledge(config: Config, truth: Truth) -> AuxiliaryKnowledge:
+    """What the configuration grants every adversary beside its view: the only thing taken from the truth."""
+    attacked = [key for key in truth.federated.batches if key[1] in config.attacks.rounds]
+    return AuxiliaryKnowledge(
+        labels={key: truth.labels(*key) for key in attacked},
+        bounds=truth.bounds if config.attacks.bounds == "known" else {},
+    )
+
+
+def utility_rows(federated: Federated) -> tuple[UtilityRow, ...]:
+    """What the model is worth on held-out rows, and what it took to get there."""
+    ledger = federated.fed.ledger
+    assert federated.public.layout is not None
+    cost = {
+        "input_width": federated.public.layout.width,
+        "messages": len(ledger),
+        "bytes": sum(m.size for m in ledger),
+        "rounds": federated.rounds,
+    }
+    return tuple(UtilityRow(name, float(v)) for name, v in {**federated.metrics, **cost}.items())
+
+
+def assemble(store: Store, todo: Sequence[Case]) -> AuditRecord:
+    """The audit so far, its cases in the order of the configuration."""
+    position = {c.id: i for i, c in enumerate(todo)}
+    records = sorted(store.cases(), key=lambda r: position[r.id])
+    all_scores, rows = scores(records), utility(records)
+    return AuditRecord(
+        run=store.facts(),
+        cases=tuple(records),
+        scores=all_scores,
+        utility=rows,
+        verdict=verdict(records, all_scores, rows),
+        missing=len(todo) - len(records),
+        created=store.created(),
+    )
+
+
+def load_record(folder: Path) -> AuditRecord:
+    """The audit in `folder`, finished or not. Raises StoreError when there is none."""
+    store = Store.read(folder)
+    try:
+        return assemble(store, cases(Config.model_validate(dict(store.facts().config))))
+    finally:
+        store.close()
+
+
+def write_json(path: Path, content: Mapping[str, object]) -> None:
+    """Writes a file that is whole or not there at all."""
+    temporary = path.with_suffix(".partial")
+    temporary.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    os.replace(temporary, path)
+
+
+def _stream(seed: int, stream: int) -> np.random.Generator:
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(stream,)))

@@ -1,0 +1,53 @@
+"""Scoring: an attack's claims against the truth, beside an adversary who has only the prior."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from attacks.base import Abstained, Attack, AuxiliaryKnowledge, NotApplicable, Outcome, RecordsClaim, VocabularyClaim
+from audit.records import Trial
+from audit.scoring.records import score_records
+from audit.scoring.statistics import score_statistics
+from audit.scoring.vocabulary import score_vocabularies
+from audit.truth import Truth
+
+
+def score(
+    attack: Attack,
+    observers: Sequence[str],
+    outcome: Outcome,
+    knowledge: AuxiliaryKnowledge,
+    truth: Truth,
+    coins: np.random.Generator,
+    draws: int,
+) -> list[Trial]:
+    """One trial per metric and cluster; an attack without claims leaves one trial per asset that says why."""
+    who, granted = tuple(observers), knowledge.granted()
+    if isinstance(outcome, NotApplicable | Abstained):
+        status = "abstained" if isinstance(outcome, Abstained) else "not_applicable"
+        return [
+            Trial(attack.technique, who, asset, "", "", 0, status, reason=outcome.reason, knowledge=granted)  # type: ignore[arg-type]
+            for asset in attack.asset
+        ]
+    measured = [
+        *score_records([c for c in outcome if isinstance(c, RecordsClaim)], truth, coins, draws),
+        *score_vocabularies([c for c in outcome if isinstance(c, VocabularyClaim)], truth),
+        *score_statistics([c for c in outcome if not isinstance(c, RecordsClaim | VocabularyClaim)], truth),
+    ]
+    return [
+        Trial(
+            attack.technique,
+            who,
+            m.asset,
+            m.metric,
+            m.victim,
+            m.round,
+            "scored",
+            m.value,
+            m.baseline,
+            "",
+            granted,
+            m.evidence,
+        )
+        for m in measured
+    ]

@@ -1,0 +1,87 @@
+"""Scores claimed records: matched accuracy (TabLeak, eq. 7 and appendix A), exact rows, by type, RMSE (eq. 9).
+
+Claimed and true rows are matched by the assignment with the least total cost; the cost of a pair is the share of cells
+that differ, a numeric cell when it is off by more than 0.319 standard deviations (closed interval). The baseline draws
+each cell of each row from the population's marginals and is matched like an attack. (The paper's random baseline draws
+one value per column for a whole batch; it is higher.)
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+
+from attacks.base import RecordsClaim
+from audit.scoring.metrics import Measured
+from audit.truth import TOLERANCE, Cells, Truth
+
+
+def score_records(
+    claims: Sequence[RecordsClaim], truth: Truth, coins: np.random.Generator, draws: int
+) -> Iterator[Measured]:
+    """Every record metric of every claimed batch."""
+    for claim in claims:
+        actual = truth.batch(claim.victim, claim.round)
+        values = measure(Cells(claim.categories, claim.numbers), actual, truth.deviations)
+        baseline = prior_only(actual, truth, coins, draws)
+        for metric, value in values.items():
+            yield Measured("records", metric, claim.victim, claim.round, value, baseline[metric], claim.evidence)
+
+
+def measure(claimed: Cells, actual: Cells, deviations: NDArray[np.float64]) -> dict[str, float]:
+    """Metrics of claimed rows (n, ...) against as many true rows, after matching."""
+    order = match(claimed, actual, deviations)
+    categories, numbers = cell_hits(claimed.take(order), actual, deviations)
+    error = (claimed.numbers[order] - actual.numbers) / _units(deviations)
+    hits = np.hstack([categories, numbers])
+    values = {"accuracy": float(hits.mean()), "exact_rows": float(hits.all(1).mean())}
+    if categories.shape[1]:
+        values["categorical_accuracy"] = float(categories.mean())
+    if numbers.shape[1]:
+        values |= {"numeric_accuracy": float(numbers.mean()), "rmse": float(np.sqrt((error**2).mean(0)).mean())}
+    return values
+
+
+def match(claimed: Cells, actual: Cells, deviations: NDArray[np.float64]) -> NDArray[np.int64]:
+    """(n,) for each true row, the claimed row that is matched to it. Raises ValueError for unequal numbers of rows."""
+    if len(claimed) != len(actual):
+        raise ValueError(f"{len(claimed)} rows claimed of a batch of {len(actual)}")
+    differ = (actual.categories[:, None] != claimed.categories[None]).sum(-1)  # (true, claimed)
+    differ = differ + (~_close(actual.numbers[:, None], claimed.numbers[None], deviations)).sum(-1)
+    return np.asarray(linear_sum_assignment(differ)[1], np.int64)
+
+
+def cell_hits(
+    claimed: Cells, actual: Cells, deviations: NDArray[np.float64]
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """(n, K) and (n, L): which cells of rows in the same order are right."""
+    return claimed.categories == actual.categories, _close(actual.numbers, claimed.numbers, deviations)
+
+
+def prior_only(actual: Cells, truth: Truth, coins: np.random.Generator, draws: int) -> dict[str, float]:
+    """Mean metrics of rows drawn cell by cell from the population's marginals, over `draws` batches."""
+    measured = [
+        measure(from_marginals(truth.population, len(actual), coins), actual, truth.deviations) for _ in range(draws)
+    ]
+    return {metric: float(np.mean([m[metric] for m in measured])) for metric in measured[0]}
+
+
+def from_marginals(population: Cells, rows: int, coins: np.random.Generator) -> Cells:
+    """Rows whose cells are drawn independently of each other from the population's columns."""
+
+    def draw(columns: NDArray[Any]) -> NDArray[Any]:
+        picks = coins.integers(len(columns), size=(rows, columns.shape[1]))
+        return np.take_along_axis(columns, picks, axis=0)
+
+    return Cells(draw(population.categories), draw(population.numbers))
+
+
+def _close(a: NDArray[np.float64], b: NDArray[np.float64], deviations: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Within the tolerance; the factor keeps the interval closed under float32 rounding of encoded columns."""
+    return np.abs(a - b) <= TOLERANCE * _units(deviations) * (1 + 1e-5)
+
+
+def _units(deviations: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.where(deviations > 0, deviations, 1.0)

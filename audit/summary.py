@@ -1,0 +1,176 @@
+"""From trials to scores, and from scores to the verdict. Intervals are Student-t over cluster means (95 %)."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from scipy import stats
+
+from audit.records import CaseRecord, Score, Setting, Trial, UtilityScore, Verdict
+from audit.scoring.metrics import HEADLINE, PERFECT
+
+CONFIDENCE = 0.95
+UTILITY_ORDER = ("f1", "accuracy", "auroc", "r2", "mae", "input_width", "messages", "bytes", "rounds")
+
+
+def interval(values: Sequence[float]) -> tuple[float, float] | None:
+    """Student-t interval of the mean; None below two values. Equal values give an interval of no width."""
+    if len(values) < 2:
+        return None
+    mean, error = float(np.mean(values)), float(np.std(values, ddof=1)) / np.sqrt(len(values))
+    half = float(stats.t.ppf(0.5 + CONFIDENCE / 2, len(values) - 1)) * error
+    return mean - half, mean + half
+
+
+def advantage_interval(
+    values: Sequence[float], baselines: Sequence[float], perfect: float
+) -> tuple[float | None, float | None, float | None]:
+    """Mean advantage over clusters with its interval: sum of gains over sum of rooms, its error linearised (ratio
+    estimator), so that a perfect attack has advantage 1 with certainty however the baseline varies.
+
+    None where the prior alone is perfect; an interval of None below two clusters.
+    """
+    gains, rooms = np.subtract(values, baselines), perfect - np.asarray(baselines)
+    if abs(rooms.mean()) < 1e-12:
+        return None, None, None
+    advantage = float(gains.mean() / rooms.mean())
+    if len(gains) < 2:
+        return advantage, None, None
+    error = float(np.std(gains - advantage * rooms, ddof=1) / np.sqrt(len(gains)) / abs(rooms.mean()))
+    half = float(stats.t.ppf(0.5 + CONFIDENCE / 2, len(gains) - 1)) * error
+    return advantage, advantage - half, advantage + half
+
+
+def scores(records: Sequence[CaseRecord]) -> tuple[Score, ...]:
+    """One score per setting x attack x observers x asset x metric; what made no claim has a row that says so."""
+    groups: dict[tuple[str, ...], list[Trial]] = defaultdict(list)
+    settings = {r.setting.id: r.setting for r in records}
+    failed = {(r.setting.id, c.attack) for r in records for c in r.controls if not c.passed}
+    for record in records:
+        for t in record.trials:
+            groups[record.setting.id, t.attack, "+".join(t.observers), t.asset, t.metric, t.status, t.reason].append(t)
+    return tuple(_score(settings[key[0]], trials, (key[0], key[1]) in failed) for key, trials in groups.items())
+
+
+def _score(setting: Setting, trials: Sequence[Trial], control_failed: bool) -> Score:
+    first = trials[0]
+    common = {
+        "setting": setting.id,
+        "method": setting.method,
+        "encoder": setting.encoder,
+        "scaler": setting.scaler,
+        "defense": setting.defense,
+        "training": setting.training,
+        "attack": first.attack,
+        "observers": first.observers,
+        "asset": first.asset,
+        "metric": first.metric,
+        "clusters": len(trials),
+        "reason": first.reason,
+        "knowledge": first.knowledge,
+    }
+    if first.status != "scored":
+        empty = dict.fromkeys(("value", "low", "high", "baseline", "advantage", "advantage_low", "advantage_high"))
+        return Score(**common, **empty, status=first.status)  # type: ignore[arg-type]
+    values = [t.value for t in trials if t.value is not None]
+    baselines = [t.baseline for t in trials if t.baseline is not None]
+    mean, baseline = float(np.mean(values)), float(np.mean(baselines))
+    low, high = interval(values) or (None, None)
+    gain, gain_low, gain_high = advantage_interval(values, baselines, PERFECT[first.metric])
+    return Score(
+        **common,  # type: ignore[arg-type]
+        value=mean,
+        low=low,
+        high=high,
+        baseline=baseline,
+        advantage=gain,
+        advantage_low=gain_low,
+        advantage_high=gain_high,
+        status="inconclusive" if control_failed else "scored",
+    )
+
+
+def utility(records: Sequence[CaseRecord]) -> tuple[UtilityScore, ...]:
+    """One row per setting and metric, over seeds."""
+    groups: dict[tuple[str, str], list[float]] = defaultdict(list)
+    settings = {r.setting.id: r.setting for r in records}
+    for record in records:
+        for row in record.utility:
+            groups[record.setting.id, row.metric].append(row.value)
+    rows = []
+    for (setting_id, metric), values in groups.items():
+        s = settings[setting_id]
+        low, high = interval(values) or (None, None)
+        mean = float(np.mean(values))
+        rows.append(
+            UtilityScore(
+                s.id, s.method, s.encoder, s.scaler, s.defense, s.training, metric, mean, low, high, len(values)
+            )
+        )
+    return tuple(sorted(rows, key=lambda u: (list(settings).index(u.setting), UTILITY_ORDER.index(u.metric))))
+
+
+def headline(all_scores: Iterable[Score]) -> list[Score]:
+    """The scores that decide: one metric per asset, an advantage, a federated setting or not; worst first."""
+    chosen = [s for s in all_scores if s.advantage is not None and s.metric == HEADLINE.get(s.asset, s.metric)]
+    return sorted(chosen, key=lambda s: -(s.advantage_low if s.advantage_low is not None else s.advantage or 0.0))
+
+
+def verdict(records: Sequence[CaseRecord], all_scores: Sequence[Score], rows: Sequence[UtilityScore]) -> Verdict:
+    """One sentence each. A failed control is said first; the reference settings do not count as leaks."""
+    reference = {r.setting.id for r in records if r.setting.reference}
+    decisive = [s for s in headline(all_scores) if s.setting not in reference]
+    failed = [(r.setting.method, c) for r in records for c in r.controls if not c.passed]
+    leaks = [s for s in decisive if s.status == "scored" and (s.advantage_low or 0.0) > 0]
+    if leaks:
+        status, leakage = "leaks", _leak_sentence(leaks, failed)
+    elif failed or not decisive:
+        status, leakage = "inconclusive", _doubt_sentence(failed)
+    else:
+        worst = decisive[0]
+        status = "no leak found"
+        leakage = f"No declared attack is distinguishable from the prior; the nearest is {_effect(worst)}."
+    return Verdict(status, leakage, _utility_sentence(rows, reference))  # type: ignore[arg-type]
+
+
+def _leak_sentence(leaks: Sequence[Score], failed: Sequence[object]) -> str:
+    settings = len({s.setting for s in leaks})
+    by_asset = {s.asset: s for s in reversed(leaks)}  # the worst of each asset
+    order = [a for a in ("records", "vocabulary", "statistics", "sizes") if a in by_asset]
+    effects = "; ".join(_effect(by_asset[a]) for a in order)
+    doubt = f" {len(failed)} controls failed: see the control panel." if failed else ""
+    return f"Leaks in {settings} setting{'s' if settings > 1 else ''}: {effects}.{doubt}"
+
+
+def _effect(s: Score) -> str:
+    spread = "" if s.advantage_low is None else f", 95 % interval {s.advantage_low:.2f} to {s.advantage_high:.2f}"
+    what = {"records": "cells of records", "vocabulary": "local vocabularies"}.get(s.asset, f"{s.metric} of local data")
+    return (
+        f"{s.attack} by {'+'.join(s.observers)} against {s.method}"
+        f"{'' if s.defense == 'none' else f' with {s.defense}'} gets {s.value:.1%} of {what}"
+        f" (prior alone {s.baseline:.1%}; advantage {s.advantage:.2f}{spread})"
+    )
+
+
+def _doubt_sentence(failed: Sequence[tuple[str, object]]) -> str:
+    if not failed:
+        return "Inconclusive: no attack made a claim that could be scored."
+    return f"Inconclusive: {len(failed)} controls failed, first under {failed[0][0]}; see the control panel."
+
+
+def _utility_sentence(rows: Sequence[UtilityScore], reference: set[str]) -> str:
+    main = next((m for m in ("f1", "r2") if any(u.metric == m for u in rows)), None)
+    if main is None:
+        return "No model was evaluated."
+    chosen = [u for u in rows if u.metric == main]
+    name = {"f1": "F1", "r2": "R²"}[main]
+    best = max((u for u in chosen if u.setting not in reference), key=lambda u: u.value, default=None)
+    yardstick = max((u for u in chosen if u.setting in reference), key=lambda u: u.value, default=None)
+    parts = []
+    if best is not None:
+        defense = "" if best.defense == "none" else f" with {best.defense}"
+        parts.append(f"best {name} {best.value:.3f} by {best.method}{defense}, {best.training}")
+    if yardstick is not None:
+        parts.append(f"pooled reference {yardstick.value:.3f}")
+    text = "; ".join(parts)
+    return f"{text[0].upper()}{text[1:]}."

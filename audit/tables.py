@@ -1,0 +1,119 @@
+"""What the command line prints: tables, the verdict, and progress."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path, PurePath
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from audit.benchmarks.base import Row
+from audit.case import source_name
+from audit.config import Config
+from audit.records import AuditRecord, Score
+from audit.run import Progress as Report
+from audit.summary import headline
+
+
+def run_name(config: Config, path: Path | None) -> str:
+    """A folder name that is the same for the same configuration: what makes an interrupted run continue."""
+    stem = path.stem if path else PurePath(source_name(config.data.source)).name.split(".")[0].replace(" ", "-")
+    digest = hashlib.sha256(json.dumps(config.in_force(), sort_keys=True).encode()).hexdigest()[:8]
+    return f"{stem}-{digest}"
+
+
+@contextmanager
+def progress_bar(console: Console, total: int) -> Iterator[Report]:
+    """Progress over cases: a bar on a terminal, one plain line per case elsewhere."""
+    if not console.is_terminal:
+        yield lambda name, done, of: console.print(f"[{done}/{of}] {name}", markup=False, highlight=False)
+        return
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("cases", total=total)
+        yield lambda name, done, of: bar.update(task, completed=done, total=of, description=escape(name))
+
+
+def print_verdict(console: Console, record: AuditRecord, report: Path) -> None:
+    """The verdict table, and where the report is."""
+    console.print(f"\n[bold]{record.verdict.status.upper()}[/bold]  {escape(record.verdict.leakage)}")
+    console.print(f"[bold]UTILITY[/bold]  {escape(record.verdict.utility)}\n")
+    main = next((m for m in ("f1", "r2") if any(u.metric == m for u in record.utility)), "")
+    values = {u.setting: u.value for u in record.utility if u.metric == main}
+    rows = [
+        {
+            "setting": _setting(s, record),
+            "attack": f"{s.attack} ({'+'.join(s.observers)})",
+            "asset": s.asset if s.metric in ("accuracy", "f1") else s.metric,
+            "got": f"{s.value:.3f}",
+            "prior": f"{s.baseline:.3f}",
+            "advantage": _advantage(s),
+            main or "utility": f"{values[s.setting]:.3f}" if s.setting in values else "",
+        }
+        for s in headline(record.scores)
+    ]
+    print_rows(console, rows, "Leakage and utility, worst first")
+    failed = [(r.id, c) for r in record.cases for c in r.controls if not c.passed]
+    passed = sum(len(r.controls) for r in record.cases) - len(failed)
+    console.print(f"Controls: {passed} passed, {len(failed)} failed.")
+    for name, c in failed:
+        console.print(
+            f"  {c.kind} control of {c.attack} in {name}: {c.value:.3f} (expected {c.expected})", markup=False
+        )
+    console.print(f"Report: {report}", markup=False, soft_wrap=True, highlight=False)
+
+
+def print_rows(console: Console, rows: Sequence[Mapping[str, Any]], title: str) -> None:
+    """A table of rows that share their keys."""
+    if not rows:
+        console.print(f"{title}: nothing", markup=False)
+        return
+    table = Table(title=escape(title), title_justify="left", header_style="bold")
+    for key, value in rows[0].items():
+        table.add_column(key, justify="right" if _is_number(value) else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(escape(str(v)) for v in row.values()))
+    console.print(table)
+
+
+def benchmark_rows(rows: Sequence[Row]) -> list[dict[str, str]]:
+    """The rows of a benchmark as a table: interval beside the mean, settings in words."""
+    return [
+        {
+            "data": r.dataset,
+            "setting": ", ".join(f"{k}={v}" for k, v in r.setting.items()),
+            "metric": r.metric,
+            "measured": f"{r.measured:.2f} {r.unit}",
+            "95 % interval": "" if r.low is None else f"{r.low:.2f} to {r.high:.2f}",
+            "published": "" if r.published is None else f"{r.published:.1f} {r.unit}",
+            "n": str(r.n),
+        }
+        for r in rows
+    ]
+
+
+def _is_number(value: Any) -> bool:
+    return str(value).replace(".", "").replace("-", "").strip().isdigit()
+
+
+def _setting(s: Score, record: AuditRecord) -> str:
+    """The method, the defense if there is one, and the training where the audit compares several."""
+    several = len({c.setting.training for c in record.cases}) > 1
+    parts = [s.method, s.defense if s.defense != "none" else "", s.training if several else ""]
+    return ", ".join(p for p in parts if p)
+
+
+def _advantage(s: Score) -> str:
+    spread = "" if s.advantage_low is None else f" [{s.advantage_low:.2f}, {s.advantage_high:.2f}]"
+    return f"{s.advantage:.2f}{spread}"

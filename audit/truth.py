@@ -1,0 +1,149 @@
+"""The truth of one case: the parties' real cells, statistics and vocabularies, in the terms that claims use.
+
+Only the audit has this. Attacks get views; nothing here is ever handed to them except the labels that a configuration
+grants.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from audit.federate import Federated
+from preprocess.views import CategoricalBlock, FeatureLayout
+
+TOLERANCE = 0.319  # of a standard deviation: TabLeak, appendix A
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Rows cell by cell: `categories` (n, K) candidate numbers, `numbers` (n, L) in the units of a `RecordsClaim`."""
+
+    categories: NDArray[np.int64]
+    numbers: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.categories)
+
+    def take(self, rows: NDArray[np.int64]) -> "Cells":
+        return Cells(self.categories[rows], self.numbers[rows])
+
+
+def cells(layout: FeatureLayout, rows: NDArray[np.floating]) -> Cells:
+    """The cells that encoded rows (n, width) stand for: the nearest candidate of each block, numbers unscaled if
+    public.
+    """
+    categories = np.empty((len(rows), len(layout.categorical)), np.int64)
+    for k, block in enumerate(layout.categorical):
+        categories[:, k] = nearest_candidate(block, rows[:, block.start : block.start + block.width])
+    numbers = np.array(rows[:, [b.start for b in layout.numeric]], np.float64)
+    for k, number in enumerate(layout.numeric):
+        if number.shift is not None and number.scale is not None:
+            numbers[:, k] = numbers[:, k] * number.scale + number.shift
+            if number.integer:
+                numbers[:, k] = numbers[:, k].round()  # undoes the float32 rounding of the encoded column
+    return Cells(categories, numbers)
+
+
+def nearest_candidate(block: CategoricalBlock, columns: NDArray[np.floating]) -> NDArray[np.int64]:
+    """(n,) the candidate whose code is nearest to each row of the block's own columns."""
+    codes = block.codebook()
+    distance = (codes**2).sum(1) - 2 * columns.astype(np.float64) @ codes.T  # |x|² is the same for all candidates
+    nearest: NDArray[np.int64] = distance.argmin(1)
+    return nearest
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What is true in one case, computed from what its parties hold."""
+
+    federated: Federated
+
+    @property
+    def layout(self) -> FeatureLayout:
+        assert self.federated.public.layout is not None
+        return self.federated.public.layout
+
+    @property
+    def parties(self) -> tuple[str, ...]:
+        return self.federated.public.clients
+
+    def batch(self, victim: str, round: int) -> Cells:
+        """The rows whose gradient `victim` sent in `round`, in the order of its batch."""
+        rows = np.concatenate(self.federated.batches[victim, round])
+        return cells(self.layout, self.federated.train[victim].rows[rows])
+
+    def labels(self, victim: str, round: int) -> NDArray[np.int64] | NDArray[np.float64]:
+        rows = np.concatenate(self.federated.batches[victim, round])
+        labels: NDArray[np.int64] | NDArray[np.float64] = self.federated.train[victim].labels[rows]
+        return labels
+
+    @cached_property
+    def population(self) -> Cells:
+        """All parties' training rows: the marginals that the prior-only baseline draws from."""
+        return cells(self.layout, np.vstack([d.rows for d in self.federated.train.values()]))
+
+    @cached_property
+    def deviations(self) -> NDArray[np.float64]:
+        """(L,) standard deviation of each numeric feature over all rows, held-out ones too; in the units of claims."""
+        rows = np.vstack([d.rows for part in (self.federated.train, self.federated.test) for d in part.values()])
+        std: NDArray[np.float64] = cells(self.layout, rows).numbers.std(0, ddof=1)
+        return std
+
+    @cached_property
+    def bounds(self) -> Mapping[str, tuple[float, float]]:
+        """Global (low, high) of each numeric feature in the units of claims."""
+        rows = np.vstack([d.rows for part in (self.federated.train, self.federated.test) for d in part.values()])
+        numbers = cells(self.layout, rows).numbers
+        return {
+            b.feature: (float(low), float(high))
+            for b, low, high in zip(self.layout.numeric, numbers.min(0), numbers.max(0), strict=True)
+        }
+
+    @cached_property
+    def vocabularies(self) -> Mapping[str, Mapping[str, frozenset[str]]]:
+        """Party -> categorical feature -> the values in its training rows."""
+        features = self.federated.schema.categorical
+        return {p: {f: frozenset(t.values(f)) for f in features} for p, t in self.federated.tables.items()}
+
+    def statistic(self, party: str, feature: str, statistic: str) -> float:
+        """One statistic of a party's training rows, in raw units. Raises KeyError for one that is not defined."""
+        table = self.federated.tables[party]
+        if statistic == "count":
+            return float(len(table))
+        if statistic == "size":
+            return float(len(self.vocabularies[party][feature]))
+        return _of_column(statistic, self._columns(party)[:, self.federated.schema.numeric.index(feature)])
+
+    def pooled_statistic(self, feature: str, statistic: str) -> float:
+        """The same statistic as the whole federation would publish it: the prior's best guess for any party."""
+        if statistic == "count":
+            return sum(len(t) for t in self.federated.tables.values()) / len(self.parties)
+        if statistic == "size":
+            return float(len(frozenset().union(*(v[feature] for v in self.vocabularies.values()))))
+        column = self.federated.schema.numeric.index(feature)
+        return _of_column(statistic, np.concatenate([self._columns(p)[:, column] for p in self.parties]))
+
+    def spread(self, feature: str) -> float:
+        """The standard deviation of a numeric feature over the federation, in raw units: the yardstick of errors."""
+        return self.pooled_statistic(feature, "std") or 1.0
+
+    @cached_property
+    def _numbers(self) -> Mapping[str, NDArray[np.float64]]:
+        return {p: t.numbers() for p, t in self.federated.tables.items()}
+
+    def _columns(self, party: str) -> NDArray[np.float64]:
+        return self._numbers[party]
+
+
+def _of_column(statistic: str, column: NDArray[np.float64]) -> float:
+    functions: dict[str, Callable[[], Any]] = {
+        "mean": column.mean,
+        "std": column.std,
+        "minimum": column.min,
+        "maximum": column.max,
+    }
+    return float(functions[statistic]())

@@ -1,0 +1,90 @@
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from audit.scoring.metrics import advantage
+from audit.scoring.records import from_marginals, match, measure
+from audit.truth import Cells
+
+DEVIATIONS = np.array([1.0, 10.0])
+
+
+def batches(rows=5):
+    return st.builds(
+        Cells,
+        arrays(np.int64, (rows, 3), elements=st.integers(0, 3)),
+        arrays(np.float64, (rows, 2), elements=st.floats(-20, 20)),
+    )
+
+
+def cost(claimed, actual, order):
+    moved = claimed.take(np.asarray(order))
+    differ = (moved.categories != actual.categories).sum() + (
+        np.abs(moved.numbers - actual.numbers) > 0.319 * DEVIATIONS * (1 + 1e-5)
+    ).sum()
+    return int(differ)
+
+
+@given(batches(), batches())
+def test_matching_is_the_best_of_all_orders(claimed, actual):
+    best = min(cost(claimed, actual, order) for order in itertools.permutations(range(5)))
+    assert cost(claimed, actual, match(claimed, actual, DEVIATIONS)) == best
+
+
+@given(batches(), batches(), st.permutations(range(5)))
+def test_scores_do_not_depend_on_the_order_of_claimed_rows(claimed, actual, order):
+    a = measure(claimed, actual, DEVIATIONS)["accuracy"]
+    b = measure(claimed.take(np.asarray(order)), actual, DEVIATIONS)["accuracy"]
+    assert a == pytest.approx(b)
+
+
+@given(batches(), st.permutations(range(5)))
+def test_the_truth_itself_scores_perfectly_in_any_order(actual, order):
+    values = measure(actual.take(np.asarray(order)), actual, DEVIATIONS)
+    assert values["accuracy"] == values["exact_rows"] == 1
+    assert values["rmse"] <= 0.319 * 1.01  # rows within the tolerance of each other may be swapped
+
+
+def test_the_tolerance_is_a_closed_interval_of_0_319_standard_deviations():
+    actual = Cells(np.zeros((1, 0), np.int64), np.array([[0.0, 0.0]]))
+    at = Cells(actual.categories, np.array([[0.319, -3.19]]))
+    beyond = Cells(actual.categories, np.array([[0.3191, -3.191]]))
+    assert measure(at, actual, DEVIATIONS)["accuracy"] == 1
+    assert measure(beyond, actual, DEVIATIONS)["accuracy"] == 0
+
+
+def test_a_known_batch_scores_as_worked_out_by_hand():
+    actual = Cells(np.array([[0, 1], [2, 2]]), np.array([[1.0], [5.0]]))
+    claimed = Cells(np.array([[2, 2], [0, 0]]), np.array([[5.1], [3.0]]))
+    values = measure(claimed, actual, np.array([2.0]))
+    assert values["accuracy"] == pytest.approx(4 / 6)  # row 1: one category right; row 2: all right
+    assert values["exact_rows"] == 0.5
+    assert values["categorical_accuracy"] == 0.75
+    assert values["numeric_accuracy"] == 0.5
+    assert values["rmse"] == pytest.approx(np.sqrt((1.0**2 + 0.05**2) / 2))
+
+
+def test_a_claim_of_another_size_is_refused():
+    with pytest.raises(ValueError, match="2 rows claimed of a batch of 1"):
+        match(
+            Cells(np.zeros((2, 1), int), np.zeros((2, 0))), Cells(np.zeros((1, 1), int), np.zeros((1, 0))), np.zeros(0)
+        )
+
+
+def test_the_baseline_keeps_marginals_and_breaks_the_rows():
+    population = Cells(np.repeat([[0, 0], [1, 1]], 500, axis=0), np.repeat([[0.0], [1.0]], 500, axis=0))
+    drawn = from_marginals(population, 4000, np.random.default_rng(0))
+    assert drawn.categories.mean(0) == pytest.approx([0.5, 0.5], abs=0.03)
+    assert (drawn.categories[:, 0] == drawn.categories[:, 1]).mean() == pytest.approx(0.5, abs=0.03)
+
+
+def test_advantage_is_0_at_the_baseline_1_at_perfection_and_undefined_without_room():
+    assert advantage("accuracy", 0.6, 0.6) == 0
+    assert advantage("accuracy", 1.0, 0.6) == 1
+    assert advantage("rmse", 0.0, 1.4) == 1
+    assert advantage("rmse", 0.7, 1.4) == pytest.approx(0.5)
+    assert advantage("accuracy", 1.0, 1.0) is None

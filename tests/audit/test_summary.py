@@ -1,0 +1,112 @@
+import numpy as np
+import pytest
+from scipy import stats
+
+from audit.records import CaseRecord, Control, Setting, Trial, UtilityRow
+from audit.summary import advantage_interval, interval, scores, utility, verdict
+
+
+def setting(name="a", reference=False):
+    return Setting(name, "data", "iid", 4, name, name, "none", "fedsgd", reference)
+
+
+def case(values, seed=0, where=None, baseline=0.5, controls=(), **changes):
+    fields = {
+        "attack": "tableak",
+        "observers": ("server",),
+        "asset": "records",
+        "metric": "accuracy",
+        "round": 0,
+        **changes,
+    }
+    trials = tuple(
+        Trial(victim=f"P{i}", status="scored", value=v, baseline=baseline, **fields) for i, v in enumerate(values)
+    )
+    where = where or setting()
+    rows = (UtilityRow("f1", 0.5 + seed / 10),)
+    return CaseRecord(f"{where.id}-{seed}", where, seed, trials, tuple(controls), utility=rows)
+
+
+def test_the_interval_is_the_t_interval_of_a_known_library():
+    values = [0.1, 0.4, 0.35, 0.8]
+    expected = stats.ttest_1samp(values, 0).confidence_interval(0.95)
+    assert interval(values) == pytest.approx((expected.low, expected.high))
+    assert interval([0.3]) is None
+    assert interval([1.0, 1.0, 1.0]) == (1.0, 1.0)
+
+
+def test_the_interval_covers_the_mean_as_often_as_it_says():
+    coins = np.random.default_rng(0)
+    covered = [low <= 0.0 <= high for low, high in (interval(list(coins.normal(size=5))) for _ in range(2000))]
+    assert np.mean(covered) == pytest.approx(0.95, abs=4 * np.sqrt(0.95 * 0.05 / 2000))
+
+
+def test_a_score_is_the_mean_over_clusters_of_all_seeds():
+    (score,) = scores([case([0.6, 0.8], 0), case([1.0, 0.8], 1)])
+    assert (score.value, score.clusters, score.advantage) == (pytest.approx(0.8), 4, pytest.approx(0.6))
+    assert score.advantage_low == pytest.approx((score.low - 0.5) / 0.5)
+
+
+def test_a_prior_that_is_already_perfect_leaves_no_advantage():
+    (score,) = scores([case([1.0, 1.0], baseline=1.0)])
+    assert (score.value, score.advantage, score.status) == (1.0, None, "scored")
+
+
+def test_attacks_without_claims_keep_a_row_with_their_reason():
+    trial = Trial("plaintext", ("P1",), "vocabulary", "", "", 0, "abstained", reason="nothing in the clear")
+    (score,) = scores([CaseRecord("a", setting(), 0, (trial,))])
+    assert (score.status, score.reason, score.value, score.clusters) == ("abstained", "nothing in the clear", None, 1)
+
+
+def test_a_failed_control_makes_the_scores_of_that_attack_inconclusive():
+    control = Control("tableak", "leaky", 0.4, 0.3, 0.1, False, "recovered")
+    records = [case([0.9, 0.9], 0, controls=[control]), case([0.9, 0.9], 1)]
+    rows = scores(records)
+    assert {s.status for s in rows} == {"inconclusive"}
+    assert verdict(records, rows, utility(records)).status == "inconclusive"
+
+
+def test_the_verdict_names_a_leak_whose_interval_is_above_the_prior():
+    records = [case([0.9, 0.8, 0.95], 0), case([0.85, 0.9, 0.9], 1)]
+    found = verdict(records, scores(records), utility(records))
+    assert found.status == "leaks"
+    assert "tableak by server against a gets 88.3% of cells of records" in found.leakage
+    assert "Best F1 0.550 by a" in found.utility
+
+
+def test_no_leak_is_found_where_the_interval_holds_the_prior():
+    records = [case([0.55, 0.45, 0.5], 0), case([0.5, 0.52, 0.46], 1)]
+    assert verdict(records, scores(records), utility(records)).status == "no leak found"
+
+
+def test_the_pooled_reference_is_no_leak_of_a_federation():
+    records = [case([0.9, 0.8, 0.95], where=setting("pooled", True)), case([0.5, 0.4, 0.6], where=setting("b"))]
+    found = verdict(records, scores(records), utility(records))
+    assert found.status == "no leak found"
+    assert "pooled reference 0.500" in found.utility
+
+
+def test_an_audit_without_scores_is_inconclusive():
+    record = CaseRecord("a", setting(), 0)
+    assert verdict([record], scores([record]), ()).status == "inconclusive"
+
+
+def test_a_perfect_attack_has_advantage_one_with_certainty_however_the_prior_varies():
+    assert advantage_interval([1.0, 1.0, 1.0], [0.2, 0.9, 1.0], 1.0) == pytest.approx((1.0, 1.0, 1.0))
+
+
+def test_with_an_even_prior_the_advantage_interval_is_the_scaled_interval_of_the_value():
+    values = [0.6, 0.9, 0.7]
+    low, high = interval(values)
+    assert advantage_interval(values, [0.5] * 3, 1.0) == pytest.approx((7 / 15, (low - 0.5) / 0.5, (high - 0.5) / 0.5))
+
+
+def test_the_advantage_interval_covers_as_often_as_it_says_when_the_prior_varies():
+    coins = np.random.default_rng(1)
+    covered = []
+    for _ in range(2000):
+        prior = coins.uniform(0.3, 0.5, 8)
+        values = prior + 0.4 * (1 - prior) + coins.normal(0, 0.05, 8)
+        _, low, high = advantage_interval(list(values), list(prior), 1.0)
+        covered.append(low <= 0.4 <= high)
+    assert np.mean(covered) == pytest.approx(0.95, abs=0.02)
