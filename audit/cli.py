@@ -26,7 +26,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 USAGE, FAILURE = 2, 1
-output = Console()
+output = Console(width=None if sys.stdout.isatty() else 140)
 notes = Console(stderr=True)
 
 
@@ -99,7 +99,7 @@ def run(config: Path | None, output: Path | None, overrides: tuple[str, ...], re
     settings = load_config(config, overrides)
     folder = output or Path("runs") / tables.run_name(settings, config)
     with tables.progress_bar(notes, len(cases(settings))) as progress:
-        record = run_audit(settings, folder, config_path=str(config or ""), progress=progress)
+        record = run_audit(settings, folder, command=tables.run_command(config, overrides), progress=progress)
     report_path = _write_report(folder, record, reveal)
     if as_json:
         click.echo((folder / "results.json").read_text(encoding="utf-8"), nl=False)
@@ -217,7 +217,7 @@ def validate(config: Path, overrides: tuple[str, ...], as_json: bool) -> None:
 
     settings = load_config(config, overrides)
     todo = cases(settings)
-    facts = run_facts(settings, todo, Path("runs") / tables.run_name(settings, config), str(config))
+    facts = run_facts(settings, todo, tables.run_name(settings, config), tables.run_command(config, overrides))
     rows = [
         {"case": c.id, "method": c.setting.method, "defense": c.setting.defense, "training": c.setting.training}
         for c in todo

@@ -178,10 +178,7 @@ def load_config(
     Raises ConfigError, one line: a missing or broken file, an unknown key, a value out of range.
     """
     values = _read(path) if path else {}
-    for name, text in sorted(environment.items()):
-        if name.startswith(ENVIRONMENT) and "__" in name:
-            _set(values, name.removeprefix(ENVIRONMENT).lower().split("__"), text, name)
-    for item in overrides:
+    for item in [*environment_overrides(environment), *overrides]:
         key, equals, text = item.partition("=")
         if not equals:
             raise ConfigError(f"--set {item}: write section.key=value")
@@ -189,7 +186,13 @@ def load_config(
     try:
         return Config.model_validate(values)
     except ValidationError as error:
-        raise ConfigError(_first_problem(error, path)) from None
+        raise ConfigError(_first_problem(error, path, values)) from None
+
+
+def environment_overrides(environment: Mapping[str, str]) -> list[str]:
+    """What `LEAKLEDGER_SECTION__KEY=value` variables say, as "section.key=value"."""
+    found = [(n, text) for n, text in sorted(environment.items()) if n.startswith(ENVIRONMENT) and "__" in n]
+    return [f"{n.removeprefix(ENVIRONMENT).lower().replace('__', '.')}={text}" for n, text in found]
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -221,11 +224,11 @@ def _set(values: dict[str, Any], keys: list[str], text: str, where: str) -> None
         table[keys[-1]] = value
 
 
-def _first_problem(error: ValidationError, path: Path | None) -> str:
+def _first_problem(error: ValidationError, path: Path | None, values: Mapping[str, Any]) -> str:
     """The first problem in one line: file, key, what is wrong, what to do."""
     problem = error.errors(include_url=False)[0]
     location = [p for p in problem["loc"] if isinstance(p, str | int)]
-    key = ".".join(str(p) for p in location)
+    key = _dotted(location, values)
     prefix = f"{path}: {key}" if path else key
     if problem["type"] == "extra_forbidden":
         known = _known_keys(location[:-1])
@@ -234,6 +237,17 @@ def _first_problem(error: ValidationError, path: Path | None) -> str:
     value = problem.get("input")
     given = f" (got {json.dumps(value)})" if isinstance(value, str | int | float | bool | list) else ""
     return f"{prefix}: {message}{given if 'is unknown' not in message else ''}"
+
+
+def _dotted(location: list[str | int], values: Mapping[str, Any]) -> str:
+    """`training.rounds`, or `training[2].rounds` where the configuration has several such tables."""
+    key = ""
+    for part in location:
+        if isinstance(part, str):
+            key += f".{part}" if key else part
+        elif len(values.get(str(location[0]), ())) > 1:
+            key += f"[{part + 1}]"
+    return key
 
 
 def _known_keys(location: list[str | int]) -> list[str]:

@@ -1,10 +1,8 @@
 """The facts of a run: everything that is needed to run it again, none of the data's values."""
 
 import platform
-import shlex
 from collections.abc import Sequence
 from importlib.metadata import version
-from pathlib import Path
 
 import torch
 
@@ -18,7 +16,7 @@ from preprocess.views import PublicFacts
 LIBRARIES = ("leakledger", "torch", "numpy", "scipy", "pandas", "scikit-learn", "pynacl")
 
 
-def run_facts(config: Config, todo: Sequence[Case], folder: Path, config_path: str) -> RunFacts:
+def run_facts(config: Config, todo: Sequence[Case], name: str, command: str) -> RunFacts:
     """Everything needed to run it again. Reads the data and partitions it once, so that bad input stops here."""
     partitions = {c.setting.partition: c for c in reversed(todo)}
     tables = {name: party_tables(config, case) for name, case in partitions.items()}
@@ -28,10 +26,9 @@ def run_facts(config: Config, todo: Sequence[Case], folder: Path, config_path: s
     played = observer_sets(config.audit.observers, public)
     schema = first.schema
     return RunFacts(
-        id=folder.name,
+        id=name,
         config=config.in_force(),
-        config_path=config_path,
-        command=f"leakledger run{' ' + shlex.quote(config_path) if config_path else ''} --output {shlex.quote(str(folder))}",
+        command=command,
         seeds=tuple(config.audit.seeds),
         versions={"python": platform.python_version(), **{name: version(name) for name in LIBRARIES}},
         device=device_name(config.audit.device),

@@ -27,7 +27,7 @@ class Setting:
     scaler: str
     defense: str
     training: str
-    reference: bool  # pooled preprocessing: no federation could run it, kept as the yardstick
+    reference: bool  # rows are pooled somewhere: no federation, kept as the yardstick
 
     @property
     def method(self) -> str:
@@ -230,7 +230,6 @@ class RunFacts:
 
     id: str
     config: Mapping[str, Any]  # the values in force, after defaults and overrides
-    config_path: str
     command: str  # reproduces the run
     seeds: tuple[int, ...]
     versions: Mapping[str, str]

@@ -39,14 +39,14 @@ Progress = Callable[[str, int, int], None]
 
 
 def run_audit(
-    config: Config, folder: Path, *, config_path: str = "", progress: Progress = lambda *_: None
+    config: Config, folder: Path, *, command: str = "leakledger run", progress: Progress = lambda *_: None
 ) -> AuditRecord:
     """Runs every case of `config` that `folder` does not hold yet, and writes `results.json` there.
 
     Raises ValueError (with one line) for data or settings that cannot be used, before anything is written.
     """
     todo = cases(config)
-    facts = run_facts(config, todo, folder, config_path)
+    facts = run_facts(config, todo, folder.name, command)
     with only_writer(folder):
         store = Store.create(folder, facts, datetime.now(UTC).isoformat(timespec="seconds"))
         done = store.finished()

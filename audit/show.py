@@ -16,12 +16,17 @@ def view_rows(folder: Path, party: str, case: str | None, messages: bool) -> lis
         return [_row(m, view) | {"messages": 1, "bytes": m.size, "rounds": str(m.round)} for m in view.messages]
     groups: dict[tuple[str, ...], list[Message]] = {}
     for m in view.messages:
-        groups.setdefault(tuple(_row(m, view).values())[:6], []).append(m)
+        groups.setdefault(tuple(_row(m, view).values()), []).append(m)
     return [
         _row(ms[0], view)
-        | {"messages": len(ms), "bytes": sum(m.size for m in ms), "rounds": f"{ms[0].round}-{ms[-1].round}"}
+        | {"messages": len(ms), "bytes": sum(m.size for m in ms), "rounds": _span(ms)}
         for ms in groups.values()
     ]
+
+
+def _span(messages: list[Message]) -> str:
+    first, last = messages[0].round, messages[-1].round
+    return str(first) if first == last else f"{first} to {last}"
 
 
 def stored_view(folder: Path, party: str, case: str | None) -> View:
@@ -47,7 +52,6 @@ def _row(m: Message, view: View) -> dict[str, Any]:
         "topic": m.topic,
         "from": m.sender,
         "to": m.recipient if inside or role == "relayed" else "",
-        "role": role,
-        "form": "plaintext" if m.content is not None else "ciphertext",
+        "seen as": f"{role} {'plaintext' if m.content is not None else 'ciphertext'}",
         "content": describe(m.payload) if m.content is not None else "sealed",
     }

@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import os
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePath
@@ -14,7 +16,7 @@ from rich.table import Table
 
 from audit.benchmarks.base import Row
 from audit.case import source_name
-from audit.config import Config
+from audit.config import Config, environment_overrides
 from audit.records import AuditRecord, Score
 from audit.run import Progress as Report
 from audit.summary import headline
@@ -25,6 +27,12 @@ def run_name(config: Config, path: Path | None) -> str:
     stem = path.stem if path else PurePath(source_name(config.data.source)).name.split(".")[0].replace(" ", "-")
     digest = hashlib.sha256(json.dumps(config.in_force(), sort_keys=True).encode()).hexdigest()[:8]
     return f"{stem}-{digest}"
+
+
+def run_command(path: Path | None, overrides: Sequence[str], environment: Mapping[str, str] = os.environ) -> str:
+    """The command that gives the same configuration: overrides from the environment are spelled out too."""
+    assigned = [*environment_overrides(environment), *overrides]
+    return shlex.join(["leakledger", "run", *([str(path)] if path else []), *(f"--set={a}" for a in assigned)])
 
 
 @contextmanager

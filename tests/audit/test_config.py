@@ -56,17 +56,18 @@ def test_a_batch_size_of_zero_means_all_rows(tmp_path):
         ("[audit]\nseed = [1]\n", "audit.seed: unknown key (did you mean 'seeds'?); known here: "),
         ("[adit]\n", "adit: unknown key (did you mean 'audit'?)"),
         ("[attacks.tableak]\nrestart = 3\n", "attacks.tableak.restart: unknown key (did you mean 'restarts'?)"),
-        ("[[training]]\nepochs = 3\n", "training.0.epochs: unknown key (did you mean 'local_epochs'?)"),
-        ('[[preprocessing]]\nencoder = "onehot"\n', "preprocessing.0.encoder: 'onehot' is unknown"),
+        ("[[training]]\nepochs = 3\n", "training.epochs: unknown key (did you mean 'local_epochs'?)"),
+        ('[[preprocessing]]\nencoder = "onehot"\n', "preprocessing.encoder: 'onehot' is unknown"),
         ('[[preprocessing]]\nscaler = "server-zscor"\n', "(did you mean 'server-zscore'?); choose one of"),
         (
             "[training]\nlocal_epochs = -1\n",
-            "training.0.local_epochs: Input should be greater than or equal to 1 (got -1)",
+            "training.local_epochs: Input should be greater than or equal to 1 (got -1)",
         ),
-        ("[partition]\nparties = 1\n", "partition.0.parties: Input should be greater than or equal to 2 (got 1)"),
-        ('[[defense]]\nname = "gaussian-noise"\n', "defense.0: sigma goes with gaussian-noise"),
+        ("[partition]\nparties = 1\n", "partition.parties: Input should be greater than or equal to 2 (got 1)"),
+        ('[[defense]]\nname = "gaussian-noise"\n', "defense: sigma goes with gaussian-noise"),
         ("[audit]\nseeds = []\n", "audit.seeds: "),
         ("[data]\ntest_fraction = nan\n", "data.test_fraction: "),
+        ("[[training]]\n[[training]]\nrounds = 0\n", "training[2].rounds: Input should be greater than or equal to 1"),
         ("[audit\n", "cannot be read as TOML"),
     ],
 )
@@ -80,10 +81,11 @@ def test_a_missing_file_says_how_to_make_one(tmp_path):
     assert "`leakledger init" in refusal(tmp_path / "none.toml")
 
 
-def test_overrides_that_name_no_key_are_refused():
+def test_overrides_that_name_no_key_are_refused(tmp_path):
     assert refusal(None, ["audit.seeds"]) == "--set audit.seeds: write section.key=value"
     assert "name a section and a key" in refusal(None, ["seeds=[1]"])
-    assert "is not a table" in refusal(None, ["attacks.rounds.first=1"])
+    path = written(tmp_path, "[attacks]\nrounds = [0]\n")
+    assert "attacks.rounds is not a table" in refusal(path, ["attacks.rounds.first=1"])
 
 
 def test_cases_are_all_combinations_with_distinct_stable_names():
@@ -107,8 +109,8 @@ def test_asking_for_the_same_case_twice_is_an_error():
         cases(Config.model_validate({"audit": {"seeds": [1, 1]}}))
 
 
-def test_the_reference_is_marked_only_where_both_halves_are_pooled():
+def test_the_reference_is_marked_where_either_half_is_pooled():
     config = Config.model_validate(
-        {"preprocessing": [{"encoder": "pooled", "scaler": "pooled"}, {"encoder": "pooled"}]}
+        {"preprocessing": [{"encoder": "pooled"}, {"scaler": "pooled"}, {"encoder": "local"}]}
     )
-    assert [c.setting.reference for c in cases(config)][::2] == [True, False]
+    assert [c.setting.reference for c in cases(config)][::2] == [True, True, False]

@@ -1,0 +1,31 @@
+"""A small audit for tests: real protocols, real data, few iterations."""
+
+from audit.case import cases
+from audit.config import Config
+from audit.federate import federate
+from audit.truth import Truth
+
+SMALL = {
+    "data": {"source": "fair", "rows": 400},
+    "partition": {"kind": "divergent", "parties": 3},
+    "preprocessing": [{"encoder": "server-dictionary", "scaler": "server-minmax"}],
+    "model": {"hidden": [20, 20]},
+    "training": {"rounds": 3, "batch_size": 4},
+    "attacks": {"tableak": {"restarts": 3, "iterations": 60}},
+    "audit": {"seeds": [0], "jobs": 1, "baseline_draws": 3},
+}
+
+
+def config(**sections):
+    """SMALL with whole sections replaced, or their keys updated where both are tables."""
+    merged = dict(SMALL)
+    for name, value in sections.items():
+        old = merged.get(name)
+        merged[name] = {**old, **value} if isinstance(old, dict) and isinstance(value, dict) else value
+    return Config.model_validate(merged)
+
+
+def truth(**sections):
+    """The truth of the first case of such a configuration."""
+    settings = config(**sections)
+    return Truth(federate(settings, cases(settings)[0]))

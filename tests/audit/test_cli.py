@@ -1,0 +1,228 @@
+import json
+import os
+import shutil
+import stat
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from audit.catalogue import TABLES
+from audit.cli import main
+
+QUICK = """
+[data]
+source = "fair"
+rows = 300
+[partition]
+kind = "divergent"
+parties = 3
+[[preprocessing]]
+encoder = "server-dictionary"
+scaler = "server-minmax"
+[[preprocessing]]
+encoder = "local"
+scaler = "local"
+[model]
+hidden = [10]
+[training]
+rounds = 2
+batch_size = 2
+[attacks.tableak]
+restarts = 2
+iterations = 30
+[audit]
+seeds = [0]
+jobs = 1
+baseline_draws = 2
+"""
+
+
+def call(*args, code=0):
+    result = CliRunner().invoke(main, [str(a) for a in args])
+    assert result.exit_code == code, result.output + result.stderr
+    return result
+
+
+def refused(*args):
+    """The one line that a misuse prints; nothing else, and exit code 2."""
+    result = call(*args, code=2)
+    (line,) = result.stderr.strip().splitlines()
+    assert result.stdout == ""
+    return line
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("cli")
+    (folder / "audit.toml").write_text(QUICK)
+    result = call("run", folder / "audit.toml", "-o", folder / "run")
+    return folder / "run", result
+
+
+def test_a_run_prints_the_verdict_and_leaves_record_results_transcripts_and_report(finished):
+    folder, result = finished
+    assert "UTILITY" in result.stdout
+    assert "Report:" in result.stdout
+    names = {p.name for p in folder.iterdir()} - {".lock"}
+    assert {"record.sqlite", "results.json", "report.html", "transcripts"} <= names
+    assert len(list((folder / "transcripts").iterdir())) == 2
+    assert "[2/2]" in result.stderr
+
+
+def test_results_have_the_documented_form(finished):
+    folder, _ = finished
+    results = json.loads((folder / "results.json").read_text())
+    assert {"version", "run", "scores", "utility"} <= results.keys()
+    fields = {"method", "scaler", "encoder", "defense", "attack", "observers", "asset", "metric", "value", "low", "high"}
+    fields |= {"baseline", "advantage", "clusters", "status", "reason"}
+    assert all(fields <= row.keys() for row in results["scores"])
+    assert {row["status"] for row in results["scores"]} <= {"scored", "abstained", "not_applicable", "inconclusive"}
+    assert results["run"]["seeds"] == [0]
+
+
+def test_running_again_changes_nothing(finished):
+    folder, _ = finished
+    before = (folder / "results.json").read_bytes()
+    again = call("run", folder.parent / "audit.toml", "-o", folder, "--json")
+    assert (folder / "results.json").read_bytes() == before == again.stdout.encode()
+
+
+def test_the_server_reads_dictionaries_and_extremes_and_from_local_only_sizes(finished):
+    folder, _ = finished
+    rows = json.loads((folder / "results.json").read_text())["scores"]
+    plain = [r for r in rows if r["attack"] == "plaintext" and r["observers"] == ["server"] and r["status"] == "scored"]
+    read = {(r["encoder"], r["metric"]) for r in plain}
+    assert {("server-dictionary", m) for m in ("f1", "minimum", "maximum")} <= read
+    assert {m for e, m in read if e == "local"} == {"size"}
+    assert all(r["value"] == 1 for r in plain)
+
+
+def test_view_shows_what_a_party_saw_and_no_value(finished):
+    folder, _ = finished
+    results = json.loads((folder / "results.json").read_text())
+    case = next(r["setting"] for r in results["scores"] if r["encoder"] == "server-dictionary") + "-seed0"
+    rows = json.loads(call("view", folder, "--party", "server", "--case", case, "--json").stdout)
+    assert "dictionary.local" in {r["topic"] for r in rows}
+    text = call("view", folder, "--party", "server", "--case", case).stdout
+    assert "dictionary.local" in text
+    assert "farming" not in text
+    messages = json.loads(call("view", folder, "--case", case, "--messages", "--json").stdout)
+    assert sum(r["messages"] for r in rows) == len(messages)
+
+
+def test_verify_accepts_what_was_written_and_fails_on_a_changed_byte(finished, tmp_path):
+    folder = tmp_path / "copy"
+    shutil.copytree(finished[0], folder)
+    assert call("verify", folder).stdout.count("intact") == 2
+    path = next((folder / "transcripts").iterdir())
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    statuses = [r["status"] for r in json.loads(call("verify", folder, "--json", code=1).stdout)]
+    assert statuses.count("intact") == 1
+
+
+def test_the_report_can_be_written_again_elsewhere(finished, tmp_path):
+    call("report", finished[0], "--output", tmp_path / "again.html")
+    assert (tmp_path / "again.html").read_text() == (finished[0] / "report.html").read_text()
+
+
+def test_init_writes_a_file_that_validate_accepts_and_never_overwrites(tmp_path):
+    path = tmp_path / "a.toml"
+    call("init", path)
+    assert "4 cases" in call("validate", path).stdout
+    assert "exists already" in refused("init", path)
+
+
+def test_every_name_is_listed_and_described():
+    listed = {r["name"] for r in json.loads(call("list", "--json").stdout)}
+    for table in TABLES.values():
+        for name in table:
+            assert name in listed
+            assert len(call("info", name).stdout) > 60
+
+
+def test_every_command_explains_itself_with_an_example():
+    for name, command in main.commands.items():
+        text = call(name, "--help").stdout
+        assert "Example" in text, name
+        assert all(getattr(o, "help", None) for o in command.params if o.param_type_name == "option"), name
+
+
+GOOD = "age,ward,ill\n" + "".join(f"{20 + i},{'ab'[i % 2]},{'ny'[i // 3 % 2]}\n" for i in range(40))
+BAD_FILES = {
+    "empty": (b"", "empty"),
+    "header only": (b"age,ward,ill\n", "row"),
+    "ragged": (GOOD.replace("25,", "25,extra,").encode(), "row"),
+    "wrong encoding": (GOOD.replace("b,", "\xe9,").encode("latin-1"), "utf-8"),
+    "constant target": (("age,ward,ill\n" + "1,a,n\n2,b,n\n" * 10).encode(), "ill"),
+    "infinite": (GOOD.replace("23,", "inf,").encode(), "age"),
+    "missing value": (GOOD.replace("23,", ",").encode(), "age"),
+}
+
+
+@pytest.mark.parametrize("kind", BAD_FILES)
+def test_a_bad_table_is_one_line_that_names_the_file_and_nothing_is_written(tmp_path, kind):
+    content, expected = BAD_FILES[kind]
+    path = tmp_path / "people.csv"
+    path.write_bytes(content)
+    line = refused("run", "--set", f"data.source={path}", "--set", "data.target=ill", "-o", tmp_path / "run")
+    assert "people.csv" in line
+    assert expected in line.lower()
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        (["data.source=nowhere.csv"], "nowhere.csv"),
+        (["data.target=il"], "did you mean 'ill'"),
+        (["partition.parties=1"], "partition.parties"),
+        (["partition.parties=41", "partition.minimum=1"], "41"),
+        (["partition.kind=iidd"], "did you mean 'iid'"),
+        (["preprocessing.encoder=onehot"], "preprocessing.encoder"),
+        (["training.local_epochs=-1"], "training.local_epochs"),
+        (["training.rounds=0"], "training.rounds"),
+        (["attacks.use=[\"tablek\"]"], "did you mean 'tableak'"),
+        (["audit.observers=[\"P9\"]"], "P9"),
+        (["audit.device=warp"], "audit.device"),
+        (["data.schema=none.toml"], "none.toml"),
+    ],
+)
+def test_a_bad_setting_is_one_line_with_what_to_do_and_nothing_is_written(tmp_path, settings, expected):
+    path = tmp_path / "people.csv"
+    path.write_text(GOOD)
+    args = ["run", "--set", f"data.source={path}", "--set", "data.target=ill"]
+    for s in settings:
+        args += ["--set", s]
+    assert expected in refused(*args, "-o", tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write anywhere")
+def test_an_output_folder_that_cannot_be_written_is_one_line(tmp_path):
+    tmp_path.chmod(stat.S_IRUSR | stat.S_IXUSR)
+    assert "cannot be written" in refused("run", "-o", tmp_path / "run")
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="no file system that refuses everyone")
+def test_an_output_folder_on_a_file_system_that_refuses_writing_is_one_line():
+    assert "cannot be written" in refused("run", "-o", "/proc/leakledger-run", "--set", "data.rows=200")
+
+
+def test_an_output_path_that_is_a_file_is_one_line(tmp_path):
+    (tmp_path / "taken").write_text("")
+    assert "cannot be written" in refused("run", "-o", tmp_path / "taken" / "run", "--set", "data.rows=200")
+
+
+@pytest.mark.parametrize("command", ["report", "view", "verify"])
+def test_a_folder_that_is_no_run_is_one_line(tmp_path, command):
+    assert "holds no run" in refused(command, tmp_path)
+
+
+def test_unknown_names_are_one_line_with_a_suggestion(finished):
+    assert "did you mean 'tableak'" in refused("info", "tablek")
+    assert "did you mean 'tableak'" in refused("benchmark", "tablek")
+    assert "no such case" in refused("view", finished[0], "--case", "x")
+    assert "took no part" in refused("view", finished[0], "--party", "P9")

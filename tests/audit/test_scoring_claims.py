@@ -1,0 +1,94 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from attacks.base import Abstained, AuxiliaryKnowledge, NotApplicable, RecordsClaim, StatisticClaim, VocabularyClaim
+from attacks.plaintext import Plaintext
+from attacks.tableak import TabLeak
+from audit.scoring import score
+from audit.scoring.records import from_marginals
+from audit.scoring.statistics import score_statistics
+from audit.scoring.vocabulary import overlap, score_vocabularies
+from tests.audit.example import truth
+
+T = truth()
+PARTY = T.parties[0]
+words = st.frozensets(st.sampled_from("abcdef"))
+
+
+def exact(feature, statistic, value):
+    return StatisticClaim(PARTY, feature, statistic, value, value, value, (3,))
+
+
+def records_claim(victim, batch):
+    zeros = np.zeros_like(batch.categories, float), np.zeros_like(batch.numbers)
+    return RecordsClaim(victim, 0, batch.categories, batch.numbers, *zeros)
+
+
+def judged(outcome, attack=None, coins=None):
+    return score(
+        attack or TabLeak(), ("server",), outcome, AuxiliaryKnowledge(), T, coins or np.random.default_rng(0), draws=5
+    )
+
+
+@given(words, words)
+def test_f1_is_the_harmonic_mean_of_precision_and_recall(claimed, held):
+    values = overlap(claimed, held)
+    both = values["precision"] + values["recall"]
+    assert values["f1"] == pytest.approx(2 * values["precision"] * values["recall"] / both if both else 0)
+
+
+def test_the_exact_vocabulary_scores_one_and_a_missing_feature_counts_as_nothing():
+    held = T.vocabularies[PARTY]
+    everything = [VocabularyClaim(PARTY, f, tuple(v)) for f, v in held.items()]
+    assert {m.metric: m.value for m in score_vocabularies(everything, T)} == {"f1": 1, "precision": 1, "recall": 1}
+    one = {m.metric: m.value for m in score_vocabularies(everything[:1], T)}
+    assert one["recall"] == pytest.approx(1 / len(held))
+
+
+def test_the_vocabulary_baseline_claims_what_any_party_holds():
+    claims = [VocabularyClaim(PARTY, f, ()) for f in T.vocabularies[PARTY]]
+    measured = {m.metric: m for m in score_vocabularies(claims, T)}
+    assert measured["recall"].baseline == 1
+    assert 0 < measured["precision"].baseline < 1
+
+
+def test_a_statistic_is_known_within_a_hundredth_of_a_deviation_and_not_beyond():
+    feature = T.federated.schema.numeric[0]
+    value, unit = T.statistic(PARTY, feature, "mean"), T.spread(feature)
+    features = len(T.federated.schema.numeric)
+    (near,) = score_statistics([exact(feature, "mean", value + 0.0099 * unit)], T)
+    (far,) = score_statistics([exact(feature, "mean", value + 0.0101 * unit)], T)
+    assert (near.value, far.value) == (pytest.approx(1 / features), 0)
+    assert near.evidence == (3,)
+
+
+def test_counts_and_sizes_must_be_exact():
+    count, feature = T.statistic(PARTY, "", "count"), T.federated.schema.categorical[0]
+    values = [m.value for m in score_statistics([exact("", "count", count), exact(feature, "size", 0)], T)]
+    assert values == [1, 0]
+
+
+def test_the_whole_truth_has_accuracy_one_and_the_baseline_does_not():
+    claims = [records_claim(v, T.batch(v, r)) for v, r in T.federated.batches if r == 0]
+    trials = [t for t in judged(claims) if t.metric == "accuracy"]
+    assert [t.value for t in trials] == [1.0] * len(T.parties)
+    assert all(0.1 < t.baseline < 0.8 for t in trials)
+
+
+def test_guessing_from_the_marginals_stays_at_the_baseline():
+    coins = np.random.default_rng(5)
+    gaps = []
+    for _ in range(30):
+        claims = [records_claim(v, from_marginals(T.population, 4, coins)) for v, r in T.federated.batches if r == 0]
+        gaps += [t.value - t.baseline for t in judged(claims, coins=coins) if t.metric == "accuracy"]
+    assert np.mean(gaps) == pytest.approx(0, abs=4 * np.std(gaps) / np.sqrt(len(gaps)))
+
+
+@pytest.mark.parametrize(("outcome", "status"), [(NotApplicable("no model"), "not_applicable"), (Abstained("empty"), "abstained")])
+def test_no_claim_is_one_trial_per_asset_with_its_reason_and_never_a_score(outcome, status):
+    trials = judged(outcome, Plaintext())
+    assert [(t.asset, t.status, t.reason, t.value) for t in trials] == [
+        (asset, status, outcome.reason, None) for asset in Plaintext.asset
+    ]

@@ -1,0 +1,52 @@
+import numpy as np
+import pytest
+
+from audit.controls import encoded_rows
+from audit.truth import cells
+from tests.audit.example import truth
+
+METHODS = [
+    {"encoder": "server-dictionary", "scaler": "server-zscore"},
+    {"encoder": "server-dictionary", "scaler": "server-zscore", "columns": "all"},
+    {"encoder": "server-dictionary", "scaler": "server-minmax", "style": "label"},
+    {"encoder": "pooled", "scaler": "pooled", "columns": "all", "ddof": 1},
+    {"encoder": "local", "scaler": "local"},
+]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_cells_and_their_encoding_are_inverse(method):
+    t = truth(preprocessing=method)
+    for data in t.federated.train.values():
+        found = cells(t.layout, data.rows)
+        np.testing.assert_allclose(encoded_rows(t.layout, found), data.rows, atol=1e-5)
+
+
+@pytest.mark.parametrize("method", METHODS[:4])
+def test_the_cells_of_a_batch_are_the_raw_values_of_its_rows(method):
+    t = truth(preprocessing=method)
+    (victim, round), batches = next(iter(t.federated.batches.items()))
+    table, batch = t.federated.tables[victim].rows(batches[0]), t.batch(victim, round)
+    for k, block in enumerate(t.layout.categorical):
+        assert [block.values[c] for c in batch.categories[:, k]] == list(table.values(block.feature))
+    np.testing.assert_allclose(batch.numbers, table.numbers(), atol=1e-4)
+    np.testing.assert_array_equal(t.labels(victim, round), table.labels())
+
+
+def test_statistics_are_those_of_the_training_rows_of_one_party():
+    t = truth()
+    party = t.parties[0]
+    numbers = t.federated.tables[party].numbers()
+    feature = t.federated.schema.numeric[1]
+    assert t.statistic(party, feature, "mean") == numbers[:, 1].mean()
+    assert t.statistic(party, feature, "maximum") == numbers[:, 1].max()
+    assert t.statistic(party, "", "count") == len(numbers)
+    assert t.pooled_statistic("", "count") * 3 == sum(len(x) for x in t.federated.tables.values())
+    with pytest.raises(KeyError):
+        t.statistic(party, feature, "median")
+
+
+def test_partitions_and_splits_are_the_same_for_every_method_of_a_seed():
+    a, b = (truth(preprocessing=m) for m in (METHODS[0], METHODS[4]))
+    for party in a.parties:
+        assert a.federated.tables[party].fingerprint() == b.federated.tables[party].fingerprint()
