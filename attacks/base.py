@@ -1,8 +1,8 @@
 """What an attack is: it reads one view with declared auxiliary knowledge, and returns claims or says why it makes none.
 
 A claim is a statement about another party's data that the audit can check: whole records, statistics, vocabularies. An
-attack that cannot apply returns `NotApplicable` with the missing precondition; one that could run but has nothing it would
-stand by returns `Abstained`. Neither is a wrong claim.
+attack that cannot apply returns `NotApplicable` with the missing precondition; one that could run but has nothing it
+would stand by returns `Abstained`. Neither is a wrong claim.
 """
 
 from abc import ABC, abstractmethod
@@ -22,10 +22,10 @@ Statistic = Literal["count", "mean", "std", "minimum", "maximum", "size"]
 class RecordsClaim:
     """The rows of one victim's batch in one round, in any order.
 
-    `categories` (B, K): number of the candidate value in each categorical block of the layout. `numbers` (B, L): numeric
-    features in raw units where the layout publishes the scale, else in the encoded columns' own units. `category_entropy`
-    (B, K) in [0, 1] and `number_entropy` (B, L) in nats: how unsure the attack is of each cell (lower is surer).
-    `evidence`: numbers of the messages it rests on.
+    `categories` (B, K): number of the candidate value in each categorical block of the layout. `numbers` (B, L):
+    numeric features in raw units where the layout publishes the scale, else in the encoded columns' own units.
+    `category_entropy` (B, K) in [0, 1] and `number_entropy` (B, L) in nats: how unsure the attack is of each cell
+    (lower is surer). `evidence`: numbers of the messages it rests on.
     """
 
     victim: str
@@ -81,9 +81,9 @@ Outcome = Sequence[RecordsClaim | StatisticClaim | VocabularyClaim] | NotApplica
 class AuxiliaryKnowledge:
     """What the adversary is granted beside the view. Everything in it is listed beside every result.
 
-    `labels` maps (victim, round) to the labels (B,) of that batch. `bounds` maps a numeric feature to its (low, high) in the
-    units of a `RecordsClaim`. `marginals` maps a feature to what is known of its distribution: (values, probabilities).
-    `dictionaries` maps a categorical feature to plausible values.
+    `labels` maps (victim, round) to the labels (B,) of that batch. `bounds` maps a numeric feature to its (low, high)
+    in the units of a `RecordsClaim`. `marginals` maps a feature to what is known of its distribution: (values,
+    probabilities). `dictionaries` maps a categorical feature to plausible values.
     """
 
     labels: Mapping[tuple[str, int], NDArray[Any]] = field(default_factory=dict)

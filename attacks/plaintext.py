@@ -1,10 +1,10 @@
 """Reads out whatever a view holds in the clear: dictionaries, sizes, counts, means, deviations, extremes.
 
-Passive and exact: the claims are what the messages say, rearranged. It needs no auxiliary knowledge. Column statistics are named
-by the public layout, whose numeric blocks come first and in the order of the scaler's columns.
+Passive and exact: the claims are what the messages say, rearranged. It needs no auxiliary knowledge. Column statistics
+are named by the public layout, whose numeric blocks come first and in the order of the scaler's columns.
 
-From `zscore.mean` (n, mean m) and `zscore.variance` (S, squared deviations from the announced global mean M) follows the
-client's own variance: S/n - (m - M)².
+From `zscore.mean` (n, mean m) and `zscore.variance` (S, squared deviations from the announced global mean M) follows
+the client's own variance: S/n - (m - M)².
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,6 @@
-"""What a defense is: a pure function of an update and the client's own coins, as frozen data; a chain of them is one too."""
+"""What a defense is: a pure function of an update and the client's own coins, as frozen data; a chain of them is one
+too.
+"""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass

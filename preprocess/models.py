@@ -1,8 +1,8 @@
 """The model that all parties train: a multilayer perceptron from a `ModelSpec`, its weights as named arrays.
 
-Weights travel as `{name: float32 array}` with the names of the layers in order: `0.weight` (out, in), `0.bias` (out,), ...
-The initialisation is PyTorch's default for linear layers (Kaiming uniform with a = sqrt(5)): every entry of a layer is
-uniform in +-1/sqrt(inputs of the layer).
+Weights travel as `{name: float32 array}` with the names of the layers in order: `0.weight` (out, in), `0.bias` (out,),
+... The initialisation is PyTorch's default for linear layers (Kaiming uniform with a = sqrt(5)): every entry of a layer
+is uniform in +-1/sqrt(inputs of the layer).
 """
 
 from collections.abc import Callable, Mapping

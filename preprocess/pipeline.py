@@ -16,7 +16,9 @@ from preprocess.views import CategoricalBlock, FeatureLayout, NumericBlock
 
 @dataclass(frozen=True)
 class Encoded:
-    """One party's rows as the model reads them: `rows` (n, width) float32, `labels` (n,) int64, or float64 for regression."""
+    """One party's rows as the model reads them: `rows` (n, width) float32, `labels` (n,) int64, or float64 for
+    regression.
+    """
 
     rows: NDArray[np.float32]
     labels: NDArray[np.int64] | NDArray[np.float64]

@@ -271,7 +271,7 @@ class PublicFacts:
             server=plain["server"],
             protocol=plain["protocol"],
             schema=plain["schema"],
-            layout=FeatureLayout.from_plain(plain["layout"]) if plain["layout"] else None,
+            layout=None if plain["layout"] is None else FeatureLayout.from_plain(plain["layout"]),
             model=ModelSpec.from_plain(plain["model"]) if plain["model"] else None,
             training=TrainingSpec(**plain["training"]) if plain["training"] else None,
         )

@@ -65,7 +65,14 @@ def test_nothing_imports_in_a_circle():
 
 
 def test_no_attack_can_name_the_federation_the_data_or_the_truth():
-    forbidden = ("preprocess.federation", "preprocess.data", "preprocess.transport", "preprocess.ledger", "audit", "defenses")
+    forbidden = (
+        "preprocess.federation",
+        "preprocess.data",
+        "preprocess.transport",
+        "preprocess.ledger",
+        "audit",
+        "defenses",
+    )
     reach = {n for n in GRAPH if within(n, ["attacks"])}
     frontier = set(reach)
     while frontier:

@@ -1,7 +1,7 @@
 """What every encoder for categorical features is: a protocol that leaves a fitted encoding at each party.
 
-`fit` is the protocol: who tells whom what, in the order of the paper. What it leaves at a party is an `Encoding`, which turns
-that party's tables into columns; what it makes public is one `CategoricalBlock` per feature: all that anyone who
+`fit` is the protocol: who tells whom what, in the order of the paper. What it leaves at a party is an `Encoding`, which
+turns that party's tables into columns; what it makes public is one `CategoricalBlock` per feature: all that anyone who
 sees only gradients may know about the columns.
 """
 
@@ -26,8 +26,8 @@ Unseen = Literal["ignore", "error"]
 class DictionaryEncoding:
     """One party's fitted dictionaries: number k of a feature is the value `dictionaries_[feature][k]`.
 
-    `sizes_` may exceed the dictionary (padding). A value that is in no dictionary gives zeros (`unseen` = "ignore"; -1 under
-    label encoding) or raises ValueError with the feature (`unseen` = "error"); the value itself is not repeated.
+    `sizes_` may exceed the dictionary (padding). A value that is in no dictionary gives zeros (`unseen` = "ignore"; -1
+    under label encoding) or raises ValueError with the feature (`unseen` = "error"); the value itself is not repeated.
     """
 
     dictionaries_: Mapping[str, tuple[str, ...]]

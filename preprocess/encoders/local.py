@@ -1,9 +1,9 @@
 """`local`: every client numbers its own values; only the sizes of the dictionaries are exchanged, for padding.
 
-Source: "Privacy-preserving tabular data transformation", sections 5.1 and 5.3 (first experiment). The paper's clients "exchange
-only input sizes to apply the padding". Reading taken: one size per feature (a padded one-hot vector needs it); the server
-answers with the largest. The same number means different values at different clients, and the same value has different
-numbers: the paper's two dictionary problems, which cost model quality.
+Source: "Privacy-preserving tabular data transformation", sections 5.1 and 5.3 (first experiment). The paper's clients
+"exchange only input sizes to apply the padding". Reading taken: one size per feature (a padded one-hot vector needs
+it); the server answers with the largest. The same number means different values at different clients, and the same
+value has different numbers: the paper's two dictionary problems, which cost model quality.
 """
 
 from collections.abc import Mapping

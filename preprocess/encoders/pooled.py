@@ -1,4 +1,5 @@
-"""`pooled`: the yardstick. Every client hands its categorical columns to the server, which encodes as if there were one table.
+"""`pooled`: the yardstick. Every client hands its categorical columns to the server, which encodes as if there were one
+table.
 
 No federation: it is here to measure against, and the ledger shows what it costs, namely everything.
 """

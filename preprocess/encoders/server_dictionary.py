@@ -1,8 +1,8 @@
 """`server-dictionary`: the server merges the clients' dictionaries, received in the clear, and publishes the union.
 
 Source: "Privacy-preserving tabular data transformation", section 5.2. Each client tells the server every distinct value
-of every categorical feature; counts are not sent. Everyone ends with the same dictionary, so there are no dictionary problems;
-the price is that the server reads each client's vocabulary, and every client reads the union.
+of every categorical feature; counts are not sent. Everyone ends with the same dictionary, so there are no dictionary
+problems; the price is that the server reads each client's vocabulary, and every client reads the union.
 """
 
 from collections.abc import Mapping

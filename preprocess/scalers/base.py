@@ -1,8 +1,8 @@
 """What every scaler is: a protocol over matrices of columns that leaves a shift and a scale at each party.
 
-Scalers see the encoded table: numeric features first, then the encoded categorical columns. By default they scale the numeric
-ones only; `columns="all"` scales one-hot columns too, as the pipeline published with TabLeak does. That option changes what
-is observed: statistics of a one-hot column are the frequencies of its values.
+Scalers see the encoded table: numeric features first, then the encoded categorical columns. By default they scale the
+numeric ones only; `columns="all"` scales one-hot columns too, as the pipeline published with TabLeak does. That option
+changes what is observed: statistics of a one-hot column are the frequencies of its values.
 """
 
 from abc import ABC, abstractmethod

@@ -1,7 +1,8 @@
 """`pooled`: the yardstick. Every client hands its columns to the server, which scales as if there were one table.
 
-No federation: it is here to measure against. With `columns="all"` and `ddof=1` it is the pipeline published with TabLeak:
-every column standardised, one-hot columns included, with the bounds of the numeric features known to the adversary.
+No federation: it is here to measure against. With `columns="all"` and `ddof=1` it is the pipeline published with
+TabLeak: every column standardised, one-hot columns included, with the bounds of the numeric features known to the
+adversary.
 """
 
 from collections.abc import Mapping

@@ -1,8 +1,9 @@
 """`server-zscore`: the server pools the clients' counts, means and squared deviations, received in the clear.
 
-Source: "Privacy-preserving tabular data transformation", eq. 4 and 5, with the server as in section 5.2. Two rounds: each client
-sends its count and means and learns the global mean; then it sends the sum of squared deviations from that global mean
-(the sigma_if^2 of eq. 5, which the paper divides by the total count only after summing) and learns the global deviation.
+Source: "Privacy-preserving tabular data transformation", eq. 4 and 5, with the server as in section 5.2. Two rounds:
+each client sends its count and means and learns the global mean; then it sends the sum of squared deviations from that
+global mean (the sigma_if^2 of eq. 5, which the paper divides by the total count only after summing) and learns the
+global deviation.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,8 @@
 """What FedSGD and FedAvg share: drawing participants and batches, aggregation, early stopping, and the training loop.
 
 Each round the server sends the model to the participants (`train.model`), they answer with an update, and the server
-aggregates the updates by the number of rows behind them (eq. 1 and 2 of "Privacy-preserving tabular data transformation").
+aggregates the updates by the number of rows behind them (eq. 1 and 2 of "Privacy-preserving tabular data
+transformation").
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -39,7 +40,9 @@ class Algorithm(Protocol):
 
 @dataclass(frozen=True)
 class Trained:
-    """`weights` live at the server. `batches` are what (client, round) trained on: row numbers, one array per local step."""
+    """`weights` live at the server. `batches` are what (client, round) trained on: row numbers, one array per local
+    step.
+    """
 
     weights: At[Weights]
     batches: Mapping[tuple[str, int], At[Batches]]
@@ -101,7 +104,8 @@ def check_training(training: TrainingSpec) -> None:
 def draw_batches(training: TrainingSpec, data: Encoded, coins: np.random.Generator) -> Batches:
     """Row numbers of each local step of one round.
 
-    FedSGD takes one batch, drawn without replacement. FedAvg goes through all rows `local_epochs` times in a fresh order.
+    FedSGD takes one batch, drawn without replacement. FedAvg goes through all rows `local_epochs` times in a fresh
+    order.
     """
     n, size = len(data), training.batch_size
     size = n if size is None else min(size, n)

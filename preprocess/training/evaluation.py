@@ -67,7 +67,9 @@ def prediction_counts(spec: ModelSpec, weights: Weights, data: Encoded) -> dict[
 
 
 def classification_metrics(*parts: Mapping[str, NDArray[np.int64]]) -> dict[str, float]:
-    """From summed counts: F1 of the positive class (macro over classes where there are more than two), accuracy, AUROC."""
+    """From summed counts: F1 of the positive class (macro over classes where there are more than two), accuracy,
+    AUROC.
+    """
     confusion = np.sum([p["confusion"] for p in parts], axis=0)
     scores = np.sum([p["scores"] for p in parts], axis=0)
     hits = np.diag(confusion)

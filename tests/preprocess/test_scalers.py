@@ -9,7 +9,9 @@ from preprocess.scalers import SCALERS
 from preprocess.transport.simulated import Simulated
 
 numbers = st.floats(-1e6, 1e6, allow_nan=False)
-tables = st.lists(st.integers(1, 7).flatmap(lambda n: arrays(np.float64, (n, 3), elements=numbers)), min_size=2, max_size=4)
+tables = st.lists(
+    st.integers(1, 7).flatmap(lambda n: arrays(np.float64, (n, 3), elements=numbers)), min_size=2, max_size=4
+)
 
 
 def scale(name, parts, **options):

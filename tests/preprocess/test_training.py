@@ -87,11 +87,16 @@ def test_a_recorded_gradient_is_that_of_the_recorded_batch():
     for message in fed.ledger:
         if message.topic == "train.gradient":
             model = next(
-                m for m in fed.ledger if (m.topic, m.round, m.recipient) == ("train.model", message.round, message.sender)
+                m
+                for m in fed.ledger
+                if (m.topic, m.round, m.recipient) == ("train.model", message.round, message.sender)
             )
             batch, d = fed.own(trained.batches[message.sender, message.round])[0], data[message.sender]
             expected = gradient(
-                SPEC, as_tensors(model.payload["weights"]), torch.from_numpy(d.rows[batch]), torch.from_numpy(d.labels[batch])
+                SPEC,
+                as_tensors(model.payload["weights"]),
+                torch.from_numpy(d.rows[batch]),
+                torch.from_numpy(d.labels[batch]),
             )
             assert message.payload["rows"] == len(batch) == 4
             for name, g in message.payload["gradient"].items():
@@ -102,9 +107,7 @@ def test_messages_of_a_round_are_one_model_and_one_update_per_client():
     fed, _, located = federation((8, 8, 8))
     run(fed, located, TrainingSpec("fedsgd", rounds=2, batch_size=2))
     assert [(m.topic, m.sender, m.recipient) for m in fed.ledger if m.round == 1] == [
-        pair
-        for c in ("P1", "P2", "P3")
-        for pair in (("train.model", "server", c), ("train.gradient", c, "server"))
+        pair for c in ("P1", "P2", "P3") for pair in (("train.model", "server", c), ("train.gradient", c, "server"))
     ]
 
 
@@ -132,7 +135,7 @@ def test_early_stopping_ends_a_training_that_diverges_and_keeps_the_best_model()
 
 
 def test_validation_rows_are_never_trained_on():
-    fed, data, located = federation((20, 20))
+    fed, _, located = federation((20, 20))
     run(fed, located, TrainingSpec("fedavg", rounds=1, patience=1, validation=0.25))
     sent = [m.payload["rows"] for m in fed.ledger if m.topic in ("train.validation", "train.weights")]
     assert sorted(sent) == [5, 5, 15, 15]
