@@ -1,0 +1,102 @@
+"""From a plain frame and a schema to a table: every cell checked, missing values treated as asked."""
+
+from collections.abc import Sequence
+from typing import Literal, get_args
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from preprocess.data.columns import as_numbers, as_text, words
+from preprocess.data.errors import DataError
+from preprocess.data.schema import Schema
+from preprocess.data.suggest import closest
+from preprocess.data.table import Table
+
+Missing = Literal["error", "drop", "impute"]
+
+
+def clean(frame: pd.DataFrame, schema: Schema, source: str, name: str, missing: Missing) -> Table:
+    """The table of a plain frame. Columns that the schema does not name are kept, as text.
+
+    `missing` in a feature or the target: "error" raises with the counts per column; "drop" leaves the rows out;
+    "impute" fills features of this table by its own values: numeric ones by the lower median (a value that occurs),
+    categorical ones by the most frequent value (of several, the first in sorted order). A target is never filled.
+
+    Raises DataError with `source`, row and column for text among numbers, numbers that are not finite or out of their
+    declared range, and values that are no class or not in their declared order.
+    """
+    if missing not in (choices := get_args(Missing)):
+        raise DataError(
+            f"missing {missing!r} is unknown{closest(missing, choices)}; choose one of {', '.join(choices)}"
+        )
+    if absent := [c for c in (*schema.features, schema.target) if c not in frame]:
+        raise DataError(f"{source}: no column {absent[0]!r}{closest(absent[0], frame.columns)}, which the schema names")
+    numeric = (*schema.numeric, schema.target) if schema.task == "regression" else schema.numeric
+    columns = {c: _numbers(frame[c], source) if c in numeric else as_text(frame[c]) for c in frame}
+    checked = pd.DataFrame(columns)
+    _check_values(checked, schema, source)
+    return Table(_treat_missing(checked, schema, source, missing), schema, name)
+
+
+def require_variation(tables: Sequence[Table], source: str) -> None:
+    """Raises DataError when all rows of all tables have one class, or one target value: nothing could be learned."""
+    if len(np.unique(np.concatenate([t.labels() for t in tables]))) < 2:
+        target = tables[0].schema.target
+        raise DataError(f"{source}: target {target!r} is the same in every row; prediction needs two values or more")
+
+
+def _numbers(column: pd.Series, source: str) -> pd.Series:
+    """A plain column as float64, finite or missing."""
+    _refuse(words(column), column.name, source, "holds text, not a number; list it under categorical, or repair it")
+    numbers = as_numbers(column)
+    infinite = ~np.isfinite(numbers) & column.notna().to_numpy()
+    _refuse(infinite, column.name, source, "is not finite; leave the field empty where a value is missing")
+    return pd.Series(numbers, name=column.name)
+
+
+def _check_values(frame: pd.DataFrame, schema: Schema, source: str) -> None:
+    for feature, (low, high) in schema.ranges.items():
+        outside = (frame[feature] < low) | (frame[feature] > high)
+        _refuse(outside.to_numpy(), feature, source, f"is outside its declared range [{low:g}, {high:g}]")
+    known = {**schema.orders, **({schema.target: schema.classes} if schema.classes else {})}
+    for column, values in known.items():
+        other = frame[column].notna() & ~frame[column].isin(list(values))
+        what = "is none of the declared classes" if column == schema.target else "is not in its declared order"
+        _refuse(other.to_numpy(), column, source, f"{what}; add the value to the schema, or repair it")
+
+
+def _refuse(bad: NDArray[np.bool_], column: object, source: str, problem: str) -> None:
+    """Raises DataError for the first of the bad rows."""
+    if bad.any():
+        more = f" (and {bad.sum() - 1} more rows)" if bad.sum() > 1 else ""
+        raise DataError(f"{source}: row {bad.argmax() + 1}{more}: column {column!r} {problem}")
+
+
+def _treat_missing(frame: pd.DataFrame, schema: Schema, source: str, missing: Missing) -> pd.DataFrame:
+    """The frame with no missing value in a feature or the target."""
+    used = [*schema.features, schema.target]
+    counts = {c: int(n) for c, n in frame[used].isna().sum().items() if n}
+    if not counts:
+        return frame
+    if missing == "error":
+        listed = ", ".join(f"{c} {n}" for c, n in counts.items())
+        raise DataError(f"{source}: missing values: {listed} (of {len(frame)} rows); set missing to 'drop' or 'impute'")
+    if missing == "drop":
+        kept = frame.dropna(subset=used).reset_index(drop=True)
+        if kept.empty:
+            raise DataError(f"{source}: every row misses a value, so none is left; set missing to 'impute'")
+        return kept
+    if schema.target in counts:
+        n = counts[schema.target]
+        raise DataError(f"{source}: target {schema.target!r} is missing in {n} rows; set missing to 'drop'")
+    return frame.fillna({c: _filling(frame[c].dropna(), source) for c in counts})
+
+
+def _filling(present: pd.Series, source: str) -> float | str:
+    """What takes the place of a column's missing values."""
+    if present.empty:
+        raise DataError(f"{source}: column {present.name!r} holds nothing to impute from; drop it in the schema")
+    if present.dtype == np.float64:
+        return float(present.quantile(interpolation="lower"))
+    return str(present.mode().iloc[0])

@@ -1,0 +1,94 @@
+"""One column at a time: text or numbers, and from one to the other.
+
+A *plain* column is either text (dtype `str`) or numbers (dtype float64); NaN is missing in both.
+"""
+
+from collections.abc import Collection
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pandas.api import types
+
+from preprocess.data.errors import DataError
+
+NOT_A_NUMBER = frozenset(["nan", "+nan", "-nan"])  # texts that parse as the float NaN: neither numbers nor words
+
+
+def plain_frame(frame: pd.DataFrame, missing: Collection[str], source: str) -> pd.DataFrame:
+    """`frame` with plain columns and rows numbered from 0. Raises DataError with `source` and the column."""
+    if odd := [c for c in frame.columns if not isinstance(c, str) or not c]:
+        raise DataError(f"{source}: column {odd[0]!r} has no name in text; name it, or remove it (a row index?)")
+    if twice := frame.columns[frame.columns.duplicated()].tolist():
+        raise DataError(f"{source}: two columns are called {twice[0]!r}; rename or remove one")
+    columns = {}
+    for name in frame.columns:
+        try:
+            columns[name] = plain(frame[name], missing)
+        except TypeError as error:
+            raise DataError(f"{source}: column {name!r} holds {error} values; turn them into text or numbers") from None
+    return pd.DataFrame(columns).reset_index(drop=True)
+
+
+def plain(column: pd.Series, missing: Collection[str]) -> pd.Series:
+    """`column` as a plain one; texts in `missing` become NaN.
+
+    Raises TypeError for cells that are neither text, numbers, truth values nor points in time.
+    """
+    if types.is_numeric_dtype(column.dtype) and not types.is_bool_dtype(column.dtype):
+        if types.is_complex_dtype(column.dtype):
+            raise TypeError("complex")
+        return column.astype("Float64").astype(np.float64) if column.hasnans else column.astype(np.float64)
+    if column.dtype == object:
+        odd = next((type(v).__name__ for v in column if not _is_cell(v)), None)
+        if odd is not None:
+            raise TypeError(odd)
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        column = column.cat.rename_categories(category_labels(column.dtype))
+    text = column.astype("str")
+    return text.mask(text.isin(list(missing)))
+
+
+def category_labels(kind: pd.CategoricalDtype) -> list[str]:
+    """The categories as text, in their order."""
+    return [str(label) for label in as_text(plain(pd.Series(kind.categories), ()))]
+
+
+def _is_cell(value: object) -> bool:
+    return isinstance(value, str | int | float | np.generic) or value is None or value is pd.NA or value is pd.NaT
+
+
+def as_text(column: pd.Series) -> pd.Series:
+    """A plain column as text: whole numbers without a decimal point, other numbers in their shortest form."""
+    if column.dtype != np.float64:
+        return column
+    if is_whole(column.to_numpy()):
+        return column.astype("Int64").astype("str").mask(column.isna())
+    return column.astype("str")
+
+
+def as_numbers(column: pd.Series) -> NDArray[np.float64]:
+    """A plain column as numbers; what does not parse is NaN."""
+    numbers: NDArray[np.float64] = pd.to_numeric(column, errors="coerce").to_numpy(np.float64, na_value=np.nan)
+    return numbers
+
+
+def words(column: pd.Series) -> NDArray[np.bool_]:
+    """(rows,) True where a plain column holds text that is not a number."""
+    if column.dtype == np.float64:
+        return np.zeros(len(column), bool)
+    failed = np.isnan(as_numbers(column)) & column.notna().to_numpy()
+    if failed.any():
+        failed[failed] = ~column[failed].str.strip().str.lower().isin(list(NOT_A_NUMBER)).to_numpy()
+    return failed
+
+
+def is_code(column: pd.Series) -> bool:
+    """Whether a plain text column writes numbers with leading zeros, as codes are written ("01", "02139")."""
+    return column.dtype != np.float64 and bool(column.str.match(r"[+-]?0\d").any())
+
+
+def is_whole(numbers: NDArray[np.float64]) -> bool:
+    """Whether all numbers but NaN are whole and small enough to be exact, and there is at least one."""
+    present = numbers[~np.isnan(numbers)]
+    return bool(present.size) and bool(((present == np.rint(present)) & (np.abs(present) < 2**53)).all())

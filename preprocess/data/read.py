@@ -1,0 +1,187 @@
+"""Reads tables: CSV, Parquet, a frame in memory or an embedded table; one for all, or one file per party."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from glob import glob, has_magic
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+
+from preprocess.data.clean import Missing, clean, require_variation
+from preprocess.data.columns import as_text, plain_frame
+from preprocess.data.csv_file import read_csv
+from preprocess.data.embedded import EMBEDDED
+from preprocess.data.errors import DataError
+from preprocess.data.parties import named
+from preprocess.data.schema import Schema, category_orders, complete
+from preprocess.data.schema_file import Declared, find_schema, read_schema, stem
+from preprocess.data.suggest import closest
+from preprocess.data.table import Table
+
+__all__ = ["DataError", "read_table", "read_tables"]
+
+Source = str | Path | pd.DataFrame
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A source's plain columns. `typed`: its text is text, not numbers that wait to be parsed."""
+
+    source: str
+    name: str
+    frame: pd.DataFrame
+    declared: Declared
+    typed: bool
+    schema_file: Path | None = None
+
+
+def read_table(
+    source: Source,
+    schema: Schema | Declared | str | Path | None = None,
+    target: str | None = None,
+    missing: Missing = "error",
+    *,
+    na_values: Collection[str] = (),
+    encoding: str = "utf-8",
+    separator: str = ",",
+) -> Table:
+    """The table of a CSV file (.csv, .csv.gz), a Parquet file, a frame, or an embedded name (`embedded.EMBEDDED`).
+
+    `schema`: a schema, a declaration, or a schema file; None takes the one beside the file, and what is not declared is
+    inferred (`schema.infer_schema`). Declared categorical columns are read as text, so the code "01" stays "01".
+    `target` takes the place of the declared target, which is then no feature, its task and positive class void.
+    Missing is the empty field, and any text in `na_values`; `missing` says what becomes of it (`clean.clean`).
+    The index of a frame is no column.
+
+    Raises DataError, one line, for anything that cannot be used.
+    """
+    loaded = _load(source, na_values, encoding, separator)
+    declared = _declaration([loaded], schema, target)
+    frame, full = _settle(declared, loaded.frame, loaded.source, loaded.typed)
+    table = clean(frame, full, loaded.source, loaded.name, missing)
+    require_variation([table], loaded.source)
+    return table
+
+
+def read_tables(
+    sources: str | Path | Sequence[Source],
+    schema: Schema | Declared | str | Path | None = None,
+    target: str | None = None,
+    missing: Missing = "error",
+    *,
+    na_values: Collection[str] = (),
+    encoding: str = "utf-8",
+    separator: str = ",",
+) -> dict[str, Table]:
+    """One table per party, by party name: the file's name without its kind. `sources` is a list, or a pattern (a*.csv).
+
+    Options as for `read_table`. All parties share one schema: the given one, else the one beside the first file that
+    has one; what it leaves open is inferred from all rows together. Imputation uses a party's own rows only. Raises
+    DataError where columns differ, and for fewer than two parties.
+    """
+    paths = _expand(sources)
+    if len(paths) < 2:
+        what = sources if isinstance(sources, str | Path) else "sources"  # never the rows of a frame
+        raise DataError(f"{what}: found {len(paths)}; a federation needs at least two parties, one file each")
+    parts = [_load(p, na_values, encoding, separator) for p in paths]
+    _check_columns(parts)
+    declared = _declaration(parts, schema, target)
+    typed = all(p.typed for p in parts)
+    together, full = _settle(declared, _stack(parts), f"{len(parts)} files", typed)
+    tables = [clean(p.frame[list(together.columns)], full, p.source, p.name, missing) for p in parts]
+    require_variation(tables, f"{len(parts)} files")
+    return dict(zip(named([p.name for p in parts]), tables, strict=True))
+
+
+def _expand(sources: str | Path | Sequence[Source]) -> list[Source]:
+    if not isinstance(sources, str | Path):
+        return list(sources)
+    if not has_magic(str(sources)):
+        return [sources]
+    return sorted(glob(str(sources)))
+
+
+def _load(source: Source, na_values: Collection[str], encoding: str, separator: str) -> Loaded:
+    missing = {"", *na_values}
+    if isinstance(source, pd.DataFrame):
+        if source.empty:
+            raise DataError("table: the frame has no rows or no columns")
+        declared = Declared(orders=category_orders(source))
+        return Loaded("table", "table", plain_frame(source, missing, "table"), declared, typed=True)
+    if str(source) in EMBEDDED:
+        frame, declared = EMBEDDED[str(source)]()
+        return Loaded(str(source), str(source), plain_frame(frame, missing, str(source)), declared, typed=True)
+    path = Path(source)
+    raw, typed = _read_file(path, encoding, separator)
+    declared = Declared(orders=category_orders(raw))
+    return Loaded(str(path), stem(path), plain_frame(raw, missing, str(path)), declared, typed, find_schema(path))
+
+
+def _read_file(path: Path, encoding: str, separator: str) -> tuple[pd.DataFrame, bool]:
+    """The file's cells, and whether they have types."""
+    try:
+        if path.suffix.lower() == ".parquet":
+            return _read_parquet(path), True
+        return read_csv(path, encoding, separator), False
+    except FileNotFoundError:
+        known = [*EMBEDDED, *(str(p) for p in path.parent.glob("*") if p.is_file())]
+        raise DataError(f"{path}: no such file or embedded table{closest(str(path), known)}") from None
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror or type(error).__name__}") from None
+
+
+def _read_parquet(path: Path) -> pd.DataFrame:
+    try:
+        frame = pd.read_parquet(path)
+    except pa.ArrowException:
+        raise DataError(f"{path}: not a Parquet file, or a damaged one; write it again, or name it .csv") from None
+    if frame.empty:
+        raise DataError(f"{path}: the table has no rows or no columns")
+    return frame
+
+
+def _declaration(
+    parts: Sequence[Loaded], schema: Schema | Declared | str | Path | None, target: str | None
+) -> Schema | Declared:
+    """What is declared of the parts: by the schema given, else the first file beside one of them, else the columns."""
+    schema = schema if schema is not None else next((p.schema_file for p in parts if p.schema_file), None)
+    if schema is None:
+        return _retarget(parts[0].declared, target)
+    return _retarget(read_schema(schema) if isinstance(schema, str | Path) else schema, target)
+
+
+def _retarget(declared: Schema | Declared, target: str | None) -> Schema | Declared:
+    """The declaration with another target; the declared one is dropped with all that was said about it."""
+    if target is None or target == declared.target:
+        return declared
+    if isinstance(declared, Schema):
+        raise DataError(f"target {target!r} is not the schema's target {declared.target!r}; name one of them")
+    gone = (*declared.drop, *((declared.target,) if declared.target else ()))
+    lists = {key: getattr(declared, key) for key in ("categorical", "numeric")}
+    kept = {key: None if names is None else tuple(c for c in names if c != target) for key, names in lists.items()}
+    return declared.model_copy(update={**kept, "target": target, "drop": gone, "task": None, "positive_class": None})
+
+
+def _settle(declared: Schema | Declared, frame: pd.DataFrame, source: str, typed: bool) -> tuple[pd.DataFrame, Schema]:
+    """The frame without what is dropped, and the complete schema."""
+    if isinstance(declared, Schema):
+        return frame, declared
+    schema = complete(declared, frame, source, typed)
+    return frame.drop(columns=list(declared.drop)), schema
+
+
+def _check_columns(parts: Sequence[Loaded]) -> None:
+    first = parts[0]
+    for part in parts[1:]:
+        for one, other in ((first, part), (part, first)):
+            if lacking := [c for c in one.frame.columns if c not in other.frame]:
+                near = closest(lacking[0], other.frame.columns.difference(one.frame.columns))
+                raise DataError(f"{other.source}: no column {lacking[0]!r}{near}, unlike {one.source}; make them agree")
+
+
+def _stack(parts: Sequence[Loaded]) -> pd.DataFrame:
+    """All rows, a column as text where not every part holds it as numbers."""
+    frames = [p.frame for p in parts]
+    mixed = [c for c in frames[0].columns if len({str(f[c].dtype) for f in frames}) > 1]
+    return pd.concat([f.assign(**{c: as_text(f[c]) for c in mixed}) for f in frames], ignore_index=True)

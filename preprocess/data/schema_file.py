@@ -1,0 +1,82 @@
+"""Schema files: what a TOML or JSON file beside a table declares about its columns."""
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
+
+from preprocess.data.errors import DataError
+from preprocess.data.suggest import closest
+
+Task = Literal["binary", "multiclass", "regression"]
+TABLE_SUFFIXES = (".csv.gz", ".csv", ".parquet")
+
+
+class Declared(BaseModel):
+    """What is declared of a schema. None: not said, hence inferred. Keys that nothing interprets are in `model_extra`.
+
+    `orders` (or `ordinal`) lists the values of ordinal columns, lowest first, or the target's classes in label order;
+    `ranges` has the (low, high) of numeric columns; `drop` names columns to leave out of the table.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="allow", coerce_numbers_to_str=True)
+
+    target: str | None = None
+    positive_class: str | None = None
+    categorical: tuple[str, ...] | None = None
+    numeric: tuple[str, ...] | None = None
+    task: Task | None = None
+    sensitive: tuple[str, ...] = ()
+    orders: dict[str, tuple[str, ...]] = Field(default={}, validation_alias=AliasChoices("orders", "ordinal"))
+    ranges: dict[str, tuple[float, float]] = {}
+    drop: tuple[str, ...] = ()
+
+
+def stem(path: Path) -> str:
+    """A table file's name without its kind: x for x.csv.gz."""
+    end = next((s for s in TABLE_SUFFIXES if path.name.lower().endswith(s)), path.suffix)
+    return path.name[: len(path.name) - len(end)]
+
+
+def find_schema(path: str | Path) -> Path | None:
+    """The schema file beside a table: x.schema.json or x.schema.toml for x.csv.gz, x.csv or x.parquet; None without.
+
+    Raises DataError when both are there.
+    """
+    path = Path(path)
+    found = [p for end in ("json", "toml") if (p := path.with_name(f"{stem(path)}.schema.{end}")).is_file()]
+    if len(found) > 1:
+        raise DataError(f"{path}: has two schemas, {found[0].name} and {found[1].name}; remove one, or name one")
+    return found[0] if found else None
+
+
+def read_schema(path: str | Path) -> Declared:
+    """What a schema file declares; nothing is required of it. Raises DataError with the file and the key."""
+    path = Path(path)
+    values = {key: value for key, value in _parse(path).items() if value is not None}
+    if {"orders", "ordinal"} <= values.keys():
+        raise DataError(f"{path}: orders and ordinal are the same key; write one of them")
+    try:
+        return Declared.model_validate(values)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        key = ".".join(str(part) for part in problem["loc"])
+        raise DataError(f"{path}: {key}: {problem['msg']}") from None
+
+
+def _parse(path: Path) -> dict[str, Any]:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        values = tomllib.loads(text) if path.suffix.lower() == ".toml" else json.loads(text)
+    except FileNotFoundError:
+        near = closest(path.name, (p.name for p in path.parent.glob("*.schema.*")))
+        raise DataError(f"{path}: no such schema file{near}") from None
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror}") from None
+    except ValueError as error:  # not UTF-8, not TOML, not JSON
+        raise DataError(f"{path}: not a schema in TOML or JSON: {' '.join(str(error).split())}") from None
+    if not isinstance(values, dict):
+        raise DataError(f"{path}: a schema is a table of keys, such as target and categorical")
+    return values

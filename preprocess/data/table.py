@@ -1,0 +1,139 @@
+"""A table: checked rows and the schema that says what their columns are."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from preprocess.data.errors import DataError
+from preprocess.data.schema import Schema
+from preprocess.data.suggest import closest
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Rows of one party, or of all.
+
+    `frame` has text (dtype `str`) in categorical features and the target's classes, float64 in numeric features and a
+    regression's target, none of it missing. Further columns are carried along as text, for partitions by column; they
+    are no features. Raises DataError when the frame does not fit the schema. The frame must not be changed afterwards.
+    """
+
+    frame: pd.DataFrame = field(repr=False)
+    schema: Schema
+    name: str
+
+    def __post_init__(self) -> None:
+        text = (*self.schema.categorical, *((self.schema.target,) if self.schema.classes else ()))
+        numbers = (*self.schema.numeric, *(() if self.schema.classes else (self.schema.target,)))
+        for column, dtype in (*((c, "str") for c in text), *((c, "float64") for c in numbers)):
+            if column not in self.frame:
+                raise DataError(f"{self.name}: no column {column!r}{closest(column, self.frame.columns)}")
+            if self.frame[column].dtype != dtype or self.frame[column].hasnans:
+                raise DataError(
+                    f"{self.name}: column {column!r} must be complete {dtype}; use read_table to make a table"
+                )
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    def rows(self, index: NDArray[np.int64]) -> "Table":
+        """The rows at these positions, in this order, numbered anew."""
+        return Table(self.frame.iloc[index].reset_index(drop=True), self.schema, self.name)
+
+    def labels(self) -> NDArray[np.int64] | NDArray[np.float64]:
+        """(n,) positions in the schema's classes, int64; for regression the target itself, float64."""
+        column = self.frame[self.schema.target]
+        if self.schema.task == "regression":
+            return column.to_numpy(np.float64, copy=True)
+        codes = pd.Index(self.schema.classes, dtype="str").get_indexer(pd.Index(column)).astype(np.int64)
+        if (codes < 0).any():
+            raise DataError(f"{self.name}: row {(codes < 0).argmax() + 1}: the target is none of the schema's classes")
+        return codes
+
+    def numbers(self) -> NDArray[np.float64]:
+        """(n, numeric features) in the schema's order."""
+        return self.frame[list(self.schema.numeric)].to_numpy(np.float64, copy=True).reshape(len(self), -1)
+
+    def values(self, feature: str) -> NDArray[np.object_]:
+        """(n,) the texts of a categorical feature, the target's classes or a carried column."""
+        if feature not in self.frame or self.frame[feature].dtype == np.float64:
+            raise DataError(f"{self.name}: no text column {feature!r}{closest(feature, self.frame.columns)}")
+        return self.frame[feature].to_numpy(dtype=object)
+
+    def fingerprint(self) -> str:
+        """SHA-256, in hexadecimal, of the schema and of every cell in order: equal only for equal tables."""
+        digest = sha256(_json([self.schema.to_plain(), list(self.frame.columns), len(self)]))
+        for column in self.frame:
+            plain = _plain_column(self.frame[column])
+            if isinstance(plain, np.ndarray):
+                digest.update(b"numbers" + plain.astype("<f8").tobytes())
+            else:
+                digest.update(_json(plain["values"]) + plain["codes"].astype("<i4").tobytes())
+        return digest.hexdigest()
+
+    def to_plain(self) -> dict[str, Any]:
+        """Text, lists, dicts and numeric arrays only, so that a table can travel to a process; `from_plain` reads it.
+
+        A text column is its distinct values and the code of each row's value (-1: missing).
+        """
+        return {
+            "name": self.name,
+            "schema": self.schema.to_plain(),
+            "order": list(self.frame.columns),
+            "columns": {c: _plain_column(self.frame[c]) for c in self.frame},
+        }
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> "Table":
+        """The table that `to_plain` described. Raises DataError when the parts do not make one."""
+        columns = {c: _from_plain_column(plain["columns"][c], plain["name"]) for c in plain["order"]}
+        if len({len(c) for c in columns.values()}) != 1:
+            raise DataError(f"{plain['name']}: columns of different lengths do not make a table")
+        return cls(pd.DataFrame(columns), Schema.from_plain(plain["schema"]), plain["name"])
+
+    def split(self, test_fraction: float, rng: np.random.Generator) -> tuple["Table", "Table"]:
+        """Training and test rows, drawn at random, each in table order; at least one row on either side.
+
+        For classification every class is divided in that proportion, to within one row. Raises DataError for a fraction
+        outside (0, 1) and for a table of one row.
+        """
+        n = len(self)
+        if not 0 < test_fraction < 1:
+            raise DataError(f"{self.name}: test fraction {test_fraction} is outside (0, 1)")
+        if n < 2:
+            raise DataError(f"{self.name}: {n} rows cannot be split into training and test rows")
+        held_out = min(max(round(n * test_fraction), 1), n - 1)
+        order = rng.permutation(n)
+        if self.schema.classes:
+            order = order[np.argsort(self.labels()[order], kind="stable")]
+        # Evenly spaced positions in an order sorted by class: each class gets its share, rounded up or down.
+        steps = (np.arange(n + 1) * held_out + rng.integers(n)) // n
+        chosen = order[np.diff(steps) > 0]
+        return self.rows(np.setdiff1d(np.arange(n), chosen)), self.rows(np.sort(chosen))
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, sort_keys=True).encode()
+
+
+def _plain_column(column: pd.Series) -> NDArray[np.float64] | dict[str, Any]:
+    if column.dtype == np.float64:
+        return column.to_numpy(np.float64, copy=True)
+    codes, values = pd.factorize(column, sort=True)
+    return {"values": [str(v) for v in values], "codes": codes.astype(np.int32)}
+
+
+def _from_plain_column(plain: Any, name: str) -> pd.Series:
+    if isinstance(plain, np.ndarray):
+        return pd.Series(plain.astype(np.float64))
+    codes = np.asarray(plain["codes"])
+    if codes.size and not (codes.min() >= -1 and codes.max() < len(plain["values"])):
+        raise DataError(f"{name}: a code of a text column stands for no value")
+    values = np.array([*plain["values"], None], dtype=object)
+    return pd.Series(values[codes], dtype="str")

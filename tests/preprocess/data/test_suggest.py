@@ -1,0 +1,16 @@
+"""Suggestions for misspelt names."""
+
+from preprocess.data.suggest import closest
+
+
+def test_the_nearest_name_is_suggested():
+    assert closest("agee", ["age", "sex", "wage-gap"]) == " (did you mean 'age'?)"
+
+
+def test_case_is_no_difference_and_the_known_spelling_is_shown():
+    assert closest("tenyearchd", ["TenYearCHD", "age"]) == " (did you mean 'TenYearCHD'?)"
+
+
+def test_nothing_is_suggested_for_a_name_like_none():
+    assert closest("zebra", ["age", "sex"]) == ""
+    assert closest("age", []) == ""
