@@ -1,0 +1,244 @@
+"""Stores a ledger as one Parquet file, and verifies every message of it on reading.
+
+One row per message: its header, route and size, the digest of its body, the head of the chain after it, body and
+content. Bytes that occurred before in the file (a broadcast, an unchanged model) are stored once: later rows keep only
+the digest. The content of an open message is its body; a sealed one has a content of its own, where it is known. The
+public facts and `meta` are in the file's key-value metadata, as base64 of their wire encoding.
+
+What a reader can rely on: the file is whole and unchanged since it was written. That the run really had these messages
+only a head from elsewhere can tell (`expected_head`), because whoever rewrites a file can compute its chain anew.
+"""
+
+import hashlib
+import os
+from base64 import b64decode, b64encode
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import mkstemp
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from preprocess.ledger import GENESIS, Ledger, link
+from preprocess.views import Message, PublicFacts
+from preprocess.wire import decode, encode
+
+FORMAT = b"leakledger-transcript-1"
+GROUP_ROWS, GROUP_BYTES = 4096, 2**24  # a row group ends at the first of the two, so that memory stays bounded
+HEADER = {
+    "sequence": pa.int64(),
+    "step": pa.string(),
+    "round": pa.int64(),
+    "topic": pa.string(),
+    "sender": pa.string(),
+    "recipient": pa.string(),
+    "relay": pa.string(),
+    "sealed": pa.bool_(),
+}
+DERIVED = {"route": pa.string(), "size": pa.int64(), "digest": pa.string(), "head": pa.string()}
+OPTIONAL = {"content_digest": pa.string(), "body": pa.large_binary(), "content": pa.large_binary()}
+COLUMNS = HEADER | DERIVED | OPTIONAL
+DAMAGE = (pa.ArrowException, OSError, ValueError)  # what the libraries raise for a damaged file
+SCHEMA = pa.schema([pa.field(n, kind, nullable=n in OPTIONAL or n == "relay") for n, kind in COLUMNS.items()])
+
+
+class TranscriptError(ValueError):
+    """A file that is not a whole, unchanged transcript; the text names file, first bad message and fault."""
+
+
+@dataclass(frozen=True)
+class Transcript:
+    """A stored run: its messages, what was public in it, and what else its writer noted."""
+
+    ledger: Ledger
+    public: PublicFacts
+    meta: Mapping[str, str] = field(default_factory=dict)
+
+
+def write_transcript(
+    path: str | os.PathLike[str], ledger: Ledger, public: PublicFacts, meta: Mapping[str, str] | None = None
+) -> None:
+    """Writes a run to `path`, all of it or nothing: a file that was there stays until the new one is complete.
+
+    Raises ValueError for an open message whose content is not its body.
+    """
+    path = Path(path)
+    facts = _facts(ledger, encode(public.to_plain()), encode(meta or {}))
+    descriptor, temporary = mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            _write(file, ledger, facts)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def read_transcript(path: str | os.PathLike[str]) -> Transcript:
+    """The stored run. Raises TranscriptError for a file that was changed, cut, reordered, or is no transcript."""
+    with _opened(path) as parquet:
+        facts = parquet.metadata.metadata or {}
+        if facts.get(b"format") != FORMAT or not parquet.schema_arrow.equals(SCHEMA):
+            raise TranscriptError(f"{path} is not a transcript of format {FORMAT.decode()}")
+        ledger = _read_messages(parquet, path)
+        public, meta = b64decode(facts[b"public"], validate=True), b64decode(facts[b"meta"], validate=True)
+        if (count := int(facts[b"messages"])) != len(ledger):
+            last = max((m.sequence for m in ledger), default=None)
+            raise TranscriptError(f"{path} has {len(ledger)} of {count} messages: the last is message {last}")
+        if _facts(ledger, public, meta).items() - facts.items():
+            raise TranscriptError(f"{path}: its head, public facts or metadata were changed")
+        return Transcript(ledger, PublicFacts.from_plain(decode(public)), decode(meta))
+
+
+def verify_transcript(path: str | os.PathLike[str], expected_head: bytes | None = None) -> bytes:
+    """The head of the stored run. Raises TranscriptError as `read_transcript` does, or when it is not the expected."""
+    head = read_transcript(path).ledger.head
+    if expected_head is not None and head != expected_head:
+        raise TranscriptError(f"{path} is another run: its head is {head.hex()}, expected {expected_head.hex()}")
+    return head
+
+
+# Writing --------------------------------------------------------------------------------------------------------
+
+
+def _facts(ledger: Ledger, public: bytes, meta: bytes) -> dict[bytes, bytes]:
+    """The file's metadata; its digest covers the head, the public facts and `meta`."""
+    return {
+        b"format": FORMAT,
+        b"messages": str(len(ledger)).encode(),
+        b"head": ledger.head.hex().encode(),
+        b"public": b64encode(public),
+        b"meta": b64encode(meta),
+        b"digest": _digest(ledger.head + hashlib.sha256(public).digest() + hashlib.sha256(meta).digest()).encode(),
+    }
+
+
+def _write(file: BinaryIO, ledger: Ledger, facts: dict[bytes, bytes]) -> None:
+    with pq.ParquetWriter(
+        file,
+        SCHEMA,
+        compression="zstd",
+        use_dictionary=["step", "topic", "sender", "recipient", "relay", "route"],
+        write_statistics=["sequence", "round", "topic", "size"],
+        write_page_checksum=True,
+    ) as writer:
+        for group in _groups(ledger):
+            writer.write_table(pa.Table.from_pylist(group, SCHEMA))
+        writer.add_key_value_metadata(facts)
+
+
+def _groups(ledger: Ledger) -> Iterator[list[dict[str, Any]]]:
+    """The rows, in groups that fit memory."""
+    group: list[dict[str, Any]] = []
+    size, head = 0, GENESIS
+    seen: set[str] = set()
+    for message in ledger:
+        if not message.sealed and message.content != message.body:
+            raise ValueError(f"message {message.sequence} is open, yet its content is not its body")
+        head = link(head, message)
+        group.append(_row(message, head, seen))
+        size += message.size
+        if len(group) == GROUP_ROWS or size >= GROUP_BYTES:
+            yield group
+            group, size = [], 0
+    yield group
+
+
+def _row(message: Message, head: bytes, seen: set[str]) -> dict[str, Any]:
+    digest, body = _once(message.body, seen)
+    content_digest, content = _once(message.content if message.sealed else None, seen)
+    return {
+        **message.header(),
+        "route": message.route,
+        "size": message.size,
+        "digest": digest,
+        "head": head.hex(),
+        "content_digest": content_digest,
+        "body": body,
+        "content": content,
+    }
+
+
+def _once(data: bytes | None, seen: set[str]) -> tuple[str | None, bytes | None]:
+    """The digest of `data`, and `data` itself the first time that it is seen."""
+    if data is None:
+        return None, None
+    digest = _digest(data)
+    new = digest not in seen
+    seen.add(digest)
+    return digest, data if new else None
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+# Reading --------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _opened(path: str | os.PathLike[str]) -> Iterator[pq.ParquetFile]:
+    """The Parquet file; whatever the libraries say of a damaged one becomes a TranscriptError."""
+    with open(path, "rb") as file:
+        try:
+            yield pq.ParquetFile(file, page_checksum_verification=True)
+        except TranscriptError:
+            raise
+        except (*DAMAGE, TypeError, KeyError, AttributeError) as error:
+            raise TranscriptError(f"{path} is not a whole transcript: {_line(error)}") from None
+
+
+def _read_messages(parquet: pq.ParquetFile, path: str | os.PathLike[str]) -> Ledger:
+    ledger = Ledger()
+    stored: dict[str, bytes] = {}
+    for i in range(parquet.num_row_groups):
+        for row in _rows(parquet, i, ledger, path):
+            try:
+                ledger.append(_message(row, stored))
+                if ledger.head.hex() != row["head"]:
+                    raise ValueError("it does not follow the message before it: changed, moved, or one is missing")
+            except ValueError as error:
+                raise TranscriptError(f"{path}: message {row['sequence']} was tampered with: {error}") from None
+    return ledger
+
+
+def _rows(parquet: pq.ParquetFile, group: int, before: Ledger, path: str | os.PathLike[str]) -> list[dict[str, Any]]:
+    try:
+        rows: list[dict[str, Any]] = parquet.read_row_group(group).to_pylist()
+        return rows
+    except DAMAGE as error:
+        last = max((m.sequence for m in before), default=None)
+        raise TranscriptError(f"{path} is damaged after message {last}: {_line(error)}") from None
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())
+
+
+def _message(row: Mapping[str, Any], stored: dict[str, bytes]) -> Message:
+    """The message of a row. Raises ValueError, saying what is wrong, where the row contradicts itself."""
+    body = _fetch(row["digest"], row["body"], stored)
+    content: bytes | None = body
+    if row["sealed"]:
+        known = row["content_digest"] is not None
+        content = _fetch(row["content_digest"], row["content"], stored) if known else None
+    elif row["content_digest"] is not None:
+        raise ValueError("it is open, yet has a content of its own")
+    message = Message(**{name: row[name] for name in HEADER}, body=body, content=content)
+    if (message.route, message.size) != (row["route"], row["size"]):
+        raise ValueError(f"it is {message.route} of {message.size} bytes, not {row['route']} of {row['size']}")
+    return message
+
+
+def _fetch(digest: str, data: bytes | None, stored: dict[str, bytes]) -> bytes:
+    """The bytes with this digest: given, or stored by an earlier row."""
+    if data is None and digest not in stored:
+        raise ValueError("its bytes are missing")
+    if data is not None and _digest(data) != digest:
+        raise ValueError("its bytes do not have their digest")
+    return stored.setdefault(digest, data) if data is not None else stored[digest]

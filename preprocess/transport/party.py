@@ -1,0 +1,79 @@
+"""The process of one party: takes jobs from its driver over stdin, runs its part of each protocol, reports over stdout.
+
+Started by `processes.PartyProcesses` as `python -m preprocess.transport.party`. What a protocol prints goes to stderr,
+so that it cannot pass for a report. When the driver ends, however it ends, so does this process.
+"""
+
+import os
+import signal
+from collections.abc import Mapping
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any, BinaryIO
+
+from preprocess.transport.channels import Channels
+from preprocess.transport.pipes import read_frame, write_frame
+from preprocess.transport.projected import Projected, Wait
+from preprocess.transport.protocol import find_protocol, perform
+from preprocess.wire import encode
+
+
+def main() -> None:
+    """Serves one driver: its settings, the addresses of the other parties, then jobs until it says None."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # ctrl-C goes to the whole group; the driver decides what follows
+    jobs, reports = _take_standard_streams()
+    inbox: SimpleQueue[Any] = SimpleQueue()
+    Thread(target=_listen, args=(jobs, inbox), daemon=True).start()
+    settings = inbox.get()
+    with Channels(settings["limit"]) as channels:
+        _tell(reports, "listens", endpoint=channels.endpoint, key=channels.key)
+        channels.admit(inbox.get())
+        _tell(reports, "admits")  # no other party may connect before: it would be refused, and its message lost
+        while (job := inbox.get()) is not None:
+            write_frame(reports, _work(settings, job, channels, reports))
+
+
+def _work(settings: Mapping[str, Any], job: Mapping[str, Any], channels: Channels, reports: BinaryIO) -> bytes:
+    """This party's part of one run: the encoded report of its result, or of the error that ended it."""
+    me = settings["party"]
+
+    def on_wait(wait: Wait | None) -> None:
+        _tell(reports, "wait", **({"hop": wait.hop, "what": wait.what} if wait else {}))
+
+    common = {"server": settings["server"], "seed": job["seed"], "timeout": settings["timeout"]}
+    try:
+        fed = Projected(me, settings["clients"], channels, on_wait=on_wait, **common)
+        inputs = {p: job["input"] if p == me else None for p in job["located"]}
+        result = perform(fed, find_protocol(job["function"]), inputs, job["params"])[me]
+        return encode({"report": "result", "result": result.to_plain(), "sent": fed.sent, "course": fed.course})
+    except Exception as error:
+        where = ", ".join(getattr(error, "__notes__", ["in step start"]))
+        return encode({"report": "failure", "kind": type(error).__name__, "text": str(error), "where": where})
+
+
+def _tell(reports: BinaryIO, report: str, **facts: str) -> None:
+    write_frame(reports, encode({"report": report, **facts}))
+
+
+def _take_standard_streams() -> tuple[BinaryIO, BinaryIO]:
+    """The pipes from and to the driver, taken out of the way of whatever a protocol reads or prints."""
+    jobs, reports = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    return jobs, reports
+
+
+def _listen(jobs: BinaryIO, inbox: "SimpleQueue[Any]") -> None:
+    """Passes frames on until None; a driver that is gone ends the process, whatever it is doing."""
+    try:
+        while (frame := read_frame(jobs)) is not None:
+            inbox.put(frame)
+    except EOFError:
+        os._exit(1)
+    inbox.put(None)
+
+
+if __name__ == "__main__":
+    main()

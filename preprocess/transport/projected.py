@@ -1,0 +1,107 @@
+"""The federation as one party's own process sees it: only this party's values are here, the others' are absent.
+
+That a protocol gives the same results and the same messages as in a simulated run shows that nothing passed between its
+parties beside the ledger.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from preprocess.federation import Federation, FederationError, PartyLost, describe
+from preprocess.ledger import GENESIS, link
+from preprocess.transport.channels import Channels
+from preprocess.views import Message
+from preprocess.wire import WireError, decode, encode
+
+PATIENCE = 0.1  # seconds that a party waits for a message before it says so
+
+
+@dataclass(frozen=True)
+class Wait:
+    """A party waits for `hop`, which has to send or pass on the message that `what` describes."""
+
+    hop: str
+    what: str
+
+
+class Projected(Federation):
+    """The federation of the party `me`. Its ledger holds the messages that `me` sent, received or passed on.
+
+    A message is waited for `timeout` seconds, then the party that should have brought it counts as lost. `on_wait` is
+    told of a wait that takes noticeable time, and with None of its end. `course` commits to the header of every message
+    of the protocol, of other parties too: parties whose control flow is the same end with the same course.
+    """
+
+    def __init__(
+        self,
+        me: str,
+        clients: Sequence[str],
+        channels: Channels,
+        *,
+        server: str = "server",
+        seed: int | None = None,
+        timeout: float = 60.0,
+        on_wait: Callable[[Wait | None], Any] = lambda wait: None,
+    ) -> None:
+        self.me, self.course = me, GENESIS
+        super().__init__(clients, server=server, seed=seed)
+        self._known(me)
+        self._channels, self._timeout, self._on_wait = channels, timeout, on_wait
+
+    @property
+    def sent(self) -> int:
+        """Messages of the protocol so far, this party's or not."""
+        return self._sequence
+
+    def holds(self, party: str) -> bool:
+        return party == self.me
+
+    def _carry(self, header: Message, content: bytes | None) -> bytes | None:
+        self.course = link(self.course, header)
+        if content is not None:
+            body = self._seal(header, content)
+            self._pass_on(header, body, content, to=header.relay or header.recipient)
+        elif self.me == header.relay:
+            body = self._await(header, hop=header.sender)
+            self._pass_on(header, body, None if header.sealed else body, to=header.recipient)
+        elif self.me == header.recipient:
+            body = self._await(header, hop=header.relay or header.sender)
+            content = self._open(header, body)
+            self.ledger.append(replace(header, body=body, content=content))
+            return content
+        return None
+
+    def _pass_on(self, header: Message, body: bytes, content: bytes | None, to: str) -> None:
+        self.ledger.append(replace(header, body=body, content=content))
+        try:
+            self._channels.send(to, encode(header.header()), body)
+        except ValueError as error:
+            raise FederationError(f"{self.me} cannot send to {to}: {error} ({describe(header)})") from None
+
+    def _await(self, expected: Message, hop: str) -> bytes:
+        """The body of the expected message. Raises FederationError when `hop` brings another, PartyLost when none."""
+        patience = min(PATIENCE, self._timeout / 2)
+        arrived = self._channels.receive(hop, patience)
+        if arrived is None:
+            what = f"message {expected.sequence}: {describe(expected)}"
+            self._on_wait(Wait(hop, what))
+            arrived = self._channels.receive(hop, self._timeout - patience)
+            if arrived is None:
+                raise PartyLost(f"{hop} is silent: {self.me} waited {self._timeout:g} s for it ({what})")
+            self._on_wait(None)
+        header, body = arrived
+        found = _message(header, hop)
+        if found != expected:
+            raise FederationError(
+                f"{self.me} expects message {expected.sequence} ({describe(expected)}), "
+                f"but {hop} brings message {found.sequence} ({describe(found)})"
+            )
+        return body
+
+
+def _message(header: bytes, hop: str) -> Message:
+    try:
+        return Message(**decode(header), body=b"", content=None)
+    except (TypeError, WireError) as error:
+        raise FederationError(f"{hop} sent something that is not a message: {error}") from None

@@ -1,0 +1,53 @@
+"""Every protocol that is registered, run with one process per party: the same results and the same views."""
+
+import pytest
+
+from preprocess.encoders import ENCODERS
+from preprocess.scalers import SCALERS
+from preprocess.training import ALGORITHMS
+from tests.preprocess.contract import assert_same_views
+from tests.preprocess.example import table
+from tests.preprocess.whole import whole_case
+
+CLIENTS = ("P1", "P2", "P3")
+INPUTS = {c: table(20 + 7 * i, seed=i).to_plain() for i, c in enumerate(CLIENTS)}
+SGD = {"algorithm": "fedsgd", "rounds": 2, "batch_size": 4}
+VARIANTS = {
+    "full batch": {},
+    "partial participation": {"participation": 0.5, "batch_size": 5},
+    "early stopping": {"patience": 1, "learning_rate": 50.0, "rounds": 20},
+}
+
+
+def run(**params):
+    return assert_same_views(whole_case, CLIENTS, INPUTS, params)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_every_encoder_runs_with_a_process_per_party(encoder):
+    found = run(encoder=encoder, scaler="local", training=SGD)
+    assert len({r.value["layout"][2]["size"] for r in found.values()}) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scaler", SCALERS)
+def test_every_scaler_runs_with_a_process_per_party(scaler):
+    run(encoder="server-dictionary", scaler=scaler, training=SGD)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_every_training_runs_with_a_process_per_party(algorithm, variant):
+    training = {"algorithm": algorithm, "rounds": 3, **VARIANTS[variant]}
+    found = run(encoder="local", scaler="local", training=training)
+    assert set(found["server"].value["metrics"]) == {"f1", "accuracy", "auroc"}
+
+
+@pytest.mark.slow
+def test_a_party_sees_no_message_between_others_but_the_server_sees_all_of_these():
+    found = run(encoder="server-dictionary", scaler="server-zscore", training=SGD)
+    for client in CLIENTS:
+        assert all(client in (m.sender, m.recipient) for m in found[client].messages)
+    assert len(found["server"].messages) == sum(len(found[c].messages) for c in CLIENTS)

@@ -1,0 +1,257 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from preprocess.federation import FederationError, PartyLost
+from preprocess.transport.processes import PartyProcesses, run_projected
+from preprocess.transport.protocol import PartyResult, Protocol, find_protocol, protocol_name
+from preprocess.transport.simulated import run_simulated
+from preprocess.wire import WireError
+from tests.preprocess import protocols
+from tests.preprocess.contract import assert_same_views
+
+CLIENTS = ["a", "b"]
+EVERYONE = ["a", "b", "server"]
+INPUTS = {"a": 1, "b": 2}
+OPEN = {"via": None, "sealed": False}
+
+
+@pytest.fixture(scope="module")
+def parties() -> Iterator[PartyProcesses]:
+    with PartyProcesses(CLIENTS, timeout=30.0, limit=10_000) as processes:
+        yield processes
+
+
+@pytest.fixture(scope="module")
+def impatient() -> Iterator[PartyProcesses]:
+    with PartyProcesses(CLIENTS, timeout=1.0) as processes:
+        yield processes
+
+
+def processes_of(parties: PartyProcesses) -> list[int]:
+    return [r.value for r in parties.run(protocols.own_process, {}, {}, seed=None).values()]
+
+
+def ends(pid: int) -> bool:
+    """Whether the process ends within some seconds (a child of ours that is not collected yet has ended)."""
+    for _ in range(500):
+        try:
+            with open(f"/proc/{pid}/stat") as stat:
+                if stat.read().rpartition(")")[2].split()[0] == "Z":
+                    return True
+        except FileNotFoundError:
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def test_every_party_has_a_process_of_its_own_and_keeps_it_between_runs(parties: PartyProcesses) -> None:
+    first = processes_of(parties)
+    assert len({*first, os.getpid()}) == 4
+    assert processes_of(parties) == first
+
+
+def test_a_single_run_starts_and_ends_its_processes() -> None:
+    results = run_projected(protocols.secure_sum, CLIENTS, INPUTS, OPEN, seed=3, timeout=20.0)
+    assert results == run_simulated(protocols.secure_sum, CLIENTS, INPUTS, OPEN, seed=3)
+    pids = [r.value for r in run_projected(protocols.own_process, CLIENTS, {}, {}, seed=3).values()]
+    assert len(set(pids)) == 3
+    assert all(ends(pid) for pid in pids)
+
+
+def test_a_function_is_found_by_name(parties: PartyProcesses) -> None:
+    name = "tests.preprocess.protocols:secure_sum"
+    assert protocol_name(protocols.secure_sum) == name
+    assert find_protocol(name) is protocols.secure_sum
+    assert parties.run(name, INPUTS, OPEN, seed=3) == run_simulated(name, CLIENTS, INPUTS, OPEN, seed=3)
+
+
+def test_a_function_that_no_process_could_find_is_refused_before_anything_starts() -> None:
+    def local(fed: Any, inputs: Any, params: Any) -> Any:
+        return {}
+
+    functions: list[Protocol] = [local, lambda fed, inputs, params: {}]
+    for function in functions:
+        with pytest.raises(ValueError, match="names no function"):
+            PartyProcesses(CLIENTS).run(function, INPUTS, {}, seed=None)
+    local.__module__ = "__main__"  # a script's own functions: in another process, __main__ is another module
+    with pytest.raises(ValueError, match=r"__main__:.*local.* cannot be found by another process"):
+        protocol_name(local)
+
+
+@pytest.mark.parametrize("name", ["nowhere:run", "tests.preprocess.protocols:nope", "no-colon", ""])
+def test_a_name_without_function_fails(parties: PartyProcesses, name: str) -> None:
+    with pytest.raises(ValueError, match=r"names no function \('module:name'\)"):
+        run_simulated(name, CLIENTS, INPUTS, {}, seed=1)
+
+
+def test_parties_inputs_and_parameters_are_checked_before_anything_starts() -> None:
+    with pytest.raises(FederationError, match="distinct, non-empty names"):
+        PartyProcesses(["a", "a"])
+    parties = PartyProcesses(CLIENTS)
+    with pytest.raises(FederationError, match=r"inputs for \['mallory'\], but the parties are \['a', 'b', 'server'\]"):
+        parties.run(protocols.secure_sum, {"mallory": 1}, {}, seed=None)
+    with pytest.raises(WireError, match="object"):
+        parties.run(protocols.secure_sum, {"a": object()}, {}, seed=None)
+    assert parties._processes == {}
+
+
+def test_a_seeded_run_repeats_and_another_seed_differs(parties: PartyProcesses) -> None:
+    one, again, other = (parties.run(protocols.coins_of_the_system, {}, {}, seed=s) for s in (1, 1, 2))
+    assert one == again
+    assert all(one[p].value != other[p].value for p in EVERYONE)
+
+
+def test_coins_come_from_the_operating_system_without_a_seed(parties: PartyProcesses) -> None:
+    runs = [parties.run(protocols.coins_of_the_system, {}, {}, seed=None) for _ in range(2)]
+    assert len({r.value for results in runs for r in results.values()}) == 6
+
+
+def test_what_a_protocol_prints_is_no_report(parties: PartyProcesses, capfd: pytest.CaptureFixture[str]) -> None:
+    with PartyProcesses(CLIENTS) as fresh:  # started under the capture, whose stderr it inherits
+        results = fresh.run(protocols.prints, {}, {}, seed=None)
+    assert {p: r.value for p, r in results.items()} == dict.fromkeys(EVERYONE, "")
+    printed = capfd.readouterr()
+    assert (printed.out, printed.err.count("printed"), printed.err.count("written")) == ("", 3, 3)
+
+
+def test_a_result_survives_the_pipe() -> None:
+    for result in run_simulated(
+        protocols.secure_sum, CLIENTS, INPUTS, {"via": "server", "sealed": True}, seed=3
+    ).values():
+        assert PartyResult.from_plain(result.to_plain()) == result
+
+
+FAILURES: list[tuple[Protocol, str]] = [
+    (
+        protocols.touches_another,
+        r"a failed in <lambda> at a \(step start, round 0\): FederationError: a value of b is not",
+    ),
+    (
+        protocols.sends_an_object,
+        r"a failed in step start: FederationError: a cannot send to b: .*Projected has no encoding",
+    ),
+    (protocols.returns_an_object, r"b failed in step start: WireError: .*Projected has no encoding"),
+    (protocols.returns_what_lives_elsewhere, "FederationError: the result of a is a value that lives at b"),
+    (protocols.raises, r"^b failed in divide at b \(step scale, round 2\): ZeroDivisionError: division by zero$"),
+    (protocols.another_topic, r"b expects message 0 \(a -> b, odd, .*\), but a brings message 0 \(a -> b, even, "),
+    (
+        protocols.skips_a_message,
+        r"b expects message 0 \(a -> b, first, .*\), but a brings message 0 \(a -> b, second, ",
+    ),
+    (
+        protocols.one_more_message,
+        r"control flow differs: \w+ and \w+ followed other messages \(.*1 of them.* 2\)|2 of them",
+    ),
+]
+STANDSTILLS: list[tuple[Protocol, str]] = [
+    (
+        protocols.wait_for_each_other,
+        "control flow differs: the parties wait for each other, [ab] too, where [ab] waited",
+    ),
+    (
+        protocols.ends_early,
+        r"control flow differs: a has finished, where b waited 1 s for it \(message 0: a -> b, only",
+    ),
+]
+
+
+@pytest.mark.parametrize(("function", "text"), FAILURES, ids=lambda f: getattr(f, "__name__", ""))
+def test_what_goes_wrong_in_one_party_ends_the_run_by_name(
+    parties: PartyProcesses, function: Protocol, text: str
+) -> None:
+    before = processes_of(parties)
+    with pytest.raises(FederationError, match=text) as caught:
+        parties.run(function, INPUTS, {}, seed=3)
+    assert not isinstance(caught.value, PartyLost)
+    assert all(ends(pid) for pid in before)
+
+
+@pytest.mark.parametrize(("function", "text"), STANDSTILLS, ids=lambda f: getattr(f, "__name__", ""))
+def test_control_flow_that_comes_to_a_standstill_is_told_from_silence(
+    impatient: PartyProcesses, function: Protocol, text: str
+) -> None:
+    with pytest.raises(FederationError, match=text) as caught:
+        impatient.run(function, INPUTS, {}, seed=3)
+    assert not isinstance(caught.value, PartyLost)
+
+
+def test_a_message_beyond_the_limit_is_refused(parties: PartyProcesses) -> None:
+    with pytest.raises(FederationError, match="bytes exceed the limit of 10000 bytes on a message"):
+        parties.run(protocols.sleeps, {"a": bytes(20_000)}, {"seconds": 0}, seed=3)
+
+
+WAITED = r"\(message 2: b -> a, ring.third, step ring, round 3\)"
+
+
+def test_a_silent_party_is_lost_by_name_even_behind_a_relay(impatient: PartyProcesses) -> None:
+    with pytest.raises(PartyLost, match=f"^b is silent: server waited 1 s for it {WAITED}$"):
+        impatient.run(protocols.sleeps, INPUTS, {"seconds": 60}, seed=3)
+
+
+def test_a_party_that_is_only_slow_is_not_lost(parties: PartyProcesses) -> None:
+    assert parties.run(protocols.sleeps, INPUTS, {"seconds": 0.3}, seed=3)["a"].value == 1
+
+
+@pytest.mark.parametrize(
+    ("function", "how"), [(protocols.dies, "killed by SIGKILL"), (protocols.exits, "exit status 3")]
+)
+def test_a_party_whose_process_ends_is_lost_by_name(parties: PartyProcesses, function: Protocol, how: str) -> None:
+    with pytest.raises(PartyLost, match=f"^b ended \\({how}\\) while (server|a) waited for it {WAITED}$"):
+        parties.run(function, INPUTS, {}, seed=3)
+
+
+def test_a_process_that_ended_between_runs_is_lost_and_replaced(parties: PartyProcesses) -> None:
+    os.kill(processes_of(parties)[0], signal.SIGKILL)
+    with pytest.raises(PartyLost, match=r"^a ended \(killed by SIGKILL\)"):
+        parties.run(protocols.secure_sum, INPUTS, OPEN, seed=3)
+    expected = run_simulated(protocols.secure_sum, CLIENTS, INPUTS, OPEN, seed=3)
+    assert parties.run(protocols.secure_sum, INPUTS, OPEN, seed=3) == expected
+
+
+def test_processes_end_with_an_exception_in_the_driver() -> None:
+    pids: list[int] = []
+
+    def drive() -> None:
+        with PartyProcesses(CLIENTS) as parties:
+            pids.extend(processes_of(parties))
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        drive()
+    assert len(pids) == 3
+    assert all(ends(pid) for pid in pids)
+
+
+DRIVER = """
+import time
+from preprocess.transport.processes import PartyProcesses
+from tests.preprocess import protocols
+with PartyProcesses(["a", "b"]) as parties:
+    print(*(r.value for r in parties.run(protocols.own_process, {}, {}, seed=1).values()), flush=True)
+    parties.run(protocols.sleeps, {"a": 1}, {"seconds": 600}, seed=1)
+"""
+
+
+def test_processes_end_when_their_driver_is_killed() -> None:
+    paths = os.pathsep.join(p for p in sys.path if p)
+    command = [sys.executable, "-c", DRIVER]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": paths}
+    ) as driver:
+        assert driver.stdout is not None
+        pids = [int(word) for word in driver.stdout.readline().split()]
+        driver.kill()
+    assert len(pids) == 3
+    assert all(ends(pid) for pid in pids)
+
+
+def test_the_contract_notices_what_differs_between_runs() -> None:
+    with pytest.raises(AssertionError):
+        assert_same_views(protocols.own_process, ["a", "b", "c"], {}, {})

@@ -1,0 +1,285 @@
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from preprocess import transcript
+from preprocess.ledger import Ledger
+from preprocess.transcript import SCHEMA, TranscriptError, read_transcript, verify_transcript, write_transcript
+from preprocess.transport.simulated import Simulated
+from preprocess.views import (
+    CategoricalBlock,
+    FeatureLayout,
+    Message,
+    ModelSpec,
+    NumericBlock,
+    PublicFacts,
+    TrainingSpec,
+)
+
+Rows = list[dict[str, Any]]
+LAYOUT = FeatureLayout((NumericBlock("age", 0, 1.5), CategoricalBlock("ward", 1, 2, ("x", "y"), np.eye(2))))
+PUBLIC = PublicFacts(("a", "b"), "server", {"rounds": 3}, {"target": "ill"}, LAYOUT, ModelSpec(3, 2), TrainingSpec())
+META = {"case": "demo", "seed": "5"}
+
+
+def run() -> Ledger:
+    """Ten messages: six public keys, then an open, a repeated, a sealed relayed and an empty-bodied direct one."""
+    fed = Simulated(["a", "b"], seed=5)
+    with fed.scope("fit", round=1):
+        fed.send(fed.at("a", "sealed content"), "b", "note", via="server", sealed=True)
+        fed.send(fed.at("a", {"weight": np.arange(50.0)}), "server", "update")
+        fed.send(fed.at("b", {"weight": np.arange(50.0)}), "server", "update")
+        fed.send(fed.at("server", None), "b", "done")
+    return fed.ledger
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "run.parquet"
+    write_transcript(path, run(), PUBLIC, META)
+    return path
+
+
+def stored_facts(path: Path) -> dict[bytes, bytes]:
+    return {k: v for k, v in pq.read_metadata(path).metadata.items() if k != b"ARROW:schema"}
+
+
+def rewrite(path: Path, change: Callable[[Rows], Rows], **facts: bytes) -> None:
+    """Writes a well-formed Parquet file with other rows or facts in place of the transcript."""
+    known = stored_facts(path) | {name.encode(): value for name, value in facts.items()}
+    rows = change(pq.read_table(path).to_pylist())
+    with pq.ParquetWriter(path, SCHEMA) as writer:
+        writer.write_table(pa.Table.from_pylist(rows, SCHEMA))
+        writer.add_key_value_metadata({k: v for k, v in known.items() if v})
+
+
+def with_row(index: int, **changes: Any) -> Callable[[Rows], Rows]:
+    return lambda rows: [r | changes if i == index else r for i, r in enumerate(rows)]
+
+
+def flipped(data: bytes) -> bytes:
+    return data[:-1] + bytes([data[-1] ^ 1])
+
+
+def test_a_transcript_gives_back_what_was_written(path: Path) -> None:
+    stored = read_transcript(path)
+    assert list(stored.ledger) == list(run())
+    assert stored.ledger.head == run().head == verify_transcript(path) == verify_transcript(path, run().head)
+    assert (stored.public, stored.meta) == (PUBLIC, META)
+
+
+def test_a_relays_own_ledger_has_no_content_to_store(path: Path) -> None:
+    ledger = Ledger(m.as_seen_by({"server"}) for m in run())
+    write_transcript(path, ledger, PUBLIC)
+    assert list(read_transcript(path).ledger) == list(ledger)
+    assert b"sealed content" not in path.read_bytes()
+    assert read_transcript(path).meta == {}
+
+
+def test_an_empty_ledger_can_be_stored(path: Path) -> None:
+    write_transcript(path, Ledger(), PublicFacts(("a", "b"), "server"))
+    assert (len(read_transcript(path).ledger), verify_transcript(path)) == (0, bytes(32))
+
+
+messages = st.builds(
+    Message,
+    st.integers(0, 2**40),
+    st.text(),
+    st.integers(0, 2**31),
+    st.text(),
+    st.text(),
+    st.text(),
+    st.none() | st.text(min_size=1),
+    st.booleans(),
+    st.sampled_from([b"", b"one", b"two"]),
+    st.none() | st.sampled_from([b"", b"one", b"three"]),
+).map(lambda m: m if m.sealed else replace(m, content=m.body))
+
+
+@given(st.lists(messages, max_size=6))
+@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_ledger_survives(tmp_path: Path, sent: list[Message]) -> None:
+    write_transcript(tmp_path / "any.parquet", Ledger(sent), PUBLIC, META)
+    assert list(read_transcript(tmp_path / "any.parquet").ledger) == sent
+
+
+def test_any_number_of_row_groups_gives_the_same_ledger(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transcript, "GROUP_ROWS", 3)
+    monkeypatch.setattr(transcript, "GROUP_BYTES", 400)
+    write_transcript(path, run(), PUBLIC, META)
+    assert pq.read_metadata(path).num_row_groups >= 4
+    assert list(read_transcript(path).ledger) == list(run())
+
+
+def test_repeated_payloads_are_stored_once(tmp_path: Path) -> None:
+    payload = np.random.default_rng(0).bytes(2**20)  # no compressor makes it smaller
+    fed = Simulated(["a", "b"], seed=1)
+    for number in range(8):
+        fed.send(fed.at("a", payload), "b", "model", via="server", sealed=number > 5)
+        fed.broadcast(fed.at("server", payload), "model")
+    write_transcript(tmp_path / "run.parquet", fed.ledger, PUBLIC)
+    # Once in the clear, and two ciphertexts; the content of these is the payload again.
+    assert 3 * 2**20 < os.path.getsize(tmp_path / "run.parquet") < 3.1 * 2**20
+    stored = read_transcript(tmp_path / "run.parquet").ledger
+    assert list(stored) == list(fed.ledger)
+
+
+SEALED, UPDATE, REPEATED, DONE = 6, 7, 8, 9
+
+
+@pytest.mark.parametrize(
+    ("index", "changes", "what"),
+    [
+        (UPDATE, {"topic": "upgrade"}, "does not follow"),
+        (UPDATE, {"sender": "b"}, "does not follow"),
+        (UPDATE, {"round": 2}, "does not follow"),
+        (UPDATE, {"head": "00" * 32}, "does not follow"),
+        (UPDATE, {"size": 1}, "not direct of 1"),
+        (UPDATE, {"route": "relay"}, "not relay of"),
+        (UPDATE, {"digest": "00" * 32}, "do not have their digest"),
+        (UPDATE, {"body": b"other"}, "do not have their digest"),
+        (UPDATE, {"body": None}, "bytes are missing"),
+        (UPDATE, {"sealed": True}, "does not follow"),
+        (UPDATE, {"content_digest": "00" * 32}, "open, yet has a content"),
+        (REPEATED, {"body": b"other"}, "do not have their digest"),
+        (REPEATED, {"digest": "11" * 32}, "bytes are missing"),
+        (SEALED, {"content": b"other"}, "do not have their digest"),
+        (SEALED, {"content": None}, "bytes are missing"),
+        (SEALED, {"content_digest": None, "content": None}, "does not follow"),
+        (DONE, {"sequence": 3}, "does not follow"),
+    ],
+)
+def test_a_changed_row_is_refused_by_its_number(path: Path, index: int, changes: dict[str, Any], what: str) -> None:
+    rewrite(path, with_row(index, **changes))
+    with pytest.raises(TranscriptError, match=what) as caught:
+        read_transcript(path)
+    assert str(path) in str(caught.value)
+    assert f"message {changes.get('sequence', index)} " in str(caught.value)
+
+
+@pytest.mark.parametrize("column", ["body", "head", "content"])
+def test_a_flipped_bit_is_refused_by_its_number(path: Path, column: str) -> None:
+    old = pq.read_table(path).to_pylist()[SEALED][column]
+    new = flipped(old) if isinstance(old, bytes) else flipped(old.encode()).decode()
+    rewrite(path, with_row(SEALED, **{column: new}))
+    with pytest.raises(TranscriptError, match=f"message {SEALED} "):
+        verify_transcript(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "first_bad"),
+    [
+        (lambda rows: rows[:4] + rows[5:], 5),
+        (lambda rows: rows[1:], 1),
+        (lambda rows: [*rows[:4], rows[5], rows[4], *rows[6:]], 5),
+        (lambda rows: [*rows[:4], rows[3], *rows[4:]], 3),
+        (lambda rows: rows[::-1], 9),
+    ],
+    ids=["one dropped", "the first dropped", "two swapped", "one repeated", "reversed"],
+)
+def test_missing_moved_or_repeated_rows_are_refused_by_number(
+    path: Path, change: Callable[[Rows], Rows], first_bad: int
+) -> None:
+    rewrite(path, change)
+    with pytest.raises(TranscriptError, match=f"message {first_bad} was tampered with"):
+        read_transcript(path)
+
+
+def test_missing_rows_at_the_end_are_refused_by_the_last_number(path: Path) -> None:
+    rewrite(path, lambda rows: rows[:-2])
+    with pytest.raises(TranscriptError, match="has 8 of 10 messages: the last is message 7"):
+        read_transcript(path)
+    rewrite(path, lambda rows: [])
+    with pytest.raises(TranscriptError, match="has 0 of 10 messages"):
+        read_transcript(path)
+
+
+@pytest.mark.parametrize("name", ["public", "meta", "head", "digest", "messages", "format"])
+def test_changed_or_missing_facts_are_refused(path: Path, name: str) -> None:
+    original = path.read_bytes()
+    other = {"public": b"", "meta": b"gaF4oXk=", "head": b"00" * 32, "messages": b"9"}.get(name, b"0")
+    for value in (other, b"", b"!"):
+        path.write_bytes(original)
+        rewrite(path, lambda rows: rows, **{name: value})
+        with pytest.raises(TranscriptError, match=str(path)):
+            read_transcript(path)
+
+
+def test_a_consistent_forgery_has_another_head(path: Path) -> None:
+    forged = Ledger(replace(m, topic="other") for m in run())
+    write_transcript(path, forged, PUBLIC, META)
+    assert verify_transcript(path) == forged.head
+    with pytest.raises(TranscriptError, match=f"its head is {forged.head.hex()}, expected {run().head.hex()}"):
+        verify_transcript(path, run().head)
+
+
+def test_a_file_cut_anywhere_is_refused(path: Path) -> None:
+    whole = path.read_bytes()
+    for length in range(0, len(whole), 97):
+        path.write_bytes(whole[:length])
+        with pytest.raises(TranscriptError, match=str(path)):
+            read_transcript(path)
+
+
+def test_a_flipped_byte_anywhere_changes_nothing_unnoticed(path: Path) -> None:
+    whole, original = path.read_bytes(), read_transcript(path)
+    refused, damaged = 0, 0
+    for position in range(0, len(whole), 41):
+        path.write_bytes(whole[:position] + bytes([whole[position] ^ 0x10]) + whole[position + 1 :])
+        try:
+            stored = read_transcript(path)
+        except TranscriptError as error:
+            refused += 1
+            damaged += "is damaged after message None" in str(error)
+        else:
+            assert list(stored.ledger) == list(original.ledger)
+            assert (stored.public, stored.meta) == (original.public, original.meta)
+    assert refused > len(whole) / 41 / 2
+    assert damaged > 0
+
+
+def test_other_files_are_no_transcripts(tmp_path: Path) -> None:
+    path = tmp_path / "other.parquet"
+    for content in (b"", b"PAR1", b"text" * 100):
+        path.write_bytes(content)
+        with pytest.raises(TranscriptError, match=f"{path} is not a"):
+            read_transcript(path)
+    pq.write_table(pa.table({"x": [1]}), path)
+    with pytest.raises(TranscriptError, match=f"{path} is not a transcript"):
+        read_transcript(path)
+
+
+def test_columns_of_another_type_are_refused(path: Path) -> None:
+    table, facts = pq.read_table(path), stored_facts(path)
+    index = table.schema.get_field_index("size")
+    table = table.set_column(index, "size", table["size"].cast(pa.float64()))
+    with pq.ParquetWriter(path, table.schema) as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata(facts)
+    with pytest.raises(TranscriptError, match="is not a transcript of format"):
+        read_transcript(path)
+
+
+def test_a_missing_file_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        read_transcript(tmp_path / "none.parquet")
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(path: Path) -> None:
+    before = path.read_bytes()
+    broken = Ledger([*run(), replace(list(run())[-1], content=b"not its body")])
+    with pytest.raises(ValueError, match="message 9 is open, yet its content is not its body"):
+        write_transcript(path, broken, PUBLIC, META)
+    with pytest.raises(ValueError, match="object has no encoding"):
+        write_transcript(path, run(), replace(PUBLIC, protocol={"x": object()}))
+    assert path.read_bytes() == before
+    assert os.listdir(path.parent) == [path.name]
