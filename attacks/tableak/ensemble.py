@@ -1,0 +1,60 @@
+"""Pooling of restarts: match their rows, take the median, measure how far they agree (TabLeak, sections 3.2 and 3.3).
+
+A gradient does not say in which order its rows are, so each restart has its own order: all are matched to the restart
+with the lowest loss before anything is compared cell by cell. Shapes: R restarts, B rows.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+
+from attacks.tableak.prior import Array, Rows
+
+SMALLEST_DEVIATION = 1e-6  # in encoded units: keeps the entropy of restarts that agree exactly finite
+
+
+def differing_share(rows: Rows, others: Rows, tolerance: Array) -> Array:
+    """Share of features in which row i of `rows` (B, ·) and row j of `others` (..., B, ·) differ: (..., B, B).
+
+    Numbers differ when they are more than `tolerance` (L,) apart.
+    """
+    features = rows.categories.shape[-1] + rows.numbers.shape[-1]
+    other = (rows.categories[:, None] != others.categories[..., None, :, :]).sum(-1)
+    far = (np.abs(rows.numbers[:, None] - others.numbers[..., None, :, :]) > tolerance).sum(-1)
+    share: Array = (other + far) / features
+    return share
+
+
+def matching_order(rows: Rows, best: int, tolerance: Array) -> NDArray[np.int64]:
+    """(R, B): the row of each restart that goes with each row of restart `best`, at the least total cost."""
+    reference = Rows(rows.categories[best], rows.numbers[best])
+    members = zip(rows.categories, rows.numbers, strict=True)
+    costs = (differing_share(reference, Rows(*member), tolerance) for member in members)
+    return np.stack([linear_sum_assignment(cost)[1] for cost in costs])
+
+
+def lower_median(members: Array) -> Array:
+    """The element-wise median over the first axis; of an even number the lower of the two in the middle."""
+    middle = (len(members) - 1) // 2
+    median: Array = np.partition(members, middle, axis=0)[middle]
+    return median
+
+
+def category_entropy(beliefs: Array) -> Array:
+    """(B,) in [0, 1]: entropy of the mean of one feature's distributions (R, B, candidates), over log(candidates)."""
+    mean = beliefs.mean(0)
+    if mean.shape[-1] == 1:
+        return np.zeros(len(mean))
+    terms = np.where(mean > 0, mean * np.log(np.maximum(mean, np.finfo(mean.dtype).tiny)), 0.0)
+    entropy: Array = np.clip(-terms.sum(-1) / np.log(mean.shape[-1]), 0.0, 1.0)
+    return entropy
+
+
+def number_entropy(numbers: Array, deviation: Array) -> Array:
+    """(B, L) in nats: entropy of the Gaussian with the unbiased standard deviation of `numbers` (R, B, L).
+
+    A single restart has no spread to measure: the prior `deviation` (L,) stands in.
+    """
+    spread = numbers.std(0, ddof=1) if len(numbers) > 1 else np.broadcast_to(deviation, numbers.shape[1:])
+    entropy: Array = 0.5 * np.log(2 * np.pi * np.e * np.maximum(spread, SMALLEST_DEVIATION) ** 2)
+    return entropy

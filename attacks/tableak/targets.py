@@ -1,0 +1,123 @@
+"""What a view offers to invert: one observed gradient each, with the model it was computed on and its labels."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attacks.base import Abstained, AuxiliaryKnowledge, NotApplicable
+from preprocess.models import check_weights
+from preprocess.views import FeatureLayout, Message, ModelSpec, View
+
+GRADIENT, MODEL = "train.gradient", "train.model"
+Arrays = dict[str, NDArray[np.float64]]
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """A batch of `rows` rows of `victim` in `round`: labels (rows,), weights and gradient by name."""
+
+    victim: str
+    round: int
+    rows: int
+    labels: NDArray[np.int64] = field(repr=False)
+    weights: Arrays = field(repr=False)
+    gradient: Arrays = field(repr=False)
+    evidence: tuple[int, ...] = ()
+
+
+def find_targets(
+    view: View,
+    knowledge: AuxiliaryKnowledge,
+    *,
+    rounds: Collection[int] | None = None,
+    victims: Collection[str] | None = None,
+) -> list[Target] | NotApplicable | Abstained:
+    """The gradients in `view` that can be inverted, of chosen rounds and victims, or why there is none."""
+    if reason := unsuitable(view.public.layout, view.public.model):
+        return NotApplicable(reason)
+    messages = [
+        m
+        for m in view.received(GRADIENT)
+        if (rounds is None or m.round in rounds) and (victims is None or m.sender in victims)
+    ]
+    if not messages:
+        return NotApplicable(f"no {GRADIENT} message of these rounds and victims reached the observers in the clear")
+    read = [read_target(view, m, knowledge) for m in messages]
+    refusals = [r for r in read if not isinstance(r, Target)]
+    return [r for r in read if isinstance(r, Target)] or refusals[0]
+
+
+def unsuitable(layout: FeatureLayout | None, spec: ModelSpec | None) -> str | None:
+    """Why a model of this kind, on columns of this layout, cannot be inverted; None where it can."""
+    if spec is None or layout is None:
+        return f"the public facts name no {'model' if spec is None else 'feature layout'}"
+    if spec.task == "regression" or spec.outputs < 2:
+        return f"the model must be a classifier with one logit per class, not {spec.task} with {spec.outputs} output(s)"
+    if not layout.blocks or layout.width != spec.inputs:
+        return f"the layout describes {layout.width} columns, the model takes {spec.inputs}"
+    return None
+
+
+def read_target(view: View, message: Message, knowledge: AuxiliaryKnowledge) -> Target | NotApplicable | Abstained:
+    """The target in one gradient message; all that is wrong with it is a reason, never an error."""
+    source = f"the gradient of {message.sender} in round {message.round}"
+    spec = view.public.model
+    model = _model_message(view, message)
+    labels = knowledge.labels.get((message.sender, message.round))
+    if spec is None or model is None:
+        return NotApplicable(f"{source} has no readable {MODEL} message before it in its round")
+    if labels is None:
+        return NotApplicable(f"labels of {message.sender} in round {message.round} are not known")
+    try:
+        weights = _tensors(spec, model, "weights")
+        gradient = _tensors(spec, message, "gradient")
+        rows = _row_count(message)
+        known = _check_labels(np.asarray(labels), rows, spec.outputs)
+    except ValueError as error:
+        return NotApplicable(f"{source}: {error}")
+    if not any(g.any() for g in gradient.values()):
+        return Abstained(f"{source} is zero in every tensor ({', '.join(gradient)})")
+    return Target(message.sender, message.round, rows, known, weights, gradient, (model.sequence, message.sequence))
+
+
+def _model_message(view: View, gradient: Message) -> Message | None:
+    """The model that the sender had: the last one told in that round before the gradient, if possible to the sender."""
+    told = [
+        m
+        for m in view.on(MODEL)
+        if m.round == gradient.round and m.sequence < gradient.sequence and m.content is not None
+    ]
+    return max(told, key=lambda m: (m.recipient == gradient.sender, m.sequence), default=None)
+
+
+def _tensors(spec: ModelSpec, message: Message, key: str) -> Arrays:
+    """The named tensors under `key`, as `spec` shapes them."""
+    payload = message.payload
+    if not isinstance(payload, Mapping) or not isinstance(payload.get(key), Mapping):
+        raise ValueError(f"message {message.sequence} ({message.topic}) has no {key}")
+    for name, value in payload[key].items():
+        if not isinstance(value, np.ndarray) or not np.issubdtype(value.dtype, np.floating):
+            raise ValueError(f"{key} {name} of message {message.sequence} is not an array of floating-point numbers")
+    try:
+        check_weights(spec, payload[key])
+    except ValueError as error:
+        raise ValueError(f"{key} of message {message.sequence}: {error}") from None
+    return {name: np.asarray(value, np.float64) for name, value in payload[key].items()}
+
+
+def _row_count(message: Message) -> int:
+    rows = message.payload.get("rows")
+    if not isinstance(rows, int) or isinstance(rows, bool) or rows < 1:
+        raise ValueError(f"message {message.sequence} ({message.topic}) does not say over how many rows, but {rows!r}")
+    return rows
+
+
+def _check_labels(labels: NDArray[Any], rows: int, classes: int) -> NDArray[np.int64]:
+    if labels.shape != (rows,):
+        raise ValueError(f"labels of shape {labels.shape} do not fit {rows} rows")
+    if not np.isin(labels, np.arange(classes)).all():
+        raise ValueError(f"labels must be class numbers from 0 to {classes - 1}")
+    return labels.astype(np.int64)

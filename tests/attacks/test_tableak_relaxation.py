@@ -1,0 +1,69 @@
+import numpy as np
+import pytest
+import torch
+
+from attacks.tableak.prior import StructuralPrior
+from attacks.tableak.relaxation import Relaxation
+from preprocess.views import CategoricalBlock, FeatureLayout, NumericBlock
+
+ONE_HOT = FeatureLayout(
+    (
+        NumericBlock("age", 0, shift=40.0, scale=10.0, low=17.0, high=90.0),
+        NumericBlock("score", 1),
+        CategoricalBlock("job", 2, 3, shift=(0.5, 0.3, 0.2), scale=(0.5, 0.45, 0.4)),
+        NumericBlock("dose", 5),
+        CategoricalBlock("sex", 6, 2),
+    )
+)
+CODES = np.random.default_rng(0).normal(size=(5, 3))
+CODED = FeatureLayout((CategoricalBlock("city", 0, 5, codes=CODES), NumericBlock("age", 3), NumericBlock("dose", 1)))
+VICTIMS, RESTARTS, BATCH = 2, 3, 4
+
+
+def relaxation_of(layout, softmax):
+    prior = StructuralPrior(layout, {"score": (-2.0, 6.0)}, softmax=softmax)
+    return prior, Relaxation(prior, (VICTIMS, RESTARTS, BATCH), "cpu", torch.float64)
+
+
+def draw(*shape):
+    return torch.randn(shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+
+
+def by_definition(prior, variables):
+    """Encoded rows (..., width) of variables (..., size), one feature at a time."""
+    columns = torch.zeros(*variables.shape[:-1], prior.width, dtype=torch.float64)
+    for i, block in enumerate(prior.numeric):
+        low = (prior.low[i] - prior.shift[i]) / prior.scale[i]
+        column = low + prior.range[i] * torch.sigmoid(variables[..., prior.positions[i]])
+        columns[..., block.start] += column
+    for block, place in zip(prior.categorical, prior.choices, strict=True):
+        z, target = variables[..., place], slice(block.start, block.start + block.width)
+        if not prior.softmax:
+            columns[..., target] += z
+            continue
+        if block.codes is None and block.scale is not None:
+            z = torch.tensor(block.scale) * z + torch.tensor(block.shift)
+        columns[..., target] += torch.softmax(z, -1) @ torch.from_numpy(block.codebook())
+    return columns
+
+
+@pytest.mark.parametrize("layout", [ONE_HOT, CODED], ids=["one-hot", "codebook and shared columns"])
+@pytest.mark.parametrize("softmax", [True, False])
+def test_columns_and_their_gradient_are_those_of_the_definition(layout, softmax):
+    prior, relaxation = relaxation_of(layout, softmax)
+    variables = draw(VICTIMS, RESTARTS, BATCH, prior.size).requires_grad_()
+    expected = by_definition(prior, variables)
+    bar = draw(*expected.shape)
+    (expected_gradient,) = torch.autograd.grad(expected, variables, bar)
+
+    fed = variables.detach().flatten(1, 2).mT.contiguous()
+    torch.testing.assert_close(relaxation.columns(fed), expected.detach())
+    pulled = relaxation.pull(bar)
+    torch.testing.assert_close(pulled.mT.reshape(variables.shape), expected_gradient)
+
+
+def test_variables_far_out_give_finite_columns_and_gradients():
+    prior, relaxation = relaxation_of(ONE_HOT, softmax=True)
+    columns = relaxation.columns(1e4 * draw(VICTIMS, prior.size, RESTARTS * BATCH))
+    assert torch.isfinite(columns).all()
+    assert torch.isfinite(relaxation.pull(torch.ones_like(columns))).all()
