@@ -47,12 +47,9 @@ class Federated:
 
 def federate(config: Config, case: Case) -> Federated:
     """Runs the case's protocols, simulated, and reads the results out."""
-    parties = party_tables(config, case)
-    schema = next(iter(parties.values())).schema
-    fed = Simulated(list(parties), seed=case.seed)
-    split = {
-        c: t.split(config.data.test_fraction, _stream(case.seed, SPLIT, i)) for i, (c, t) in enumerate(parties.items())
-    }
+    split = split_tables(config, case)
+    schema = next(iter(split.values()))[0].schema
+    fed = Simulated(list(split), seed=case.seed)
     train_tables = {c: fed.at(c, pair[0]) for c, pair in split.items()}
     test_tables = {c: fed.at(c, pair[1]) for c, pair in split.items()}
 
@@ -79,6 +76,13 @@ def federate(config: Config, case: Case) -> Federated:
         metrics=fed.own(metrics),
         rounds=trained.rounds,
     )
+
+
+def split_tables(config: Config, case: Case) -> dict[str, tuple[Table, Table]]:
+    """Training and held-out rows of each party: the same for every method of a seed."""
+    parties = party_tables(config, case)
+    streams = {c: _stream(case.seed, SPLIT, i) for i, c in enumerate(parties)}
+    return {c: t.split(config.data.test_fraction, streams[c]) for c, t in parties.items()}
 
 
 def party_tables(config: Config, case: Case) -> dict[str, Table]:
