@@ -1,0 +1,215 @@
+"""The report's charts: Altair specifications drawn to static SVG while the page is written.
+
+Colours are the page's CSS variables, so a chart follows its light, dark and print style. A tooltip is an SVG title: no
+script is needed.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import altair as alt
+import vl_convert
+from markupsafe import Markup
+
+from reports import svg, text
+from reports.calibration import Curve
+from reports.observations import Seen
+from reports.plane import Plane, Point
+
+WIDTH = 340  # of the plot in px: with its axis, a chart fits a phone without becoming illegible
+INK, MUTED, LINE, ACCENT, WARN = (f"var(--{name})" for name in ("ink", "muted", "line", "accent", "warn"))
+AXES = {
+    **dict.fromkeys(("labelColor", "titleColor"), MUTED),
+    **dict.fromkeys(("gridColor", "domainColor", "tickColor"), LINE),
+    **dict.fromkeys(("labelFontSize", "titleFontSize"), 11),
+    "titleFontWeight": "normal",
+    "tickCount": 5,
+}
+UNNUMBERED = "substring(datum.value, indexof(datum.value, ' ') + 1)"
+KINDS = ("on the front", "dominated", "reference")
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A chart with the sentence that says how to read it."""
+
+    image: Markup
+    caption: str
+
+
+def plane(points: Plane, name: str) -> Figure:
+    """Utility against the worst advantage, one point per setting, with 95 % intervals and the Pareto front."""
+    rows = [_point_row(p) for p in points.points]
+    x = alt.X("x:Q", title=f"{points.metric} →", scale=alt.Scale(domain=_domain(rows, "x"), nice=False))
+    floor = min(0.0, *_values(rows, "y"))
+    y = alt.Y("y:Q", title="← worst advantage", scale=alt.Scale(domain=[floor, 1.0], nice=False))
+    base = _chart(rows)
+    layers = [
+        base.mark_rule(color=MUTED, strokeWidth=1, aria=False).encode(x=x, y=alt.Y("y_low:Q"), y2="y_high:Q"),
+        base.mark_rule(color=MUTED, strokeWidth=1, aria=False).encode(x=alt.X("x_low:Q"), x2="x_high:Q", y=y),
+        _points(base, x, y),
+        base.mark_text(align="left", dx=8, dy=-8, color=INK, fontSize=12, aria=False).encode(x=x, y=y, text="number:N"),
+    ]
+    if len(points.front) > 1:
+        front = _chart([_point_row(p) for p in points.front])
+        step = front.mark_line(interpolate="step-before", color=ACCENT, strokeDash=[4, 3], strokeWidth=1.5, aria=False)
+        layers.insert(0, step.encode(x=x, y=y))
+    return Figure(
+        _draw(alt.layer(*layers).properties(width=WIDTH, height=270), name, *_plane_words(points)),
+        "Lower right is better. Bars are 95 % intervals; numbers are those of the settings. "
+        "The dashed line is the Pareto front of the settings that a federation can run.",
+    )
+
+
+def _points(base: alt.Chart, x: alt.X, y: alt.Y) -> alt.Chart:
+    legend = alt.Legend(title=None, orient="bottom", direction="horizontal", columnPadding=14, symbolSize=80)
+    colours = alt.Scale(domain=KINDS, range=[ACCENT, MUTED, WARN])
+    shapes = alt.Scale(domain=KINDS, range=["circle", "square", "diamond"])
+    points: alt.Chart = base.mark_point(filled=True, size=80, opacity=1).encode(
+        x=x,
+        y=y,
+        color=alt.Color("kind:N", scale=colours, legend=legend),
+        shape=alt.Shape("kind:N", scale=shapes, legend=legend),
+        description="label:N",
+    )
+    return points
+
+
+def _point_row(p: Point) -> dict[str, Any]:
+    u, f = p.utility, p.finding
+    return {
+        "x": u.value,
+        "x_low": u.value if u.low is None else u.low,
+        "x_high": u.value if u.high is None else u.high,
+        "y": p.leakage,
+        "y_low": p.leakage if f.advantage_low is None else f.advantage_low,
+        "y_high": p.leakage if f.advantage_high is None else f.advantage_high,
+        "number": str(p.number),
+        "kind": p.kind,
+        "label": _label(p),
+    }
+
+
+def _label(p: Point) -> str:
+    utility, leakage = text.number(p.utility.value), text.number(p.leakage)
+    words = f"{p.number}. {p.setting.id}: {p.utility.metric} {utility}, advantage {leakage}"
+    return text.visible(f"{words} ({p.finding.attack}, {p.finding.metric})")
+
+
+def _plane_words(points: Plane) -> tuple[str, str]:
+    front = ", ".join(p.setting.id for p in points.front) or "no setting"
+    return (
+        f"Leakage of {points.asset} against {points.metric}",
+        f"{text.plural(len(points.points), 'setting')}. On the Pareto front: {front}. The table has the numbers.",
+    )
+
+
+def _values(rows: Iterable[Mapping[str, Any]], axis: str) -> list[float]:
+    return [row[f"{axis}{end}"] for row in rows for end in ("_low", "", "_high")]
+
+
+def _domain(rows: Sequence[Mapping[str, Any]], axis: str) -> list[float]:
+    """The values' range with some air; a single value stands in the middle."""
+    low, high = min(_values(rows, axis)), max(_values(rows, axis))
+    air = 0.08 * (high - low) or 0.05
+    return [low - air, high + air]
+
+
+def calibration(curve: Curve, name: str) -> Figure:
+    """Accuracy in each bucket of the attack's own uncertainty, with the number of cells beside each bar."""
+    rows = [
+        {
+            "bucket": text.span(b.low, b.high),
+            "accuracy": b.accuracy,
+            "label": f"{text.number(b.accuracy)} of {text.plural(b.cells, 'cell')}",
+        }
+        for b in curve.buckets
+    ]
+    order = [text.span(b.low, b.high) for b in curve.buckets]
+    down = alt.Axis(minExtent=_room(order))
+    base = _chart(rows).encode(
+        x=alt.X("accuracy:Q", title="share of cells that are right", scale=alt.Scale(domain=[0, 1])),
+        y=alt.Y("bucket:N", title=f"entropy ({curve.unit})", axis=down, sort=order),
+    )
+    bars = base.mark_bar(color=ACCENT, opacity=0.35, height=16).encode(description="label:N")
+    labels = base.mark_text(align="left", color=INK, fontSize=11, aria=False).encode(x=alt.value(6), text="label:N")
+    return Figure(
+        _draw(
+            (bars + labels).properties(width=WIDTH - 40, height=alt.Step(24)),
+            name,
+            f"{curve.attack}: accuracy by entropy, {curve.kind} cells",
+            f"{text.plural(len(rows), 'bucket')} from the surest to the least sure. The table has the numbers.",
+        ),
+        "An attack that knows when it is right has long bars on top: its surest cells need no truth to be trusted.",
+    )
+
+
+def matrix(seen: Sequence[Seen], topics: Sequence[str], observers: Sequence[str], name: str) -> Figure:
+    """Bytes that reached each observer on each topic; cells of ciphertext only are outlined."""
+    columns, lines = _labels(observers, 13), _labels(topics, 26)
+    heaviest = max((s.size for s in seen), default=0) or 1
+    rows = [
+        {
+            "topic": lines[s.topic],
+            "observer": columns[s.observer],
+            "sealed": s.sealed,
+            "shade": 0.08 + 0.42 * (s.size / heaviest) ** 0.25,
+            "bytes": text.size(s.size),
+            "label": text.visible(f"{s.observer}, {s.topic}: {text.size(s.size)}{' sealed' if s.sealed else ''}"),
+        }
+        for s in seen
+        if s.size
+    ]
+    height = round(0.6 * _room(columns.values()))  # of labels at 35 degrees
+    across = alt.Axis(orient="top", labelAngle=-35, labelAlign="left", labelExpr=UNNUMBERED, minExtent=height)
+    down = alt.Axis(labelExpr=UNNUMBERED, labelLimit=0, minExtent=_room(lines.values()))
+    base = _chart(rows).encode(
+        x=alt.X("observer:N", title=None, axis=across, scale=_band(columns)),
+        y=alt.Y("topic:N", title=None, axis=down, scale=_band(lines)),
+    )
+    readable = base.transform_filter("!datum.sealed").mark_rect(fill=ACCENT, stroke=ACCENT, cornerRadius=2)
+    sealed = base.transform_filter("datum.sealed").mark_rect(fill="none", stroke=MUTED, strokeDash=[3, 2])
+    cells = readable.encode(fillOpacity=alt.FillOpacity("shade:Q", scale=None), description="label:N")
+    numbers = base.mark_text(color=INK, fontSize=10.5, aria=False).encode(text="bytes:N")
+    return Figure(
+        _draw(
+            alt.layer(cells, sealed.encode(description="label:N"), numbers).properties(
+                width=alt.Step(60), height=alt.Step(24)
+            ),
+            name,
+            "Bytes that reached each observer, by topic",
+            f"{text.plural(len(topics), 'topic')}, {text.plural(len(observers), 'observer')}; numbers in the tables.",
+        ),
+        "A stronger colour is more; a dashed outline is ciphertext only. What a party sent itself is not counted.",
+    )
+
+
+def _labels(names: Sequence[str], length: int) -> dict[str, str]:
+    """A label for each name, numbered so that no two shortened ones are the same; the axis leaves the number out."""
+    return {name: f"{i} {text.shortened(text.visible(name), length)}" for i, name in enumerate(names)}
+
+
+def _room(labels: Iterable[str]) -> int:
+    """Pixels for the longest of `labels`: readers' fonts are wider than the one that Vega measures with."""
+    return 8 + 7 * max(map(len, labels), default=0)
+
+
+def _band(labels: Mapping[str, str]) -> alt.Scale:
+    return alt.Scale(domain=list(labels.values()), paddingInner=0.1)
+
+
+def _chart(rows: list[dict[str, Any]]) -> alt.Chart:
+    return alt.Chart(alt.Data(values=rows))  # type: ignore[no-untyped-call]
+
+
+def _draw(chart: alt.LayerChart | alt.FacetChart, name: str, title: str, description: str) -> Markup:
+    """The chart as inline SVG. Nothing is fetched: the data are in the specification, and no address is allowed."""
+    styled = (
+        chart.configure(background="transparent", font="sans-serif", padding=4)
+        .configure_view(stroke=None)
+        .configure_axis(**AXES)
+        .configure_legend(labelColor=MUTED, labelFontSize=11, labelLimit=0)
+    )
+    drawn = vl_convert.vegalite_to_svg(styled.to_dict(), allowed_base_urls=[])
+    return svg.inline(svg.static(drawn), name, title, description)

@@ -1,0 +1,97 @@
+"""Numbers, sizes and names as a reader sees them: one rounding for all reports, and no invisible characters."""
+
+import math
+import unicodedata
+from collections.abc import Iterable
+
+BLANK = "–"
+# Characters that turn the direction of the text after them: a name could disguise itself, or its neighbours.
+_BIDI = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+
+def visible(text: str) -> str:
+    """`text` with control, unassigned and direction-changing characters spelled out: ⟨U+202E⟩. Tab and newline stay."""
+    return "".join(f"⟨U+{ord(c):04X}⟩" if _hidden(c) else c for c in text)
+
+
+def _hidden(char: str) -> bool:
+    return char in _BIDI or (char not in "\t\n" and unicodedata.category(char) in {"Cc", "Cs", "Cn"})
+
+
+def shortened(text: str, length: int) -> str:
+    """`text` cut to `length` characters, the last of them an ellipsis where anything is missing."""
+    return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def number(value: float | None) -> str:
+    """Three decimals below a thousand, none above, two significant digits close to zero; a dash for None."""
+    if value is None or math.isnan(value):
+        return BLANK
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    if abs(value) >= 1000:
+        text = f"{value:,.0f}"
+    elif 0 < abs(value) < 0.0005:
+        text = f"{value:.1e}"
+    else:
+        text = f"{value:.3f}"
+    return text.replace("-", "−")
+
+
+def count(value: float | None) -> str:
+    """A whole number with thousands separators; fractions (a mean over seeds) keep one decimal."""
+    if value is None or not math.isfinite(value):
+        return number(value)
+    return (f"{value:,.0f}" if value == round(value) else f"{value:,.1f}").replace("-", "−")
+
+
+def seconds(value: float | None) -> str:
+    """A duration in seconds with one decimal."""
+    return number(value) if value is None or not math.isfinite(value) else f"{value:,.1f}"
+
+
+def interval(low: float | None, high: float | None) -> str:
+    """[low, high], or a dash where either end is missing."""
+    return BLANK if low is None or high is None else f"[{number(low)}, {number(high)}]"
+
+
+def size(octets: float | None) -> str:
+    """Bytes in decimal units, three significant digits: 999 B, 1.02 kB, 12.3 MB."""
+    if octets is None or not math.isfinite(octets):
+        return number(octets)
+    units = ("B", "kB", "MB", "GB", "TB")
+    power = 0
+    while abs(octets) >= 999.5 and power < len(units) - 1:
+        octets, power = octets / 1000, power + 1
+    digits = 0 if power == 0 else 2 if abs(octets) < 9.995 else 1 if abs(octets) < 99.95 else 0
+    return f"{octets:,.{digits}f} {units[power]}".replace("-", "−")
+
+
+def rounds(first: int, last: int) -> str:
+    """The rounds from `first` to `last` in words."""
+    return f"round {first}" if first == last else f"rounds {first}–{last}"
+
+
+def span(low: float, high: float) -> str:
+    """A bucket's bounds in words; an infinite end is open."""
+    if math.isinf(low) and math.isinf(high):
+        return "any"
+    if math.isinf(low):
+        return f"below {_short(high)}"
+    if math.isinf(high):
+        return f"{_short(low)} or more"
+    return f"{_short(low)} to {_short(high)}"
+
+
+def _short(value: float) -> str:
+    return f"{value:.3g}".replace("-", "−")
+
+
+def plural(n: int, one: str, many: str | None = None) -> str:
+    """`n` with its noun: 1 case, 2 cases."""
+    return f"{n:,} {one if n == 1 else many or one + 's'}"
+
+
+def together(names: Iterable[str]) -> str:
+    """A set of observers as one adversary: server + client_1."""
+    return " + ".join(names)

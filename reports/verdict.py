@@ -1,0 +1,46 @@
+"""The audit at a glance: a few counts, and what stands in the way of a verdict."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from audit.records import AuditRecord, Score
+from reports import text
+from reports.controls import controls
+from reports.findings import findings
+
+SYMBOLS = {"leaks": "▲", "no leak found": "●", "inconclusive": "◆"}
+
+
+def facts(record: AuditRecord) -> list[tuple[str, str]]:
+    """The figures under the verdict, as (name, value)."""
+    scored = [s for s in record.scores if s.status == "scored"]
+    played = controls(record.cases)
+    passed, runs = sum(c.passed for c in played), sum(c.runs for c in played)
+    return [
+        ("settings", text.count(len({c.setting.id for c in record.cases}))),
+        ("cases", text.count(len(record.cases))),
+        ("scored findings", text.count(len(scored))),
+        ("worst advantage", _worst(scored)),
+        ("controls passed", f"{passed:,} of {runs:,}" if runs else "none played"),
+    ]
+
+
+def _worst(scored: Iterable[Score]) -> str:
+    for s in findings(scored):
+        return f"{text.number(s.advantage)} {text.interval(s.advantage_low, s.advantage_high)}"
+    return text.BLANK
+
+
+def doubts(record: AuditRecord) -> list[str]:
+    """What keeps parts of the audit from a conclusion, one sentence each; empty when nothing does."""
+    failed = [c for c in controls(record.cases) if c.passed < c.runs]
+    without_reason = "a control of their attack failed" if failed else "no reason was recorded"
+    reasons = Counter(s.reason or without_reason for s in record.scores if s.status == "inconclusive")
+    return [
+        *([f"{text.plural(record.missing, 'case has', 'cases have')} not run yet."] if record.missing else []),
+        *(
+            f"The {c.kind} control of {c.attack} failed in {c.runs - c.passed} of {text.plural(c.runs, 'run')}."
+            for c in failed
+        ),
+        *(f"{text.plural(n, 'score is', 'scores are')} inconclusive: {reason}." for reason, n in reasons.items()),
+    ]

@@ -1,0 +1,52 @@
+from dataclasses import replace
+
+from audit.records import Cell, RecoveredRecord
+from reports.evidence import MASK, MOST, evidence
+from tests.reports.example import SERVER, case, setting
+
+CASE = case(1, setting(1), 0)
+
+
+def record(name, categorical, numeric=0.0, correct=True):
+    cells = [Cell("ward", "categorical", name, correct, entropy) for entropy in categorical]
+    return RecoveredRecord("tableak", (SERVER,), name, 0, (*cells, Cell("age", "numeric", "61", correct, numeric)))
+
+
+def found(*records, **options):
+    return evidence([replace(CASE, recovered=records)], **options)[0]
+
+
+def test_masked_cells_do_not_carry_their_value():
+    item = found(record("oncology", [0.1]))
+    assert {cell.text for _, cells in item.rows for cell in cells} == {MASK}
+    assert "oncology" not in repr(item.rows)
+
+
+def test_revealed_cells_carry_their_value():
+    assert [cells[0].text for _, cells in found(record("oncology", [0.1]), reveal=True).rows] == ["oncology", "61"]
+
+
+def test_the_surest_records_are_chosen_whether_right_or_wrong():
+    records = [record(f"v{i}", [i / 20], correct=i % 2 == 0) for i in range(12)]
+    item = found(*records[::-1])
+    assert [r.victim for r in item.records] == [f"v{i}" for i in range(MOST)]
+    assert [r.correct for r in item.records] == [2, 0, 2, 0, 2]
+    assert item.kept == 12
+
+
+def test_categorical_entropy_comes_before_numeric():
+    item = found(record("b", [0.2], -5.0), record("a", [0.1], 5.0))
+    assert [r.victim for r in item.records] == ["a", "b"]
+
+
+def test_numeric_entropy_decides_where_categorical_does_not():
+    item = found(record("b", [0.1], -1.0), record("a", [0.1], -2.0))
+    assert [r.victim for r in item.records] == ["a", "b"]
+
+
+def test_a_record_without_a_feature_leaves_its_place_open():
+    wide = record("a", [0.0])
+    narrow = replace(wide, cells=wide.cells[:1])
+    rows = dict(found(wide, narrow).rows)
+    assert rows["age"][0] is not None
+    assert rows["age"][1] is None

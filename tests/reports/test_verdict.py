@@ -1,0 +1,35 @@
+from dataclasses import replace
+
+from reports.verdict import doubts, facts
+from tests.reports.example import empty, example
+
+
+def test_the_figures_under_the_verdict_are_those_of_the_record():
+    assert dict(facts(example())) == {
+        "settings": "7",
+        "cases": "21",
+        "scored findings": "21",
+        "worst advantage": "0.970 [0.940, 1.000]",
+        "controls passed": "62 of 63",
+    }
+
+
+def test_an_empty_audit_has_figures_too():
+    assert dict(facts(empty()))["worst advantage"] == "–"
+    assert dict(facts(empty()))["controls passed"] == "none played"
+
+
+def test_everything_that_stands_in_the_way_of_a_verdict_is_named():
+    record = example()
+    assert doubts(record) == [
+        "2 cases have not run yet.",
+        "The null control of tableak failed in 1 of 21 runs.",
+        "1 score is inconclusive: 3 clusters, and at least 5 are needed.",
+    ]
+    assert doubts(replace(record, cases=record.cases[:3], missing=0, scores=record.scores[:3])) == []
+
+
+def test_a_score_spoilt_by_its_control_says_so():
+    record = example()
+    spoilt = tuple(replace(s, status="inconclusive") for s in record.scores[:1])
+    assert "1 score is inconclusive: a control of their attack failed." in doubts(replace(record, scores=spoilt))
