@@ -86,7 +86,9 @@ def test_guessing_from_the_marginals_stays_at_the_baseline():
     assert np.mean(gaps) == pytest.approx(0, abs=4 * np.std(gaps) / np.sqrt(len(gaps)))
 
 
-@pytest.mark.parametrize(("outcome", "status"), [(NotApplicable("no model"), "not_applicable"), (Abstained("empty"), "abstained")])
+@pytest.mark.parametrize(
+    ("outcome", "status"), [(NotApplicable("no model"), "not_applicable"), (Abstained("empty"), "abstained")]
+)
 def test_no_claim_is_one_trial_per_asset_with_its_reason_and_never_a_score(outcome, status):
     trials = judged(outcome, Plaintext())
     assert [(t.asset, t.status, t.reason, t.value) for t in trials] == [
