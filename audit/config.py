@@ -8,7 +8,6 @@ import json
 import os
 import tomllib
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -17,6 +16,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from attacks import ATTACKS
 from defenses import DEFENSES
 from preprocess.data.partition import PARTITIONS
+from preprocess.data.suggest import closest
 from preprocess.encoders import ENCODERS
 from preprocess.models import ACTIVATIONS
 from preprocess.scalers import SCALERS
@@ -35,7 +35,7 @@ def _one_of(known: Iterable[str]) -> Any:
 
     def check(value: Any) -> Any:
         if value not in names:
-            raise ValueError(f"{value!r} is unknown{_closest(str(value), names)}; choose one of {', '.join(names)}")
+            raise ValueError(f"{value!r} is unknown{closest(str(value), names)}; choose one of {', '.join(names)}")
         return value
 
     return BeforeValidator(check)
@@ -232,7 +232,7 @@ def _first_problem(error: ValidationError, path: Path | None, values: Mapping[st
     prefix = f"{path}: {key}" if path else key
     if problem["type"] == "extra_forbidden":
         known = _known_keys(location[:-1])
-        return f"{prefix}: unknown key{_closest(str(location[-1]), known)}; known here: {', '.join(known)}"
+        return f"{prefix}: unknown key{closest(str(location[-1]), known)}; known here: {', '.join(known)}"
     message = problem["msg"].removeprefix("Value error, ")
     value = problem.get("input")
     given = f" (got {json.dumps(value)})" if isinstance(value, str | int | float | bool | list) else ""
@@ -265,8 +265,3 @@ def _model_of(annotation: Any) -> type[BaseModel]:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     return next(_model_of(a) for a in annotation.__args__)
-
-
-def _closest(word: str, known: Iterable[str]) -> str:
-    match = get_close_matches(word, list(known), n=1, cutoff=0.5)
-    return f" (did you mean {match[0]!r}?)" if match else ""
