@@ -10,6 +10,16 @@ from audit.records import CaseRecord, Score, Setting, Trial, UtilityScore, Verdi
 from audit.scoring.metrics import HEADLINE, PERFECT
 
 CONFIDENCE = 0.95
+NOUNS = {
+    "records": "cells of records",
+    "vocabulary": "local vocabularies",
+    "mean": "local means",
+    "std": "local deviations",
+    "minimum": "local minima",
+    "maximum": "local maxima",
+    "count": "local row counts",
+    "size": "local dictionary sizes",
+}
 UTILITY_ORDER = ("f1", "accuracy", "auroc", "r2", "mae", "input_width", "messages", "bytes", "rounds")
 
 
@@ -66,7 +76,7 @@ def _score(setting: Setting, trials: Sequence[Trial], control_failed: bool) -> S
         "asset": first.asset,
         "metric": first.metric,
         "clusters": len(trials),
-        "reason": first.reason,
+        "reason": "a control of this attack failed" if control_failed else first.reason,
         "knowledge": first.knowledge,
     }
     if first.status != "scored":
@@ -144,7 +154,7 @@ def _leak_sentence(leaks: Sequence[Score], failed: Sequence[object]) -> str:
 
 def _effect(s: Score) -> str:
     spread = "" if s.advantage_low is None else f", 95 % interval {s.advantage_low:.2f} to {s.advantage_high:.2f}"
-    what = {"records": "cells of records", "vocabulary": "local vocabularies"}.get(s.asset, f"{s.metric} of local data")
+    what = NOUNS.get(s.asset) or NOUNS[s.metric]
     return (
         f"{s.attack} by {'+'.join(s.observers)} against {s.method}"
         f"{'' if s.defense == 'none' else f' with {s.defense}'} gets {s.value:.1%} of {what}"

@@ -39,7 +39,7 @@ def run_command(path: Path | None, overrides: Sequence[str], environment: Mappin
 def progress_bar(console: Console, total: int) -> Iterator[Report]:
     """Progress over cases: a bar on a terminal, one plain line per case elsewhere."""
     if not console.is_terminal:
-        yield lambda name, done, of: console.print(f"[{done}/{of}] {name}", markup=False, highlight=False)
+        yield lambda name, done, of: console.print(f"[{done}/{of}] {name}", markup=False, highlight=False, soft_wrap=True)
         return
     columns = (
         SpinnerColumn(),
@@ -59,9 +59,10 @@ def print_verdict(console: Console, record: AuditRecord, report: Path) -> None:
     console.print(f"[bold]UTILITY[/bold]  {escape(record.verdict.utility)}\n")
     main = next((m for m in ("f1", "r2") if any(u.metric == m for u in record.utility)), "")
     values = {u.setting: u.value for u in record.utility if u.metric == main}
+    reference = {c.setting.id for c in record.cases if c.setting.reference}
     rows = [
         {
-            "setting": _setting(s, record),
+            "setting": _setting(s, record) + (" (reference)" if s.setting in reference else ""),
             "attack": f"{s.attack} ({'+'.join(s.observers)})",
             "asset": s.asset if s.metric in ("accuracy", "f1") else s.metric,
             "got": f"{s.value:.3f}",
@@ -69,7 +70,7 @@ def print_verdict(console: Console, record: AuditRecord, report: Path) -> None:
             "advantage": _advantage(s),
             main or "utility": f"{values[s.setting]:.3f}" if s.setting in values else "",
         }
-        for s in headline(record.scores)
+        for s in sorted(headline(record.scores), key=lambda s: s.setting in reference)
     ]
     print_rows(console, rows, "Leakage and utility, worst first")
     failed = [(r.id, c) for r in record.cases for c in r.controls if not c.passed]

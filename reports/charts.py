@@ -49,7 +49,9 @@ def plane(points: Plane, name: str) -> Figure:
         base.mark_rule(color=MUTED, strokeWidth=1, aria=False).encode(x=x, y=alt.Y("y_low:Q"), y2="y_high:Q"),
         base.mark_rule(color=MUTED, strokeWidth=1, aria=False).encode(x=alt.X("x_low:Q"), x2="x_high:Q", y=y),
         _points(base, x, y),
-        base.mark_text(align="left", dx=8, dy=-8, color=INK, fontSize=12, aria=False).encode(x=x, y=y, text="number:N"),
+        _chart(_numbers(rows))
+        .mark_text(align="left", dx=8, dy=-8, color=INK, fontSize=12, aria=False)
+        .encode(x=x, y=y, text="number:N"),
     ]
     if len(points.front) > 1:
         front = _chart([_point_row(p) for p in points.front])
@@ -89,6 +91,20 @@ def _point_row(p: Point) -> dict[str, Any]:
         "kind": p.kind,
         "label": _label(p),
     }
+
+
+def _numbers(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The settings' numbers where they stand; points too close for two labels share one, as in 1, 3."""
+    low, high = _domain(rows, "x")
+    shared: list[dict[str, Any]] = []
+    for row in rows:
+        near = (s for s in shared if abs(s["x"] - row["x"]) < 0.07 * (high - low) and abs(s["y"] - row["y"]) < 0.05)
+        label = next(near, None)
+        if label is None:
+            shared.append({axis: row[axis] for axis in ("x", "y", "number")})
+        else:
+            label["number"] += f", {row['number']}"
+    return shared
 
 
 def _label(p: Point) -> str:

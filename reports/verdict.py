@@ -14,18 +14,20 @@ SYMBOLS = {"leaks": "▲", "no leak found": "●", "inconclusive": "◆"}
 def facts(record: AuditRecord) -> list[tuple[str, str]]:
     """The figures under the verdict, as (name, value)."""
     scored = [s for s in record.scores if s.status == "scored"]
+    reference = {c.setting.id for c in record.cases if c.setting.reference}
     played = controls(record.cases)
     passed, runs = sum(c.passed for c in played), sum(c.runs for c in played)
     return [
         ("settings", text.count(len({c.setting.id for c in record.cases}))),
         ("cases", text.count(len(record.cases))),
         ("scored findings", text.count(len(scored))),
-        ("worst advantage", _worst(scored)),
+        ("worst advantage", _worst(s for s in scored if s.setting not in reference)),
         ("controls passed", f"{passed:,} of {runs:,}" if runs else "none played"),
     ]
 
 
 def _worst(scored: Iterable[Score]) -> str:
+    """The worst finding of a setting that a federation can run."""
     for s in findings(scored):
         return f"{text.number(s.advantage)} {text.interval(s.advantage_low, s.advantage_high)}"
     return text.BLANK

@@ -11,6 +11,7 @@ from scipy.optimize import linear_sum_assignment
 from attacks.base import Abstained, AuxiliaryKnowledge, NotApplicable
 from attacks.tableak import TabLeak
 from attacks.tableak.ensemble import differing_share
+from attacks.tableak.objective import cosine_objective
 from attacks.tableak.prior import Rows, StructuralPrior
 from preprocess.models import as_arrays, as_tensors, gradient, initial_weights
 from preprocess.views import CategoricalBlock, FeatureLayout, Message, ModelSpec, NumericBlock, PublicFacts, View
@@ -89,23 +90,21 @@ def test_a_single_row_is_recovered_by_each_ablation(option):
 
 def assert_recovers_one_row(activation="relu", **options):
     view, knowledge = observe({("ann", 0): encoded(5, 1)}, activation=activation)
-    (claim,) = TabLeak(restarts=3, iterations=400, **options).run(view, knowledge)
+    (claim,) = TabLeak(restarts=3, iterations=250, **options).run(view, knowledge)
     truth = random_rows(5, 1)
     assert np.array_equal(claim.categories, truth.categories)
     assert np.abs(claim.numbers - truth.numbers)[0] == pytest.approx([0, 0], abs=2.0)
     assert (claim.victim, claim.round, claim.evidence) == ("ann", 0, (0, 1))
 
 
-def test_a_small_batch_is_recovered_and_its_surest_cells_are_right():
+def test_a_small_batch_is_recovered_surely():
     view, knowledge = observe({("ann", 0): encoded(6, 4)}, hidden=(100, 100))
     (claim,) = TabLeak(restarts=8, iterations=1000).run(view, knowledge)
     truth = random_rows(6, 4)
     share = differing_share(truth, Rows(claim.categories, claim.numbers), 0.319 * np.array([13.0, 1.0]))
     rows, columns = linear_sum_assignment(share)
     assert share[rows, columns].mean() <= 0.05
-    sure = claim.category_entropy[columns] < 0.2
-    assert sure.any()
-    assert (truth.categories[rows] == claim.categories[columns])[sure].all()
+    assert claim.category_entropy.mean() < 0.05
 
 
 def test_a_claim_has_the_shapes_and_ranges_that_claims_have():
@@ -157,7 +156,28 @@ def test_each_victim_round_and_restart_starts_from_a_point_of_its_own():
     assert all((c.number_entropy > -5).all() for c in claims)
 
 
-def test_pooling_off_returns_the_best_restart():
+def test_scattered_restarts_are_unsure_of_a_number_in_encoded_units():
+    view, knowledge = observe({("ann", 0): encoded(2, 8)})
+    (claim,) = TabLeak(restarts=30, iterations=1).run(view, knowledge)
+    spread = 0.13 * np.array([73 / 13, 6.0])  # the sigmoid of a uniform variable in [-1, 1], times the range
+    assert claim.number_entropy.mean(0) == pytest.approx(0.5 * np.log(2 * np.pi * np.e * spread**2), abs=0.15)
+
+
+def test_more_restarts_find_a_best_one_with_no_higher_loss():
+    view, knowledge = observe({("ann", 0): encoded(2, 3)})
+    spec, (model, update) = view.public.model, (m.payload for m in view.messages)
+    tensors = [{n: t[None] for n, t in as_tensors(a).items()} for a in (model["weights"], update["gradient"])]
+    objective = cosine_objective(spec, *tensors, torch.tensor(knowledge.labels["ann", 0])[None], 1)
+    losses = []
+    for restarts in range(1, 7):
+        (claim,) = TabLeak(restarts=restarts, iterations=60, pooling=False, seed=1).run(view, knowledge)
+        rows = StructuralPrior(LAYOUT, BOUNDS).encode(Rows(claim.categories, claim.numbers))
+        losses.append(float(objective(torch.tensor(rows, dtype=torch.float32)[None, None])[0]))
+    assert (np.diff(losses) <= 1e-6).all()
+    assert losses[-1] < losses[0] - 1e-3
+
+
+def test_pooling_changes_the_rows_but_not_how_far_restarts_agree():
     view, knowledge = observe({("ann", 0): encoded(2, 2)})
     best = TabLeak(restarts=6, iterations=40, pooling=False).run(view, knowledge)
     pooled = TabLeak(restarts=6, iterations=40).run(view, knowledge)

@@ -14,7 +14,7 @@ def test_it_is_torch_adam_fed_with_signs(dtype):
     adam, sign_adam = torch.optim.Adam([theirs], lr=0.06), SignAdam(ours, 0.06)
     for _ in range(200):
         gradient = torch.randn(4, 5, generator=draws, dtype=dtype)
-        gradient[0, 0] = 0
+        gradient[gradient > 1] = 0
         theirs.grad = gradient.sign()
         adam.step()
         sign_adam.step(gradient)

@@ -68,9 +68,9 @@ def test_a_variable_stands_for_a_candidate_with_softmax_and_for_a_column_without
 
 def test_scaled_whole_numbers_are_rounded_and_the_rest_are_not():
     known = prior()
-    units = np.full((1, known.size), 0.4999)
-    age, score = known.project(units).numbers[0]
-    assert (age, score) == (53.0, pytest.approx(-2 + 8 * 0.4999))
+    ages, scores = known.project(np.array([[0.4999], [0.505]]) * np.ones(known.size)).numbers.T
+    assert ages.tolist() == [53.0, 54.0]  # of 53.49 and 53.87
+    assert scores == pytest.approx([-2 + 8 * 0.4999, -2 + 8 * 0.505])
 
 
 def test_without_softmax_the_nearest_code_before_scaling_is_chosen():

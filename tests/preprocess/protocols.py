@@ -116,10 +116,16 @@ def ring(fed: Federation, inputs: Inputs, disturb: Callable[[], Any]) -> Inputs:
 
 
 def sleeps(fed: Federation, inputs: Inputs, params: Params) -> Inputs:
+    """`a` begins late, so that the others notice that they wait; then `b` takes its time."""
+
+    def begin(value: int) -> int:
+        time.sleep(params["late"])
+        return value
+
     def sleep() -> None:
         time.sleep(params["seconds"])
 
-    return ring(fed, inputs, sleep)
+    return ring(fed, inputs | {"a": fed.local("a", begin, inputs["a"])}, sleep)
 
 
 def dies(fed: Federation, inputs: Inputs, params: Params) -> Inputs:

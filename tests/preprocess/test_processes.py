@@ -184,7 +184,7 @@ def test_control_flow_that_comes_to_a_standstill_is_told_from_silence(
 
 def test_a_message_beyond_the_limit_is_refused(parties: PartyProcesses) -> None:
     with pytest.raises(FederationError, match="bytes exceed the limit of 10000 bytes on a message"):
-        parties.run(protocols.sleeps, {"a": bytes(20_000)}, {"seconds": 0}, seed=3)
+        parties.run(protocols.sleeps, {"a": bytes(20_000)}, {"late": 0, "seconds": 0}, seed=3)
 
 
 WAITED = r"\(message 2: b -> a, ring.third, step ring, round 3\)"
@@ -192,11 +192,11 @@ WAITED = r"\(message 2: b -> a, ring.third, step ring, round 3\)"
 
 def test_a_silent_party_is_lost_by_name_even_behind_a_relay(impatient: PartyProcesses) -> None:
     with pytest.raises(PartyLost, match=f"^b is silent: server waited 1 s for it {WAITED}$"):
-        impatient.run(protocols.sleeps, INPUTS, {"seconds": 60}, seed=3)
+        impatient.run(protocols.sleeps, INPUTS, {"late": 0.3, "seconds": 60}, seed=3)
 
 
 def test_a_party_that_is_only_slow_is_not_lost(parties: PartyProcesses) -> None:
-    assert parties.run(protocols.sleeps, INPUTS, {"seconds": 0.3}, seed=3)["a"].value == 1
+    assert parties.run(protocols.sleeps, INPUTS, {"late": 0, "seconds": 0.3}, seed=3)["a"].value == 1
 
 
 @pytest.mark.parametrize(
@@ -235,7 +235,7 @@ from preprocess.transport.processes import PartyProcesses
 from tests.preprocess import protocols
 with PartyProcesses(["a", "b"]) as parties:
     print(*(r.value for r in parties.run(protocols.own_process, {}, {}, seed=1).values()), flush=True)
-    parties.run(protocols.sleeps, {"a": 1}, {"seconds": 600}, seed=1)
+    parties.run(protocols.sleeps, {"a": 1}, {"late": 0, "seconds": 600}, seed=1)
 """
 
 

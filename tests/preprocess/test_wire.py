@@ -171,6 +171,11 @@ def test_a_malformed_array_extension_or_text_is_refused(malformed: bytes) -> Non
         decode(malformed)
 
 
+def test_an_array_whose_bytes_do_not_fit_its_shape_is_refused_by_both() -> None:
+    with pytest.raises(WireError, match=r"an array of shape \(2, 3\) does not have 8 bytes"):
+        decode(array_extension(["<f8", [2, 3]], bytes(8)))
+
+
 def test_no_header_of_an_array_is_longer_than_what_is_read_of_it() -> None:
     widest = array_extension(["<f8", [0, *[2**32] * 31]], b"")
     with pytest.raises(WireError, match="ValueError"):  # numpy refuses the shape, after the header was read

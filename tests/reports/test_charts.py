@@ -61,6 +61,13 @@ def test_points_further_right_are_more_useful_and_higher_ones_leak_more(figures)
     assert sorted(place, key=lambda n: -place[n][1]) == sorted(points, key=lambda n: points[n].leakage)
 
 
+def test_settings_at_one_place_share_a_label():
+    twins = (PLANE.points[0], replace(PLANE.points[0], number=9), PLANE.points[3])
+    image = charts.plane(replace(PLANE, points=twins), "plane").image
+    assert ">1, 9</text>" in image
+    assert ">4</text>" in image
+
+
 def test_a_single_setting_without_intervals_is_still_drawn():
     point = replace(PLANE.points[1], utility=replace(PLANE.points[1].utility, low=None, high=None))
     point = replace(point, finding=replace(point.finding, advantage_low=None, advantage_high=None))

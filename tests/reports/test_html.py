@@ -263,6 +263,14 @@ def test_observations_of_the_first_case_are_listed_in_full(record, page):
     assert rows[-1][6:] == ["100", "8.54 MB", "rounds 0–99"]
 
 
+def test_of_a_setting_the_case_with_the_first_seed_is_shown(record):
+    first = small().cases[0]
+    later = replace(first, seed=9, observations=first.observations[:1])
+    page = parse(render(replace(small(), cases=(first, later))))
+    assert "seed 0" in page.by_id("exchange").words
+    assert "seed 9" not in page.by_id("exchange").words
+
+
 def test_what_was_not_tested_is_listed(record, page):
     assert all(item in page.by_id("adversaries").text for item in record.run.not_tested)
 

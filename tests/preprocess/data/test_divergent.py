@@ -52,6 +52,14 @@ def test_the_split_diverges_more_than_a_random_one(t, parties, seed):
     assert divergence(owners, codes(t), labels) >= divergence(random, codes(t), labels)
 
 
+def test_equal_targets_of_a_regression_are_in_one_group():
+    t = table(rows=60, classes=30, task="regression")
+    labels, groups = t.labels(), label_groups(t)
+    assert all(len(set(groups[labels == y])) == 1 for y in set(labels))
+    assert len(set(groups)) >= 8
+    assert (np.diff(groups[np.argsort(labels)]) >= 0).all()
+
+
 def test_sizes_are_the_minimum_and_harmonic_shares_of_the_rest():
     sizes = np.bincount(divergent_owners(table(rows=270), 4, 5, np.random.default_rng(0)))
     assert sorted(sizes, reverse=True) == [125, 65, 45, 35]  # 5 + 250 * (12, 6, 4, 3) / 25

@@ -43,6 +43,7 @@ def test_every_row_goes_to_exactly_one_party_of_at_least_the_minimum(t, kind, pa
     assert list(parts) == [f"P{i + 1}" for i in range(parties)]
     assert sorted(r for rows in rows_of(parts).values() for r in rows) == list(range(len(t)))
     assert min(len(p) for p in parts.values()) >= 2
+    assert all(rows == sorted(rows) for rows in rows_of(parts).values())
     if kind != "gaussian_noise":
         for part in parts.values():
             assert part.fingerprint() == whole.rows(part.values("row").astype(np.int64)).fingerprint()
@@ -118,8 +119,10 @@ def test_iid_parties_are_equal_to_within_one_row(parties, seed):
     assert max(sizes) - min(sizes) <= 1
 
 
-def test_iid_parties_are_random_rows():
-    drawn = Counter(r for s in range(50) for r in rows_of(partition(numbered(table()), "iid", 2, rng(s)))["P1"])
+@pytest.mark.parametrize("options", [{"kind": "iid"}, *({"kind": k, "beta": 1e6} for k in WITH_BETA[:2])])
+def test_a_party_draws_its_rows_at_random(options):
+    whole = numbered(table())
+    drawn = Counter(r for s in range(50) for r in rows_of(partition(whole, parties=2, rng=rng(s), **options))["P1"])
     assert len(drawn) == 60
     assert max(drawn.values()) < 45
 

@@ -197,7 +197,7 @@ def test_a_federation_needs_two_files(parties, sources):
 
 
 def test_one_frame_is_no_federation_and_its_rows_are_not_shown():
-    with pytest.raises(DataError, match="^sources: found 1; a federation needs at least two parties, one file each$"):
+    with pytest.raises(DataError, match=r"^sources: found 1; a federation needs at least two parties, one file each$"):
         read_tables([frame()], target="y")
 
 

@@ -95,9 +95,10 @@ def test_a_missing_value_of_a_carried_column_survives_as_plain_data():
 
 def test_plain_data_that_makes_no_table_is_refused():
     plain = table().to_plain()
-    city = {"values": ["a"], "codes": np.array([1] * 60)}
-    with pytest.raises(DataError, match="stands for no value"):
-        Table.from_plain({**plain, "columns": {**plain["columns"], "city": city}})
+    for code in (1, -2):
+        city = {"values": ["a"], "codes": np.full(60, code)}
+        with pytest.raises(DataError, match="stands for no value"):
+            Table.from_plain({**plain, "columns": {**plain["columns"], "city": city}})
     with pytest.raises(DataError, match="columns of different lengths"):
         Table.from_plain({**plain, "columns": {**plain["columns"], "age": np.ones(3)}})
 
@@ -106,6 +107,8 @@ CHANGES = {
     "a number": lambda t: replace(t, frame=t.frame.assign(age=t.frame["age"].where(t.frame.index != 5, 0.0))),
     "a text": lambda t: replace(t, frame=t.frame.assign(city=t.frame["city"].where(t.frame.index != 5, "other"))),
     "a carried text": lambda t: replace(t, frame=t.frame.assign(ward="w")),
+    "every text, in the same order": lambda t: replace(t, frame=t.frame.assign(city="x" + t.frame["city"])),
+    "the name of a carried column": lambda t: replace(t, frame=t.frame.rename(columns={"ward": "room"})),
     "the order of rows": lambda t: t.rows(np.arange(len(t))[::-1]),
     "a row less": lambda t: t.rows(np.arange(len(t) - 1)),
     "the order of columns": lambda t: replace(t, frame=t.frame[t.frame.columns[::-1]]),
@@ -150,11 +153,21 @@ def test_a_split_follows_its_generator():
     assert one == same != other
 
 
-def test_every_row_can_be_held_out():
+def test_rows_are_held_out_at_random():
     t = table(rows=40)
     t = replace(t, frame=t.frame.assign(row=pd.Series(range(40)).astype("str")))
-    drawn = {r for s in range(60) for r in t.split(0.2, np.random.default_rng(s))[1].values("row")}
-    assert len(drawn) == 40
+    drawn = {tuple(t.split(0.2, np.random.default_rng(s))[1].values("row")) for s in range(60)}
+    assert len(drawn) > 55
+    assert len({row for rows in drawn for row in rows}) == 40
+
+
+def test_the_only_row_of_a_class_is_held_out_as_often_as_any_other():
+    t = table(rows=40)
+    for lone in ("0", "1"):
+        y = pd.Series([lone if i == 7 else str(1 - int(lone)) for i in range(40)], dtype="str")
+        alone = replace(t, frame=t.frame.assign(y=y))
+        held = [lone in alone.split(0.2, np.random.default_rng(s))[1].values("y") for s in range(200)]
+        assert 0.1 < np.mean(held) < 0.3
 
 
 @pytest.mark.parametrize("fraction", [0, 1, -0.1, float("nan")])
