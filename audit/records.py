@@ -11,6 +11,9 @@ from typing import Any, Literal
 
 VERSION = 1
 
+HEADLINE = {"records": "accuracy", "vocabulary": "f1"}
+"""The metric that speaks for an asset where several describe one attack; elsewhere every metric speaks for itself."""
+
 Status = Literal["scored", "abstained", "not_applicable", "inconclusive"]
 Asset = Literal["records", "statistics", "sizes", "vocabulary"]
 

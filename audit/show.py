@@ -18,8 +18,7 @@ def view_rows(folder: Path, party: str, case: str | None, messages: bool) -> lis
     for m in view.messages:
         groups.setdefault(tuple(_row(m, view).values()), []).append(m)
     return [
-        _row(ms[0], view)
-        | {"messages": len(ms), "bytes": sum(m.size for m in ms), "rounds": _span(ms)}
+        _row(ms[0], view) | {"messages": len(ms), "bytes": sum(m.size for m in ms), "rounds": _span(ms)}
         for ms in groups.values()
     ]
 

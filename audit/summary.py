@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from scipy import stats
 
-from audit.records import CaseRecord, Score, Setting, Trial, UtilityScore, Verdict
-from audit.scoring.metrics import HEADLINE, PERFECT
+from audit.records import HEADLINE, CaseRecord, Score, Setting, Trial, UtilityScore, Verdict
+from audit.scoring.metrics import PERFECT
 
 CONFIDENCE = 0.95
 NOUNS = {
@@ -20,6 +20,7 @@ NOUNS = {
     "count": "local row counts",
     "size": "local dictionary sizes",
 }
+SHARES = {metric for metric, perfect in PERFECT.items() if perfect == 1.0} | {"auroc", "r2"}
 UTILITY_ORDER = ("f1", "accuracy", "auroc", "r2", "mae", "input_width", "messages", "bytes", "rounds")
 
 
@@ -29,14 +30,22 @@ def interval(values: Sequence[float]) -> tuple[float, float] | None:
         return None
     mean, error = float(np.mean(values)), float(np.std(values, ddof=1)) / np.sqrt(len(values))
     half = float(stats.t.ppf(0.5 + CONFIDENCE / 2, len(values) - 1)) * error
-    return mean - half, mean + half
+    return float(mean - half), float(mean + half)
+
+
+def bounded(metric: str, limits: tuple[float, float] | None) -> tuple[float | None, float | None]:
+    """An interval cut to the values that the metric can have: shares lie in [0, 1], errors and costs are not negative."""
+    if limits is None:
+        return None, None
+    low, high = limits
+    return float(low if metric == "r2" else max(low, 0.0)), float(min(high, 1.0) if metric in SHARES else high)
 
 
 def advantage_interval(
     values: Sequence[float], baselines: Sequence[float], perfect: float
 ) -> tuple[float | None, float | None, float | None]:
-    """Mean advantage over clusters with its interval: sum of gains over sum of rooms, its error linearised (ratio
-    estimator), so that a perfect attack has advantage 1 with certainty however the baseline varies.
+    """Mean advantage over clusters with its interval, at most 1: sum of gains over sum of rooms, its error linearised
+    (ratio estimator), so that a perfect attack has advantage 1 with certainty however the baseline varies.
 
     None where the prior alone is perfect; an interval of None below two clusters.
     """
@@ -48,7 +57,7 @@ def advantage_interval(
         return advantage, None, None
     error = float(np.std(gains - advantage * rooms, ddof=1) / np.sqrt(len(gains)) / abs(rooms.mean()))
     half = float(stats.t.ppf(0.5 + CONFIDENCE / 2, len(gains) - 1)) * error
-    return advantage, advantage - half, advantage + half
+    return advantage, float(advantage - half), float(min(advantage + half, 1.0))
 
 
 def scores(records: Sequence[CaseRecord]) -> tuple[Score, ...]:
@@ -85,7 +94,7 @@ def _score(setting: Setting, trials: Sequence[Trial], control_failed: bool) -> S
     values = [t.value for t in trials if t.value is not None]
     baselines = [t.baseline for t in trials if t.baseline is not None]
     mean, baseline = float(np.mean(values)), float(np.mean(baselines))
-    low, high = interval(values) or (None, None)
+    low, high = bounded(first.metric, interval(values))
     gain, gain_low, gain_high = advantage_interval(values, baselines, PERFECT[first.metric])
     return Score(
         **common,  # type: ignore[arg-type]
@@ -101,7 +110,7 @@ def _score(setting: Setting, trials: Sequence[Trial], control_failed: bool) -> S
 
 
 def utility(records: Sequence[CaseRecord]) -> tuple[UtilityScore, ...]:
-    """One row per setting and metric, over seeds."""
+    """One row per setting and metric, over seeds; an interval from three seeds on (two say next to nothing)."""
     groups: dict[tuple[str, str], list[float]] = defaultdict(list)
     settings = {r.setting.id: r.setting for r in records}
     for record in records:
@@ -110,7 +119,7 @@ def utility(records: Sequence[CaseRecord]) -> tuple[UtilityScore, ...]:
     rows = []
     for (setting_id, metric), values in groups.items():
         s = settings[setting_id]
-        low, high = interval(values) or (None, None)
+        low, high = bounded(metric, interval(values) if len(values) > 2 else None)
         mean = float(np.mean(values))
         rows.append(
             UtilityScore(
@@ -133,7 +142,7 @@ def verdict(records: Sequence[CaseRecord], all_scores: Sequence[Score], rows: Se
     failed = [(r.setting.method, c) for r in records for c in r.controls if not c.passed]
     leaks = [s for s in decisive if s.status == "scored" and (s.advantage_low or 0.0) > 0]
     if leaks:
-        status, leakage = "leaks", _leak_sentence(leaks, failed)
+        status, leakage = "leaks", _leak_sentence(leaks, len({r.setting.id for r in records}), failed)
     elif failed or not decisive:
         status, leakage = "inconclusive", _doubt_sentence(failed)
     else:
@@ -143,23 +152,29 @@ def verdict(records: Sequence[CaseRecord], all_scores: Sequence[Score], rows: Se
     return Verdict(status, leakage, _utility_sentence(rows, reference))  # type: ignore[arg-type]
 
 
-def _leak_sentence(leaks: Sequence[Score], failed: Sequence[object]) -> str:
-    settings = len({s.setting for s in leaks})
-    by_asset = {s.asset: s for s in reversed(leaks)}  # the worst of each asset
-    order = [a for a in ("records", "vocabulary", "statistics", "sizes") if a in by_asset]
-    effects = "; ".join(_effect(by_asset[a]) for a in order)
+def _leak_sentence(leaks: Sequence[Score], settings: int, failed: Sequence[object]) -> str:
+    """The worst leak of records in full (or the worst of all), then the worst of every other kind in short."""
+    worst: dict[str, Score] = {}
+    for s in leaks:
+        worst.setdefault(_noun(s), s)
+    first, *others = sorted(worst.values(), key=lambda s: s.asset != "records")
+    rest = ", ".join(f"{s.value:.0%} of {_noun(s)} under {s.method}" for s in others)
+    places = len({s.setting for s in leaks})
     doubt = f" {len(failed)} controls failed: see the control panel." if failed else ""
-    return f"Leaks in {settings} setting{'s' if settings > 1 else ''}: {effects}.{doubt}"
+    return f"Leaks in {places} of {settings} settings: {_effect(first)}{'; also ' if rest else ''}{rest}.{doubt}"
 
 
 def _effect(s: Score) -> str:
-    spread = "" if s.advantage_low is None else f", 95 % interval {s.advantage_low:.2f} to {s.advantage_high:.2f}"
-    what = NOUNS.get(s.asset) or NOUNS[s.metric]
+    spread = "" if s.advantage_low is None else f", {s.advantage_low:.2f} to {s.advantage_high:.2f}"
+    where = s.method if s.defense == "none" else f"{s.method} with {s.defense}"
     return (
-        f"{s.attack} by {'+'.join(s.observers)} against {s.method}"
-        f"{'' if s.defense == 'none' else f' with {s.defense}'} gets {s.value:.1%} of {what}"
+        f"{s.attack} by {'+'.join(s.observers)} gets {s.value:.1%} of {_noun(s)} under {where}"
         f" (prior alone {s.baseline:.1%}; advantage {s.advantage:.2f}{spread})"
     )
+
+
+def _noun(s: Score) -> str:
+    return NOUNS.get(s.asset) or NOUNS[s.metric]
 
 
 def _doubt_sentence(failed: Sequence[tuple[str, object]]) -> str:

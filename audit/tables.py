@@ -39,7 +39,9 @@ def run_command(path: Path | None, overrides: Sequence[str], environment: Mappin
 def progress_bar(console: Console, total: int) -> Iterator[Report]:
     """Progress over cases: a bar on a terminal, one plain line per case elsewhere."""
     if not console.is_terminal:
-        yield lambda name, done, of: console.print(f"[{done}/{of}] {name}", markup=False, highlight=False, soft_wrap=True)
+        yield lambda name, done, of: console.print(
+            f"[{done}/{of}] {name}", markup=False, highlight=False, soft_wrap=True
+        )
         return
     columns = (
         SpinnerColumn(),

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from audit.records import Score
+from audit.records import HEADLINE, Score
 
 NO_CLAIM = ("abstained", "not_applicable")
 
@@ -58,9 +58,12 @@ def coverage(scores: Iterable[Score]) -> list[Coverage]:
 
 
 def worst(scores: Sequence[Score], setting: str, asset: str) -> Score | None:
-    """The scored finding with the highest advantage against `asset` in `setting`: the worst declared attack counts."""
+    """The scored finding with the highest advantage against `asset` in `setting`: the worst declared attack counts.
+
+    Where one metric speaks for the asset, only that one is compared.
+    """
     here = [s for s in scores if (s.setting, s.asset, s.status) == (setting, asset, "scored")]
-    scored = [s for s in here if s.advantage is not None]
+    scored = [s for s in here if s.advantage is not None and s.metric == HEADLINE.get(asset, s.metric)]
     return max(scored, key=lambda s: (_or_lowest(s.advantage), _lower(s)), default=None)
 
 

@@ -36,11 +36,6 @@ DESCRIPTIONS = {
     "size": "share of categorical features whose number of distinct local values is known exactly",
 }
 
-HEADLINE = {
-    "records": "accuracy",
-    "vocabulary": "f1",
-}  # the metric that speaks for an asset; statistics speak for themselves
-
 
 @dataclass(frozen=True)
 class Measured:

@@ -156,6 +156,21 @@ def test_each_victim_round_and_restart_starts_from_a_point_of_its_own():
     assert all((c.number_entropy > -5).all() for c in claims)
 
 
+def test_without_softmax_a_single_restart_is_certain_of_its_categories():
+    view, knowledge = observe({("ann", 0): encoded(2, 3)})
+    claims = [TabLeak(restarts=1, iterations=5, softmax=s).run(view, knowledge)[0] for s in (False, True)]
+    assert not claims[0].category_entropy.any()
+    assert claims[1].category_entropy.all()
+
+
+@pytest.mark.parametrize("options", [{"tolerance": 1e9}, {"learning_rate": 0.5}, {"iterations": 41}])
+def test_settings_reach_the_restarts(options):
+    layout = FeatureLayout((NumericBlock("age", 0), NumericBlock("dose", 1)))
+    view, knowledge = observe({("ann", 0): np.array([[2.0, -1.0], [-2.0, 1.0], [1.0, 1.0]])}, layout)
+    usual, changed = (TabLeak(**{"restarts": 4, "iterations": 40, **o}).run(view, knowledge)[0] for o in ({}, options))
+    assert not np.allclose(usual.number_entropy, changed.number_entropy)
+
+
 def test_scattered_restarts_are_unsure_of_a_number_in_encoded_units():
     view, knowledge = observe({("ann", 0): encoded(2, 8)})
     (claim,) = TabLeak(restarts=30, iterations=1).run(view, knowledge)

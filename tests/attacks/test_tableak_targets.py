@@ -63,6 +63,11 @@ def test_the_model_is_the_one_that_the_victim_had(told, model_number):
     assert target.evidence[0] == model_number
 
 
+def test_a_model_that_was_told_to_another_client_stands_in_for_a_sealed_one():
+    (target,) = find(model("bob"), model(), update(), sealed=(1,))
+    assert target.evidence == (0, 2)
+
+
 def test_rounds_and_victims_restrict_what_is_attacked():
     told = [m for r in (0, 1) for c in ("ann", "bob") for m in (model(c, r), update(c, r))]
     labels = {(c, r): np.array([0, 1]) for c in ("ann", "bob") for r in (0, 1)}

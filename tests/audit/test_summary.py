@@ -3,7 +3,7 @@ import pytest
 from scipy import stats
 
 from audit.records import CaseRecord, Control, Setting, Trial, UtilityRow
-from audit.summary import advantage_interval, interval, scores, utility, verdict
+from audit.summary import advantage_interval, bounded, interval, scores, utility, verdict
 
 
 def setting(name="a", reference=False):
@@ -45,6 +45,7 @@ def test_a_score_is_the_mean_over_clusters_of_all_seeds():
     (score,) = scores([case([0.6, 0.8], 0), case([1.0, 0.8], 1)])
     assert (score.value, score.clusters, score.advantage) == (pytest.approx(0.8), 4, pytest.approx(0.6))
     assert score.advantage_low == pytest.approx((score.low - 0.5) / 0.5)
+    assert (score.high, score.advantage_high) == (1.0, 1.0)  # no share is above 1
 
 
 def test_a_prior_that_is_already_perfect_leaves_no_advantage():
@@ -70,7 +71,10 @@ def test_the_verdict_names_a_leak_whose_interval_is_above_the_prior():
     records = [case([0.9, 0.8, 0.95], 0), case([0.85, 0.9, 0.9], 1)]
     found = verdict(records, scores(records), utility(records))
     assert found.status == "leaks"
-    assert "tableak by server against a gets 88.3% of cells of records" in found.leakage
+    assert (
+        "Leaks in 1 of 1 settings: tableak by server gets 88.3% of cells of records under a (prior alone 50.0%"
+        in found.leakage
+    )
     assert "Best F1 0.550 by a" in found.utility
 
 
@@ -98,7 +102,8 @@ def test_a_perfect_attack_has_advantage_one_with_certainty_however_the_prior_var
 def test_with_an_even_prior_the_advantage_interval_is_the_scaled_interval_of_the_value():
     values = [0.6, 0.9, 0.7]
     low, high = interval(values)
-    assert advantage_interval(values, [0.5] * 3, 1.0) == pytest.approx((7 / 15, (low - 0.5) / 0.5, (high - 0.5) / 0.5))
+    expected = (7 / 15, (low - 0.5) / 0.5, min((high - 0.5) / 0.5, 1.0))
+    assert advantage_interval(values, [0.5] * 3, 1.0) == pytest.approx(expected)
 
 
 def test_the_advantage_interval_covers_as_often_as_it_says_when_the_prior_varies():
@@ -110,3 +115,17 @@ def test_the_advantage_interval_covers_as_often_as_it_says_when_the_prior_varies
         _, low, high = advantage_interval(list(values), list(prior), 1.0)
         covered.append(low <= 0.4 <= high)
     assert np.mean(covered) == pytest.approx(0.95, abs=0.02)
+
+
+def test_utility_has_an_interval_from_three_seeds_on():
+    assert utility([case([0.5], 0), case([0.5], 1)])[0].low is None
+    three = utility([case([0.5], seed) for seed in range(3)])[0]
+    assert three.value == pytest.approx(0.6)
+    assert three.low < 0.6 < three.high
+
+
+def test_limits_are_cut_to_what_a_metric_can_be():
+    assert bounded("f1", (-0.2, 1.3)) == (0.0, 1.0)
+    assert bounded("r2", (-0.2, 1.3)) == (-0.2, 1.0)
+    assert bounded("rmse", (-0.2, 1.3)) == (0.0, 1.3)
+    assert bounded("f1", None) == (None, None)
