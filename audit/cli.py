@@ -279,9 +279,7 @@ def benchmark(
     rows = []
     for row in measure(Options(data, schema, quick, device, seeds, jobs)):
         rows.append(row)
-        notes.print(
-            f"{row.dataset} {row.setting} {row.metric}: {row.measured:.2f} {row.unit}", markup=False, highlight=False
-        )
+        click.echo(f"{row.dataset} {row.setting} {row.metric}: {row.measured:.2f} {row.unit}", err=True)
     if as_json:
         click.echo(json.dumps([as_plain(r) for r in rows], indent=1))
     else:

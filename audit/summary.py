@@ -34,7 +34,7 @@ def interval(values: Sequence[float]) -> tuple[float, float] | None:
 
 
 def bounded(metric: str, limits: tuple[float, float] | None) -> tuple[float | None, float | None]:
-    """An interval cut to the values that the metric can have: shares lie in [0, 1], errors and costs are not negative."""
+    """An interval cut to the values that the metric can have: shares lie in [0, 1], errors are not negative."""
     if limits is None:
         return None, None
     low, high = limits
