@@ -254,6 +254,7 @@ def init(path: Path) -> None:
 @click.option("--seeds", type=click.IntRange(min=1), help="How many seeds; clusters are seeds x clients.")
 @click.option("--jobs", type=click.IntRange(min=1), help="Federations at a time [default: one per core].")
 @click.option("--device", default="cpu", show_default=True, help="Where tensors live.")
+@click.option("--save", "path", type=click.Path(path_type=Path, dir_okay=False), help="Keep the rows in a JSON file.")
 @click.option("--json", "as_json", is_flag=True, help="Print rows as JSON.")
 @reports_problems
 def benchmark(
@@ -264,6 +265,7 @@ def benchmark(
     seeds: int | None,
     jobs: int | None,
     device: str,
+    path: Path | None,
     as_json: bool,
 ) -> None:
     """Measure the figures that the project states, beside published ones.
@@ -273,13 +275,15 @@ def benchmark(
       leakledger benchmark tableak --quick
       leakledger benchmark tableak --data adult.csv.gz --seeds 13 --json
     """
-    from audit.benchmarks.base import Options, as_plain, find
+    from audit.benchmarks.base import Options, as_plain, find, save
 
     measure = find(name)
     rows = []
     for row in measure(Options(data, schema, quick, device, seeds, jobs)):
         rows.append(row)
         click.echo(f"{row.dataset} {row.setting} {row.metric}: {row.measured:.2f} {row.unit}", err=True)
+    if path is not None:
+        save(path, tables.benchmark_command(name, data, quick, seeds), rows)
     if as_json:
         click.echo(json.dumps([as_plain(r) for r in rows], indent=1))
     else:

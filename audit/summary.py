@@ -160,7 +160,7 @@ def _leak_sentence(leaks: Sequence[Score], settings: int, failed: Sequence[objec
     first, *others = sorted(worst.values(), key=lambda s: s.asset != "records")
     rest = ", ".join(f"{s.value:.0%} of {_noun(s)} under {s.method}" for s in others)
     places = len({s.setting for s in leaks})
-    doubt = f" {len(failed)} controls failed: see the control panel." if failed else ""
+    doubt = f" {_failures(failed)}: see the control panel." if failed else ""
     return f"Leaks in {places} of {settings} settings: {_effect(first)}{'; also ' if rest else ''}{rest}.{doubt}"
 
 
@@ -180,7 +180,11 @@ def _noun(s: Score) -> str:
 def _doubt_sentence(failed: Sequence[tuple[str, object]]) -> str:
     if not failed:
         return "Inconclusive: no attack made a claim that could be scored."
-    return f"Inconclusive: {len(failed)} controls failed, first under {failed[0][0]}; see the control panel."
+    return f"Inconclusive: {_failures(failed)}, first under {failed[0][0]}; see the control panel."
+
+
+def _failures(failed: Sequence[object]) -> str:
+    return f"{len(failed)} control{'' if len(failed) == 1 else 's'} failed"
 
 
 def _utility_sentence(rows: Sequence[UtilityScore], reference: set[str]) -> str:

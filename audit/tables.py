@@ -98,6 +98,12 @@ def print_rows(console: Console, rows: Sequence[Mapping[str, Any]], title: str) 
     console.print(table)
 
 
+def benchmark_command(name: str, data: Sequence[str], quick: bool, seeds: int | None) -> str:
+    """The command that measures again, with the tables' names but not where they lie."""
+    flags = [*(f"--data={PurePath(d).name}" for d in data), *(["--quick"] if quick else [])]
+    return shlex.join(["leakledger", "benchmark", name, *flags, *([f"--seeds={seeds}"] if seeds else [])])
+
+
 def benchmark_rows(rows: Sequence[Row]) -> list[dict[str, str]]:
     """The rows of a benchmark as a table: interval beside the mean, settings in words."""
     return [

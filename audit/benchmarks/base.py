@@ -1,8 +1,14 @@
 """What a benchmark is: options in, rows out, one row per figure."""
 
-from collections.abc import Callable, Iterator, Mapping
+import json
+import os
+import platform
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from importlib import import_module
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 from preprocess.data.suggest import closest
@@ -49,6 +55,27 @@ def find(name: str) -> Benchmark:
         raise ValueError(f"{name}: no such benchmark{closest(name, BENCHMARKS)}; there are {', '.join(BENCHMARKS)}")
     run: Benchmark = import_module(BENCHMARKS[name]).run
     return run
+
+
+def machine() -> str:
+    """The processor, its cores and the system, in words."""
+    model = platform.processor() or platform.machine()
+    if (cpuinfo := Path("/proc/cpuinfo")).is_file():
+        names = [line.partition(":")[2].strip() for line in cpuinfo.read_text().splitlines() if "model name" in line]
+        model = names[0] if names else model
+    return f"{model}, {os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}"
+
+
+def save(path: Path, command: str, rows: Sequence[Row]) -> None:
+    """Writes the rows with what a reader needs to judge them: command, machine, date, versions."""
+    content = {
+        "command": command,
+        "machine": machine(),
+        "date": datetime.now(UTC).date().isoformat(),
+        "versions": {name: version(name) for name in ("leakledger", "torch", "numpy", "scipy")},
+        "rows": [as_plain(r) for r in rows],
+    }
+    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
 def as_plain(row: Row) -> dict[str, Any]:

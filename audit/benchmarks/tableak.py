@@ -102,6 +102,8 @@ def _row(
     note: str,
 ) -> Row:
     low, high = interval(values) or (None, None)
+    if unit == "%" and low is not None and high is not None:
+        low, high = max(low, 0.0), min(high, 100.0)
     return Row(
         "tableak", dataset, setting, metric, sum(values) / len(values), low, high, known, unit, len(values), note
     )

@@ -163,6 +163,25 @@ def test_every_command_explains_itself_with_an_example():
         assert all(getattr(o, "help", None) for o in command.params if o.param_type_name == "option"), name
 
 
+SCRIPT = "<script>alert(1)</script>"
+
+
+def test_a_hostile_category_is_text_in_the_report_of_one_file_per_party(tmp_path):
+    (tmp_path / "audit.toml").write_text(QUICK)
+    for party in range(3):
+        rows = [f"{SCRIPT if i % 3 else 'b'},{'xy'[i % 2]},{'uvw'[i % 3]}" for i in range(party, party + 60)]
+        (tmp_path / f"site{party}.csv").write_text("\n".join(["ward,diet,kind", *rows]) + "\n")
+    sites = json.dumps([str(tmp_path / f"site{party}.csv") for party in range(3)])
+    settings = [f"data.source={sites}", "data.target=kind", "partition.kind=files"]
+    flags = [part for s in settings for part in ("--set", s)]
+    call("run", tmp_path / "audit.toml", *flags, "-o", tmp_path / "run", "--reveal")
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert SCRIPT not in page
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+    call("report", tmp_path / "run")
+    assert "alert(1)" not in (tmp_path / "run" / "report.html").read_text()  # masked again
+
+
 GOOD = "age,ward,ill\n" + "".join(f"{20 + i},{'ab'[i % 2]},{'ny'[i // 3 % 2]}\n" for i in range(40))
 BAD_FILES = {
     "empty": (b"", "empty"),
