@@ -84,7 +84,6 @@ def test_on_adult_the_server_reads_what_is_sent_and_inverts_small_batches(datase
     config = Config.model_validate(
         {
             "data": {"source": str(datasets / "adult.csv.gz")},
-            "partition": {"kind": "divergent"},
             "preprocessing": [
                 {"encoder": "server-dictionary", "scaler": "server-minmax"},
                 {"encoder": "server-dictionary", "scaler": "server-zscore", "columns": "all", "ddof": 1},
