@@ -40,6 +40,7 @@ BAD = {
     "nan": (changed(3, age="nan"), "row 4: column 'age' is not finite; leave the field empty"),
     "overflow": (changed(3, age="1e999"), "row 4: column 'age' is not finite"),
     "out of range": (changed(0, age="121"), r"row 1: column 'age' is outside its declared range \[0, 120\]"),
+    "below the range": (changed(0, age="-1"), r"row 1: column 'age' is outside its declared range \[0, 120\]"),
     "not in order": (changed(1, diet=SECRET), "row 2: column 'diet' is not in its declared order"),
     "no class": (changed(2, y=SECRET), "row 3: column 'y' is none of the declared classes"),
 }
@@ -70,6 +71,7 @@ def test_missing_values_are_counted_per_column():
 
 def test_rows_with_a_missing_value_are_dropped():
     table = read([("", "31", "no"), *ROWS, ("none", "1", "")], missing="drop")
+    assert table.frame.index.tolist() == [0, 1, 2, 3]
     assert table.frame.to_numpy(dtype=object).tolist() == read(ROWS).frame.to_numpy(dtype=object).tolist()
 
 

@@ -114,6 +114,7 @@ TASKS = {
     "few whole numbers": (["9", "10", "2", "9"], "multiclass", ("2", "9", "10")),
     "fractions": (["0.5", "1", "2", "3"], "regression", ()),
     "many whole numbers": ([str(i) for i in range(11)], "regression", ()),
+    "ten whole numbers": ([str(i) for i in range(10)], "multiclass", tuple(map(str, range(10)))),
     "codes": (["01", "02", "03", "01"], "multiclass", ("01", "02", "03")),
 }
 

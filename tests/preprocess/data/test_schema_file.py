@@ -21,7 +21,13 @@ city = ["Ulm", "Bonn"]
 
 def test_toml_and_json_declare_the_same(tmp_path):
     (tmp_path / "t.schema.toml").write_text(TOML)
-    values = {"target": "ill", "positive_class": 1, "categorical": ["city"], "numeric": None, "source": [{"path": "x"}]}
+    values = {
+        "target": "ill",
+        "positive_class": 1,
+        "categorical": ["city"],
+        "sensitive": None,
+        "source": [{"path": "x"}],
+    }
     (tmp_path / "t.schema.json").write_text(
         json.dumps({**values, "ranges": {"age": [0, 120]}, "orders": {"city": ["Ulm", "Bonn"]}})
     )
