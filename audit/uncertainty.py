@@ -46,8 +46,8 @@ def _scored(
     """Hits and entropies of a claim's cells, categorical and numeric, in the claim's row order."""
     actual = truth.batch(claim.victim, claim.round)
     claimed = Cells(claim.categories, claim.numbers)
-    order = match(claimed, actual, truth.deviations)
-    back = np.argsort(order)
+    true, order = match(claimed, actual, truth.deviations)
+    back = true[np.argsort(order)]
     categories, numbers = cell_hits(claimed, actual.take(back), truth.deviations)
     return categories, numbers, claim.category_entropy, claim.number_entropy
 

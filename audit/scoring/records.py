@@ -17,6 +17,8 @@ from attacks.base import RecordsClaim
 from audit.scoring.metrics import Measured
 from audit.truth import TOLERANCE, Cells, Truth
 
+IDENTICAL = 0.001  # of a standard deviation: a recovered row with numbers this close is the row itself
+
 
 def score_records(
     claims: Sequence[RecordsClaim], truth: Truth, coins: np.random.Generator, draws: int
@@ -31,26 +33,43 @@ def score_records(
 
 
 def measure(claimed: Cells, actual: Cells, deviations: NDArray[np.float64]) -> dict[str, float]:
-    """Metrics of claimed rows (n, ...) against as many true rows, after matching."""
-    order = match(claimed, actual, deviations)
-    categories, numbers = cell_hits(claimed.take(order), actual, deviations)
-    error = (claimed.numbers[order] - actual.numbers) / _units(deviations)
+    """Metrics of claimed rows against the true rows of the batch, after matching; a row without a claim is all wrong.
+
+    RMSE is measured where every row was claimed.
+    """
+    true, order = match(claimed, actual, deviations)
+    mine, theirs = claimed.take(order), actual.take(true)
+    categories, numbers = cell_hits(mine, theirs, deviations)
+    error = (mine.numbers - theirs.numbers) / _units(deviations)
     hits = np.hstack([categories, numbers])
-    values = {"accuracy": float(hits.mean()), "exact_rows": float(hits.all(1).mean())}
+    identical = categories.all(1) & (np.abs(error) <= IDENTICAL).all(1)
+    values = {
+        "accuracy": float(hits.sum()) / (len(actual) * hits.shape[1]),
+        "exact_rows": float(hits.all(1).sum()) / len(actual),
+        "identical_rows": float(identical.sum()) / len(actual),
+    }
     if categories.shape[1]:
-        values["categorical_accuracy"] = float(categories.mean())
+        values["categorical_accuracy"] = float(categories.sum()) / actual.categories.size
     if numbers.shape[1]:
-        values |= {"numeric_accuracy": float(numbers.mean()), "rmse": float(np.sqrt((error**2).mean(0)).mean())}
+        values["numeric_accuracy"] = float(numbers.sum()) / actual.numbers.size
+        if len(true) == len(actual):
+            values["rmse"] = float(np.sqrt((error**2).mean(0)).mean())
     return values
 
 
-def match(claimed: Cells, actual: Cells, deviations: NDArray[np.float64]) -> NDArray[np.int64]:
-    """(n,) for each true row, the claimed row that is matched to it. Raises ValueError for unequal numbers of rows."""
-    if len(claimed) != len(actual):
+def match(
+    claimed: Cells, actual: Cells, deviations: NDArray[np.float64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """(m,) and (m,): true rows and the claimed rows that they are matched to, as many as were claimed.
+
+    Raises ValueError for more claimed rows than there are.
+    """
+    if len(claimed) > len(actual):
         raise ValueError(f"{len(claimed)} rows claimed of a batch of {len(actual)}")
     differ = (actual.categories[:, None] != claimed.categories[None]).sum(-1)  # (true, claimed)
     differ = differ + (~_close(actual.numbers[:, None], claimed.numbers[None], deviations)).sum(-1)
-    return np.asarray(linear_sum_assignment(differ)[1], np.int64)
+    true, order = linear_sum_assignment(differ)
+    return np.asarray(true, np.int64), np.asarray(order, np.int64)
 
 
 def cell_hits(

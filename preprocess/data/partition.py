@@ -93,7 +93,7 @@ class ByColumn(Partition):
 
     column: str = ""
 
-    name = "by_column"
+    name = "by-column"
     remedy = "use another column, or a smaller minimum"
 
     def owners(self, table: Table, rng: np.random.Generator) -> Owners:
@@ -149,7 +149,7 @@ class Dirichlet(Partition):
 class DirichletLabels(Dirichlet):
     """Label imbalance: each class is divided by shares ~ Dir(beta); in a regression each tenth of the target ranks."""
 
-    name = "dirichlet_labels"
+    name = "dirichlet-labels"
 
     def groups(self, table: Table) -> NDArray[np.int64]:
         return label_groups(table)
@@ -159,7 +159,7 @@ class DirichletLabels(Dirichlet):
 class DirichletQuantity(Dirichlet):
     """Quantity imbalance: all rows are divided by shares ~ Dir(beta)."""
 
-    name = "dirichlet_quantity"
+    name = "dirichlet-quantity"
 
     def groups(self, table: Table) -> NDArray[np.int64]:
         return np.zeros(len(table), np.int64)
@@ -176,7 +176,7 @@ class GaussianNoise(Iid):
 
     beta: float = 0.3
 
-    name = "gaussian_noise"
+    name = "feature-noise"
 
     def split(self, table: Table, rng: np.random.Generator) -> dict[str, Table]:
         spread = table.numbers().std(axis=0)
@@ -191,7 +191,7 @@ class GaussianNoise(Iid):
     def _check(self, table: Table) -> None:
         super()._check(table)
         if not table.schema.numeric:
-            raise DataError(f"{table.name}: gaussian_noise needs a numeric feature, and there is none")
+            raise DataError(f"{table.name}: feature-noise needs a numeric feature, and there is none")
         if not 0 <= self.beta <= MAX_BETA:
             raise DataError(f"{self.name}: beta is {self.beta}; it must be at least 0 and at most {MAX_BETA:g}")
 

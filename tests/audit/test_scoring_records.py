@@ -32,7 +32,9 @@ def cost(claimed, actual, order):
 @given(batches(), batches())
 def test_matching_is_the_best_of_all_orders(claimed, actual):
     best = min(cost(claimed, actual, order) for order in itertools.permutations(range(5)))
-    assert cost(claimed, actual, match(claimed, actual, DEVIATIONS)) == best
+    true, order = match(claimed, actual, DEVIATIONS)
+    assert list(true) == list(range(5))
+    assert cost(claimed, actual, order) == best
 
 
 @given(batches(), batches(), st.permutations(range(5)))
@@ -68,7 +70,21 @@ def test_a_known_batch_scores_as_worked_out_by_hand():
     assert values["rmse"] == pytest.approx(np.sqrt((1.0**2 + 0.05**2) / 2))
 
 
-def test_a_claim_of_another_size_is_refused():
+def test_a_row_without_a_claim_is_all_wrong():
+    actual = Cells(np.array([[0], [1], [2], [3]]), np.array([[0.0], [1.0], [2.0], [3.0]]))
+    values = measure(actual.take(np.array([2])), actual, np.array([1.0]))
+    assert {values[m] for m in ("accuracy", "exact_rows", "identical_rows", "numeric_accuracy")} == {0.25}
+    assert "rmse" not in values
+    assert measure(actual.take(np.array([], int)), actual, np.array([1.0]))["accuracy"] == 0
+
+
+def test_an_identical_row_has_numbers_within_a_thousandth_of_a_deviation():
+    actual = Cells(np.array([[0], [1]]), np.array([[0.0], [1.0]]))
+    claimed = Cells(actual.categories, np.array([[0.0009], [1.0011]]))
+    assert measure(claimed, actual, np.array([1.0]))["identical_rows"] == 0.5
+
+
+def test_more_claimed_rows_than_there_are_is_refused():
     with pytest.raises(ValueError, match="2 rows claimed of a batch of 1"):
         match(
             Cells(np.zeros((2, 1), int), np.zeros((2, 0))), Cells(np.zeros((1, 1), int), np.zeros((1, 0))), np.zeros(0)

@@ -13,8 +13,8 @@ from preprocess.data.errors import DataError
 from preprocess.data.partition import PARTITIONS, partition
 from tests.preprocess.data.example import table, tables
 
-DRAWN = [kind for kind in PARTITIONS if kind != "by_column"]
-WITH_BETA = ("dirichlet_labels", "dirichlet_quantity", "gaussian_noise")
+DRAWN = [kind for kind in PARTITIONS if kind != "by-column"]
+WITH_BETA = ("dirichlet-labels", "dirichlet-quantity", "feature-noise")
 
 
 def rng(seed=0):
@@ -32,7 +32,7 @@ def rows_of(parts):
 
 def test_the_known_kinds_are_these():
     assert list(PARTITIONS) == [
-        "iid", "by_column", "dirichlet_labels", "dirichlet_quantity", "gaussian_noise", "divergent"
+        "iid", "by-column", "dirichlet-labels", "dirichlet-quantity", "feature-noise", "divergent"
     ]  # fmt: skip
 
 
@@ -44,7 +44,7 @@ def test_every_row_goes_to_exactly_one_party_of_at_least_the_minimum(t, kind, pa
     assert sorted(r for rows in rows_of(parts).values() for r in rows) == list(range(len(t)))
     assert min(len(p) for p in parts.values()) >= 2
     assert all(rows == sorted(rows) for rows in rows_of(parts).values())
-    if kind != "gaussian_noise":
+    if kind != "feature-noise":
         for part in parts.values():
             assert part.fingerprint() == whole.rows(part.values("row").astype(np.int64)).fingerprint()
 
@@ -66,16 +66,16 @@ def test_another_generator_state_gives_another_split(kind):
 
 def test_an_unknown_kind_suggests_one_and_lists_all():
     with pytest.raises(
-        DataError, match=r"'dirichlet-label' is unknown \(did you mean 'dirichlet_labels'\?\); choose one of iid, "
+        DataError, match=r"'dirichlet-labl' is unknown \(did you mean 'dirichlet-labels'\?\); choose one of iid, "
     ):
-        partition(table(), "dirichlet-label", 3, rng())
+        partition(table(), "dirichlet-labl", 3, rng())
 
 
 def test_an_option_that_the_kind_lacks_is_refused():
     with pytest.raises(DataError, match="partition 'iid' has no option 'beta'; it has none"):
         partition(table(), "iid", 3, rng(), beta=0.5)
-    with pytest.raises(DataError, match="partition 'by_column' has no option 'beta'; it has column"):
-        partition(table(), "by_column", 3, rng(), beta=0.5)
+    with pytest.raises(DataError, match="partition 'by-column' has no option 'beta'; it has column"):
+        partition(table(), "by-column", 3, rng(), beta=0.5)
 
 
 @pytest.mark.parametrize("kind", PARTITIONS)
@@ -98,9 +98,9 @@ def test_a_minimum_below_one_is_refused():
 
 
 def test_a_party_below_the_minimum_is_named_with_its_rows():
-    problem = r"^table: dirichlet_quantity gives party P\d \d+ rows, the minimum is 15; use a larger beta, fewer"
+    problem = r"^table: dirichlet-quantity gives party P\d \d+ rows, the minimum is 15; use a larger beta, fewer"
     with pytest.raises(DataError, match=problem):
-        partition(table(rows=60), "dirichlet_quantity", 4, rng(), minimum=15, beta=0.01)
+        partition(table(rows=60), "dirichlet-quantity", 4, rng(), minimum=15, beta=0.01)
 
 
 @pytest.mark.parametrize("kind", WITH_BETA)
@@ -129,27 +129,27 @@ def test_a_party_draws_its_rows_at_random(options):
 
 def test_silos_are_the_values_of_the_column_and_named_for_them():
     whole = numbered(table(rows=60))
-    parts = partition(whole, "by_column", 3, rng(), column="ward")
+    parts = partition(whole, "by-column", 3, rng(), column="ward")
     assert list(parts) == ["w0", "w1", "w2"]
     assert all(set(t.values("ward")) == {name} for name, t in parts.items())
     assert sum(map(len, parts.values())) == 60
-    assert list(partition(whole, "by_column", 5, rng(), column="city", minimum=1)) == [f"c{i}" for i in range(5)]
+    assert list(partition(whole, "by-column", 5, rng(), column="city", minimum=1)) == [f"c{i}" for i in range(5)]
 
 
 def test_silos_need_a_complete_text_column_and_its_number_of_parties():
     t = table()
-    with pytest.raises(DataError, match="by_column: needs a column"):
-        partition(t, "by_column", 3, rng())
+    with pytest.raises(DataError, match="by-column: needs a column"):
+        partition(t, "by-column", 3, rng())
     with pytest.raises(DataError, match=r"no text column 'wards' \(did you mean 'ward'\?\)"):
-        partition(t, "by_column", 3, rng(), column="wards")
+        partition(t, "by-column", 3, rng(), column="wards")
     with pytest.raises(DataError, match="column 'ward' has 3 values; set parties to 3, not 4"):
-        partition(t, "by_column", 4, rng(), column="ward")
+        partition(t, "by-column", 4, rng(), column="ward")
     few = t.rows(np.array([r for r in range(60) if r % 3 or r < 15]))
-    with pytest.raises(DataError, match="by_column gives party w0 5 rows, the minimum is 10; use another column, or a"):
-        partition(few, "by_column", 3, rng(), column="ward")
+    with pytest.raises(DataError, match="by-column gives party w0 5 rows, the minimum is 10; use another column, or a"):
+        partition(few, "by-column", 3, rng(), column="ward")
     holes = replace(t, frame=t.frame.assign(ward=t.frame["ward"].mask(t.frame.index < 2)))
     with pytest.raises(DataError, match="column 'ward' is empty in 2 rows"):
-        partition(holes, "by_column", 3, rng(), column="ward")
+        partition(holes, "by-column", 3, rng(), column="ward")
 
 
 def spread_of(kind, beta, measure, draws=20):
@@ -166,25 +166,25 @@ def size_spread(parts):
 
 
 def test_a_small_beta_makes_labels_uneven_and_a_large_one_even():
-    assert spread_of("dirichlet_labels", 0.1, label_spread) > 0.6
-    assert spread_of("dirichlet_labels", 1e6, label_spread) < 0.02
+    assert spread_of("dirichlet-labels", 0.1, label_spread) > 0.6
+    assert spread_of("dirichlet-labels", 1e6, label_spread) < 0.02
 
 
 def test_a_small_beta_makes_sizes_uneven_and_a_large_one_even():
-    assert spread_of("dirichlet_quantity", 0.1, size_spread) > 0.6
-    assert spread_of("dirichlet_quantity", 1e6, size_spread) < 0.02
+    assert spread_of("dirichlet-quantity", 0.1, size_spread) > 0.6
+    assert spread_of("dirichlet-quantity", 1e6, size_spread) < 0.02
 
 
 def test_quantity_imbalance_leaves_the_labels_as_they_are():
     whole = table(rows=4000)
-    rates = [p.labels().mean() for p in partition(whole, "dirichlet_quantity", 3, rng(1), minimum=300, beta=1).values()]
+    rates = [p.labels().mean() for p in partition(whole, "dirichlet-quantity", 3, rng(1), minimum=300, beta=1).values()]
     assert np.ptp(rates) < 0.1
 
 
 def test_label_imbalance_of_a_regression_moves_its_target():
     whole = table(rows=600, classes=30, task="regression")
     uneven, even = (
-        np.ptp([p.labels().mean() for p in partition(whole, "dirichlet_labels", 3, rng(), minimum=5, beta=b).values()])
+        np.ptp([p.labels().mean() for p in partition(whole, "dirichlet-labels", 3, rng(), minimum=5, beta=b).values()])
         for b in (0.1, 1e6)
     )
     assert uneven > 3 * even
@@ -193,7 +193,7 @@ def test_label_imbalance_of_a_regression_moves_its_target():
 def test_dirichlet_shares_have_the_mean_and_variance_of_the_distribution():
     """Var of a share under Dir(beta) over P parties is (P - 1) / (P^2 (P beta + 1)); 600 draws, within 20 %."""
     whole, parties, beta = table(rows=1000), 4, 2.0
-    kind = PARTITIONS["dirichlet_quantity"](parties, 1, beta=beta)
+    kind = PARTITIONS["dirichlet-quantity"](parties, 1, beta=beta)
     shares = np.array([np.bincount(kind.owners(whole, rng(s)), minlength=parties) for s in range(600)]) / 1000
     assert shares.mean(axis=0) == pytest.approx(1 / parties, abs=0.03)
     assert shares.var() == pytest.approx((parties - 1) / (parties**2 * (parties * beta + 1)), rel=0.2)
@@ -201,7 +201,7 @@ def test_dirichlet_shares_have_the_mean_and_variance_of_the_distribution():
 
 def test_noise_grows_with_the_number_of_the_party_and_has_the_stated_variance():
     whole, beta, parties = numbered(table(rows=8000)), 0.7, 4
-    parts = partition(whole, "gaussian_noise", parties, rng(), beta=beta)
+    parts = partition(whole, "feature-noise", parties, rng(), beta=beta)
     for i, part in enumerate(parts.values(), start=1):
         before = whole.rows(part.values("row").astype(np.int64))
         noise = (part.numbers() - before.numbers()) / whole.numbers().std(axis=0)
@@ -213,19 +213,19 @@ def test_noise_grows_with_the_number_of_the_party_and_has_the_stated_variance():
 
 def test_noisy_features_are_no_longer_whole_or_bounded():
     whole = table(ranges={"age": (0, 120)})
-    schemas = {id(p.schema) for p in partition(whole, "gaussian_noise", 3, rng()).values()}
+    schemas = {id(p.schema) for p in partition(whole, "feature-noise", 3, rng()).values()}
     assert len(schemas) == 1
-    noisy = partition(whole, "gaussian_noise", 3, rng())["P1"].schema
+    noisy = partition(whole, "feature-noise", 3, rng())["P1"].schema
     assert (whole.schema.integer, noisy.integer) == (("age",), ())
     assert (whole.schema.ranges, noisy.ranges) == ({"age": (0.0, 120.0)}, {})
 
 
 def test_noise_of_beta_zero_changes_no_number():
     whole = numbered(table())
-    for part in partition(whole, "gaussian_noise", 3, rng(), beta=0).values():
+    for part in partition(whole, "feature-noise", 3, rng(), beta=0).values():
         assert (part.numbers() == whole.rows(part.values("row").astype(np.int64)).numbers()).all()
 
 
 def test_noise_needs_a_numeric_feature():
-    with pytest.raises(DataError, match="gaussian_noise needs a numeric feature"):
-        partition(table(numeric=()), "gaussian_noise", 3, rng())
+    with pytest.raises(DataError, match="feature-noise needs a numeric feature"):
+        partition(table(numeric=()), "feature-noise", 3, rng())
