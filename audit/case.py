@@ -82,7 +82,7 @@ def partition_name(partition: Partition) -> str:
 def _training_name(t: Training) -> str:
     batch = "all rows" if t.batch_size is None else f"B={t.batch_size}"
     epochs = f", {t.local_epochs} local epochs" if t.local_epochs > 1 else ""
-    return f"{t.algorithm} {batch}{epochs}, {t.rounds} rounds"
+    return f"{t.algorithm} {batch}{epochs}, {t.rounds} round{'' if t.rounds == 1 else 's'}"
 
 
 def _options(preprocessing: Preprocessing, **defaults: Any) -> str:

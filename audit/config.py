@@ -138,7 +138,7 @@ class Attacks(Section):
 
     use: list[Annotated[str, _one_of(ATTACKS)]] = ["plaintext", "tableak"]
     rounds: list[Annotated[int, Field(ge=0)]] = [0]  # training rounds whose updates are attacked
-    labels: Literal["known"] = "known"  # the labels of an attacked batch are granted
+    labels: Literal["known", "recovered"] = "known"  # "known" grants the labels of an attacked batch
     bounds: Literal["known", "public"] = "public"  # "known" grants the global bounds of numeric features
     tableak: TabLeakOptions = TabLeakOptions()
 

@@ -5,7 +5,7 @@ nothing. *Null*: messages that have nothing to do with the victim, scored agains
 its baseline, otherwise the scorer rewards guessing. A control that fails makes the verdict inconclusive.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -27,23 +27,32 @@ LEAKY_ROWS = 4  # single-row gradients in the known-leaky control
 
 
 def control_attack(
-    attack: Attack, view: View, knowledge: AuxiliaryKnowledge, truth: Truth, coins: np.random.Generator
+    attack: Attack,
+    view: View,
+    knowledge: AuxiliaryKnowledge,
+    attacked: Collection[tuple[str, int]],
+    truth: Truth,
+    coins: np.random.Generator,
 ) -> list[Control]:
-    """The controls that fit what the attack claims, for one view that it applies to."""
+    """The controls that fit what the attack claims, for one view in which it inverted the batches `attacked`."""
     if "records" in attack.asset:
-        return [*_record_controls(attack, view, knowledge, truth, coins)]
+        return [*_record_controls(attack, view, knowledge, attacked, truth, coins)]
     if "vocabulary" in attack.asset:
         return [*_vocabulary_controls(attack, view)]
     raise ValueError(f"{attack.technique}: no control exists for {attack.asset}")
 
 
 def _record_controls(
-    attack: Attack, view: View, knowledge: AuxiliaryKnowledge, truth: Truth, coins: np.random.Generator
+    attack: Attack,
+    view: View,
+    knowledge: AuxiliaryKnowledge,
+    attacked: Collection[tuple[str, int]],
+    truth: Truth,
+    coins: np.random.Generator,
 ) -> Iterable[Control]:
-    updates = [m for m in view.received(GRADIENT_TOPIC) if (m.sender, m.round) in knowledge.labels]
-    if not updates:
+    first = next((m for m in view.received(GRADIENT_TOPIC) if (m.sender, m.round) in attacked), None)
+    if first is None:
         return
-    first = updates[0]
     victims = [replace(first, sender=f"control {i}") for i in range(LEAKY_ROWS)]
     real = truth.batch(first.sender, first.round)
     labels = truth.labels(first.sender, first.round)
@@ -74,7 +83,7 @@ def _play(
         sent = made_up_update(view.public.model, view.public.layout, model.payload["weights"], rows, labels)
         body = encode({"rows": len(rows), "gradient": sent})
         messages += [replace(model, recipient=victim), replace(update, sender=victim, body=body, content=body)]
-    granted = {(victim, update.round): labels for victim, (_, labels) in batches.items()}
+    granted = {(victim, update.round): labels for victim, (_, labels) in batches.items()} if knowledge.labels else {}
     return attack.run(replace(view, messages=tuple(messages)), replace(knowledge, labels=granted))
 
 

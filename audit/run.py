@@ -125,7 +125,9 @@ def play(
     findings.calibration += calibrate(attack.technique, claims, truth)
     findings.recovered += surest(attack.technique, observers, claims, truth)
     if attack.technique not in {c.attack for c in findings.controls}:
-        findings.controls += control_attack(attack, view, knowledge, truth, _stream(case.seed, CONTROL_STREAM))
+        attacked = {(c.victim, c.round) for c in claims}
+        coins = _stream(case.seed, CONTROL_STREAM)
+        findings.controls += control_attack(attack, view, knowledge, attacked, truth, coins)
 
 
 def make_attack(name: str, config: Config, case: Case) -> Attack:
@@ -133,7 +135,9 @@ def make_attack(name: str, config: Config, case: Case) -> Attack:
     if name == "tableak":
         seed = int(_stream(case.seed, ATTACK_STREAM).integers(2**31))
         options = config.attacks.tableak.model_dump()
-        return TabLeak(**options, seed=seed, device=config.audit.device, rounds=tuple(config.attacks.rounds))
+        recover = config.attacks.labels == "recovered"
+        rounds = tuple(config.attacks.rounds)
+        return TabLeak(**options, seed=seed, device=config.audit.device, rounds=rounds, recover_labels=recover)
     return ATTACKS[name]()
 
 
@@ -141,7 +145,7 @@ def granted_knowledge(config: Config, truth: Truth) -> AuxiliaryKnowledge:
     """What the configuration grants every adversary beside its view: the only thing taken from the truth."""
     attacked = [key for key in truth.federated.batches if key[1] in config.attacks.rounds]
     return AuxiliaryKnowledge(
-        labels={key: truth.labels(*key) for key in attacked},
+        labels={key: truth.labels(*key) for key in attacked} if config.attacks.labels == "known" else {},
         bounds=truth.bounds if config.attacks.bounds == "known" else {},
     )
 

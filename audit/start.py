@@ -53,7 +53,7 @@ name = "none"
 [attacks]
 use = ["plaintext", "tableak"]
 rounds = [0]             # training rounds whose updates are attacked
-labels = "known"         # granted to the adversary
+labels = "known"         # granted to the adversary; "recovered": taken from the gradient
 bounds = "public"        # "known" also grants the global bounds of numeric features
 
 [attacks.tableak]

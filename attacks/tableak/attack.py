@@ -4,8 +4,9 @@ Many restarts look for rows whose gradient points in the direction of the observ
 rows of a table, the restarts are matched row by row and pooled by the median, and where they disagree a cell is unsure.
 
 The adversary is honest but curious. It holds a client's FedSGD gradient in the clear, the model it was computed on, the
-public layout of the encoded columns and the batch's labels; it may know bounds of numeric features. The network is
-a multilayer perceptron with cross-entropy loss. Approximate: near exact for batches far below the width of the layers.
+public layout of the encoded columns, and the batch's labels or their counts; it may know bounds of numeric features.
+The network is a multilayer perceptron with cross-entropy loss. Approximate: near exact for batches far below the width
+of the layers.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -35,6 +36,7 @@ class TabLeak(Attack):
 
     `pooling=False` and `softmax=False` are the paper's ablations: the best restart alone, free categorical columns.
     `tolerance` is how many standard deviations apart two numbers count as different when restarts are matched.
+    `recover_labels` takes labels that are not granted from the gradient; without it such a batch is not attacked.
     `rounds` and `victims` restrict what is attacked. `memory` bounds the bytes in use at a time: victims with batches
     of the same size run together as far as it goes. How they are grouped changes nothing but rounding errors: every
     restart starts from a point of its own. `progress(done, total)` hears of the iterations of all restarts.
@@ -56,6 +58,7 @@ class TabLeak(Attack):
     device: str = "cpu"
     dtype: str = "float32"
     tolerance: float = 0.319
+    recover_labels: bool = False
     rounds: tuple[int, ...] | None = None
     victims: tuple[str, ...] | None = None
     memory: int = 2**28
@@ -75,7 +78,7 @@ class TabLeak(Attack):
             raise ValueError(f"device {self.device!r}: {error}") from None
 
     def run(self, view: View, knowledge: AuxiliaryKnowledge) -> Outcome:
-        targets = find_targets(view, knowledge, rounds=self.rounds, victims=self.victims)
+        targets = find_targets(view, knowledge, rounds=self.rounds, victims=self.victims, recover=self.recover_labels)
         if not isinstance(targets, list):
             return targets
         layout, spec = view.public.layout, view.public.model

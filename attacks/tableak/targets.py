@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attacks.base import Abstained, AuxiliaryKnowledge, NotApplicable
+from attacks.labels import recover_labels
 from preprocess.models import check_weights
 from preprocess.views import FeatureLayout, Message, ModelSpec, View
 
@@ -34,8 +35,12 @@ def find_targets(
     *,
     rounds: Collection[int] | None = None,
     victims: Collection[str] | None = None,
+    recover: bool = False,
 ) -> list[Target] | NotApplicable | Abstained:
-    """The gradients in `view` that can be inverted, of chosen rounds and victims, or why there is none."""
+    """The gradients in `view` that can be inverted, of chosen rounds and victims, or why there is none.
+
+    `recover` takes the labels that nobody granted from the gradient itself (`attacks.labels`).
+    """
     if reason := unsuitable(view.public.layout, view.public.model):
         return NotApplicable(reason)
     messages = [
@@ -45,7 +50,7 @@ def find_targets(
     ]
     if not messages:
         return NotApplicable(f"no {GRADIENT} message of these rounds and victims reached the observers in the clear")
-    read = [read_target(view, m, knowledge) for m in messages]
+    read = [read_target(view, m, knowledge, recover) for m in messages]
     refusals = [r for r in read if not isinstance(r, Target)]
     return [r for r in read if isinstance(r, Target)] or refusals[0]
 
@@ -61,20 +66,24 @@ def unsuitable(layout: FeatureLayout | None, spec: ModelSpec | None) -> str | No
     return None
 
 
-def read_target(view: View, message: Message, knowledge: AuxiliaryKnowledge) -> Target | NotApplicable | Abstained:
+def read_target(
+    view: View, message: Message, knowledge: AuxiliaryKnowledge, recover: bool = False
+) -> Target | NotApplicable | Abstained:
     """The target in one gradient message; all that is wrong with it is a reason, never an error."""
     source = f"the gradient of {message.sender} in round {message.round}"
-    spec = view.public.model
+    spec, layout = view.public.model, view.public.layout
     model = _model_message(view, message)
     labels = knowledge.labels.get((message.sender, message.round))
-    if spec is None or model is None:
+    if spec is None or layout is None or model is None:
         return NotApplicable(f"{source} has no readable {MODEL} message before it in its round")
-    if labels is None:
+    if labels is None and not recover:
         return NotApplicable(f"labels of {message.sender} in round {message.round} are not known")
     try:
         weights = _tensors(spec, model, "weights")
         gradient = _tensors(spec, message, "gradient")
         rows = _row_count(message)
+        if labels is None:
+            labels = recover_labels(spec, layout, weights, gradient, rows)
         known = _check_labels(np.asarray(labels), rows, spec.outputs)
     except ValueError as error:
         return NotApplicable(f"{source}: {error}")

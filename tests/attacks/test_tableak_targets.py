@@ -68,6 +68,14 @@ def test_a_model_that_was_told_to_another_client_stands_in_for_a_sealed_one():
     assert target.evidence == (0, 2)
 
 
+def test_labels_that_nobody_granted_are_recovered_only_when_asked_for():
+    assert isinstance(find(model(), update(), labels={}), NotApplicable)
+    (target,) = find(model(), update(), labels={}, recover=True)
+    assert target.labels.shape == (2,)
+    (granted,) = find(model(), update(), recover=True)
+    assert granted.labels.tolist() == [0, 1]
+
+
 def test_rounds_and_victims_restrict_what_is_attacked():
     told = [m for r in (0, 1) for c in ("ann", "bob") for m in (model(c, r), update(c, r))]
     labels = {(c, r): np.array([0, 1]) for c in ("ann", "bob") for r in (0, 1)}
