@@ -1,7 +1,8 @@
 """Everything that a configuration can name, with a line about each."""
 
+import inspect
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from attacks import ATTACKS
@@ -14,19 +15,6 @@ from preprocess.scalers import SCALERS
 
 Rows = list[dict[str, Any]]
 
-
-def _rows(kind: str, table: Mapping[str, Any]) -> Callable[[], Rows]:
-    return lambda: [{"kind": kind, "name": name, "about": first_line(thing)} for name, thing in table.items()]
-
-
-CATALOGUE: dict[str, Callable[[], Rows]] = {
-    "data": _rows("data", EMBEDDED),
-    "partitions": _rows("partition", PARTITIONS),
-    "encoders": _rows("encoder", ENCODERS),
-    "scalers": _rows("scaler", SCALERS),
-    "defenses": _rows("defense", DEFENSES),
-    "attacks": _rows("attack", ATTACKS),
-}
 TABLES: dict[str, Mapping[str, Any]] = {
     "data": EMBEDDED,
     "partition": PARTITIONS,
@@ -35,26 +23,32 @@ TABLES: dict[str, Mapping[str, Any]] = {
     "defense": DEFENSES,
     "attack": ATTACKS,
 }
+FILE_EACH = ("encoder", "scaler", "defense", "attack")  # kinds whose every member has a file, which describes it
+
+
+def known(kind: str) -> Rows:
+    """A row about everything of one kind."""
+    return [{"kind": kind, "name": n, "about": first_sentence(kind, thing)} for n, thing in TABLES[kind].items()]
 
 
 def describe(name: str) -> str:
     """All that is known about `name`, of every kind that has it. Raises ValueError, with a suggestion, for none."""
-    found = [f"{kind} {name}\n\n{documentation(table[name])}" for kind, table in TABLES.items() if name in table]
+    found = [f"{kind} {name}\n\n{documentation(kind, table[name])}" for kind, table in TABLES.items() if name in table]
     if not found:
-        known = sorted({n for table in TABLES.values() for n in table})
-        raise ValueError(f"{name}: nothing is called that{closest(name, known)}; `leakledger list` shows the names")
+        names = sorted({n for table in TABLES.values() for n in table})
+        raise ValueError(f"{name}: nothing is called that{closest(name, names)}; `leakledger list` shows the names")
     return "\n\n".join(found)
 
 
-def first_line(thing: Any) -> str:
-    """What it is, in one line."""
-    return documentation(thing).splitlines()[0].strip()
+def first_sentence(kind: str, thing: Any) -> str:
+    """What it is, in one sentence."""
+    paragraph = " ".join(documentation(kind, thing).split("\n\n")[0].split())
+    sentence, stop, _ = paragraph.partition(". ")
+    return sentence + stop.strip()
 
 
-def documentation(thing: Any) -> str:
-    """The module's text for a class that has its file to itself, else the object's own."""
-    module = sys.modules.get(getattr(thing, "__module__", ""))
-    own = isinstance(thing, type) and module is not None and module.__doc__
+def documentation(kind: str, thing: Any) -> str:
+    """The text of its file, or its own where several share a file; and the reference."""
+    own = sys.modules[thing.__module__].__doc__ if kind in FILE_EACH else thing.__doc__
     reference = getattr(thing, "reference", "")
-    text = (module.__doc__ if own and module else thing.__doc__) or ""
-    return f"{text.strip()}\n\nReference: {reference}" if reference else text.strip()
+    return inspect.cleandoc(own or "") + (f"\n\nReference: {reference}" if reference else "")

@@ -15,18 +15,19 @@ from rich.console import Console
 
 from audit import tables
 from audit.case import cases
-from audit.catalogue import CATALOGUE, describe
+from audit.catalogue import TABLES, describe, known
 from audit.config import Config, load_config
 from audit.run import load_record, run_audit
 from audit.show import view_rows
 from audit.start import STARTER
 from audit.store import FILE, Store
 
+KINDS = {kind if kind == "data" else f"{kind}s": kind for kind in TABLES}
 P = ParamSpec("P")
 R = TypeVar("R")
 
 USAGE, FAILURE = 2, 1
-output = Console(width=None if sys.stdout.isatty() else 140)
+console = Console(width=None if sys.stdout.isatty() else 140)
 notes = Console(stderr=True)
 
 
@@ -86,9 +87,10 @@ def main() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print the content of results.json instead of tables.")
 @reports_problems
 def run(config: Path | None, output: Path | None, overrides: tuple[str, ...], reveal: bool, as_json: bool) -> None:
-    """Run the audit that CONFIG describes (without one: the embedded `fair` survey).
+    """Run the audit that CONFIG describes.
 
-    A run that was interrupted continues where it stopped when the same command is given again.
+    Without CONFIG: the defaults, on the embedded `fair` survey. A run that was interrupted continues where it stopped
+    when the same command is given again.
 
     \b
     Examples:
@@ -104,7 +106,7 @@ def run(config: Path | None, output: Path | None, overrides: tuple[str, ...], re
     if as_json:
         click.echo((folder / "results.json").read_text(encoding="utf-8"), nl=False)
     else:
-        tables.print_verdict(globals()["output"], record, report_path)
+        tables.print_verdict(console, record, report_path)
 
 
 @main.command()
@@ -113,7 +115,9 @@ def run(config: Path | None, output: Path | None, overrides: tuple[str, ...], re
 @click.option("--reveal", is_flag=True, help="Show recovered values instead of masking them.")
 @reports_problems
 def report(folder: Path, path: Path | None, reveal: bool) -> None:
-    """Write the HTML report of the run in FOLDER again; unfinished runs have one too.
+    """Write the HTML report of a run again.
+
+    Unfinished runs have one too.
 
     \b
     Example:
@@ -132,7 +136,9 @@ def report(folder: Path, path: Path | None, reveal: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print rows as JSON.")
 @reports_problems
 def view(folder: Path, party: str, case: str | None, messages: bool, as_json: bool) -> None:
-    """Show what one party (or coalition) saw in a run: topics, senders, forms, shapes and sizes, never values.
+    """Show what one party saw in a run.
+
+    Topics, senders, forms, shapes and sizes, never values; of a coalition too.
 
     \b
     Example:
@@ -142,7 +148,7 @@ def view(folder: Path, party: str, case: str | None, messages: bool, as_json: bo
     if as_json:
         click.echo(json.dumps(rows, indent=1))
     else:
-        tables.print_rows(output, rows, f"What {party} saw")
+        tables.print_rows(console, rows, f"What {party} saw")
 
 
 @main.command()
@@ -150,7 +156,9 @@ def view(folder: Path, party: str, case: str | None, messages: bool, as_json: bo
 @click.option("--json", "as_json", is_flag=True, help="Print rows as JSON.")
 @reports_problems
 def verify(folder: Path, as_json: bool) -> None:
-    """Check every transcript of the run in FOLDER: its hash chain, its payloads, and the head that the record keeps.
+    """Check the transcripts of a run.
+
+    Their hash chains, their payloads, and the heads that the record keeps. Exit code 1 if one is not intact.
 
     \b
     Example:
@@ -162,37 +170,38 @@ def verify(folder: Path, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(rows, indent=1))
     else:
-        tables.print_rows(output, rows, "Transcripts")
+        tables.print_rows(console, rows, "Transcripts")
     if any(row["status"] != "intact" for row in rows):
         raise click.exceptions.Exit(FAILURE)
 
 
 @main.command(name="list")
-@click.argument("what", type=click.Choice([*CATALOGUE, "runs"]), required=False)
+@click.argument("what", type=click.Choice([*KINDS, "runs"]), required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print rows as JSON.")
 @reports_problems
 def list_(what: str | None, as_json: bool) -> None:
-    """List what this version knows (encoders, scalers, attacks, ...), or the runs below ./runs.
+    """List known names, or the runs in ./runs.
 
     \b
     Examples:
       leakledger list
       leakledger list attacks --json
     """
-    rows = (
-        _runs() if what == "runs" else [r for kind, known in CATALOGUE.items() if what in (None, kind) for r in known()]
-    )
+    wanted = [kind for plural, kind in KINDS.items() if what in (None, plural)]
+    rows = _runs() if what == "runs" else [row for kind in wanted for row in known(kind)]
     if as_json:
         click.echo(json.dumps(rows, indent=1))
     else:
-        tables.print_rows(output, rows, what or "Known names")
+        tables.print_rows(console, rows, what or "Known names")
 
 
 @main.command()
 @click.argument("name")
 @reports_problems
 def info(name: str) -> None:
-    """Describe an encoder, scaler, attack, defense, partition or embedded table by NAME.
+    """Describe what is called NAME.
+
+    An encoder, scaler, attack, defense, partition or embedded table.
 
     \b
     Example:
@@ -207,7 +216,9 @@ def info(name: str) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print the values in force and the cases as JSON.")
 @reports_problems
 def validate(config: Path, overrides: tuple[str, ...], as_json: bool) -> None:
-    """Check CONFIG and its data without running anything, and list the cases it asks for.
+    """Check CONFIG and its data.
+
+    Nothing is run; the cases that it asks for are listed.
 
     \b
     Example:
@@ -225,14 +236,16 @@ def validate(config: Path, overrides: tuple[str, ...], as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({"config": settings.in_force(), "data": asdict(facts.data), "cases": rows}, indent=1))
         return
-    tables.print_rows(output, rows, f"{config}: {len(rows)} cases on {facts.data.rows} rows of {facts.data.name}")
+    tables.print_rows(console, rows, f"{config}: {len(rows)} cases on {facts.data.rows} rows of {facts.data.name}")
 
 
 @main.command()
 @click.argument("path", type=click.Path(path_type=Path, dir_okay=False), default=Path("audit.toml"))
 @reports_problems
 def init(path: Path) -> None:
-    """Write a commented configuration to PATH; an existing file is left alone.
+    """Write a configuration to start from.
+
+    It goes to PATH, with every default explained; an existing file is left alone.
 
     \b
     Example:
@@ -268,7 +281,7 @@ def benchmark(
     path: Path | None,
     as_json: bool,
 ) -> None:
-    """Measure the figures that the project states, beside published ones.
+    """Measure beside published figures.
 
     \b
     Examples:
@@ -287,7 +300,7 @@ def benchmark(
     if as_json:
         click.echo(json.dumps([as_plain(r) for r in rows], indent=1))
     else:
-        tables.print_rows(output, tables.benchmark_rows(rows), f"{name}: measured beside published")
+        tables.print_rows(console, tables.benchmark_rows(rows), f"{name}: measured beside published")
 
 
 def _write_report(folder: Path, record: Any, reveal: bool, path: Path | None = None) -> Path:
