@@ -6,6 +6,7 @@ Read downwards: `run_audit` finds what is left to do and does it; `run_case` is 
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -47,17 +48,19 @@ def run_audit(
     """
     todo = cases(config)
     facts = run_facts(config, todo, folder.name, command)
-    with only_writer(folder):
-        store = Store.create(folder, facts, datetime.now(UTC).isoformat(timespec="seconds"))
+    started = datetime.now(UTC).isoformat(timespec="seconds")
+    with only_writer(folder), closing(Store.create(folder, facts, started)) as store:
         done = store.finished()
         left = [c for c in todo if c.id not in done]
         work = partial(run_case, config, folder=folder)
-        for i, finished in enumerate(each(work, left, config.audit.jobs), start=len(todo) - len(left) + 1):
+        jobs = config.audit.jobs or (
+            None if config.audit.device == "cpu" else 1
+        )  # one case at a time on one accelerator
+        for i, finished in enumerate(each(work, left, jobs), start=len(done) + 1):
             store.add(finished)
             progress(finished.id, i, len(todo))
         record = assemble(store, todo)
         write_json(folder / "results.json", results(record))
-        store.close()
     return record
 
 
@@ -111,20 +114,21 @@ def play(
     case: Case,
     findings: Findings,
 ) -> None:
-    """One attack by one adversary: its claims scored, and the controls of the first adversary it applies to."""
+    """One attack by one adversary, its claims scored; calibration and controls for the first one that it applies to."""
     federated = truth.federated
     inputs = {p: t.to_plain() for p, t in federated.tables.items() if p in observers}
     view = federated.fed.ledger.view(observers, federated.public, inputs=inputs, coins=federated.fed.coin_seeds())
     outcome = attack.run(view, knowledge)
     coins = _stream(case.seed, BASELINE_STREAM)
     trials = score(attack, observers, outcome, knowledge, truth, coins, config.audit.baseline_draws)
+    first = attack.technique not in {t.attack for t in findings.trials if t.status == "scored"}
     findings.trials += trials
     if all(t.status != "scored" for t in trials):
         return
     claims = [c for c in outcome if isinstance(c, RecordsClaim)] if isinstance(outcome, Sequence) else []
-    findings.calibration += calibrate(attack.technique, claims, truth)
     findings.recovered += surest(attack.technique, observers, claims, truth)
-    if attack.technique not in {c.attack for c in findings.controls}:
+    if first:
+        findings.calibration += calibrate(attack.technique, claims, truth)
         attacked = {(c.victim, c.round) for c in claims}
         coins = _stream(case.seed, CONTROL_STREAM)
         findings.controls += control_attack(attack, view, knowledge, attacked, truth, coins)
@@ -181,11 +185,8 @@ def assemble(store: Store, todo: Sequence[Case]) -> AuditRecord:
 
 def load_record(folder: Path) -> AuditRecord:
     """The audit in `folder`, finished or not. Raises StoreError when there is none."""
-    store = Store.read(folder)
-    try:
+    with closing(Store.read(folder)) as store:
         return assemble(store, cases(Config.model_validate(dict(store.facts().config))))
-    finally:
-        store.close()
 
 
 def write_json(path: Path, content: Mapping[str, object]) -> None:

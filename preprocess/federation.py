@@ -10,6 +10,7 @@ Rules that keep the two runs equal: control flow depends on `Public` values only
 nothing but their arguments; randomness comes from the party's own `coins`.
 """
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -102,9 +103,12 @@ class Federation(ABC):
         self._known(party)
         return self._coins.get(party, At(party, ELSEWHERE))
 
-    def coin_seeds(self) -> Mapping[str, list[int] | None]:
-        """What regenerates each party's coins: part of that party's view. None where the operating system drew them."""
-        return {p: None if self.seed is None else [self.seed, i] for i, p in enumerate(self.everyone)}
+    def coin_seeds(self) -> Mapping[str, int | None]:
+        """What regenerates each party's coins: part of that party's view. None where the operating system drew them.
+
+        One party's seed says nothing about another's, nor about the seed of the run.
+        """
+        return {p: self._coin_seed(i) for i, p in enumerate(self.everyone)}
 
     # Computing --------------------------------------------------------------------------------------------------
 
@@ -234,8 +238,12 @@ class Federation(ABC):
             raise FederationError(f"{party!r} is not a party (step {self.step}); the parties are {list(self.everyone)}")
 
     def _generator(self, index: int) -> np.random.Generator:
-        entropy = None if self.seed is None else np.random.SeedSequence(self.seed, spawn_key=(index,))
-        return np.random.default_rng(entropy)
+        return np.random.default_rng(self._coin_seed(index))
+
+    def _coin_seed(self, index: int) -> int | None:
+        if self.seed is None:
+            return None
+        return int.from_bytes(hashlib.sha256(f"coins of party {index} under seed {self.seed}".encode()).digest(), "big")
 
 
 def describe(header: Message) -> str:
