@@ -142,7 +142,7 @@ def verdict(records: Sequence[CaseRecord], all_scores: Sequence[Score], rows: Se
     failed = [(r.setting.method, c) for r in records for c in r.controls if not c.passed]
     leaks = [s for s in decisive if s.status == "scored" and (s.advantage_low or 0.0) > 0]
     if leaks:
-        status, leakage = "leaks", _leak_sentence(leaks, len({r.setting.id for r in records}), failed)
+        status, leakage = "leaks", _leak_sentence(leaks, len({r.setting.id for r in records} - reference), failed)
     elif failed or not decisive:
         status, leakage = "inconclusive", _doubt_sentence(failed)
     else:
