@@ -16,7 +16,6 @@ import numpy as np
 
 from attacks import ATTACKS
 from attacks.base import Attack, AuxiliaryKnowledge, RecordsClaim
-from attacks.tableak import TabLeak
 from audit.adversaries import observer_sets
 from audit.case import Case, cases
 from audit.config import Config
@@ -120,7 +119,8 @@ def play(
     view = federated.fed.ledger.view(observers, federated.public, inputs=inputs, coins=federated.fed.coin_seeds())
     outcome = attack.run(view, knowledge)
     coins = _stream(case.seed, BASELINE_STREAM)
-    trials = score(attack, observers, outcome, knowledge, truth, coins, config.audit.baseline_draws)
+    attempted, draws = attempts(config, truth), config.audit.baseline_draws
+    trials = score(attack, observers, outcome, knowledge, truth, attempted, coins, draws)
     first = attack.technique not in {t.attack for t in findings.trials if t.status == "scored"}
     findings.trials += trials
     if all(t.status != "scored" for t in trials):
@@ -135,21 +135,28 @@ def play(
 
 
 def make_attack(name: str, config: Config, case: Case) -> Attack:
-    """The configured attack, its randomness derived from the case's seed."""
-    if name == "tableak":
-        seed = int(_stream(case.seed, ATTACK_STREAM).integers(2**31))
-        options = config.attacks.tableak.model_dump()
-        recover = config.attacks.labels == "recovered"
-        rounds = tuple(config.attacks.rounds)
-        return TabLeak(**options, seed=seed, device=config.audit.device, rounds=rounds, recover_labels=recover)
-    return ATTACKS[name]()
+    """The configured attack with those of the configured options that it has; its randomness from the case's seed."""
+    kind = ATTACKS[name]
+    offered = {
+        "seed": int(_stream(case.seed, ATTACK_STREAM).integers(2**31)),
+        "rounds": tuple(config.attacks.rounds),
+        "device": config.audit.device,
+        "recover_labels": config.attacks.labels == "recovered",
+        **(config.attacks.tableak.model_dump() if name == "tableak" else {}),
+    }
+    return kind(**{k: v for k, v in offered.items() if k in getattr(kind, "__dataclass_fields__", {})})
+
+
+def attempts(config: Config, truth: Truth) -> list[tuple[str, int]]:
+    """The batches under attack: (client, round)."""
+    return [key for key in truth.federated.batches if key[1] in config.attacks.rounds]
 
 
 def granted_knowledge(config: Config, truth: Truth) -> AuxiliaryKnowledge:
     """What the configuration grants every adversary beside its view: the only thing taken from the truth."""
-    attacked = [key for key in truth.federated.batches if key[1] in config.attacks.rounds]
+    known = config.attacks.labels == "known"
     return AuxiliaryKnowledge(
-        labels={key: truth.labels(*key) for key in attacked} if config.attacks.labels == "known" else {},
+        labels={key: truth.labels(*key) for key in attempts(config, truth)} if known else {},
         bounds=truth.bounds if config.attacks.bounds == "known" else {},
     )
 

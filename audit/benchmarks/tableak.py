@@ -8,22 +8,14 @@ paper's own random baseline, which draws one value per column for a whole batch,
 beside it.
 """
 
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 
-from attacks.base import AuxiliaryKnowledge
-from attacks.tableak import TabLeak
 from audit.benchmarks.base import Options, Row
-from audit.case import Case, cases, source_name
+from audit.benchmarks.gradients import attack_batches, figure
+from audit.case import cases, source_name
 from audit.config import Config
-from audit.federate import federate
 from audit.pool import each
-from audit.records import Trial
-from audit.run import granted_knowledge, make_attack
-from audit.scoring import score
-from audit.summary import interval
-from audit.truth import Truth
 
 PUBLISHED: dict[str, dict[str, dict[int, float]]] = {  # mean accuracy in %, 50 batches
     "known": {
@@ -55,7 +47,7 @@ def run(options: Options) -> Iterator[Row]:
 def measure(options: Options, source: str, pipeline: str, labels: str, size: int, seeds: int) -> Iterator[Row]:
     """Rows of one batch size, over 4 clients x `seeds` batches."""
     config = settings(options, source, pipeline, labels, size, seeds)
-    measured = list(each(partial(attack_batches, config), cases(config), options.jobs))
+    measured = list(each(partial(attack_batches, config, "tableak"), cases(config), options.jobs))
     trials = [t for part, _ in measured for t in part]
     dataset = source_name(source).split(".")[0]
     published = PUBLISHED[labels].get(dataset, {}).get(size) if pipeline == "published" else None
@@ -66,10 +58,12 @@ def measure(options: Options, source: str, pipeline: str, labels: str, size: int
             continue
         note = "lawschool is a partial table: 56,117 of 96,584 rows" if dataset == "lawschool" else ""
         known = published if metric == "accuracy" else None
-        yield _row(dataset, setting, metric, [100 * (v or 0.0) for v, _ in values], known, "%", note)
-        yield _row(dataset, setting, f"{metric}, prior only", [100 * (b or 0.0) for _, b in values], None, "%", note)
+        yield figure("tableak", dataset, setting, metric, [100 * (v or 0.0) for v, _ in values], known, "%", note)
+        yield figure(
+            "tableak", dataset, setting, f"{metric}, prior only", [100 * (b or 0.0) for _, b in values], None, "%", note
+        )
     seconds = [s for _, s in measured]
-    yield _row(dataset, setting, "seconds per batch", seconds, None, "s", "")
+    yield figure("tableak", dataset, setting, "seconds per batch", seconds, None, "s", "")
 
 
 def settings(options: Options, source: str, pipeline: str, labels: str, size: int, seeds: int) -> Config:
@@ -81,37 +75,4 @@ def settings(options: Options, source: str, pipeline: str, labels: str, size: in
             "attacks": {"use": ["tableak"], "bounds": "known", "labels": labels},
             "audit": {"seeds": list(range(seeds)), "device": options.device},
         }
-    )
-
-
-def attack_batches(config: Config, case: Case) -> tuple[list[Trial], float]:
-    """The trials of one federation's first round, and the seconds that the attack took per batch."""
-    truth = Truth(federate(config, case))
-    federated = truth.federated
-    knowledge: AuxiliaryKnowledge = granted_knowledge(config, truth)
-    view = federated.fed.ledger.view([federated.public.server], federated.public)
-    attack = make_attack("tableak", config, case)
-    assert isinstance(attack, TabLeak)
-    clock = time.process_time if config.audit.device == "cpu" else time.perf_counter  # CPU time ignores neighbours
-    start = clock()
-    outcome = attack.run(view, knowledge)
-    seconds = (clock() - start) / len(federated.batches)
-    coins = federated.fed.own(federated.fed.coins(federated.public.server))
-    return score(attack, ("server",), outcome, knowledge, truth, coins, config.audit.baseline_draws), seconds
-
-
-def _row(
-    dataset: str,
-    setting: dict[str, object],
-    metric: str,
-    values: Sequence[float],
-    known: float | None,
-    unit: str,
-    note: str,
-) -> Row:
-    low, high = interval(values) or (None, None)
-    if unit == "%" and low is not None and high is not None:
-        low, high = max(low, 0.0), min(high, 100.0)
-    return Row(
-        "tableak", dataset, setting, metric, sum(values) / len(values), low, high, known, unit, len(values), note
     )

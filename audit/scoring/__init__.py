@@ -1,6 +1,6 @@
 """Scoring: an attack's claims against the truth, beside an adversary who has only the prior."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -18,10 +18,14 @@ def score(
     outcome: Outcome,
     knowledge: AuxiliaryKnowledge,
     truth: Truth,
+    attempted: Collection[tuple[str, int]],
     coins: np.random.Generator,
     draws: int,
 ) -> list[Trial]:
-    """One trial per metric and cluster; an attack without claims leaves one trial per asset that says why."""
+    """One trial per metric and cluster; an attack without claims leaves one trial per asset that says why.
+
+    `attempted` are the batches (victim, round) under attack: one without a claim beside others with is an abstention.
+    """
     who, granted = tuple(observers), knowledge.granted()
     if isinstance(outcome, NotApplicable | Abstained):
         status = "abstained" if isinstance(outcome, Abstained) else "not_applicable"
@@ -29,25 +33,34 @@ def score(
             Trial(attack.technique, who, asset, "", "", 0, status, reason=outcome.reason, knowledge=granted)  # type: ignore[arg-type]
             for asset in attack.asset
         ]
+    records = [c for c in outcome if isinstance(c, RecordsClaim)]
     measured = [
-        *score_records([c for c in outcome if isinstance(c, RecordsClaim)], truth, coins, draws),
+        *score_records(records, truth, coins, draws),
         *score_vocabularies([c for c in outcome if isinstance(c, VocabularyClaim)], truth),
         *score_statistics([c for c in outcome if not isinstance(c, RecordsClaim | VocabularyClaim)], truth),
     ]
+    left_out = sorted(set(attempted) - {(c.victim, c.round) for c in records}) if records else []
+    silent = "no claim about this batch, beside claims about others"
     return [
-        Trial(
-            attack.technique,
-            who,
-            m.asset,
-            m.metric,
-            m.victim,
-            m.round,
-            "scored",
-            m.value,
-            m.baseline,
-            "",
-            granted,
-            m.evidence,
-        )
-        for m in measured
+        *(
+            Trial(
+                attack.technique,
+                who,
+                m.asset,
+                m.metric,
+                m.victim,
+                m.round,
+                "scored",
+                m.value,
+                m.baseline,
+                "",
+                granted,
+                m.evidence,
+            )
+            for m in measured
+        ),
+        *(
+            Trial(attack.technique, who, "records", "", victim, round, "abstained", reason=silent, knowledge=granted)
+            for victim, round in left_out
+        ),
     ]

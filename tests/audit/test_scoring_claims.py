@@ -14,6 +14,7 @@ from tests.audit.example import truth
 
 T = truth()
 PARTY = T.parties[0]
+ATTEMPTED = [(p, 0) for p in T.parties]
 words = st.frozensets(st.sampled_from("abcdef"))
 
 
@@ -28,7 +29,14 @@ def records_claim(victim, batch):
 
 def judged(outcome, attack=None, coins=None):
     return score(
-        attack or TabLeak(), ("server",), outcome, AuxiliaryKnowledge(), T, coins or np.random.default_rng(0), draws=5
+        attack or TabLeak(),
+        ("server",),
+        outcome,
+        AuxiliaryKnowledge(),
+        T,
+        ATTEMPTED,
+        coins or np.random.default_rng(0),
+        draws=5,
     )
 
 
@@ -94,3 +102,9 @@ def test_no_claim_is_one_trial_per_asset_with_its_reason_and_never_a_score(outco
     assert [(t.asset, t.status, t.reason, t.value) for t in trials] == [
         (asset, status, outcome.reason, None) for asset in Plaintext.asset
     ]
+
+
+def test_a_batch_without_a_claim_beside_others_with_is_an_abstention():
+    trials = judged([records_claim(PARTY, T.batch(PARTY, 0))])
+    silent = [(t.victim, t.status) for t in trials if t.status != "scored"]
+    assert silent == [(p, "abstained") for p in sorted(T.parties) if p != PARTY]

@@ -1,0 +1,49 @@
+"""What benchmarks of gradient attacks share: one attack on the first round of a federation, and figures of its trials."""
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from audit.benchmarks.base import Row
+from audit.case import Case
+from audit.config import Config
+from audit.federate import federate
+from audit.records import Trial
+from audit.run import attempts, granted_knowledge, make_attack
+from audit.scoring import score
+from audit.summary import interval
+from audit.truth import Truth
+
+
+def attack_batches(config: Config, name: str, case: Case) -> tuple[list[Trial], float]:
+    """The trials of the attack `name` by the server, and the seconds that it took per batch."""
+    truth = Truth(federate(config, case))
+    federated = truth.federated
+    knowledge = granted_knowledge(config, truth)
+    view = federated.fed.ledger.view([federated.public.server], federated.public)
+    attack = make_attack(name, config, case)
+    clock = time.process_time if config.audit.device == "cpu" else time.perf_counter  # CPU time ignores neighbours
+    start = clock()
+    outcome = attack.run(view, knowledge)
+    seconds = (clock() - start) / len(federated.batches)
+    coins = federated.fed.own(federated.fed.coins(federated.public.server))
+    draws, attempted = config.audit.baseline_draws, attempts(config, truth)
+    return score(attack, ("server",), outcome, knowledge, truth, attempted, coins, draws), seconds
+
+
+def figure(
+    benchmark: str,
+    dataset: str,
+    setting: Mapping[str, Any],
+    metric: str,
+    values: Sequence[float],
+    published: float | None,
+    unit: str,
+    note: str = "",
+) -> Row:
+    """The mean of `values` with its interval, cut to what a percentage can be."""
+    low, high = interval(values) or (None, None)
+    if unit == "%" and low is not None and high is not None:
+        low, high = max(low, 0.0), min(high, 100.0)
+    mean = sum(values) / len(values)
+    return Row(benchmark, dataset, setting, metric, mean, low, high, published, unit, len(values), note)
