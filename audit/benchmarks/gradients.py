@@ -1,4 +1,4 @@
-"""What benchmarks of gradient attacks share: one attack on the first round of a federation, and figures of its trials."""
+"""What benchmarks of gradient attacks share: one attack on the first round of a federation, and figures of trials."""
 
 import time
 from collections.abc import Mapping, Sequence
