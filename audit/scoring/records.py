@@ -30,6 +30,8 @@ def score_records(
         baseline = prior_only(actual, truth, coins, draws)
         for metric, value in values.items():
             yield Measured("records", metric, claim.victim, claim.round, value, baseline[metric], claim.evidence)
+        for metric, value in certificates(claim, actual, truth.deviations).items():
+            yield Measured("records", metric, claim.victim, claim.round, value, 0.0, claim.evidence)
 
 
 def measure(claimed: Cells, actual: Cells, deviations: NDArray[np.float64]) -> dict[str, float]:
@@ -42,11 +44,10 @@ def measure(claimed: Cells, actual: Cells, deviations: NDArray[np.float64]) -> d
     categories, numbers = cell_hits(mine, theirs, deviations)
     error = (mine.numbers - theirs.numbers) / _units(deviations)
     hits = np.hstack([categories, numbers])
-    identical = categories.all(1) & (np.abs(error) <= IDENTICAL).all(1)
     values = {
         "accuracy": float(hits.sum()) / (len(actual) * hits.shape[1]),
         "exact_rows": float(hits.all(1).sum()) / len(actual),
-        "identical_rows": float(identical.sum()) / len(actual),
+        "identical_rows": float(identical(mine, theirs, deviations).sum()) / len(actual),
     }
     if categories.shape[1]:
         values["categorical_accuracy"] = float(categories.sum()) / actual.categories.size
@@ -55,6 +56,25 @@ def measure(claimed: Cells, actual: Cells, deviations: NDArray[np.float64]) -> d
         if len(true) == len(actual):
             values["rmse"] = float(np.sqrt((error**2).mean(0)).mean())
     return values
+
+
+def certificates(claim: RecordsClaim, actual: Cells, deviations: NDArray[np.float64]) -> dict[str, float]:
+    """Share of the batch that the attack says it has proven, and how much of that is false; empty without proof."""
+    if claim.verified is None:
+        return {}
+    claimed = Cells(claim.categories, claim.numbers)
+    true, order = match(claimed, actual, deviations)
+    verified = claim.verified[order]
+    false = verified & ~identical(claimed.take(order), actual.take(true), deviations)
+    shares = {"verified_rows": float(verified.sum()) / len(actual)}
+    return shares | ({"false_verified": float(false.sum() / verified.sum())} if verified.any() else {})
+
+
+def identical(claimed: Cells, actual: Cells, deviations: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """(n,) which rows, in the same order, are the same in every category and to `IDENTICAL` in every number."""
+    error = np.abs(claimed.numbers - actual.numbers) / _units(deviations)
+    same: NDArray[np.bool_] = (claimed.categories == actual.categories).all(1) & (error <= IDENTICAL).all(1)
+    return same
 
 
 def match(

@@ -1,4 +1,5 @@
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -6,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from attacks.base import RecordsClaim
 from audit.scoring.metrics import advantage
-from audit.scoring.records import from_marginals, match, measure
+from audit.scoring.records import certificates, from_marginals, match, measure
 from audit.truth import Cells
 
 DEVIATIONS = np.array([1.0, 10.0])
@@ -104,3 +106,14 @@ def test_advantage_is_0_at_the_baseline_1_at_perfection_and_undefined_without_ro
     assert advantage("rmse", 0.0, 1.4) == 1
     assert advantage("rmse", 0.7, 1.4) == pytest.approx(0.5)
     assert advantage("accuracy", 1.0, 1.0) is None
+
+
+def test_a_false_row_that_is_marked_verified_counts_against_the_attack():
+    actual = Cells(np.array([[0], [1], [2], [3]]), np.array([[0.0], [1.0], [2.0], [3.0]]))
+    numbers = np.array([[0.0], [1.002], [2.0]])  # the second is off by more than a thousandth
+    empty = np.zeros((3, 1))
+    verified = np.array([True, True, False])
+    claim = RecordsClaim("P1", 0, actual.categories[:3], numbers, empty, empty, (), None, verified)
+    assert certificates(claim, actual, np.array([1.0])) == {"verified_rows": 0.5, "false_verified": 0.5}
+    assert certificates(replace(claim, verified=None), actual, np.array([1.0])) == {}
+    assert certificates(replace(claim, verified=~verified & False), actual, np.array([1.0])) == {"verified_rows": 0.0}
