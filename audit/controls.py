@@ -14,7 +14,7 @@ import torch
 from attacks.base import Attack, AuxiliaryKnowledge, Outcome, RecordsClaim, VocabularyClaim
 from audit.records import Control
 from audit.scoring.metrics import advantage
-from audit.scoring.records import from_marginals, measure, prior_only
+from audit.scoring.records import from_marginals, measure
 from audit.scoring.vocabulary import overlap
 from audit.truth import Cells, Truth
 from preprocess.models import as_arrays, as_tensors, gradient
@@ -22,7 +22,8 @@ from preprocess.training.base import GRADIENT_TOPIC, MODEL_TOPIC
 from preprocess.views import FeatureLayout, Message, ModelSpec, View
 from preprocess.wire import encode
 
-RECOVERED, AT_BASELINE = 0.9, 0.15
+RECOVERED = 0.9
+AT_BASELINE, DEVIATIONS, GUESSES = 0.15, 4, 40  # a null trial is one batch: luck of a guess is told from a leak
 LEAKY_ROWS = 4  # single-row gradients in the known-leaky control
 
 
@@ -113,17 +114,25 @@ def _judge(
     claims = [c for c in outcome if isinstance(c, RecordsClaim)] if isinstance(outcome, list | tuple) else []
     scores = [measure(Cells(c.categories, c.numbers), truths[c.victim], truth.deviations)["accuracy"] for c in claims]
     value = float(np.mean(scores)) if scores else 0.0
-    baseline = float(np.mean([prior_only(t, truth, coins, 20)["accuracy"] for t in truths.values()]))
-    return _control(attack, kind, value, baseline, "cells of single rows", "cells of an unrelated batch")
+    guesses = [_guess(t, truth, coins) for t in truths.values() for _ in range(GUESSES)]
+    baseline, chance = float(np.mean(guesses)), DEVIATIONS * float(np.std(guesses, ddof=1))
+    return _control(attack, kind, value, baseline, chance, "cells of single rows", "cells of an unrelated batch")
 
 
-def _control(attack: Attack, kind: str, value: float, baseline: float, leaky: str, null: str) -> Control:
+def _guess(actual: Cells, truth: Truth, coins: np.random.Generator) -> float:
+    """The accuracy of one batch drawn from the marginals."""
+    return measure(from_marginals(truth.population, len(actual), coins), actual, truth.deviations)["accuracy"]
+
+
+def _control(attack: Attack, kind: str, value: float, baseline: float, chance: float, leaky: str, null: str) -> Control:
+    """`chance` is how far above the baseline mere luck can bring one null trial."""
     gain = advantage("accuracy", value, baseline) or 0.0
     if kind == "leaky":
         expected = f"{leaky}: at least {RECOVERED:.0%} recovered"
         return Control(attack.technique, "leaky", value, baseline, gain, value >= RECOVERED, expected)
-    expected = f"{null}: advantage at most {AT_BASELINE:.2f}"
-    return Control(attack.technique, "null", value, baseline, gain, gain <= AT_BASELINE, expected)
+    most = baseline + max(chance, AT_BASELINE * (1 - baseline))
+    expected = f"{null}: at most {most:.3f}"
+    return Control(attack.technique, "null", value, baseline, gain, value <= most, expected)
 
 
 def _vocabulary_controls(attack: Attack, view: View) -> Iterable[Control]:
@@ -137,4 +146,4 @@ def _vocabulary_controls(attack: Attack, view: View) -> Iterable[Control]:
         claims = outcome if isinstance(outcome, list | tuple) else ()
         read = frozenset(v for c in claims if isinstance(c, VocabularyClaim) for v in c.values)
         value = overlap(read, sent)["f1"]
-        yield _control(attack, kind, value, 0.0, "a made-up dictionary", "a dictionary of someone else")
+        yield _control(attack, kind, value, 0.0, 0.0, "a made-up dictionary", "a dictionary of someone else")
