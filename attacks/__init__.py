@@ -1,9 +1,11 @@
 """Attacks: a view in, claims out. Nothing here can reach a federation, a data set, a defense or the truth."""
 
 from attacks.base import Attack
+from attacks.linear_layer import LinearLayer
 from attacks.plaintext import Plaintext
+from attacks.span import Span
 from attacks.tableak import TabLeak
 
 __all__ = ["ATTACKS", "Attack"]
 
-ATTACKS: dict[str, type[Attack]] = {a.technique: a for a in (Plaintext, TabLeak)}
+ATTACKS: dict[str, type[Attack]] = {a.technique: a for a in (Plaintext, LinearLayer, Span, TabLeak)}

@@ -20,12 +20,13 @@ Statistic = Literal["count", "mean", "std", "minimum", "maximum", "size"]
 
 @dataclass(frozen=True)
 class RecordsClaim:
-    """The rows of one victim's batch in one round, in any order.
+    """The rows of one victim's batch in one round, in any order; it may hold fewer rows than the batch.
 
     `categories` (B, K): number of the candidate value in each categorical block of the layout. `numbers` (B, L):
     numeric features in raw units where the layout publishes the scale, else in the encoded columns' own units.
     `category_entropy` (B, K) in [0, 1] and `number_entropy` (B, L) in nats: how unsure the attack is of each cell
-    (lower is surer). `evidence`: numbers of the messages it rests on.
+    (lower is surer). `evidence`: numbers of the messages it rests on. Where the attack checks its rows on the observed
+    gradient, `residual` (B,) is the relative error behind each row, and `verified` (B,) says whether that proves it.
     """
 
     victim: str
@@ -35,6 +36,8 @@ class RecordsClaim:
     category_entropy: NDArray[np.float64]
     number_entropy: NDArray[np.float64]
     evidence: tuple[int, ...] = ()
+    residual: NDArray[np.float64] | None = None
+    verified: NDArray[np.bool_] | None = None
 
 
 @dataclass(frozen=True)

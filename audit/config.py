@@ -136,7 +136,7 @@ class TabLeakOptions(Section):
 class Attacks(Section):
     """Which attacks are played, and what they are granted."""
 
-    use: list[Annotated[str, _one_of(ATTACKS)]] = ["plaintext", "tableak"]
+    use: list[Annotated[str, _one_of(ATTACKS)]] = ["plaintext", "linear_layer", "span", "tableak"]
     rounds: list[Annotated[int, Field(ge=0)]] = [0]  # training rounds whose updates are attacked
     labels: Literal["known", "recovered"] = "known"  # "known" grants the labels of an attacked batch
     bounds: Literal["known", "public"] = "public"  # "known" grants the global bounds of numeric features

@@ -51,7 +51,7 @@ name = "none"
 # sigma = 0.01
 
 [attacks]
-use = ["plaintext", "tableak"]
+use = ["plaintext", "linear_layer", "span", "tableak"]
 rounds = [0]             # training rounds whose updates are attacked
 labels = "known"         # granted to the adversary; "recovered": taken from the gradient
 bounds = "public"        # "known" also grants the global bounds of numeric features

@@ -18,7 +18,10 @@ Arrays = dict[str, NDArray[np.float64]]
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """A batch of `rows` rows of `victim` in `round`: labels (rows,), weights and gradient by name."""
+    """A batch of `rows` rows of `victim` in `round`: labels (rows,), weights and gradient by name.
+
+    The labels are empty where they are not known and the attack does not need them.
+    """
 
     victim: str
     round: int
@@ -36,10 +39,12 @@ def find_targets(
     rounds: Collection[int] | None = None,
     victims: Collection[str] | None = None,
     recover: bool = False,
+    labels_needed: bool = True,
 ) -> list[Target] | NotApplicable | Abstained:
     """The gradients in `view` that can be inverted, of chosen rounds and victims, or why there is none.
 
-    `recover` takes the labels that nobody granted from the gradient itself (`attacks.labels`).
+    `recover` takes the labels that nobody granted from the gradient itself (`attacks.labels`); `labels_needed=False`
+    does without them.
     """
     if reason := unsuitable(view.public.layout, view.public.model):
         return NotApplicable(reason)
@@ -50,7 +55,7 @@ def find_targets(
     ]
     if not messages:
         return NotApplicable(f"no {GRADIENT} message of these rounds and victims reached the observers in the clear")
-    read = [read_target(view, m, knowledge, recover) for m in messages]
+    read = [read_target(view, m, knowledge, recover, labels_needed) for m in messages]
     refusals = [r for r in read if not isinstance(r, Target)]
     return [r for r in read if isinstance(r, Target)] or refusals[0]
 
@@ -67,7 +72,7 @@ def unsuitable(layout: FeatureLayout | None, spec: ModelSpec | None) -> str | No
 
 
 def read_target(
-    view: View, message: Message, knowledge: AuxiliaryKnowledge, recover: bool = False
+    view: View, message: Message, knowledge: AuxiliaryKnowledge, recover: bool = False, labels_needed: bool = True
 ) -> Target | NotApplicable | Abstained:
     """The target in one gradient message; all that is wrong with it is a reason, never an error."""
     source = f"the gradient of {message.sender} in round {message.round}"
@@ -76,15 +81,15 @@ def read_target(
     labels = knowledge.labels.get((message.sender, message.round))
     if spec is None or layout is None or model is None:
         return NotApplicable(f"{source} has no readable {MODEL} message before it in its round")
-    if labels is None and not recover:
+    if labels is None and labels_needed and not recover:
         return NotApplicable(f"labels of {message.sender} in round {message.round} are not known")
     try:
         weights = _tensors(spec, model, "weights")
         gradient = _tensors(spec, message, "gradient")
         rows = _row_count(message)
-        if labels is None:
+        if labels is None and recover:
             labels = recover_labels(spec, layout, weights, gradient, rows)
-        known = _check_labels(np.asarray(labels), rows, spec.outputs)
+        known = np.zeros(0, np.int64) if labels is None else _check_labels(np.asarray(labels), rows, spec.outputs)
     except ValueError as error:
         return NotApplicable(f"{source}: {error}")
     if not any(g.any() for g in gradient.values()):

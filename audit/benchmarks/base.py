@@ -46,7 +46,7 @@ class Row:
 
 
 Benchmark = Callable[[Options], Iterator[Row]]
-BENCHMARKS = {"tableak": "audit.benchmarks.tableak"}
+BENCHMARKS = {"tableak": "audit.benchmarks.tableak", "exact": "audit.benchmarks.exact"}
 
 
 def find(name: str) -> Benchmark:

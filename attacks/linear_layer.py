@@ -1,0 +1,121 @@
+"""Linear layer: reads a row off one neuron of the first layer, x = (dL/dW_j) / (dL/db_j).
+
+Exact for a batch of one row, and for every neuron that a single row of the batch activates (Geiping et al., Inverting
+Gradients, NeurIPS 2020, proposition 3.1; Boenisch et al., EuroS&P 2023). Other neurons give a weighted mean of rows,
+which seldom has valid categories.
+
+The adversary is honest but curious. It holds a FedSGD gradient in the clear and the public layout; it needs no labels.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from attacks.base import Abstained, Attack, AuxiliaryKnowledge, NotApplicable, Outcome, RecordsClaim
+from attacks.span.certificate import singled_out
+from attacks.span.row_space import Array, row_space
+from attacks.span.rows import Mask, Rows, claim, numbers, snapped
+from attacks.tableak.targets import GRADIENT, MODEL, Target, find_targets
+from preprocess.views import FeatureLayout, View
+
+FAINT = 1e-4  # a bias gradient below this share of the largest says nothing reliable
+SAME = 1e-3  # rows nearer than this in every encoded numeric column are one row
+SLACK = 1e-3  # how far beyond its bounds a rounded number may lie, as a share of their distance
+
+
+@dataclass(frozen=True)
+class LinearLayer(Attack):
+    """Analytic recovery, at most as many rows as the batch has, those first on which most neurons agree.
+
+    A row is verified when two neurons agree on it and either it is the batch's only row and explains the gradient, or
+    it alone shows nothing on its inactive neurons (which takes ReLU and independent rows). Neurons that agree are not
+    enough: two rows with equal masks behind the first layer mix in one ratio on many neurons.
+    `residual` is the largest relative residual that verifies. Raises ValueError unless it is positive.
+    """
+
+    technique = "linear_layer"
+    reference = "Geiping, Bauermeister, Dröge, Moeller: Inverting Gradients, NeurIPS 2020, proposition 3.1"
+    asset = ("records",)
+    topics = frozenset({GRADIENT, MODEL})
+    assumes = "honest but curious; the gradient of one batch in the clear; a multilayer perceptron"
+
+    residual: float = 1e-5
+    rank_tolerance: float = 64.0
+    rounds: tuple[int, ...] | None = None
+    victims: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("residual", "rank_tolerance"):
+            if not 0 < getattr(self, name) < np.inf:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be positive")
+
+    def run(self, view: View, knowledge: AuxiliaryKnowledge) -> Outcome:
+        targets = find_targets(view, knowledge, rounds=self.rounds, victims=self.victims, labels_needed=False)
+        if not isinstance(targets, list):
+            return targets
+        layout, spec = view.public.layout, view.public.model
+        assert layout is not None  # find_targets refuses a view without
+        assert spec is not None
+        if not spec.hidden:
+            return NotApplicable("the network has no hidden layer: every row reaches every neuron of the only one")
+        relu = spec.activation == "relu"
+        outcomes = [self._attack(layout, target, knowledge.bounds, relu) for target in targets]
+        claims = [o for o in outcomes if isinstance(o, RecordsClaim)]
+        abstentions = [o for o in outcomes if isinstance(o, Abstained)]
+        return claims or abstentions[0]
+
+    def _attack(
+        self, layout: FeatureLayout, target: Target, bounds: Mapping[str, tuple[float, float]], relu: bool
+    ) -> RecordsClaim | Abstained:
+        weight, bias = target.gradient["0.weight"], target.gradient["0.bias"]
+        loud = np.abs(bias) > FAINT * np.abs(bias).max()
+        rows, valid = snapped(layout, np.column_stack([weight, bias])[loud])
+        rows = rows.where(valid & within_bounds(layout, rows, bounds))
+        rows, votes = distinct(layout, rows)
+        rows, votes = rows.where(np.arange(len(rows)) < target.rows), votes[: target.rows]
+        if not len(rows):
+            return Abstained(f"no neuron of {target.victim} in round {target.round} shows a valid row")
+        residual, alone = self._check(target, rows, relu)
+        return claim(layout, target, rows, residual, alone & (residual <= self.residual) & (votes > 1))
+
+    def _check(self, target: Target, rows: Rows, relu: bool) -> tuple[Array, Mask]:
+        """The residual behind each row, and whether it could prove the row: nan and False where nothing is checked."""
+        weight, bias = target.gradient["0.weight"], target.gradient["0.bias"]
+        if target.rows == 1:
+            error = np.linalg.norm(weight - np.outer(bias, rows.encoded[0]))
+            return np.array([error / np.linalg.norm(np.column_stack([weight, bias]))]), np.ones(1, bool)
+        space = row_space(weight, bias, target.rows, self.rank_tolerance)
+        if isinstance(space, str) or not relu:
+            return np.full(len(rows), np.nan), np.zeros(len(rows), bool)
+        alone, residual = singled_out(space, target.weights["0.weight"], target.weights["0.bias"], rows.encoded)
+        return residual, alone
+
+
+def within_bounds(layout: FeatureLayout, rows: Rows, bounds: Mapping[str, tuple[float, float]]) -> Mask:
+    """Whether every number of each row is possible, where its bounds are public or granted."""
+    inside = np.ones(len(rows), bool)
+    for block, values in zip(layout.numeric, numbers(layout, rows.encoded).T, strict=True):
+        public = (block.low, block.high) if block.scaled else (None, None)
+        low, high = bounds.get(block.feature, public)
+        if low is not None and high is not None:
+            slack = SLACK * (high - low)
+            inside &= (values >= low - slack) & (values <= high + slack)
+    return inside
+
+
+def distinct(layout: FeatureLayout, rows: Rows) -> tuple[Rows, Array]:
+    """Each row once, and how many neurons show it (n,), the most frequent first."""
+    columns = [b.start for b in layout.numeric]
+    first: list[int] = []
+    votes: list[int] = []
+    for i in range(len(rows)):
+        near = (np.abs(rows.encoded[first][:, columns] - rows.encoded[i, columns]) < SAME).all(1)
+        near &= (rows.categories[first] == rows.categories[i]).all(1)
+        if near.any():
+            votes[int(near.argmax())] += 1
+        else:
+            first.append(i)
+            votes.append(1)
+    order = np.argsort(-np.array(votes), kind="stable")
+    return rows.where(np.array(first, np.int64)[order]), np.array(votes, np.float64)[order]

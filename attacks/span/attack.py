@@ -1,0 +1,108 @@
+"""Span: whole rows of a client's training batch, exactly, each with a certificate, from one FedSGD gradient.
+
+Encoded categories give the rows away: a row of the batch lies in the row space of the first layer's gradient, and few
+combinations of categories do. Each candidate predicts where ReLU silences it, and there its own direction can be read
+off (the kernels of SPEAR, Dimitrov et al., NeurIPS 2024, without the blind search). The rows found must give back the
+observed gradient.
+
+The adversary is honest but curious. It holds the gradient in the clear, the model and the public layout of the encoded
+columns; it needs no labels. Exact while the batch is well below the width of the layer and its rows are independent.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from attacks.base import Abstained, Attack, AuxiliaryKnowledge, NotApplicable, Outcome, RecordsClaim
+from attacks.span.candidates import find_candidates
+from attacks.span.certificate import polished, singled_out
+from attacks.span.kernels import live_neurons
+from attacks.span.row_space import Array, RowSpace, row_space
+from attacks.span.rows import Mask, Rows, claim, snapped
+from attacks.span.search import search, settled_coordinates
+from attacks.tableak.targets import GRADIENT, MODEL, Target, find_targets
+from preprocess.views import FeatureLayout, View
+
+
+@dataclass(frozen=True)
+class Span(Attack):
+    """Exact recovery of rows; a claim may hold fewer than the batch has.
+
+    `budget` bounds the combinations of categories compared (pairs of half combinations) and `candidates` those kept, at
+    about 1 kB each; `attempts` bounds the search, in chunks of candidates. `rank_tolerance` is how many roundings of
+    the gradient's precision count as zero; `match_tolerance` how far from the row space a combination of categories
+    may be, `residual` the largest relative residual that certifies. `rounds` and `victims` restrict what is attacked.
+    Rows that are linearly dependent, equal ones among them, lower the rank: the attack abstains.
+    Raises ValueError for settings out of range.
+    """
+
+    technique = "span"
+    reference = "after Dimitrov, Baader, Müller, Vechev: SPEAR: Exact Gradient Inversion of Batches, NeurIPS 2024"
+    asset = ("records",)
+    topics = frozenset({GRADIENT, MODEL})
+    assumes = "honest but curious; the gradient of one batch in the clear; a multilayer perceptron with ReLU"
+
+    budget: int = 2 * 10**8
+    candidates: int = 2**20
+    attempts: int = 30
+    rank_tolerance: float = 64.0
+    match_tolerance: float = 2e-3
+    residual: float = 1e-5
+    seed: int = 0
+    rounds: tuple[int, ...] | None = None
+    victims: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        for name, least in (("budget", 1), ("candidates", 1), ("attempts", 1), ("seed", 0)):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be at least {least}")
+        for name in ("rank_tolerance", "match_tolerance", "residual"):
+            if not 0 < getattr(self, name) < np.inf:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be positive")
+
+    def run(self, view: View, knowledge: AuxiliaryKnowledge) -> Outcome:
+        spec, layout = view.public.model, view.public.layout
+        if spec is not None and (spec.activation != "relu" or not spec.hidden):
+            return NotApplicable(f"the first layer must be followed by ReLU, not {spec.activation} on {spec.hidden}")
+        targets = find_targets(view, knowledge, rounds=self.rounds, victims=self.victims, labels_needed=False)
+        if not isinstance(targets, list):
+            return targets
+        assert layout is not None  # find_targets refuses a view without
+        outcomes = [self._attack(layout, target) for target in targets]
+        claims = [o for o in outcomes if isinstance(o, RecordsClaim)]
+        abstentions = [o for o in outcomes if isinstance(o, Abstained)]
+        return claims or abstentions[0]
+
+    def _attack(self, layout: FeatureLayout, target: Target) -> RecordsClaim | Abstained:
+        source = f"the gradient of {target.victim} in round {target.round}"
+        gradients, weight, bias = target.gradient, target.weights["0.weight"], target.weights["0.bias"]
+        space = row_space(gradients["0.weight"], gradients["0.bias"], target.rows, self.rank_tolerance)
+        if isinstance(space, str):
+            return Abstained(f"{source}: {space}")
+        found = find_candidates(layout, space.right, self.match_tolerance, self.budget, self.candidates)
+        if isinstance(found, str):
+            return Abstained(f"{source}: {found}")
+        neurons = live_neurons(space, weight, bias)
+        coordinates = settled_coordinates(found, search(neurons, found, self.attempts, self.seed))
+        rows, residual, verified = self._certify(space, layout, weight, bias, coordinates)
+        if not verified.any():
+            return Abstained(f"{source}: none of {len(found.categories)} candidate rows explains its part of it")
+        return claim(layout, target, rows, residual, verified)
+
+    def _certify(
+        self, space: RowSpace, layout: FeatureLayout, weight: Array, bias: Array, coordinates: Array
+    ) -> tuple[Rows, Array, Mask]:
+        """The rows at `coordinates` (n, r) that fit the layout, the residual behind each and whether it proves them.
+
+        A whole batch is held against the whole gradient, a part of one only against what its inactive neurons show.
+        """
+        rows, valid = snapped(layout, coordinates @ space.right)
+        rows = rows.where(valid)
+        if len(rows) == space.rank:
+            encoded, whole = polished(space, layout, weight, bias, rows.encoded)
+            rows = Rows(rows.categories, encoded)
+            single, _ = singled_out(space, weight, bias, encoded)
+            residual = np.full(len(rows), whole)
+        else:
+            single, residual = singled_out(space, weight, bias, rows.encoded)
+        return rows, residual, single & (residual <= self.residual)

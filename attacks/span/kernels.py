@@ -1,0 +1,113 @@
+"""Guided kernels: for a row of known categories, the direction in which the gradient's left factor shows it alone.
+
+There is an invertible Q with D^T = left @ Q and [X | 1] = Q^-1 @ right. ReLU makes column i of D^T zero wherever row i
+is inactive: left[A] @ q_i = 0 (Dimitrov et al., SPEAR, NeurIPS 2024). SPEAR draws sets A at random, about 2^(B-1)/B
+draws per hit; here a candidate's own pre-activations say where it is inactive, and one draw or a few are enough. A
+kernel belongs to a real row where its zeros agree with the signs of the candidate's pre-activations on all neurons.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attacks.span.candidates import Candidates
+from attacks.span.row_space import Array, RowSpace
+
+Mask = NDArray[np.bool_]
+ROUGH, FINE = 2e-3, 2e-5  # what counts as zero in left @ q, with unit rows: in a first guess, at most in the end
+UNIQUE = 1e-3  # the least singular value of unit rows that counts as not zero
+MARGINS = (2, 6, 12, 20)  # neurons drawn beyond those that make a kernel
+SPARE = 2  # neurons that a kernel must annihilate beyond those that any kernel does
+STEPS = 30  # of Gauss-Newton
+
+
+@dataclass(frozen=True, eq=False)
+class Neurons:
+    """The live neurons of the first layer: unit rows `left` (H, r); coordinates @ `planes` (r, H): pre-activations."""
+
+    left: Array = field(repr=False)
+    planes: Array = field(repr=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Kernels:
+    """Unit `directions` (m, r), the number of the candidate behind each, and the share of neurons that agree."""
+
+    directions: Array
+    candidates: NDArray[np.int64]
+    agreement: Array
+
+
+def live_neurons(space: RowSpace, weight: Array, bias: Array) -> Neurons:
+    """Neurons that some row activates; the others say nothing."""
+    size = np.linalg.norm(space.left, axis=1)
+    live = size > 1e-5 * size.max()
+    return Neurons(space.left[live] / size[live, None], space.right @ np.column_stack([weight, bias])[live].T)
+
+
+def guided_kernels(neurons: Neurons, candidates: Candidates, chosen: NDArray[np.int64], shift: Array) -> Kernels:
+    """The kernels of the candidates `chosen` (n,), guided by their rows at origin + shift (n, f) @ open.
+
+    The neurons that these rows make most negative give a first kernel; its zeros correct the shift, that the kernel.
+    """
+    signs = (candidates.origin[chosen] + shift @ candidates.open) @ neurons.planes
+    slopes = candidates.open @ neurons.planes
+    ranks = np.argsort(np.argsort(signs, 1), 1)
+    needed = neurons.left.shape[1] - 1
+    drawn = np.concatenate([ranks < needed + margin for margin in MARGINS])
+    origin = np.tile(np.arange(len(chosen)), len(MARGINS))
+    q = kernel(neurons.left, drawn)[0]
+    for limit in (ROUGH, ROUGH / 10, ROUGH / 10):
+        zero = np.abs(q @ neurons.left.T) < limit
+        sparse = zero.sum(1) >= needed + SPARE  # a kernel of fewer neurons than that is one by construction
+        origin, zero = origin[sparse], zero[sparse]
+        q = kernel(neurons.left, zero)[0]
+    active = np.abs(q @ neurons.left.T) > ROUGH / 10
+    signs = signs[origin] + fitted_shift(active, signs[origin], slopes) @ slopes
+    return verified_kernels(neurons, chosen[origin], signs)
+
+
+def verified_kernels(neurons: Neurons, chosen: NDArray[np.int64], signs: Array, known: Array | None = None) -> Kernels:
+    """The kernels of all neurons that `signs` (n, H) make inactive, and how well their zeros agree with `signs`.
+
+    Kernels annihilate the coordinates `known` (k, r) of other rows too. The agreement is 0 where there is not just one.
+    """
+    doubt = 1e-4 * np.abs(signs).max(1, keepdims=True, initial=0)
+    inactive = signs < -doubt
+    q, second = kernel(neurons.left, inactive, known)
+    signal = np.abs(q @ neurons.left.T)
+    rounding = (signal * inactive).max(1, keepdims=True, initial=0)
+    active = signal > (10 * rounding).clip(FINE / 100, FINE)
+    agreement = ((active == (signs > 0)) | (np.abs(signs) < doubt)).mean(1)
+    rank = neurons.left.shape[1]
+    annihilated = inactive.sum(1) + (0 if known is None else len(known))
+    evidence = (second > UNIQUE) & (annihilated >= rank + SPARE)
+    return Kernels(q, chosen, np.where(evidence | (rank == 1), agreement, 0.0))  # one row alone needs no kernel
+
+
+def kernel(left: Array, drawn: Mask, known: Array | None = None) -> tuple[Array, Array]:
+    """The unit vectors (n, r) that come closest to annihilating the rows of `left` drawn (n, H), and all of `known`.
+
+    With the length (n,) of what they leave of the next best vector: zero where the kernel is not a line.
+    """
+    rank = left.shape[1]
+    squares = (left[:, :, None] * left[:, None, :]).reshape(len(left), -1)
+    gram = (drawn.astype(np.float64) @ squares).reshape(-1, rank, rank)
+    if known is not None:
+        gram += known.T @ known
+    values, vectors = np.linalg.eigh(gram)
+    return vectors[:, :, 0], np.sqrt(values[:, min(1, rank - 1)].clip(0))
+
+
+def fitted_shift(active: Mask, signs: Array, slopes: Array) -> Array:
+    """The shifts t (n, f) for which the signs of signs (n, H) + t @ slopes (f, H) come closest to `active`."""
+    want = np.where(active, 1.0, -1.0)
+    shift = np.zeros((len(signs), len(slopes)))
+    squares = (slopes.T[:, :, None] * slopes.T[:, None, :]).reshape(slopes.shape[1], -1)
+    margin = 1e-3 * np.abs(signs).mean() if signs.size else 0.0
+    for _ in range(STEPS):
+        short = np.maximum(0, margin - want * (signs + shift @ slopes))
+        gram = ((short > 0) @ squares).reshape(-1, len(slopes), len(slopes)) + 1e-9 * np.eye(len(slopes))
+        shift = shift + np.linalg.solve(gram, ((want * short) @ slopes.T)[..., None])[..., 0]
+    return shift

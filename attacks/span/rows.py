@@ -1,0 +1,78 @@
+"""Rows of a layout, and the claim they make: points of the encoded space snapped to the codes of the categories."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attacks.base import RecordsClaim
+from attacks.span.row_space import Array
+from attacks.tableak.targets import Target
+from preprocess.views import CategoricalBlock, FeatureLayout
+
+Mask = NDArray[np.bool_]
+SNAP = 0.05  # how far from a code the columns of a category may be, in the code's own units
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """`categories` (n, K) and `encoded` (n, d): rows with exactly these categories."""
+
+    categories: NDArray[np.int64]
+    encoded: Array = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.encoded)
+
+    def where(self, chosen: Mask | NDArray[np.int64]) -> "Rows":
+        return Rows(self.categories[chosen], self.encoded[chosen])
+
+
+def plain_codes(block: CategoricalBlock) -> Array:
+    """(candidates, width): the codes before any scaling."""
+    return np.eye(block.size) if block.codes is None else np.asarray(block.codes, np.float64)
+
+
+def plain_columns(block: CategoricalBlock, points: Array) -> Array:
+    """The columns of `block` in combinations (n, d+1) of rows [x | 1], with the block's public scaling undone."""
+    columns = points[:, block.start : block.start + block.width]
+    if block.shift is None or block.scale is None:
+        return columns
+    return np.asarray(columns * np.array(block.scale) + points[:, -1:] * np.array(block.shift))
+
+
+def snapped(layout: FeatureLayout, points: Array) -> tuple[Rows, Mask]:
+    """The rows nearest to multiples (n, d+1) of [x | 1], and whether all their categories were near (n,)."""
+    points = points / points[:, -1:]
+    encoded, valid = points[:, :-1].copy(), np.ones(len(points), bool)
+    categories = np.zeros((len(points), len(layout.categorical)), np.int64)
+    for k, block in enumerate(layout.categorical):
+        distance = np.linalg.norm(plain_columns(block, points)[:, None] - plain_codes(block), axis=2)
+        categories[:, k] = distance.argmin(1)
+        valid &= distance.min(1) < SNAP
+        encoded[:, block.start : block.start + block.width] = block.codebook()[categories[:, k]]
+    return Rows(categories, encoded), valid
+
+
+def numbers(layout: FeatureLayout, encoded: Array) -> Array:
+    """The numeric features (n, L) of encoded rows in the units of a `RecordsClaim`."""
+    values = encoded[:, [b.start for b in layout.numeric]]
+    scale = [b.scale if b.scaled and b.scale is not None else 1.0 for b in layout.numeric]
+    shift = [b.shift if b.scaled and b.shift is not None else 0.0 for b in layout.numeric]
+    return np.asarray(values * np.array(scale) + np.array(shift))
+
+
+def claim(layout: FeatureLayout, target: Target, rows: Rows, residual: Array, verified: Mask) -> RecordsClaim:
+    """Verified rows are certain; the others are as unsure as can be."""
+    doubt = np.where(verified, 0.0, 1.0)[:, None]
+    return RecordsClaim(
+        victim=target.victim,
+        round=target.round,
+        categories=rows.categories,
+        numbers=numbers(layout, rows.encoded),
+        category_entropy=np.repeat(doubt, len(layout.categorical), 1),
+        number_entropy=np.repeat(doubt, len(layout.numeric), 1),
+        evidence=target.evidence,
+        residual=residual,
+        verified=verified,
+    )

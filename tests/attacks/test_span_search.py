@@ -1,0 +1,152 @@
+"""Kernels, search and certificate on batches whose factors are known."""
+
+import numpy as np
+import pytest
+
+from attacks.span.candidates import Candidates
+from attacks.span.certificate import fitted, polished, singled_out
+from attacks.span.kernels import guided_kernels, live_neurons, verified_kernels
+from attacks.span.row_space import row_space
+from attacks.span.search import Found, consistent, search, settled, settled_coordinates, sweep
+from preprocess.views import FeatureLayout, NumericBlock
+
+WIDTH, NEURONS = 20, 80
+LAYOUT = FeatureLayout(tuple(NumericBlock(f"n{i}", i) for i in range(WIDTH)))
+
+
+def known_batch(rows, seed=0, twins=False):
+    """A gradient D^T [X | 1] with ReLU's zeros: space, weight, bias, X, true coordinates (r, r) and kernels (r, r)."""
+    coins = np.random.default_rng(seed)
+    weight, bias = coins.normal(size=(NEURONS, WIDTH)), coins.normal(size=NEURONS)
+    encoded = coins.normal(size=(rows, WIDTH))
+    if twins:
+        encoded[1] = encoded[0] + 1e-3
+    signals = coins.normal(size=(rows, NEURONS)) * (encoded @ weight.T + bias > 0)
+    points = np.column_stack([encoded, np.ones(rows)])
+    gradient = signals.T @ points
+    space = row_space(gradient[:, :-1], gradient[:, -1], rows, 64)
+    coordinates = points @ space.right.T
+    kernels = np.linalg.inv(coordinates).T
+    return space, weight, bias, encoded, coordinates, kernels / np.linalg.norm(kernels, axis=1, keepdims=True)
+
+
+def same_lines(one, other):
+    return np.allclose(np.abs((one * other).sum(1)), 1)
+
+
+def candidates_at(origin, open):
+    return Candidates(np.zeros((len(origin), 0), np.int64), origin, open)
+
+
+@pytest.mark.parametrize("rows", [2, 8, 15])
+def test_the_signs_of_a_row_give_its_kernel_and_agree_with_it(rows):
+    space, weight, bias, _, coordinates, true = known_batch(rows)
+    neurons = live_neurons(space, weight, bias)
+    found = verified_kernels(neurons, np.arange(rows), coordinates @ neurons.planes)
+    assert same_lines(found.directions, true)
+    assert (found.agreement == 1).all()
+
+
+def test_a_mixture_of_rows_has_no_kernel_that_agrees():
+    space, weight, bias, _, coordinates, _ = known_batch(8)
+    neurons = live_neurons(space, weight, bias)
+    mixtures = coordinates + np.roll(coordinates, 1, 0) - np.roll(coordinates, 3, 0)
+    assert (verified_kernels(neurons, np.arange(8), mixtures @ neurons.planes).agreement < 0.9).all()
+
+
+def test_a_kernel_that_too_few_neurons_make_does_not_count():
+    space, weight, bias, _, coordinates, _ = known_batch(8)
+    neurons = live_neurons(space, weight, bias)
+    signs = np.abs(coordinates[:1] @ neurons.planes)
+    signs[:, :8] *= -1
+    assert verified_kernels(neurons, np.arange(1), signs).agreement == 0
+
+
+def test_two_rows_with_one_activation_pattern_have_no_kernel_of_their_own():
+    space, weight, bias, encoded, coordinates, _ = known_batch(8, twins=True)
+    neurons = live_neurons(space, weight, bias)
+    signs = coordinates @ neurons.planes
+    assert ((signs[0] > 0) == (signs[1] > 0)).all()
+    agreement = verified_kernels(neurons, np.arange(8), signs).agreement
+    assert agreement.tolist() == [0, 0, 1, 1, 1, 1, 1, 1]
+    assert singled_out(space, weight, bias, encoded)[0].tolist() == [False, False] + [True] * 6
+    known = coordinates[1:2] / np.linalg.norm(coordinates[1])
+    assert verified_kernels(neurons, np.arange(1), signs[:1], known).agreement == 1
+
+
+def test_the_sweep_finds_rows_however_far_they_are_along_the_open_direction():
+    space, weight, bias, _, coordinates, true = known_batch(8)
+    neurons = live_neurons(space, weight, bias)
+    open = (coordinates[0] - coordinates[1])[None] / np.linalg.norm(coordinates[0] - coordinates[1])
+    found = list(sweep(neurons, candidates_at(coordinates + 20 * open, open)))
+    directions, numbers, agreement = (
+        np.concatenate([getattr(k, name) for k in found]) for name in ("directions", "candidates", "agreement")
+    )
+    assert set(range(2, 8)) <= set(numbers[agreement == 1])
+    own = (agreement == 1) & (numbers > 1)
+    assert same_lines(directions[own], true[numbers[own]])
+
+
+def test_kernels_leave_the_rows_not_found_yet_and_rule_out_mixtures():
+    _, _, _, _, coordinates, kernels = known_batch(8)
+    mixtures = (coordinates + np.roll(coordinates, 1, 0)) / 2
+    everything = candidates_at(np.concatenate([coordinates, mixtures]), np.zeros((0, 8)))
+    _, left = consistent(everything, Found(kernels[:6], np.arange(6)))
+    assert left.tolist() == [6, 7, 15]
+
+
+def test_guided_kernels_find_rows_that_are_off_along_an_open_direction():
+    space, weight, bias, _, coordinates, true = known_batch(10)
+    neurons = live_neurons(space, weight, bias)
+    open = (coordinates[0] - coordinates[1])[None] / np.linalg.norm(coordinates[0] - coordinates[1])
+    found = guided_kernels(neurons, candidates_at(coordinates + 0.3 * open, open), np.arange(10), np.zeros((10, 1)))
+    right = found.agreement == 1
+    assert len(set(found.candidates[right])) >= 8
+    assert same_lines(found.directions[right], true[found.candidates[right]])
+
+
+@pytest.mark.parametrize("free", [0, 1, 2])
+def test_the_search_finds_all_rows_among_false_candidates_and_open_directions(free):
+    space, weight, bias, encoded, coordinates, true = known_batch(8)
+    coins = np.random.default_rng(1)
+    open = np.linalg.qr((coordinates[:free] - coordinates[free : 2 * free]).T)[0].T
+    mixed = np.concatenate([coordinates, coins.dirichlet(np.ones(8), 30) @ coordinates])
+    origin = mixed + coins.normal(size=(len(mixed), free)) @ open
+    candidates = candidates_at(origin, open)
+    found = search(live_neurons(space, weight, bias), candidates, 40, 0)
+    assert len(found) == 8
+    points = settled_coordinates(candidates, found) @ space.right
+    rows = points[:, :-1] / points[:, -1:]
+    assert (np.abs(rows[:, None] - encoded).max(2).min(1) < 1e-6).all()
+    assert np.abs(found.directions @ true.T).max(1) == pytest.approx(1)
+
+
+def test_settled_moves_rows_to_where_kernels_annihilate_them():
+    _, _, _, _, coordinates, kernels = known_batch(6)
+    open = np.linalg.qr((coordinates[:2] - coordinates[2:4]).T)[0].T
+    moved = coordinates[5:] + np.array([[3.0, -2.0]]) @ open
+    origin, left = settled(moved, open, kernels[:4])
+    assert np.allclose(origin, coordinates[5:])
+    assert not len(left)
+    origin, left = settled(moved, open, kernels[4:5])
+    assert np.allclose(origin, moved)
+    assert len(left) == 2
+
+
+def test_the_polish_brings_rows_nearer_to_the_truth_and_the_gradient():
+    space, weight, bias, encoded, _, _ = known_batch(6)
+    off = encoded + 1e-6 * np.random.default_rng(2).normal(size=encoded.shape)
+    rows, residual = polished(space, LAYOUT, weight, bias, off)
+    assert residual < fitted(space, weight, bias, off)[1] / 5
+    assert np.abs(rows - encoded).max() < np.abs(off - encoded).max() / 2
+    assert fitted(space, weight, bias, encoded)[1] < 1e-12
+
+
+def test_wrong_rows_leave_a_residual_and_are_not_singled_out():
+    space, weight, bias, encoded, _, _ = known_batch(6)
+    mixed = (encoded + np.roll(encoded, 1, 0)) / 2
+    assert polished(space, LAYOUT, weight, bias, mixed)[1] > 1e-3
+    assert not singled_out(space, weight, bias, mixed)[0].any()
+    single, residual = singled_out(space, weight, bias, encoded)
+    assert single.all()
+    assert residual.max() < 1e-9
