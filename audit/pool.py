@@ -11,6 +11,7 @@ from multiprocessing import connection, get_context, parent_process
 from typing import TypeVar
 
 import torch
+from threadpoolctl import threadpool_limits
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -24,7 +25,7 @@ def each(work: Callable[[T], R], items: Sequence[T], jobs: int | None = None) ->
     """
     jobs = min(jobs or os.cpu_count() or 1, max(len(items), 1))
     if jobs == 1:
-        torch.set_num_threads(1)
+        _one_thread()
         yield from map(work, items)
         return
     pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_begin_worker)
@@ -37,8 +38,13 @@ def each(work: Callable[[T], R], items: Sequence[T], jobs: int | None = None) ->
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _begin_worker() -> None:
+def _one_thread() -> None:
     torch.set_num_threads(1)
+    threadpool_limits(1)  # and the linear algebra of numpy and scipy
+
+
+def _begin_worker() -> None:
+    _one_thread()
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 

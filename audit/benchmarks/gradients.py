@@ -43,7 +43,7 @@ def figure(
 ) -> Row:
     """The mean of `values` with its interval, cut to what a percentage can be."""
     low, high = interval(values) or (None, None)
-    if unit == "%" and low is not None and high is not None:
-        low, high = max(low, 0.0), min(high, 100.0)
+    if low is not None and high is not None:  # no figure here is negative
+        low, high = max(low, 0.0), min(high, 100.0) if unit == "%" else high
     mean = sum(values) / len(values)
     return Row(benchmark, dataset, setting, metric, mean, low, high, published, unit, len(values), note)
