@@ -15,7 +15,6 @@ HEADLINE = {"records": "accuracy", "vocabulary": "f1"}
 """The metric that speaks for an asset where several describe one attack; elsewhere every metric speaks for itself."""
 
 Status = Literal["scored", "abstained", "not_applicable", "inconclusive"]
-Asset = Literal["records", "statistics", "sizes", "vocabulary"]
 
 
 @dataclass(frozen=True)
