@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from attacks.base import Abstained, Attack, AuxiliaryKnowledge, NotApplicable, Outcome, RecordsClaim
-from attacks.span.candidates import find_candidates
+from attacks.span.candidates import Bounds, find_candidates
 from attacks.span.certificate import polished, singled_out
 from attacks.span.kernels import live_neurons
 from attacks.span.row_space import Array, RowSpace, row_space
@@ -68,18 +68,18 @@ class Span(Attack):
         if not isinstance(targets, list):
             return targets
         assert layout is not None  # find_targets refuses a view without
-        outcomes = [self._attack(layout, target) for target in targets]
+        outcomes = [self._attack(layout, target, knowledge.bounds) for target in targets]
         claims = [o for o in outcomes if isinstance(o, RecordsClaim)]
         abstentions = [o for o in outcomes if isinstance(o, Abstained)]
         return claims or abstentions[0]
 
-    def _attack(self, layout: FeatureLayout, target: Target) -> RecordsClaim | Abstained:
+    def _attack(self, layout: FeatureLayout, target: Target, bounds: Bounds) -> RecordsClaim | Abstained:
         source = f"the gradient of {target.victim} in round {target.round}"
         gradients, weight, bias = target.gradient, target.weights["0.weight"], target.weights["0.bias"]
         space = row_space(gradients["0.weight"], gradients["0.bias"], target.rows, self.rank_tolerance)
         if isinstance(space, str):
             return Abstained(f"{source}: {space}")
-        found = find_candidates(layout, space.right, self.match_tolerance, self.budget, self.candidates)
+        found = find_candidates(layout, space.right, self.match_tolerance, self.budget, self.candidates, bounds)
         if isinstance(found, str):
             return Abstained(f"{source}: {found}")
         neurons = live_neurons(space, weight, bias)

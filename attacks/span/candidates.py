@@ -1,10 +1,12 @@
 """Which combinations of categories lie in a row space: meet in the middle over the categorical blocks of the layout.
 
 A row of the batch is a combination of the basis, [x | 1] = c @ right. On the categorical columns and the bias, the
-basis leaves room for few of the combinations of candidate codes; each of them comes with its coordinates c.
+basis leaves room for few of the combinations of candidate codes; each of them comes with its coordinates c. Where these
+settle a numeric column, its value must be one that the feature can take: whole where the layout promises that, and
+within the bounds that are public or known.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +18,30 @@ from preprocess.views import CategoricalBlock, FeatureLayout
 
 RANK = 1e-5  # singular values below this share of the largest count as zero
 CHUNK = 2**22  # pairs looked at together
+NEAR = 0.1  # how far from a whole number, in raw units, an integer may be, and beyond its bounds a number
+PRECISION = 1e-7  # of the basis: coordinates are as many times less precise as the codes are ill conditioned
+UNSEEN = 1e-6  # how much an open direction may move a numeric column that counts as settled
+
+Bounds = Mapping[str, tuple[float, float]]
+
+
+@dataclass(frozen=True, eq=False)
+class Settled:
+    """Numeric columns (n,) that the categories settle, in raw units: the sum of one row of each part, and of `goal`.
+
+    Values from `low` to `high` are possible, and of those the whole ones where `whole` says so.
+    """
+
+    parts: Sequence[Array]
+    goal: Array
+    low: Array
+    high: Array
+    whole: NDArray[np.bool_]
+
+    def possible(self, values: Array) -> NDArray[np.bool_]:
+        """(m,) whether all of the values (m, n) are possible."""
+        inside = (values >= self.low - NEAR) & (values <= self.high + NEAR)
+        return np.asarray((inside & ~(self.whole & (np.abs(values - values.round()) > NEAR))).all(1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,10 +57,13 @@ class Candidates:
     open: Array
 
 
-def find_candidates(layout: FeatureLayout, right: Array, tolerance: float, budget: int, most: int) -> Candidates | str:
+def find_candidates(
+    layout: FeatureLayout, right: Array, tolerance: float, budget: int, most: int, bounds: Bounds | None = None
+) -> Candidates | str:
     """Every combination within `tolerance` of the row space `right` (r, d+1), or why the search was not made.
 
-    `budget` bounds the pairs of half combinations, `most` the candidates.
+    `budget` bounds the pairs of half combinations, `most` the candidates. `bounds` of numeric features, in the units of
+    a claim, go before those of the layout.
     """
     blocks = layout.categorical
     columns = np.hstack([plain_columns(b, right) for b in blocks] + [right[:, -1:]])  # (r, n)
@@ -42,19 +71,17 @@ def find_candidates(layout: FeatureLayout, right: Array, tolerance: float, budge
     possible = [occurring(b, plain_columns(b, right)) for b in blocks]
     u, values, basis = np.linalg.svd(columns.T, full_matrices=True)
     rank = int((values > RANK * values[0]).sum())
-    null, start, parts = u[:, rank:], 0, []
-    for code, allowed in zip(codes, possible, strict=True):
-        parts.append(code[allowed] @ null[start : start + code.shape[1]])  # (size, n - rank)
-        start += code.shape[1]
-    picks = meet_in_the_middle(parts, null[-1], tolerance, budget, most)
+    known = [code[allowed] for code, allowed in zip(codes, possible, strict=True)]
+    solved = u[:, :rank] / values[:rank] @ basis[:rank]  # (n, r): from columns to coordinates
+    settled = settled_numbers(layout, known, solved @ right, basis[rank:] @ right, values[0] / values[rank - 1], bounds)
+    picks = meet_in_the_middle(spread(known, u[:, rank:]), u[-1, rank:], tolerance, budget, most, settled)
     if isinstance(picks, str):
         return picks
     categories = np.zeros(picks.shape, np.int64)
     for k, allowed in enumerate(possible):
         categories[:, k] = allowed[picks[:, k]]
-    known = np.hstack([code[c] for code, c in zip(codes, categories.T, strict=True)] + [np.ones((len(picks), 1))])
-    origin = (known @ u[:, :rank] / values[:rank]) @ basis[:rank]
-    return Candidates(categories, *centred(layout, right, origin, basis[rank:]))
+    chosen = np.hstack([code[c] for code, c in zip(codes, categories.T, strict=True)] + [np.ones((len(picks), 1))])
+    return Candidates(categories, *centred(layout, right, chosen @ solved, basis[rank:]))
 
 
 def occurring(block: CategoricalBlock, columns: Array) -> NDArray[np.int64]:
@@ -64,10 +91,51 @@ def occurring(block: CategoricalBlock, columns: Array) -> NDArray[np.int64]:
     return np.flatnonzero(np.linalg.norm(columns, axis=0) > 1e-3)
 
 
+def spread(codes: Sequence[Array], columns: Array) -> list[Array]:
+    """What each code contributes to a combination of its columns: (size, m) each, from codes (size, w) in order."""
+    ends = np.cumsum([code.shape[1] for code in codes])
+    return [code @ columns[end - code.shape[1] : end] for code, end in zip(codes, ends, strict=True)]
+
+
+def settled_numbers(
+    layout: FeatureLayout,
+    codes: Sequence[Array],
+    predicted: Array,
+    open: Array,
+    condition: float,
+    bounds: Bounds | None,
+) -> Settled:
+    """The numeric columns that no direction of `open` (f, d+1) moves and that are precise enough to be judged.
+
+    `predicted` (n, d+1) leads from categorical columns and the bias to all encoded columns.
+    """
+    chosen = []
+    for block in layout.numeric:
+        scale = block.scale if block.scaled and block.scale is not None else 1.0
+        moved = np.abs(open[:, block.start]).max(initial=0) > UNSEEN
+        if not moved and scale * condition * PRECISION < NEAR / 2:
+            chosen.append(block)
+    columns = [b.start for b in chosen]
+    units = np.array([b.scale if b.scaled else 1.0 for b in chosen], np.float64)
+    shift = np.array([b.shift if b.scaled else 0.0 for b in chosen], np.float64)
+    public = [(b.low, b.high) if b.scaled else (None, None) for b in chosen]
+    ranges = [(bounds or {}).get(b.feature, pair) for b, pair in zip(chosen, public, strict=True)]
+    return Settled(
+        parts=[part * units for part in spread(codes, predicted[:, columns])],
+        goal=predicted[-1, columns] * units + shift,
+        low=np.array([-np.inf if low is None else low for low, _ in ranges]),
+        high=np.array([np.inf if high is None else high for _, high in ranges]),
+        whole=np.array([b.integer and b.scaled for b in chosen], bool),
+    )
+
+
 def meet_in_the_middle(
-    parts: Sequence[Array], goal: Array, tolerance: float, budget: int, most: int
+    parts: Sequence[Array], goal: Array, tolerance: float, budget: int, most: int, settled: Settled | None = None
 ) -> NDArray[np.int64] | str:
-    """Picks (m, K), one row of each of `parts` (sizes, n), that sum with `goal` (n,) to less than `tolerance`."""
+    """Picks (m, K), one row of each of `parts` (sizes, n), that sum with `goal` (n,) to less than `tolerance`.
+
+    Picks that `settled` knows to be impossible do not count.
+    """
     halves: tuple[list[int], list[int]] = ([], [])
     sizes = [1, 1]
     for k in sorted(range(len(parts)), key=lambda k: -len(parts[k])):
@@ -78,11 +146,15 @@ def meet_in_the_middle(
         return f"{sizes[0] * sizes[1]} combinations of categories are over the budget of {budget}"
     (sums, picks), (others, other_picks) = (combinations(parts, half, len(goal)) for half in halves)
     others = others + goal
+    settled = settled if settled and settled.goal.size else None
+    values = [combinations(settled.parts, half, len(settled.goal))[0] for half in halves] if settled else []
     found, count = [], 0
     step, norms = max(1, CHUNK // len(others)), (others**2).sum(1)
     for i in range(0, len(sums), step):
         chunk = sums[i : i + step]
         pairs = np.argwhere((chunk**2).sum(1)[:, None] + norms + 2 * chunk @ others.T < tolerance**2)
+        if settled:
+            pairs = pairs[settled.possible(values[0][i + pairs[:, 0]] + values[1][pairs[:, 1]] + settled.goal)]
         count += len(pairs)
         if count > most:
             return f"over {most} combinations of categories lie in the row space, too many to tell apart"

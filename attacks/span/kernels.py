@@ -57,13 +57,13 @@ def guided_kernels(neurons: Neurons, candidates: Candidates, chosen: NDArray[np.
     needed = neurons.left.shape[1] - 1
     drawn = np.concatenate([ranks < needed + margin for margin in MARGINS])
     origin = np.tile(np.arange(len(chosen)), len(MARGINS))
-    q = kernel(neurons.left, drawn)[0]
-    for limit in (ROUGH, ROUGH / 10, ROUGH / 10):
-        zero = np.abs(q @ neurons.left.T) < limit
+    q = kernel_guess(neurons.left, drawn)
+    for share in (1e-2, 1e-3, 1e-4):
+        zero = silent(np.abs(q @ neurons.left.T), share)
         sparse = zero.sum(1) >= needed + SPARE  # a kernel of fewer neurons than that is one by construction
         origin, zero = origin[sparse], zero[sparse]
         q = kernel(neurons.left, zero)[0]
-    active = np.abs(q @ neurons.left.T) > ROUGH / 10
+    active = ~silent(np.abs(q @ neurons.left.T), 1e-4)
     signs = signs[origin] + fitted_shift(active, signs[origin], slopes) @ slopes
     return verified_kernels(neurons, chosen[origin], signs)
 
@@ -86,6 +86,11 @@ def verified_kernels(neurons: Neurons, chosen: NDArray[np.int64], signs: Array, 
     return Kernels(q, chosen, np.where(evidence | (rank == 1), agreement, 0.0))  # one row alone needs no kernel
 
 
+def silent(signal: Array, share: float) -> Mask:
+    """Which entries of signals (n, H) are zero beside the largest of their row; rows of faint signals are rows too."""
+    return np.asarray(signal < np.minimum(ROUGH, share * signal.max(1, keepdims=True, initial=0)))
+
+
 def kernel(left: Array, drawn: Mask, known: Array | None = None) -> tuple[Array, Array]:
     """The unit vectors (n, r) that come closest to annihilating the rows of `left` drawn (n, H), and all of `known`.
 
@@ -98,6 +103,18 @@ def kernel(left: Array, drawn: Mask, known: Array | None = None) -> tuple[Array,
         gram += known.T @ known
     values, vectors = np.linalg.eigh(gram)
     return vectors[:, :, 0], np.sqrt(values[:, min(1, rank - 1)].clip(0))
+
+
+def kernel_guess(left: Array, drawn: Mask) -> Array:
+    """As `kernel`, by inverse iteration: several times faster, and as good where the kernel is a line."""
+    rank = left.shape[1]
+    squares = (left[:, :, None] * left[:, None, :]).reshape(len(left), -1)
+    gram = (drawn.astype(np.float64) @ squares).reshape(-1, rank, rank)
+    inverse = np.linalg.inv(gram + 1e-13 * np.eye(rank))
+    q = inverse @ np.ones((rank, 1))
+    for _ in range(2):
+        q = inverse @ (q / np.linalg.norm(q, axis=1, keepdims=True))
+    return np.asarray((q / np.linalg.norm(q, axis=1, keepdims=True))[..., 0])
 
 
 def fitted_shift(active: Mask, signs: Array, slopes: Array) -> Array:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attacks.span.candidates import find_candidates, meet_in_the_middle
+from attacks.span.candidates import Settled, find_candidates, meet_in_the_middle
 from preprocess.views import CategoricalBlock, FeatureLayout, NumericBlock
 
 LAYOUT = FeatureLayout(
@@ -73,3 +73,59 @@ def test_a_search_over_its_budget_is_not_made(budget, most, reason):
     parts = [np.zeros((3, 1)), np.zeros((3, 1))]
     assert len(meet_in_the_middle(parts, np.zeros(1), 1e-6, 9, 9)) == 9
     assert reason in meet_in_the_middle(parts, np.zeros(1), 1e-6, budget, most)
+
+
+WHOLE = FeatureLayout(
+    (
+        CategoricalBlock("job", 0, 4),
+        CategoricalBlock("city", 4, 4),
+        NumericBlock("age", 8, shift=40.0, scale=13.0, low=17.0, high=90.0, integer=True),
+    )
+)
+
+
+def whole_batch(layout, seed):
+    """Six rows [x | 1] of `WHOLE`, no direction of which is open, their basis (6, 10) and categories."""
+    coins = np.random.default_rng(seed)
+    categories = np.array([(0, 0), (1, 0), (2, 0), (0, 1), (1, 2), (3, 3)])
+    ages = (coins.integers(17, 91, (6, 1)) - 40.0) / 13.0
+    rows = np.hstack([np.eye(4)[categories[:, 0]], np.eye(4)[categories[:, 1]], ages, np.ones((6, 1))])
+    return np.linalg.svd(rows, full_matrices=False)[2], categories
+
+
+def found_in(layout, seed, bounds=None):
+    right, categories = whole_batch(layout, seed)
+    found = find_candidates(layout, right, 1e-6, 10**6, 10**4, bounds)
+    return {tuple(map(int, c)) for c in found.categories}, {tuple(map(int, c)) for c in categories}
+
+
+@given(st.integers(0, 50))
+def test_numbers_that_categories_settle_rule_combinations_out_and_never_a_row(seed):
+    free = FeatureLayout((*WHOLE.categorical, NumericBlock("age", 8)))
+    everything, rows = found_in(free, seed)
+    assert rows < everything
+    possible, _ = found_in(WHOLE, seed)
+    assert rows <= possible <= everything
+
+
+def test_settled_numbers_out_of_the_known_bounds_rule_combinations_out():
+    public, rows = found_in(WHOLE, 1)
+    known, _ = found_in(WHOLE, 1, {"age": (17.0, 90.0)})
+    wide, _ = found_in(WHOLE, 1, {"age": (-1e4, 1e4)})
+    assert rows <= public == known < wide
+
+
+def test_settled_numbers_must_be_near_whole_ones_where_the_layout_promises_that():
+    settled = Settled([], np.zeros(2), np.array([0.0, 0.0]), np.array([9.0, 9.0]), np.array([True, False]))
+    values = np.array([[3.05, 3.5], [3.2, 3.5], [-0.05, 9.05], [-0.2, 3.0], [3.0, 9.2]])
+    assert settled.possible(values).tolist() == [True, False, True, False, False]
+
+
+def test_an_impossible_combination_does_not_count_against_the_limit():
+    parts = [np.zeros((3, 1)), np.zeros((3, 1))]
+    values = Settled(
+        [np.array([[0.0], [0.5], [1.0]]), np.zeros((3, 1))], np.zeros(1), np.zeros(1), np.ones(1), np.array([True])
+    )
+    picks = meet_in_the_middle(parts, np.zeros(1), 1e-6, 9, 6, values)
+    assert sorted({int(p) for p in picks[:, 0]}) == [0, 2]
+    assert len(picks) == 6

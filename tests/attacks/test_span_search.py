@@ -5,7 +5,7 @@ import pytest
 
 from attacks.span.candidates import Candidates
 from attacks.span.certificate import fitted, polished, singled_out
-from attacks.span.kernels import guided_kernels, live_neurons, verified_kernels
+from attacks.span.kernels import guided_kernels, kernel, kernel_guess, live_neurons, verified_kernels
 from attacks.span.row_space import row_space
 from attacks.span.search import Found, consistent, search, settled, settled_coordinates, sweep
 from preprocess.views import FeatureLayout, NumericBlock
@@ -14,14 +14,18 @@ WIDTH, NEURONS = 20, 80
 LAYOUT = FeatureLayout(tuple(NumericBlock(f"n{i}", i) for i in range(WIDTH)))
 
 
-def known_batch(rows, seed=0, twins=False):
-    """A gradient D^T [X | 1] with ReLU's zeros: space, weight, bias, X, true coordinates (r, r) and kernels (r, r)."""
+def known_batch(rows, seed=0, twins=False, faint=1.0):
+    """A gradient D^T [X | 1] with ReLU's zeros: space, weight, bias, X, true coordinates (r, r) and kernels (r, r).
+
+    The first row's part of it is as `faint` as that.
+    """
     coins = np.random.default_rng(seed)
     weight, bias = coins.normal(size=(NEURONS, WIDTH)), coins.normal(size=NEURONS)
     encoded = coins.normal(size=(rows, WIDTH))
     if twins:
         encoded[1] = encoded[0] + 1e-3
     signals = coins.normal(size=(rows, NEURONS)) * (encoded @ weight.T + bias > 0)
+    signals[0] *= faint
     points = np.column_stack([encoded, np.ones(rows)])
     gradient = signals.T @ points
     space = row_space(gradient[:, :-1], gradient[:, -1], rows, 64)
@@ -103,6 +107,24 @@ def test_guided_kernels_find_rows_that_are_off_along_an_open_direction():
     right = found.agreement == 1
     assert len(set(found.candidates[right])) >= 8
     assert same_lines(found.directions[right], true[found.candidates[right]])
+
+
+def test_guided_kernels_find_a_row_that_the_gradient_shows_but_faintly():
+    space, weight, bias, _, coordinates, true = known_batch(10, faint=1e-4)
+    neurons = live_neurons(space, weight, bias)
+    open = (coordinates[0] - coordinates[1])[None] / np.linalg.norm(coordinates[0] - coordinates[1])
+    signal = np.abs(true[0] @ neurons.left.T)
+    assert 1e-4 < signal.max() < 2e-3
+    found = guided_kernels(neurons, candidates_at(coordinates, open), np.zeros(1, np.int64), np.zeros((1, 1)))
+    assert (found.agreement == 1).any()
+    assert same_lines(found.directions, true[:1])
+
+
+def test_the_fast_guess_of_a_kernel_is_the_kernel_where_that_is_a_line():
+    space, weight, bias, _, coordinates, _ = known_batch(8)
+    neurons = live_neurons(space, weight, bias)
+    drawn = coordinates @ neurons.planes < 0
+    assert same_lines(kernel_guess(neurons.left, drawn), kernel(neurons.left, drawn)[0])
 
 
 @pytest.mark.parametrize("free", [0, 1, 2])
