@@ -2,19 +2,21 @@
 
 A *setting* is data, partition, preprocessing, defense and training. A *case* is one setting with one seed: the unit of
 work and of storage. A *trial* is one measurement in one cluster (victim batch x client x seed). Scores summarise the
-trials of a setting over its clusters; an interval is over clusters, never over records.
+trials of a setting over its clusters; an interval is over clusters, never over records. What is measured cell by cell
+(columns, entropy buckets, the surest cells) is the *detail* of the one trial or score that speaks for an attack.
 """
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
-VERSION = 1
+VERSION = 2
 
 HEADLINE = {"records": "accuracy", "vocabulary": "f1"}
 """The metric that speaks for an asset where several describe one attack; elsewhere every metric speaks for itself."""
 
 Status = Literal["scored", "abstained", "not_applicable", "inconclusive"]
+Kind = Literal["categorical", "numeric"]
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,57 @@ class Setting:
 
 
 @dataclass(frozen=True)
+class FeatureShare:
+    """One column in one cluster: the share of the batch's cells that are right, beside that of the prior alone."""
+
+    feature: str
+    kind: Kind
+    value: float
+    baseline: float
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """The claimed cells of one cluster with an entropy in (low, high], where None is an open end: how many there are,
+    how many are right, and how many of the same cells the prior alone has right (expected, so a fraction).
+
+    Entropy is normalised to [0, 1] for categorical cells; for numeric ones, in standard deviations, it is in nats.
+    """
+
+    kind: Kind
+    low: float | None
+    high: float | None
+    cells: int
+    correct: int
+    prior: float
+
+
+@dataclass(frozen=True)
+class SurestShare:
+    """The `share` of one cluster's claimed cells that the attack is surest of: the part of them that is right, the part
+    of the same cells that the prior alone has right, and their mean entropy (None where the attack states none).
+
+    `cells` may be a fraction: of cells tied in entropy at the cut, each counts for an equal part.
+    """
+
+    kind: Kind
+    share: float
+    cells: float
+    value: float
+    baseline: float
+    entropy: float | None
+
+
+@dataclass(frozen=True)
+class CellDetail:
+    """One cluster cell by cell. No buckets and no shares where nothing was claimed or the attack states no entropy."""
+
+    features: tuple[FeatureShare, ...] = ()
+    buckets: tuple[Bucket, ...] = ()
+    surest: tuple[SurestShare, ...] = ()
+
+
+@dataclass(frozen=True)
 class Trial:
     """One metric of one attack against one cluster.
 
@@ -57,6 +110,7 @@ class Trial:
     reason: str = ""
     knowledge: tuple[str, ...] = ()
     evidence: tuple[int, ...] = ()
+    detail: CellDetail | None = None  # beside the headline metric of records only
 
 
 @dataclass(frozen=True)
@@ -70,21 +124,6 @@ class Control:
     advantage: float
     passed: bool
     expected: str
-
-
-@dataclass(frozen=True)
-class Calibration:
-    """Cells of records in one bucket of the attack's own uncertainty: how many, and how many are right.
-
-    `low` and `high` bound the entropy: normalised to [0, 1] for categorical cells, in nats for numeric ones.
-    """
-
-    attack: str
-    kind: Literal["categorical", "numeric"]
-    low: float
-    high: float
-    cells: int
-    correct: int
 
 
 @dataclass(frozen=True)
@@ -109,10 +148,10 @@ class Cell:
     """One cell of a claimed record: `value` as text is shown only when a report is told to reveal it."""
 
     feature: str
-    kind: Literal["categorical", "numeric"]
+    kind: Kind
     value: str
     correct: bool
-    entropy: float
+    entropy: float | None  # None where the attack states none
 
 
 @dataclass(frozen=True)
@@ -124,6 +163,7 @@ class RecoveredRecord:
     victim: str
     round: int
     cells: tuple[Cell, ...]
+    verified: bool = False  # the attack says that it has proven the row
 
 
 @dataclass(frozen=True)
@@ -143,7 +183,6 @@ class CaseRecord:
     seed: int
     trials: tuple[Trial, ...] = ()
     controls: tuple[Control, ...] = ()
-    calibration: tuple[Calibration, ...] = ()
     observations: tuple[Observation, ...] = ()
     recovered: tuple[RecoveredRecord, ...] = ()
     utility: tuple[UtilityRow, ...] = ()
@@ -151,6 +190,67 @@ class CaseRecord:
     seconds: Mapping[str, float] = field(
         default_factory=dict
     )  # by stage; machine-dependent, so not part of results.json
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """Means over clusters, 95 % intervals and advantage as in `Score`."""
+
+    value: float
+    low: float | None
+    high: float | None
+    baseline: float
+    advantage: float | None
+    advantage_low: float | None
+    advantage_high: float | None
+    clusters: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeatureScore(Estimate):
+    """One column under one attack."""
+
+    feature: str
+    kind: Kind
+
+
+@dataclass(frozen=True)
+class BucketScore:
+    """One bucket over all clusters: the share of claimed cells of this kind that fall into it, and the accuracy of
+    these cells with its 95 % interval over the clusters that have any.
+    """
+
+    kind: Kind
+    low_entropy: float | None
+    high_entropy: float | None
+    cells: int
+    share: float
+    value: float
+    low: float | None
+    high: float | None
+    baseline: float
+    clusters: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class SurestScore(Estimate):
+    """The `share` of each cluster's cells that the attack is surest of, `cells` of them per cluster."""
+
+    kind: Kind
+    share: float
+    cells: float
+    entropy: float | None
+
+
+@dataclass(frozen=True)
+class CellScores:
+    """What one attack by one adversary does to the cells of one setting: columns by falling advantage, buckets and
+    shares from the surest on.
+    """
+
+    features: tuple[FeatureScore, ...] = ()
+    buckets: tuple[BucketScore, ...] = ()
+    surest: tuple[SurestScore, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -182,6 +282,7 @@ class Score:
     status: Status
     reason: str = ""
     knowledge: tuple[str, ...] = ()
+    detail: CellScores | None = None  # beside the headline metric of records only
 
 
 @dataclass(frozen=True)
@@ -256,14 +357,31 @@ class AuditRecord:
 
 def results(record: AuditRecord) -> dict[str, Any]:
     """The content of `results.json`: the same for every run of one configuration, whenever and however often
-    resumed.
+    resumed. The details of scores are lists of their own, so that every list holds rows of plain values.
     """
     return {
         "version": VERSION,
         "run": asdict(record.run),
         "verdict": asdict(record.verdict),
-        "scores": [asdict(s) for s in record.scores],
+        "scores": [asdict(replace(s, detail=None), dict_factory=_without_detail) for s in record.scores],
+        "features": _details(record.scores, "features"),
+        "entropy_buckets": _details(record.scores, "buckets"),
+        "surest_cells": _details(record.scores, "surest"),
         "controls": [{"setting": c.setting.id, "seed": c.seed, **asdict(k)} for c in record.cases for k in c.controls],
         "utility": [asdict(u) for u in record.utility],
         "missing": record.missing,
     }
+
+
+def _without_detail(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+    return {name: value for name, value in fields if name != "detail"}
+
+
+def _details(all_scores: Iterable[Score], part: str) -> list[dict[str, Any]]:
+    """One part of all scores' details, each row with what it belongs to."""
+    return [
+        {"setting": s.setting, "attack": s.attack, "observers": s.observers, **asdict(row)}
+        for s in all_scores
+        if s.detail is not None
+        for row in getattr(s.detail, part)
+    ]

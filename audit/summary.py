@@ -2,14 +2,35 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import stats
 
-from audit.records import HEADLINE, CaseRecord, Score, Setting, Trial, UtilityScore, Verdict
+from audit.records import (
+    HEADLINE,
+    Bucket,
+    BucketScore,
+    CaseRecord,
+    CellDetail,
+    CellScores,
+    FeatureScore,
+    FeatureShare,
+    Kind,
+    Score,
+    Setting,
+    SurestScore,
+    SurestShare,
+    Trial,
+    UtilityScore,
+    Verdict,
+)
 from audit.scoring.metrics import PERFECT
 
 CONFIDENCE = 0.95
+FEWEST = 3  # clusters (for utility: seeds) that say something about how far they scatter
+KINDS: tuple[Kind, ...] = ("categorical", "numeric")
 NOUNS = {
     "records": "cells of records",
     "vocabulary": "local vocabularies",
@@ -52,12 +73,23 @@ def advantage_interval(
     gains, rooms = np.subtract(values, baselines), perfect - np.asarray(baselines)
     if abs(rooms.mean()) < 1e-12:
         return None, None, None
-    advantage = float(gains.mean() / rooms.mean())
-    if len(gains) < 2:
-        return advantage, None, None
-    error = float(np.std(gains - advantage * rooms, ddof=1) / np.sqrt(len(gains)) / abs(rooms.mean()))
-    half = float(stats.t.ppf(0.5 + CONFIDENCE / 2, len(gains) - 1)) * error
-    return advantage, float(advantage - half), float(min(advantage + half, 1.0))
+    advantage, limits = ratio_interval(gains, rooms)
+    return (advantage, None, None) if limits is None else (advantage, limits[0], min(limits[1], 1.0))
+
+
+def ratio_interval(
+    parts: Sequence[float] | NDArray[np.float64], wholes: Sequence[float] | NDArray[np.float64]
+) -> tuple[float, tuple[float, float] | None]:
+    """Sum of parts over sum of wholes, one of each per cluster, and its Student-t interval with the error linearised;
+    no interval below two clusters.
+    """
+    part, whole = np.asarray(parts, np.float64), np.asarray(wholes, np.float64)
+    ratio = float(part.mean() / whole.mean())
+    if len(part) < 2:
+        return ratio, None
+    error = float(np.std(part - ratio * whole, ddof=1) / np.sqrt(len(part)) / abs(whole.mean()))
+    half = float(stats.t.ppf(0.5 + CONFIDENCE / 2, len(part) - 1)) * error
+    return ratio, (ratio - half, ratio + half)
 
 
 def scores(records: Sequence[CaseRecord]) -> tuple[Score, ...]:
@@ -93,20 +125,78 @@ def _score(setting: Setting, trials: Sequence[Trial], control_failed: bool) -> S
         return Score(**common, **empty, status=first.status)  # type: ignore[arg-type]
     values = [t.value for t in trials if t.value is not None]
     baselines = [t.baseline for t in trials if t.baseline is not None]
-    mean, baseline = float(np.mean(values)), float(np.mean(baselines))
-    low, high = bounded(first.metric, interval(values))
-    gain, gain_low, gain_high = advantage_interval(values, baselines, PERFECT[first.metric])
     return Score(
         **common,  # type: ignore[arg-type]
-        value=mean,
-        low=low,
-        high=high,
-        baseline=baseline,
-        advantage=gain,
-        advantage_low=gain_low,
-        advantage_high=gain_high,
+        **_estimate(first.metric, values, baselines),
         status="inconclusive" if control_failed else "scored",
+        detail=cell_scores([t.detail for t in trials if t.detail is not None]),
     )
+
+
+def _estimate(metric: str, values: Sequence[float], baselines: Sequence[float]) -> dict[str, Any]:
+    """The fields that say how far an attack gets: its mean over clusters, the prior's, the advantage, intervals."""
+    low, high = bounded(metric, interval(values))
+    gain, gain_low, gain_high = advantage_interval(values, baselines, PERFECT[metric])
+    return {
+        "value": float(np.mean(values)),
+        "low": low,
+        "high": high,
+        "baseline": float(np.mean(baselines)),
+        "advantage": gain,
+        "advantage_low": gain_low,
+        "advantage_high": gain_high,
+    }
+
+
+def cell_scores(details: Sequence[CellDetail]) -> CellScores | None:
+    """The details of one attack's clusters, summed up; None without any."""
+    if not details:
+        return None
+    columns, buckets, surest = defaultdict(list), defaultdict(list), defaultdict(list)
+    for detail in details:
+        for f in detail.features:
+            columns[f.kind, f.feature].append(f)
+        for b in detail.buckets:
+            buckets[b.kind, b.low, b.high].append(b)
+        for s in detail.surest:
+            surest[s.kind, s.share].append(s)
+    whole = {kind: sum(b.cells for key, found in buckets.items() if key[0] == kind for b in found) for kind in KINDS}
+    features = [_feature_score(found) for found in columns.values()]
+    return CellScores(
+        tuple(sorted(features, key=lambda f: (f.advantage is None, -(f.advantage or 0.0), f.feature))),
+        tuple(_bucket_score(buckets[key], whole[key[0]]) for key in sorted(buckets, key=_by_entropy)),
+        tuple(_surest_score(surest[key]) for key in sorted(surest)),
+    )
+
+
+def _feature_score(found: Sequence[FeatureShare]) -> FeatureScore:
+    estimate = _estimate("accuracy", [f.value for f in found], [f.baseline for f in found])
+    return FeatureScore(feature=found[0].feature, kind=found[0].kind, clusters=len(found), **estimate)
+
+
+def _surest_score(found: Sequence[SurestShare]) -> SurestScore:
+    estimate = _estimate("accuracy", [s.value for s in found], [s.baseline for s in found])
+    entropies = [s.entropy for s in found if s.entropy is not None]
+    entropy = float(np.mean(entropies)) if entropies else None
+    cells = float(np.mean([s.cells for s in found]))
+    first, n = found[0], len(found)
+    return SurestScore(kind=first.kind, share=first.share, cells=cells, entropy=entropy, clusters=n, **estimate)
+
+
+def _bucket_score(found: Sequence[Bucket], whole: int) -> BucketScore:
+    """`whole`: cells of this kind in all buckets. Two clusters may agree by chance on a few cells: no interval."""
+    cells = sum(b.cells for b in found)
+    value, limits = ratio_interval([b.correct for b in found], [b.cells for b in found])
+    low, high = bounded("accuracy", limits if len(found) >= FEWEST else None)
+    prior = sum(b.prior for b in found) / cells
+    first = found[0]
+    return BucketScore(
+        first.kind, first.low, first.high, cells, cells / whole, value, low, high, prior, clusters=len(found)
+    )
+
+
+def _by_entropy(key: tuple[Kind, float | None, float | None]) -> tuple[Kind, float]:
+    return key[0], -np.inf if key[1] is None else key[1]
 
 
 def utility(records: Sequence[CaseRecord]) -> tuple[UtilityScore, ...]:
@@ -119,7 +209,7 @@ def utility(records: Sequence[CaseRecord]) -> tuple[UtilityScore, ...]:
     rows = []
     for (setting_id, metric), values in groups.items():
         s = settings[setting_id]
-        low, high = bounded(metric, interval(values) if len(values) > 2 else None)
+        low, high = bounded(metric, interval(values) if len(values) >= FEWEST else None)
         mean = float(np.mean(values))
         rows.append(
             UtilityScore(

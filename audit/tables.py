@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from pathlib import Path, PurePath
 from typing import Any
@@ -20,6 +20,9 @@ from audit.config import Config, environment_overrides
 from audit.records import AuditRecord, Score
 from audit.run import Progress as Report
 from audit.summary import headline
+
+SURE = 0.2  # of the cells of a batch: the share that the command line prints
+MOST_COLUMNS = 4
 
 
 def run_name(config: Config, path: Path | None) -> str:
@@ -75,6 +78,8 @@ def print_verdict(console: Console, record: AuditRecord, report: Path) -> None:
         for s in sorted(headline(record.scores), key=lambda s: s.setting in reference)
     ]
     print_rows(console, rows, "Leakage and utility, worst first")
+    for line in _records_in_words(record, reference):
+        console.print(line, markup=False, highlight=False)
     failed = [(r.id, c) for r in record.cases for c in r.controls if not c.passed]
     passed = sum(len(r.controls) for r in record.cases) - len(failed)
     console.print(f"Controls: {passed} passed, {len(failed)} failed.")
@@ -83,6 +88,25 @@ def print_verdict(console: Console, record: AuditRecord, report: Path) -> None:
             f"  {c.kind} control of {c.attack} in {name}: {c.value:.3f} (expected {c.expected})", markup=False
         )
     console.print(f"Report: {report}", markup=False, soft_wrap=True, highlight=False)
+
+
+def _records_in_words(record: AuditRecord, reference: Set[str]) -> Iterator[str]:
+    """The leakiest federated setting's records: the best-known one, the surest cells, the columns that leak most."""
+    worst = next((s for s in headline(record.scores) if s.detail is not None and s.setting not in reference), None)
+    if worst is None or worst.detail is None:
+        return
+    where = (worst.setting, worst.attack, worst.observers)
+    yield f"Records under {_setting(worst, record)}, by {worst.attack} ({'+'.join(worst.observers)}):"
+    for s in record.scores:
+        if (s.setting, s.attack, s.observers) == where and s.metric == "worst_record" and s.value is not None:
+            yield f"  best-known record of a batch: {s.value:.1%} of its cells right (prior alone {s.baseline:.1%})"
+    for c in worst.detail.surest:
+        if c.share == SURE:
+            share = f"surest {c.share:.0%} of {c.kind} cells"
+            yield f"  {share}: {c.value:.1%} right (prior alone on the same cells {c.baseline:.1%})"
+    leaky = [f for f in worst.detail.features if f.advantage is not None and f.advantage > 0][:MOST_COLUMNS]
+    if leaky:
+        yield f"  columns that leak most (advantage): {', '.join(f'{f.feature} {f.advantage:.2f}' for f in leaky)}"
 
 
 def print_rows(console: Console, rows: Sequence[Mapping[str, Any]], title: str) -> None:
@@ -113,7 +137,7 @@ def benchmark_rows(rows: Sequence[Row]) -> list[dict[str, str]]:
             "metric": r.metric,
             "measured": f"{r.measured:.2f} {r.unit}",
             "95 % interval": "" if r.low is None else f"{r.low:.2f} to {r.high:.2f}",
-            "published": "" if r.published is None else f"{r.published:.1f} {r.unit}",
+            "published": "" if r.published is None else f"{r.published:.{1 if r.unit == '%' else 2}f} {r.unit}",
             "n": str(r.n),
         }
         for r in rows

@@ -1,48 +1,78 @@
-"""Entropy calibration: is an attack right where it is sure? All cases' cells, summed per bucket of its uncertainty."""
+"""Entropy calibration: is an attack right where it is sure? By bucket of entropy, and for the cells it is surest of."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from audit.records import CaseRecord
+from audit.records import BucketScore, Score, Setting, SurestScore
 
-Bounds = tuple[float, float]
-
-
-@dataclass(frozen=True)
-class Bucket:
-    """Cells of one range of entropy: how many, and how many of them the attack has right."""
-
-    low: float
-    high: float
-    cells: int
-    correct: int
-
-    @property
-    def accuracy(self) -> float:
-        return self.correct / self.cells
+KINDS = ("categorical", "numeric")
 
 
 @dataclass(frozen=True)
 class Curve:
-    """The buckets of one attack and one kind of cell, surest first. Empty buckets are left out."""
+    """The buckets of one kind of cell under one attack, surest first."""
 
     attack: str
     kind: str
-    buckets: tuple[Bucket, ...]
+    buckets: tuple[BucketScore, ...]
+    surest: tuple[SurestScore, ...]
 
     @property
     def unit(self) -> str:
         return "of its maximum" if self.kind == "categorical" else "nats"
 
+    @property
+    def cells(self) -> int:
+        """Claimed cells with an entropy."""
+        return sum(b.cells for b in self.buckets)
 
-def curves(cases: Iterable[CaseRecord]) -> list[Curve]:
-    """One curve per attack and kind, in the order of the record."""
-    sums: dict[tuple[str, str], dict[Bounds, list[int]]] = {}
-    for row in (row for case in cases for row in case.calibration if row.cells):
-        total = sums.setdefault((row.attack, row.kind), {}).setdefault((row.low, row.high), [0, 0])
-        total[0] += row.cells
-        total[1] += row.correct
-    return [
-        Curve(attack, kind, tuple(Bucket(*bounds, *found[bounds]) for bounds in sorted(found)))
-        for (attack, kind), found in sums.items()
-    ]
+
+@dataclass(frozen=True)
+class Ranking:
+    """One row of the table of surest cells: `cells` by share, None where a share was not measured."""
+
+    score: Score
+    kind: str
+    cells: tuple[SurestScore | None, ...]
+
+
+@dataclass(frozen=True)
+class Calibrated:
+    """One attack: its curves in `shown`, the setting where it gets most, and its surest cells in all settings."""
+
+    attack: str
+    shown: Score
+    curves: tuple[Curve, ...]
+    shares: tuple[float, ...]
+    rankings: tuple[Ranking, ...]
+
+
+def calibrated(settings: Mapping[int, Setting], scores: Iterable[Score]) -> list[Calibrated]:
+    """Every attack that stated how sure it is of cells, in the order of the record."""
+    attacks: dict[str, list[Score]] = {}
+    for s in scores:
+        if s.detail is not None and s.detail.buckets:
+            attacks.setdefault(s.attack, []).append(s)
+    reference = {s.id for s in settings.values() if s.reference}
+    return [_of_attack(attack, found, reference) for attack, found in attacks.items()]
+
+
+def _of_attack(attack: str, found: list[Score], reference: set[str]) -> Calibrated:
+    """A federated setting is shown before the pooled reference, a sound score before an inconclusive one."""
+    ordered = sorted(found, key=lambda s: (s.setting in reference, s.status != "scored", -(s.advantage or 0.0)))
+    shown = ordered[0]
+    shares = tuple(sorted({c.share for s in found if s.detail for c in s.detail.surest}))
+    rankings = tuple(r for s in ordered for kind in KINDS if any((r := _ranking(s, kind, shares)).cells))
+    return Calibrated(attack, shown, tuple(c for kind in KINDS if (c := _curve(shown, kind)).buckets), shares, rankings)
+
+
+def _curve(score: Score, kind: str) -> Curve:
+    assert score.detail is not None
+    buckets = tuple(b for b in score.detail.buckets if b.kind == kind)
+    return Curve(score.attack, kind, buckets, tuple(c for c in score.detail.surest if c.kind == kind))
+
+
+def _ranking(score: Score, kind: str, shares: tuple[float, ...]) -> Ranking:
+    assert score.detail is not None
+    by_share = {c.share: c for c in score.detail.surest if c.kind == kind}
+    return Ranking(score, kind, tuple(by_share.get(share) for share in shares))

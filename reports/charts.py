@@ -12,8 +12,10 @@ import altair as alt
 import vl_convert
 from markupsafe import Markup
 
+from audit.records import BucketScore, FeatureScore
 from reports import svg, text
 from reports.calibration import Curve
+from reports.columns import Columns
 from reports.observations import Seen
 from reports.plane import Plane, Point
 
@@ -28,6 +30,8 @@ AXES = {
 }
 UNNUMBERED = "substring(datum.value, indexof(datum.value, ' ') + 1)"
 KINDS = ("on the front", "dominated", "reference")
+WHO = ("attack", "prior alone")
+MOST_FEATURES = 20  # drawn; the table has all
 
 
 @dataclass(frozen=True)
@@ -133,32 +137,79 @@ def _domain(rows: Sequence[Mapping[str, Any]], axis: str) -> list[float]:
 
 
 def calibration(curve: Curve, name: str) -> Figure:
-    """Accuracy in each bucket of the attack's own uncertainty, with the number of cells beside each bar."""
+    """Accuracy in each bucket of the attack's own uncertainty, beside that of the prior alone on the same cells."""
     rows = [
-        {
-            "bucket": text.span(b.low, b.high),
-            "accuracy": b.accuracy,
-            "label": f"{text.number(b.accuracy)} of {text.plural(b.cells, 'cell')}",
-        }
+        Compared(
+            text.span(b.low_entropy, b.high_entropy),
+            b,
+            f"{text.number(b.value)} of {text.plural(b.cells, 'cell')}, prior alone {text.number(b.baseline)}",
+        )
         for b in curve.buckets
     ]
-    order = [text.span(b.low, b.high) for b in curve.buckets]
-    down = alt.Axis(minExtent=_room(order))
-    base = _chart(rows).encode(
-        x=alt.X("accuracy:Q", title="share of cells that are right", scale=alt.Scale(domain=[0, 1])),
-        y=alt.Y("bucket:N", title=f"entropy ({curve.unit})", axis=down, sort=order),
-    )
-    bars = base.mark_bar(color=ACCENT, opacity=0.35, height=16).encode(description="label:N")
-    labels = base.mark_text(align="left", color=INK, fontSize=11, aria=False).encode(x=alt.value(6), text="label:N")
+    title = f"{curve.attack}: accuracy by entropy, {curve.kind} cells"
+    words = f"{text.plural(len(rows), 'bucket')} from the surest to the least sure. The table has the numbers."
     return Figure(
-        _draw(
-            (bars + labels).properties(width=WIDTH - 40, height=alt.Step(24)),
-            name,
-            f"{curve.attack}: accuracy by entropy, {curve.kind} cells",
-            f"{text.plural(len(rows), 'bucket')} from the surest to the least sure. The table has the numbers.",
-        ),
-        "An attack that knows when it is right has long bars on top: its surest cells need no truth to be trusted.",
+        _compared(rows, f"entropy ({curve.unit})", name, title, words),
+        "An attack that knows when it is right has its dots far right on top: its surest cells need no truth to be "
+        "trusted. Bars are 95 % intervals; squares are the prior alone on the same cells.",
     )
+
+
+def features(columns: Columns, name: str) -> Figure:
+    """Accuracy of each feature beside the prior's, those with the highest advantage on top."""
+    rows = [
+        Compared(f.feature, f, f"{f.feature}: {text.number(f.value)}, prior alone {text.number(f.baseline)}")
+        for f in columns.features[:MOST_FEATURES]
+    ]
+    finding = columns.finding
+    title = f"Accuracy by column, {finding.attack} under {columns.setting.id}"
+    hidden = len(columns.features) - len(rows)
+    rest = f" {text.plural(hidden, 'column')} with less advantage only in the table." if hidden else ""
+    return Figure(
+        _compared(rows, None, name, title, f"{text.plural(len(rows), 'column')}. The table has the numbers."),
+        f"By falling advantage over the prior. Bars are 95 % intervals over clusters.{rest}",
+    )
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One line of a chart that sets an attack's share of right cells beside the prior's."""
+
+    label: str
+    found: FeatureScore | BucketScore
+    tip: str
+
+
+def _compared(rows: Sequence[Compared], down: str | None, name: str, title: str, words: str) -> Markup:
+    """Dots with intervals for the attack, squares for the prior, one line per row in their order."""
+    lines = [f"{i:03} {text.shortened(text.visible(r.label), 15)}" for i, r in enumerate(rows)]
+    plain = [
+        {
+            "line": line,
+            "low": r.found.value if r.found.low is None else r.found.low,
+            "high": r.found.value if r.found.high is None else r.found.high,
+            "share": share,
+            "who": who,
+            "tip": text.visible(r.tip),
+        }
+        for line, r in zip(lines, rows, strict=True)
+        for who, share in (("prior alone", r.found.baseline), ("attack", r.found.value))
+    ]
+    axis = alt.Axis(labelExpr=UNNUMBERED, labelLimit=0, minExtent=_room(line[4:] for line in lines))
+    y = alt.Y("line:N", title=down, axis=axis, sort=lines)
+    across = alt.Scale(domain=[0, 1])
+    base = _chart(plain).encode(y=y)
+    spans = base.transform_filter("datum.who == 'attack'").mark_rule(color=ACCENT, opacity=0.55, strokeWidth=2.5)
+    legend = alt.Legend(title=None, orient="bottom", direction="horizontal", columnPadding=14, symbolSize=70)
+    points = base.mark_point(filled=True, size=70, opacity=1).encode(
+        x=alt.X("share:Q", title="share of cells that are right", scale=across),
+        color=alt.Color("who:N", scale=alt.Scale(domain=WHO, range=[ACCENT, MUTED]), legend=legend),
+        shape=alt.Shape("who:N", scale=alt.Scale(domain=WHO, range=["circle", "square"]), legend=legend),
+        description="tip:N",
+    )
+    reach = spans.encode(x=alt.X("low:Q", scale=across), x2="high:Q", description=alt.value(""))
+    chart = (reach + points).properties(width=WIDTH - 60, height=alt.Step(24))
+    return _draw(chart, name, title, words)
 
 
 def matrix(seen: Sequence[Seen], topics: Sequence[str], observers: Sequence[str], name: str) -> Figure:

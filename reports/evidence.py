@@ -18,7 +18,7 @@ class ShownCell:
     text: str
     correct: bool
     kind: str
-    entropy: float
+    entropy: float | None
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,7 @@ class ShownRecord:
     round: int
     correct: int
     cells: int
+    verified: bool
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,9 @@ class Evidence:
 
 
 def evidence(cases: Iterable[CaseRecord], *, reveal: bool = False) -> list[Evidence]:
-    """Per attack, the `MOST` records of lowest entropy: its own certainty chooses them, never whether it is right."""
+    """Per attack, the `MOST` records that it has proven or is surest of: its own certainty chooses them, never whether
+    it is right.
+    """
     attacks: dict[str, list[tuple[CaseRecord, RecoveredRecord]]] = {}
     for case in cases:
         for record in case.recovered:
@@ -61,18 +64,20 @@ def _of_attack(name: str, found: Sequence[tuple[CaseRecord, RecoveredRecord]], r
     return Evidence(name, len(found), tuple(_header(case, record) for case, record in surest), rows)
 
 
-def _uncertainty(record: RecoveredRecord) -> tuple[float, float]:
-    """Mean entropy of the categorical cells, then of the numeric ones: their units differ, so they are not added."""
+def _uncertainty(record: RecoveredRecord) -> tuple[bool, float, float]:
+    """Proven rows first, then by mean entropy of the categorical cells, then of the numeric ones: their units differ,
+    so they are not added. A record without an entropy comes last.
+    """
     kinds = ([c.entropy for c in record.cells if c.kind == kind] for kind in ("categorical", "numeric"))
-    categorical, numeric = (fmean(values) if values else inf for values in kinds)
-    return categorical, numeric
+    stated = ([e for e in values if e is not None] for values in kinds)
+    categorical, numeric = (fmean(values) if values else inf for values in stated)
+    return not record.verified, categorical, numeric
 
 
 def _header(case: CaseRecord, record: RecoveredRecord) -> ShownRecord:
     correct = sum(cell.correct for cell in record.cells)
-    return ShownRecord(
-        case.setting.id, case.seed, record.observers, record.victim, record.round, correct, len(record.cells)
-    )
+    where = (case.setting.id, case.seed, record.observers, record.victim, record.round)
+    return ShownRecord(*where, correct, len(record.cells), record.verified)
 
 
 def _shown(cell: Cell | None, reveal: bool) -> ShownCell | None:

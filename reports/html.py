@@ -17,7 +17,9 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from audit.records import AuditRecord, CaseRecord, Observation, Setting
-from reports import calibration, charts, text, utility, verdict
+from reports import charts, text, utility, verdict
+from reports.calibration import calibrated
+from reports.columns import columns
 from reports.controls import controls
 from reports.evidence import MASK, evidence
 from reports.findings import coverage, findings, silences
@@ -33,6 +35,7 @@ SECTIONS = {
     "audited": "What was audited",
     "adversaries": "Adversaries",
     "findings": "Findings",
+    "columns": "Which columns leak",
     "plane": "Leakage and utility",
     "exchange": "Who saw what",
     "evidence": "Evidence",
@@ -115,7 +118,11 @@ def _content(record: AuditRecord, reveal: bool) -> dict[str, Any]:
         "planes": [(p, charts.plane(p, f"plane-{i}")) for i, p in enumerate(drawn, 1)],
         "flows": [_flow(number, case, record) for number, case in firsts.items() if case.observations],
         "evidence": evidence(record.cases, reveal=reveal),
-        "curves": [(c, charts.calibration(c, f"curve-{i}")) for i, c in enumerate(calibration.curves(record.cases), 1)],
+        "columns": [(c, charts.features(c, f"columns-{i}")) for i, c in enumerate(columns(settings, record.scores), 1)],
+        "calibrated": [
+            (c, [(curve, charts.calibration(curve, f"curve-{i}-{curve.kind}")) for curve in c.curves])
+            for i, c in enumerate(calibrated(settings, record.scores), 1)
+        ],
         "controls": controls(record.cases),
         "utility_tables": utility.tables(record.utility),
     }
@@ -160,7 +167,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=_finalize,
     )
-    for name in ("number", "count", "seconds", "interval", "size", "rounds", "span", "plural", "together"):
+    for name in ("number", "count", "seconds", "interval", "size", "rounds", "span", "plural", "together", "percent"):
         environment.filters[name] = getattr(text, name)
     environment.filters["utility"] = utility.shown
     return environment

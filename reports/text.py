@@ -72,15 +72,23 @@ def rounds(first: int, last: int) -> str:
     return f"round {first}" if first == last else f"rounds {first}–{last}"
 
 
-def span(low: float, high: float) -> str:
-    """A bucket's bounds in words; an infinite end is open."""
-    if math.isinf(low) and math.isinf(high):
+def span(low: float | None, high: float | None) -> str:
+    """The bounds (low, high] of a bucket in words; an end that is None or infinite is open."""
+    bottom, top = -math.inf if low is None else low, math.inf if high is None else high
+    if math.isinf(bottom) and math.isinf(top):
         return "any"
-    if math.isinf(low):
-        return f"below {_short(high)}"
-    if math.isinf(high):
-        return f"{_short(low)} or more"
-    return f"{_short(low)} to {_short(high)}"
+    if math.isinf(bottom):
+        return f"up to {_short(top)}"
+    if math.isinf(top):
+        return f"above {_short(bottom)}"
+    return f"{_short(bottom)} to {_short(top)}"
+
+
+def percent(value: float | None) -> str:
+    """A share in per cent with one decimal, none for whole numbers; it does not break before its sign."""
+    if value is None or not math.isfinite(value):
+        return number(value)
+    return f"{f'{100 * value:.1f}'.removesuffix('.0')}\u00a0%".replace("-", "−")
 
 
 def _short(value: float) -> str:

@@ -56,6 +56,7 @@ def score(
                 "",
                 granted,
                 m.evidence,
+                m.detail,
             )
             for m in measured
         ),

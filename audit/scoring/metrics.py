@@ -2,10 +2,13 @@
 
 from dataclasses import dataclass
 
+from audit.records import CellDetail
+
 PERFECT = {
     "accuracy": 1.0,  # share of cells right after matching rows (numeric cells within 0.319 standard deviations)
     "categorical_accuracy": 1.0,  # share of categorical cells right
     "numeric_accuracy": 1.0,  # share of numeric cells within 0.319 standard deviations
+    "worst_record": 1.0,  # share of cells right in the row of the batch that is recovered best
     "exact_rows": 1.0,  # share of rows with every cell right
     "identical_rows": 1.0,  # share of rows with every category right and every number within 0.001 standard deviations
     "verified_rows": 1.0,  # share of rows that the attack says it has proven
@@ -25,7 +28,9 @@ PERFECT = {
 
 @dataclass(frozen=True)
 class Measured:
-    """One metric in one cluster: the attack's value beside the prior's."""
+    """One metric in one cluster: the attack's value beside the prior's. The headline metric of records has the
+    detail.
+    """
 
     asset: str
     metric: str
@@ -34,6 +39,7 @@ class Measured:
     value: float
     baseline: float
     evidence: tuple[int, ...] = ()
+    detail: CellDetail | None = None
 
 
 def advantage(metric: str, value: float, baseline: float) -> float | None:

@@ -1,12 +1,17 @@
-"""Scores claimed records: matched accuracy (TabLeak, eq. 7 and appendix A), exact rows, by type, RMSE (eq. 9).
+"""Scores claimed records: matched accuracy (TabLeak, eq. 7 and 8), by type and column, worst case, rows, RMSE (eq. 9).
 
 Claimed and true rows are matched by the assignment with the least total cost; the cost of a pair is the share of cells
 that differ, a numeric cell when it is off by more than 0.319 standard deviations (closed interval). The baseline draws
 each cell of each row from the population's marginals and is matched like an attack. (The paper's random baseline draws
-one value per column for a whole batch; it is higher.)
+one number per numeric feature for a whole batch; it is lower.)
+
+The *worst record* is the accuracy of the one row of the batch that is recovered best, the worst case for a person: the
+best of the matched rows, whichever it is. Luck favours the best of many rows, so its baseline is the best row of each
+drawn batch, found in the same way. It needs the truth to find that row; an adversary has only the entropy (`cells`).
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,22 +19,58 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from attacks.base import RecordsClaim
+from audit.records import HEADLINE, CellDetail, Kind
+from audit.scoring.cells import doubt_detail, feature_shares
 from audit.scoring.metrics import Measured
 from audit.truth import TOLERANCE, Cells, Truth
+from preprocess.views import CategoricalBlock, NumericBlock
 
 IDENTICAL = 0.001  # of a standard deviation: a recovered row with numbers this close is the row itself
+
+
+@dataclass(frozen=True)
+class Matched:
+    """Claimed rows beside the true rows that they are matched to, as many as were claimed (m).
+
+    `true` and `order` (m,): numbers of the true and the claimed rows. `categories` (m, K) and `numbers` (m, L): which
+    cells are right. `error` (m, L): of numeric cells, in standard deviations. `identical` (m,): see `IDENTICAL`.
+    """
+
+    true: NDArray[np.int64]
+    order: NDArray[np.int64]
+    categories: NDArray[np.bool_]
+    numbers: NDArray[np.bool_]
+    error: NDArray[np.float64]
+    identical: NDArray[np.bool_]
+
+    @property
+    def hits(self) -> NDArray[np.bool_]:
+        return np.hstack([self.categories, self.numbers])
+
+
+@dataclass(frozen=True)
+class Prior:
+    """What an adversary with the prior only gets: mean metrics, and how often each true cell, (n, K) and (n, L), is
+    right.
+    """
+
+    metrics: dict[str, float]
+    categories: NDArray[np.float64]
+    numbers: NDArray[np.float64]
 
 
 def score_records(
     claims: Sequence[RecordsClaim], truth: Truth, coins: np.random.Generator, draws: int
 ) -> Iterator[Measured]:
-    """Every record metric of every claimed batch."""
+    """Every record metric of every claimed batch, the headline metric with the detail by cells."""
     for claim in claims:
         actual = truth.batch(claim.victim, claim.round)
-        values = measure(Cells(claim.categories, claim.numbers), actual, truth.deviations)
-        baseline = prior_only(actual, truth, coins, draws)
-        for metric, value in values.items():
-            yield Measured("records", metric, claim.victim, claim.round, value, baseline[metric], claim.evidence)
+        matched = compare(Cells(claim.categories, claim.numbers), actual, truth.deviations)
+        prior = prior_only(actual, truth, coins, draws)
+        for metric, value in metrics(matched, len(actual)).items():
+            detail = cell_detail(claim, matched, prior, truth) if metric == HEADLINE["records"] else None
+            baseline = prior.metrics[metric]
+            yield Measured("records", metric, claim.victim, claim.round, value, baseline, claim.evidence, detail)
         for metric, value in certificates(claim, actual, truth.deviations).items():
             yield Measured("records", metric, claim.victim, claim.round, value, 0.0, claim.evidence)
 
@@ -39,33 +80,62 @@ def measure(claimed: Cells, actual: Cells, deviations: NDArray[np.float64]) -> d
 
     RMSE is measured where every row was claimed.
     """
+    return metrics(compare(claimed, actual, deviations), len(actual))
+
+
+def metrics(matched: Matched, rows: int) -> dict[str, float]:
+    """The metrics of `measure`, of a batch of `rows`."""
+    hits = matched.hits
+    values = {
+        "accuracy": float(hits.sum()) / (rows * hits.shape[1]),
+        "worst_record": float(hits.mean(1).max(initial=0.0)),
+        "exact_rows": float(hits.all(1).sum()) / rows,
+        "identical_rows": float(matched.identical.sum()) / rows,
+    }
+    for kind, cells in (("categorical_accuracy", matched.categories), ("numeric_accuracy", matched.numbers)):
+        if cells.shape[1]:
+            values[kind] = float(cells.sum()) / (rows * cells.shape[1])
+    if matched.numbers.shape[1] and len(matched.true) == rows:
+        values["rmse"] = float(np.sqrt((matched.error**2).mean(0)).mean())
+    return values
+
+
+def compare(claimed: Cells, actual: Cells, deviations: NDArray[np.float64]) -> Matched:
+    """Matches the rows and judges their cells. Raises ValueError for more claimed rows than there are."""
     true, order = match(claimed, actual, deviations)
     mine, theirs = claimed.take(order), actual.take(true)
-    categories, numbers = cell_hits(mine, theirs, deviations)
     error = (mine.numbers - theirs.numbers) / _units(deviations)
-    hits = np.hstack([categories, numbers])
-    values = {
-        "accuracy": float(hits.sum()) / (len(actual) * hits.shape[1]),
-        "exact_rows": float(hits.all(1).sum()) / len(actual),
-        "identical_rows": float(identical(mine, theirs, deviations).sum()) / len(actual),
-    }
-    if categories.shape[1]:
-        values["categorical_accuracy"] = float(categories.sum()) / actual.categories.size
-    if numbers.shape[1]:
-        values["numeric_accuracy"] = float(numbers.sum()) / actual.numbers.size
-        if len(true) == len(actual):
-            values["rmse"] = float(np.sqrt((error**2).mean(0)).mean())
-    return values
+    return Matched(true, order, *cell_hits(mine, theirs, deviations), error, identical(mine, theirs, deviations))
+
+
+def cell_detail(claim: RecordsClaim, matched: Matched, prior: Prior, truth: Truth) -> CellDetail:
+    """Columns, entropy buckets and surest cells of one claimed batch, the numeric ones after the categorical ones."""
+    verified = None if claim.verified is None else claim.verified[matched.order]
+
+    def of_kind(
+        kind: Kind,
+        blocks: Sequence[CategoricalBlock | NumericBlock],
+        hits: NDArray[np.bool_],
+        chance: NDArray[np.float64],
+        entropy: NDArray[np.float64],
+    ) -> CellDetail:
+        shares = tuple(feature_shares([b.feature for b in blocks], kind, hits, chance))
+        doubt = doubt_detail(kind, hits, chance[matched.true], entropy[matched.order], verified)
+        return replace(doubt, features=shares)
+
+    layout = truth.layout
+    a = of_kind("categorical", layout.categorical, matched.categories, prior.categories, claim.category_entropy)
+    b = of_kind("numeric", layout.numeric, matched.numbers, prior.numbers, claim.number_entropy)
+    return CellDetail(a.features + b.features, a.buckets + b.buckets, a.surest + b.surest)
 
 
 def certificates(claim: RecordsClaim, actual: Cells, deviations: NDArray[np.float64]) -> dict[str, float]:
     """Share of the batch that the attack says it has proven, and how much of that is false; empty without proof."""
     if claim.verified is None:
         return {}
-    claimed = Cells(claim.categories, claim.numbers)
-    true, order = match(claimed, actual, deviations)
-    verified = claim.verified[order]
-    false = verified & ~identical(claimed.take(order), actual.take(true), deviations)
+    matched = compare(Cells(claim.categories, claim.numbers), actual, deviations)
+    verified = claim.verified[matched.order]
+    false = verified & ~matched.identical
     shares = {"verified_rows": float(verified.sum()) / len(actual)}
     return shares | ({"false_verified": float(false.sum() / verified.sum())} if verified.any() else {})
 
@@ -99,12 +169,16 @@ def cell_hits(
     return claimed.categories == actual.categories, _close(actual.numbers, claimed.numbers, deviations)
 
 
-def prior_only(actual: Cells, truth: Truth, coins: np.random.Generator, draws: int) -> dict[str, float]:
-    """Mean metrics of rows drawn cell by cell from the population's marginals, over `draws` batches."""
-    measured = [
-        measure(from_marginals(truth.population, len(actual), coins), actual, truth.deviations) for _ in range(draws)
-    ]
-    return {metric: float(np.mean([m[metric] for m in measured])) for metric in measured[0]}
+def prior_only(actual: Cells, truth: Truth, coins: np.random.Generator, draws: int) -> Prior:
+    """Means over `draws` batches of rows drawn cell by cell from the population's marginals, matched like an attack."""
+    n = len(actual)
+    drawn = [compare(from_marginals(truth.population, n, coins), actual, truth.deviations) for _ in range(draws)]
+    each = [metrics(d, n) for d in drawn]
+    return Prior(
+        {metric: float(np.mean([m[metric] for m in each])) for metric in each[0]},
+        np.mean([d.categories for d in drawn], axis=0),  # all rows are claimed, so true rows stand in their order
+        np.mean([d.numbers for d in drawn], axis=0),
+    )
 
 
 def from_marginals(population: Cells, rows: int, coins: np.random.Generator) -> Cells:

@@ -9,8 +9,9 @@ from hypothesis.extra.numpy import arrays
 
 from attacks.base import RecordsClaim
 from audit.scoring.metrics import advantage
-from audit.scoring.records import certificates, from_marginals, match, measure
+from audit.scoring.records import certificates, from_marginals, match, measure, prior_only
 from audit.truth import Cells
+from tests.audit import example
 
 DEVIATIONS = np.array([1.0, 10.0])
 
@@ -51,6 +52,37 @@ def test_the_truth_itself_scores_perfectly_in_any_order(actual, order):
     values = measure(actual.take(np.asarray(order)), actual, DEVIATIONS)
     assert values["accuracy"] == values["exact_rows"] == 1
     assert values["rmse"] <= 0.319 * 1.01  # rows within the tolerance of each other may be swapped
+
+
+@given(batches(), batches())
+def test_the_worst_record_is_whole_where_a_row_is_exact_and_never_below_the_mean(claimed, actual):
+    values = measure(claimed, actual, DEVIATIONS)
+    assert (values["worst_record"] == 1) == (values["exact_rows"] > 0)
+    assert values["worst_record"] >= values["accuracy"]
+
+
+def test_the_worst_record_is_the_row_with_most_right_cells():
+    actual = Cells(np.array([[0, 1], [2, 2], [3, 3]]), np.array([[1.0], [5.0], [9.0]]))
+    claimed = Cells(np.array([[0, 1], [2, 0]]), np.array([[4.0], [5.0]]))
+    assert measure(claimed, actual, np.array([2.0]))["worst_record"] == pytest.approx(2 / 3)
+
+
+def test_luck_favours_the_best_of_many_rows_in_the_baseline_as_in_the_attack():
+    truth = example.truth()
+    actual = truth.batch(truth.parties[0], 0)
+    prior = prior_only(actual, truth, np.random.default_rng(0), 50)
+    assert prior.metrics["worst_record"] > prior.metrics["accuracy"] + 0.1
+    coins = np.random.default_rng(1)
+    luck = [measure(from_marginals(truth.population, len(actual), coins), actual, truth.deviations) for _ in range(200)]
+    best = [m["worst_record"] for m in luck]
+    assert prior.metrics["worst_record"] == pytest.approx(np.mean(best), abs=4 * np.std(best) / np.sqrt(50))
+
+
+def test_the_prior_by_cells_has_the_mean_of_its_accuracy():
+    truth = example.truth()
+    prior = prior_only(truth.batch(truth.parties[0], 0), truth, np.random.default_rng(0), 7)
+    assert np.hstack([prior.categories, prior.numbers]).mean() == pytest.approx(prior.metrics["accuracy"])
+    assert prior.categories.mean() == pytest.approx(prior.metrics["categorical_accuracy"])
 
 
 def test_the_tolerance_is_a_closed_interval_of_0_319_standard_deviations():

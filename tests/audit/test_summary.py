@@ -1,9 +1,24 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
 
-from audit.records import CaseRecord, Control, Setting, Trial, UtilityRow
-from audit.summary import advantage_interval, bounded, interval, scores, utility, verdict
+from audit.records import (
+    AuditRecord,
+    Bucket,
+    CaseRecord,
+    CellDetail,
+    Control,
+    FeatureShare,
+    Setting,
+    SurestShare,
+    Trial,
+    UtilityRow,
+    results,
+)
+from audit.summary import advantage_interval, bounded, cell_scores, interval, scores, utility, verdict
+from tests.reports.example import run_facts
 
 
 def setting(name="a", reference=False):
@@ -129,3 +144,75 @@ def test_limits_are_cut_to_what_a_metric_can_be():
     assert bounded("r2", (-0.2, 1.3)) == (-0.2, 1.0)
     assert bounded("rmse", (-0.2, 1.3)) == (0.0, 1.3)
     assert bounded("f1", None) == (None, None)
+
+
+def detail(age=0.5, sex=0.9, cells=(4, 2), correct=(4, 1)):
+    """One cluster: two columns, two buckets of categorical cells, and all of them as the surest share."""
+    return CellDetail(
+        (FeatureShare("age", "numeric", age, 0.4), FeatureShare("sex", "categorical", sex, 0.8)),
+        tuple(
+            Bucket("categorical", low, low + 0.2, n, c, n / 2)
+            for low, n, c in zip((0.0, 0.2), cells, correct, strict=True)
+            if n
+        ),
+        (SurestShare("categorical", 1.0, sum(cells), sum(correct) / sum(cells), 0.5, 0.3),),
+    )
+
+
+def test_columns_are_sorted_by_falling_advantage_and_those_without_room_come_last():
+    free = CellDetail((FeatureShare("constant", "numeric", 1.0, 1.0),))
+    found = cell_scores([CellDetail(detail().features + free.features)] * 3).features
+    assert [(f.feature, f.advantage) for f in found] == [
+        ("sex", pytest.approx(0.5)),
+        ("age", pytest.approx(1 / 6)),
+        ("constant", None),
+    ]
+
+
+def test_a_column_is_scored_over_clusters_like_any_metric():
+    found = {f.feature: f for f in cell_scores([detail(0.5), detail(0.7), detail(0.9)]).features}["age"]
+    low, high = interval([0.5, 0.7, 0.9])
+    assert (found.value, found.low, found.high, found.clusters) == pytest.approx((0.7, low, min(high, 1.0), 3))
+    assert found.advantage == pytest.approx(0.5)
+
+
+def test_the_accuracy_of_a_bucket_is_that_of_its_cells_and_not_the_mean_over_clusters():
+    found = cell_scores([detail(cells=(10, 1), correct=(9, 0)), detail(cells=(2, 1), correct=(0, 1)), detail()])
+    first, second = found.buckets
+    assert (first.cells, first.value, first.baseline) == (16, pytest.approx(13 / 16), pytest.approx(0.5))
+    assert first.share + second.share == pytest.approx(1)
+    assert first.share == pytest.approx(16 / 20)
+    assert first.low < first.value < first.high
+
+
+def test_a_bucket_that_two_clusters_reach_has_no_interval():
+    found = cell_scores([detail(), detail(), detail(cells=(4, 0), correct=(3, 0))])
+    assert [(b.clusters, b.low is None) for b in found.buckets] == [(3, False), (2, True)]
+
+
+def test_a_share_of_surest_cells_is_scored_over_clusters_that_have_one():
+    silent = CellDetail(detail().features)  # an attack that states no entropy there
+    found = cell_scores([detail(), detail(correct=(2, 0)), silent])
+    (share,) = found.surest
+    assert (share.clusters, share.value, share.entropy) == (2, pytest.approx((5 / 6 + 2 / 6) / 2), 0.3)
+    assert {f.clusters for f in found.features} == {3}
+
+
+def test_only_scores_of_trials_with_a_detail_have_one():
+    plain, rich = case([0.8, 0.9]), case([0.8, 0.9], metric="exact_rows")
+    trials = [*plain.trials, *(replace(t, detail=detail()) for t in rich.trials)]
+    rows = scores([replace(plain, trials=tuple(trials))])
+    assert [(s.metric, s.detail is None) for s in rows] == [("accuracy", True), ("exact_rows", False)]
+
+
+def test_results_hold_details_as_flat_rows_that_name_what_they_belong_to():
+    rich = case([0.8, 0.9])
+    record = replace(rich, trials=tuple(replace(t, detail=detail()) for t in rich.trials))
+    rows = scores([record])
+    content = results(AuditRecord(run_facts(), (record,), rows, (), verdict([record], rows, ())))
+    assert "detail" not in content["scores"][0]
+    counts = {part: len(content[part]) for part in ("features", "entropy_buckets", "surest_cells")}
+    assert counts == {"features": 2, "entropy_buckets": 2, "surest_cells": 1}
+    for part in counts:
+        assert all((row["setting"], row["attack"]) == ("a", "tableak") for row in content[part])
+        assert not any(isinstance(v, dict | list) for row in content[part] for v in row.values())

@@ -6,16 +6,19 @@ from random import Random
 
 from audit.records import (
     AuditRecord,
-    Calibration,
+    BucketScore,
     CaseRecord,
     Cell,
+    CellScores,
     Control,
     DataFacts,
+    FeatureScore,
     Observation,
     RecoveredRecord,
     RunFacts,
     Score,
     Setting,
+    SurestScore,
     Trial,
     UtilityRow,
     UtilityScore,
@@ -111,7 +114,6 @@ def case(i: int, s: Setting, seed: int) -> CaseRecord:
         seed=seed,
         trials=(Trial("tableak", (SERVER,), "records", "accuracy", SCRIPT, 0, "scored", 0.9, 0.4),),
         controls=controls(i, seed, random),
-        calibration=tuple(calibration(random)),
         observations=tuple(observations(s)),
         recovered=tuple(recovered(random)),
         utility=(UtilityRow("f1", METHODS[i][5]),),
@@ -131,16 +133,34 @@ def controls(i: int, seed: int, random: Random) -> tuple[Control, ...]:
     )
 
 
-def calibration(random: Random) -> list[Calibration]:
-    rows = []
-    for b in range(5):
-        cells = random.randint(80, 400)
-        rows.append(Calibration("tableak", "categorical", b / 5, (b + 1) / 5, cells, round(cells * (0.99 - 0.12 * b))))
-    bounds = (float("-inf"), -2.0, -1.0, 0.0, float("inf"))
-    for b, (low, high) in enumerate(pairwise(bounds)):
-        cells = random.randint(50, 300)
-        rows.append(Calibration("tableak", "numeric", low, high, cells, round(cells * (0.93 - 0.2 * b))))
-    return [*rows, Calibration("tableak", "categorical", 1.0, 1.2, 0, 0)]
+def detail(attack_gets: float) -> CellScores:
+    """Three categorical columns and two numeric ones, one of them constant; surer cells are right more often."""
+    kinds = ("categorical", "categorical", "categorical", "numeric", "numeric")
+    names = ("marital-status", "ward", SCRIPT, "income", RIGHT_TO_LEFT)
+    features = [
+        FeatureScore(feature=name, kind=kind, clusters=12, **scored(attack_gets - 0.1 * i, 0.3 + 0.1 * i, 0.05))
+        for i, (name, kind) in enumerate(zip(names, kinds, strict=True))
+    ]
+    nothing = dict.fromkeys(("advantage", "advantage_low", "advantage_high"))
+    features[-1] = replace(features[-1], value=1.0, low=1.0, high=1.0, baseline=1.0, **nothing)
+    return CellScores(tuple(features), tuple(buckets()), tuple(surest()))
+
+
+def buckets() -> list[BucketScore]:
+    edges = {"categorical": (0.0, 0.2, 0.4, 0.6, 0.8, 1.0), "numeric": (None, -1.0, 0.72, None)}
+    return [
+        BucketScore(kind, low, high, 1200 - 250 * b, 0.2, 0.97 - 0.1 * b, 0.9 - 0.1 * b, 1.0 - 0.05 * b, 0.4, 12)
+        for kind, bounds in edges.items()
+        for b, (low, high) in enumerate(pairwise(bounds))
+    ]
+
+
+def surest() -> list[SurestScore]:
+    return [
+        SurestScore(kind=kind, share=share, cells=40 * share, entropy=share / 2, clusters=12, **scored(0.9, 0.6, 0.04))
+        for kind in ("categorical", "numeric")
+        for share in (0.1, 0.2, 0.5, 1.0)
+    ]
 
 
 def observations(s: Setting) -> list[Observation]:
@@ -182,7 +202,10 @@ def peers(topic: str, step: str) -> list[Observation]:
 
 def recovered(random: Random) -> list[RecoveredRecord]:
     """Two rows, the surer one first. Their values are the page's secrets."""
-    return [RecoveredRecord("tableak", (SERVER,), SCRIPT, r, cells(random, 0.05 + 0.2 * r)) for r in range(2)]
+    return [
+        RecoveredRecord("tableak", (SERVER,), SCRIPT, r, cells(random, 0.05 + 0.2 * r), verified=r == 0)
+        for r in range(2)
+    ]
 
 
 def cells(random: Random, entropy: float) -> tuple[Cell, ...]:
@@ -218,7 +241,15 @@ def scores(i: int, s: Setting) -> list[Score]:
     granted = ("labels", "bounds", "marginals")
     found = [
         score(
-            s, "tableak", (SERVER,), "records", "accuracy", "scored", **scored(records, 0.41, 0.04), knowledge=granted
+            s,
+            "tableak",
+            (SERVER,),
+            "records",
+            "accuracy",
+            "scored",
+            **scored(records, 0.41, 0.04),
+            knowledge=granted,
+            detail=detail(records),
         ),
         score(
             s,

@@ -111,7 +111,7 @@ def test_every_chart_has_a_size_and_lies_within_the_page(visit, address):
     page, *_ = visit(address)
     unfold(page)
     boxes = [chart.bounding_box() for chart in page.locator("figure svg").all()]
-    assert len(boxes) == 18
+    assert len(boxes) == 25
     assert all(box["width"] > 200 and box["height"] > 80 and box["x"] >= 0 for box in boxes)
 
 

@@ -4,8 +4,10 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from reports import charts
-from reports.calibration import Bucket, Curve
+from audit.records import BucketScore
+from reports import charts, text
+from reports.calibration import Curve
+from reports.columns import Columns, columns
 from reports.observations import seen, topics
 from reports.plane import planes
 from reports.svg import local_name
@@ -14,6 +16,7 @@ from tests.reports.example import METHODS, PARTIES, SCRIPT, SERVER, example, obs
 
 RECORD = example()
 SETTINGS = {i + 1: setting(i) for i in range(len(METHODS))}
+COLUMNS = columns(SETTINGS, RECORD.scores)[0]
 PLANE, _ = planes(SETTINGS, RECORD.scores, RECORD.utility)
 ROWS = observations(setting(1))
 TOPICS = [topic for _, topic in topics(ROWS)]
@@ -31,15 +34,18 @@ def colours(figure):
 
 @pytest.fixture(scope="module")
 def figures():
-    curve = Curve("tableak", "numeric", (Bucket(float("-inf"), 0.0, 1200, 1100), Bucket(0.0, float("inf"), 10, 5)))
+    sure = BucketScore("numeric", None, 0.0, 1200, 0.99, 0.917, 0.85, 0.95, 0.4, 8)
+    unsure = BucketScore("numeric", 0.0, None, 10, 0.01, 0.5, None, None, 0.45, 2)
+    curve = Curve("tableak", "numeric", (sure, unsure), ())
     return {
         "plane": charts.plane(PLANE, "plane"),
         "calibration": charts.calibration(curve, "curve"),
+        "features": charts.features(COLUMNS, "columns"),
         "matrix": charts.matrix(seen(ROWS), TOPICS, (SERVER, *PARTIES), "matrix"),
     }
 
 
-@pytest.mark.parametrize("name", ["plane", "calibration", "matrix"])
+@pytest.mark.parametrize("name", ["plane", "calibration", "features", "matrix"])
 def test_colours_are_those_of_the_page_so_that_dark_mode_and_print_apply(figures, name):
     assert {c for c in colours(figures[name]) if not c.startswith("var(--") and c != "none"} == set()
 
@@ -88,10 +94,45 @@ def test_names_that_are_alike_when_shortened_keep_their_own_columns():
     assert len(set(re.findall(r'<path d="(\S+)"[^>]*><title>hospital', image))) == 3
 
 
+def marks(figure, shape):
+    """(x, y) of the marks of one shape: a circle is drawn with arcs, a square without."""
+    found = re.findall(r'transform="translate\(([\d.]+),([\d.]+)\)"[^>]*d="([^"]+)"|'
+                       r'd="([^"]+)"[^>]*transform="translate\(([\d.]+),([\d.]+)\)"', figure.image)  # fmt: skip
+    places = [((a, b), d) if d else ((x, y), e) for a, b, d, e, x, y in found]
+    return [(float(x), float(y)) for (x, y), d in places if ("A" in d) == (shape == "circle")]
+
+
 def test_calibration_names_open_buckets_and_counts(figures):
-    assert tooltips(figures["calibration"]) == ["0.917 of 1,200 cells", "0.500 of 10 cells"]
-    assert "below 0" in figures["calibration"].image
-    assert "0 or more" in figures["calibration"].image
+    assert set(tooltips(figures["calibration"])) == {
+        "0.917 of 1,200 cells, prior alone 0.400",
+        "0.500 of 10 cells, prior alone 0.450",
+    }
+    assert "up to 0" in figures["calibration"].image
+    assert "above 0" in figures["calibration"].image
+
+
+def test_columns_stand_in_their_order_and_further_right_the_more_of_them_is_right(figures):
+    image = figures["features"].image
+    names = [f.feature for f in COLUMNS.features]
+    shown = [text.shortened(visible(n), 15) for n in names]
+    drawn = [n.text for n in ET.fromstring(image).iter() if local_name(n) == "text"]
+    assert [t for t in drawn if t in shown] == shown
+    assert {f"{f.feature}: {f.value:.3f}, prior alone {f.baseline:.3f}" for f in COLUMNS.features} == set(
+        tooltips(figures["features"])
+    )
+
+
+def test_more_columns_than_a_chart_holds_are_left_to_the_table():
+    many = tuple(replace(COLUMNS.features[0], feature=f"column {i}") for i in range(charts.MOST_FEATURES + 3))
+    figure = charts.features(Columns(COLUMNS.setting, COLUMNS.finding, many), "many")
+    assert len(set(tooltips(figure))) == charts.MOST_FEATURES
+    assert "3 columns with less advantage only in the table" in figure.caption
+
+
+def test_columns_that_are_alike_when_shortened_keep_their_own_lines():
+    alike = tuple(replace(COLUMNS.features[0], feature=f"the quite long name {i}") for i in range(4))
+    image = charts.features(Columns(COLUMNS.setting, COLUMNS.finding, alike), "alike").image
+    assert len(set(re.findall(r"translate\([\d.]+,([\d.]+)\)[^>]*><title>the quite", image))) == 4
 
 
 def test_hostile_labels_stay_text():

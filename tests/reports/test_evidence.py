@@ -50,3 +50,10 @@ def test_a_record_without_a_feature_leaves_its_place_open():
     rows = dict(found(wide, narrow).rows)
     assert rows["age"][0] is not None
     assert rows["age"][1] is None
+
+
+def test_proven_records_come_first_and_those_without_an_entropy_last():
+    proven = replace(record("proven", [0.9]), verified=True)
+    silent = replace(record("silent", [0.0]), cells=(Cell("ward", "categorical", "x", True, None),))
+    item = found(silent, record("sure", [0.1]), proven)
+    assert [(r.victim, r.verified) for r in item.records] == [("proven", True), ("sure", False), ("silent", False)]

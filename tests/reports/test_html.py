@@ -67,7 +67,8 @@ def test_a_page_holds_nothing_that_runs_loads_or_leaves_it(page):
 
 
 def test_markup_in_any_text_of_the_record_stays_text():
-    hostile = with_every_text(small(), lambda text: text if text == "f1" else PAYLOAD + text)  # f1 makes the plane
+    metrics = {"f1", "accuracy"}  # they make the plane and choose the columns
+    hostile = with_every_text(small(), lambda text: text if text in metrics else PAYLOAD + text)
     page = parse(render(hostile, reveal=True))
     assert is_inert(page)
     sections = {name: page.by_id(name).text for name in SECTIONS}
@@ -171,13 +172,45 @@ def test_ids_are_unique_and_every_reference_resolves(page):
 
 def test_every_chart_is_an_image_with_a_title_and_a_description(page):
     charts = [svg for svg in page.all("svg") if svg.attributes.get("aria-hidden") != "true"]
-    # Two planes, a matrix and a sequence diagram for each of seven settings, two calibration curves.
-    assert len(charts) == 2 + 7 + 7 + 2
+    # Two planes, a matrix, a sequence diagram and the columns for each of seven settings, two calibration curves.
+    assert len(charts) == 2 + 7 + 7 + 7 + 2
     for chart in charts:
         assert chart.attributes["role"] == "img"
         title, description = (c for c in chart.children if c.tag in {"title", "desc"})
         assert title.words
         assert description.words
+
+
+def test_every_column_of_every_setting_is_listed_beside_the_prior(record, page):
+    shown = {s.setting: s.detail.features for s in record.scores if s.detail is not None}
+    for number, features in enumerate(shown.values(), 1):
+        rows = page.table(f"Columns under setting {number},")
+        assert [row[0] for row in rows] == [f"{f.feature}{f.kind}" for f in features]
+        assert [row[2] for row in rows] == [f"{f.baseline:.3f}" for f in features]
+        assert rows[-1][3] == "––"  # a constant column leaves no advantage
+
+
+def test_only_the_leakiest_setting_unfolds_its_columns_by_itself(page):
+    assert len(list(page.by_id("columns").all("details"))) == 6
+    assert "setting 2," in page.by_id("columns").words.split("Columns under ")[1]
+
+
+def test_the_surest_cells_of_every_setting_stand_beside_the_prior_on_the_same_cells(page):
+    rows = page.table("tableak: share right among the cells it is surest of")
+    assert len(rows) == 7 * 2
+    assert all(row[2:] == ["0.960[0.944, 0.976]prior 0.600"] * 4 for row in rows)
+    assert "The 20 % of numeric cells that it is surest of are right with 96 %" in page.by_id("calibration").words
+
+
+def test_buckets_are_listed_with_their_share_and_the_prior(page):
+    rows = page.table("tableak: accuracy by entropy, numeric cells")
+    assert [row[0] for row in rows] == ["up to −1", "−1 to 0.72", "above 0.72"]
+    assert rows[0][1:] == ["1,20020 %", "0.970[0.900, 1.000]", "0.400"]
+
+
+def test_a_row_that_the_attack_has_proven_is_marked(page):
+    heads = [th.words for th in page.by_id("evidence").all("th") if "seen by" in th.words]
+    assert any("proven by the attack" in head for head in heads)
 
 
 def test_a_page_claims_no_more_than_was_tested(html):

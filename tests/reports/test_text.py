@@ -72,7 +72,17 @@ def test_counts_are_whole_unless_they_are_means():
 def test_an_open_bucket_says_so():
     inf = math.inf
     bounds = [(0.0, 0.25), (-inf, -1.0), (1.5, inf), (-inf, inf)]
-    assert [text.span(*b) for b in bounds] == ["0 to 0.25", "below −1", "1.5 or more", "any"]
+    assert [text.span(*b) for b in bounds] == ["0 to 0.25", "up to −1", "above 1.5", "any"]
+
+
+def test_a_bucket_without_an_end_is_open_as_one_that_ends_at_infinity():
+    assert [text.span(None, 0.72), text.span(2.04, None), text.span(None, None)] == ["up to 0.72", "above 2.04", "any"]
+
+
+def test_per_cent_has_one_decimal_where_it_needs_one():
+    shown = [text.percent(v) for v in (0.2, 0.9734, 1.0, 0.0, -0.051)]
+    assert shown == ["20\u00a0%", "97.3\u00a0%", "100\u00a0%", "0\u00a0%", "−5.1\u00a0%"]
+    assert text.percent(None) == "–"
 
 
 def test_an_interval_needs_both_ends():

@@ -1,0 +1,23 @@
+"""Which columns leak: the features of each setting under the attack that gets most of its records."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from audit.records import FeatureScore, Score, Setting
+from reports.findings import worst
+
+
+@dataclass(frozen=True)
+class Columns:
+    """One setting: the finding that decides about its records, and its features by falling advantage."""
+
+    setting: Setting
+    finding: Score
+    features: tuple[FeatureScore, ...]
+
+
+def columns(settings: Mapping[int, Setting], scores: Sequence[Score]) -> list[Columns]:
+    """One entry per setting whose records are attacked, the leakiest first and the pooled reference last."""
+    found = ((s, worst(scores, s.id, "records")) for s in settings.values())
+    rows = [Columns(s, f, f.detail.features) for s, f in found if f is not None and f.detail is not None]
+    return sorted(rows, key=lambda c: (c.setting.reference, -(c.finding.advantage or 0.0)))

@@ -1,0 +1,86 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from pydantic import TypeAdapter
+
+from attacks.base import RecordsClaim
+from audit.benchmarks.base import Options
+from audit.benchmarks.entropy import BUCKETS, MEANS, OF_128, measure, within
+from audit.records import Bucket, RecoveredRecord
+from audit.scoring.cells import bounds
+from audit.uncertainty import SUREST, surest
+from tests.audit.example import truth
+
+T = truth()
+VICTIM = T.parties[0]
+BATCH = T.batch(VICTIM, 0)
+
+
+def claim(doubt, verified=None, rows=BATCH):
+    each = np.asarray(doubt, float)[:, None]
+    entropy = [np.repeat(each, cells.shape[1], 1) for cells in (rows.categories, rows.numbers)]
+    return RecordsClaim(VICTIM, 0, rows.categories, rows.numbers, *entropy, (), None, verified)
+
+
+def kept(claim):
+    return surest("a", ("server",), [claim], T)
+
+
+def doubts(records):
+    return [r.cells[0].entropy for r in records]
+
+
+def test_the_surest_rows_are_kept_whether_right_or_wrong():
+    wrong = replace(claim([0.9, 0.1, 0.5, 0.3]), categories=np.zeros_like(BATCH.categories))
+    assert doubts(kept(wrong)) == doubts(kept(claim([0.9, 0.1, 0.5, 0.3]))) == [0.1, 0.3, 0.5]
+
+
+def test_proven_rows_are_kept_first_and_marked():
+    records = kept(claim([0.0, 0.1, 0.2, 0.9], np.array([False, False, False, True])))
+    assert doubts(records) == [0.9, 0.0, 0.1]
+    assert [r.verified for r in records] == [True, False, False]
+
+
+def test_rows_without_an_entropy_come_last_and_can_be_stored():
+    records = kept(claim([np.nan, 0.4, np.nan, 0.2]))
+    assert doubts(records) == [0.2, 0.4, None]
+    keeper = TypeAdapter(tuple[RecoveredRecord, ...])
+    assert keeper.validate_json(keeper.dump_json(records)) == records
+
+
+def test_a_claim_of_fewer_rows_than_are_kept_keeps_them_all():
+    rows = BATCH.take(np.array([2]))
+    (record,) = kept(claim([0.3], rows=rows))
+    assert all(cell.correct for cell in record.cells)
+    assert SUREST > 1
+    assert kept(claim([], rows=BATCH.take(np.array([], int)))) == ()
+
+
+@pytest.mark.parametrize("kind", BUCKETS)
+def test_every_bucket_of_the_audit_lies_in_exactly_one_of_the_paper(kind):
+    for low, high in bounds(kind):
+        bucket = Bucket(kind, low, high, 1, 1, 0.5)
+        assert sum(within(bucket, *ends) for ends in BUCKETS[kind]) == 1
+
+
+@pytest.mark.parametrize("dataset", OF_128)
+@pytest.mark.parametrize("kind", BUCKETS)
+def test_published_buckets_add_up_to_the_published_whole(dataset, kind):
+    rows = OF_128[dataset][kind]
+    whole = sum(share for _, share in rows)
+    assert whole == pytest.approx(100, abs=1)  # as printed: 99.1 for numeric cells of german
+    mean = sum(accuracy * share for accuracy, share in rows) / whole
+    assert mean == pytest.approx(MEANS[dataset][kind][128][0], abs=0.1)
+
+
+@pytest.mark.slow
+def test_the_entropy_benchmark_measures_buckets_that_hold_every_cell():
+    rows = {r.metric: r for r in measure(Options(jobs=1), "breast_cancer", 2, seeds=1)}
+    shares = [r.measured for name, r in rows.items() if name.startswith("numeric cells, entropy")]
+    assert len(shares) == len(BUCKETS["numeric"])
+    assert sum(shares) == pytest.approx(100)
+    assert rows["numeric entropy"].unit == "nats"
+    surest, everything = rows["numeric accuracy, surest 10%"], rows["numeric accuracy"]
+    assert surest.n == everything.n == 4
+    assert surest.published is everything.published is None  # no figure of the paper belongs to this table
