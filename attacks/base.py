@@ -110,6 +110,7 @@ class Attack(ABC):
     asset: ClassVar[tuple[str, ...]]
     topics: ClassVar[frozenset[str]]
     assumes: ClassVar[str]
+    calibrator: ClassVar[bool] = False  # guesses on purpose: no control expects it to recover anything
 
     @abstractmethod
     def run(self, view: View, knowledge: AuxiliaryKnowledge) -> Outcome:

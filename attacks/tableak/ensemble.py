@@ -1,5 +1,9 @@
 """Pooling of restarts: match their rows, take the median, measure how far they agree (TabLeak, sections 3.2 and 3.3).
 
+The paper pools by the median of what the softmaxes give. Its published implementation has more ways, all of them here
+(`POOLINGS`): the mean; the median for numbers and the mean for categories; a vote of the projected restarts, numbers by
+their mean; median and mean of the logits before the softmax.
+
 A gradient does not say in which order its rows are, so each restart has its own order: all are matched to the restart
 with the lowest loss before anything is compared cell by cell. Shapes: R restarts, B rows.
 """
@@ -7,9 +11,11 @@ with the lowest loss before anything is compared cell by cell. Shapes: R restart
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
+from scipy.special import softmax
 
-from attacks.tableak.prior import Array, Rows
+from attacks.tableak.prior import Array, Rows, StructuralPrior
 
+POOLINGS = ("median", "mean", "mixed", "vote", "median-logits", "mean-logits", "none")
 SMALLEST_DEVIATION = 1e-6  # in encoded units: keeps the entropy of restarts that agree exactly finite
 
 
@@ -38,6 +44,33 @@ def lower_median(members: Array) -> Array:
     middle = (len(members) - 1) // 2
     median: Array = np.partition(members, middle, axis=0)[middle]
     return median
+
+
+def pool(how: str, units: Array, logits: Array, prior: StructuralPrior) -> Array:
+    """(B, size): the units of one batch from those of restarts (R, B, size) in matching order; `logits` alike.
+
+    `how` is one of `POOLINGS` but "none".
+    """
+    if how == "vote":
+        rows = prior.project(units)
+        votes = [np.eye(b.size)[rows.categories[..., i]].mean(0).argmax(-1) for i, b in enumerate(prior.categorical)]
+        return prior.certain(Rows(np.stack(votes, -1) if votes else rows.categories[0], rows.numbers.mean(0)))
+    if how == "mixed":
+        pooled = prior.pooled(units, _mean)
+        pooled[:, prior.positions] = lower_median(units[..., prior.positions])
+        return pooled
+    over = lower_median if how.startswith("median") else _mean
+    if how.endswith("-logits") and prior.softmax:
+        pooled = over(units)
+        for place in prior.choices:
+            pooled[:, place] = softmax(over(logits[..., place]), -1)
+        return pooled
+    return prior.pooled(units, over)
+
+
+def _mean(members: Array) -> Array:
+    mean: Array = members.mean(0)
+    return mean
 
 
 def category_entropy(beliefs: Array) -> Array:

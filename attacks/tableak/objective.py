@@ -1,9 +1,8 @@
-"""The objective of gradient matching: 1 - cosine of a candidate batch's gradient and the observed one.
+"""The objective of gradient matching: how far a candidate batch's gradient is from the observed one.
 
-TabLeak, equation 6 (after Geiping et al. 2020): all parameters are one vector, without layer weights or regulariser.
-Two implementations answer alike. `AutogradObjective` differentiates twice and takes every model. `ClosedFormObjective`
-takes piecewise linear activations, whose second derivative vanishes, and evaluates all restarts of all victims in a few
-matrix products.
+Two losses (`attacks.tableak.losses`) and two implementations that answer alike. `AutogradObjective` differentiates
+twice and takes every model. `ClosedFormObjective` takes piecewise linear activations, whose second derivative vanishes,
+and evaluates all restarts of all victims in a few matrix products.
 
 Shapes: V victims, R restarts, B rows per batch, d columns.
 """
@@ -17,6 +16,7 @@ from torch.func import grad, grad_and_value, vmap
 from torch.nn.functional import one_hot
 
 from attacks.tableak.layers import Affine, matching_layer
+from attacks.tableak.losses import LOSSES, Loss
 from preprocess.models import forward, mean_loss
 from preprocess.views import ModelSpec
 
@@ -35,46 +35,51 @@ class Objective(Protocol):
     def __call__(self, rows: Tensor) -> tuple[Tensor, Tensor]: ...
 
 
-def cosine_objective(spec: ModelSpec, weights: Tensors, observed: Tensors, labels: Tensor, restarts: int) -> Objective:
+def matching_objective(
+    spec: ModelSpec, weights: Tensors, observed: Tensors, labels: Tensor, restarts: int, loss: str = "cosine"
+) -> Objective:
     """The objective for V victims with weights and observed gradients by name, each (V, ...), and labels (V, B).
 
-    The task is classification with one logit per class; no victim's observed gradient is zero.
+    The task is classification with one logit per class; no victim's observed gradient is zero. `loss` is one of
+    `LOSSES`.
     """
-    norm = torch.stack([g.flatten(1).double().norm(dim=1) for g in observed.values()]).norm(dim=0)  # (V,)
-    unit = {name: (g.double() / norm.view(-1, *[1] * (g.dim() - 1))).to(g.dtype) for name, g in observed.items()}
+    kind = LOSSES[loss](observed)
     if spec.activation in SLOPE_BELOW_ZERO:
-        return ClosedFormObjective(spec, weights, unit, labels, restarts)
-    return AutogradObjective(spec, weights, unit, labels)
+        return ClosedFormObjective(spec, weights, kind, labels, restarts)
+    return AutogradObjective(spec, weights, kind, labels)
+
+
+def cosine_objective(spec: ModelSpec, weights: Tensors, observed: Tensors, labels: Tensor, restarts: int) -> Objective:
+    """TabLeak's objective: one minus the cosine (equation 6)."""
+    return matching_objective(spec, weights, observed, labels, restarts)
 
 
 class AutogradObjective:
-    """The objective as it is defined, differentiated by autograd. `observed` has norm 1 for each victim."""
+    """The objective as it is defined, differentiated by autograd."""
 
-    def __init__(self, spec: ModelSpec, weights: Tensors, observed: Tensors, labels: Tensor) -> None:
-        self.spec, self.weights, self.observed, self.labels = spec, dict(weights), dict(observed), labels
+    def __init__(self, spec: ModelSpec, weights: Tensors, loss: Loss, labels: Tensor) -> None:
+        self.spec, self.weights, self.loss, self.labels = spec, dict(weights), loss, labels
         over_restarts = vmap(grad_and_value(self._loss), in_dims=(0, None, None, None))
         self._evaluate = vmap(over_restarts)
 
     def __call__(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        gradient, loss = self._evaluate(rows, self.weights, self.observed, self.labels)
+        gradient, loss = self._evaluate(rows, self.weights, self.loss.observed, self.labels)
         return loss, gradient
 
     def _loss(self, rows: Tensor, weights: dict[str, Tensor], observed: dict[str, Tensor], labels: Tensor) -> Tensor:
         """One candidate batch (B, d)."""
         candidate = grad(lambda w: mean_loss(self.spec, forward(self.spec, w, rows), labels))(weights)
-        dot = torch.stack([(candidate[name] * observed[name]).sum() for name in observed]).sum()
-        square = torch.stack([candidate[name].square().sum() for name in observed]).sum()
-        return 1 - dot / square.clamp_min(torch.finfo(square.dtype).tiny).sqrt()
+        return self.loss.between(candidate, observed)
 
 
 class ClosedFormObjective:
-    """The same for piecewise linear activations, without autograd. `observed` has norm 1 for each victim."""
+    """The same for piecewise linear activations, without autograd."""
 
-    def __init__(self, spec: ModelSpec, weights: Tensors, observed: Tensors, labels: Tensor, restarts: int) -> None:
+    def __init__(self, spec: ModelSpec, weights: Tensors, loss: Loss, labels: Tensor, restarts: int) -> None:
         batch = labels.shape[1]
-        self.slope = SLOPE_BELOW_ZERO[spec.activation]
+        self.loss, self.slope = loss, SLOPE_BELOW_ZERO[spec.activation]
         self.layers = [
-            matching_layer(_affine(weights, i), _affine(observed, i), restarts, batch)
+            matching_layer(_affine(weights, i), _affine(loss.observed, i), restarts, batch)
             for i in range(len(spec.hidden) + 1)
         ]
         dtype = self.layers[0].z.dtype
@@ -86,11 +91,10 @@ class ClosedFormObjective:
         self._backward(probabilities, rows.shape)
         inner = torch.stack([layer.inner() for layer in self.layers]).sum(0)  # (V·R,)
         square = torch.stack([layer.square() for layer in self.layers]).sum(0)
-        square.clamp_min_(torch.finfo(rows.dtype).tiny)  # of a saturated candidate: its gradient is zero
-        norm = square.sqrt()
-        self._second_order(inner / square, probabilities)
+        weighed = self.loss.weigh(inner, square, rows.shape[2])
+        self._second_order(weighed.ratio, probabilities)
         gradient = self.layers[0].input_bar.view(rows.shape)
-        return 1 - (inner / norm).view(rows.shape[:2]), gradient.div_(norm.view(*rows.shape[:2], 1, 1))
+        return weighed.loss.view(rows.shape[:2]), gradient.div_(weighed.divisor.view(*rows.shape[:2], 1, 1))
 
     def _forward(self, rows: Tensor) -> Tensor:
         """Leaves each layer its input; returns class probabilities (V, R·B, classes)."""
@@ -101,7 +105,7 @@ class ClosedFormObjective:
         return torch.softmax(self.layers[-1].forward(a), -1)
 
     def _backward(self, probabilities: Tensor, shape: torch.Size) -> None:
-        """Leaves each layer its D, without the factor 1/B of the mean loss, which a cosine does not see."""
+        """Leaves each layer its D of the summed loss: B times that of the mean."""
         last = self.layers[-1]
         torch.sub(probabilities.view(*shape[:3], -1), self.targets, out=last.delta.view(*shape[:3], -1))
         for below, above, slope in zip(self.layers[-2::-1], self.layers[::-1], self.slopes[::-1], strict=False):

@@ -9,10 +9,16 @@ step moves a candidate: a rare one hardly at all, which amounts to a prior by fr
 adversary knows, else from the layout; where neither has any, a numeric column is taken to lie within 4 of its scales
 around its shift.
 
-With `softmax=False` (the ablation of section 4) a categorical feature has one free variable per column instead.
+With `softmax=False` (the ablation of section 4) a categorical feature has one free variable per column instead; with
+`sigmoid=False` a numeric feature has its encoded column for a variable, and is clipped to the bounds in the end only.
+
+A codebook may be of any kind: dense vectors, several bits of a row that features share, one number per candidate. Where
+a mixture of candidates does not tell which ones were mixed (more candidates than columns to tell them by), only its
+mean code means something: the candidate is then the one whose code is nearest to it, and restarts are pooled by it.
 """
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
@@ -43,10 +49,11 @@ class StructuralPrior:
     scaled by their range).
     """
 
-    def __init__(self, layout: FeatureLayout, bounds: Bounds, *, softmax: bool = True) -> None:
-        _check_columns(layout)
-        self.softmax, self.width = softmax, layout.width
+    def __init__(self, layout: FeatureLayout, bounds: Bounds, *, softmax: bool = True, sigmoid: bool = True) -> None:
+        _check_columns(layout, softmax)
+        self.softmax, self.sigmoid, self.width = softmax, sigmoid, layout.width
         self.numeric, self.categorical = layout.numeric, layout.categorical
+        self.telling = [tells_candidates(b) for b in self.categorical]
         self._place_variables(layout)
         ranges = np.array([encoded_bounds(b, bounds.get(b.feature)) for b in self.numeric]).reshape(-1, 2)
         self.shift = np.array([b.shift if b.scaled else 0.0 for b in self.numeric], np.float64)
@@ -71,6 +78,9 @@ class StructuralPrior:
         starts = [b.start for b in self.numeric]
         self.matrix[self.positions, starts] = self.range
         np.add.at(self.offset, starts, low)
+        if not self.sigmoid:
+            span = np.where(self.range > 0, self.range, 1.0)
+            self.spread[self.positions], self.centre[self.positions] = 1 / span, -low / span
         for block, place in zip(self.categorical, self.choices, strict=True):
             columns = slice(block.start, block.start + block.width)
             if not self.softmax:
@@ -85,13 +95,12 @@ class StructuralPrior:
     def project(self, units: Array) -> Rows:
         """The rows that units (..., size) come down to: likeliest candidates, numbers whole where raw values are.
 
-        Without softmax, the candidate whose code is nearest before scaling.
+        Without softmax, and where a mixture does not tell its candidates, the one whose code is nearest before scaling.
         """
         numbers = self.low + units[..., self.positions] * (self.high - self.low)
         numbers = np.clip(numbers, self.low, self.high)
         numbers = np.where(self.whole, np.floor(numbers + 0.5), numbers)
-        scores = [self._scores(units[..., p], b) for b, p in zip(self.categorical, self.choices, strict=True)]
-        categories = [s.argmax(-1) for s in scores]
+        categories = [self._chosen(i, units[..., place]) for i, place in enumerate(self.choices)]
         return Rows(np.stack(categories, -1) if categories else np.zeros((*units.shape[:-1], 0), np.int64), numbers)
 
     def encode(self, rows: Rows) -> Array:
@@ -104,20 +113,60 @@ class StructuralPrior:
             columns[..., choice.start : choice.start + choice.width] += choice.codebook()[rows.categories[..., i]]
         return columns
 
-    def beliefs(self, units: Array) -> list[Array]:
-        """Distributions over the candidates (..., candidates) per categorical feature: certain ones without softmax."""
-        if self.softmax:
-            return [units[..., place] for place in self.choices]
-        categories = self.project(units).categories
-        return [np.eye(b.size)[categories[..., i]] for i, b in enumerate(self.categorical)]
+    def certain(self, rows: Rows) -> Array:
+        """The units (..., size) that stand for exactly these rows."""
+        units = np.zeros((*rows.numbers.shape[:-1], self.size))
+        span = np.where(self.high > self.low, self.high - self.low, 1.0)
+        units[..., self.positions] = (rows.numbers - self.low) / span
+        for i, (block, place) in enumerate(zip(self.categorical, self.choices, strict=True)):
+            stands = np.eye(block.size) if self.softmax else block.codebook()
+            units[..., place] = stands[rows.categories[..., i]]
+        return units
 
-    def _scores(self, units: Array, block: CategoricalBlock) -> Array:
-        """(..., candidates): the highest is the one to choose."""
-        if self.softmax:
-            return units
-        codes, shift, scale = _codes(block)
-        scores: Array = (units * scale + shift) @ codes.T - (codes**2).sum(1) / 2
-        return scores
+    def beliefs(self, units: Array) -> list[Array]:
+        """Distributions over the candidates (..., candidates) per categorical feature.
+
+        Certain ones without softmax, and where a mixture does not tell its candidates; candidates with the same code
+        share the certainty.
+        """
+        own = [units[..., place] for place in self.choices]
+        told = [self.softmax and telling for telling in self.telling]
+        return [u if told[i] else self._alike(i, self._chosen(i, u)) for i, u in enumerate(own)]
+
+    def pooled(self, members: Array, pool: Callable[[Array], Array]) -> Array:
+        """Units (..., size) of members (R, ..., size), pooled over R feature by feature as they are to be read."""
+        units = pool(members)
+        for i, (block, place) in enumerate(zip(self.categorical, self.choices, strict=True)):
+            if self.softmax and not self.telling[i]:
+                codes, _, _ = _codes(block)
+                units[..., place] = np.eye(block.size)[_nearest(pool(members[..., place] @ codes), codes)]
+        return units
+
+    def _chosen(self, i: int, units: Array) -> NDArray[np.int64]:
+        """(...) the candidates of categorical feature `i` that its units stand for."""
+        if self.softmax and self.telling[i]:
+            chosen: NDArray[np.int64] = units.argmax(-1)
+            return chosen
+        codes, shift, scale = _codes(self.categorical[i])
+        return _nearest(units @ codes if self.softmax else units * scale + shift, codes)
+
+    def _alike(self, i: int, chosen: NDArray[np.int64]) -> Array:
+        """(..., candidates): evenly over the candidates of feature `i` with the code of the chosen one."""
+        block = self.categorical[i]
+        if block.codes is None:
+            return np.eye(block.size)[chosen]
+        _, group, sizes = np.unique(_codes(block)[0], axis=0, return_inverse=True, return_counts=True)
+        group = group.reshape(-1)
+        alike: Array = (group[chosen][..., None] == group) / sizes[group]
+        return alike
+
+
+def tells_candidates(block: CategoricalBlock) -> bool:
+    """Whether the mean code of a mixture tells the mixture: no code is a weighted mean of others (weights sum to 1)."""
+    if block.codes is None or block.size == 1:
+        return True
+    codes = _codes(block)[0]
+    return block.size - 1 <= block.width and int(np.linalg.matrix_rank(codes[1:] - codes[0])) == block.size - 1
 
 
 def encoded_bounds(block: NumericBlock, known: tuple[float, float] | None) -> tuple[float, float]:
@@ -147,7 +196,16 @@ def _codes(block: CategoricalBlock) -> tuple[Array, Array, Array]:
     return codes, shift, scale
 
 
-def _check_columns(layout: FeatureLayout) -> None:
-    covered = {c for b in layout.blocks for c in range(b.start, b.start + b.width)}
-    if missing := sorted(set(range(layout.width)) - covered):
+def _nearest(points: Array, codes: Array) -> NDArray[np.int64]:
+    """(...) which of the codes (candidates, width) is nearest to each of the points (..., width)."""
+    nearest: NDArray[np.int64] = (points @ codes.T - (codes**2).sum(1) / 2).argmax(-1)
+    return nearest
+
+
+def _check_columns(layout: FeatureLayout, softmax: bool) -> None:
+    described = Counter(c for b in layout.blocks for c in range(b.start, b.start + b.width))
+    if missing := sorted(set(range(layout.width)) - described.keys()):
         raise ValueError(f"no block of the layout describes the columns {missing}")
+    if not softmax and max(described.values(), default=1) > 1:
+        shared = [b.feature for b in layout.blocks if any(described[b.start + i] > 1 for i in range(b.width))]
+        raise ValueError(f"{', '.join(shared)} share columns, which only the softmax prior can take apart")

@@ -27,23 +27,32 @@ class Relaxation:
         self.matrix, self.offset, self.groups = tensor(prior.matrix), tensor(prior.offset), tensor(_groups(prior))
         diagonal = np.diag(prior.matrix)
         self.gain = tensor(diagonal) if np.array_equal(np.diagflat(diagonal), prior.matrix) else None
-        self.free = None if prior.softmax else torch.tensor(~_groups(prior).any(0), device=device).unsqueeze(-1)
+        free = ~_groups(prior).any(0)
+        self.free = torch.tensor(free, device=device).unsqueeze(-1) if free.any() else None
         self.logits, self.units, self.units_bar, self.shares = self.matrix.new_empty(
             4, victims, prior.size, restarts * batch
         )
         self.encoded = self.matrix.new_empty(victims, restarts * batch, prior.width)
         self.shape = (victims, restarts, batch, prior.width)
-        self.sigmoids = [self._views(s) for s in _runs(prior.positions)]
-        self.softmaxes = [self._views(s) for s in prior.choices] if prior.softmax else []
-        self.copies = [] if prior.softmax else [self._views(s) for s in prior.choices]
+        self.temperature = 1.0
+        numbers = [self._views(s) for s in _runs(prior.positions)]
+        choices = [self._views(s) for s in prior.choices]
+        self.sigmoids = numbers if prior.sigmoid else []
+        self.softmaxes = choices if prior.softmax else []
+        self.copies = ([] if prior.sigmoid else numbers) + ([] if prior.softmax else choices)
+        self.soft = prior.choices if prior.softmax else []
 
-    def columns(self, variables: Tensor) -> Tensor:
-        """Encoded rows (V, R, B, width) of variables (V, size, R·B). Leaves `units` alike."""
+    def columns(self, variables: Tensor, temperature: float = 1.0) -> Tensor:
+        """Encoded rows (V, R, B, width) of variables (V, size, R·B). Leaves `units` alike.
+
+        `temperature` divides the logits of the softmaxes.
+        """
         torch.addcmul(self.centre, self.spread, variables, out=self.logits)
         for logits, units in self.sigmoids:
             torch.sigmoid(logits, out=units)
+        self.temperature = temperature
         for logits, units in self.softmaxes:
-            torch.softmax(logits, 1, out=units)
+            torch.softmax(logits if temperature == 1 else logits.div_(temperature), 1, out=units)
         for logits, units in self.copies:
             units.copy_(logits)
         if self.gain is not None:
@@ -66,7 +75,10 @@ class Relaxation:
         if self.free is not None:
             weighted = torch.where(self.free, self.units_bar, weighted)
         torch.matmul(self.groups.T, self.groups @ weighted, out=self.shares)
-        return weighted.addcmul_(self.units, self.shares, value=-1).mul_(self.spread)
+        pulled = weighted.addcmul_(self.units, self.shares, value=-1).mul_(self.spread)
+        for place in self.soft if self.temperature != 1 else ():
+            pulled[:, place].div_(self.temperature)
+        return pulled
 
     def _views(self, place: slice) -> tuple[Tensor, Tensor]:
         return self.logits[:, place], self.units[:, place]
@@ -74,9 +86,9 @@ class Relaxation:
 
 def _groups(prior: StructuralPrior) -> NDArray[np.float64]:
     """(groups, size): which variables share a sigmoid or softmax."""
-    choices = prior.choices if prior.softmax else []
-    groups = np.zeros((len(prior.positions) + len(choices), prior.size))
-    for i, place in enumerate([*prior.positions, *choices]):
+    places = [*(prior.positions if prior.sigmoid else []), *(prior.choices if prior.softmax else [])]
+    groups = np.zeros((len(places), prior.size))
+    for i, place in enumerate(places):
         groups[i, place] = 1
     return groups
 

@@ -77,19 +77,19 @@ def read_target(
     """The target in one gradient message; all that is wrong with it is a reason, never an error."""
     source = f"the gradient of {message.sender} in round {message.round}"
     spec, layout = view.public.model, view.public.layout
-    model = _model_message(view, message)
+    model = model_told(view, message)
     labels = knowledge.labels.get((message.sender, message.round))
     if spec is None or layout is None or model is None:
         return NotApplicable(f"{source} has no readable {MODEL} message before it in its round")
     if labels is None and labels_needed and not recover:
         return NotApplicable(f"labels of {message.sender} in round {message.round} are not known")
     try:
-        weights = _tensors(spec, model, "weights")
-        gradient = _tensors(spec, message, "gradient")
-        rows = _row_count(message)
+        weights = tensors(spec, model, "weights")
+        gradient = tensors(spec, message, "gradient")
+        rows = row_count(message)
         if labels is None and recover:
             labels = recover_labels(spec, layout, weights, gradient, rows)
-        known = np.zeros(0, np.int64) if labels is None else _check_labels(np.asarray(labels), rows, spec.outputs)
+        known = np.zeros(0, np.int64) if labels is None else check_labels(np.asarray(labels), rows, spec.outputs)
     except ValueError as error:
         return NotApplicable(f"{source}: {error}")
     if not any(g.any() for g in gradient.values()):
@@ -97,7 +97,7 @@ def read_target(
     return Target(message.sender, message.round, rows, known, weights, gradient, (model.sequence, message.sequence))
 
 
-def _model_message(view: View, gradient: Message) -> Message | None:
+def model_told(view: View, gradient: Message) -> Message | None:
     """The model that the sender had: the last one told in that round before the gradient, if possible to the sender."""
     told = [
         m
@@ -107,7 +107,7 @@ def _model_message(view: View, gradient: Message) -> Message | None:
     return max(told, key=lambda m: (m.recipient == gradient.sender, m.sequence), default=None)
 
 
-def _tensors(spec: ModelSpec, message: Message, key: str) -> Arrays:
+def tensors(spec: ModelSpec, message: Message, key: str) -> Arrays:
     """The named tensors under `key`, as `spec` shapes them."""
     payload = message.payload
     if not isinstance(payload, Mapping) or not isinstance(payload.get(key), Mapping):
@@ -122,14 +122,14 @@ def _tensors(spec: ModelSpec, message: Message, key: str) -> Arrays:
     return {name: np.asarray(value, np.float64) for name, value in payload[key].items()}
 
 
-def _row_count(message: Message) -> int:
+def row_count(message: Message) -> int:
     rows = message.payload.get("rows")
     if not isinstance(rows, int) or isinstance(rows, bool) or rows < 1:
         raise ValueError(f"message {message.sequence} ({message.topic}) does not say over how many rows, but {rows!r}")
     return rows
 
 
-def _check_labels(labels: NDArray[Any], rows: int, classes: int) -> NDArray[np.int64]:
+def check_labels(labels: NDArray[Any], rows: int, classes: int) -> NDArray[np.int64]:
     if labels.shape != (rows,):
         raise ValueError(f"labels of shape {labels.shape} do not fit {rows} rows")
     if not np.isin(labels, np.arange(classes)).all():

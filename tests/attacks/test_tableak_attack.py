@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -9,10 +10,12 @@ from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
 from attacks.base import Abstained, AuxiliaryKnowledge, NotApplicable
+from attacks.labels import RECOVERIES as LABEL_RECOVERIES
 from attacks.tableak import TabLeak
-from attacks.tableak.ensemble import differing_share
+from attacks.tableak.ensemble import POOLINGS, differing_share
 from attacks.tableak.objective import cosine_objective
 from attacks.tableak.prior import Rows, StructuralPrior
+from attacks.tableak.start import INITIALISATIONS
 from preprocess.models import as_arrays, as_tensors, gradient, initial_weights
 from preprocess.views import CategoricalBlock, FeatureLayout, Message, ModelSpec, NumericBlock, PublicFacts, View
 from preprocess.wire import encode
@@ -83,14 +86,38 @@ def test_a_single_row_is_recovered_behind_any_activation(activation):
     assert_recovers_one_row(activation=activation)
 
 
-@pytest.mark.parametrize("option", ["softmax", "pooling"])
-def test_a_single_row_is_recovered_by_each_ablation(option):
-    assert_recovers_one_row(**{option: False})
+BASELINES = {  # the paper's ablations and the attacks that it builds on, as its implementation runs them
+    "no pooling": {"restarts": 1, "pooling": False},
+    "no softmax": {"softmax": False},
+    "cosine": {"restarts": 1, "pooling": False, "softmax": False, "sigmoid": False},
+    "squared error": {"restarts": 1, "pooling": False, "softmax": False, "sigmoid": False, "loss": "squared-error"},
+}
+
+
+@pytest.mark.parametrize("options", BASELINES.values(), ids=BASELINES)
+def test_a_single_row_is_recovered_by_each_ablation(options):
+    assert_recovers_one_row(**options)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        *({"pooling": how} for how in POOLINGS),
+        *({"initialisation": name} for name in INITIALISATIONS),
+        {"loss": "squared-error"},
+        {"optimiser": "adam"},
+        {"temperature": [0.5, 1.0]},
+        {"dtype": "float64"},
+    ],
+    ids=str,
+)
+def test_a_single_row_is_recovered_by_each_variant(options):
+    assert_recovers_one_row(**options)
 
 
 def assert_recovers_one_row(activation="relu", **options):
     view, knowledge = observe({("ann", 0): encoded(5, 1)}, activation=activation)
-    (claim,) = TabLeak(restarts=3, iterations=250, **options).run(view, knowledge)
+    (claim,) = TabLeak(**{"restarts": 3, "iterations": 150, **options}).run(view, knowledge)
     truth = random_rows(5, 1)
     assert np.array_equal(claim.categories, truth.categories)
     assert np.abs(claim.numbers - truth.numbers)[0] == pytest.approx([0, 0], abs=2.0)
@@ -163,6 +190,116 @@ def test_without_softmax_a_single_restart_is_certain_of_its_categories():
     assert claims[1].category_entropy.all()
 
 
+def test_true_and_false_stand_for_the_papers_pooling_and_none():
+    assert TabLeak() == TabLeak(pooling=True) == TabLeak(pooling="median")
+    assert TabLeak(pooling=False) == TabLeak(pooling="none") != TabLeak()
+
+
+VARIANTS = [
+    {"loss": "squared-error"},
+    {"initialisation": "gaussian"},
+    {"initialisation": "unit-uniform"},
+    {"initialisation": "marginals"},
+    {"optimiser": "adam"},
+    {"temperature": "cool"},
+    {"temperature": "heat"},
+    {"sigmoid": False},
+]
+
+
+@pytest.mark.parametrize("options", VARIANTS, ids=str)
+def test_each_variant_moves_the_restarts_elsewhere(options):
+    view, knowledge = observe({("ann", 0): encoded(1, 3)})
+    usual, changed = (TabLeak(restarts=3, iterations=30, **o).run(view, knowledge)[0] for o in ({}, options))
+    assert not np.allclose(usual.number_entropy, changed.number_entropy, atol=1e-3)
+    assert np.isfinite(changed.number_entropy).all()
+
+
+def test_every_way_of_pooling_but_one_takes_more_than_the_best_restart():
+    view, knowledge = observe({("ann", 0): encoded(1, 4)})
+    claims = {h: TabLeak(restarts=5, iterations=30, pooling=h).run(view, knowledge)[0] for h in POOLINGS}
+    alone = claims.pop("none")
+    for claim in claims.values():
+        assert not np.array_equal(claim.numbers, alone.numbers)
+        assert np.array_equal(claim.category_entropy, alone.category_entropy)
+    assert len({(c.categories.tobytes(), c.numbers.tobytes()) for c in claims.values()}) >= 3
+
+
+@pytest.mark.parametrize("how", LABEL_RECOVERIES)
+def test_labels_are_recovered_by_the_technique_that_was_chosen(how, monkeypatch):
+    view, knowledge = observe({("ann", 0): encoded(1, 3)})
+    asked = []
+    chosen = LABEL_RECOVERIES[how]
+    monkeypatch.setitem(LABEL_RECOVERIES, how, lambda *given: asked.append(how) or chosen(*given))
+    blind = AuxiliaryKnowledge(bounds=knowledge.bounds)
+    attack = TabLeak(restarts=2, iterations=5, recover_labels=True, label_recovery=how)
+    assert len(attack.run(view, blind)) == 1
+    assert asked == [how]
+    attack.run(view, knowledge)
+    assert asked == [how]
+
+
+def test_recovered_labels_that_are_right_serve_as_well_as_granted_ones():
+    view, knowledge = observe({("ann", 0): encoded(1, 2)})
+    granted = TabLeak(restarts=2, iterations=20).run(view, knowledge)
+    recovered = TabLeak(restarts=2, iterations=20, recover_labels=True).run(view, replace(knowledge, labels={}))
+    assert_same(granted, recovered)
+
+
+def hashed(size, seed, width=16, bits=3):
+    """Codes of `size` values, each with some bits of a row set."""
+    draws = np.random.default_rng(seed)
+    return np.stack([np.isin(np.arange(width), draws.choice(width, bits, replace=False)) for _ in range(size)]) * 1.0
+
+
+def levels(count, seed, repeated=1):
+    """One number per value, in order; each for as many values as `repeated` says."""
+    return np.repeat(np.sort(np.random.default_rng(seed).uniform(0, 1, count)), repeated)[:, None]
+
+
+def scalars(repeated):
+    sizes = (12, 9, 20, 7, 15, 5, 10, 8)
+    codes = [levels(n, 100 + k, repeated) for k, n in enumerate(sizes)]
+    return tuple(CategoricalBlock(f"c{k}", k, len(c), codes=c, shift=(0.5,), scale=(0.3,)) for k, c in enumerate(codes))
+
+
+DENSE = np.random.default_rng(0).normal(size=(11, 300)) / 300**0.5
+CODES = {
+    "one-hot": (CategoricalBlock("job", 0, 5), CategoricalBlock("city", 5, 4)),
+    "bits that two features share": (
+        CategoricalBlock("job", 0, 6, codes=hashed(6, 1)),
+        CategoricalBlock("city", 0, 5, codes=hashed(5, 2)),
+    ),
+    "dense vectors": (
+        CategoricalBlock("job", 0, 7, codes=DENSE[:7]),
+        CategoricalBlock("city", 300, 4, codes=DENSE[7:]),
+    ),
+    "one number per value": scalars(1),
+    "one number for two values each": scalars(2),
+}
+
+
+@pytest.mark.parametrize("blocks", CODES.values(), ids=CODES)
+def test_two_rows_are_recovered_under_any_public_code(blocks):
+    layout = FeatureLayout((*blocks, NumericBlock("age", max(b.start + b.width for b in blocks), 40.0, 13.0)))
+    draws, prior = np.random.default_rng(10), StructuralPrior(layout, {})
+    truth = Rows(np.stack([draws.integers(0, b.size, 2) for b in blocks], -1), draws.normal(40, 13, (2, 1)))
+    view, knowledge = observe({("ann", 0): prior.encode(truth)}, layout, hidden=(100, 100))
+    (claim,) = TabLeak(restarts=4, iterations=400).run(view, knowledge)
+    found = prior.encode(Rows(claim.categories, truth.numbers))
+    assert any(np.allclose(prior.encode(Rows(truth.categories[o], truth.numbers)), found) for o in ([0, 1], [1, 0]))
+    alike = [(b.codebook()[:, None] == b.codebook()).all(-1).sum(1) for b in blocks]
+    floor = [np.log(a[c]) / np.log(len(a)) for a, c in zip(alike, claim.categories[0], strict=True)]
+    assert claim.category_entropy[0] == pytest.approx(floor, abs=0.02)  # sure of a code, not of its value
+
+
+def test_without_softmax_features_that_share_columns_are_left_alone():
+    layout = FeatureLayout(CODES["bits that two features share"])
+    outcome = TabLeak(softmax=False).run(*observe({("ann", 0): np.ones((2, 16))}, layout))
+    assert isinstance(outcome, NotApplicable)
+    assert "job, city share columns" in outcome.reason
+
+
 @pytest.mark.parametrize("options", [{"tolerance": 1e9}, {"learning_rate": 0.5}, {"iterations": 41}])
 def test_settings_reach_the_restarts(options):
     layout = FeatureLayout((NumericBlock("age", 0), NumericBlock("dose", 1)))
@@ -212,6 +349,88 @@ def test_without_labels_the_attack_says_that_it_needs_them():
     assert "labels of ann in round 0" in outcome.reason
 
 
+def test_batches_above_the_limit_are_left_alone_and_do_not_hide_the_others():
+    view, knowledge = observe({("ann", 0): encoded(1, 4), ("bob", 0): encoded(2, 2)})
+    (claim,) = TabLeak(restarts=2, iterations=5, max_rows=3).run(view, knowledge)
+    assert claim.victim == "bob"
+    outcome = TabLeak(max_rows=1).run(view, knowledge)
+    assert isinstance(outcome, NotApplicable)
+    assert "4 rows, more than max_rows = 1" in outcome.reason
+
+
+def tampered(change):
+    """The view of one batch after `change(model payload, gradient payload)`, which may delete or replace parts."""
+    view, knowledge = observe({("ann", 0): encoded(1, 2)})
+    payloads = [
+        {"weights": dict(view.messages[0].payload["weights"])},
+        {"rows": 2, "gradient": dict(view.messages[1].payload["gradient"])},
+    ]
+    change(*payloads)
+    messages = [
+        replace(m, body=encode(p), content=encode(p)) for m, p in zip(view.messages, payloads, strict=True) if p
+    ]
+    return replace(view, messages=tuple(messages)), knowledge
+
+
+BROKEN = {
+    "no model": (lambda model, update: model.clear(), NotApplicable, "train.model"),
+    "another shape": (
+        lambda model, update: update["gradient"].update({"0.weight": np.zeros((40, 11), np.float32)}),
+        NotApplicable,
+        "0.weight has shape (40, 11)",
+    ),
+    "no numbers": (
+        lambda model, update: update["gradient"].update({"0.bias": np.full(40, np.nan, np.float32)}),
+        NotApplicable,
+        "0.bias holds values that are not finite",
+    ),
+    "a tensor too many": (
+        lambda model, update: update["gradient"].update({"9.bias": np.zeros(2, np.float32)}),
+        NotApplicable,
+        "9.bias",
+    ),
+    "zeros": (
+        lambda model, update: update["gradient"].update({n: 0 * g for n, g in update["gradient"].items()}),
+        Abstained,
+        "is zero in every tensor",
+    ),
+    "no rows": (lambda model, update: update.update(rows=-3), NotApplicable, "-3"),
+    "a billion rows": (lambda model, update: update.update(rows=10**9), NotApplicable, "do not fit 1000000000 rows"),
+}
+
+
+@pytest.mark.parametrize(("change", "kind", "reason"), BROKEN.values(), ids=BROKEN)
+def test_a_broken_transcript_gives_a_reason_and_no_claim(change, kind, reason):
+    outcome = TabLeak(restarts=2, iterations=5).run(*tampered(change))
+    assert isinstance(outcome, kind)
+    assert reason in outcome.reason
+
+
+def test_a_billion_rows_whose_labels_nobody_knows_take_no_memory_either():
+    view, knowledge = tampered(lambda model, update: update.update(rows=10**9))
+    outcome = TabLeak(recover_labels=True).run(view, replace(knowledge, labels={}))
+    assert isinstance(outcome, NotApplicable)
+    assert "max_rows = 512" in outcome.reason
+
+
+@pytest.mark.parametrize(
+    ("spec", "reason"),
+    [
+        ({"activation": "softplus"}, "softplus"),
+        ({"outputs": 1, "task": "regression"}, "regression"),
+        ({"outputs": 1}, "one logit per class"),
+        ({"inputs": 11}, "the layout describes 10 columns, the model takes 11"),
+        ({"hidden": (40, 31)}, "1.weight"),
+    ],
+)
+def test_a_model_or_layout_that_does_not_fit_is_named(spec, reason):
+    view, knowledge = observe({("ann", 0): encoded(1, 2)})
+    public = replace(view.public, model=replace(view.public.model, **spec))
+    outcome = TabLeak().run(replace(view, public=public), knowledge)
+    assert isinstance(outcome, NotApplicable)
+    assert reason in outcome.reason
+
+
 def test_a_layout_that_cannot_be_inverted_is_named():
     layout = FeatureLayout((NumericBlock("age", 0, shift=0.0, scale=0.0),))
     outcome = TabLeak().run(*observe({("ann", 0): np.ones((1, 1))}, layout))
@@ -249,7 +468,14 @@ def test_progress_counts_the_iterations_of_all_restarts_and_changes_no_claim():
         {"memory": 0},
         {"tolerance": -0.1},
         {"learning_rate": 0.0},
+        {"max_rows": 0},
         {"dtype": "int8"},
+        {"pooling": "max"},
+        {"loss": "manhattan"},
+        {"initialisation": "zero"},
+        {"optimiser": "sgd"},
+        {"temperature": "hot"},
+        {"label_recovery": "guess"},
         {"device": "abacus"},
     ],
     ids=lambda option: next(iter(option)),
@@ -258,6 +484,11 @@ def test_a_setting_out_of_range_is_refused_by_name(option):
     (name, value), *_ = option.items()
     with pytest.raises(ValueError, match=rf"{name}.*{value}"):
         TabLeak(**option)
+
+
+def test_a_temperature_without_a_softmax_is_refused():
+    with pytest.raises(ValueError, match="temperature 'cool' is that of a softmax"):
+        TabLeak(temperature="cool", softmax=False)
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from attacks.tableak.ensemble import category_entropy, differing_share, lower_median, matching_order, number_entropy
-from attacks.tableak.prior import Rows
+from attacks.tableak.ensemble import (
+    POOLINGS,
+    category_entropy,
+    differing_share,
+    lower_median,
+    matching_order,
+    number_entropy,
+    pool,
+)
+from attacks.tableak.prior import Rows, StructuralPrior
+from preprocess.views import CategoricalBlock, FeatureLayout, NumericBlock
 
 TOLERANCE = np.array([3.0, 0.5])
 
@@ -95,3 +104,50 @@ def test_number_entropy_is_that_of_a_gaussian_with_the_unbiased_deviation():
 def test_one_restart_is_as_unsure_of_a_number_as_the_prior():
     entropy = number_entropy(np.zeros((1, 1, 2)), np.array([1.0, 0.5]))
     assert entropy[0] == pytest.approx(0.5 * np.log(2 * np.pi * np.e * np.array([1.0, 0.25])))
+
+
+LAYOUT = FeatureLayout((NumericBlock("age", 0, 0.0, 1.0, 0.0, 10.0), CategoricalBlock("job", 1, 3)))
+UNITS = np.array([[0.1, 0.6, 0.4, 0.0], [0.2, 0.4, 0.5, 0.1], [0.9, 0.0, 0.1, 0.9], [0.9, 0.45, 0.55, 0.0]])[:, None]
+
+
+@pytest.mark.parametrize(
+    ("how", "number", "shares"),
+    [
+        ("median", 0.2, [0.4, 0.4, 0.0]),
+        ("mean", 0.525, [0.3625, 0.3875, 0.25]),
+        ("mixed", 0.2, [0.3625, 0.3875, 0.25]),
+        ("vote", 0.525, [0.0, 1.0, 0.0]),
+    ],
+)
+def test_each_pooling_is_what_it_is_named_for(how, number, shares):
+    (pooled,) = pool(how, UNITS, UNITS, StructuralPrior(LAYOUT, {}))
+    assert pooled == pytest.approx([number, *shares])
+
+
+@pytest.mark.parametrize(("how", "over"), [("median-logits", [1.0, 0.0, -2.0]), ("mean-logits", [1.0, 0.0, 6.0])])
+def test_pooling_of_logits_softmaxes_afterwards_and_takes_numbers_between_their_bounds(how, over):
+    units, logits = np.full((3, 1, 4), 0.5), np.zeros((3, 1, 4))
+    units[:, 0, 0] = [0.1, 0.2, 0.6]
+    logits[:, 0] = [[9.0, 1.0, 0.0, -2.0], [9.0, 2.0, -1.0, -2.0], [9.0, 0.0, 1.0, 22.0]]
+    (pooled,) = pool(how, units, logits, StructuralPrior(LAYOUT, {}))
+    assert pooled[0] == pytest.approx(0.2 if how.startswith("median") else 0.3)
+    assert pooled[1:] == pytest.approx(np.exp(over) / np.exp(over).sum())
+
+
+@pytest.mark.parametrize("softmax", [True, False])
+@pytest.mark.parametrize("how", [h for h in POOLINGS if h != "none"])
+@given(st.integers(0, 99))
+def test_restarts_that_agree_are_pooled_to_what_they_agree_on_in_any_order(how, softmax, seed):
+    prior, draws = StructuralPrior(LAYOUT, {}, softmax=softmax), np.random.default_rng(seed)
+    agreed = Rows(draws.integers(0, 3, (4, 1)), draws.uniform(0, 10, (4, 1)))
+    units = np.repeat(prior.certain(agreed)[None], 5, 0)
+    pooled = prior.project(pool(how, units, 9 * units, prior))
+    assert np.array_equal(pooled.categories, agreed.categories)
+    assert pooled.numbers == pytest.approx(agreed.numbers)
+
+
+@pytest.mark.parametrize("how", [h for h in POOLINGS if h != "none"])
+@given(st.permutations(range(4)))
+def test_the_order_of_the_restarts_does_not_matter(how, order):
+    prior = StructuralPrior(LAYOUT, {})
+    assert np.allclose(pool(how, UNITS[order], UNITS[order], prior), pool(how, UNITS, UNITS, prior))

@@ -2,11 +2,13 @@ import pytest
 import torch
 
 from attacks.tableak import layers
-from attacks.tableak.objective import AutogradObjective, ClosedFormObjective, cosine_objective
+from attacks.tableak.losses import LOSSES
+from attacks.tableak.objective import AutogradObjective, ClosedFormObjective, cosine_objective, matching_objective
 from preprocess.models import gradient, layer_shapes
 from preprocess.views import ModelSpec
 
 VICTIMS, RESTARTS, COLUMNS = 2, 3, 6
+BOTH = pytest.mark.parametrize("loss_name", LOSSES)
 
 
 def problem(hidden, batch, activation="relu", classes=3):
@@ -37,16 +39,14 @@ def candidates(batch, seed=7):
     return torch.randn(VICTIMS, RESTARTS, batch, COLUMNS, generator=draws, dtype=torch.float64)
 
 
-def closed_form(spec, weights, observed, labels):
-    objective = cosine_objective(spec, weights, observed, labels, RESTARTS)
+def closed_form(spec, weights, observed, labels, loss_name="cosine"):
+    objective = matching_objective(spec, weights, observed, labels, RESTARTS, loss_name)
     assert isinstance(objective, ClosedFormObjective)
     return objective
 
 
-def oracle(spec, weights, observed, labels):
-    norm = sum(g.square().flatten(1).sum(1) for g in observed.values()).sqrt()
-    unit = {name: g / norm.view(-1, *[1] * (g.dim() - 1)) for name, g in observed.items()}
-    return AutogradObjective(spec, weights, unit, labels)
+def oracle(spec, weights, observed, labels, loss_name="cosine"):
+    return AutogradObjective(spec, weights, LOSSES[loss_name](observed), labels)
 
 
 @pytest.fixture(params=["by size", "gram", "explicit"])
@@ -59,13 +59,14 @@ def kind_of_layer(request, monkeypatch):
 
 
 @pytest.mark.usefixtures("kind_of_layer")
+@BOTH
 @pytest.mark.parametrize("activation", ["relu", "leaky-relu"])
 @pytest.mark.parametrize("batch", [1, 2, 12])
-@pytest.mark.parametrize("hidden", [(), (8,), (9, 8), (5, 6, 7)])
-def test_the_closed_form_equals_autograd(hidden, batch, activation):
+@pytest.mark.parametrize("hidden", [(), (8,), (9, 8), (5, 6, 7), (4, 5, 6, 7)])
+def test_the_closed_form_equals_autograd(hidden, batch, activation, loss_name):
     *given, _ = problem(hidden, batch, activation)
-    objective, rows = closed_form(*given), candidates(batch)
-    expected_loss, expected_gradient = oracle(*given)(rows)
+    objective, rows = closed_form(*given, loss_name), candidates(batch)
+    expected_loss, expected_gradient = oracle(*given, loss_name)(rows)
     loss, gradient = objective(rows.clone())
     torch.testing.assert_close(loss, expected_loss, atol=1e-12, rtol=1e-10)
     torch.testing.assert_close(gradient, expected_gradient, atol=1e-12, rtol=1e-10)
@@ -79,7 +80,8 @@ def test_an_evaluation_leaves_nothing_behind_for_the_next():
     assert all(torch.equal(a, b) for a, b in zip(again, fresh, strict=True))
 
 
-def test_the_oracle_is_the_cosine_of_a_plain_double_backward():
+@BOTH
+def test_the_oracle_is_the_loss_of_a_plain_double_backward(loss_name):
     spec, weights, observed, labels, _ = problem((9, 8), 4, "tanh")
     rows = candidates(4)[1, 2].requires_grad_()
     own = {name: w[1] for name, w in weights.items()}
@@ -91,21 +93,32 @@ def test_the_oracle_is_the_cosine_of_a_plain_double_backward():
     loss = -torch.log_softmax(z, -1)[torch.arange(4), labels[1]].mean()
     candidate = torch.cat([g.flatten() for g in torch.autograd.grad(loss, leaves.values(), create_graph=True)])
     target = torch.cat([observed[name][1].flatten() for name in leaves])
-    expected = 1 - candidate @ target / candidate.norm() / target.norm()
-    loss, gradient = cosine_objective(spec, weights, observed, labels, RESTARTS)(candidates(4))
+    expected = {
+        "cosine": 1 - candidate @ target / candidate.norm() / target.norm(),
+        "squared-error": (candidate - target).square().sum(),
+    }[loss_name]
+    loss, gradient = matching_objective(spec, weights, observed, labels, RESTARTS, loss_name)(candidates(4))
     torch.testing.assert_close(loss[1, 2], expected.detach())
     torch.testing.assert_close(gradient[1, 2], torch.autograd.grad(expected, rows)[0])
 
 
+@BOTH
 @pytest.mark.parametrize("activation", ["relu", "leaky-relu", "elu", "gelu", "tanh", "sigmoid"])
-def test_the_true_rows_have_loss_zero_for_every_activation(activation):
+def test_the_true_rows_have_loss_zero_for_every_activation(activation, loss_name):
     spec, weights, observed, labels, rows = problem((9, 8), 5, activation)
-    loss, gradient = cosine_objective(spec, weights, observed, labels, 1)(rows.unsqueeze(1))
+    loss, gradient = matching_objective(spec, weights, observed, labels, 1, loss_name)(rows.unsqueeze(1))
     assert loss.abs().max() < 1e-12
     assert gradient.abs().max() < 1e-6
 
 
-def test_the_scale_of_the_observed_gradient_does_not_matter():
+def test_the_cosine_is_what_is_matched_by_default():
+    *given, _ = problem((9, 8), 4)
+    ways = (cosine_objective(*given, RESTARTS), matching_objective(*given, RESTARTS), closed_form(*given))
+    first, *others = [[t.clone() for t in way(candidates(4))] for way in ways]
+    assert all(torch.equal(a, b) for other in others for a, b in zip(first, other, strict=True))
+
+
+def test_the_scale_of_the_observed_gradient_does_not_matter_to_the_cosine():
     spec, weights, observed, labels, _ = problem((9, 8), 4)
     louder = {name: 1e6 * g for name, g in observed.items()}
     for small, large in zip(
@@ -131,6 +144,14 @@ def test_a_saturated_candidate_has_a_finite_loss_and_no_gradient():
     loss, gradient = closed_form(spec, {**weights, "1.bias": bias}, observed, labels)(candidates(1))
     assert torch.equal(loss, torch.ones_like(loss))
     assert not gradient.any()
+
+
+def test_the_squared_error_of_a_candidate_without_gradient_is_the_square_of_the_observed_one():
+    spec, weights, observed, labels, _ = problem((8,), 1, classes=2)
+    bias = torch.where(labels == 1, 1.0, -1.0).to(torch.float64) * torch.tensor([-1e6, 1e6], dtype=torch.float64)
+    loss, _ = closed_form(spec, {**weights, "1.bias": bias}, observed, labels, "squared-error")(candidates(1))
+    expected = sum(g.square().flatten(1).sum(1) for g in observed.values())
+    torch.testing.assert_close(loss, expected[:, None].expand_as(loss))
 
 
 @pytest.mark.parametrize(("batch", "kind"), [(8, layers.GramLayer), (128, layers.ExplicitLayer)])

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attacks.tableak.prior import Rows, StructuralPrior, encoded_bounds
+from attacks.tableak.prior import Rows, StructuralPrior, encoded_bounds, tells_candidates
 from preprocess.views import CategoricalBlock, FeatureLayout, NumericBlock
 
 AGE = NumericBlock("age", 0, shift=40.0, scale=10.0, low=17.0, high=90.0, integer=True)
@@ -19,16 +19,6 @@ def prior(**options):
     return StructuralPrior(LAYOUT, {"score": (-2.0, 6.0)}, **options)
 
 
-def certain_units(prior, rows):
-    """Units that stand for exactly these rows."""
-    units = np.zeros((*rows.numbers.shape[:-1], prior.size))
-    units[..., prior.positions] = (rows.numbers - prior.low) / (prior.high - prior.low)
-    for i, (block, place) in enumerate(zip(prior.categorical, prior.choices, strict=True)):
-        chosen = rows.categories[..., i]
-        units[..., place] = np.eye(block.size)[chosen] if prior.softmax else block.codebook()[chosen]
-    return units
-
-
 def random_rows(seed, shape=(5,)):
     draws = np.random.default_rng(seed)
     categories = np.stack([draws.integers(0, size, shape) for size in (3, 4, 2)], -1)
@@ -39,7 +29,7 @@ def random_rows(seed, shape=(5,)):
 @given(st.integers(0, 2**32))
 def test_units_of_rows_project_to_the_rows(softmax, seed):
     rows = random_rows(seed, (2, 5))
-    projected = prior(softmax=softmax).project(certain_units(prior(softmax=softmax), rows))
+    projected = prior(softmax=softmax).project(prior(softmax=softmax).certain(rows))
     assert np.array_equal(projected.categories, rows.categories)
     assert np.allclose(projected.numbers, rows.numbers)
 
@@ -48,7 +38,7 @@ def test_units_of_rows_project_to_the_rows(softmax, seed):
 @given(st.integers(0, 2**32))
 def test_units_of_rows_stand_for_the_encoded_rows(softmax, seed):
     known, rows = prior(softmax=softmax), random_rows(seed)
-    assert np.allclose(certain_units(known, rows) @ known.matrix + known.offset, known.encode(rows))
+    assert np.allclose(known.certain(rows) @ known.matrix + known.offset, known.encode(rows))
 
 
 def test_a_row_is_encoded_as_the_layout_says():
@@ -82,7 +72,7 @@ def test_without_softmax_the_nearest_code_before_scaling_is_chosen():
 
 
 def test_beliefs_are_the_softmaxed_units_or_certain_choices():
-    units = certain_units(prior(), random_rows(1))
+    units = prior().certain(random_rows(1))
     assert [b.shape for b in prior().beliefs(units)] == [(5, 3), (5, 4), (5, 2)]
     free = prior(softmax=False)
     beliefs = free.beliefs(np.random.default_rng(0).normal(size=(5, free.size)))
@@ -129,3 +119,59 @@ def test_a_layout_that_cannot_be_inverted_is_refused(block):
 def test_bounds_the_wrong_way_round_are_refused():
     with pytest.raises(ValueError, match="score"):
         StructuralPrior(LAYOUT, {"score": (6.0, -2.0)})
+
+
+def test_a_free_number_is_its_encoded_column_and_is_clipped_to_its_bounds():
+    known = prior(sigmoid=False)
+    variables = np.zeros((3, known.size))
+    variables[:, known.positions] = [[1.0, 3.0], [-9.0, -9.0], [9.0, 9.0]]
+    units = known.centre + known.spread * variables
+    columns = (units @ known.matrix + known.offset)[:, [AGE.start, SCORE.start]]
+    assert columns == pytest.approx(variables[:, known.positions])
+    assert known.project(units).numbers == pytest.approx(np.array([[50.0, 3.0], [17.0, -2.0], [90.0, 6.0]]))
+
+
+LEVELS = np.array([[0.0], [0.2], [0.5], [0.5], [1.0]])  # one number per candidate; two have the same
+LEVEL = CategoricalBlock("level", 0, 5, codes=LEVELS, shift=(0.4,), scale=(0.2,))
+
+
+def test_a_mixture_tells_its_candidates_unless_a_code_is_a_mean_of_others():
+    dense = np.random.default_rng(0).normal(size=(4, 30))
+    told = [JOB, CITY, LEVEL, *(CategoricalBlock("x", 0, len(c), codes=c) for c in (dense, dense.T, LEVELS[:2]))]
+    assert [tells_candidates(b) for b in told] == [True, False, False, True, False, True]
+    assert tells_candidates(CategoricalBlock("x", 0, 3, codes=np.array([[0.0, 0, 0], [1, 1, 1], [2, 2, 2]]))) is False
+    assert tells_candidates(CategoricalBlock("x", 0, 1, codes=np.ones((1, 2))))
+
+
+def test_where_a_mixture_does_not_tell_its_candidates_the_nearest_code_is_chosen():
+    known = StructuralPrior(FeatureLayout((LEVEL,)), {})
+    mixtures = np.array([[0.5, 0, 0, 0, 0.5], [0.6, 0, 0, 0, 0.4], [0.8, 0, 0, 0, 0.2], [0, 0, 0, 0, 1.0]])
+    assert known.project(mixtures).categories[:, 0].tolist() == [2, 2, 1, 4]
+    assert np.allclose(mixtures @ known.matrix + known.offset, (mixtures @ LEVELS - 0.4) / 0.2)
+
+
+def test_candidates_with_the_same_code_share_the_certainty():
+    known = StructuralPrior(FeatureLayout((LEVEL,)), {})
+    (beliefs,) = known.beliefs(np.array([[0.5, 0, 0, 0, 0.5], [0, 0, 0, 0, 1.0]]))
+    assert beliefs.tolist() == [[0, 0, 0.5, 0.5, 0], [0, 0, 0, 0, 1]]
+
+
+def test_mixtures_that_do_not_tell_their_candidates_are_pooled_by_their_mean_codes():
+    known = StructuralPrior(FeatureLayout((LEVEL, NumericBlock("age", 1))), {})
+    members = np.zeros((3, 1, 6))
+    members[:, 0, :5] = [[0, 1, 0, 0, 0], [0.8, 0, 0, 0, 0.2], [0, 0, 0, 0, 1]]  # 0.2, 0.2 and 1
+    members[:, 0, 5] = [0.1, 0.3, 0.9]
+    pooled = known.pooled(members, lambda m: np.median(m, 0))
+    assert pooled.tolist() == [[0, 1, 0, 0, 0, 0.3]]
+
+
+def test_features_that_share_columns_add_up_and_are_taken_apart_by_the_softmax_only():
+    bits = np.array([[1.0, 1, 0, 0], [0, 1, 1, 0], [0, 0, 1, 1]])
+    layout = FeatureLayout((CategoricalBlock("a", 0, 3, codes=bits), CategoricalBlock("b", 0, 2, codes=bits[1:])))
+    known = StructuralPrior(layout, {})
+    rows = Rows(np.array([[0, 0], [1, 1]]), np.zeros((2, 0)))
+    assert known.encode(rows).tolist() == [[1, 2, 1, 0], [0, 1, 2, 1]]
+    assert np.allclose(known.certain(rows) @ known.matrix + known.offset, known.encode(rows))
+    assert np.array_equal(known.project(known.certain(rows)).categories, rows.categories)
+    with pytest.raises(ValueError, match="a, b share columns"):
+        StructuralPrior(layout, {}, softmax=False)
