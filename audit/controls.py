@@ -7,9 +7,9 @@ its baseline, otherwise the scorer rewards guessing. A control that fails makes 
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
-import torch
 
 from attacks.base import Attack, AuxiliaryKnowledge, Outcome, RecordsClaim, VocabularyClaim
 from audit.records import Control
@@ -17,14 +17,16 @@ from audit.scoring.metrics import advantage
 from audit.scoring.records import from_marginals, measure
 from audit.scoring.vocabulary import overlap
 from audit.truth import Cells, Truth
-from preprocess.models import as_arrays, as_tensors, gradient
-from preprocess.training.base import GRADIENT_TOPIC, MODEL_TOPIC
-from preprocess.views import FeatureLayout, Message, ModelSpec, View
+from preprocess.pipeline import Encoded
+from preprocess.training import ALGORITHMS
+from preprocess.training.base import GRADIENT_TOPIC, MODEL_TOPIC, WEIGHTS_TOPIC, draw_batches
+from preprocess.views import FeatureLayout, Message, View
 from preprocess.wire import encode
 
 RECOVERED = 0.8  # of four single rows: an approximate attack may miss one of them, not two
 AT_BASELINE, DEVIATIONS, GUESSES = 0.15, 4, 40  # a null trial is one batch: luck of a guess is told from a leak
-LEAKY_ROWS = 4  # single-row gradients in the known-leaky control
+LEAKY_ROWS = 4  # clients with a single row each in the known-leaky control
+UPDATE_TOPICS = (GRADIENT_TOPIC, WEIGHTS_TOPIC)
 
 
 def control_attack(
@@ -51,20 +53,22 @@ def _record_controls(
     truth: Truth,
     coins: np.random.Generator,
 ) -> Iterable[Control]:
-    first = next((m for m in view.received(GRADIENT_TOPIC) if (m.sender, m.round) in attacked), None)
+    updates = (m for topic in UPDATE_TOPICS for m in view.received(topic))
+    first = next((m for m in updates if (m.sender, m.round) in attacked), None)
     if first is None:
         return
     victims = [replace(first, sender=f"control {i}") for i in range(LEAKY_ROWS)]
     real = truth.batch(first.sender, first.round)
-    labels = truth.labels(first.sender, first.round)
+    labels = truth.labels(first.sender, first.round)[: len(real)]
     picks = np.arange(LEAKY_ROWS) % len(real)
 
     singles = {v.sender: real.take(picks[i : i + 1]) for i, v in enumerate(victims)}
     leaky = {v.sender: (singles[v.sender], labels[picks[i : i + 1]]) for i, v in enumerate(victims)}
-    yield _judge(attack, "leaky", _play(attack, view, first, knowledge, leaky), singles, truth, coins)
+    if not attack.calibrator:
+        yield _judge(attack, "leaky", _play(attack, view, first, knowledge, leaky, coins), singles, truth, coins)
 
     unrelated = {"control": (from_marginals(truth.population, len(real), coins), labels)}
-    outcome = _play(attack, view, first, knowledge, unrelated)
+    outcome = _play(attack, view, first, knowledge, unrelated, coins)
     yield _judge(attack, "null", outcome, {"control": real}, truth, coins)
 
 
@@ -74,26 +78,34 @@ def _play(
     update: Message,
     knowledge: AuxiliaryKnowledge,
     batches: Mapping[str, tuple[Cells, np.ndarray]],
+    coins: np.random.Generator,
 ) -> Outcome:
-    """The attack on a view in which made-up victims send the gradients of `batches` at the model of `update`."""
-    assert view.public.model is not None
-    assert view.public.layout is not None
+    """The attack on a view in which made-up victims train on `batches` from the model of `update`, and answer alike."""
     model = next(m for m in view.on(MODEL_TOPIC, recipient=update.sender) if m.round == update.round)
-    messages = [m for m in view.messages if m.topic not in (MODEL_TOPIC, GRADIENT_TOPIC)]
+    messages = [m for m in view.messages if m.topic not in (MODEL_TOPIC, *UPDATE_TOPICS)]
+    granted = {}
     for victim, (rows, labels) in batches.items():
-        sent = made_up_update(view.public.model, view.public.layout, model.payload["weights"], rows, labels)
-        body = encode({"rows": len(rows), "gradient": sent})
+        sent, ordered = made_up_update(view, update.topic, model.payload, rows, labels, coins)
+        body = encode(sent)
         messages += [replace(model, recipient=victim), replace(update, sender=victim, body=body, content=body)]
-    granted = {(victim, update.round): labels for victim, (_, labels) in batches.items()} if knowledge.labels else {}
-    return attack.run(replace(view, messages=tuple(messages)), replace(knowledge, labels=granted))
+        granted[victim, update.round] = ordered
+    known = replace(knowledge, labels=granted if knowledge.labels else {})
+    return attack.run(replace(view, messages=tuple(messages)), known)
 
 
 def made_up_update(
-    model: ModelSpec, layout: FeatureLayout, weights: Mapping[str, np.ndarray], rows: Cells, labels: np.ndarray
-) -> dict[str, np.ndarray]:
-    """The gradient that a client with these rows would send."""
-    x = torch.from_numpy(encoded_rows(layout, rows))
-    return dict(as_arrays(gradient(model, as_tensors(weights), x, torch.from_numpy(np.asarray(labels)))))
+    view: View, topic: str, model: Mapping[str, Any], rows: Cells, labels: np.ndarray, coins: np.random.Generator
+) -> tuple[dict[str, Any], np.ndarray]:
+    """What a client with these rows would send on `topic`, and the labels of its local batches, in order."""
+    spec, layout, training = view.public.model, view.public.layout, view.public.training
+    assert spec is not None
+    assert layout is not None
+    assert training is not None
+    data = Encoded(encoded_rows(layout, rows), np.asarray(labels))
+    algorithm = next(a for a in ALGORITHMS.values() if a.topic == topic)
+    everything = [np.arange(len(rows))]  # a gradient is of one batch: all rows
+    batches = everything if topic == GRADIENT_TOPIC else draw_batches(training, data, coins)
+    return algorithm.client(spec, training, model, data, batches), data.labels[np.concatenate(batches)]
 
 
 def encoded_rows(layout: FeatureLayout, rows: Cells) -> np.ndarray:

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from audit.federate import Federated
-from preprocess.views import CategoricalBlock, FeatureLayout
+from preprocess.pipeline import Encoded
+from preprocess.views import FeatureLayout
 
 TOLERANCE = 0.319  # of a standard deviation: TabLeak, appendix A
 
@@ -32,28 +33,25 @@ class Cells:
         return Cells(self.categories[rows], self.numbers[rows])
 
 
-def cells(layout: FeatureLayout, rows: NDArray[np.floating]) -> Cells:
-    """The cells that encoded rows (n, width) stand for: the nearest candidate of each block, numbers unscaled if
-    public.
+def cells(layout: FeatureLayout, data: Encoded) -> Cells:
+    """The cells of a party's rows: the candidates as the party encoded them, since columns alone need not tell them.
+
+    Raises ValueError for rows that come from no table.
     """
-    categories = np.empty((len(rows), len(layout.categorical)), np.int64)
-    for k, block in enumerate(layout.categorical):
-        categories[:, k] = nearest_candidate(block, rows[:, block.start : block.start + block.width])
+    if data.candidates is None:
+        raise ValueError(f"{len(data)} encoded rows without the candidates that they stand for have no true cells")
+    return Cells(data.candidates, unscaled(layout, data.rows))
+
+
+def unscaled(layout: FeatureLayout, rows: NDArray[np.floating]) -> NDArray[np.float64]:
+    """(n, L) the numbers of encoded rows (n, width), unscaled where the scaling is public."""
     numbers = np.array(rows[:, [b.start for b in layout.numeric]], np.float64)
     for k, number in enumerate(layout.numeric):
         if number.shift is not None and number.scale is not None:
             numbers[:, k] = numbers[:, k] * number.scale + number.shift
             if number.integer:
                 numbers[:, k] = numbers[:, k].round()  # undoes the float32 rounding of the encoded column
-    return Cells(categories, numbers)
-
-
-def nearest_candidate(block: CategoricalBlock, columns: NDArray[np.floating]) -> NDArray[np.int64]:
-    """(n,) the candidate whose code is nearest to each row of the block's own columns."""
-    codes = block.codebook()
-    distance = (codes**2).sum(1) - 2 * columns.astype(np.float64) @ codes.T  # |x|² is the same for all candidates
-    nearest: NDArray[np.int64] = distance.argmin(1)
-    return nearest
+    return numbers
 
 
 @dataclass(frozen=True)
@@ -72,11 +70,12 @@ class Truth:
         return self.federated.public.clients
 
     def batch(self, victim: str, round: int) -> Cells:
-        """The rows whose gradient `victim` sent in `round`, in the order of its batch."""
+        """The rows that `victim` trained on in `round`, in the order of its batch; of several epochs, of the first."""
         rows = np.concatenate(self.federated.batches[victim, round])
-        return cells(self.layout, self.federated.train[victim].rows[rows])
+        return self._cells[victim].take(rows[: len(np.unique(rows))])
 
     def labels(self, victim: str, round: int) -> NDArray[np.int64] | NDArray[np.float64]:
+        """The labels of all local batches, in order: those of `batch` first, then those of further epochs."""
         rows = np.concatenate(self.federated.batches[victim, round])
         labels: NDArray[np.int64] | NDArray[np.float64] = self.federated.train[victim].labels[rows]
         return labels
@@ -84,24 +83,30 @@ class Truth:
     @cached_property
     def population(self) -> Cells:
         """All parties' training rows: the marginals that the prior-only baseline draws from."""
-        return cells(self.layout, np.vstack([d.rows for d in self.federated.train.values()]))
+        parts = self._cells.values()
+        return Cells(np.vstack([p.categories for p in parts]), np.vstack([p.numbers for p in parts]))
+
+    @cached_property
+    def _cells(self) -> Mapping[str, Cells]:
+        return {p: cells(self.layout, d) for p, d in self.federated.train.items()}
 
     @cached_property
     def deviations(self) -> NDArray[np.float64]:
         """(L,) standard deviation of each numeric feature over all rows, held-out ones too; in the units of claims."""
-        rows = np.vstack([d.rows for part in (self.federated.train, self.federated.test) for d in part.values()])
-        std: NDArray[np.float64] = cells(self.layout, rows).numbers.std(0, ddof=1)
+        std: NDArray[np.float64] = self._unscaled.std(0, ddof=1)
         return std
 
     @cached_property
     def bounds(self) -> Mapping[str, tuple[float, float]]:
         """Global (low, high) of each numeric feature in the units of claims."""
-        rows = np.vstack([d.rows for part in (self.federated.train, self.federated.test) for d in part.values()])
-        numbers = cells(self.layout, rows).numbers
-        return {
-            b.feature: (float(low), float(high))
-            for b, low, high in zip(self.layout.numeric, numbers.min(0), numbers.max(0), strict=True)
-        }
+        low, high = self._unscaled.min(0), self._unscaled.max(0)
+        return {b.feature: (float(low[k]), float(high[k])) for k, b in enumerate(self.layout.numeric)}
+
+    @cached_property
+    def _unscaled(self) -> NDArray[np.float64]:
+        """(N, L) the numbers of all rows, held-out ones too, in the units of claims."""
+        parts = (*self.federated.train.values(), *self.federated.test.values())
+        return np.vstack([unscaled(self.layout, d.rows) for d in parts])
 
     @cached_property
     def vocabularies(self) -> Mapping[str, Mapping[str, frozenset[str]]]:

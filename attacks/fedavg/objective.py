@@ -1,0 +1,73 @@
+"""The objective: how far the update of a simulated local training points away from the observed one.
+
+1 - cosine of the two sums of gradients, all parameters being one vector (TabLeak's FedAvg experiment, after Dimitrov et
+al. 2022: the simulation is differentiated through). Two implementations answer alike. `AutogradObjective` takes every
+model; `attacks.fedavg.unrolled` takes piecewise linear activations, faster. A training of a single step is FedSGD, for
+which `attacks.tableak` has the fastest one.
+
+Shapes: V victims, R restarts, T rows in all local batches of all epochs, d columns.
+"""
+
+import torch
+from torch import Tensor
+from torch.func import grad, grad_and_value, vmap
+
+from attacks.fedavg.targets import Schedule, Steps
+from attacks.fedavg.unrolled import UnrolledObjective
+from attacks.tableak.objective import SLOPE_BELOW_ZERO, Objective, Tensors, cosine_objective
+from preprocess.models import forward, mean_loss
+from preprocess.views import ModelSpec
+
+
+def update_objective(
+    spec: ModelSpec, schedule: Schedule, weights: Tensors, observed: Tensors, labels: Tensor, restarts: int
+) -> Objective:
+    """The objective for V victims with the weights they began from and observed updates by name, each (V, ...), and
+    labels (V, T). No victim's update is zero.
+    """
+    if len(schedule.steps) == 1:
+        return cosine_objective(spec, weights, observed, labels, restarts)
+    norm = torch.stack([g.flatten(1).double().norm(dim=1) for g in observed.values()]).norm(dim=0)  # (V,)
+    unit = {name: (g.double() / norm.view(-1, *[1] * (g.dim() - 1))).to(g.dtype) for name, g in observed.items()}
+    if spec.activation in SLOPE_BELOW_ZERO:
+        slope = SLOPE_BELOW_ZERO[spec.activation]
+        return UnrolledObjective(len(spec.hidden) + 1, slope, schedule, weights, unit, labels, restarts)
+    return AutogradObjective(spec, schedule.steps, schedule.rate, weights, unit, labels)
+
+
+def simulated_update(
+    spec: ModelSpec, steps: Steps, rate: float, weights: Tensors, rows: Tensor, labels: Tensor
+) -> dict[str, Tensor]:
+    """The sum of the gradients (by name) of local training on rows (T, d): the difference of weights over `rate`."""
+    total = {name: torch.zeros_like(w) for name, w in weights.items()}
+    for start, end in steps:
+        now = {name: w - rate * total[name] for name, w in weights.items()}
+        step = grad(_batch_loss, argnums=1)(spec, now, rows[start:end], labels[start:end])
+        total = {name: t + step[name] for name, t in total.items()}
+    return total
+
+
+class AutogradObjective:
+    """The objective as it is defined, differentiated by autograd. `observed` has norm 1 for each victim."""
+
+    def __init__(
+        self, spec: ModelSpec, steps: Steps, rate: float, weights: Tensors, observed: Tensors, labels: Tensor
+    ) -> None:
+        self.spec, self.steps, self.rate = spec, steps, rate
+        self.weights, self.observed, self.labels = dict(weights), dict(observed), labels
+        self._evaluate = vmap(vmap(grad_and_value(self._loss), in_dims=(0, None, None, None)))
+
+    def __call__(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        gradient, loss = self._evaluate(rows, self.weights, self.observed, self.labels)
+        return loss, gradient
+
+    def _loss(self, rows: Tensor, weights: dict[str, Tensor], observed: dict[str, Tensor], labels: Tensor) -> Tensor:
+        """One candidate training (T, d)."""
+        update = simulated_update(self.spec, self.steps, self.rate, weights, rows, labels)
+        dot = torch.stack([(update[name] * observed[name]).sum() for name in observed]).sum()
+        square = torch.stack([update[name].square().sum() for name in observed]).sum()
+        return 1 - dot / square.clamp_min(torch.finfo(square.dtype).tiny).sqrt()
+
+
+def _batch_loss(spec: ModelSpec, weights: dict[str, Tensor], rows: Tensor, labels: Tensor) -> Tensor:
+    return mean_loss(spec, forward(spec, weights, rows), labels)

@@ -1,0 +1,103 @@
+"""FedAvg in an audit: what is held true of it, how it is scored, and the controls that are played."""
+
+import numpy as np
+import pytest
+
+from attacks.base import Attack, RecordsClaim
+from attacks.fedavg import TabLeakFedAvg
+from audit.benchmarks import fedavg
+from audit.benchmarks.base import Options
+from audit.case import cases
+from audit.controls import control_attack
+from audit.federate import federate
+from audit.run import attempts, granted_knowledge
+from audit.scoring import score
+from audit.truth import Truth
+from tests.audit.example import config, truth
+
+SETTINGS = {
+    "data": {"source": "fair", "rows": 30},
+    "partition": {"kind": "iid", "parties": 3, "minimum": 5},
+    "model": {"hidden": [60, 60]},
+    "training": {"algorithm": "fedavg", "rounds": 1, "batch_size": 4, "local_epochs": 2, "learning_rate": 0.01},
+}
+EPOCHS, ROWS = 2, 8
+
+
+@pytest.fixture(scope="module")
+def held():
+    return truth(**SETTINGS)
+
+
+@pytest.fixture(scope="module")
+def knowledge(held):
+    return granted_knowledge(config(**SETTINGS), held)
+
+
+def server_view(federated):
+    return federated.fed.ledger.view(["server"], federated.public)
+
+
+class Cheat(Attack):
+    """Claims one victim's true rows whatever it is shown."""
+
+    technique, reference, asset, topics, assumes = "cheat", "-", ("records",), frozenset(), "-"
+
+    def __init__(self, truth):
+        self.truth = truth
+
+    def run(self, view, knowledge):
+        claims = []
+        for (victim, round), labels in knowledge.labels.items():
+            rows = self.truth.batch("P1", 0).take(np.arange(len(labels) // EPOCHS))
+            doubt = rows.categories * 0.0, rows.numbers * 0.0
+            claims.append(RecordsClaim(victim, round, rows.categories, rows.numbers, *doubt))
+        return claims
+
+
+def test_the_true_rows_are_those_of_one_epoch_and_the_granted_labels_those_of_all(held, knowledge):
+    for (victim, round), labels in knowledge.labels.items():
+        data, batches = held.federated.train[victim], held.federated.batches[victim, round]
+        assert len(held.batch(victim, round)) == len(data) == ROWS
+        assert np.array_equal(labels, data.labels[np.concatenate(batches)])
+        assert len(labels) == EPOCHS * ROWS
+
+
+def test_every_client_is_scored_above_the_prior(held, knowledge):
+    attack = TabLeakFedAvg(restarts=3, iterations=300, prior_weights=(0.1,))
+    outcome = attack.run(server_view(held.federated), knowledge)
+    attempted = attempts(config(**SETTINGS), held)
+    trials = score(attack, ("server",), outcome, knowledge, held, attempted, np.random.default_rng(0), 5)
+    found = {t.victim: (t.value, t.baseline) for t in trials if t.metric == "accuracy"}
+    assert list(found) == ["P1", "P2", "P3"]
+    assert all(value > baseline for value, baseline in found.values())
+
+
+def test_single_rows_behind_weights_are_recovered_and_an_unrelated_update_tells_nothing(held, knowledge):
+    attack = TabLeakFedAvg(restarts=3, iterations=300, prior_weights=(0.1,))
+    found = controls(attack, held, knowledge)
+    assert all(c.passed for c in found.values())
+    assert found["leaky"].value >= 0.9
+
+
+def test_an_attack_that_knows_the_truth_without_the_weights_fails_the_null_control(held, knowledge):
+    assert not controls(Cheat(held), held, knowledge)["null"].passed
+
+
+def test_the_benchmark_has_clients_of_32_rows_that_are_encoded_by_the_whole_table():
+    setting = fedavg.settings(Options(), "fair", (4, 2), seeds=1)
+    of_few = Truth(fedavg.train_on_few(setting, cases(setting)[0]))
+    whole = Truth(federate(setting, cases(setting)[0]))
+    assert of_few.layout == whole.layout
+    assert np.array_equal(of_few.deviations, whole.deviations)
+    for (victim, round), batches in of_few.federated.batches.items():
+        assert [len(b) for b in batches] == 8 * [8]
+        assert len(of_few.batch(victim, round)) == 32
+    sent = list(server_view(of_few.federated).received("train.weights"))
+    assert [m.payload["rows"] for m in sent] == 4 * [32]
+
+
+def controls(attack, held, knowledge):
+    coins = np.random.default_rng(0)
+    played = control_attack(attack, server_view(held.federated), knowledge, knowledge.labels, held, coins)
+    return {c.kind: c for c in played}
