@@ -1,11 +1,18 @@
 """Attacks: a view in, claims out. Nothing here can reach a federation, a data set, a defense or the truth."""
 
 from attacks.base import Attack
+from attacks.fedavg import TabLeakFedAvg
 from attacks.linear_layer import LinearLayer
 from attacks.plaintext import Plaintext
+from attacks.portfolio import Portfolio
+from attacks.random_baseline import RandomBaseline
 from attacks.span import Span
+from attacks.spear import Spear
 from attacks.tableak import TabLeak
 
 __all__ = ["ATTACKS", "Attack"]
 
-ATTACKS: dict[str, type[Attack]] = {a.technique: a for a in (Plaintext, LinearLayer, Span, TabLeak)}
+ATTACKS: dict[str, type[Attack]] = {
+    a.technique: a
+    for a in (Plaintext, LinearLayer, Span, Spear, TabLeak, Portfolio, TabLeakFedAvg, RandomBaseline)
+}

@@ -295,8 +295,8 @@ def benchmark(
     for row in measure(Options(data, schema, quick, device, seeds, jobs)):
         rows.append(row)
         click.echo(f"{row.dataset} {row.setting} {row.metric}: {row.measured:.2f} {row.unit}", err=True)
-    if path is not None:
-        save(path, tables.benchmark_command(name, data, quick, seeds), rows)
+        if path is not None:  # whole after every row: an interrupted run keeps what it has measured
+            save(path, tables.benchmark_command(name, data, quick, seeds), rows)
     if as_json:
         click.echo(json.dumps([as_plain(r) for r in rows], indent=1))
     else:

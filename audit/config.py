@@ -14,10 +14,23 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from attacks import ATTACKS
+from attacks.labels import RECOVERIES
+from attacks.tableak.ensemble import POOLINGS
+from attacks.tableak.losses import LOSSES
+from attacks.tableak.optimiser import OPTIMISERS
+from attacks.tableak.start import INITIALISATIONS
+from attacks.tableak.temperature import schedule
 from defenses import DEFENSES
+from preprocess.crypto.secure_moments import Counts, Publish, Scheme
+from preprocess.crypto.secure_sum import Route
+from preprocess.crypto.sharing import Weights
 from preprocess.data.partition import PARTITIONS
 from preprocess.data.suggest import closest
 from preprocess.encoders import ENCODERS
+from preprocess.encoders.codebook import NormalForm
+from preprocess.encoders.ring_psi import Directions, Unused
+from preprocess.encoders.rolling_hash import MAX_BUCKETS, Others
+from preprocess.encoders.target import Exchange, Likelihood
 from preprocess.models import ACTIVATIONS
 from preprocess.scalers import SCALERS
 from preprocess.training import ALGORITHMS
@@ -44,6 +57,22 @@ def _one_of(known: Iterable[str]) -> Any:
 def _many(value: Any) -> Any:
     """One table where a list of tables is expected stands for a list of one."""
     return [value] if isinstance(value, Mapping) else value
+
+
+def _pooling(value: Any) -> Any:
+    """True and false stand for the paper's pooling and for none."""
+    return ("median" if value else "none") if isinstance(value, bool) else value
+
+
+def _temperature(value: Any) -> str | tuple[float, float]:
+    """The name of a schedule, or its first value and its factor."""
+    if not isinstance(value, str) and not (
+        isinstance(value, list | tuple) and len(value) == 2 and all(type(v) in (int, float) for v in value)
+    ):
+        raise ValueError('write "constant", "cool", "heat" or [first, factor]')
+    temperature = value if isinstance(value, str) else (float(value[0]), float(value[1]))
+    schedule(temperature)
+    return temperature
 
 
 class Section(BaseModel):
@@ -81,6 +110,33 @@ class Preprocessing(Section):
     columns: Literal["numeric", "all"] = "numeric"  # "all" scales one-hot columns too
     ddof: Literal[0, 1] = 0  # z-score scalers
     by: Literal["zscore", "minmax"] = "zscore"  # the local scaler
+    # secure sums: zscore-sac, bytes-norm, mod-norm
+    sharing: Scheme = "proportional"  # "ring": uniform parts, which say nothing of the number
+    share_weights: Weights = "uniform"
+    route: Route = "relay"
+    counts: Counts = "once"
+    passes: Literal[1, 2] = 2
+    publish: Publish = "everyone"  # "parties": the server is not told mean and deviation
+    # identifiers around a ring: uhe, dh-psi, apsi, otmp-psi
+    ring: tuple[str, ...] = ()  # all parties in ring order; none: as they are
+    ring_route: Route = "direct"
+    pad_to: int = Field(1, ge=1)  # each party's numbers of a feature, rounded up to a multiple
+    noise: int = Field(0, ge=0)  # and up to so many more that it does not use
+    psi_route: Route | None = None  # none: relayed by the server, but direct for otmp-psi
+    directions: Directions = "both"  # dh-psi, apsi: "upward" lets only the later party in the ring learn
+    unused: Unused = "keep"  # "drop" tells everyone which numbers no party uses
+    # encoders whose code follows from the text: rolling-hash, bytes-norm, mod-norm, fasttext
+    normal_form: NormalForm = "as-is"
+    candidates: Literal["private", "public"] = "private"  # "public": all values are in a list that everyone has
+    buckets: int = Field(5000, ge=1, le=MAX_BUCKETS)  # rolling-hash
+    others: Others = "zero"  # rolling-hash: what a digit, a space or another sign counts
+    longest: int = Field(62, ge=1, le=127)  # bytes-norm: bytes of a value
+    fasttext_model: str | None = None  # a .bin file; none: a seeded model without training
+    # target
+    smoothing: float = Field(10.0, ge=0)
+    folds: int = Field(5, ge=1)  # 1: a row's own target is in its code, as published
+    likelihood: Likelihood = "value-given-class"  # eq. 7 as printed
+    exchange: Exchange = "local"
 
 
 class Model(Section):
@@ -124,23 +180,58 @@ class DefenseChoice(Section):
 
 
 class TabLeakOptions(Section):
-    """Options of the TabLeak attack; the defaults are the published ones."""
+    """Options of the TabLeak attack, alone or in the portfolio; the defaults are the published ones."""
 
     restarts: int = Field(30, ge=1)
     iterations: int = Field(1500, ge=1)
     learning_rate: float = Field(0.06, gt=0)
     softmax: bool = True
+    sigmoid: bool = True  # of numeric features, between their bounds; without it they are clipped in the end
+    pooling: Annotated[str, _one_of(POOLINGS), BeforeValidator(_pooling)] = "median"  # true; false is "none"
+    loss: Annotated[str, _one_of(LOSSES)] = "cosine"
+    initialisation: Annotated[str, _one_of(INITIALISATIONS)] = "uniform"
+    optimiser: Annotated[str, _one_of(OPTIMISERS)] = "sign-adam"
+    temperature: Annotated[str | tuple[float, float], BeforeValidator(_temperature)] = "constant"  # or [first, factor]
+    max_rows: int = Field(512, ge=1)  # larger batches are left alone
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> "TabLeakOptions":
+        if not self.softmax and self.temperature != "constant":
+            raise ValueError("temperature is that of the softmax, and softmax is off")
+        return self
+
+
+class TabLeakFedAvgOptions(Section):
+    """Options of TabLeak on FedAvg; the defaults are the published ones, with no truth behind the prior's weight."""
+
+    restarts: int = Field(15, ge=1)
+    iterations: int = Field(1500, ge=1)
+    learning_rate: float = Field(0.06, gt=0)
+    prior_weights: tuple[Annotated[float, Field(ge=0)], ...] = (0.0, 0.5, 0.1, 0.05, 0.01, 0.005, 0.001)
+    trials: int = Field(3, ge=1)  # restarts that choose among the weights
+    tied: bool = False  # one copy of the rows for all epochs
+    softmax: bool = True
     pooling: bool = True
+    max_rows: int = Field(512, ge=1)  # over all epochs
+
+
+class RandomBaselineOptions(Section):
+    """Options of the random baseline."""
+
+    per: Literal["row", "batch"] = "row"  # "batch": one number per numeric feature for a whole batch, as published
 
 
 class Attacks(Section):
     """Which attacks are played, and what they are granted."""
 
-    use: list[Annotated[str, _one_of(ATTACKS)]] = ["plaintext", "linear_layer", "span", "tableak"]
+    use: list[Annotated[str, _one_of(ATTACKS)]] = ["plaintext", "portfolio", "tableak_fedavg"]
     rounds: list[Annotated[int, Field(ge=0)]] = [0]  # training rounds whose updates are attacked
     labels: Literal["known", "recovered"] = "known"  # "known" grants the labels of an attacked batch
+    label_recovery: Annotated[str, _one_of(RECOVERIES)] = "bias"  # how "recovered" labels come from a gradient
     bounds: Literal["known", "public"] = "public"  # "known" grants the global bounds of numeric features
     tableak: TabLeakOptions = TabLeakOptions()
+    tableak_fedavg: TabLeakFedAvgOptions = TabLeakFedAvgOptions()
+    random_baseline: RandomBaselineOptions = RandomBaselineOptions()
 
 
 class Audit(Section):

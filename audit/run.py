@@ -24,12 +24,12 @@ from audit.facts import run_facts
 from audit.federate import Federated, federate
 from audit.observe import observations
 from audit.pool import Clock, each
-from audit.records import AuditRecord, Calibration, CaseRecord, Control, RecoveredRecord, Trial, UtilityRow, results
+from audit.records import AuditRecord, CaseRecord, Control, RecoveredRecord, Trial, UtilityRow, results
 from audit.scoring import score
 from audit.store import Store, only_writer
 from audit.summary import scores, utility, verdict
 from audit.truth import Truth
-from audit.uncertainty import calibrate, surest
+from audit.uncertainty import surest
 from preprocess.transcript import write_transcript
 
 ATTACK_STREAM, BASELINE_STREAM, CONTROL_STREAM = 2_001, 2_002, 2_003
@@ -85,7 +85,6 @@ def run_case(config: Config, case: Case, folder: Path) -> CaseRecord:
         seed=case.seed,
         trials=tuple(findings.trials),
         controls=tuple(findings.controls),
-        calibration=tuple(findings.calibration),
         observations=observations(federated.fed.ledger, federated.public),
         recovered=tuple(findings.recovered),
         utility=utility_rows(federated),
@@ -100,7 +99,6 @@ class Findings:
 
     trials: list[Trial] = field(default_factory=list)
     controls: list[Control] = field(default_factory=list)
-    calibration: list[Calibration] = field(default_factory=list)
     recovered: list[RecoveredRecord] = field(default_factory=list)
 
 
@@ -113,7 +111,7 @@ def play(
     case: Case,
     findings: Findings,
 ) -> None:
-    """One attack by one adversary, its claims scored; calibration and controls for the first one that it applies to."""
+    """One attack by one adversary, its claims scored; controls for the first one that it applies to."""
     federated = truth.federated
     inputs = {p: t.to_plain() for p, t in federated.tables.items() if p in observers}
     view = federated.fed.ledger.view(observers, federated.public, inputs=inputs, coins=federated.fed.coin_seeds())
@@ -128,7 +126,6 @@ def play(
     claims = [c for c in outcome if isinstance(c, RecordsClaim)] if isinstance(outcome, Sequence) else []
     findings.recovered += surest(attack.technique, observers, claims, truth)
     if first:
-        findings.calibration += calibrate(attack.technique, claims, truth)
         attacked = {(c.victim, c.round) for c in claims}
         coins = _stream(case.seed, CONTROL_STREAM)
         findings.controls += control_attack(attack, view, knowledge, attacked, truth, coins)
@@ -142,7 +139,9 @@ def make_attack(name: str, config: Config, case: Case) -> Attack:
         "rounds": tuple(config.attacks.rounds),
         "device": config.audit.device,
         "recover_labels": config.attacks.labels == "recovered",
-        **(config.attacks.tableak.model_dump() if name == "tableak" else {}),
+        "label_recovery": config.attacks.label_recovery,
+        "tableak": {**config.attacks.tableak.model_dump(), "label_recovery": config.attacks.label_recovery},
+        **(options.model_dump() if (options := getattr(config.attacks, name, None)) else {}),
     }
     return kind(**{k: v for k, v in offered.items() if k in getattr(kind, "__dataclass_fields__", {})})
 

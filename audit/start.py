@@ -51,9 +51,10 @@ name = "none"
 # sigma = 0.01
 
 [attacks]
-use = ["plaintext", "linear_layer", "span", "tableak"]
+use = ["plaintext", "portfolio", "tableak_fedavg"]   # `leakledger list attacks`
 rounds = [0]             # training rounds whose updates are attacked
 labels = "known"         # granted to the adversary; "recovered": taken from the gradient
+# label_recovery = "bias"   # or "weights": how
 bounds = "public"        # "known" also grants the global bounds of numeric features
 
 [attacks.tableak]

@@ -46,7 +46,14 @@ class Row:
 
 
 Benchmark = Callable[[Options], Iterator[Row]]
-BENCHMARKS = {"tableak": "audit.benchmarks.tableak", "exact": "audit.benchmarks.exact"}
+BENCHMARKS = {
+    "tableak": "audit.benchmarks.tableak",
+    "exact": "audit.benchmarks.exact",
+    "engine": "audit.benchmarks.engine",
+    "fedavg": "audit.benchmarks.fedavg",
+    "fedavg_long": "audit.benchmarks.fedavg_long",
+    "entropy": "audit.benchmarks.entropy",
+}
 
 
 def find(name: str) -> Benchmark:
@@ -67,7 +74,7 @@ def machine() -> str:
 
 
 def save(path: Path, command: str, rows: Sequence[Row]) -> None:
-    """Writes the rows with what a reader needs to judge them: command, machine, date, versions."""
+    """Writes the rows with what a reader needs to judge them, command, machine, date, versions; all or nothing."""
     content = {
         "command": command,
         "machine": machine(),
@@ -75,7 +82,9 @@ def save(path: Path, command: str, rows: Sequence[Row]) -> None:
         "versions": {name: version(name) for name in ("leakledger", "torch", "numpy", "scipy")},
         "rows": [as_plain(r) for r in rows],
     }
-    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    temporary = path.with_suffix(".partial")
+    temporary.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    os.replace(temporary, path)
 
 
 def as_plain(row: Row) -> dict[str, Any]:

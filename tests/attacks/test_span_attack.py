@@ -1,70 +1,15 @@
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 
 from attacks.base import Abstained, AuxiliaryKnowledge, NotApplicable
 from attacks.span import Span
-from preprocess.models import as_arrays, as_tensors, gradient, initial_weights
-from preprocess.views import CategoricalBlock, FeatureLayout, Message, ModelSpec, NumericBlock, PublicFacts, View
-from preprocess.wire import encode
-
-JOBS = tuple(float(i) for i in range(1, 10))
-LAYOUT = FeatureLayout(
-    (
-        NumericBlock("age", 0, shift=40.0, scale=13.0, integer=True),
-        CategoricalBlock("job", 1, 9, shift=tuple(1 / (3 + i) for i in JOBS), scale=tuple(0.1 + i / 20 for i in JOBS)),
-        CategoricalBlock("city", 10, 8),
-        NumericBlock("score", 18),
-        CategoricalBlock("school", 19, 9),
-        CategoricalBlock("grade", 28, 4, codes=np.array([[0.0], [1.0], [2.0], [3.0]]), shift=(1.5,), scale=(1.1,)),
-    )
-)
-NUMERIC = FeatureLayout(tuple(NumericBlock(f"n{i}", i) for i in range(12)))
-
-
-def rows_of(layout, count, seed, alike=False):
-    """Categories (n, K), numbers (n, L) in claim units, encoded rows (n, d); `alike`: two agree in every category."""
-    coins = np.random.default_rng(seed)
-    categories = coins.integers(0, [b.size for b in layout.categorical], (count, len(layout.categorical)))
-    if alike:
-        categories[1] = categories[0]
-    numbers, encoded = coins.normal(size=(count, len(layout.numeric))), np.zeros((count, layout.width))
-    for i, block in enumerate(layout.numeric):
-        if block.integer:
-            numbers[:, i] = coins.integers(17, 91, count)
-        encoded[:, block.start] = (numbers[:, i] - block.shift) / block.scale if block.scaled else numbers[:, i]
-    for i, block in enumerate(layout.categorical):
-        encoded[:, block.start : block.start + block.width] = block.codebook()[categories[:, i]]
-    return categories, numbers, encoded
-
-
-def observe(encoded, layout=LAYOUT, noise=0.0, hidden=(100, 100), activation="relu", seed=0):
-    """The server's view of one float32 gradient of the rows `encoded`."""
-    spec = ModelSpec(layout.width, 2, hidden, activation)
-    weights = initial_weights(spec, np.random.default_rng(seed))
-    told = torch.tensor(encoded, dtype=torch.float32), torch.arange(len(encoded)) % 2
-    observed = as_arrays(gradient(spec, as_tensors(weights), *told))
-    coins = np.random.default_rng(seed)
-    observed = {k: (g + noise * coins.normal(size=g.shape)).astype(np.float32) for k, g in observed.items()}
-    payloads = ("train.model", {"weights": weights}), ("train.gradient", {"rows": len(encoded), "gradient": observed})
-    messages = []
-    for i, (topic, payload) in enumerate(payloads):
-        ends = ("server", "ann") if topic == "train.model" else ("ann", "server")
-        messages.append(Message(i, "train", 0, topic, *ends, None, False, encode(payload), encode(payload)))
-    return View(frozenset(["server"]), tuple(messages), PublicFacts(("ann",), "server", layout=layout, model=spec))
+from preprocess.views import CategoricalBlock, FeatureLayout, NumericBlock, View
+from tests.attacks.example import LAYOUT, NUMERIC, exact, observe, rows_of
 
 
 def attack(view, **options):
     return Span(**options).run(view, AuxiliaryKnowledge())
-
-
-def exact(claim, categories, numbers, tolerance=1e-3):
-    """For each true row, whether the claim holds it."""
-    same = (claim.categories[:, None] == categories).all(2) & (
-        np.abs(claim.numbers[:, None] - numbers) < tolerance
-    ).all(2)
-    return same.any(0)
 
 
 @pytest.mark.parametrize("count", [1, 2, 8, 16])

@@ -1,11 +1,15 @@
 import json
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from audit.benchmarks.base import BENCHMARKS, Options, find
+from attacks.tableak.prior import StructuralPrior
+from audit.benchmarks import engine
+from audit.benchmarks.base import BENCHMARKS, Options, Row, find
 from audit.benchmarks.tableak import measure
 from audit.cli import main
+from preprocess.views import ModelSpec
 
 FIELDS = {"benchmark", "dataset", "setting", "metric", "measured", "low", "high", "published", "unit", "n"}
 
@@ -31,3 +35,29 @@ def test_quick_json_rows_have_the_documented_fields():
 
 def test_every_registered_benchmark_can_be_found():
     assert all(callable(find(name)) for name in BENCHMARKS)
+
+
+def test_an_interrupted_benchmark_keeps_the_rows_that_it_has_measured(tmp_path, monkeypatch):
+    def broken(options):
+        yield Row("tableak", "survey", {"B": 1}, "accuracy", 90.0, None, None, None, "%", 1)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("audit.benchmarks.tableak.run", broken)
+    path = tmp_path / "rows.json"
+    assert CliRunner().invoke(main, ["benchmark", "tableak", "--save", str(path)]).exit_code != 0
+    assert [row["measured"] for row in json.loads(path.read_text())["rows"]] == [90.0]
+
+
+def test_the_plain_optimisation_that_the_engine_is_measured_against_finds_the_same_rows():
+    bench = engine.bench(Options(), "breast_cancer", 2)
+    prior = StructuralPrior(bench.layout, bench.knowledge.bounds)
+    victim = bench.victims[0]
+    claim = bench.attack(60, 2, (victim,), pooling=False)
+    rows = engine.Plain(bench.spec, prior, bench.target(victim)).best(range(2), 60)
+    assert np.array_equal(claim.categories, rows.categories)
+    assert np.allclose(claim.numbers, rows.numbers, rtol=1e-3, atol=1e-3 * prior.deviation)
+
+
+def test_the_arithmetic_of_one_small_layer_is_that_counted_by_hand():
+    """One row, 10 inputs, 2 outputs: four products of 40 operations, two Gram matrices of 1 x 1 for 12 columns."""
+    assert engine.operations_per_iteration(ModelSpec(10, 2, ()), 1) == 4 * 40 + 2 * 2 * 12

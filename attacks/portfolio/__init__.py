@@ -1,0 +1,5 @@
+"""Portfolio: exact attacks first, TabLeak for what they leave."""
+
+from attacks.portfolio.attack import Portfolio
+
+__all__ = ["Portfolio"]

@@ -1,0 +1,169 @@
+"""Portfolio: the exact attacks first; what they prove leaves the problem; TabLeak for the rest of the batch.
+
+`linear_layer` and `span` cost milliseconds, and `spear` starts from the rows that they found. A proven row's share of
+the gradient is subtracted (`remainder`): what is left is the gradient of a smaller batch, which TabLeak inverts better
+than the whole. Where nothing is proven, under noise for one, the outcome is TabLeak's own.
+
+The adversary is honest but curious, and holds a client's FedSGD gradient in the clear with the model and the public
+layout. TabLeak needs the labels of the batch, granted or recovered; without them only exact rows are claimed.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+
+from attacks.base import Abstained, Attack, AuxiliaryKnowledge, NotApplicable, Outcome, RecordsClaim
+from attacks.linear_layer import LinearLayer
+from attacks.portfolio.remainder import remainder
+from attacks.span import Span
+from attacks.spear import Spear
+from attacks.tableak import TabLeak
+from attacks.tableak.ensemble import differing_share
+from attacks.tableak.prior import Array, Rows, StructuralPrior
+from attacks.tableak.targets import GRADIENT, MODEL, Target, find_targets
+from preprocess.views import FeatureLayout, View
+
+Refusal = NotApplicable | Abstained
+
+
+@dataclass(frozen=True)
+class Portfolio(Attack):
+    """The strongest attack on FedSGD gradients: exact where that is possible, TabLeak elsewhere.
+
+    `tableak` holds options of TabLeak; `starts` and `draws` are the budget of `spear` for one batch. The other options
+    are those of every member. Raises ValueError for settings out of range.
+    """
+
+    technique = "portfolio"
+    reference = "after SPEAR (Dimitrov et al., NeurIPS 2024) and TabLeak (Vero et al., ICML 2023)"
+    asset = ("records",)
+    topics = frozenset({GRADIENT, MODEL})
+    assumes = (
+        "honest but curious; the gradient of one batch in the clear; its labels known where it is not solved exactly"
+    )
+
+    starts: int = 3_000
+    draws: int = 20_000
+    tableak: Mapping[str, Any] = field(default_factory=dict)
+    recover_labels: bool = False
+    seed: int = 0
+    device: str = "cpu"
+    rounds: tuple[int, ...] | None = None
+    victims: tuple[str, ...] | None = None
+    progress: Callable[[int, int], None] | None = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._spear(), self._tableak()  # both check their options
+
+    def run(self, view: View, knowledge: AuxiliaryKnowledge) -> Outcome:
+        targets = find_targets(view, knowledge, rounds=self.rounds, victims=self.victims, labels_needed=False)
+        if not isinstance(targets, list):
+            return targets
+        layout = view.public.layout
+        assert layout is not None  # find_targets refuses a view without
+        try:
+            prior = StructuralPrior(layout, knowledge.bounds)
+        except ValueError as error:
+            return NotApplicable(str(error))
+        proven = self._exact(view, knowledge, layout, prior, targets)
+        open = [i for i, t in enumerate(targets) if (c := proven[i]) is None or len(c.numbers) < t.rows]
+        rests = [remainder(layout, targets[i], encoded(prior, proven[i])) or targets[i] for i in open]
+        outcomes: list[RecordsClaim | Refusal | None] = list(proven)
+        for i, guessed in zip(open, self._tableak().invert(view, knowledge, rests), strict=True):
+            outcomes[i] = joined(prior, targets[i], proven[i], guessed)
+        claims = [o for o in outcomes if isinstance(o, RecordsClaim)]
+        return claims or next(o for o in outcomes if isinstance(o, Refusal))
+
+    def _exact(
+        self,
+        view: View,
+        knowledge: AuxiliaryKnowledge,
+        layout: FeatureLayout,
+        prior: StructuralPrior,
+        targets: Sequence[Target],
+    ) -> list[RecordsClaim | None]:
+        """For each target a whole batch that explains the gradient, or the rows that one exact attack proved."""
+        cheap = [
+            {(c.victim, c.round): c for c in outcome if isinstance(c, RecordsClaim)}
+            for attack in (LinearLayer, Span)
+            if isinstance(outcome := attack(rounds=self.rounds, victims=self.victims).run(view, knowledge), list)
+        ]
+        spec, best = view.public.model, []
+        relu = spec is not None and spec.activation == "relu" and len(spec.hidden) > 0
+        for target in targets:
+            claims = [found[target.victim, target.round] for found in cheap if (target.victim, target.round) in found]
+            if relu and not any(solves(c, target) for c in claims):
+                start = np.concatenate([encoded(prior, None), *(encoded(prior, c) for c in claims)])
+                claims += [c for c in [self._spear().attack(layout, target, start)] if isinstance(c, RecordsClaim)]
+            best.append(strongest(claims, target))
+        return best
+
+    def _spear(self) -> Spear:
+        return Spear(starts=self.starts, draws=self.draws, seed=self.seed, device=self.device)
+
+    def _tableak(self) -> TabLeak:
+        own = {"seed": self.seed, "device": self.device, "recover_labels": self.recover_labels}
+        return TabLeak(**{**own, "progress": self.progress, **self.tableak})
+
+
+def strongest(claims: Sequence[RecordsClaim], target: Target) -> RecordsClaim | None:
+    """The claim that solves the target, else the verified rows of the one with the most."""
+    if not claims:
+        return None
+    top = max(claims, key=lambda c: (solves(c, target), verified(c).sum()))
+    return top if solves(top, target) else some(top, verified(top))
+
+
+def solves(claim: RecordsClaim, target: Target) -> bool:
+    """Whether the claim's rows are the whole batch and together explain the gradient, each proven or not."""
+    limit = max(LinearLayer.residual, Span.residual, Spear.residual)
+    return len(claim.numbers) == target.rows and bool((residual_of(claim) <= limit).all())
+
+
+def verified(claim: RecordsClaim) -> NDArray[np.bool_]:
+    return np.zeros(len(claim.numbers), bool) if claim.verified is None else claim.verified
+
+
+def residual_of(claim: RecordsClaim) -> Array:
+    return np.full(len(claim.numbers), np.inf) if claim.residual is None else claim.residual
+
+
+def some(claim: RecordsClaim, chosen: NDArray[Any]) -> RecordsClaim:
+    """The rows of `claim` that are `chosen`, by mask or number."""
+    names = ("categories", "numbers", "category_entropy", "number_entropy", "residual", "verified")
+    return replace(claim, **{n: a[chosen] for n in names if (a := getattr(claim, n)) is not None})
+
+
+def encoded(prior: StructuralPrior, claim: RecordsClaim | None) -> Array:
+    """The encoded rows (n, d) of a claim; none of no claim."""
+    if claim is None:
+        return np.zeros((0, prior.width))
+    return prior.encode(Rows(claim.categories, claim.numbers))
+
+
+def joined(
+    prior: StructuralPrior, target: Target, proven: RecordsClaim | None, guessed: RecordsClaim | Refusal
+) -> RecordsClaim | Refusal:
+    """Proven rows and guessed ones; where these are of the whole batch, those most like proven rows give way."""
+    if proven is None or not len(proven.numbers):
+        return guessed
+    if not isinstance(guessed, RecordsClaim):
+        return proven
+    if len(guessed.numbers) == target.rows:
+        known, rows = (Rows(c.categories, c.numbers) for c in (proven, guessed))
+        double = linear_sum_assignment(differing_share(known, rows, prior.deviation))[1]
+        guessed = some(guessed, np.delete(np.arange(target.rows), double))
+    open = len(guessed.numbers)
+    return replace(
+        proven,
+        categories=np.concatenate([proven.categories, guessed.categories]),
+        numbers=np.concatenate([proven.numbers, guessed.numbers]),
+        category_entropy=np.concatenate([proven.category_entropy, guessed.category_entropy]),
+        number_entropy=np.concatenate([proven.number_entropy, guessed.number_entropy]),
+        residual=np.concatenate([residual_of(proven), np.full(open, np.inf)]),
+        verified=np.concatenate([verified(proven), np.zeros(open, bool)]),
+    )
