@@ -10,8 +10,11 @@ from typing import Any
 
 from audit.config import Config, DefenseChoice, Partition, Preprocessing, Training
 from audit.records import Setting
-from preprocess.encoders import ENCODERS
-from preprocess.scalers import SCALERS
+from preprocess.encoders import ENCODERS, Encoder
+from preprocess.scalers import SCALERS, Scaler
+
+CANDIDATES = {"dictionary": "candidates"}  # the option of an encoder that a configuration sets under another name
+PLAIN = ("style", "columns", "sharing")  # options whose values speak for themselves
 
 
 @dataclass(frozen=True)
@@ -62,8 +65,8 @@ def _describe(
         data=source_name(config.data.source),
         partition=partition_name(partition),
         parties=len(config.data.source) if partition.kind == "files" else partition.parties,
-        encoder=preprocessing.encoder + _options(preprocessing, style="one-hot"),
-        scaler=preprocessing.scaler + _options(preprocessing, columns="numeric"),
+        encoder=preprocessing.encoder + _options(preprocessing, ENCODERS[preprocessing.encoder]),
+        scaler=preprocessing.scaler + _options(preprocessing, SCALERS[preprocessing.scaler]),
         defense=defense.name if defense.sigma is None else f"{defense.name} {defense.sigma:g}",
         training=_training_name(training),
         reference=not (ENCODERS[preprocessing.encoder].federated and SCALERS[preprocessing.scaler].federated),
@@ -85,9 +88,19 @@ def _training_name(t: Training) -> str:
     return f"{t.algorithm} {batch}{epochs}, {t.rounds} round{'' if t.rounds == 1 else 's'}"
 
 
-def _options(preprocessing: Preprocessing, **defaults: Any) -> str:
-    """The options that differ from their defaults, in parentheses."""
+def _options(preprocessing: Preprocessing, method: type[Encoder] | type[Scaler]) -> str:
+    """The options that the method has and that differ from their defaults, in parentheses; files without folder."""
+    own = {CANDIDATES.get(name, name) for name in method.__dataclass_fields__}
     changed = [
-        str(getattr(preprocessing, name)) for name, usual in defaults.items() if getattr(preprocessing, name) != usual
+        (name, getattr(preprocessing, name))
+        for name, field in Preprocessing.model_fields.items()
+        if name in own and getattr(preprocessing, name) != field.get_default(call_default_factory=True)
     ]
-    return f" ({', '.join(changed)})" if changed else ""
+    return f" ({', '.join(_option(name, value) for name, value in changed)})" if changed else ""
+
+
+def _option(name: str, value: Any) -> str:
+    if name in PLAIN:
+        return str(value)
+    text = PurePath(value).name if name == "fasttext_model" else value
+    return f"{name.replace('_', ' ')} {' '.join(text) if isinstance(text, tuple) else text}"

@@ -4,7 +4,7 @@ The result is the only place where protocol values leave their parties: `Federat
 the located values that become the truth.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from preprocess.data.read import read_table, read_tables
 from preprocess.data.schema import Schema
 from preprocess.data.table import Table
 from preprocess.encoders import ENCODERS, Encoder
+from preprocess.encoders.base import distinct_values
 from preprocess.federation import At
 from preprocess.pipeline import Encoded, prepare
 from preprocess.scalers import SCALERS, Scaler
@@ -53,7 +54,8 @@ def federate(config: Config, case: Case) -> Federated:
     train_tables = {c: fed.at(c, pair[0]) for c, pair in split.items()}
     test_tables = {c: fed.at(c, pair[1]) for c, pair in split.items()}
 
-    prepared = prepare(fed, schema, train_tables, test_tables, make_encoder(case), make_scaler(case))
+    encoder = make_encoder(case, [t for pair in split.values() for t in pair])
+    prepared = prepare(fed, schema, train_tables, test_tables, encoder, make_scaler(case))
     model = model_spec(config, schema, prepared.layout.value.width)
     training = training_spec(case)
     trained = train(
@@ -122,15 +124,32 @@ def training_spec(case: Case) -> TrainingSpec:
     return spec
 
 
-def make_encoder(case: Case) -> Encoder:
-    return ENCODERS[case.preprocessing.encoder](style=case.preprocessing.style, unseen=case.preprocessing.unseen)
+def make_encoder(case: Case, tables: Iterable[Table] = ()) -> Encoder:
+    """The encoder with those of the configured options that it has.
+
+    Where candidates are public, it is told the values of all `tables`: a list that everyone has, the server too.
+    """
+    kind = ENCODERS[case.preprocessing.encoder]
+    options = chosen_options(case, kind)
+    if case.preprocessing.candidates == "public" and "dictionary" in kind.__dataclass_fields__:
+        options["dictionary"] = all_values(tables)
+    return kind(**options)
 
 
 def make_scaler(case: Case) -> Scaler:
     """The scaler with those of the configured options that it has."""
     kind = SCALERS[case.preprocessing.scaler]
-    options = case.preprocessing.model_dump(include={"columns", "ddof", "by"} & kind.__dataclass_fields__.keys())
-    return kind(**options)
+    return kind(**chosen_options(case, kind))
+
+
+def chosen_options(case: Case, kind: type[Encoder] | type[Scaler]) -> dict[str, Any]:
+    return case.preprocessing.model_dump(include=set(kind.__dataclass_fields__))
+
+
+def all_values(tables: Iterable[Table]) -> dict[str, tuple[str, ...]]:
+    """The sorted values of each categorical feature in any of the tables."""
+    own = [distinct_values(t) for t in tables]
+    return {feature: tuple(sorted(set().union(*(v[feature] for v in own)))) for feature in (own[0] if own else ())}
 
 
 def make_defense(choice: DefenseChoice) -> Defense:

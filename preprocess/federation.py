@@ -25,6 +25,7 @@ from preprocess.views import Message
 from preprocess.wire import WireError, decode, encode
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)  # what lives somewhere can be read there, and is never replaced
 R = TypeVar("R")
 
 ELSEWHERE: Final = object()
@@ -40,7 +41,7 @@ class PartyLost(FederationError):
 
 
 @dataclass(frozen=True)
-class At(Generic[T]):
+class At(Generic[T_co]):
     """A value that lives at `party`. Only `Federation.local` and `Federation.send` reach it."""
 
     party: str
@@ -51,10 +52,10 @@ class At(Generic[T]):
 
 
 @dataclass(frozen=True)
-class Public(Generic[T]):
+class Public(Generic[T_co]):
     """A value that every party knows."""
 
-    value: T
+    value: T_co
 
 
 class Federation(ABC):
@@ -162,7 +163,7 @@ class Federation(ABC):
         self._sequence += 1
         content = self._encode(value, to, topic) if self.holds(value.party) else None
         received = self._carry(header, content)
-        return At(to, decode(received) if received is not None else ELSEWHERE)
+        return At(to, self._decode(header, received) if received is not None else ELSEWHERE)
 
     def broadcast(self, value: At[T], topic: str, *, via: str | None = None) -> Public[T]:
         """A public value: its home sends it to every other party. It is what the recipients decode, everywhere."""
@@ -227,6 +228,13 @@ class Federation(ABC):
             return encode(self.own(value))
         except WireError as error:
             raise FederationError(f"{value.party} cannot send to {to}: {error} ({topic}, step {self.step})") from None
+
+    def _decode(self, header: Message, received: bytes) -> Any:
+        """The value at the recipient. Raises FederationError where the content is none."""
+        try:
+            return decode(received)
+        except WireError as error:
+            raise FederationError(f"{header.recipient} refuses a message: {error} ({describe(header)})") from None
 
     def _inside(self, value: Any) -> Any:
         if isinstance(value, At):

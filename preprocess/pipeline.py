@@ -2,26 +2,31 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from preprocess.data.schema import Schema
 from preprocess.data.table import Table
-from preprocess.encoders.base import DictionaryEncoding, Encoder
+from preprocess.encoders.base import Encoder, Encoding
 from preprocess.federation import At, Federation, Public
 from preprocess.scalers.base import Matrix, PublicScaling, Scaler, Scaling
-from preprocess.views import CategoricalBlock, FeatureLayout, NumericBlock
+from preprocess.views import Block, CategoricalBlock, FeatureLayout, NumericBlock
 
 
 @dataclass(frozen=True)
 class Encoded:
     """One party's rows as the model reads them: `rows` (n, width) float32, `labels` (n,) int64, or float64 for
     regression.
+
+    `candidates` (n, K): which candidate of each of the K public categorical blocks a row's value is (-1: none of them);
+    None for rows that come from no table.
     """
 
     rows: NDArray[np.float32]
     labels: NDArray[np.int64] | NDArray[np.float64]
+    candidates: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -45,39 +50,66 @@ def prepare(
     scaler: Scaler,
 ) -> Prepared:
     """Fits on the training tables and transforms both. Columns: numeric features first, then the categorical blocks."""
-    numeric = len(schema.numeric)
+    everything = scaler.columns == "all"
     with fed.scope("encode"):
         encoded = encoder.fit(fed, schema, train)
-    matrices = {c: fed.local(c, as_matrix, t, encoded.encodings[c]) for c, t in train.items()}
+    columns = {c: fed.local(c, encode_table, t, encoded.encodings[c], encoded.blocks) for c, t in train.items()}
     with fed.scope("scale"):
-        part = slice(None) if scaler.columns == "all" else slice(numeric)
-        chosen = {c: fed.local(c, lambda m: m[:, part], m) for c, m in matrices.items()}
+        chosen = {c: fed.local(c, Columns.whole if everything else Columns.numeric, x) for c, x in columns.items()}
         scaled = scaler.fit(fed, chosen)
-    held_out = {c: fed.local(c, as_matrix, t, encoded.encodings[c]) for c, t in test.items()}
+    held_out = {c: fed.local(c, encode_table, t, encoded.encodings[c], encoded.blocks) for c, t in test.items()}
     return Prepared(
-        train={c: fed.local(c, finish, matrices[c], t, scaled.scalings[c]) for c, t in train.items()},
-        test={c: fed.local(c, finish, held_out[c], t, scaled.scalings[c]) for c, t in test.items()},
-        layout=fed.public(describe_columns, schema, encoded.blocks, scaled.public),
+        train={c: fed.local(c, finish, x, scaled.scalings[c]) for c, x in columns.items()},
+        test={c: fed.local(c, finish, x, scaled.scalings[c]) for c, x in held_out.items()},
+        layout=fed.public(describe_columns, schema, encoded.blocks, scaled.public, everything),
     )
 
 
-def as_matrix(table: Table, encoding: DictionaryEncoding) -> Matrix:
-    """(rows, width): numeric features as they are, categorical ones encoded."""
-    return np.hstack([table.numbers(), encoding.transform(table)])
+@dataclass(frozen=True)
+class Columns:
+    """One party's rows before scaling: `numbers` (n, L) as they are, `codes` (n, width) in the encoding's own dtype."""
+
+    numbers: Matrix
+    codes: NDArray[Any]
+    labels: NDArray[np.int64] | NDArray[np.float64]
+    candidates: NDArray[np.int64]
+
+    def numeric(self) -> Matrix:
+        """(n, L)."""
+        return self.numbers
+
+    def whole(self) -> Matrix:
+        """(n, L + width)."""
+        return np.hstack([self.numbers, self.codes])
 
 
-def finish(columns: Matrix, table: Table, scaling: Scaling) -> Encoded:
+def encode_table(table: Table, encoding: Encoding, blocks: tuple[Block, ...]) -> Columns:
+    candidates = [encoding.candidates(table, b) for b in blocks if isinstance(b, CategoricalBlock)]
+    stacked = np.array(candidates, np.int64).reshape(len(candidates), len(table)).T
+    return Columns(table.numbers(), encoding.transform(table), table.labels(), stacked)
+
+
+def finish(columns: Columns, scaling: Scaling) -> Encoded:
     """The first columns, as many as the scaling covers, scaled; the rest as they are."""
-    covered = len(scaling.shift_)
-    rows = np.hstack([scaling.transform(columns[:, :covered]), columns[:, covered:]])
-    return Encoded(rows.astype(np.float32), table.labels())
+    numeric = columns.numbers.shape[1]
+    rows = np.empty((len(columns.numbers), numeric + columns.codes.shape[1]), np.float32)
+    if len(scaling.shift_) > numeric:
+        rows[:] = scaling.transform(columns.whole())
+    else:
+        rows[:, :numeric], rows[:, numeric:] = scaling.transform(columns.numbers), columns.codes
+    return Encoded(rows, columns.labels, columns.candidates)
 
 
-def describe_columns(schema: Schema, blocks: tuple[CategoricalBlock, ...], scaling: PublicScaling) -> FeatureLayout:
-    """The layout that the schema, the encoder's public blocks and the scaler's public numbers make known."""
+def describe_columns(
+    schema: Schema, blocks: tuple[Block, ...], scaling: PublicScaling, everything: bool = False
+) -> FeatureLayout:
+    """The layout that the schema, the encoder's public blocks and the scaler's public numbers make known.
+
+    `everything` says that the scaler covered the encoded columns too.
+    """
     numeric = [_numeric_block(schema, feature, i, scaling) for i, feature in enumerate(schema.numeric)]
     moved = [replace(b, start=b.start + len(numeric)) for b in blocks]
-    return FeatureLayout((*numeric, *(_scaled_block(b, scaling) for b in moved)))
+    return FeatureLayout((*numeric, *(_scaled_block(b, scaling) if everything else b for b in moved)))
 
 
 def _numeric_block(schema: Schema, feature: str, column: int, scaling: PublicScaling) -> NumericBlock:
@@ -88,9 +120,17 @@ def _numeric_block(schema: Schema, feature: str, column: int, scaling: PublicSca
     return NumericBlock(feature, column, at(scaling.shift), at(scaling.scale), low, high, feature in schema.integer)
 
 
-def _scaled_block(block: CategoricalBlock, scaling: PublicScaling) -> CategoricalBlock:
-    """The block with the scaling of its own columns, where the scaler covered and published them."""
+def _scaled_block(block: Block, scaling: PublicScaling) -> Block:
+    """The block with the scaling of its own columns, if that is public.
+
+    If not, nobody can tell a number from its encoding. One-hot columns still show which candidate they stand for.
+    """
     own = slice(block.start, block.start + block.width)
-    if scaling.shift is None or scaling.scale is None or len(scaling.shift) < own.stop:
+    if isinstance(block, NumericBlock):
+        if scaling.shift is None or scaling.scale is None or block.shift is None or block.scale is None:
+            return replace(block, shift=None, scale=None)
+        a, b = float(scaling.shift[own.start]), float(scaling.scale[own.start])
+        return replace(block, shift=block.shift + block.scale * a, scale=block.scale * b)
+    if scaling.shift is None or scaling.scale is None:
         return block
     return replace(block, shift=tuple(map(float, scaling.shift[own])), scale=tuple(map(float, scaling.scale[own])))

@@ -149,7 +149,11 @@ Block = NumericBlock | CategoricalBlock
 
 @dataclass(frozen=True)
 class FeatureLayout:
-    """What is public about each encoded column: one block per source feature, in column order."""
+    """What is public about each encoded column: blocks in column order, one per source feature.
+
+    A feature that a method spreads over several columns without public candidates has a numeric block per column; where
+    features share columns, so do their blocks.
+    """
 
     blocks: tuple[Block, ...]
 

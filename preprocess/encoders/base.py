@@ -1,25 +1,37 @@
 """What every encoder for categorical features is: a protocol that leaves a fitted encoding at each party.
 
 `fit` is the protocol: who tells whom what, in the order of the paper. What it leaves at a party is an `Encoding`, which
-turns that party's tables into columns; what it makes public is one `CategoricalBlock` per feature: all that anyone who
-sees only gradients may know about the columns.
+turns that party's tables into columns; what it makes public are blocks in feature order, a `CategoricalBlock` for a
+feature with candidates and a `NumericBlock` per column for one without: all that anyone who sees only gradients may
+know about the columns.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from preprocess.data.schema import Schema
 from preprocess.data.table import Table
 from preprocess.federation import At, Federation, Public
-from preprocess.views import CategoricalBlock
+from preprocess.views import Block, CategoricalBlock
 
 Style = Literal["one-hot", "label"]
 Unseen = Literal["ignore", "error"]
+
+
+class Encoding(Protocol):
+    """What a fitted encoder leaves at one party."""
+
+    def transform(self, table: Table) -> NDArray[Any]:
+        """(rows, columns of all features in the schema's order), of a dtype no wider than the codes need."""
+
+    def candidates(self, table: Table, block: CategoricalBlock) -> NDArray[np.int64]:
+        """(rows,) which candidate of the public `block` each row's value is; -1 where it is none of them."""
 
 
 @dataclass(frozen=True)
@@ -35,24 +47,26 @@ class DictionaryEncoding:
     style: Style = "one-hot"
     unseen: Unseen = "ignore"
 
-    def transform(self, table: Table) -> NDArray[np.float64]:
-        """(rows, columns of all features in the order of the dictionaries)."""
+    def transform(self, table: Table) -> NDArray[Any]:
+        """(rows, columns of all features in the order of the dictionaries): bytes if one-hot, float64 if labels."""
         parts = [self._columns(feature, self.numbers(table, feature)) for feature in self.dictionaries_]
-        columns: NDArray[np.float64] = np.hstack([np.empty((len(table), 0)), *parts])
+        columns: NDArray[Any] = np.hstack([np.empty((len(table), 0), np.uint8), *parts])
         return columns
+
+    def candidates(self, table: Table, block: CategoricalBlock) -> NDArray[np.int64]:
+        return self.numbers(table, block.feature)
 
     def numbers(self, table: Table, feature: str) -> NDArray[np.int64]:
         """(rows,) the number of each row's value; -1 where it is not in the dictionary."""
-        index = {value: k for k, value in enumerate(self.dictionaries_[feature])}
-        numbers = np.array([index.get(v, -1) for v in table.values(feature)], np.int64)
+        numbers = positions(table, feature, self.dictionaries_[feature])
         if self.unseen == "error" and (numbers < 0).any():
             raise ValueError(f"{feature}: {int((numbers < 0).sum())} rows hold a value that is not in the dictionary")
         return numbers
 
-    def _columns(self, feature: str, numbers: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _columns(self, feature: str, numbers: NDArray[np.int64]) -> NDArray[Any]:
         if self.style == "label":
             return numbers[:, None].astype(np.float64)
-        hot: NDArray[np.float64] = (numbers[:, None] == np.arange(self.sizes_[feature])).astype(np.float64)
+        hot: NDArray[np.uint8] = (numbers[:, None] == np.arange(self.sizes_[feature])).astype(np.uint8)
         return hot
 
 
@@ -60,8 +74,8 @@ class DictionaryEncoding:
 class EncoderFit:
     """An encoding at each client, and the public blocks in the same feature order, starting at column 0."""
 
-    encodings: Mapping[str, At[DictionaryEncoding]]
-    blocks: Public[tuple[CategoricalBlock, ...]]
+    encodings: Mapping[str, At[Encoding]]
+    blocks: Public[tuple[Block, ...]]
 
 
 @dataclass(frozen=True)
@@ -78,6 +92,20 @@ class Encoder(ABC):
     @abstractmethod
     def fit(self, fed: Federation, schema: Schema, tables: Mapping[str, At[Table]]) -> EncoderFit:
         """Runs the protocol over the training tables of all clients."""
+
+
+def distinct(table: Table, feature: str) -> tuple[NDArray[np.intp], list[str]]:
+    """(rows,) the place of each row's value in the sorted list of the feature's distinct values, and that list."""
+    numbers, values = pd.factorize(table.frame[feature], sort=True)
+    return numbers, [str(v) for v in values]
+
+
+def positions(table: Table, feature: str, values: Sequence[str]) -> NDArray[np.int64]:
+    """(rows,) the place of each row's value in `values`; -1 where it is none of them."""
+    numbers, own = distinct(table, feature)
+    place = {value: k for k, value in enumerate(values)}
+    found: NDArray[np.int64] = np.array([place.get(v, -1) for v in own], np.int64)[numbers]
+    return found
 
 
 def distinct_values(table: Table) -> dict[str, list[str]]:

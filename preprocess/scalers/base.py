@@ -63,6 +63,15 @@ class Scaler(ABC):
         """Runs the protocol over the (rows, columns) matrices of all clients."""
 
 
+ROUNDING = 2.0**-40  # of a mean: what float64 sums of many rows may leave of a constant column
+
+
+def beyond_rounding(std: Vector, mean: Vector) -> Vector:
+    """The deviations, 0 where they are within the rounding of their mean: such a column is constant."""
+    real: Vector = np.where(std > ROUNDING * np.abs(mean), std, 0.0)
+    return real
+
+
 def nonzero(spread: Vector) -> Vector:
     """A column without spread is shifted only: its scale becomes 1."""
     result: Vector = np.where(spread > 0, spread, 1.0)

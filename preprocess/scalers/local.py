@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from preprocess.federation import At, Federation, Public
-from preprocess.scalers.base import Matrix, PublicScaling, Scaler, ScalerFit, Scaling, nonzero
+from preprocess.scalers.base import Matrix, PublicScaling, Scaler, ScalerFit, Scaling, beyond_rounding, nonzero
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,8 @@ class Local(Scaler):
 
 
 def own_zscore(columns: Matrix) -> Scaling:
-    return Scaling(columns.mean(axis=0), nonzero(columns.std(axis=0)))
+    mean = columns.mean(axis=0)
+    return Scaling(mean, nonzero(beyond_rounding(columns.std(axis=0), mean)))
 
 
 def own_range(columns: Matrix) -> Scaling:

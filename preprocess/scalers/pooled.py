@@ -12,7 +12,16 @@ from functools import partial
 import numpy as np
 
 from preprocess.federation import At, Federation
-from preprocess.scalers.base import Matrix, PublicScaling, Scaler, ScalerFit, Vector, nonzero, shared_fit
+from preprocess.scalers.base import (
+    Matrix,
+    PublicScaling,
+    Scaler,
+    ScalerFit,
+    Vector,
+    beyond_rounding,
+    nonzero,
+    shared_fit,
+)
 
 
 @dataclass(frozen=True)
@@ -33,8 +42,9 @@ class Pooled(Scaler):
 
 def table_statistics(ddof: int, *parts: Matrix) -> dict[str, Vector]:
     table = np.vstack(parts)
-    std = table.std(axis=0, ddof=ddof if len(table) > ddof else 0)
-    return {"mean": table.mean(axis=0), "std": std, "minimum": table.min(axis=0), "maximum": table.max(axis=0)}
+    mean = table.mean(axis=0)
+    std = beyond_rounding(table.std(axis=0, ddof=ddof if len(table) > ddof else 0), mean)
+    return {"mean": mean, "std": std, "minimum": table.min(axis=0), "maximum": table.max(axis=0)}
 
 
 def as_public(statistics: Mapping[str, Vector]) -> PublicScaling:

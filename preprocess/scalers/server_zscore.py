@@ -13,7 +13,16 @@ from typing import Any
 import numpy as np
 
 from preprocess.federation import At, Federation
-from preprocess.scalers.base import Matrix, PublicScaling, Scaler, ScalerFit, Vector, nonzero, shared_fit
+from preprocess.scalers.base import (
+    Matrix,
+    PublicScaling,
+    Scaler,
+    ScalerFit,
+    Vector,
+    beyond_rounding,
+    nonzero,
+    shared_fit,
+)
 
 
 @dataclass(frozen=True)
@@ -33,7 +42,9 @@ class ServerZScore(Scaler):
         deviations = {c: fed.local(c, squared_deviations, x, mean) for c, x in columns.items()}
         squares = fed.gather(deviations, to=fed.server, topic="zscore.variance")
         total = fed.local(fed.server, total_count, *received)
-        std = fed.broadcast(fed.local(fed.server, pooled_std, self.ddof, total, *squares), topic="zscore.global-std")
+        std = fed.broadcast(
+            fed.local(fed.server, pooled_std, self.ddof, total, mean, *squares), topic="zscore.global-std"
+        )
         return shared_fit(fed, columns, fed.public(lambda m, s: PublicScaling(shift=m, scale=nonzero(s)), mean, std))
 
 
@@ -42,8 +53,9 @@ def count_and_means(columns: Matrix) -> dict[str, Any]:
 
 
 def weighted_mean(*parts: Mapping[str, Any]) -> Vector:
-    total = total_count(*parts)
-    mean: Vector = sum((p["mean"] * (p["count"] / total) for p in parts), np.zeros_like(parts[0]["mean"]))
+    """Around the first mean, so that equal means give exactly that mean."""
+    total, first = total_count(*parts), parts[0]["mean"]
+    mean: Vector = first + sum(((p["mean"] - first) * (p["count"] / total) for p in parts), np.zeros_like(first))
     return mean
 
 
@@ -56,6 +68,6 @@ def squared_deviations(columns: Matrix, mean: Vector) -> Vector:
     return squares
 
 
-def pooled_std(ddof: int, total: int, *squares: Vector) -> Vector:
-    std: Vector = np.sqrt(np.sum(squares, axis=0) / max(total - ddof, 1))
-    return std
+def pooled_std(ddof: int, total: int, mean: Vector, *squares: Vector) -> Vector:
+    """0 where a column is constant but for rounding."""
+    return beyond_rounding(np.sqrt(np.sum(squares, axis=0) / max(total - ddof, 1)), mean)

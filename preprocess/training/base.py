@@ -40,8 +40,8 @@ class Algorithm(Protocol):
 
 @dataclass(frozen=True)
 class Trained:
-    """`weights` live at the server. `batches` are what (client, round) trained on: row numbers, one array per local
-    step.
+    """`weights` live at the server. `batches` are what (client, round) trained on: numbers of the client's rows, held
+    back ones counted, one array per local step.
     """
 
     weights: At[Weights]
@@ -60,7 +60,7 @@ def train(
     """Trains `spec` from fresh weights. Raises ValueError for settings out of range before the first message."""
     check_training(training)
     server = fed.server
-    fitting, checking = _hold_back(fed, training, data)
+    fitting, checking, own = _hold_back(fed, training, data)
     weights = fed.local(server, initial_weights, spec, fed.coins(server))
     best, watch = weights, _Watch(training.patience)
     batches: dict[tuple[str, int], At[Batches]] = {}
@@ -71,8 +71,9 @@ def train(
             updates = []
             for c in _participants(fed, training):
                 model = fed.send(message, to=c, topic=MODEL_TOPIC)
-                batches[c, fed.round] = fed.local(c, draw_batches, training, fitting[c], fed.coins(c))
-                update = fed.local(c, algorithm.client, spec, training, model, fitting[c], batches[c, fed.round])
+                drawn = fed.local(c, draw_batches, training, fitting[c], fed.coins(c))
+                update = fed.local(c, algorithm.client, spec, training, model, fitting[c], drawn)
+                batches[c, fed.round] = fed.local(c, _numbers, drawn, own[c])
                 if protect is not None:
                     update = fed.local(c, _protected, protect, update, fed.coins(c))
                 updates.append(fed.send(update, to=server, topic=algorithm.topic))
@@ -163,13 +164,21 @@ def _protected(protect: Protect, update: dict[str, Any], coins: np.random.Genera
 
 def _hold_back(
     fed: Federation, training: TrainingSpec, data: Mapping[str, At[Encoded]]
-) -> tuple[Mapping[str, At[Encoded]], Mapping[str, At[Encoded]]]:
-    """Training and validation rows of each client; no validation rows are taken when nothing would use them."""
+) -> tuple[Mapping[str, At[Encoded]], Mapping[str, At[Encoded]], Mapping[str, At[NDArray[np.int64]]]]:
+    """Training rows, validation rows, and the numbers of the training rows, of each client.
+
+    No validation rows are taken when nothing would use them.
+    """
     if training.patience is None:
-        return data, data
+        return data, data, {c: fed.local(c, lambda d: np.arange(len(d)), d) for c, d in data.items()}
     chosen = {c: fed.local(c, _choose, training.validation, d, fed.coins(c)) for c, d in data.items()}
     fitting = {c: fed.local(c, _take, d, chosen[c], False) for c, d in data.items()}
-    return fitting, {c: fed.local(c, _take, d, chosen[c], True) for c, d in data.items()}
+    checking = {c: fed.local(c, _take, d, chosen[c], True) for c, d in data.items()}
+    return fitting, checking, {c: fed.local(c, lambda m: np.flatnonzero(~m), m) for c, m in chosen.items()}
+
+
+def _numbers(batches: Batches, own: NDArray[np.int64]) -> Batches:
+    return [own[rows] for rows in batches]
 
 
 def _choose(share: float, data: Encoded, coins: np.random.Generator) -> NDArray[np.bool_]:
@@ -182,4 +191,5 @@ def _choose(share: float, data: Encoded, coins: np.random.Generator) -> NDArray[
 
 def _take(data: Encoded, mask: NDArray[np.bool_], chosen: bool) -> Encoded:
     part = mask == chosen
-    return Encoded(data.rows[part], data.labels[part])
+    candidates = None if data.candidates is None else data.candidates[part]
+    return Encoded(data.rows[part], data.labels[part], candidates)

@@ -18,7 +18,7 @@ METHODS = [
 def test_cells_and_their_encoding_are_inverse(method):
     t = truth(preprocessing=method)
     for data in t.federated.train.values():
-        found = cells(t.layout, data.rows)
+        found = cells(t.layout, data)
         np.testing.assert_allclose(encoded_rows(t.layout, found), data.rows, atol=1e-5)
 
 

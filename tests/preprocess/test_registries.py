@@ -12,7 +12,7 @@ from preprocess.scalers import SCALERS
 from preprocess.training import ALGORITHMS
 
 TABLES = {
-    preprocess.encoders: (ENCODERS, {"base"}),
+    preprocess.encoders: (ENCODERS, {"base", "codebook", "ring_ids", "ring_psi"}),
     preprocess.scalers: (SCALERS, {"base"}),
     preprocess.training: (ALGORITHMS, {"base", "evaluation"}),
 }

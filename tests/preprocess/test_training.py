@@ -141,6 +141,20 @@ def test_validation_rows_are_never_trained_on():
     assert sorted(sent) == [5, 5, 15, 15]
 
 
+def test_batches_are_told_by_the_clients_own_row_numbers_whatever_was_held_back():
+    fed, data, located = federation((20, 24))
+    training = TrainingSpec("fedsgd", rounds=2, batch_size=4, patience=5, validation=0.5)
+    trained = run(fed, located, training)
+    sent = {(m.sender, m.round): m for m in fed.ledger if m.topic == "train.gradient"}
+    for (client, round), batches in trained.batches.items():
+        (numbers,) = fed.own(batches)
+        told = next(m for m in fed.ledger if m.topic == "train.model" and (m.recipient, m.round) == (client, round))
+        x, y = (torch.from_numpy(a[numbers]) for a in (data[client].rows, data[client].labels))
+        expected = gradient(SPEC, as_tensors(told.payload["weights"]), x, y)
+        for name, g in sent[client, round].payload["gradient"].items():
+            np.testing.assert_array_equal(g, expected[name].numpy())
+
+
 def test_a_defense_changes_what_leaves_the_client_and_only_that():
     def blank(update, coins):
         return {name: np.zeros_like(a) for name, a in update.items()}

@@ -1,0 +1,1 @@
+"""Cryptography for protocols: thin layers over known libraries, and secret sharing."""

@@ -1,0 +1,110 @@
+"""What the encoders have in common whose code of a value follows from its text alone: no dictionary, no unseen value.
+
+Such an encoder needs no list of values, and publishes none. Anyone can compute the code of a value that they can think
+of, so what the server knows of a column depends on which values it can list. `dictionary` states that: for a feature in
+it, the values are public (an official list of codes, say), and the block names them with their codes. For any other
+feature the block says only what the method itself makes public. A value of a row that is not in the dictionary is
+encoded like any other.
+
+Text becomes bytes as UTF-8, as it is: the same word in two normal forms of Unicode is two values. `normal_form` brings
+values to one form first. Case and surrounding spaces are kept unless the method says otherwise.
+"""
+
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from preprocess.data.schema import Schema
+from preprocess.data.table import Table
+from preprocess.encoders.base import Encoder, distinct, positions
+from preprocess.views import CategoricalBlock, NumericBlock
+
+NormalForm = Literal["as-is", "NFC", "NFD", "NFKC", "NFKD"]
+Codes = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class TextEncoder(Encoder):
+    """Options of these encoders. `unseen` has no effect, since no value is unseen; `style` must stay "one-hot"."""
+
+    dictionary: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    normal_form: NormalForm = "as-is"
+
+    def __post_init__(self) -> None:
+        if self.style != "one-hot":
+            raise ValueError(f"{self.name} has codes of its own; style {self.style!r} does not apply, leave it out")
+        if self.normal_form not in get_args(NormalForm):
+            raise ValueError(
+                f"normal_form {self.normal_form!r} is unknown; choose one of {', '.join(get_args(NormalForm))}"
+            )
+
+    def known_values(self, schema: Schema, feature: str) -> tuple[str, ...] | None:
+        """The public values of a feature, each once. Raises ValueError for a dictionary of something else."""
+        if other := [f for f in self.dictionary if f not in schema.categorical]:
+            raise ValueError(f"the dictionary names {other[0]!r}, which is no categorical feature")
+        return tuple(dict.fromkeys(self.dictionary[feature])) if feature in self.dictionary else None
+
+
+@dataclass(frozen=True)
+class CodeEncoding:
+    """One party's encoding: `code_(feature, value)` (widths_[feature],) of each value, side by side.
+
+    `dtype_` is that of the columns: float32 where they are many, since that is what the model reads. Where candidates
+    are public by number only, `number_(feature, value)` is the number of a value.
+    """
+
+    code_: Callable[[str, str], Codes]
+    widths_: Mapping[str, int]
+    dtype_: type[np.floating[Any]] = np.float64
+    number_: Callable[[str, str], int] | None = None
+
+    def transform(self, table: Table) -> NDArray[np.floating[Any]]:
+        """(rows, columns of all features in order). Raises ValueError as `code_` does."""
+        columns = np.empty((len(table), sum(self.widths_.values())), self.dtype_)
+        start = 0
+        for feature, width in self.widths_.items():
+            numbers, values = distinct(table, feature)
+            codes = np.array([self.code_(feature, v) for v in values], self.dtype_).reshape(len(values), width)
+            columns[:, start : start + width] = codes[numbers]
+            start += width
+        return columns
+
+    def candidates(self, table: Table, block: CategoricalBlock) -> NDArray[np.int64]:
+        """Raises ValueError for a block that names no values, where candidates have no numbers."""
+        if block.values is not None:
+            return positions(table, block.feature, block.values)
+        if self.number_ is None:
+            raise ValueError(f"{block.feature}: the public block lists no values, and this encoding numbers none")
+        numbers, values = distinct(table, block.feature)
+        found: NDArray[np.int64] = np.array([self.number_(block.feature, v) for v in values], np.int64)[numbers]
+        return found
+
+
+def in_form(value: str, form: NormalForm) -> str:
+    """A value in a normal form of Unicode."""
+    return value if form == "as-is" else unicodedata.normalize(form, value)
+
+
+def as_bytes(value: str, form: NormalForm = "as-is") -> bytes:
+    """UTF-8 of a value in a normal form; half of a surrogate pair, which has no UTF-8, becomes three bytes too."""
+    return in_form(value, form).encode("utf-8", "surrogatepass")
+
+
+def numeric_blocks(
+    feature: str, start: int, width: int, low: float | None = None, high: float | None = None
+) -> tuple[NumericBlock, ...]:
+    """The columns of a feature of which no candidate is public: numbers, "feature[k]" where there are several."""
+    names = [feature] if width == 1 else [f"{feature}[{k}]" for k in range(width)]
+    return tuple(NumericBlock(n, start + k, 0.0, 1.0, low, high) for k, n in enumerate(names))
+
+
+def named_block(
+    feature: str, start: int, values: Sequence[str], codes: Sequence[Codes], width: int
+) -> CategoricalBlock:
+    """The columns of a feature whose candidates and their codes are public."""
+    book = np.array(codes, np.float64).reshape(len(values), width)
+    return CategoricalBlock(feature, start, len(values), tuple(values), book)

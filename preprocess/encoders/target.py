@@ -1,0 +1,248 @@
+"""`target`: a value becomes a smoothed rate that ties it to the target; each client by itself, or over all clients.
+
+Source: "Privacy-preserving tabular data transformation", section 7.3, eq. 7:
+
+    x_t = (frequency(x) p(f = x | c = 1) + a mean(c)) / (frequency(x) + a)
+
+Readings. frequency(x) is a count of rows. Eq. 7 has p(f = x | c = 1), how often the target class has the value; the
+text around it ("the mean of their corresponding target variable") and the method's source (Micci-Barreca 2001) have
+p(c = 1 | f = x). The default is the equation as printed (`likelihood="value-given-class"`), "class-given-value" is the
+text. Neither `smoothing` a nor folds are given; a = 10 and 5 folds are choices made here. A multiclass target gives one
+column per class; for regression c is the number itself, which only "class-given-value" defines.
+
+Out of fold: a table with the rows that the encoding was learned from is encoded fold by fold, each fold with the
+frequencies, rates and mean of the others, so that a row's own target is not in its code. `folds=1` turns that off: the
+published variant, of which the paper says that it is prone to target leakage. A value that was never seen has
+frequency 0, so its code is mean(c) (`unseen="error"`: ValueError, with the feature, without the value).
+
+Exchange: "local" sends nothing, and the same value has different codes at different clients. "shared" is the paper's
+second strategy ("sharing probability values to unify encodings, compromising privacy, as probabilities and clear text
+values are revealed"): each client tells the server its row count, its target sums, and per value the count and the
+target sums; the server publishes the totals. What a fold needs follows from the totals less the fold's own rows.
+
+The server knows of local codes their bounds, and of shared ones every value and code.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from preprocess.data.schema import Schema
+from preprocess.data.table import Table
+from preprocess.encoders.base import Encoder, EncoderFit, distinct, positions
+from preprocess.encoders.codebook import named_block, numeric_blocks
+from preprocess.federation import At, Federation
+from preprocess.views import CategoricalBlock, NumericBlock
+
+Floats = NDArray[np.float64]
+Likelihood = Literal["value-given-class", "class-given-value"]
+Exchange = Literal["local", "shared"]
+
+
+@dataclass(frozen=True)
+class Target(Encoder):
+    smoothing: float = 10.0
+    folds: int = 5
+    likelihood: Likelihood = "value-given-class"
+    exchange: Exchange = "local"
+
+    name = "target"
+    reference = "Privacy-preserving tabular data transformation, section 7.3, eq. 7; Micci-Barreca (2001)"
+
+    def __post_init__(self) -> None:
+        if self.style != "one-hot":
+            raise ValueError(f"target has codes of its own; style {self.style!r} does not apply, leave it out")
+        if not 0 <= self.smoothing < float("inf"):
+            raise ValueError(f"smoothing {self.smoothing} is no number from 0 on")
+        if self.folds < 1:
+            raise ValueError(f"folds {self.folds} is below 1")
+        for name, choices in {"likelihood": Likelihood, "exchange": Exchange}.items():
+            if (value := getattr(self, name)) not in get_args(choices):
+                raise ValueError(f"{name} {value!r} is unknown; choose one of {', '.join(get_args(choices))}")
+
+    def fit(self, fed: Federation, schema: Schema, tables: Mapping[str, At[Table]]) -> EncoderFit:
+        """Topics of the shared exchange: `target.local`, `target.global`. Raises ValueError for a regression target
+        under "value-given-class".
+        """
+        if schema.task == "regression" and self.likelihood == "value-given-class":
+            raise ValueError(
+                f"the target {schema.target!r} is a quantity, which has no classes; set likelihood class-given-value"
+            )
+        own = {c: fed.local(c, tally, t) for c, t in tables.items()}
+        if self.exchange == "local":
+            encodings = {
+                c: fed.local(c, TargetEncoding.learn, self, t, own[c], fed.coins(c)) for c, t in tables.items()
+            }
+            return EncoderFit(encodings, fed.public(self.unnamed_blocks, schema))
+        received = fed.gather({c: fed.local(c, to_plain, o) for c, o in own.items()}, fed.server, "target.local")
+        totals = fed.broadcast(fed.local(fed.server, pooled, *received), "target.global")
+        tallies = fed.public(from_plain, totals)
+        encodings = {c: fed.local(c, TargetEncoding.learn, self, t, tallies, fed.coins(c)) for c, t in tables.items()}
+        return EncoderFit(encodings, fed.public(self.named_blocks, tallies))
+
+    def code(self, counts: NDArray[Any], sums: Floats, rows: float, totals: Floats) -> Floats:
+        """Eq. 7 for values in so many rows (k,) with these target sums (k, T), of all `rows` and their `totals` (T,):
+        (k, T), between 0 and 1 for classes.
+        """
+        frequency = np.asarray(counts, np.float64)[:, None]
+        mean = totals / max(rows, 1)
+        whole = totals if self.likelihood == "value-given-class" else frequency
+        rate = sums / np.where(whole > 0, whole, 1.0)
+        weight = frequency + self.smoothing
+        code: Floats = (frequency * rate + self.smoothing * mean) / np.where(weight > 0, weight, 1.0)
+        return np.where(frequency > 0, code, mean)
+
+    def unnamed_blocks(self, schema: Schema) -> tuple[NumericBlock, ...]:
+        width, bounds = columns_per_feature(schema), (0.0, 1.0) if schema.classes else (None, None)
+        return tuple(b for i, f in enumerate(schema.categorical) for b in numeric_blocks(f, i * width, width, *bounds))
+
+    def named_blocks(self, tallies: "Tallies") -> tuple[CategoricalBlock, ...]:
+        blocks: list[CategoricalBlock] = []
+        for feature, of in tallies.features.items():
+            codes = self.code(of.counts, of.sums, tallies.rows, tallies.sums)
+            blocks.append(named_block(feature, len(blocks) * codes.shape[1], of.values, list(codes), codes.shape[1]))
+        return tuple(blocks)
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Of one feature: its values in order, in how many rows each occurs (k,), and their target sums (k, T)."""
+
+    values: Sequence[str] = field(repr=False)
+    counts: NDArray[np.int64] = field(repr=False)
+    sums: Floats = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Tallies:
+    """Of all rows: how many, their target sums (T,), and a tally per feature."""
+
+    rows: int
+    sums: Floats = field(repr=False)
+    features: Mapping[str, Tally] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class TargetEncoding:
+    """One party's encoding: codes of all values, and those of each fold of the rows that it was learned from."""
+
+    encoder_: Target
+    tallies_: Tallies = field(repr=False)
+    train_: Table = field(repr=False)
+    fold_of_row_: NDArray[np.int64] = field(repr=False)
+
+    @classmethod
+    def learn(cls, encoder: Target, table: Table, tallies: Tallies, coins: np.random.Generator) -> "TargetEncoding":
+        folds = min(encoder.folds, max(len(table), 1))
+        return cls(encoder, tallies, table, coins.permutation(len(table)) % folds)
+
+    def transform(self, table: Table) -> Floats:
+        """(rows, features x T). Out of fold where the table holds the rows that the encoding was learned from."""
+        learned = table is self.train_ or table.frame.equals(self.train_.frame)
+        inside = learned and self.encoder_.folds > 1
+        fold = self.fold_of_row_ if inside else np.zeros(len(table), np.int64)
+        target = targets(table) if inside else np.zeros((len(table), len(self.tallies_.sums)))
+        parts = [self._columns(table, f, fold, target, inside) for f in self.tallies_.features]
+        columns: Floats = np.hstack([np.empty((len(table), 0)), *parts])
+        return columns
+
+    def candidates(self, table: Table, block: CategoricalBlock) -> NDArray[np.int64]:
+        """The place of each row's value among the public ones of the shared exchange."""
+        return positions(table, block.feature, block.values or ())
+
+    def _columns(
+        self, table: Table, feature: str, fold: NDArray[np.int64], target: Floats, inside: bool
+    ) -> NDArray[np.float64]:
+        """(rows, T) each row's code from the tallies, less those of its own fold if they are inside."""
+        numbers, counts, sums = self._known(table, feature)
+        folds = int(fold.max(initial=0)) + 1
+        mine, rows, of_all = np.zeros((folds, len(counts))), np.zeros(folds), np.zeros((folds, target.shape[1]))
+        my_sums = np.zeros((folds, len(counts), target.shape[1]))
+        if inside:
+            np.add.at(mine, (fold, numbers), 1)
+            np.add.at(my_sums, (fold, numbers), target)
+            np.add.at(rows, fold, 1)
+            np.add.at(of_all, fold, target)
+        total, everything = self.tallies_.rows, self.tallies_.sums
+        codes = [
+            self.encoder_.code(counts - mine[k], sums - my_sums[k], total - rows[k], everything - of_all[k])
+            for k in range(folds)
+        ]
+        found: Floats = np.array(codes)[fold, numbers]
+        return found
+
+    def _known(self, table: Table, feature: str) -> tuple[NDArray[np.intp], NDArray[np.int64], Floats]:
+        """(rows,) number of each row's value among the table's k values, their counts (k,) and target sums (k, T)."""
+        of = self.tallies_.features[feature]
+        numbers, values = distinct(table, feature)
+        place = {v: k for k, v in enumerate(of.values)}
+        order = np.array([place.get(v, len(place)) for v in values], np.int64)
+        if self.encoder_.unseen == "error" and (unseen := order[numbers] == len(place)).any():
+            raise ValueError(
+                f"{feature}: {int(unseen.sum())} rows hold a value that was not seen when the encoding was learned"
+            )
+        none = np.zeros((1, len(self.tallies_.sums)))
+        return numbers, np.append(of.counts, 0)[order], np.vstack([of.sums, none])[order]
+
+
+def columns_per_feature(schema: Schema) -> int:
+    """T: one for a binary target (the positive class) and for a quantity, else one per class."""
+    return len(schema.classes) if schema.task == "multiclass" else 1
+
+
+def targets(table: Table) -> Floats:
+    """(rows, T) what eq. 7 averages: membership of the positive class, of each class, or the quantity."""
+    labels = table.labels()
+    if table.schema.task == "regression":
+        if not np.isfinite(labels).all():
+            raise ValueError(f"the target {table.schema.target!r} holds numbers that are not finite; remove such rows")
+        return np.asarray(labels, np.float64)[:, None]
+    classes = [1] if table.schema.task == "binary" else range(len(table.schema.classes))
+    hot: Floats = (labels[:, None] == np.array(classes)).astype(np.float64)
+    return hot
+
+
+def tally(table: Table) -> Tallies:
+    """The counts and target sums of one party's rows."""
+    target = targets(table)
+    features = {}
+    for feature in table.schema.categorical:
+        numbers, values = distinct(table, feature)
+        counts = np.bincount(numbers, minlength=len(values)).astype(np.int64)
+        sums = [np.bincount(numbers, weights=t, minlength=len(values)) for t in target.T]
+        features[feature] = Tally(values, counts, np.array(sums, np.float64).T.reshape(len(values), target.shape[1]))
+    return Tallies(len(table), target.sum(0), features)
+
+
+def to_plain(tallies: Tallies) -> dict[str, Any]:
+    """What a client tells in the shared exchange."""
+    features = {f: {"values": list(t.values), "counts": t.counts, "sums": t.sums} for f, t in tallies.features.items()}
+    return {"rows": tallies.rows, "sums": tallies.sums, "features": features}
+
+
+def from_plain(plain: Mapping[str, Any]) -> Tallies:
+    features = {f: Tally(t["values"], t["counts"], t["sums"]) for f, t in plain["features"].items()}
+    return Tallies(plain["rows"], plain["sums"], features)
+
+
+def pooled(*parts: Mapping[str, Any]) -> dict[str, Any]:
+    """The totals of what all clients told, values in sorted order."""
+    features = {}
+    for feature in parts[0]["features"]:
+        own = [p["features"][feature] for p in parts]
+        values = sorted(set().union(*(o["values"] for o in own)))
+        counts, sums = np.zeros(len(values), np.int64), np.zeros((len(values), len(parts[0]["sums"])))
+        place = {v: k for k, v in enumerate(values)}
+        for o in own:
+            at = np.array([place[v] for v in o["values"]], np.int64)
+            counts[at] += o["counts"]
+            sums[at] += o["sums"]
+        features[feature] = {"values": values, "counts": counts, "sums": sums}
+    return {
+        "rows": sum(p["rows"] for p in parts),
+        "sums": np.sum([p["sums"] for p in parts], axis=0),
+        "features": features,
+    }

@@ -1,0 +1,122 @@
+from hashlib import sha256
+
+import numpy as np
+import pytest
+
+from preprocess.crypto import bfv
+from preprocess.crypto.randomness import Randomness
+from preprocess.crypto.refusal import MessageError
+
+sealapi = pytest.importorskip("tenseal.sealapi")
+T = bfv.PLAIN_MODULUS
+
+
+def source(seed=0):
+    return Randomness(np.random.default_rng(seed), True)
+
+
+def numbers(seed):
+    return np.random.default_rng(seed).integers(0, T, bfv.SLOTS)
+
+
+@pytest.fixture(scope="module")
+def key():
+    return bfv.new_key(source())
+
+
+def test_the_plain_modulus_is_the_largest_21_bit_prime_for_batching_and_the_security_seals_128_bits():
+    assert sealapi.PlainModulus.Batching(bfv.SLOTS, 21).value() == T
+    assert bfv.context().parameters_set()
+    assert sum(bfv.PRIME_BITS) <= sealapi.CoeffModulus.MaxBitCount(bfv.SLOTS, sealapi.SEC_LEVEL_TYPE.TC128)
+
+
+def test_the_longest_polynomial_over_products_leaves_noise_to_spare_and_decrypts_to_its_values(key):
+    y, degree = numbers(1), 40
+    fresh = bfv.load(bfv.encrypt(key, y, source(2)), parts=(2,), fresh=True)
+    square = bfv.to_ntt(bfv.multiply(fresh, fresh))
+    coefficients = np.stack([numbers(10 + k) for k in range(degree + 1)])
+    answer = bfv.load(bfv.combine(coefficients, [square] * degree), parts=(3,), fresh=False)
+    assert bfv.noise_budget(key, answer) >= 5
+    expected = (coefficients[0] + sum(c * (y * y % T) % T for c in coefficients[1:])) % T
+    np.testing.assert_array_equal(bfv.decrypt(key, answer), expected)
+
+
+def test_the_same_coins_give_the_same_bytes_and_further_ones_share_nothing(key):
+    one, again = source(5), source(5)
+    first = bfv.encrypt(key, numbers(1), one)
+    assert first == bfv.encrypt(key, numbers(1), again)
+    second = bfv.encrypt(key, numbers(1), one)
+    difference = sealapi.Ciphertext(bfv.context())
+    evaluator = sealapi.Evaluator(bfv.context())
+    evaluator.sub(*(bfv.load(c, parts=(2,), fresh=True) for c in (first, second)), difference)
+    assert not difference.is_transparent()
+    assert first[100:] != second[100:]
+
+
+def test_without_a_seed_the_same_numbers_never_have_the_same_bytes(key):
+    system = Randomness(np.random.default_rng(0), False)
+    assert bfv.encrypt(key, numbers(1), system) != bfv.encrypt(key, numbers(1), system)
+
+
+def test_a_fresh_ciphertext_is_small_because_its_random_half_is_a_seed(key):
+    assert len(bfv.encrypt(key, numbers(1), source(3))) < bfv.SLOTS * 8 * 2
+
+
+def rehashed(body):
+    return sha256(body).digest() + body
+
+
+def tampered(data):
+    body = data[32:]
+    return {
+        "flipped": data[:5000] + bytes([data[5000] ^ 1]) + data[5001:],
+        "flipped and hashed": rehashed(body[:5000] + bytes([body[5000] ^ 1]) + body[5001:]),
+        "cut": data[:-1],
+        "cut and hashed": rehashed(body[:-1]),
+        "longer": data + b"\0",
+        "longer and hashed": rehashed(body + b"\0"),
+        "empty": b"",
+        "header only": rehashed(body[:16]),
+        "another length": rehashed(body[:8] + bytes(8) + body[16:]),
+        "another version": rehashed(body[:3] + b"\x09" + body[4:]),
+        "no bytes": "text",
+        "an enormous one": bytes(2**22 + 1),
+    }
+
+
+@pytest.mark.parametrize("how", tampered(bytes(6000)))
+def test_a_tampered_ciphertext_is_refused(key, how):
+    with pytest.raises(MessageError, match="ciphertext"):
+        bfv.load(tampered(bfv.encrypt(key, numbers(1), source(3)))[how], parts=(2,), fresh=True)
+
+
+def test_a_ciphertext_of_another_level_or_number_of_parts_is_refused(key):
+    data = bfv.encrypt(key, numbers(1), source(3))
+    for parts, fresh in (((3,), True), ((2,), False)):
+        with pytest.raises(MessageError, match="other parts or another level"):
+            bfv.load(data, parts=parts, fresh=fresh)
+
+
+def test_other_objects_of_seal_are_refused_as_ciphertexts(key):
+    plain = bfv.encode(numbers(1))
+    for thing in (plain, key.key):
+        with pytest.raises(MessageError):
+            bfv.load(bfv.dump(thing), parts=(2,), fresh=True)
+
+
+def test_files_stand_in_where_the_system_has_none_in_memory(key, monkeypatch):
+    data = bfv.encrypt(key, numbers(1), source(3))
+    monkeypatch.delattr("os.memfd_create")
+    assert bfv.encrypt(key, numbers(1), source(3)) == data
+    np.testing.assert_array_equal(bfv.decrypt(key, bfv.load(data, parts=(2,), fresh=True)), numbers(1))
+
+
+def test_a_secret_key_is_not_shown(key):
+    assert repr(key) == "SecretKey()"
+
+
+def test_without_tenseal_the_error_names_the_extra(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "tenseal.sealapi", None)
+    bfv._seal.cache_clear()
+    with pytest.raises(ModuleNotFoundError, match=r"apsi needs tenseal; install leakledger\[psi\]"):
+        bfv._seal()

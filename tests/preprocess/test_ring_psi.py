@@ -1,0 +1,55 @@
+"""The three set intersections against each other, and on a real table."""
+
+import numpy as np
+import pytest
+
+from preprocess.crypto.refusal import MessageError
+from preprocess.data.partition import partition
+from preprocess.data.read import read_table
+from preprocess.encoders import ENCODERS
+from preprocess.encoders.ring_psi import PsiEncoder, check_unused
+from preprocess.transport.simulated import Simulated
+from tests.preprocess import psi
+
+PSI = [name for name, kind in ENCODERS.items() if issubclass(kind, PsiEncoder)]
+
+
+@pytest.mark.parametrize("name", PSI)
+def test_parties_without_rows_and_tables_without_values_give_empty_blocks(name):
+    _, fit, rows = psi.encoded_by(name, {p: psi.text_table([], []) for p in ("P1", "P2")})
+    assert [b.size for b in fit.blocks.value] == [0, 0]
+    assert rows.shape == (0, 0)
+
+
+@pytest.mark.parametrize("name", PSI)
+def test_dropping_unused_numbers_undoes_padding(name):
+    tables = {"P1": psi.text_table(["a", "b"], ["x", "x"]), "P2": psi.text_table(["b", "c"], ["x", "x"])}
+    kept, dropped = (psi.encoded_by(name, tables, unused=u, pad_to=5)[1].blocks.value for u in ("keep", "drop"))
+    assert [b.size for b in kept] == [10, 10]
+    assert [b.size for b in dropped] == [3, 1]
+
+
+@pytest.mark.parametrize(
+    "bad", [None, {"ward": []}, {"ward": [1]}, {"ward": np.array([5])}, {"ward": np.array([-1])}, {"ward": np.eye(2)}]
+)
+def test_unused_numbers_that_were_never_allotted_are_refused(bad):
+    assert check_unused({"ward": np.array([4])}, {"ward": 5})["ward"].tolist() == [4]
+    with pytest.raises(MessageError):
+        check_unused(bad, {"ward": 5})
+
+
+@pytest.mark.slow
+def test_on_adult_all_give_the_columns_of_the_server_dictionary(datasets):
+    whole = read_table(str(datasets / "adult.csv.gz"), missing="drop")
+    tables = partition(whole, "iid", 4, np.random.default_rng(0), minimum=10)
+
+    def columns(name, **options):
+        fed = Simulated(list(tables), seed=0)
+        fit = ENCODERS[name](**options).fit(fed, whole.schema, {p: fed.at(p, t) for p, t in tables.items()})
+        rows = np.vstack([fed.own(fit.encodings[p]).transform(t).astype(np.int8) for p, t in tables.items()])
+        return [rows[:, b.start : b.start + b.size].T for b in fit.blocks.value]
+
+    expected = columns("server-dictionary")
+    for name in PSI:
+        for found, reference in zip(columns(name, unused="drop"), expected, strict=True):
+            psi.assert_same_columns(found, reference)
