@@ -1,28 +1,72 @@
-"""Who is played as the adversary: single parties, the server, and named coalitions."""
+"""Who is played as the adversary: single parties, the server, and coalitions, named or enumerated."""
 
 from collections.abc import Sequence
+from itertools import combinations, product
+from math import comb
 
 from preprocess.views import PublicFacts
 
 Observers = tuple[str, ...]
+GRAMMAR = 'a party, "clients", "neighbours of P3", "all but P3", "all but one", "coalitions of 2", joined by "+"'
 
 
 def observer_sets(names: Sequence[str], public: PublicFacts) -> list[Observers]:
-    """The observer sets that a configuration names: a party, "clients" (each alone), or a coalition "server+P2".
+    """The observer sets that a configuration names, each once.
 
-    Raises ValueError for a party that took no part.
+    A name is a party; "clients" (each alone); "coalitions of k" (any k clients); "all but one" or "all but P3"; or
+    "neighbours of P3", the clients before and after it in the ring. Names joined by "+" observe together, in every
+    combination: "server+clients" is the server with each client. Raises ValueError for a name that says none of this,
+    or a party that took no part.
     """
     sets: list[Observers] = []
     for name in names:
-        chosen = [(c,) for c in public.clients] if name == "clients" else [tuple(sorted(name.split("+")))]
-        sets += [s for s in chosen if s not in sets]
-    everyone = {*public.clients, public.server}
-    for observers in sets:
-        if unknown := set(observers) - everyone:
-            raise ValueError(
-                f"audit.observers: {', '.join(sorted(unknown))} took no part; the parties are {sorted(everyone)}"
-            )
+        parts = [_alternatives(part.strip(), public) for part in name.split("+")]
+        for chosen in product(*parts):
+            together = tuple(sorted({p for observers in chosen for p in observers}))
+            sets += [together] if together not in sets else []
     return sets
+
+
+def _alternatives(name: str, public: PublicFacts) -> list[Observers]:
+    clients = public.clients
+    if name in (*clients, public.server):
+        return [(name,)]
+    if name == "clients":
+        return [(c,) for c in clients]
+    if name == "all but one":
+        return [_without(clients, c) for c in clients]
+    if name.startswith("all but "):
+        return [_without(clients, _client(name.removeprefix("all but "), public))]
+    if name.startswith("neighbours of "):
+        return [_neighbours(ring_of(public), _client(name.removeprefix("neighbours of "), public))]
+    if name.startswith("coalitions of "):
+        size = name.removeprefix("coalitions of ")
+        if size.isdecimal() and 1 <= int(size) <= len(clients):
+            return list(combinations(clients, int(size)))
+        raise ValueError(f"audit.observers: {name!r}: a size from 1 to {len(clients)} is needed, not {size!r}")
+    return [(_client(name, public),)]
+
+
+def _client(name: str, public: PublicFacts) -> str:
+    if name not in public.clients:
+        everyone = sorted({*public.clients, public.server})
+        raise ValueError(f"audit.observers: {name} took no part; the parties are {everyone}; write {GRAMMAR}")
+    return name
+
+
+def ring_of(public: PublicFacts) -> Observers:
+    """The clients in the order of the encoder's ring: as its options say, else the public order."""
+    options = public.protocol.get("encoder_options", {})
+    return tuple(options.get("ring") or public.clients)
+
+
+def _neighbours(ring: Observers, client: str) -> Observers:
+    at = ring.index(client)
+    return tuple({ring[at - 1], ring[(at + 1) % len(ring)]} - {client})
+
+
+def _without(clients: Observers, client: str) -> Observers:
+    return tuple(c for c in clients if c != client)
 
 
 def not_played(sets: Sequence[Observers], public: PublicFacts) -> list[str]:
@@ -32,8 +76,10 @@ def not_played(sets: Sequence[Observers], public: PublicFacts) -> list[str]:
         missing.append("the server alone")
     if left := [c for c in public.clients if (c,) not in sets]:
         missing.append(f"single clients: {', '.join(left)}")
-    coalitions = [s for s in sets if len(s) > 1]
-    total = 2 ** (len(public.clients) + 1) - len(public.clients) - 2
-    missing.append(f"coalitions: {total - len(coalitions)} of {total}")
+    parties = len(public.clients) + 1
+    for size in range(2, parties):
+        played, total = sum(len(s) == size for s in sets), comb(parties, size)
+        if played < total:
+            missing.append(f"coalitions of {size}: {total - played} of {total}")
     missing.append("active adversaries (parties that deviate from the protocol)")
     return missing

@@ -238,7 +238,7 @@ class Audit(Section):
     """How the audit is run."""
 
     seeds: list[Annotated[int, Field(ge=0)]] = Field([0, 1], min_length=1)
-    observers: list[str] = ["server", "clients"]  # a party, "clients" (each alone), or a coalition "server+P2"
+    observers: list[str] = ["server", "clients"]  # as `audit.adversaries.observer_sets` reads them
     jobs: int | None = Field(None, ge=1)  # cases at a time; none: one per core
     device: str = "cpu"
     baseline_draws: int = Field(20, ge=1)

@@ -5,7 +5,7 @@ the located values that become the truth.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -63,7 +63,13 @@ def federate(config: Config, case: Case) -> Federated:
     )
     metrics = evaluate(fed, model, trained.weights, prepared.test)
 
-    protocol = {"encoder": case.setting.encoder, "scaler": case.setting.scaler, "defense": case.setting.defense}
+    protocol = {
+        "encoder": case.setting.encoder,
+        "encoder_options": public_options(make_encoder(case)),
+        "scaler": case.setting.scaler,
+        "scaler_options": public_options(make_scaler(case)),
+        "defense": case.setting.defense,
+    }
     public = PublicFacts(
         fed.clients, fed.server, protocol, public_schema(schema), prepared.layout.value, model, training
     )
@@ -150,6 +156,19 @@ def all_values(tables: Iterable[Table]) -> dict[str, tuple[str, ...]]:
     """The sorted values of each categorical feature in any of the tables."""
     own = [distinct_values(t) for t in tables]
     return {feature: tuple(sorted(set().union(*(v[feature] for v in own)))) for feature in (own[0] if own else ())}
+
+
+def public_options(method: Encoder | Scaler) -> dict[str, Any]:
+    """The parameters of a method that all parties agreed on; files and word lists stay with the parties."""
+    values = {f.name: getattr(method, f.name) for f in fields(method)}
+    plain = {name: list(v) if isinstance(v, tuple) else v for name, v in values.items()}
+    return {n: v for n, v in plain.items() if _is_plain(v) and not n.endswith("_model")}
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, list):
+        return all(isinstance(v, str) for v in value)
+    return value is None or isinstance(value, str | int | float | bool)
 
 
 def make_defense(choice: DefenseChoice) -> Defense:

@@ -63,7 +63,8 @@ iterations = 1500
 
 [audit]
 seeds = [0, 1]           # every combination runs once per seed; intervals are over seeds, clients and batches
-observers = ["server", "clients"]   # also coalitions, like "server+P2"
+observers = ["server", "clients"]   # each of these alone; coalitions: "server+P2", "coalitions of 2", "all but one",
+                                    # "neighbours of P3", "server+clients"
 # jobs = 2               # cases at a time; default: one per core
 device = "cpu"
 """
