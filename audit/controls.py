@@ -7,11 +7,12 @@ its baseline, otherwise the scorer rewards guessing. A control that fails makes 
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from attacks.base import Attack, AuxiliaryKnowledge, Outcome, RecordsClaim, VocabularyClaim
+from audit.play import Play
 from audit.records import Control
 from audit.scoring.metrics import advantage
 from audit.scoring.records import from_marginals, measure
@@ -29,31 +30,19 @@ LEAKY_ROWS = 4  # clients with a single row each in the known-leaky control
 UPDATE_TOPICS = (GRADIENT_TOPIC, WEIGHTS_TOPIC)
 
 
-def control_attack(
-    attack: Attack,
-    view: View,
-    knowledge: AuxiliaryKnowledge,
-    attacked: Collection[tuple[str, int]],
-    truth: Truth,
-    coins: np.random.Generator,
-) -> list[Control]:
-    """The controls that fit what the attack claims, for one view in which it inverted the batches `attacked`."""
-    if "records" in attack.asset:
-        return [*_record_controls(attack, view, knowledge, attacked, truth, coins)]
-    if "vocabulary" in attack.asset:
-        return [*_vocabulary_controls(attack, view)]
-    raise ValueError(f"{attack.technique}: no control exists for {attack.asset}")
+def control_attack(play: Play, attacked: Collection[tuple[str, int]], coins: np.random.Generator) -> list[Control]:
+    """The controls that fit what the attack claims; `attacked` are the batches of the view that it inverted."""
+    if "records" in play.attack.asset:
+        return [*_record_controls(play, attacked, coins)]
+    if "vocabulary" in play.attack.asset:
+        return [*_vocabulary_controls(play)]
+    raise ValueError(f"{play.attack.technique}: no control exists for {play.attack.asset}")
 
 
 def _record_controls(
-    attack: Attack,
-    view: View,
-    knowledge: AuxiliaryKnowledge,
-    attacked: Collection[tuple[str, int]],
-    truth: Truth,
-    coins: np.random.Generator,
+    play: Play, attacked: Collection[tuple[str, int]], coins: np.random.Generator
 ) -> Iterable[Control]:
-    updates = (m for topic in UPDATE_TOPICS for m in view.received(topic))
+    truth, updates = play.truth, (m for topic in UPDATE_TOPICS for m in play.view.received(topic))
     first = next((m for m in updates if (m.sender, m.round) in attacked), None)
     if first is None:
         return
@@ -64,23 +53,18 @@ def _record_controls(
 
     singles = {v.sender: real.take(picks[i : i + 1]) for i, v in enumerate(victims)}
     leaky = {v.sender: (singles[v.sender], labels[picks[i : i + 1]]) for i, v in enumerate(victims)}
-    if not attack.calibrator:
-        yield _judge(attack, "leaky", _play(attack, view, first, knowledge, leaky, coins), singles, truth, coins)
+    if not play.attack.calibrator:
+        yield _judge(play, "leaky", _made_up(play, first, leaky, coins), singles, coins)
 
     unrelated = {"control": (from_marginals(truth.population, len(real), coins), labels)}
-    outcome = _play(attack, view, first, knowledge, unrelated, coins)
-    yield _judge(attack, "null", outcome, {"control": real}, truth, coins)
+    yield _judge(play, "null", _made_up(play, first, unrelated, coins), {"control": real}, coins)
 
 
-def _play(
-    attack: Attack,
-    view: View,
-    update: Message,
-    knowledge: AuxiliaryKnowledge,
-    batches: Mapping[str, tuple[Cells, np.ndarray]],
-    coins: np.random.Generator,
+def _made_up(
+    play: Play, update: Message, batches: Mapping[str, tuple[Cells, np.ndarray]], coins: np.random.Generator
 ) -> Outcome:
     """The attack on a view in which made-up victims train on `batches` from the model of `update`, and answer alike."""
+    view, knowledge = play.view, play.knowledge
     model = next(m for m in view.on(MODEL_TOPIC, recipient=update.sender) if m.round == update.round)
     messages = [m for m in view.messages if m.topic not in (MODEL_TOPIC, *UPDATE_TOPICS)]
     granted = {}
@@ -90,7 +74,7 @@ def _play(
         messages += [replace(model, recipient=victim), replace(update, sender=victim, body=body, content=body)]
         granted[victim, update.round] = ordered
     known = replace(knowledge, labels=granted if knowledge.labels else {})
-    return attack.run(replace(view, messages=tuple(messages)), known)
+    return play.attack.run(replace(view, messages=tuple(messages)), known)
 
 
 def made_up_update(
@@ -121,14 +105,19 @@ def encoded_rows(layout: FeatureLayout, rows: Cells) -> np.ndarray:
 
 
 def _judge(
-    attack: Attack, kind: str, outcome: Outcome, truths: Mapping[str, Cells], truth: Truth, coins: np.random.Generator
+    play: Play,
+    kind: Literal["leaky", "null"],
+    outcome: Outcome,
+    truths: Mapping[str, Cells],
+    coins: np.random.Generator,
 ) -> Control:
+    truth = play.truth
     claims = [c for c in outcome if isinstance(c, RecordsClaim)] if isinstance(outcome, list | tuple) else []
     scores = [measure(Cells(c.categories, c.numbers), truths[c.victim], truth.deviations)["accuracy"] for c in claims]
     value = float(np.mean(scores)) if scores else 0.0
     guesses = [_guess(t, truth, coins) for t in truths.values() for _ in range(GUESSES)]
     baseline, chance = float(np.mean(guesses)), DEVIATIONS * float(np.std(guesses, ddof=1))
-    return _control(attack, kind, value, baseline, chance, "cells of single rows", "cells of an unrelated batch")
+    return _control(play.attack, kind, value, baseline, chance, "cells of single rows", "cells of an unrelated batch")
 
 
 def _guess(actual: Cells, truth: Truth, coins: np.random.Generator) -> float:
@@ -147,8 +136,9 @@ def _control(attack: Attack, kind: str, value: float, baseline: float, chance: f
     return Control(attack.technique, "null", value, baseline, gain, value <= most, expected)
 
 
-def _vocabulary_controls(attack: Attack, view: View) -> Iterable[Control]:
+def _vocabulary_controls(play: Play) -> Iterable[Control]:
     """A made-up dictionary must be read back; another one, scored against the first, must match nothing."""
+    attack, view = play.attack, play.view
     sent, other = frozenset({"control a", "control b"}), frozenset({"control c", "control d"})
     for kind, shown in (("leaky", sent), ("null", other)):
         body = encode({"control": sorted(shown)})

@@ -23,6 +23,7 @@ from audit.controls import control_attack
 from audit.facts import run_facts
 from audit.federate import Federated, federate
 from audit.observe import observations
+from audit.play import Play, view_of
 from audit.pool import Clock, each
 from audit.records import AuditRecord, CaseRecord, Control, RecoveredRecord, Trial, UtilityRow, results
 from audit.scoring import score
@@ -77,8 +78,10 @@ def run_case(config: Config, case: Case, folder: Path) -> CaseRecord:
     knowledge = granted_knowledge(config, truth)
     with clock.stage("attacks"):
         for observers in observer_sets(config.audit.observers, federated.public):
+            view = view_of(observers, truth)
             for name in config.attacks.use:
-                play(make_attack(name, config, case), observers, knowledge, truth, config, case, findings)
+                play = Play(make_attack(name, config, case), view, knowledge, truth)
+                findings.add(play, attempts(config, truth), config.audit.baseline_draws, case.seed)
     return CaseRecord(
         id=case.id,
         setting=case.setting,
@@ -101,34 +104,20 @@ class Findings:
     controls: list[Control] = field(default_factory=list)
     recovered: list[RecoveredRecord] = field(default_factory=list)
 
-
-def play(
-    attack: Attack,
-    observers: Sequence[str],
-    knowledge: AuxiliaryKnowledge,
-    truth: Truth,
-    config: Config,
-    case: Case,
-    findings: Findings,
-) -> None:
-    """One attack by one adversary, its claims scored; controls for the first one that it applies to."""
-    federated = truth.federated
-    inputs = {p: t.to_plain() for p, t in federated.tables.items() if p in observers}
-    view = federated.fed.ledger.view(observers, federated.public, inputs=inputs, coins=federated.fed.coin_seeds())
-    outcome = attack.run(view, knowledge)
-    coins = _stream(case.seed, BASELINE_STREAM)
-    attempted, draws = attempts(config, truth), config.audit.baseline_draws
-    trials = score(attack, observers, outcome, knowledge, truth, attempted, coins, draws)
-    first = attack.technique not in {t.attack for t in findings.trials if t.status == "scored"}
-    findings.trials += trials
-    if all(t.status != "scored" for t in trials):
-        return
-    claims = [c for c in outcome if isinstance(c, RecordsClaim)] if isinstance(outcome, Sequence) else []
-    findings.recovered += surest(attack.technique, observers, claims, truth)
-    if first:
-        attacked = {(c.victim, c.round) for c in claims}
-        coins = _stream(case.seed, CONTROL_STREAM)
-        findings.controls += control_attack(attack, view, knowledge, attacked, truth, coins)
+    def add(self, play: Play, attempted: Sequence[tuple[str, int]], draws: int, seed: int) -> None:
+        """Runs the attack and scores its claims; plays its controls the first time that it has any."""
+        technique, outcome = play.attack.technique, play.attack.run(play.view, play.knowledge)
+        coins = _stream(seed, BASELINE_STREAM)
+        trials = score(play.attack, play.observers, outcome, play.knowledge, play.truth, attempted, coins, draws)
+        first = technique not in {t.attack for t in self.trials if t.status == "scored"}
+        self.trials += trials
+        if all(t.status != "scored" for t in trials):
+            return
+        claims = [c for c in outcome if isinstance(c, RecordsClaim)] if isinstance(outcome, Sequence) else []
+        self.recovered += surest(technique, play.observers, claims, play.truth)
+        if first:
+            attacked = {(c.victim, c.round) for c in claims}
+            self.controls += control_attack(play, attacked, _stream(seed, CONTROL_STREAM))
 
 
 def make_attack(name: str, config: Config, case: Case) -> Attack:

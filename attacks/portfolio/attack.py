@@ -96,7 +96,7 @@ class Portfolio(Attack):
         relu = spec is not None and spec.activation == "relu" and len(spec.hidden) > 0
         for target in targets:
             claims = [found[target.victim, target.round] for found in cheap if (target.victim, target.round) in found]
-            if relu and not any(solves(c, target) for c in claims):
+            if relu and not any(solves(c, target) and verified(c).all() for c in claims):
                 start = np.concatenate([encoded(prior, None), *(encoded(prior, c) for c in claims)])
                 claims += [c for c in [self._spear().attack(layout, target, start)] if isinstance(c, RecordsClaim)]
             best.append(strongest(claims, target))

@@ -10,6 +10,7 @@ from audit.benchmarks.base import Options
 from audit.case import cases
 from audit.controls import control_attack
 from audit.federate import federate
+from audit.play import Play
 from audit.run import attempts, granted_knowledge
 from audit.scoring import score
 from audit.truth import Truth
@@ -99,5 +100,5 @@ def test_the_benchmark_has_clients_of_32_rows_that_are_encoded_by_the_whole_tabl
 
 def controls(attack, held, knowledge):
     coins = np.random.default_rng(0)
-    played = control_attack(attack, server_view(held.federated), knowledge, knowledge.labels, held, coins)
+    played = control_attack(Play(attack, server_view(held.federated), knowledge, held), knowledge.labels, coins)
     return {c.kind: c for c in played}

@@ -7,6 +7,7 @@ from attacks.base import Attack, AuxiliaryKnowledge, RecordsClaim, VocabularyCla
 from attacks.plaintext import Plaintext
 from attacks.tableak import TabLeak
 from audit.controls import control_attack
+from audit.play import Play
 from audit.run import granted_knowledge
 from tests.audit.example import config, truth
 
@@ -16,7 +17,9 @@ VIEW = T.federated.fed.ledger.view(["server"], T.federated.public)
 
 
 def controls(attack):
-    return {c.kind: c for c in control_attack(attack, VIEW, KNOWLEDGE, KNOWLEDGE.labels, T, np.random.default_rng(0))}
+    return {
+        c.kind: c for c in control_attack(Play(attack, VIEW, KNOWLEDGE, T), KNOWLEDGE.labels, np.random.default_rng(0))
+    }
 
 
 class Guess(Attack):
@@ -92,7 +95,9 @@ def test_an_attack_on_an_asset_without_a_control_is_refused():
 
 def test_controls_are_the_same_for_the_same_coins():
     attack = TabLeak(restarts=2, iterations=20)
-    runs = [control_attack(attack, VIEW, KNOWLEDGE, KNOWLEDGE.labels, T, np.random.default_rng(3)) for _ in range(2)]
+    runs = [
+        control_attack(Play(attack, VIEW, KNOWLEDGE, T), KNOWLEDGE.labels, np.random.default_rng(3)) for _ in range(2)
+    ]
     assert isinstance(runs[0], Sequence)
     assert runs[0] == runs[1]
     assert isinstance(KNOWLEDGE, AuxiliaryKnowledge)
