@@ -17,7 +17,7 @@ from audit.case import cases, source_name
 from audit.pool import each
 
 METRICS = ("identical_rows", "verified_rows", "false_verified")
-SIZES, NOISY, SIGMAS = (8, 16, 24, 32), 8, (0.001, 0.01, 0.1)
+SIZES, NOISY, SIGMAS = (8, 16, 24, 32, 48), 8, (0.001, 0.01)
 
 
 def run(options: Options) -> Iterator[Row]:
@@ -29,7 +29,7 @@ def run(options: Options) -> Iterator[Row]:
                 yield from measure(options, source, attack, size, seeds)
         for sigma in () if options.quick else SIGMAS:
             for attack in ("portfolio", "tableak"):
-                yield from measure(options, source, attack, NOISY, seeds, sigma)
+                yield from measure(options, source, attack, NOISY, min(seeds, 2), sigma)
 
 
 def measure(options: Options, source: str, attack: str, size: int, seeds: int, sigma: float = 0.0) -> Iterator[Row]:
