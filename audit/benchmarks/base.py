@@ -47,6 +47,7 @@ class Row:
 
 Benchmark = Callable[[Options], Iterator[Row]]
 BENCHMARKS = {
+    "encoders": "audit.benchmarks.encoders",
     "tableak": "audit.benchmarks.tableak",
     "exact": "audit.benchmarks.exact",
     "engine": "audit.benchmarks.engine",

@@ -4,9 +4,42 @@ import numpy as np
 import pytest
 
 from audit.case import cases
-from audit.config import Config
+from audit.config import Config, Preprocessing
 from audit.federate import federate, make_encoder, make_scaler, split_tables
 from preprocess.crypto.sharing import Proportional, Ring
+from preprocess.encoders import ENCODERS
+from preprocess.scalers import SCALERS
+
+OTHER = {  # of every option, a value that is not the default
+    "style": "label",
+    "unseen": "error",
+    "columns": "all",
+    "ddof": 1,
+    "by": "minmax",
+    "sharing": "ring",
+    "share_weights": "exponential",
+    "route": "sealed",
+    "counts": "per-feature",
+    "passes": 1,
+    "publish": "parties",
+    "ring": ["P1"],
+    "ring_route": "relay",
+    "pad_to": 2,
+    "noise": 1,
+    "psi_route": "sealed",
+    "directions": "upward",
+    "unused": "drop",
+    "normal_form": "NFC",
+    "candidates": "public",
+    "buckets": 7,
+    "others": "drop",
+    "longest": 9,
+    "fasttext_model": "model.bin",
+    "smoothing": 1.5,
+    "folds": 1,
+    "likelihood": "class-given-value",
+    "exchange": "shared",
+}
 
 
 def one_case(**preprocessing):
@@ -42,6 +75,38 @@ def test_public_candidates_are_the_values_of_all_tables_and_private_ones_are_not
         assert set(values) == set().union(*(t.values(feature) for t in tables))
     _, case = one_case(encoder="mod-norm")
     assert make_encoder(case, tables).dictionary == {}
+
+
+def test_the_label_of_a_setting_shows_every_option_that_a_method_has_and_that_is_not_its_default():
+    def labels(**options):
+        setting = one_case(**options)[1].setting
+        return setting.encoder, setting.scaler
+
+    assert labels(encoder="bytes-norm", scaler="zscore-sac") == ("bytes-norm", "zscore-sac")
+    assert labels(encoder="mod-norm", scaler="zscore-sac", sharing="ring", passes=1, ddof=1, buckets=9) == (
+        "mod-norm (ring, passes 1)",
+        "zscore-sac (ddof 1, ring, passes 1)",
+    )
+    assert labels(encoder="local", style="label", columns="all") == ("local (label)", "server-zscore (all)")
+    assert labels(encoder="uhe", ring=["P2", "P1", "P3", "P4"], pad_to=8)[0] == "uhe (ring P2 P1 P3 P4, pad to 8)"
+    assert labels(encoder="rolling-hash", candidates="public", others="drop")[0] == (
+        "rolling-hash (candidates public, others drop)"
+    )
+    assert labels(encoder="fasttext", fasttext_model="folder/model.bin")[0] == "fasttext (fasttext model model.bin)"
+
+
+@pytest.mark.parametrize("name", Preprocessing.model_fields)
+def test_no_two_settings_of_one_option_look_alike(name):
+    if name in ("encoder", "scaler"):
+        return
+    kinds = [(e, "local") for e in ENCODERS] + [("local", s) for s in SCALERS]
+    shown = set()
+    for encoder, scaler in kinds:
+        usual, other = (one_case(encoder=encoder, scaler=scaler, **o)[1] for o in ({}, {name: OTHER[name]}))
+        owner = ENCODERS[encoder] if scaler == "local" and encoder != "local" else SCALERS[scaler]
+        if {name, "dictionary" if name == "candidates" else name} & set(owner.__dataclass_fields__):
+            shown.add((usual.setting.encoder, usual.setting.scaler) != (other.setting.encoder, other.setting.scaler))
+    assert shown == {True}
 
 
 @pytest.mark.parametrize("encoder", ["rolling-hash", "target", "bytes-norm", "mod-norm", "fasttext"])

@@ -2,12 +2,12 @@
 
 import pytest
 
-from preprocess.encoders import ENCODERS
 from preprocess.scalers import SCALERS
 from preprocess.training import ALGORITHMS
 from preprocess.wire import encode
 from tests.preprocess.contract import assert_same_views
 from tests.preprocess.example import table
+from tests.preprocess.registered import encoders
 from tests.preprocess.whole import whole_case
 
 CLIENTS = ("P1", "P2", "P3")
@@ -25,7 +25,7 @@ def run(**params):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("encoder", encoders())
 def test_every_encoder_runs_with_a_process_per_party(encoder):
     found = run(encoder=encoder, scaler="local", training=SGD)
     assert len({encode(r.value["layout"]) for r in found.values()}) == 1

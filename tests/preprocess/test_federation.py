@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from preprocess.federation import At, Federation, FederationError, Public, describe
 from preprocess.transport.simulated import Simulated
+from preprocess.views import Message
 from preprocess.wire import encode
 
 PARTIES = ["a", "b", "c", "server"]
@@ -99,6 +100,24 @@ def test_a_value_without_encoding_is_refused_and_nothing_recorded(fed: Simulated
     with pytest.raises(FederationError, match=r"a cannot send to b: .*object.* \(note, step start\)"):
         fed.send(fed.at("a", object()), "b", "note")
     assert len(fed.ledger) == 0
+
+
+@pytest.mark.parametrize("sealed", [False, True])
+def test_content_that_is_no_value_is_refused_by_recipient_reason_and_message(sealed: bool) -> None:
+    class Cut(Simulated):
+        def _carry(self, header: Message, content: bytes | None) -> bytes | None:
+            received = super()._carry(header, content)
+            return received[:-1] if header.topic == "numbers" and received is not None else received
+
+    fed = Cut(["a", "b"], seed=1)
+    with (
+        fed.scope("count", round=3),
+        pytest.raises(
+            FederationError, match=r"^b refuses a message: .+ \(a -> b, numbers, step count, round 3\)$"
+        ) as error,
+    ):
+        fed.send(fed.at("a", [1, 2]), to="b", topic="numbers", via="server", sealed=sealed)
+    assert "WireError" not in str(error.value)
 
 
 def test_no_object_crosses_by_reference(fed: Simulated) -> None:

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 
 from preprocess.encoders import ENCODERS
-from preprocess.pipeline import prepare
+from preprocess.pipeline import encode_table, prepare
 from preprocess.scalers import SCALERS
 from tests.preprocess.example import SCHEMA, simulated, table
 from tests.preprocess.test_encoders import parties, splits
@@ -30,7 +30,7 @@ def test_server_dictionary_with_server_zscore_gives_the_pooled_features_for_ever
 @pytest.mark.parametrize("columns", ["numeric", "all"])
 @pytest.mark.parametrize("scaler", SCALERS)
 def test_the_layout_decodes_what_it_describes(scaler, columns):
-    tables = {"P1": table(30, 1), "P2": table(30, 2)}
+    tables = {f"P{i}": table(30, i) for i in (1, 2, 3)}
     _, layout, encoded = prepared(tables, "server-dictionary", scaler, columns=columns)
     assert layout.width == encoded["P1"].rows.shape[1]
     for p, t in tables.items():
@@ -53,3 +53,52 @@ def test_a_layout_names_bounds_where_the_scaler_published_them_and_integers_from
     assert (age.low, age.high, age.integer) == (ages.min(), ages.max(), True)
     _, layout, _ = prepared(tables, "local", "local")
     assert (layout.block("age").low, layout.block("age").scaled) == (None, False)
+
+
+NUMERIC = {"bytes-norm": 1, "target": 1, "fasttext": 300}  # columns per feature of encoders without public candidates
+
+
+@pytest.mark.parametrize("encoder", NUMERIC)
+def test_scaling_every_column_leaves_numeric_blocks_that_give_back_the_codes(encoder):
+    tables = {f"P{i}": table(30, i) for i in (1, 2, 3)}
+    _, plain, unscaled = prepared(tables, encoder, "server-zscore")
+    _, layout, scaled = prepared(tables, encoder, "server-zscore", columns="all")
+    assert len(layout.numeric) == len(SCHEMA.numeric) + len(SCHEMA.categorical) * NUMERIC[encoder]
+    for p in tables:
+        for one, other in zip(layout.numeric, plain.numeric, strict=True):
+            raw = scaled[p].rows[:, one.start] * one.scale + one.shift
+            expected = unscaled[p].rows[:, other.start] * other.scale + other.shift
+            np.testing.assert_allclose(raw, expected, rtol=1e-5, atol=1e-5 * max(abs(expected).max(), 1))
+
+
+def test_numbers_of_an_encoder_cannot_be_told_where_each_party_scaled_them_by_itself():
+    tables = {"P1": table(30, 1), "P2": table(30, 2)}
+    for columns, known in (("numeric", True), ("all", False)):
+        _, layout, _ = prepared(tables, "target", "local", columns=columns)
+        assert [layout.block(f).scaled for f in SCHEMA.categorical] == [known] * 2
+
+
+@pytest.mark.parametrize("encoder", ["server-dictionary", "local", "uhe", "mod-norm", "rolling-hash"])
+def test_every_row_says_which_public_candidate_each_value_is(encoder):
+    tables = {f"P{i}": table(30, i) for i in (1, 2, 3)}
+    _, layout, encoded = prepared(tables, encoder, "server-zscore")
+    assert len(layout.categorical) == len(SCHEMA.categorical)
+    for data in encoded.values():
+        expected = np.zeros((30, layout.width), np.float32)
+        for k, block in enumerate(layout.categorical):
+            own = slice(block.start, block.start + block.width)
+            codes = block.codebook()[data.candidates[:, k]]
+            expected[:, own] = np.maximum(expected[:, own], codes) if block.codes is None else codes
+        categorical = slice(len(SCHEMA.numeric), None)
+        np.testing.assert_allclose(data.rows[:, categorical], expected[:, categorical], rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("encoder", "dtype"), [("rolling-hash", np.uint8), ("server-dictionary", np.uint8), ("fasttext", np.float32)]
+)
+def test_codes_stay_as_narrow_as_their_encoding_until_the_model_reads_them(encoder, dtype):
+    fed, located = simulated({f"P{i}": table(30, i) for i in (1, 2, 3)})
+    fit = ENCODERS[encoder]().fit(fed, SCHEMA, located)
+    columns = encode_table(fed.own(located["P1"]), fed.own(fit.encodings["P1"]), fit.blocks.value)
+    assert columns.codes.dtype == dtype
+    assert columns.numbers.dtype == np.float64

@@ -10,8 +10,9 @@ from preprocess.encoders import ENCODERS
 from preprocess.encoders.ring_psi import PsiEncoder, check_unused
 from preprocess.transport.simulated import Simulated
 from tests.preprocess import psi
+from tests.preprocess.registered import encoders
 
-PSI = [name for name, kind in ENCODERS.items() if issubclass(kind, PsiEncoder)]
+PSI = encoders(PsiEncoder)
 
 
 @pytest.mark.parametrize("name", PSI)
@@ -39,7 +40,8 @@ def test_unused_numbers_that_were_never_allotted_are_refused(bad):
 
 
 @pytest.mark.slow
-def test_on_adult_all_give_the_columns_of_the_server_dictionary(datasets):
+@pytest.mark.parametrize("name", PSI)
+def test_on_adult_all_give_the_columns_of_the_server_dictionary(name, datasets):
     whole = read_table(str(datasets / "adult.csv.gz"), missing="drop")
     tables = partition(whole, "iid", 4, np.random.default_rng(0), minimum=10)
 
@@ -49,7 +51,5 @@ def test_on_adult_all_give_the_columns_of_the_server_dictionary(datasets):
         rows = np.vstack([fed.own(fit.encodings[p]).transform(t).astype(np.int8) for p, t in tables.items()])
         return [rows[:, b.start : b.start + b.size].T for b in fit.blocks.value]
 
-    expected = columns("server-dictionary")
-    for name in PSI:
-        for found, reference in zip(columns(name, unused="drop"), expected, strict=True):
-            psi.assert_same_columns(found, reference)
+    for found, reference in zip(columns(name, unused="drop"), columns("server-dictionary"), strict=True):
+        psi.assert_same_columns(found, reference)
