@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from preprocess.views import View
 
-Statistic = Literal["count", "mean", "std", "minimum", "maximum", "size"]
+Statistic = Literal["count", "mean", "std", "minimum", "maximum", "size", "frequency", "target_rate"]
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,11 @@ class RecordsClaim:
 
 @dataclass(frozen=True)
 class StatisticClaim:
-    """One statistic of one party's feature: an estimate and the interval that the attack vouches for."""
+    """One statistic of one party's feature: an estimate and the interval that the attack vouches for.
+
+    `value` is set where it is about the rows with one category: their share ("frequency"), or how often the target is
+    the positive class among them ("target_rate"; over all rows where `feature` is "").
+    """
 
     party: str
     feature: str
@@ -51,15 +55,45 @@ class StatisticClaim:
     low: float
     high: float
     evidence: tuple[int, ...] = ()
+    value: str = ""
 
 
 @dataclass(frozen=True)
 class VocabularyClaim:
-    """The values that one party holds of one categorical feature."""
+    """The values that one party holds of one categorical feature.
+
+    `counts` (as many as `values`): in how many of the party's rows each occurs, or the share of them; empty where the
+    attack does not say.
+    """
 
     party: str
     feature: str
     values: tuple[str, ...]
+    evidence: tuple[int, ...] = ()
+    counts: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class MembershipClaim:
+    """How likely each of some candidate values of a feature is held by a party: `scores` (k,), higher is likelier."""
+
+    party: str
+    feature: str
+    values: tuple[str, ...]
+    scores: tuple[float, ...]
+    evidence: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class FindingClaim:
+    """A property of the protocol, shown by the transcript, that lets somebody learn about `party`: check and text.
+
+    `text` names no value of a table. `evidence` may be empty where public facts alone show it.
+    """
+
+    party: str
+    check: str
+    text: str
     evidence: tuple[int, ...] = ()
 
 
@@ -77,7 +111,8 @@ class Abstained:
     reason: str
 
 
-Outcome = Sequence[RecordsClaim | StatisticClaim | VocabularyClaim] | NotApplicable | Abstained
+Claim = RecordsClaim | StatisticClaim | VocabularyClaim | MembershipClaim | FindingClaim
+Outcome = Sequence[Claim] | NotApplicable | Abstained
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ Only the audit has this. Attacks get views; nothing here is ever handed to them 
 grants.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -109,32 +109,66 @@ class Truth:
         return np.vstack([unscaled(self.layout, d.rows) for d in parts])
 
     @cached_property
+    def dictionaries(self) -> Mapping[str, tuple[str, ...]]:
+        """Categorical feature -> the values that any party holds."""
+        features = self.federated.schema.categorical
+        return {f: tuple(sorted(frozenset().union(*(v[f] for v in self.vocabularies.values())))) for f in features}
+
+    @cached_property
+    def marginals(self) -> Mapping[str, tuple[tuple[str, ...], NDArray[np.float64]]]:
+        """Categorical feature -> values and their shares of all parties' training rows."""
+        return {
+            f: (values, np.array([self.pooled_statistic(f, "frequency", v) for v in values]))
+            for f, values in self.dictionaries.items()
+        }
+
+    @cached_property
     def vocabularies(self) -> Mapping[str, Mapping[str, frozenset[str]]]:
         """Party -> categorical feature -> the values in its training rows."""
         features = self.federated.schema.categorical
         return {p: {f: frozenset(t.values(f)) for f in features} for p, t in self.federated.tables.items()}
 
-    def statistic(self, party: str, feature: str, statistic: str) -> float:
-        """One statistic of a party's training rows, in raw units. Raises KeyError for one that is not defined."""
-        table = self.federated.tables[party]
-        if statistic == "count":
-            return float(len(table))
-        if statistic == "size":
-            return float(len(self.vocabularies[party][feature]))
-        return _of_column(statistic, self._columns(party)[:, self.federated.schema.numeric.index(feature)])
+    def statistic(self, party: str, feature: str, statistic: str, value: str = "") -> float:
+        """One statistic of a party's training rows, in raw units. Raises KeyError for one that is not defined.
 
-    def pooled_statistic(self, feature: str, statistic: str) -> float:
+        `value`: a category, for the statistics of `StatisticClaim` that are about the rows with it.
+        """
+        return self._of([party], feature, statistic, value)
+
+    def pooled_statistic(self, feature: str, statistic: str, value: str = "") -> float:
         """The same statistic as the whole federation would publish it: the prior's best guess for any party."""
-        if statistic == "count":
-            return sum(len(t) for t in self.federated.tables.values()) / len(self.parties)
-        if statistic == "size":
-            return float(len(frozenset().union(*(v[feature] for v in self.vocabularies.values()))))
-        column = self.federated.schema.numeric.index(feature)
-        return _of_column(statistic, np.concatenate([self._columns(p)[:, column] for p in self.parties]))
+        mean_rows = statistic == "count"
+        return self._of(self.parties, feature, statistic, value) / (len(self.parties) if mean_rows else 1)
 
-    def spread(self, feature: str) -> float:
-        """The standard deviation of a numeric feature over the federation, in raw units: the yardstick of errors."""
+    def _of(self, parties: Sequence[str], feature: str, statistic: str, value: str) -> float:
+        if statistic == "count":
+            return float(sum(len(self.federated.tables[p]) for p in parties))
+        if statistic == "size":
+            return float(len(frozenset().union(*(self.vocabularies[p][feature] for p in parties))))
+        if statistic in ("frequency", "target_rate"):
+            member = np.concatenate([self._members(p, feature, value) for p in parties])
+            if statistic == "frequency":
+                return float(member.mean())
+            hits = np.concatenate([self.federated.tables[p].labels() == 1 for p in parties])
+            return float(hits[member].mean()) if member.any() else float("nan")
+        column = self.federated.schema.numeric.index(feature)
+        return _of_column(statistic, np.concatenate([self._columns(p)[:, column] for p in parties]))
+
+    def spread(self, feature: str, value: str = "") -> float:
+        """The yardstick of errors: the standard deviation over the federation of a numeric feature, in raw units, of
+        the membership of a category, or (feature "") of the positive class.
+        """
+        if feature not in self.federated.schema.numeric:
+            share = self.pooled_statistic(feature, "frequency" if feature else "target_rate", value)
+            return float(np.sqrt(share * (1 - share))) or 1.0
         return self.pooled_statistic(feature, "std") or 1.0
+
+    def _members(self, party: str, feature: str, value: str) -> NDArray[np.bool_]:
+        table = self.federated.tables[party]
+        member: NDArray[np.bool_] = (
+            np.asarray(table.values(feature) == value, np.bool_) if feature else np.ones(len(table), np.bool_)
+        )
+        return member
 
     @cached_property
     def _numbers(self) -> Mapping[str, NDArray[np.float64]]:

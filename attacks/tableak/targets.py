@@ -14,6 +14,7 @@ from preprocess.views import FeatureLayout, Message, ModelSpec, View
 
 GRADIENT, MODEL = "train.gradient", "train.model"
 Arrays = dict[str, NDArray[np.float64]]
+LARGEST_CODEBOOK = 2**26  # numbers, half a gigabyte; attacks hold a few copies
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +67,9 @@ def unsuitable(layout: FeatureLayout | None, spec: ModelSpec | None) -> str | No
         return f"the public facts name no {'model' if spec is None else 'feature layout'}"
     if spec.task == "regression" or spec.outputs < 2:
         return f"the model must be a classifier with one logit per class, not {spec.task} with {spec.outputs} output(s)"
+    codes = sum(b.size * b.width for b in layout.categorical)
+    if codes > LARGEST_CODEBOOK:
+        return f"the codes of all candidates are {codes:.1e} numbers, at most {LARGEST_CODEBOOK:.1e} fit: list fewer"
     if not layout.blocks or layout.width != spec.inputs:
         return f"the layout describes {layout.width} columns, the model takes {spec.inputs}"
     return None

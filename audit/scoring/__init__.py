@@ -4,9 +4,21 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from attacks.base import Abstained, Attack, AuxiliaryKnowledge, NotApplicable, Outcome, RecordsClaim, VocabularyClaim
+from attacks.base import (
+    Abstained,
+    Attack,
+    AuxiliaryKnowledge,
+    MembershipClaim,
+    NotApplicable,
+    Outcome,
+    RecordsClaim,
+    StatisticClaim,
+    VocabularyClaim,
+)
 from audit.records import Trial
+from audit.scoring.membership import score_membership
 from audit.scoring.records import score_records
+from audit.scoring.sizes import score_sizes
 from audit.scoring.statistics import score_statistics
 from audit.scoring.vocabulary import score_vocabularies
 from audit.truth import Truth
@@ -22,7 +34,8 @@ def score(
     coins: np.random.Generator,
     draws: int,
 ) -> list[Trial]:
-    """One trial per metric and cluster; an attack without claims leaves one trial per asset that says why.
+    """One trial per metric and cluster; an attack without claims leaves one trial per asset that says why. Findings are
+    facts of the protocol and have no score.
 
     `attempted` are the batches (victim, round) under attack: one without a claim beside others with is an abstention.
     """
@@ -34,10 +47,13 @@ def score(
             for asset in attack.asset
         ]
     records = [c for c in outcome if isinstance(c, RecordsClaim)]
+    statistics = [c for c in outcome if isinstance(c, StatisticClaim)]
     measured = [
         *score_records(records, truth, coins, draws),
         *score_vocabularies([c for c in outcome if isinstance(c, VocabularyClaim)], truth),
-        *score_statistics([c for c in outcome if not isinstance(c, RecordsClaim | VocabularyClaim)], truth),
+        *score_statistics(statistics, truth),
+        *score_sizes(statistics, truth),
+        *score_membership([c for c in outcome if isinstance(c, MembershipClaim)], truth),
     ]
     left_out = sorted(set(attempted) - {(c.victim, c.round) for c in records}) if records else []
     silent = "no claim about this batch, beside claims about others"

@@ -22,7 +22,16 @@ PERFECT = {
     "std": 1.0,  # share of numeric features whose local deviation is known within 1 % of a standard deviation
     "minimum": 1.0,  # share of numeric features whose local minimum is known within 1 % of a standard deviation
     "maximum": 1.0,  # share of numeric features whose local maximum is known within 1 % of a standard deviation
+    "frequency": 1.0,  # share of values of all features whose local share of rows is known
+    "target_rate": 1.0,  # share of local rates of the positive class, over all rows and by value, that are known
     "size": 1.0,  # share of categorical features whose number of distinct local values is known exactly
+    "size_error": 0.0,  # mean error of claimed sizes, relative to the joint dictionary
+    "size_coverage": 0.9,  # share of claimed intervals that hold the size: as many as the attack promises, no more
+    "false_exact": 0.0,  # share of the sizes claimed as exact that are wrong
+    "count_rank": 1.0,  # rank correlation of claimed and true counts of values, mean over features
+    "tpr_at_0.1%": 1.0,  # share of held values found while one in a thousand others is taken for held
+    "tpr_at_1%": 1.0,  # share of held values found while one in a hundred others is taken for held
+    "auc": 1.0,  # probability that a held value ranks above one that is not
 }
 
 

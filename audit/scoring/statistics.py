@@ -1,12 +1,16 @@
 """Scores claimed statistics: for each kind, the share of a party's features for which it is known.
 
-Means, deviations and extremes count as known within 1 % of the feature's standard deviation over the federation; counts
-and sizes when exact. The denominator is all features that have the statistic, claimed or not. The baseline guesses the
-federation's own value: the pooled statistic, the mean row count, the size of the joint dictionary.
+Means, deviations and extremes count as known within 1 % of the feature's standard deviation over the federation, shares
+of rows within 1 % of the standard deviation of belonging to them (rates: of the positive class); counts and sizes when
+exact. The denominator is all features (or values of features) that have the statistic, claimed or not. The baseline
+guesses the federation's own value: the pooled statistic, the mean row count, the size of the joint dictionary.
+
+Claims come with intervals; `interval_quality` measures how wide they are and whether they hold what they say.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,28 +19,72 @@ from audit.scoring.metrics import Measured
 from audit.truth import Truth
 
 KNOWN = 0.01  # of a standard deviation
+ROUNDING = 1e-9  # of a standard deviation, and of the value: an exact claim of a float64 number
+Key = tuple[str, str]  # feature, value
 
 
 def score_statistics(claims: Sequence[StatisticClaim], truth: Truth) -> Iterator[Measured]:
-    grouped: dict[tuple[str, str], dict[str, StatisticClaim]] = defaultdict(dict)
+    grouped: dict[tuple[str, str], dict[Key, StatisticClaim]] = defaultdict(dict)
     for claim in claims:
-        grouped[claim.party, claim.statistic][claim.feature] = claim
+        grouped[claim.party, claim.statistic][claim.feature, claim.value] = claim
     for (party, statistic), claimed in grouped.items():
-        features = _features(truth, statistic)
-        hits = [f in claimed and is_known(truth, party, f, statistic, claimed[f].estimate) for f in features]
-        guesses = [is_known(truth, party, f, statistic, truth.pooled_statistic(f, statistic)) for f in features]
+        keys = _keys(truth, party, statistic)
+        hits = [k in claimed and is_known(truth, party, *k, statistic, claimed[k].estimate) for k in keys]
+        guesses = [is_known(truth, party, *k, statistic, truth.pooled_statistic(k[0], statistic, k[1])) for k in keys]
         evidence = tuple(sorted({number for c in claimed.values() for number in c.evidence}))
         asset = "sizes" if statistic in ("size", "count") else "statistics"
         yield Measured(asset, statistic, party, 0, float(np.mean(hits)), float(np.mean(guesses)), evidence)
 
 
-def is_known(truth: Truth, party: str, feature: str, statistic: str, estimate: float) -> bool:
+def is_known(truth: Truth, party: str, feature: str, value: str, statistic: str, estimate: float) -> bool:
     """Whether the estimate is as good as knowing the statistic."""
-    error = abs(estimate - truth.statistic(party, feature, statistic))
-    return error < 0.5 if statistic in ("count", "size") else error <= KNOWN * truth.spread(feature)
+    error = abs(estimate - truth.statistic(party, feature, statistic, value))
+    return bool(
+        error < 0.5 if statistic in ("count", "size") else error <= KNOWN * _yardstick(truth, feature, value, statistic)
+    )
 
 
-def _features(truth: Truth, statistic: str) -> Sequence[str]:
+def _yardstick(truth: Truth, feature: str, value: str, statistic: str) -> float:
+    return truth.spread("") if statistic == "target_rate" else truth.spread(feature, value)
+
+
+def _keys(truth: Truth, party: str, statistic: str) -> Sequence[Key]:
+    """What has this statistic at this party: a rate only where there are rows."""
+    schema = truth.federated.schema
     if statistic == "count":
-        return ("",)
-    return truth.federated.schema.categorical if statistic == "size" else truth.federated.schema.numeric
+        return [("", "")]
+    if statistic == "size":
+        return [(f, "") for f in schema.categorical]
+    if statistic == "frequency":
+        return [(f, v) for f in schema.categorical for v in sorted(frozenset().union(*_values(truth, f)))]
+    if statistic == "target_rate":
+        return [("", ""), *((f, v) for f in schema.categorical for v in sorted(truth.vocabularies[party][f]))]
+    return [(f, "") for f in schema.numeric]
+
+
+def _values(truth: Truth, feature: str) -> Iterable[frozenset[str]]:
+    return (held[feature] for held in truth.vocabularies.values())
+
+
+@dataclass(frozen=True)
+class IntervalQuality:
+    """Of the claims about one statistic: how many, the median relative error, and the share of intervals that hold the
+    truth. Where the true value is 0 the error is absolute.
+    """
+
+    claims: int
+    relative_error: float
+    coverage: float
+
+
+def interval_quality(claims: Iterable[StatisticClaim], truth: Truth) -> dict[str, IntervalQuality]:
+    """By statistic. Ends count with the rounding of float64 sums."""
+    errors: dict[str, list[float]] = defaultdict(list)
+    held: dict[str, list[bool]] = defaultdict(list)
+    for c in claims:
+        real = truth.statistic(c.party, c.feature, c.statistic, c.value)
+        unit = 0.0 if c.statistic in ("count", "size") else _yardstick(truth, c.feature, c.value, c.statistic)
+        slack = ROUNDING * (abs(real) + unit)
+        errors[c.statistic].append(abs(c.estimate - real) / (abs(real) or 1.0))
+        held[c.statistic].append(c.low - slack <= real <= c.high + slack)
+    return {s: IntervalQuality(len(e), float(np.median(e)), float(np.mean(held[s]))) for s, e in errors.items()}

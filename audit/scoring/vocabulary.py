@@ -3,12 +3,18 @@
 The baseline is an adversary with the strongest auxiliary dictionary: every value that any party of the federation
 holds. It claims all of them for every party, so its recall is perfect and only its precision is not. A feature without
 a claim counts as an empty claim.
+
+Where claims say how often values occur, `count_rank` is Spearman's rank correlation between claimed and true counts
+over the values of the joint dictionary (a value that is not claimed counts 0), mean over those features; its baseline
+ranks by the counts of all other parties together. A feature of one value, or of equal counts, has no ranks and is left
+out.
 """
 
-from collections import defaultdict
-from collections.abc import Iterator, Sequence, Set
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence, Set
 
 import numpy as np
+from scipy.stats import spearmanr
 
 from attacks.base import VocabularyClaim
 from audit.scoring.metrics import Measured
@@ -27,6 +33,33 @@ def score_vocabularies(claims: Sequence[VocabularyClaim], truth: Truth) -> Itera
         evidence = tuple(sorted({number for c in claimed.values() for number in c.evidence}))
         for metric, value in values.items():
             yield Measured("vocabulary", metric, party, 0, value, baseline[metric], evidence)
+        if ranks := _count_ranks(party, claimed, truth):
+            value, prior = (float(np.mean(part)) for part in zip(*ranks, strict=True))
+            yield Measured("vocabulary", "count_rank", party, 0, value, prior, evidence)
+
+
+def _count_ranks(party: str, claimed: Mapping[str, VocabularyClaim], truth: Truth) -> list[tuple[float, float]]:
+    """For each feature with counts: the rank correlation of the claim, and of the other parties' rows."""
+    found = []
+    for feature, claim in claimed.items():
+        if not claim.counts:
+            continue
+        tables = truth.federated.tables
+        own = Counter(tables[party].values(feature))
+        others = Counter(v for p in truth.parties if p != party for v in tables[p].values(feature))
+        said = dict(zip(claim.values, claim.counts, strict=True))
+        values = sorted({*own, *others})
+        actual = [own[v] for v in values]
+        if len(set(actual)) > 1:
+            found.append(
+                (_rank(actual, [said.get(v, 0.0) for v in values]), _rank(actual, [others[v] for v in values]))
+            )
+    return found
+
+
+def _rank(actual: Sequence[float], guessed: Sequence[float]) -> float:
+    """Spearman's correlation; 0 where the guesses are all equal."""
+    return float(spearmanr(actual, guessed).statistic) if len(set(guessed)) > 1 else 0.0
 
 
 def _mean_overlap(pairs: Sequence[tuple[Set[str], Set[str]]]) -> dict[str, float]:

@@ -144,3 +144,13 @@ def test_labels_in_any_numeric_type_are_read_alike():
         (target,) = find(model(), update(), labels={("ann", 0): np.array([0, 1], kind)})
         assert isinstance(target, Target)
         assert target.labels.dtype == np.int64
+
+
+def test_candidates_whose_codes_no_memory_holds_are_not_applicable():
+    """Five features that share 5,000 hash buckets, nobody knowing which values there are."""
+    layout = FeatureLayout(tuple(CategoricalBlock(f"f{i}", 0, 5_000) for i in range(5)))
+    spec = ModelSpec(5_000, 2, (4,))
+    weights = initial_weights(spec, np.random.default_rng(0))
+    outcome = find(model(weights=weights), update(gradient=weights), layout=layout, spec=spec)
+    assert isinstance(outcome, NotApplicable)
+    assert "1.2e+08 numbers" in outcome.reason

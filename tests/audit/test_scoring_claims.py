@@ -8,7 +8,7 @@ from attacks.plaintext import Plaintext
 from attacks.tableak import TabLeak
 from audit.scoring import score
 from audit.scoring.records import from_marginals
-from audit.scoring.statistics import score_statistics
+from audit.scoring.statistics import interval_quality, score_statistics
 from audit.scoring.vocabulary import overlap, score_vocabularies
 from tests.audit.example import truth
 
@@ -76,6 +76,41 @@ def test_counts_and_sizes_must_be_exact():
     count, feature = T.statistic(PARTY, "", "count"), T.federated.schema.categorical[0]
     values = [m.value for m in score_statistics([exact("", "count", count), exact(feature, "size", 0)], T)]
     assert values == [1, 0]
+
+
+@pytest.mark.parametrize("statistic", ["frequency", "target_rate"])
+def test_shares_of_rows_are_scored_by_value_against_the_federations_own_shares(statistic):
+    feature = T.federated.schema.categorical[0]
+    keys = [(feature, v) for v in sorted(T.vocabularies[PARTY][feature])]
+    whole = [
+        StatisticClaim(PARTY, f, statistic, x := T.statistic(PARTY, f, statistic, v), x, x, (3,), v) for f, v in keys
+    ]
+    (all_told,) = score_statistics(whole, T)
+    (one_told,) = score_statistics(whole[:1], T)
+    assert all_told.value == pytest.approx(len(whole) * one_told.value)
+    assert 0 < one_told.value < all_told.value <= 1
+    assert 0 <= all_told.baseline < 1
+    rows = T.federated.tables[PARTY].values(feature) == keys[0][1]
+    share = {"frequency": rows.mean(), "target_rate": (T.federated.tables[PARTY].labels()[rows] == 1).mean()}
+    assert T.statistic(PARTY, feature, statistic, keys[0][1]) == share[statistic]
+
+
+def test_interval_quality_is_the_median_error_and_the_share_of_intervals_that_hold():
+    value = T.statistic(PARTY, "", "count")
+    estimates = [(2.0, 1.0, 3.0), (1.5, 0.9, 2.0), (1.1, 1.05, 1.2), (1.0, 1.0, 1.0)]
+    claims = [StatisticClaim(PARTY, "", "count", *(value * x for x in numbers)) for numbers in estimates]
+    (quality,) = interval_quality(claims, T).values()
+    assert quality.claims == 4
+    assert quality.relative_error == pytest.approx(0.3)
+    assert quality.coverage == 0.75
+
+
+def test_an_exact_claim_holds_in_spite_of_the_last_bit():
+    feature = T.federated.schema.numeric[0]
+    value = T.statistic(PARTY, feature, "mean")
+    shown = exact(feature, "mean", np.nextafter(value, 1e9))
+    assert interval_quality([shown], T)["mean"].coverage == 1
+    assert interval_quality([exact(feature, "mean", value + 1e-6 * T.spread(feature))], T)["mean"].coverage == 0
 
 
 def test_the_whole_truth_has_accuracy_one_and_the_baseline_does_not():

@@ -1,0 +1,77 @@
+"""Whether a party holds a candidate value: one score per party, feature and value.
+
+Membership inference at the level of values ("Privacy-preserving tabular data transformation", section 3, asks that no
+party learns another's values). The scores put together what the transcript gives (`attacks.vocabulary`), for every
+candidate, claimed or not, so that they can be judged by their true positive rate at a small false positive rate
+(Carlini et al. 2022) rather than at one threshold.
+
+Where no source speaks of a value, its score is that of the prior: the chance that a party with as many rows as the
+adversary holds it, 1 - (1 - pi)^n, kept off 0 and 1, which are for what is certain.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from attacks.base import Abstained, Attack, AuxiliaryKnowledge, MembershipClaim, NotApplicable, Outcome
+from attacks.ring_size.own import own_counts
+from attacks.vocabulary.attack import TOPICS, findings
+from attacks.vocabulary.candidates import candidate_values, shares
+from attacks.vocabulary.finding import Finding
+from preprocess.views import View
+
+ROWS = 100.0  # of a party, for an adversary without rows of its own
+
+
+@dataclass(frozen=True)
+class Membership(Attack):
+    """It has no options."""
+
+    technique: ClassVar[str] = "membership"
+    reference: ClassVar[str] = "Privacy-preserving tabular data transformation, section 3; Carlini et al. (2022)"
+    asset: ClassVar[tuple[str, ...]] = ("membership",)
+    topics: ClassVar[frozenset[str]] = TOPICS
+    assumes: ClassVar[str] = (
+        "honest but curious party, coalition, server or relay, with candidates from a dictionary or from its own rows"
+    )
+
+    def run(self, view: View, knowledge: AuxiliaryKnowledge) -> Outcome:
+        if not self.topics & view.topics:
+            return NotApplicable("no message of this view depends on which values a party holds")
+        candidates = candidate_values(view, knowledge)
+        if not candidates:
+            return NotApplicable("no candidate is known: grant a dictionary, or observe a party with rows of its own")
+        found = findings(view, knowledge)
+        if not found:
+            return Abstained("nothing in this view depends on a value of these candidates")
+        prior = prior_scores(view, knowledge, candidates)
+        return [
+            MembershipClaim(f.party, f.feature, values, scored(f, values, prior), tuple(sorted(f.evidence)))
+            for f in found.values()
+            if (values := candidates.get(f.feature, ()))
+        ]
+
+
+def scored(finding: Finding, values: tuple[str, ...], prior: Mapping[str, Mapping[str, float]]) -> tuple[float, ...]:
+    """The score of each value: a chance where the transcript gives one, else the prior's."""
+    before = prior.get(finding.feature, {})
+    return tuple(finding.scores.get(v, before.get(v, 0.5)) for v in values)
+
+
+def prior_scores(
+    view: View, knowledge: AuxiliaryKnowledge, candidates: Mapping[str, tuple[str, ...]]
+) -> dict[str, dict[str, float]]:
+    """Feature -> value -> the chance that a party holds it, kept off 0 and 1."""
+    own = own_counts(view)
+    rows = [float(max((h.total() for h in counts.values()), default=0)) for counts in own.values()]
+    size = float(np.mean(rows)) if rows else ROWS
+    common = shares(view, knowledge)
+    found = {}
+    for feature, values in candidates.items():
+        known = common.get(feature)
+        chances = [0.5 / len(values) if known is None else known.get(v, 0.25 / max(size, 1)) for v in values]
+        held = 1 - (1 - np.clip(chances, 0, 1)) ** size
+        found[feature] = dict(zip(values, np.clip(held, 0.001, 0.999).tolist(), strict=True))
+    return found

@@ -1,0 +1,5 @@
+"""How many values each party holds: see `attack`."""
+
+from attacks.ring_size.attack import RingSize
+
+__all__ = ["RingSize"]

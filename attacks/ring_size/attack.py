@@ -1,0 +1,262 @@
+"""How many values each party holds of each feature, from the ring's highest numbers and what else travels.
+
+Source of the leak: "Privacy-preserving tabular data transformation", section 8.4 (the second party of the ring learns
+the size of the first one's dictionary) and table 5 (everyone learns the sum). The attack goes further:
+
+* a range with both ends known is a size, exactly: of the first party for the second, of the last one for the one before
+  it, of whoever stands between two colluding parties, of everyone for an open relay;
+* for parties whose common sum alone is known, a posterior over each one's size (`posterior`), from the sum and from an
+  occupancy model of the adversary's own rows (`occupancy`): mode and 90 % interval;
+* the lengths of set-intersection messages give a party's sum over all features (`lengths`): claimed as the size of the
+  feature "", and used to condition the posteriors;
+* `mod-norm` announces the sum of all sizes, `local` the largest of them: the same posteriors with one segment, or of
+  numbers whose maximum is known;
+* one-hot columns that are not zero at a party (`columns`) are values that it holds: all of them where a message speaks
+  of all of its rows, else a lower bound. The mode is then the bound, if nothing else is known.
+
+An adversary without rows of its own takes parties as alike: each holds each of K values with one chance, so that a size
+given the sum is hypergeometric; K, between the mean size and the sum, has equal weight on a geometric grid.
+
+Padding and noise (`pad_to`, `noise`) are options of the protocol that its parties know; where the public facts do not
+state them, the attack's own options do. A party whose own range disagrees with them says so and claims nothing.
+
+Passive. Claims are exact where low = estimate = high, else calibrated under the occupancy model.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attacks.base import Abstained, Attack, AuxiliaryKnowledge, NotApplicable, Outcome, StatisticClaim
+from attacks.ring_size.boundaries import HIGHEST, MAXIMUM, Boundaries, Unreadable, payload_of, read_ring
+from attacks.ring_size.columns import observed_columns
+from attacks.ring_size.lengths import ANSWER, REQUESTS, element_counts
+from attacks.ring_size.occupancy import Laws, equal_parties, known_of, size_priors
+from attacks.ring_size.own import Counts, own_counts, pooled_counts
+from attacks.ring_size.posterior import Padding, given_total, interval, normalised, size_posterior
+from preprocess.views import View
+
+Floats = NDArray[np.float64]
+Posteriors = dict[tuple[str, str], Floats]  # party, feature -> posterior of its size
+
+MODULUS, PADDING = "mod-norm.announced", "local.padding"
+COLUMNS = ("zscore.mean", "pooled.columns", "minmax.local", "train.gradient", "train.weights")
+GRID = 12
+FAINT = 1e-9  # a sum that the prior gives a smaller chance is taken as by an adversary without one
+
+
+@dataclass(frozen=True)
+class RingSize(Attack):
+    """`spread`: standard deviation of the logarithm of other parties' numbers of rows, against the adversary's mean.
+    `level`: of the intervals. `ring`, `pad_to`, `noise`: the encoder's options, where the public facts lack them.
+    """
+
+    spread: float = 1.0
+    level: float = 0.9
+    ring: tuple[str, ...] = ()
+    pad_to: int = 1
+    noise: int = 0
+
+    technique: ClassVar[str] = "ring_size"
+    reference: ClassVar[str] = "Privacy-preserving tabular data transformation, section 8.4 and table 5"
+    asset: ClassVar[tuple[str, ...]] = ("sizes",)
+    topics: ClassVar[frozenset[str]] = frozenset({HIGHEST, MAXIMUM, MODULUS, PADDING, ANSWER, *REQUESTS, *COLUMNS})
+    assumes: ClassVar[str] = (
+        "honest but curious party, coalition or relay; knows the protocol's options; marginals and dictionaries help"
+    )
+
+    def run(self, view: View, knowledge: AuxiliaryKnowledge) -> Outcome:
+        if not self.topics & view.topics:
+            return NotApplicable("no message of this view depends on a size")
+        try:
+            claims = list(self._claims(view, knowledge))
+        except Unreadable as reason:
+            return NotApplicable(str(reason))
+        return claims or Abstained("every size that these messages tell is the observers' own or stated in the clear")
+
+    def _claims(self, view: View, knowledge: AuxiliaryKnowledge) -> Iterator[StatisticClaim]:
+        totals = {p: t for p, t in element_counts(view).items() if p not in view.observers}
+        for party, (elements, sequence) in totals.items():
+            yield StatisticClaim(party, "", "size", elements, elements, elements, (sequence,))
+        laws, evidence = self._laws(view, knowledge)
+        for party, (elements, _) in totals.items():
+            mine = [key for key in laws if key[0] == party]
+            laws.update(zip(mine, given_total([laws[key] for key in mine], elements), strict=True))
+        intervals = {id(law): interval(law, self.level) for law in {id(law): law for law in laws.values()}.values()}
+        for (party, feature), law in laws.items():
+            seen = {*evidence[party], *([totals[party][1]] if party in totals else [])}
+            found = intervals[id(law)]
+            yield StatisticClaim(party, feature, "size", found.mode, found.low, found.high, tuple(sorted(seen)))
+
+    def _laws(self, view: View, knowledge: AuxiliaryKnowledge) -> tuple[Posteriors, dict[str, set[int]]]:
+        """The posteriors before the sums over all features, and the messages that they rest on."""
+        if {HIGHEST, MAXIMUM} & view.topics:
+            laws, evidence = self._of_ring(view, knowledge)
+        elif MODULUS in view.topics:
+            laws, evidence = self._of_modulus(view, knowledge)
+        elif PADDING in view.topics and view.public.server not in view.observers:
+            laws, evidence = self._of_largest(view, knowledge)
+        else:
+            laws, evidence = {}, {}
+        for party, feature, seen, most, complete, sequences in active_columns(view):
+            law = laws.get((party, feature), np.append(np.zeros(seen), np.geomspace(1, 1e-6, most - seen + 1)))
+            allowed = np.arange(len(law)) >= seen
+            if complete or not (law * allowed).any():
+                law, allowed = np.eye(1, seen + 1, seen)[0], np.ones(seen + 1, bool)
+            laws[party, feature] = normalised(law * allowed)
+            evidence[party] = evidence.get(party, set()) | sequences
+        return laws, evidence
+
+    def _of_ring(self, view: View, knowledge: AuxiliaryKnowledge) -> tuple[Posteriors, dict[str, set[int]]]:
+        bounds = read_ring(view, self.ring)
+        options = view.public.protocol
+        padding = Padding(int(options.get("pad_to", self.pad_to)), int(options.get("noise", self.noise)))
+        own = own_counts(view)
+        ends = with_own(bounds, own, padding)
+        prior = Prior(own, knowledge, bounds.features, self.spread)
+        laws: Posteriors = {}
+        evidence: dict[str, set[int]] = {}
+        for first, last in Boundaries(bounds.ring, bounds.features, ends, bounds.evidence).segments():
+            unknown = [p for p in bounds.ring[first:last] if p not in view.observers]
+            for k, feature in enumerate(bounds.features) if unknown else ():
+                law = prior.posterior(feature, last - first, int(ends[last, k] - ends[first, k]), padding)
+                laws.update({(p, feature): law for p in unknown})
+            seen = {bounds.evidence[i] for i in (first, last) if i in bounds.evidence}
+            evidence.update(dict.fromkeys(unknown, seen))
+        return laws, evidence
+
+    def _of_modulus(self, view: View, knowledge: AuxiliaryKnowledge) -> tuple[Posteriors, dict[str, set[int]]]:
+        message, sums = stated_numbers(view, MODULUS, lambda payload: payload["modulus"])
+        if any(s < 2 or s % 2 for s in sums.values()):
+            raise Unreadable(f"message {message} ({MODULUS}) states a modulus that is not twice a sum")
+        return self._of_one_segment(view, knowledge, message, {f: s // 2 for f, s in sums.items()})
+
+    def _of_one_segment(
+        self, view: View, knowledge: AuxiliaryKnowledge, message: int, sums: Mapping[str, int]
+    ) -> tuple[Posteriors, dict[str, set[int]]]:
+        """Where only the sum of all parties is known: less what the observers have."""
+        own = own_counts(view)
+        missing = [c for c in view.public.clients if c in view.observers and c not in own]
+        if missing:
+            raise Unreadable(f"the view lacks the own table of {missing[0]}, so its part of the sum is not known")
+        unknown = [c for c in view.public.clients if c not in view.observers]
+        prior = Prior(own, knowledge, tuple(sums), self.spread)
+        laws: Posteriors = {}
+        for feature, total in sums.items() if unknown else ():
+            rest = total - sum(len(counts[feature]) for counts in own.values())
+            law = prior.posterior(feature, len(unknown), rest, Padding())
+            laws.update({(p, feature): law for p in unknown})
+        return laws, {p: {message} for p in unknown}
+
+    def _of_largest(self, view: View, knowledge: AuxiliaryKnowledge) -> tuple[Posteriors, dict[str, set[int]]]:
+        message, sizes = stated_numbers(view, PADDING, lambda payload: payload)
+        own = own_counts(view)
+        if not own:
+            raise Unreadable("without own rows the largest size says nothing of whose it is")
+        unknown = [c for c in view.public.clients if c not in view.observers]
+        prior = Prior(own, knowledge, tuple(sizes), self.spread)
+        laws: Posteriors = {}
+        for feature, most in sizes.items():
+            reached = any(len(counts[feature]) == most for counts in own.values())
+            law = given_largest(prior.laws[feature].overall[: most + 1], len(unknown), most, reached)
+            laws.update({(p, feature): law for p in unknown})
+        return laws, {p: {message} for p in unknown}
+
+
+def active_columns(view: View) -> Iterator[tuple[str, str, int, int, bool, set[int]]]:
+    """(party, feature, columns in use, columns, whether all rows are behind them, messages) of each one-hot block."""
+    blocks = view.public.layout.categorical if view.public.layout else ()
+    if view.public.protocol.get("encoder") == "rolling-hash":
+        return
+    for columns in observed_columns(view):
+        for block in blocks:
+            if block.codes is None and (columns.complete or block.shift is None):
+                active = int(columns.active[block.start : block.start + block.size].sum())
+                yield columns.party, block.feature, active, block.size, columns.complete, set(columns.evidence)
+
+
+class Prior:
+    """What the adversary expects of another party's size, feature by feature, before it looks at the sum."""
+
+    def __init__(
+        self, own: Mapping[str, Counts], knowledge: AuxiliaryKnowledge, features: Sequence[str], spread: float
+    ) -> None:
+        self.candidates = {f: len(set(v)) for f, v in knowledge.dictionaries.items()}
+        self.laws: dict[str, Laws] = {}
+        if any(held.total() for counts in own.values() for held in counts.values()):
+            chances = {f: np.asarray(p, np.float64) for f, (_, p) in knowledge.marginals.items()}
+            known = known_of(pooled_counts(own), self.candidates, chances, features)
+            self.laws = dict(zip(features, size_priors(known, len(own), spread), strict=True))
+
+    def posterior(self, feature: str, parties: int, total: int, padding: Padding) -> Floats:
+        """(total + 1,) the posterior of one of the parties whose ranges add up to `total`."""
+        if total < 0:
+            raise Unreadable(f"the observers' own values of {feature} are more than the range that holds them")
+        if parties == 1 and padding.none:
+            certain: Floats = np.eye(1, total + 1, total)[0]
+            return certain
+        if self.laws:
+            laws = self.laws[feature]
+            found: Floats = laws.weights @ size_posterior(laws.sizes, parties, total, padding)
+            if found.sum() > FAINT:
+                return normalised(found)
+        return self._alike(feature, parties, total, padding)
+
+    def _alike(self, feature: str, parties: int, total: int, padding: Padding) -> Floats:
+        fewest = max(-(-total // parties), 1)
+        grid = [max(fewest, k) for k in [self.candidates.get(feature, 0)] if k]
+        grid = grid or sorted({round(k) for k in np.geomspace(fewest, max(total, 1), GRID)})
+        laws = [equal_parties(k, total / (parties * k) * (1 - 1e-9), total + 1) for k in grid]
+        each = [normalised(size_posterior(law, parties, total, padding)) for law in laws]
+        return normalised(np.sum(each, axis=0))
+
+
+def with_own(bounds: Boundaries, own: Mapping[str, Counts], padding: Padding) -> Floats:
+    """The boundaries, and those that follow from an observer's own size where it has no padding.
+
+    Raises Unreadable where an own range is not what the options make of the own size.
+    """
+    ends = bounds.ends.copy()
+    for i, party in enumerate(bounds.ring):
+        if party not in own:
+            continue
+        sizes = np.array([len(own[party].get(f, ())) for f in bounds.features], np.float64)
+        gap = ends[i + 1] - ends[i]
+        possible = padding.ranges(sizes.astype(np.int64))
+        if not np.isnan(gap).any() and not (possible == gap).any(0).all():
+            raise Unreadable(
+                f"the range of {party} is not what pad_to {padding.pad_to} and noise {padding.noise} make of its size; "
+                "set the options of the ring"
+            )
+        if padding.none:
+            ends[i] = np.where(np.isnan(ends[i]), ends[i + 1] - sizes, ends[i])
+            ends[i + 1] = np.where(np.isnan(ends[i + 1]), ends[i] + sizes, ends[i + 1])
+    return ends
+
+
+def stated_numbers(view: View, topic: str, read: Callable[[Any], Any]) -> tuple[int, dict[str, int]]:
+    """The first readable message on a topic: its number, and the whole numbers by feature that it states."""
+    for m in view.on(topic):
+        if m.content is not None:
+            try:
+                numbers = read(payload_of(m))
+                return m.sequence, {str(f): int(n) for f, n in numbers.items()}
+            except (KeyError, TypeError, AttributeError, ValueError):
+                raise Unreadable(f"message {m.sequence} ({topic}) does not state numbers by feature") from None
+    raise Unreadable(f"no message on {topic} can be read")
+
+
+def given_largest(law: Floats, parties: int, most: int, reached: bool) -> Floats:
+    """(most + 1,) the posterior of the size of one of `parties`, none above `most`; one of them has it unless an
+    observer does (`reached`).
+    """
+    law = normalised(np.concatenate([law, np.zeros(most + 1 - len(law))]))
+    if reached:
+        return law
+    below = law[:most].sum()
+    found = law * (1 - below ** (parties - 1))
+    found[most] = law[most]
+    return normalised(found)

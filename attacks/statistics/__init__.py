@@ -1,0 +1,3 @@
+from attacks.statistics.attack import Statistics
+
+__all__ = ["Statistics"]

@@ -1,0 +1,90 @@
+"""The attack: reads what a view says of parties outside it, exactly where its equations determine it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from attacks.base import Abstained, Attack, AuxiliaryKnowledge, NotApplicable, Outcome, StatisticClaim
+from attacks.plaintext import Plaintext
+from attacks.statistics.claims import known_claims
+from attacks.statistics.differences import party_facts, rounds
+from attacks.statistics.exact import Means
+from attacks.statistics.inference import inferred
+from attacks.statistics.own import Unreadable, own_tables
+from attacks.statistics.published import PUBLISHED_TOPICS, published_claims
+from attacks.statistics.runs import SUM_TOPICS, numeric_names, secure_sums
+from attacks.statistics.target import TARGET_TOPICS, target_claims
+from preprocess.views import View
+
+COMPARED = SUM_TOPICS | PUBLISHED_TOPICS | {"target.global"}  # say something beside the observers' own tables
+
+
+@dataclass(frozen=True)
+class Statistics(Attack):
+    """`level`: the nominal coverage of intervals. `seed`: of the draws behind deviations and unknown counts."""
+
+    level: float = 0.9
+    seed: int = 0
+
+    technique: ClassVar[str] = "statistics"
+    reference: ClassVar[str] = (
+        "Privacy-preserving tabular data transformation, section 6, eq. 5 and 6, and section 8.4 (what is revealed)"
+    )
+    asset: ClassVar[tuple[str, ...]] = ("statistics", "sizes")
+    topics: ClassVar[frozenset[str]] = Plaintext.topics | SUM_TOPICS | PUBLISHED_TOPICS | TARGET_TOPICS
+    assumes: ClassVar[str] = "honest but curious observers with their own tables; no auxiliary knowledge"
+
+    def __post_init__(self) -> None:
+        if not 0 < self.level < 1:
+            raise ValueError(f"level {self.level} is outside (0, 1)")
+
+    def run(self, view: View, knowledge: AuxiliaryKnowledge) -> Outcome:
+        if not self.topics & view.topics:
+            return Abstained("no message in this view is about a statistic")
+        try:
+            return self._claims(view)
+        except Unreadable as error:
+            return NotApplicable(str(error))
+        except (AttributeError, KeyError, TypeError, IndexError, ValueError) as error:
+            kind = type(error).__name__
+            return NotApplicable(f"a message has another form than its protocol gives it ({kind}: {error})")
+
+    def _claims(self, view: View) -> Outcome:
+        plain = Plaintext().run(view, AuxiliaryKnowledge())
+        told = [c for c in plain if isinstance(c, StatisticClaim)] if isinstance(plain, list) else []
+        tables = own_tables(view) if view.topics & COMPARED else {}
+        runs, problems = secure_sums(view)
+        found = rounds(runs, tables, _announced(view))
+        known, more = party_facts(found)
+        claims = _first_of(
+            [
+                *told,
+                *known_claims(known),
+                *target_claims(view, tables),
+                *published_claims(view, tables, self.level),
+                *inferred(found, known, tables, self.level, self.seed),
+            ]
+        )
+        if claims:
+            return claims
+        if problems := [*problems, *more]:
+            return NotApplicable("; ".join(dict.fromkeys(problems)))
+        return Abstained("the messages say no more than what all outside have together")
+
+
+def _announced(view: View) -> Means:
+    """The published means by (feature, value)."""
+    names = numeric_names(view.public)
+    for m in view.on("zscore-sac.announced"):
+        if m.content is not None:
+            payload: Any = m.payload
+            return {(n, ""): float(x) for n, x in zip(names, payload["mean"], strict=False)}
+    return {}
+
+
+def _first_of(claims: Iterable[StatisticClaim]) -> list[StatisticClaim]:
+    """One claim per statistic: the first, since claims come in the order of how sure they are."""
+    kept: dict[tuple[str, str, str, str], StatisticClaim] = {}
+    for c in claims:
+        kept.setdefault((c.party, c.feature, c.statistic, c.value), c)
+    return list(kept.values())

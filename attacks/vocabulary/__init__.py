@@ -1,0 +1,5 @@
+"""Which values each party holds: see `attack`."""
+
+from attacks.vocabulary.attack import Vocabulary
+
+__all__ = ["Vocabulary"]

@@ -1,0 +1,46 @@
+"""What one source tells of one party's values of one feature, and how several sources are put together."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+Key = tuple[str, str]  # party, feature
+
+
+@dataclass(frozen=True)
+class Finding:
+    """`scores`: value -> chance that the party holds it; 1 and 0 are certain, a value that is missing is not spoken of.
+    `counts`: value -> in how many of its rows (or in which share of them), where the source tells.
+    """
+
+    party: str
+    feature: str
+    scores: Mapping[str, float] = field(repr=False)
+    counts: Mapping[str, float] = field(default_factory=dict, repr=False)
+    evidence: frozenset[int] = frozenset()
+
+
+def held_by_one(count: float, parties: int) -> float:
+    """The chance that one of some parties has at least one of `count` rows, each of which is at any of them."""
+    return float(count > 0) if parties == 1 else 1 - (1 - 1 / parties) ** count
+
+
+def together(findings: Iterable[Finding]) -> dict[Key, Finding]:
+    """One finding per party and feature: what is certain stays so, else the likelier of two chances."""
+    joined: dict[Key, Finding] = {}
+    for f in findings:
+        key = f.party, f.feature
+        joined[key] = _join(joined[key], f) if key in joined else f
+    return joined
+
+
+def _join(one: Finding, other: Finding) -> Finding:
+    values = dict.fromkeys([*one.scores, *other.scores])
+    scores = {v: _decide([s.scores[v] for s in (one, other) if v in s.scores]) for v in values}
+    evidence = one.evidence | other.evidence
+    return Finding(one.party, one.feature, scores, {**other.counts, **one.counts}, evidence)
+
+
+def _decide(scores: list[float]) -> float:
+    if 1.0 in scores:
+        return 1.0
+    return 0.0 if 0.0 in scores else max(scores)

@@ -1,0 +1,115 @@
+"""What a set intersection of two parties tells its receiver: which of its values the sender holds, and their numbers.
+
+From `dh-psi`: the receiver unblinds the answer (`oprf`) and finds its elements' tags in the sender's table; the rest of
+the sender's values it does not see. A label is the number that the ring gave to the sender's value. The sender numbers
+its values of a feature in order, so between two labels a < b lie exactly b - a - 1 of its values that the receiver does
+not hold, and they lie between the two in order too ("ranks" below).
+
+Exact for the receiver's own values: shared ones score 1, others 0.
+"""
+
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+
+from nacl.exceptions import CryptoError
+from nacl.secret import SecretBox
+
+from attacks.ring_size.own import own_counts
+from attacks.vocabulary.finding import Finding
+from attacks.vocabulary.numbers import known_ranges
+from attacks.vocabulary.oprf import element, find_scalar, hashed, points, unblinded
+from preprocess.views import Message, View
+
+TAG, LABEL = 32, 8
+ENTRY = TAG + LABEL + SecretBox.MACBYTES
+NONCE = bytes(SecretBox.NONCE_SIZE)
+
+DOUBT = 0.001
+
+Labels = dict[str, dict[str, int]]  # feature -> value -> the sender's number
+
+
+def from_pairs(view: View, candidates: Mapping[str, tuple[str, ...]]) -> Iterator[Finding]:
+    """The intersections of every observer with every party outside."""
+    own = own_counts(view)
+    ranges = known_ranges(view)
+    for receiver, counts in own.items():
+        elements = {element(f, v): (f, v) for f, held in counts.items() for v in held if f in candidates}
+        asked = {m.recipient: m for m in view.on("dh-psi.request", sender=receiver) if m.content is not None}
+        scalar = _scalar(view, receiver, elements, asked)
+        for m in view.on("dh-psi.answer", recipient=receiver):
+            if scalar is None or m.sender in view.observers or m.sender not in asked or m.content is None:
+                continue
+            labels = _labels(scalar, elements, asked[m.sender], m)
+            if labels is not None:
+                evidence = frozenset([asked[m.sender].sequence, m.sequence])
+                ends = ranges.get(m.sender, {})
+                yield from _findings(m.sender, labels, elements, candidates, ends, evidence)
+
+
+def _scalar(
+    view: View, receiver: str, elements: Mapping[bytes, tuple[str, str]], asked: Mapping[str, Message]
+) -> bytes | None:
+    """The observer's blinding scalar; None where its coins or its request are missing or do not fit."""
+    if not elements or not asked:
+        return None
+    try:
+        images = points(next(iter(asked.values())).payload)
+    except ValueError:
+        return None
+    return find_scalar(view.coins.get(receiver), hashed(next(iter(elements))), tuple(images))
+
+
+def _labels(scalar: bytes, elements: Mapping[bytes, tuple[str, str]], asked: Message, answer: Message) -> Labels | None:
+    """The labels of shared values; None where the messages do not fit each other."""
+    try:
+        sent = answer.payload
+        outputs = unblinded(scalar, tuple(elements), asked.payload, sent["evaluated"])
+        rows = [sent["table"][i : i + ENTRY] for i in range(0, len(sent["table"]), ENTRY)]
+        table = {row[:TAG]: row[TAG:] for row in rows}
+        labels: Labels = {f: {} for f, _ in elements.values()}
+        for x, out in outputs.items():
+            if out[:TAG] in table:
+                feature, value = elements[x]
+                opened = SecretBox(out[TAG:]).decrypt(table[out[:TAG]], NONCE)
+                labels[feature][value] = int.from_bytes(opened, "big")
+        return labels
+    except (ValueError, KeyError, TypeError, RuntimeError, CryptoError):
+        return None
+
+
+def _findings(
+    sender: str,
+    labels: Labels,
+    elements: Mapping[bytes, tuple[str, str]],
+    candidates: Mapping[str, tuple[str, ...]],
+    ends: Mapping[str, tuple[int, int]],
+    evidence: frozenset[int],
+) -> Iterator[Finding]:
+    for feature, shared in labels.items():
+        own = {v for f, v in elements.values() if f == feature}
+        scores = {v: float(v in shared) for v in own}
+        scores |= between_labels(shared, [v for v in candidates[feature] if v not in own], ends.get(feature))
+        yield Finding(sender, feature, scores, {}, evidence)
+
+
+def between_labels(
+    shared: Mapping[str, int], others: list[str], ends: tuple[int, int] | None = None
+) -> dict[str, float]:
+    """Ranks: of the candidates that lie between two neighbouring shared values, the labels say how many are held.
+
+    `ends`: the first number of the sender's range and the one after its last, where known. Where a schema orders values
+    otherwise, labels do not rise along the alphabet, and nothing is said. A rank is no certainty: the dictionary of
+    candidates may be incomplete.
+    """
+    ordered: list[tuple[str | None, int]] = [*sorted(shared.items())]
+    if ends is not None:
+        ordered = [(None, ends[0] - 1), *ordered, (None, ends[1])]
+    if any(b <= a for (_, a), (_, b) in pairwise(ordered)):
+        return {}
+    scores: dict[str, float] = {}
+    for (left, a), (right, b) in pairwise(ordered):
+        inside = [v for v in others if (left is None or left < v) and (right is None or v < right)]
+        if inside and b - a - 1 <= len(inside):
+            scores |= dict.fromkeys(inside, min(max((b - a - 1) / len(inside), DOUBT), 1 - DOUBT))
+    return scores

@@ -1,0 +1,54 @@
+"""Intervals say nine of ten: measured over simulated federations whose parties differ as the prior says they may."""
+
+from collections import defaultdict
+
+import numpy as np
+import pytest
+
+from attacks.base import AuxiliaryKnowledge
+from attacks.statistics import Statistics
+from preprocess.scalers.zscore_sac import ZScoreSac
+from tests.attacks.statistics_example import real, view_of
+
+FEATURES = 3
+
+
+def different_parties(rng, parties):
+    """Row counts vary by a factor, means by half a deviation, deviations by a third; heavy tails."""
+    mean, scale = rng.normal(0, 3, FEATURES), np.exp(rng.normal(0, 1, FEATURES))
+    found = []
+    for _ in range(parties):
+        rows = int(np.clip(40 * np.exp(rng.normal(0, 0.8)), 5, 400))
+        own = scale * (mean + 0.5 * rng.standard_t(3, FEATURES))
+        spread = scale * np.exp(0.35 * np.clip(rng.standard_t(3, FEATURES), -4, 4))
+        found.append(rng.normal(own, spread, (rows, FEATURES)))
+    return found
+
+
+def alike_parties(rng, parties):
+    mean, scale = rng.normal(0, 3, FEATURES), np.exp(rng.normal(0, 1, FEATURES))
+    return [rng.normal(scale * mean, scale, (40, FEATURES)) for _ in range(parties)]
+
+
+def coverage(draw, parties, observers, federations, **options):
+    held = defaultdict(list)
+    for seed in range(federations):
+        parts = draw(np.random.default_rng((seed, parties, observers)), parties)
+        who = [f"P{i + 1}" for i in range(observers)]
+        view = view_of(parts, who, ZScoreSac(route="direct", **options), seed=seed)
+        for c in Statistics(seed=seed).run(view, AuxiliaryKnowledge()):
+            held[c.statistic].append(c.low <= real(parts, c) <= c.high)
+    return {statistic: float(np.mean(h)) for statistic, h in held.items()}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("parties", "observers", "options"), [(4, 1, {}), (4, 2, {}), (4, 1, {"passes": 1})])
+def test_over_500_federations_of_different_parties_85_to_95_percent_of_intervals_hold(parties, observers, options):
+    for statistic, share in coverage(different_parties, parties, observers, 500, **options).items():
+        assert 0.85 <= share <= 0.95, f"{statistic}: {share:.3f}"
+
+
+@pytest.mark.slow
+def test_where_parties_are_alike_intervals_hold_more_often_than_they_say():
+    for statistic, share in coverage(alike_parties, 4, 1, 200).items():
+        assert share >= 0.88, f"{statistic}: {share:.3f}"

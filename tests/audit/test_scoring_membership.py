@@ -1,0 +1,70 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import roc_auc_score, roc_curve
+
+from attacks.base import MembershipClaim
+from audit.scoring.membership import RATES, ranking_metrics, score_membership
+from tests.audit.example import truth
+
+T = truth()
+PARTY = T.parties[0]
+ranked = st.lists(st.tuples(st.integers(0, 6), st.booleans()), min_size=4, max_size=60).filter(
+    lambda pairs: 0 < sum(m for _, m in pairs) < len(pairs)
+)
+
+
+def candidates(feature):
+    return tuple(sorted(frozenset().union(*(v[feature] for v in T.vocabularies.values()))))
+
+
+def claims(score):
+    """Claims about all candidates of one party, scored by a function of feature and value."""
+    features = T.federated.schema.categorical
+    values = {f: (*candidates(f), "nobody holds this") for f in features}
+    return [MembershipClaim(PARTY, f, values[f], tuple(score(f, v) for v in values[f]), (1,)) for f in features]
+
+
+def measured(score):
+    return {m.metric: m for m in score_membership(claims(score), T)}
+
+
+@given(ranked)
+def test_area_and_rates_are_those_of_a_trusted_library(pairs):
+    scores, members = np.array([s for s, _ in pairs], float), np.array([m for _, m in pairs])
+    found = ranking_metrics(scores, members)
+    assert found["auc"] == pytest.approx(roc_auc_score(members, scores))
+    false, true, _ = roc_curve(members, scores, drop_intermediate=False)
+    for name, rate in RATES.items():
+        below = true[false <= rate].max()
+        above = true[false > rate].min()
+        assert below - 1e-12 <= found[name] <= above + 1e-12
+
+
+def test_the_truth_ranks_perfectly():
+    found = measured(lambda f, v: float(v in T.vocabularies[PARTY][f]))
+    assert {m.value for m in found.values()} == {1.0}
+    assert set(found) == {*RATES, "auc"}
+
+
+def test_scores_without_information_have_the_coin_s_values_and_the_baseline_is_no_worse():
+    found = measured(lambda f, v: 0.5)
+    assert found["auc"].value == 0.5
+    assert found["tpr_at_1%"].value == pytest.approx(0.01)
+    assert all(m.baseline >= RATES.get(name, 0.5) for name, m in found.items())
+
+
+def test_reversed_scores_are_worse_than_a_coin():
+    assert measured(lambda f, v: -float(v in T.vocabularies[PARTY][f]))["auc"].value == 0
+
+
+def test_the_baseline_ranks_by_the_other_parties():
+    common = measured(lambda f, v: sum(v in T.vocabularies[p][f] for p in T.parties if p != PARTY))
+    assert all(m.value == pytest.approx(m.baseline) for m in common.values() if m.baseline > RATES.get(m.metric, 0.5))
+
+
+def test_where_every_candidate_is_held_nothing_can_be_ranked():
+    feature = T.federated.schema.categorical[0]
+    held = tuple(T.vocabularies[PARTY][feature])
+    assert list(score_membership([MembershipClaim(PARTY, feature, held, (0.1,) * len(held))], T)) == []
