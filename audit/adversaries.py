@@ -56,8 +56,7 @@ def _client(name: str, public: PublicFacts) -> str:
 
 def ring_of(public: PublicFacts) -> Observers:
     """The clients in the order of the encoder's ring: as its options say, else the public order."""
-    options = public.protocol.get("encoder_options", {})
-    return tuple(options.get("ring") or public.clients)
+    return tuple(public.protocol.get("ring") or public.clients)
 
 
 def _neighbours(ring: Observers, client: str) -> Observers:

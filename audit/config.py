@@ -224,11 +224,22 @@ class RandomBaselineOptions(Section):
 class Attacks(Section):
     """Which attacks are played, and what they are granted."""
 
-    use: list[Annotated[str, _one_of(ATTACKS)]] = ["plaintext", "portfolio", "tableak_fedavg"]
+    use: list[Annotated[str, _one_of(ATTACKS)]] = [
+        "plaintext",
+        "portfolio",
+        "tableak_fedavg",
+        "statistics",
+        "ring_size",
+        "vocabulary",
+        "membership",
+        "sac_audit",
+    ]
     rounds: list[Annotated[int, Field(ge=0)]] = [0]  # training rounds whose updates are attacked
     labels: Literal["known", "recovered"] = "known"  # "known" grants the labels of an attacked batch
     label_recovery: Annotated[str, _one_of(RECOVERIES)] = "bias"  # how "recovered" labels come from a gradient
     bounds: Literal["known", "public"] = "public"  # "known" grants the global bounds of numeric features
+    dictionaries: Literal["known", "none"] = "none"  # "known" grants every value that any party holds
+    marginals: Literal["known", "none"] = "none"  # "known" grants the shares of values over all parties' rows
     tableak: TabLeakOptions = TabLeakOptions()
     tableak_fedavg: TabLeakFedAvgOptions = TabLeakFedAvgOptions()
     random_baseline: RandomBaselineOptions = RandomBaselineOptions()

@@ -7,7 +7,7 @@ its baseline, otherwise the scorer rewards guessing. A control that fails makes 
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from audit.records import Control
 from audit.scoring.metrics import advantage
 from audit.scoring.records import from_marginals, measure
 from audit.scoring.vocabulary import overlap
+from audit.transcript_controls import Kind, transcript_trials
 from audit.truth import Cells, Truth
 from preprocess.pipeline import Encoded
 from preprocess.training import ALGORITHMS
@@ -27,16 +28,19 @@ from preprocess.wire import encode
 RECOVERED = 0.8  # of four single rows: an approximate attack may miss one of them, not two
 AT_BASELINE, DEVIATIONS, GUESSES = 0.15, 4, 40  # a null trial is one batch: luck of a guess is told from a leak
 LEAKY_ROWS = 4  # clients with a single row each in the known-leaky control
-UPDATE_TOPICS = (GRADIENT_TOPIC, WEIGHTS_TOPIC)
+UPDATE_TOPICS, DICTIONARY_TOPIC = (GRADIENT_TOPIC, WEIGHTS_TOPIC), "dictionary.local"
 
 
 def control_attack(play: Play, attacked: Collection[tuple[str, int]], coins: np.random.Generator) -> list[Control]:
     """The controls that fit what the attack claims; `attacked` are the batches of the view that it inverted."""
     if "records" in play.attack.asset:
         return [*_record_controls(play, attacked, coins)]
-    if "vocabulary" in play.attack.asset:
+    if "vocabulary" in play.attack.asset and DICTIONARY_TOPIC in play.attack.topics:
         return [*_vocabulary_controls(play)]
-    raise ValueError(f"{play.attack.technique}: no control exists for {play.attack.asset}")
+    trials = [*transcript_trials(play.attack)]
+    if not trials:
+        raise ValueError(f"{play.attack.technique}: no control exists for {play.attack.asset}")
+    return [_control(play.attack, kind, share, 0.0, 0.0, of, f"another party: {of}") for kind, share, of in trials]
 
 
 def _record_controls(
@@ -100,13 +104,16 @@ def encoded_rows(layout: FeatureLayout, rows: Cells) -> np.ndarray:
         known = number.shift is not None and number.scale is not None
         x[:, number.start] = (raw - (number.shift or 0)) / (number.scale or 1) if known else raw
     for k, block in enumerate(layout.categorical):
+        if block.codes is None and not block.shift:  # features may share columns: a bucket is hit once or more
+            x[np.arange(len(rows)), block.start + rows.categories[:, k]] = 1
+            continue
         x[:, block.start : block.start + block.width] += block.codebook()[rows.categories[:, k]].astype(np.float32)
     return x
 
 
 def _judge(
     play: Play,
-    kind: Literal["leaky", "null"],
+    kind: Kind,
     outcome: Outcome,
     truths: Mapping[str, Cells],
     coins: np.random.Generator,
@@ -143,7 +150,7 @@ def _vocabulary_controls(play: Play) -> Iterable[Control]:
     for kind, shown in (("leaky", sent), ("null", other)):
         body = encode({"control": sorted(shown)})
         sender, observer = "control", next(iter(view.observers))
-        message = Message(0, "encode", 0, "dictionary.local", sender, observer, None, False, body, body)
+        message = Message(0, "encode", 0, DICTIONARY_TOPIC, sender, observer, None, False, body, body)
         outcome = attack.run(replace(view, messages=(message,)), AuxiliaryKnowledge())
         claims = outcome if isinstance(outcome, list | tuple) else ()
         read = frozenset(v for c in claims if isinstance(c, VocabularyClaim) for v in c.values)

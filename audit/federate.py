@@ -64,8 +64,8 @@ def federate(config: Config, case: Case) -> Federated:
     metrics = evaluate(fed, model, trained.weights, prepared.test)
 
     protocol = {
+        **public_options(make_encoder(case)),
         "encoder": case.setting.encoder,
-        "encoder_options": public_options(make_encoder(case)),
         "scaler": case.setting.scaler,
         "scaler_options": public_options(make_scaler(case)),
         "defense": case.setting.defense,

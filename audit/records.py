@@ -12,8 +12,17 @@ from typing import Any, Literal
 
 VERSION = 2
 
-HEADLINE = {"records": "accuracy", "vocabulary": "f1"}
+HEADLINE = {"records": "accuracy", "vocabulary": "f1", "membership": "auc"}
 """The metric that speaks for an asset where several describe one attack; elsewhere every metric speaks for itself."""
+
+QUALITY = frozenset({"size_error", "size_coverage", "false_exact"})
+"""Metrics that say how good claims are, beside those that say how much was learnt: they decide nothing."""
+
+
+def speaks(asset: str, metric: str) -> bool:
+    """Whether a metric decides how much leaked of an asset."""
+    return metric == HEADLINE.get(asset, metric) and metric not in QUALITY
+
 
 Status = Literal["scored", "abstained", "not_applicable", "inconclusive"]
 Kind = Literal["categorical", "numeric"]
@@ -127,6 +136,18 @@ class Control:
 
 
 @dataclass(frozen=True)
+class Finding:
+    """A property of the protocol that a transcript shows (`FindingClaim`): it lets `observers` learn about `party`."""
+
+    attack: str
+    observers: tuple[str, ...]
+    party: str
+    check: str
+    text: str
+    evidence: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
 class Observation:
     """What one observer saw on one topic from one sender, over a whole case."""
 
@@ -183,6 +204,7 @@ class CaseRecord:
     seed: int
     trials: tuple[Trial, ...] = ()
     controls: tuple[Control, ...] = ()
+    findings: tuple[Finding, ...] = ()
     observations: tuple[Observation, ...] = ()
     recovered: tuple[RecoveredRecord, ...] = ()
     utility: tuple[UtilityRow, ...] = ()
@@ -367,6 +389,7 @@ def results(record: AuditRecord) -> dict[str, Any]:
         "features": _details(record.scores, "features"),
         "entropy_buckets": _details(record.scores, "buckets"),
         "surest_cells": _details(record.scores, "surest"),
+        "findings": [{"setting": c.setting.id, "seed": c.seed, **asdict(f)} for c in record.cases for f in c.findings],
         "controls": [{"setting": c.setting.id, "seed": c.seed, **asdict(k)} for c in record.cases for k in c.controls],
         "utility": [asdict(u) for u in record.utility],
         "missing": record.missing,

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from attacks import ATTACKS
-from attacks.base import Attack, AuxiliaryKnowledge, RecordsClaim
+from attacks.base import Attack, AuxiliaryKnowledge, FindingClaim, RecordsClaim
 from audit.adversaries import observer_sets
 from audit.case import Case, cases
 from audit.config import Config
@@ -25,7 +25,7 @@ from audit.federate import Federated, federate
 from audit.observe import observations
 from audit.play import Play, view_of
 from audit.pool import Clock, each
-from audit.records import AuditRecord, CaseRecord, Control, RecoveredRecord, Trial, UtilityRow, results
+from audit.records import AuditRecord, CaseRecord, Control, Finding, RecoveredRecord, Trial, UtilityRow, results
 from audit.scoring import score
 from audit.store import Store, only_writer
 from audit.summary import scores, utility, verdict
@@ -88,6 +88,7 @@ def run_case(config: Config, case: Case, folder: Path) -> CaseRecord:
         seed=case.seed,
         trials=tuple(findings.trials),
         controls=tuple(findings.controls),
+        findings=tuple(findings.findings),
         observations=observations(federated.fed.ledger, federated.public),
         recovered=tuple(findings.recovered),
         utility=utility_rows(federated),
@@ -102,21 +103,24 @@ class Findings:
 
     trials: list[Trial] = field(default_factory=list)
     controls: list[Control] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
     recovered: list[RecoveredRecord] = field(default_factory=list)
 
     def add(self, play: Play, attempted: Sequence[tuple[str, int]], draws: int, seed: int) -> None:
-        """Runs the attack and scores its claims; plays its controls the first time that it has any."""
+        """Runs the attack and scores its claims; plays its controls the first time that it makes any."""
         technique, outcome = play.attack.technique, play.attack.run(play.view, play.knowledge)
         coins = _stream(seed, BASELINE_STREAM)
-        trials = score(play.attack, play.observers, outcome, play.knowledge, play.truth, attempted, coins, draws)
-        first = technique not in {t.attack for t in self.trials if t.status == "scored"}
-        self.trials += trials
-        if all(t.status != "scored" for t in trials):
+        self.trials += score(play.attack, play.observers, outcome, play.knowledge, play.truth, attempted, coins, draws)
+        claims = list(outcome) if isinstance(outcome, Sequence) else []
+        if not claims:
             return
-        claims = [c for c in outcome if isinstance(c, RecordsClaim)] if isinstance(outcome, Sequence) else []
-        self.recovered += surest(technique, play.observers, claims, play.truth)
-        if first:
-            attacked = {(c.victim, c.round) for c in claims}
+        for c in claims:
+            if isinstance(c, FindingClaim):
+                self.findings.append(Finding(technique, play.observers, c.party, c.check, c.text, c.evidence))
+        records = [c for c in claims if isinstance(c, RecordsClaim)]
+        self.recovered += surest(technique, play.observers, records, play.truth)
+        if technique not in {c.attack for c in self.controls}:
+            attacked = {(c.victim, c.round) for c in records}
             self.controls += control_attack(play, attacked, _stream(seed, CONTROL_STREAM))
 
 
@@ -142,10 +146,12 @@ def attempts(config: Config, truth: Truth) -> list[tuple[str, int]]:
 
 def granted_knowledge(config: Config, truth: Truth) -> AuxiliaryKnowledge:
     """What the configuration grants every adversary beside its view: the only thing taken from the truth."""
-    known = config.attacks.labels == "known"
+    granted = config.attacks
     return AuxiliaryKnowledge(
-        labels={key: truth.labels(*key) for key in attempts(config, truth)} if known else {},
-        bounds=truth.bounds if config.attacks.bounds == "known" else {},
+        labels={key: truth.labels(*key) for key in attempts(config, truth)} if granted.labels == "known" else {},
+        bounds=truth.bounds if granted.bounds == "known" else {},
+        dictionaries=truth.dictionaries if granted.dictionaries == "known" else {},
+        marginals=truth.marginals if granted.marginals == "known" else {},
     )
 
 

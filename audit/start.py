@@ -51,11 +51,14 @@ name = "none"
 # sigma = 0.01
 
 [attacks]
-use = ["plaintext", "portfolio", "tableak_fedavg"]   # `leakledger list attacks`
+# `leakledger list attacks`
+use = ["plaintext", "portfolio", "tableak_fedavg", "statistics", "ring_size", "vocabulary", "membership", "sac_audit"]
 rounds = [0]             # training rounds whose updates are attacked
 labels = "known"         # granted to the adversary; "recovered": taken from the gradient
 # label_recovery = "bias"   # or "weights": how
 bounds = "public"        # "known" also grants the global bounds of numeric features
+dictionaries = "none"    # "known" grants every value that any party holds of a categorical feature
+marginals = "none"       # "known" grants how frequent each value is over all parties
 
 [attacks.tableak]
 restarts = 30

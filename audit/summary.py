@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from audit.records import (
-    HEADLINE,
     Bucket,
     BucketScore,
     CaseRecord,
@@ -25,6 +24,7 @@ from audit.records import (
     Trial,
     UtilityScore,
     Verdict,
+    speaks,
 )
 from audit.scoring.metrics import PERFECT
 
@@ -40,6 +40,9 @@ NOUNS = {
     "maximum": "local maxima",
     "count": "local row counts",
     "size": "local dictionary sizes",
+    "frequency": "local shares of values",
+    "target_rate": "local rates of the outcome",
+    "membership": "the ranking of who holds which value (AUC)",
 }
 SHARES = {metric for metric, perfect in PERFECT.items() if perfect == 1.0} | {"auroc", "r2"}
 UTILITY_ORDER = ("f1", "accuracy", "auroc", "r2", "mae", "input_width", "messages", "bytes", "rounds")
@@ -221,7 +224,7 @@ def utility(records: Sequence[CaseRecord]) -> tuple[UtilityScore, ...]:
 
 def headline(all_scores: Iterable[Score]) -> list[Score]:
     """The scores that decide: one metric per asset, an advantage, a federated setting or not; worst first."""
-    chosen = [s for s in all_scores if s.advantage is not None and s.metric == HEADLINE.get(s.asset, s.metric)]
+    chosen = [s for s in all_scores if s.advantage is not None and speaks(s.asset, s.metric)]
     return sorted(chosen, key=lambda s: -(s.advantage_low if s.advantage_low is not None else s.advantage or 0.0))
 
 

@@ -22,7 +22,7 @@ from audit.run import Progress as Report
 from audit.summary import headline
 
 SURE = 0.2  # of the cells of a batch: the share that the command line prints
-MOST_COLUMNS = 4
+MOST_COLUMNS, MOST_ROWS = 4, 40
 
 
 def run_name(config: Config, path: Path | None) -> str:
@@ -77,9 +77,13 @@ def print_verdict(console: Console, record: AuditRecord, report: Path) -> None:
         }
         for s in sorted(headline(record.scores), key=lambda s: s.setting in reference)
     ]
-    print_rows(console, rows, "Leakage and utility, worst first")
+    print_rows(console, rows[:MOST_ROWS], "Leakage and utility, worst first")
+    if len(rows) > MOST_ROWS:
+        console.print(f"{len(rows) - MOST_ROWS} more rows are in the report.")
     for line in _records_in_words(record, reference):
         console.print(line, markup=False, highlight=False)
+    if fired := sorted({f.check for r in record.cases for f in r.findings}):
+        console.print(f"Protocol checks that fired: {', '.join(fired)}.", markup=False)
     failed = [(r.id, c) for r in record.cases for c in r.controls if not c.passed]
     passed = sum(len(r.controls) for r in record.cases) - len(failed)
     console.print(f"Controls: {passed} passed, {len(failed)} failed.")

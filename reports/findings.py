@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from audit.records import HEADLINE, Score
+from audit.records import Score, speaks
 
 NO_CLAIM = ("abstained", "not_applicable")
 
@@ -63,7 +63,7 @@ def worst(scores: Sequence[Score], setting: str, asset: str) -> Score | None:
     Where one metric speaks for the asset, only that one is compared.
     """
     here = [s for s in scores if (s.setting, s.asset, s.status) == (setting, asset, "scored")]
-    scored = [s for s in here if s.advantage is not None and s.metric == HEADLINE.get(asset, s.metric)]
+    scored = [s for s in here if s.advantage is not None and speaks(asset, s.metric)]
     return max(scored, key=lambda s: (_or_lowest(s.advantage), _lower(s)), default=None)
 
 

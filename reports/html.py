@@ -19,6 +19,7 @@ from markupsafe import Markup
 from audit.records import AuditRecord, CaseRecord, Observation, Setting
 from reports import charts, text, utility, verdict
 from reports.calibration import calibrated
+from reports.checks import checks
 from reports.columns import columns
 from reports.controls import controls
 from reports.evidence import MASK, evidence
@@ -35,6 +36,7 @@ SECTIONS = {
     "audited": "What was audited",
     "adversaries": "Adversaries",
     "findings": "Findings",
+    "checks": "Protocol checks",
     "columns": "Which columns leak",
     "plane": "Leakage and utility",
     "exchange": "Who saw what",
@@ -123,6 +125,7 @@ def _content(record: AuditRecord, reveal: bool) -> dict[str, Any]:
             (c, [(curve, charts.calibration(curve, f"curve-{i}-{curve.kind}")) for curve in c.curves])
             for i, c in enumerate(calibrated(settings, record.scores), 1)
         ],
+        "checks": checks(record.cases),
         "controls": controls(record.cases),
         "utility_tables": utility.tables(record.utility),
     }

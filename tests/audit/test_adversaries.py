@@ -32,7 +32,7 @@ def test_an_adversary_that_several_names_stand_for_is_played_once():
 
 
 def test_neighbours_are_those_of_the_ring_where_the_encoder_has_its_own_order():
-    public = PublicFacts(FOUR.clients, "server", {"encoder_options": {"ring": ["P1", "P3", "P2", "P4"]}})
+    public = PublicFacts(FOUR.clients, "server", {"ring": ["P1", "P3", "P2", "P4"]})
     assert observer_sets(["neighbours of P1"], public) == [("P3", "P4")]
 
 

@@ -3,10 +3,12 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from attacks import ATTACKS
 from attacks.base import Attack, AuxiliaryKnowledge, RecordsClaim, VocabularyClaim
 from attacks.plaintext import Plaintext
 from attacks.tableak import TabLeak
 from audit.controls import control_attack
+from audit.made_up import held
 from audit.play import Play
 from audit.run import granted_knowledge
 from tests.audit.example import config, truth
@@ -87,7 +89,7 @@ def test_plaintext_passes_both_and_its_broken_twins_fail_one_each():
 
 def test_an_attack_on_an_asset_without_a_control_is_refused():
     class Other(Guess):
-        technique, asset = "other", ("membership",)
+        technique, asset = "other", ("keys",)
 
     with pytest.raises(ValueError, match="other: no control exists for"):
         controls(Other())
@@ -101,3 +103,35 @@ def test_controls_are_the_same_for_the_same_coins():
     assert isinstance(runs[0], Sequence)
     assert runs[0] == runs[1]
     assert isinstance(KNOWLEDGE, AuxiliaryKnowledge)
+
+
+@pytest.mark.parametrize("name", ["statistics", "sac_audit", "ring_size", "vocabulary", "membership"])
+def test_attacks_on_preprocessing_recover_a_transcript_that_leaks_and_nothing_of_another_party(name):
+    found = controls(ATTACKS[name]())
+    assert found["leaky"].passed
+    assert found["leaky"].value >= 0.9
+    assert found["null"].passed
+    assert found["null"].value < 0.1
+
+
+@pytest.mark.parametrize("name", ["statistics", "sac_audit", "ring_size", "vocabulary", "membership"])
+def test_an_attack_on_preprocessing_that_claims_nothing_fails_its_leaky_control(name):
+    class Silent(ATTACKS[name]):
+        def run(self, view, knowledge):
+            return []
+
+    found = controls(Silent())
+    assert not found["leaky"].passed
+    assert found["null"].passed
+
+
+def test_an_attack_that_says_the_same_of_every_party_fails_a_null_control():
+    class Same(ATTACKS["vocabulary"]):
+        def run(self, view, knowledge):
+            return [
+                VocabularyClaim(p, f, tuple(sorted(v)))
+                for p in view.public.clients
+                for f, v in held()["control 3"].items()
+            ]
+
+    assert not controls(Same())["null"].passed

@@ -3,6 +3,8 @@ import pytest
 
 from audit.controls import encoded_rows
 from audit.truth import cells
+from preprocess.encoders.rolling_hash import rolling_hash
+from preprocess.pipeline import Encoded
 from tests.audit.example import truth
 
 METHODS = [
@@ -31,6 +33,31 @@ def test_the_cells_of_a_batch_are_the_raw_values_of_its_rows(method):
         assert [block.values[c] for c in batch.categories[:, k]] == list(table.values(block.feature))
     np.testing.assert_allclose(batch.numbers, table.numbers(), atol=1e-4)
     np.testing.assert_array_equal(t.labels(victim, round), table.labels())
+
+
+@pytest.mark.parametrize("candidates", ["private", "public"])
+@pytest.mark.parametrize("encoder", ["rolling-hash", "mod-norm"])
+def test_the_candidates_of_a_batch_are_those_of_the_partys_own_values_where_columns_do_not_tell_them(
+    encoder, candidates
+):
+    t = truth(preprocessing={"encoder": encoder, "candidates": candidates, "buckets": 40})
+    for (victim, round), batches in t.federated.batches.items():
+        table, batch = t.federated.tables[victim].rows(batches[0]), t.batch(victim, round)
+        for k, block in enumerate(t.layout.categorical):
+            values = table.values(block.feature)
+            if candidates == "public":
+                assert [block.values[c] for c in batch.categories[:, k]] == list(values)
+            elif encoder == "rolling-hash":
+                assert list(batch.categories[:, k]) == [rolling_hash(v, buckets=40) for v in values]
+            else:
+                assert list(batch.categories[:, k]) == [int.from_bytes(v.encode(), "big") % block.size for v in values]
+
+
+def test_rows_without_candidates_have_no_true_cells():
+    t = truth()
+    data = next(iter(t.federated.train.values()))
+    with pytest.raises(ValueError, match="encoded rows without the candidates"):
+        cells(t.layout, Encoded(data.rows, data.labels))
 
 
 def test_statistics_are_those_of_the_training_rows_of_one_party():

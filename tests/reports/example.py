@@ -13,6 +13,7 @@ from audit.records import (
     Control,
     DataFacts,
     FeatureScore,
+    Finding,
     Observation,
     RecoveredRecord,
     RunFacts,
@@ -114,6 +115,10 @@ def case(i: int, s: Setting, seed: int) -> CaseRecord:
         seed=seed,
         trials=(Trial("tableak", (SERVER,), "records", "accuracy", SCRIPT, 0, "scored", 0.9, 0.4),),
         controls=controls(i, seed, random),
+        findings=tuple(
+            Finding("sac_audit", (SERVER,), party, "parts-not-hiding", "12 parts have one sign", tuple(range(3, 15)))
+            for party in PARTIES[:2]
+        ),
         observations=tuple(observations(s)),
         recovered=tuple(recovered(random)),
         utility=(UtilityRow("f1", METHODS[i][5]),),
