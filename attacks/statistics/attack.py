@@ -1,4 +1,13 @@
-"""The attack: reads what a view says of parties outside it, exactly where its equations determine it."""
+"""Each party's counts, means, deviations, extremes and rates, from any mixture of messages, each with an interval.
+
+Every message of a secure sum is a linear equation in the parties' numbers and parts (`system`). What a view's equations
+determine is claimed exactly: on an open relay everything, of two parties the other one's (`exact`, `differences`,
+`published`). Where parts in real numbers are seen, the rest is inferred from the distribution of the share that a part
+is of its number (`proportions`, `posterior`): claims with nominal 90 % intervals. Plain summaries are read as they are.
+
+Source of the leak: "Privacy-preserving tabular data transformation", sections 5.2 and 6. The adversary is honest but
+curious: a party, the server, the relay or a coalition, with its own rows.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
