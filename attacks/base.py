@@ -6,11 +6,12 @@ would stand by returns `Abstained`. Neither is a wrong claim.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from preprocess.views import View
@@ -150,3 +151,45 @@ class Attack(ABC):
     @abstractmethod
     def run(self, view: View, knowledge: AuxiliaryKnowledge) -> Outcome:
         """Claims about parties outside `view.observers`; the same view, knowledge and options give the same claims."""
+
+
+def concluded(outcomes: Sequence[Claim | NotApplicable | Abstained]) -> Outcome:
+    """The claims about several batches; where there is none about any, why there is none about the first."""
+    claims = [o for o in outcomes if not isinstance(o, NotApplicable | Abstained)]
+    refusals = [o for o in outcomes if isinstance(o, NotApplicable | Abstained)]
+    return claims or refusals[0]
+
+
+def counter(progress: Callable[[int, int], None] | None, total: int) -> Callable[[int], None]:
+    """Adds up steps and tells `progress(done, total)`."""
+    done = 0
+
+    def advance(steps: int) -> None:
+        nonlocal done
+        done += steps
+        if progress is not None:
+            progress(done, total)
+
+    return advance
+
+
+def check_least(attack: Attack, least: Mapping[str, int]) -> None:
+    """Raises ValueError, with name and value, for an option below its least value."""
+    for name, lowest in least.items():
+        if getattr(attack, name) < lowest:
+            raise ValueError(f"{name} is {getattr(attack, name)}; it must be at least {lowest}")
+
+
+def check_positive(attack: Attack, *names: str) -> None:
+    """Raises ValueError, with name and value, for an option that is not a finite positive number."""
+    for name in names:
+        if not 0 < getattr(attack, name) < np.inf:
+            raise ValueError(f"{name} is {getattr(attack, name)}; it must be positive")
+
+
+def check_device(device: str) -> None:
+    """Raises ValueError unless torch knows a device of that name."""
+    try:
+        torch.device(device)
+    except RuntimeError as error:
+        raise ValueError(f"device {device!r}: {error}") from None

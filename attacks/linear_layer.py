@@ -7,15 +7,24 @@ which seldom has valid categories.
 The adversary is honest but curious. It holds a FedSGD gradient in the clear and the public layout; it needs no labels.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from attacks.base import Abstained, Attack, AuxiliaryKnowledge, NotApplicable, Outcome, RecordsClaim
+from attacks.base import (
+    Abstained,
+    Attack,
+    AuxiliaryKnowledge,
+    NotApplicable,
+    Outcome,
+    RecordsClaim,
+    check_positive,
+    concluded,
+)
 from attacks.span.certificate import singled_out
 from attacks.span.row_space import Array, row_space
-from attacks.span.rows import Mask, Rows, claim, numbers, snapped
+from attacks.span.rows import Mask, Rows, claim, numbers, raw_range, snapped
+from attacks.tableak.prior import Bounds
 from attacks.tableak.targets import GRADIENT, MODEL, Target, find_targets
 from preprocess.views import FeatureLayout, View
 
@@ -46,9 +55,7 @@ class LinearLayer(Attack):
     victims: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        for name in ("residual", "rank_tolerance"):
-            if not 0 < getattr(self, name) < np.inf:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be positive")
+        check_positive(self, "residual", "rank_tolerance")
 
     def run(self, view: View, knowledge: AuxiliaryKnowledge) -> Outcome:
         targets = find_targets(view, knowledge, rounds=self.rounds, victims=self.victims, labels_needed=False)
@@ -60,14 +67,10 @@ class LinearLayer(Attack):
         if not spec.hidden:
             return NotApplicable("the network has no hidden layer: every row reaches every neuron of the only one")
         relu = spec.activation == "relu"
-        outcomes = [self._attack(layout, target, knowledge.bounds, relu) for target in targets]
-        claims = [o for o in outcomes if isinstance(o, RecordsClaim)]
-        abstentions = [o for o in outcomes if isinstance(o, Abstained)]
-        return claims or abstentions[0]
+        return concluded([self.attack(layout, target, knowledge.bounds, relu) for target in targets])
 
-    def _attack(
-        self, layout: FeatureLayout, target: Target, bounds: Mapping[str, tuple[float, float]], relu: bool
-    ) -> RecordsClaim | Abstained:
+    def attack(self, layout: FeatureLayout, target: Target, bounds: Bounds, relu: bool) -> RecordsClaim | Abstained:
+        """The rows of one target. `relu`: whether the first layer is followed by ReLU, which proof takes."""
         weight, bias = target.gradient["0.weight"], target.gradient["0.bias"]
         loud = np.abs(bias) > FAINT * np.abs(bias).max()
         rows, valid = snapped(layout, np.column_stack([weight, bias])[loud])
@@ -92,12 +95,11 @@ class LinearLayer(Attack):
         return residual, alone
 
 
-def within_bounds(layout: FeatureLayout, rows: Rows, bounds: Mapping[str, tuple[float, float]]) -> Mask:
+def within_bounds(layout: FeatureLayout, rows: Rows, bounds: Bounds) -> Mask:
     """Whether every number of each row is possible, where its bounds are public or granted."""
     inside = np.ones(len(rows), bool)
     for block, values in zip(layout.numeric, numbers(layout, rows.encoded).T, strict=True):
-        public = (block.low, block.high) if block.scaled else (None, None)
-        low, high = bounds.get(block.feature, public)
+        low, high = raw_range(block, bounds)
         if low is not None and high is not None:
             slack = SLACK * (high - low)
             inside &= (values >= low - slack) & (values <= high + slack)

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from attacks.base import Abstained, Attack, AuxiliaryKnowledge, NotApplicable, Outcome, RecordsClaim
+from attacks.base import Abstained, Attack, AuxiliaryKnowledge, NotApplicable, Outcome, RecordsClaim, check_least
 from attacks.labels import plausible_cells, public_frequencies
+from attacks.tableak.targets import GRADIENT, chosen_messages
 from preprocess.views import CategoricalBlock, FeatureLayout, Message, NumericBlock, View
 
-GRADIENT = "train.gradient"
 STANDARD_NORMAL = 0.5 * np.log(2 * np.pi * np.e)  # entropy in nats
 
 
@@ -46,19 +46,13 @@ class RandomBaseline(Attack):
     def __post_init__(self) -> None:
         if self.per not in ("row", "batch"):
             raise ValueError(f"per {self.per!r} is neither 'row' nor 'batch'")
-        for name, least in (("seed", 0), ("max_rows", 1)):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be at least {least}")
+        check_least(self, {"seed": 0, "max_rows": 1})
 
     def run(self, view: View, knowledge: AuxiliaryKnowledge) -> Outcome:
         layout = view.public.layout
         if layout is None or not layout.blocks:
             return NotApplicable("the public facts name no feature layout")
-        messages = [
-            m
-            for m in view.received(GRADIENT)
-            if (self.rounds is None or m.round in self.rounds) and (self.victims is None or m.sender in self.victims)
-        ]
+        messages = chosen_messages(view, GRADIENT, self.rounds, self.victims)
         if not messages:
             return NotApplicable(f"no readable {GRADIENT} message of these rounds and victims reached the observers")
         counted = [(m, rows) for m in messages if 0 < (rows := _rows(m)) <= self.max_rows]

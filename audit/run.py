@@ -75,13 +75,13 @@ def run_case(config: Config, case: Case, folder: Path) -> CaseRecord:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_transcript(path, federated.fed.ledger, federated.public, {"case": case.id})
     findings = Findings()
-    knowledge = granted_knowledge(config, truth)
+    knowledge, attempted = granted_knowledge(config, truth), attempts(config, truth)
     with clock.stage("attacks"):
         for observers in observer_sets(config.audit.observers, federated.public):
             view = view_of(observers, truth)
             for name in config.attacks.use:
                 play = Play(make_attack(name, config, case), view, knowledge, truth)
-                findings.add(play, attempts(config, truth), config.audit.baseline_draws, case.seed)
+                findings.add(play, attempted, config.audit.baseline_draws, case.seed)
     return CaseRecord(
         id=case.id,
         setting=case.setting,

@@ -23,21 +23,33 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from attacks.base import Abstained, Attack, AuxiliaryKnowledge, NotApplicable, Outcome, RecordsClaim
+from attacks.base import (
+    Abstained,
+    Attack,
+    AuxiliaryKnowledge,
+    NotApplicable,
+    Outcome,
+    RecordsClaim,
+    check_device,
+    check_least,
+    check_positive,
+    concluded,
+    counter,
+)
 from attacks.fedavg.epochs import Epochs, SeparateEpochs, TiedEpochs, replay
 from attacks.fedavg.objective import update_objective
 from attacks.fedavg.targets import WEIGHTS, LocalTraining, Schedule, find_trainings
-from attacks.tableak.ensemble import category_entropy, lower_median, matching_order, number_entropy
+from attacks.tableak.attack import DTYPES, LEAST, REPORT_EVERY
+from attacks.tableak.ensemble import diverged, lower_median, matching_order, pooled_claim
 from attacks.tableak.objective import Objective
 from attacks.tableak.optimiser import SignAdam
 from attacks.tableak.prior import Array, StructuralPrior
 from attacks.tableak.relaxation import Relaxation
+from attacks.tableak.start import drawn
 from attacks.tableak.targets import MODEL
 from preprocess.models import layer_shapes
 from preprocess.views import ModelSpec, View
 
-REPORT_EVERY = 50  # iterations
-DTYPES = {"float32": torch.float32, "float64": torch.float64}
 PUBLISHED_WEIGHTS = (0.0, 0.5, 0.1, 0.05, 0.01, 0.005, 0.001)
 
 
@@ -84,20 +96,13 @@ class TabLeakFedAvg(Attack):
     progress: Callable[[int, int], None] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        least = {"restarts": 1, "iterations": 1, "trials": 1, "seed": 0, "memory": 1, "tolerance": 0, "max_rows": 1}
-        for name, lowest in least.items():
-            if getattr(self, name) < lowest:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be at least {lowest}")
-        if not 0 < self.learning_rate < np.inf:
-            raise ValueError(f"learning_rate is {self.learning_rate}; it must be positive")
+        check_least(self, {**LEAST, "trials": 1})
+        check_positive(self, "learning_rate")
         if not self.prior_weights or not all(0 <= w < np.inf for w in self.prior_weights):
             raise ValueError(f"prior_weights is {self.prior_weights}; it needs one or more finite numbers from 0")
         if self.dtype not in DTYPES:
             raise ValueError(f"dtype {self.dtype!r} is not one of {sorted(DTYPES)}")
-        try:
-            torch.device(self.device)
-        except RuntimeError as error:
-            raise ValueError(f"device {self.device!r}: {error}") from None
+        check_device(self.device)
 
     def run(self, view: View, knowledge: AuxiliaryKnowledge) -> Outcome:
         found = find_trainings(view, knowledge, rounds=self.rounds, victims=self.victims)
@@ -119,9 +124,7 @@ class TabLeakFedAvg(Attack):
             for _, alike in groupby(sorted(trainings, key=_schedule), key=_schedule)
             for member in self._reconstruct(spec, prior, list(alike))
         ]
-        claims = [o for o in outcomes if isinstance(o, RecordsClaim)]
-        abstentions = [o for o in outcomes if isinstance(o, Abstained)]
-        return claims or abstentions[0]
+        return concluded(outcomes)
 
     def _reconstruct(
         self, spec: ModelSpec, prior: StructuralPrior, trainings: Sequence[LocalTraining]
@@ -132,7 +135,7 @@ class TabLeakFedAvg(Attack):
         choices = self.prior_weights if several else self.prior_weights[:1]
         trials = min(self.trials, self.restarts) if several else 0
         runs = len(trainings) * (len(choices) * trials + self.restarts - trials)
-        advance = _counter(self.progress, runs * self.iterations)
+        advance = counter(self.progress, runs * self.iterations)
         found = [self._in_chunks(spec, prior, trainings, [w] * len(trainings), range(trials), advance) for w in choices]
         trial_losses = np.array([[part.sum() for part in losses] for _, losses in found])  # (choices, trainings)
         chosen = np.where(np.isfinite(trial_losses), trial_losses, np.inf).argmin(0)
@@ -187,7 +190,9 @@ class TabLeakFedAvg(Attack):
             epochs = TiedEpochs(schedule, labels, self.device)
         shape = (len(trainings), len(restarts), epochs.rows)
         relaxation = Relaxation(prior, shape, self.device, DTYPES[self.dtype])
-        variables = self._tensor(np.stack([start(self.seed, t, epochs.rows, prior.size, restarts) for t in trainings]))
+        size = (epochs.rows, prior.size)
+        starts = [drawn(self.seed, t.victim, t.round, size, restarts) for t in trainings]
+        variables = self._tensor(np.stack(starts))
         adam = SignAdam(variables, self.learning_rate)
         for step in range(1, self.iterations + 1):
             columns = relaxation.columns(variables)
@@ -225,34 +230,16 @@ class TabLeakFedAvg(Attack):
         self, prior: StructuralPrior, training: LocalTraining, units: Array, losses: Array
     ) -> RecordsClaim | Abstained:
         """The claim that the restarts of one training support."""
-        if not (np.isfinite(units).all() and np.isfinite(losses).all()):
-            return Abstained(
-                f"no loss for {training.victim} in round {training.round} is finite: its model has diverged"
-            )
+        if refusal := diverged(training, units, losses):
+            return refusal
         best = int(losses.argmin())
         order = matching_order(prior.project(units), best, self.tolerance * prior.deviation)
         units = np.take_along_axis(units, order[..., None], axis=1)
         rows = prior.project(lower_median(units) if self.pooling else units[best])
-        doubt = [category_entropy(b) for b in prior.beliefs(units)]
-        return RecordsClaim(
-            victim=training.victim,
-            round=training.round,
-            categories=rows.categories,
-            numbers=rows.numbers,
-            category_entropy=np.stack(doubt, -1) if doubt else np.zeros((training.schedule.rows, 0)),
-            number_entropy=number_entropy(units[..., prior.positions] * prior.range, prior.deviation / prior.scale),
-            evidence=training.evidence,
-        )
+        return pooled_claim(prior, training, units, rows)
 
     def _tensor(self, array: Array) -> Tensor:
         return torch.tensor(array, dtype=DTYPES[self.dtype], device=self.device)
-
-
-def start(seed: int, training: LocalTraining, rows: int, size: int, restarts: range) -> Array:
-    """Uniform variables in [-1, 1] (size, R·rows) that depend on victim, round and restart, not on what runs beside."""
-    names = [seed, training.round, *training.victim.encode()]
-    coins = (np.random.default_rng([restart, *names]) for restart in restarts)
-    return np.concatenate([c.uniform(-1, 1, (rows, size)) for c in coins]).T
 
 
 def bytes_per_restart(spec: ModelSpec, prior: StructuralPrior, schedule: Schedule, itemsize: int) -> int:
@@ -266,15 +253,3 @@ def bytes_per_restart(spec: ModelSpec, prior: StructuralPrior, schedule: Schedul
 def _schedule(training: LocalTraining) -> tuple[int, int, int, float]:
     s = training.schedule
     return s.rows, s.epochs, s.batch, s.rate
-
-
-def _counter(progress: Callable[[int, int], None] | None, total: int) -> Callable[[int], None]:
-    done = 0
-
-    def advance(steps: int) -> None:
-        nonlocal done
-        done += steps
-        if progress is not None:
-            progress(done, total)
-
-    return advance

@@ -14,6 +14,7 @@ from torch.func import grad, grad_and_value, vmap
 
 from attacks.fedavg.targets import Schedule, Steps
 from attacks.fedavg.unrolled import UnrolledObjective
+from attacks.tableak.losses import Cosine
 from attacks.tableak.objective import SLOPE_BELOW_ZERO, Objective, Tensors, cosine_objective
 from preprocess.models import forward, mean_loss
 from preprocess.views import ModelSpec
@@ -27,12 +28,11 @@ def update_objective(
     """
     if len(schedule.steps) == 1:
         return cosine_objective(spec, weights, observed, labels, restarts)
-    norm = torch.stack([g.flatten(1).double().norm(dim=1) for g in observed.values()]).norm(dim=0)  # (V,)
-    unit = {name: (g.double() / norm.view(-1, *[1] * (g.dim() - 1))).to(g.dtype) for name, g in observed.items()}
     if spec.activation in SLOPE_BELOW_ZERO:
         slope = SLOPE_BELOW_ZERO[spec.activation]
+        unit = Cosine(observed).observed
         return UnrolledObjective(len(spec.hidden) + 1, slope, schedule, weights, unit, labels, restarts)
-    return AutogradObjective(spec, schedule.steps, schedule.rate, weights, unit, labels)
+    return AutogradObjective(spec, schedule.steps, schedule.rate, weights, observed, labels)
 
 
 def simulated_update(
@@ -48,25 +48,23 @@ def simulated_update(
 
 
 class AutogradObjective:
-    """The objective as it is defined, differentiated by autograd. `observed` has norm 1 for each victim."""
+    """The objective as it is defined, differentiated by autograd."""
 
     def __init__(
         self, spec: ModelSpec, steps: Steps, rate: float, weights: Tensors, observed: Tensors, labels: Tensor
     ) -> None:
         self.spec, self.steps, self.rate = spec, steps, rate
-        self.weights, self.observed, self.labels = dict(weights), dict(observed), labels
+        self.weights, self.loss, self.labels = dict(weights), Cosine(observed), labels
         self._evaluate = vmap(vmap(grad_and_value(self._loss), in_dims=(0, None, None, None)))
 
     def __call__(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        gradient, loss = self._evaluate(rows, self.weights, self.observed, self.labels)
+        gradient, loss = self._evaluate(rows, self.weights, self.loss.observed, self.labels)
         return loss, gradient
 
     def _loss(self, rows: Tensor, weights: dict[str, Tensor], observed: dict[str, Tensor], labels: Tensor) -> Tensor:
         """One candidate training (T, d)."""
         update = simulated_update(self.spec, self.steps, self.rate, weights, rows, labels)
-        dot = torch.stack([(update[name] * observed[name]).sum() for name in observed]).sum()
-        square = torch.stack([update[name].square().sum() for name in observed]).sum()
-        return 1 - dot / square.clamp_min(torch.finfo(square.dtype).tiny).sqrt()
+        return self.loss.between(update, observed)
 
 
 def _batch_loss(spec: ModelSpec, weights: dict[str, Tensor], rows: Tensor, labels: Tensor) -> Tensor:

@@ -17,6 +17,7 @@ from attacks.tableak.targets import (
     Arrays,
     check_labels,
     model_told,
+    read_each,
     row_count,
     tensors,
     unsuitable,
@@ -73,16 +74,7 @@ def find_trainings(
     """The local trainings in `view` that can be inverted, of chosen rounds and victims, or why there is none."""
     if reason := unsuitable(view.public.layout, view.public.model) or _unknown(view.public.training):
         return NotApplicable(reason)
-    messages = [
-        m
-        for m in view.received(WEIGHTS)
-        if (rounds is None or m.round in rounds) and (victims is None or m.sender in victims)
-    ]
-    if not messages:
-        return NotApplicable(f"no {WEIGHTS} message of these rounds and victims reached the observers in the clear")
-    read = [_read(view, m, knowledge) for m in messages]
-    refusals = [r for r in read if not isinstance(r, LocalTraining)]
-    return [r for r in read if isinstance(r, LocalTraining)] or refusals[0]
+    return read_each(view, WEIGHTS, rounds, victims, lambda m: _read(view, m, knowledge))
 
 
 def _unknown(training: TrainingSpec | None) -> str | None:

@@ -7,12 +7,11 @@ row, so the counts are nearly always exact; at a trained one they are an estimat
 entry is negative, and that is exact for any network (iDLG, Zhao et al. 2020).
 """
 
-from collections.abc import Mapping
-
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from attacks.labels.counts import Named, labels_by_count
 from attacks.labels.plausible import plausible_rows
 from preprocess.models import as_tensors, forward
 from preprocess.views import FeatureLayout, ModelSpec
@@ -23,25 +22,24 @@ DRAWS = 2_000  # rows over which mean(p_c) is estimated
 def recover_labels(
     spec: ModelSpec,
     layout: FeatureLayout,
-    weights: Mapping[str, NDArray[np.floating]],
-    gradient: Mapping[str, NDArray[np.floating]],
+    weights: Named,
+    gradient: Named,
     rows: int,
     seed: int = 0,
 ) -> NDArray[np.int64]:
     """(rows,) labels in ascending order, with the recovered counts. Raises ValueError unless the model classifies."""
-    check_classifier(spec)
-    if rows == 1:
-        return label_of_one_row(spec, gradient)
-    estimates = counts_from_bias(spec, layout, weights, gradient, rows, seed)
-    labels: NDArray[np.int64] = np.repeat(np.arange(spec.outputs), whole_counts(estimates, rows))
-    return labels
+
+    def count() -> NDArray[np.int64]:
+        return whole_counts(counts_from_bias(spec, layout, weights, gradient, rows, seed), rows)
+
+    return labels_by_count(spec, gradient, rows, count)
 
 
 def counts_from_bias(
     spec: ModelSpec,
     layout: FeatureLayout,
-    weights: Mapping[str, NDArray[np.floating]],
-    gradient: Mapping[str, NDArray[np.floating]],
+    weights: Named,
+    gradient: Named,
     rows: int,
     seed: int = 0,
 ) -> NDArray[np.float64]:
@@ -55,11 +53,6 @@ def counts_from_bias(
     return counts
 
 
-def label_of_one_row(spec: ModelSpec, gradient: Mapping[str, NDArray[np.floating]]) -> NDArray[np.int64]:
-    """(1,) the label of a batch of one row: the gradient of its logits is p - 1 for the label, p for the rest."""
-    return np.array([int(np.asarray(gradient[f"{len(spec.hidden)}.bias"], np.float64).argmin())])
-
-
 def whole_counts(estimates: NDArray[np.float64], rows: int) -> NDArray[np.int64]:
     """Non-negative whole numbers that sum to `rows`, nearest to the estimates (largest remainders)."""
     shares = np.maximum(estimates, 0)
@@ -68,9 +61,3 @@ def whole_counts(estimates: NDArray[np.float64], rows: int) -> NDArray[np.int64]
     largest = np.argsort(counts - shares, kind="stable")[: rows - counts.sum()]
     counts[largest] += 1
     return counts
-
-
-def check_classifier(spec: ModelSpec) -> None:
-    """Raises ValueError unless the model has one logit per class."""
-    if spec.task == "regression" or spec.outputs < 2:
-        raise ValueError(f"labels are recovered for classifiers only, not {spec.task} with {spec.outputs} output(s)")

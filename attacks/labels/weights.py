@@ -9,13 +9,11 @@ It serves networks without biases too; where there is one, `attacks.labels.bias`
 more often. For B = 1 the label is read from the bias, exactly.
 """
 
-from collections.abc import Mapping
-
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from attacks.labels.bias import check_classifier, label_of_one_row
+from attacks.labels.counts import Named, labels_by_count
 from preprocess.models import ACTIVATIONS, as_tensors
 from preprocess.views import FeatureLayout, ModelSpec
 
@@ -25,25 +23,24 @@ DUMMIES = 1_000
 def recover_labels_from_weights(
     spec: ModelSpec,
     layout: FeatureLayout,
-    weights: Mapping[str, NDArray[np.floating]],
-    gradient: Mapping[str, NDArray[np.floating]],
+    weights: Named,
+    gradient: Named,
     rows: int,
     seed: int = 0,
 ) -> NDArray[np.int64]:
     """(rows,) labels in ascending order, with the recovered counts. Raises ValueError unless the model classifies."""
-    check_classifier(spec)
-    if rows == 1:
-        return label_of_one_row(spec, gradient)
-    dummies = np.random.default_rng(seed).normal(size=(DUMMIES, layout.width))
-    counts = handed_out(counts_from_weights(spec, weights, gradient, rows, dummies), rows)
-    labels: NDArray[np.int64] = np.repeat(np.arange(spec.outputs), counts)
-    return labels
+
+    def count() -> NDArray[np.int64]:
+        dummies = np.random.default_rng(seed).normal(size=(DUMMIES, layout.width))
+        return handed_out(counts_from_weights(spec, weights, gradient, rows, dummies), rows)
+
+    return labels_by_count(spec, gradient, rows, count)
 
 
 def counts_from_weights(
     spec: ModelSpec,
-    weights: Mapping[str, NDArray[np.floating]],
-    gradient: Mapping[str, NDArray[np.floating]],
+    weights: Named,
+    gradient: Named,
     rows: int,
     dummies: NDArray[np.float64],
 ) -> NDArray[np.float64]:

@@ -16,14 +16,22 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from attacks.base import Abstained, Attack, AuxiliaryKnowledge, NotApplicable, Outcome, RecordsClaim
+from attacks.base import (
+    Abstained,
+    Attack,
+    AuxiliaryKnowledge,
+    NotApplicable,
+    Outcome,
+    RecordsClaim,
+    concluded,
+)
 from attacks.linear_layer import LinearLayer
 from attacks.portfolio.remainder import remainder
 from attacks.span import Span
 from attacks.spear import Spear
 from attacks.tableak import TabLeak
 from attacks.tableak.ensemble import differing_share
-from attacks.tableak.prior import Array, Rows, StructuralPrior
+from attacks.tableak.prior import Array, Bounds, Rows, StructuralPrior
 from attacks.tableak.targets import GRADIENT, MODEL, Target, find_targets
 from preprocess.views import FeatureLayout, View
 
@@ -75,8 +83,7 @@ class Portfolio(Attack):
         outcomes: list[RecordsClaim | Refusal | None] = list(proven)
         for i, guessed in zip(open, self._tableak().invert(view, knowledge, rests), strict=True):
             outcomes[i] = joined(prior, targets[i], proven[i], guessed)
-        claims = [o for o in outcomes if isinstance(o, RecordsClaim)]
-        return claims or next(o for o in outcomes if isinstance(o, Refusal))
+        return concluded([o for o in outcomes if o is not None])
 
     def _exact(
         self,
@@ -87,20 +94,22 @@ class Portfolio(Attack):
         targets: Sequence[Target],
     ) -> list[RecordsClaim | None]:
         """For each target a whole batch that explains the gradient, or the rows that one exact attack proved."""
-        cheap = [
-            {(c.victim, c.round): c for c in outcome if isinstance(c, RecordsClaim)}
-            for attack in (LinearLayer, Span)
-            if isinstance(outcome := attack(rounds=self.rounds, victims=self.victims).run(view, knowledge), list)
-        ]
-        spec, best = view.public.model, []
-        relu = spec is not None and spec.activation == "relu" and len(spec.hidden) > 0
-        for target in targets:
-            claims = [found[target.victim, target.round] for found in cheap if (target.victim, target.round) in found]
-            if relu and not any(solves(c, target) and verified(c).all() for c in claims):
-                start = np.concatenate([encoded(prior, None), *(encoded(prior, c) for c in claims)])
-                claims += [c for c in [self._spear().attack(layout, target, start)] if isinstance(c, RecordsClaim)]
-            best.append(strongest(claims, target))
-        return best
+        spec = view.public.model
+        assert spec is not None  # find_targets refuses a view without
+        if not spec.hidden:
+            return [None] * len(targets)
+        return [self._exact_rows(layout, prior, t, knowledge.bounds, spec.activation == "relu") for t in targets]
+
+    def _exact_rows(
+        self, layout: FeatureLayout, prior: StructuralPrior, target: Target, bounds: Bounds, relu: bool
+    ) -> RecordsClaim | None:
+        outcomes = [LinearLayer().attack(layout, target, bounds, relu)]
+        outcomes += [Span().attack(layout, target, bounds)] if relu else []
+        claims = [c for c in outcomes if isinstance(c, RecordsClaim)]
+        if relu and not any(solves(c, target) and verified(c).all() for c in claims):
+            start = np.concatenate([encoded(prior, None), *(encoded(prior, c) for c in claims)])
+            claims += [c for c in [self._spear().attack(layout, target, start)] if isinstance(c, RecordsClaim)]
+        return strongest(claims, target)
 
     def _spear(self) -> Spear:
         return Spear(starts=self.starts, draws=self.draws, seed=self.seed, device=self.device)

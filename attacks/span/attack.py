@@ -13,13 +13,24 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attacks.base import Abstained, Attack, AuxiliaryKnowledge, NotApplicable, Outcome, RecordsClaim
-from attacks.span.candidates import Bounds, find_candidates
+from attacks.base import (
+    Abstained,
+    Attack,
+    AuxiliaryKnowledge,
+    NotApplicable,
+    Outcome,
+    RecordsClaim,
+    check_least,
+    check_positive,
+    concluded,
+)
+from attacks.span.candidates import find_candidates
 from attacks.span.certificate import polished, singled_out
 from attacks.span.kernels import live_neurons
 from attacks.span.row_space import Array, RowSpace, row_space
 from attacks.span.rows import Mask, Rows, claim, snapped
 from attacks.span.search import search, settled_coordinates
+from attacks.tableak.prior import Bounds
 from attacks.tableak.targets import GRADIENT, MODEL, Target, find_targets
 from preprocess.views import FeatureLayout, View
 
@@ -53,12 +64,8 @@ class Span(Attack):
     victims: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        for name, least in (("budget", 1), ("candidates", 1), ("attempts", 1), ("seed", 0)):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be at least {least}")
-        for name in ("rank_tolerance", "match_tolerance", "residual"):
-            if not 0 < getattr(self, name) < np.inf:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be positive")
+        check_least(self, {"budget": 1, "candidates": 1, "attempts": 1, "seed": 0})
+        check_positive(self, "rank_tolerance", "match_tolerance", "residual")
 
     def run(self, view: View, knowledge: AuxiliaryKnowledge) -> Outcome:
         spec, layout = view.public.model, view.public.layout
@@ -68,12 +75,10 @@ class Span(Attack):
         if not isinstance(targets, list):
             return targets
         assert layout is not None  # find_targets refuses a view without
-        outcomes = [self._attack(layout, target, knowledge.bounds) for target in targets]
-        claims = [o for o in outcomes if isinstance(o, RecordsClaim)]
-        abstentions = [o for o in outcomes if isinstance(o, Abstained)]
-        return claims or abstentions[0]
+        return concluded([self.attack(layout, target, knowledge.bounds) for target in targets])
 
-    def _attack(self, layout: FeatureLayout, target: Target, bounds: Bounds) -> RecordsClaim | Abstained:
+    def attack(self, layout: FeatureLayout, target: Target, bounds: Bounds) -> RecordsClaim | Abstained:
+        """The rows of one target, of a network whose first layer is followed by ReLU."""
         source = f"the gradient of {target.victim} in round {target.round}"
         gradients, weight, bias = target.gradient, target.weights["0.weight"], target.weights["0.bias"]
         space = row_space(gradients["0.weight"], gradients["0.bias"], target.rows, self.rank_tolerance)

@@ -6,14 +6,15 @@ settle a numeric column, its value must be one that the feature can take: whole 
 within the bounds that are public or known.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from attacks.span.row_space import Array
-from attacks.span.rows import plain_codes, plain_columns
+from attacks.span.rows import plain_codes, plain_columns, raw_range, raw_units
+from attacks.tableak.prior import Bounds
 from preprocess.views import CategoricalBlock, FeatureLayout
 
 RANK = 1e-5  # singular values below this share of the largest count as zero
@@ -21,8 +22,6 @@ CHUNK = 2**22  # pairs looked at together
 NEAR = 0.1  # how far from a whole number, in raw units, an integer may be, and beyond its bounds a number
 PRECISION = 1e-7  # of the basis: coordinates are as many times less precise as the codes are ill conditioned
 UNSEEN = 1e-6  # how much an open direction may move a numeric column that counts as settled
-
-Bounds = Mapping[str, tuple[float, float]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,17 +108,13 @@ def settled_numbers(
 
     `predicted` (n, d+1) leads from categorical columns and the bias to all encoded columns.
     """
-    chosen = []
-    for block in layout.numeric:
-        scale = block.scale if block.scaled and block.scale is not None else 1.0
-        moved = np.abs(open[:, block.start]).max(initial=0) > UNSEEN
-        if not moved and scale * condition * PRECISION < NEAR / 2:
-            chosen.append(block)
+    scale, _ = raw_units(layout.numeric)
+    precise = scale * condition * PRECISION < NEAR / 2
+    moved = [np.abs(open[:, b.start]).max(initial=0) > UNSEEN for b in layout.numeric]
+    chosen = [b for b, p, m in zip(layout.numeric, precise, moved, strict=True) if p and not m]
     columns = [b.start for b in chosen]
-    units = np.array([b.scale if b.scaled else 1.0 for b in chosen], np.float64)
-    shift = np.array([b.shift if b.scaled else 0.0 for b in chosen], np.float64)
-    public = [(b.low, b.high) if b.scaled else (None, None) for b in chosen]
-    ranges = [(bounds or {}).get(b.feature, pair) for b, pair in zip(chosen, public, strict=True)]
+    units, shift = raw_units(chosen)
+    ranges = [raw_range(b, bounds or {}) for b in chosen]
     return Settled(
         parts=[part * units for part in spread(codes, predicted[:, columns])],
         goal=predicted[-1, columns] * units + shift,

@@ -96,9 +96,7 @@ def kernel(left: Array, drawn: Mask, known: Array | None = None) -> tuple[Array,
 
     With the length (n,) of what they leave of the next best vector: zero where the kernel is not a line.
     """
-    rank = left.shape[1]
-    squares = (left[:, :, None] * left[:, None, :]).reshape(len(left), -1)
-    gram = (drawn.astype(np.float64) @ squares).reshape(-1, rank, rank)
+    rank, gram = left.shape[1], grams(left, drawn)
     if known is not None:
         gram += known.T @ known
     values, vectors = np.linalg.eigh(gram)
@@ -108,13 +106,18 @@ def kernel(left: Array, drawn: Mask, known: Array | None = None) -> tuple[Array,
 def kernel_guess(left: Array, drawn: Mask) -> Array:
     """As `kernel`, by inverse iteration: several times faster, and as good where the kernel is a line."""
     rank = left.shape[1]
-    squares = (left[:, :, None] * left[:, None, :]).reshape(len(left), -1)
-    gram = (drawn.astype(np.float64) @ squares).reshape(-1, rank, rank)
-    inverse = np.linalg.inv(gram + 1e-13 * np.eye(rank))
+    inverse = np.linalg.inv(grams(left, drawn) + 1e-13 * np.eye(rank))
     q = inverse @ np.ones((rank, 1))
     for _ in range(2):
         q = inverse @ (q / np.linalg.norm(q, axis=1, keepdims=True))
     return np.asarray((q / np.linalg.norm(q, axis=1, keepdims=True))[..., 0])
+
+
+def grams(left: Array, drawn: Mask) -> Array:
+    """(n, r, r): the Gram matrix of the rows of `left` drawn (n, H)."""
+    rank = left.shape[1]
+    squares = (left[:, :, None] * left[:, None, :]).reshape(len(left), -1)
+    return (drawn.astype(np.float64) @ squares).reshape(-1, rank, rank)
 
 
 def fitted_shift(active: Mask, signs: Array, slopes: Array) -> Array:

@@ -1,5 +1,6 @@
 """Rows of a layout, and the claim they make: points of the encoded space snapped to the codes of the categories."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -7,8 +8,9 @@ from numpy.typing import NDArray
 
 from attacks.base import RecordsClaim
 from attacks.span.row_space import Array
+from attacks.tableak.prior import Bounds
 from attacks.tableak.targets import Target
-from preprocess.views import CategoricalBlock, FeatureLayout
+from preprocess.views import CategoricalBlock, FeatureLayout, NumericBlock
 
 Mask = NDArray[np.bool_]
 SNAP = 0.05  # how far from a code the columns of a category may be, in the code's own units
@@ -56,10 +58,20 @@ def snapped(layout: FeatureLayout, points: Array) -> tuple[Rows, Mask]:
 
 def numbers(layout: FeatureLayout, encoded: Array) -> Array:
     """The numeric features (n, L) of encoded rows in the units of a `RecordsClaim`."""
-    values = encoded[:, [b.start for b in layout.numeric]]
-    scale = [b.scale if b.scaled and b.scale is not None else 1.0 for b in layout.numeric]
-    shift = [b.shift if b.scaled and b.shift is not None else 0.0 for b in layout.numeric]
-    return np.asarray(values * np.array(scale) + np.array(shift))
+    scale, shift = raw_units(layout.numeric)
+    return np.asarray(encoded[:, [b.start for b in layout.numeric]] * scale + shift)
+
+
+def raw_units(blocks: Sequence[NumericBlock]) -> tuple[Array, Array]:
+    """Scale and shift (n,) that lead from encoded columns to the units of a `RecordsClaim`: 1 and 0 where unknown."""
+    scale = [b.scale if b.scaled and b.scale is not None else 1.0 for b in blocks]
+    shift = [b.shift if b.scaled and b.shift is not None else 0.0 for b in blocks]
+    return np.array(scale, np.float64), np.array(shift, np.float64)
+
+
+def raw_range(block: NumericBlock, bounds: Bounds) -> tuple[float | None, float | None]:
+    """The least and the largest value, in those units, as far as they are known (`bounds`) or else public."""
+    return bounds.get(block.feature, (block.low, block.high) if block.scaled else (None, None))
 
 
 def claim(layout: FeatureLayout, target: Target, rows: Rows, residual: Array, verified: Mask) -> RecordsClaim:

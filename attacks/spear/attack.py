@@ -15,9 +15,20 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
-import torch
 
-from attacks.base import Abstained, Attack, AuxiliaryKnowledge, NotApplicable, Outcome, RecordsClaim
+from attacks.base import (
+    Abstained,
+    Attack,
+    AuxiliaryKnowledge,
+    NotApplicable,
+    Outcome,
+    RecordsClaim,
+    check_device,
+    check_least,
+    check_positive,
+    concluded,
+    counter,
+)
 from attacks.span.row_space import Array
 from attacks.span.rows import claim
 from attacks.spear.certificate import certified
@@ -56,16 +67,9 @@ class Spear(Attack):
     progress: Callable[[int, int], None] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        for name in ("starts", "draws", "seed"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 0")
-        for name in ("rank_tolerance", "residual"):
-            if not 0 < getattr(self, name) < np.inf:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be positive")
-        try:
-            torch.device(self.device)
-        except RuntimeError as error:
-            raise ValueError(f"device {self.device!r}: {error}") from None
+        check_least(self, {"starts": 0, "draws": 0, "seed": 0})
+        check_positive(self, "rank_tolerance", "residual")
+        check_device(self.device)
 
     def run(self, view: View, knowledge: AuxiliaryKnowledge) -> Outcome:
         spec, layout = view.public.model, view.public.layout
@@ -76,10 +80,7 @@ class Spear(Attack):
             return targets
         assert layout is not None  # find_targets refuses a view without
         advance = counter(self.progress, (self.starts + self.draws) * len(targets))
-        outcomes = [self.attack(layout, target, advance=advance) for target in targets]
-        claims = [o for o in outcomes if isinstance(o, RecordsClaim)]
-        abstentions = [o for o in outcomes if isinstance(o, Abstained)]
-        return claims or abstentions[0]
+        return concluded([self.attack(layout, target, advance=advance) for target in targets])
 
     def attack(
         self,
@@ -116,16 +117,3 @@ def posed(layout: FeatureLayout, target: Target, tolerance: float) -> Problem | 
     if rank > target.rows:
         return f"its numerical rank is {rank} and the batch has {target.rows} rows: noise hides their subspace"
     return Problem(layout, target.weights, target.gradient, target.rows, rank)
-
-
-def counter(progress: Callable[[int, int], None] | None, total: int) -> Callable[[int], None]:
-    """Passes the sum of starts and draws on to `progress`."""
-    done = 0
-
-    def advance(draws: int) -> None:
-        nonlocal done
-        done += draws
-        if progress is not None:
-            progress(done, total)
-
-    return advance

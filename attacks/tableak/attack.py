@@ -16,9 +16,21 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attacks.base import Abstained, Attack, AuxiliaryKnowledge, NotApplicable, Outcome, RecordsClaim
+from attacks.base import (
+    Abstained,
+    Attack,
+    AuxiliaryKnowledge,
+    NotApplicable,
+    Outcome,
+    RecordsClaim,
+    check_device,
+    check_least,
+    check_positive,
+    concluded,
+    counter,
+)
 from attacks.labels import RECOVERIES
-from attacks.tableak.ensemble import POOLINGS, category_entropy, matching_order, number_entropy, pool
+from attacks.tableak.ensemble import POOLINGS, diverged, matching_order, pool, pooled_claim
 from attacks.tableak.losses import LOSSES
 from attacks.tableak.objective import matching_objective
 from attacks.tableak.optimiser import OPTIMISERS
@@ -95,31 +107,22 @@ class TabLeak(Attack):
     def __post_init__(self) -> None:
         if isinstance(self.pooling, bool):
             object.__setattr__(self, "pooling", "median" if self.pooling else "none")
-        for name, least in LEAST.items():
-            if getattr(self, name) < least:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be at least {least}")
+        check_least(self, LEAST)
         for name, known in CHOICES.items():
             if getattr(self, name) not in known:
                 raise ValueError(f"{name} {getattr(self, name)!r} is not one of {sorted(known)}")
         schedule(self.temperature)
         if not self.softmax and self.temperature != "constant":
             raise ValueError(f"temperature {self.temperature!r} is that of a softmax, and softmax is off")
-        if not 0 < self.learning_rate < np.inf:
-            raise ValueError(f"learning_rate is {self.learning_rate}; it must be positive")
-        try:
-            torch.device(self.device)
-        except RuntimeError as error:
-            raise ValueError(f"device {self.device!r}: {error}") from None
+        check_positive(self, "learning_rate")
+        check_device(self.device)
 
     def run(self, view: View, knowledge: AuxiliaryKnowledge) -> Outcome:
         needed = not self.recover_labels
         found = find_targets(view, knowledge, rounds=self.rounds, victims=self.victims, labels_needed=needed)
         if not isinstance(found, list):
             return found
-        outcomes = self.invert(view, knowledge, found)
-        claims = [o for o in outcomes if isinstance(o, RecordsClaim)]
-        refusals = [o for o in outcomes if not isinstance(o, RecordsClaim)]
-        return claims or refusals[0]
+        return concluded(self.invert(view, knowledge, found))
 
     def invert(self, view: View, knowledge: AuxiliaryKnowledge, targets: Sequence[Target]) -> list[Inverted]:
         """The outcome for each of `targets`: those that `view` offers, or what is left of them."""
@@ -156,7 +159,7 @@ class TabLeak(Attack):
         self, spec: ModelSpec, prior: StructuralPrior, targets: Sequence[Target], draw: Draw = uniform
     ) -> Iterator[tuple[Target, Array, Array, Array]]:
         """Every target, units and logits (R, B, size) that its restarts ended at, losses (R,) as projected rows."""
-        advance = _counter(self.progress, len(targets) * self.restarts * self.iterations)
+        advance = counter(self.progress, len(targets) * self.restarts * self.iterations)
         for rows in sorted({t.rows for t in targets}):
             alike = [t for t in targets if t.rows == rows]
             capacity = max(1, self.memory // bytes_per_restart(spec, prior, rows, DTYPES[self.dtype].itemsize))
@@ -209,23 +212,14 @@ class TabLeak(Attack):
         self, prior: StructuralPrior, target: Target, units: Array, logits: Array, losses: Array
     ) -> RecordsClaim | Abstained:
         """The claim that the restarts of one target support."""
-        if not (np.isfinite(units).all() and np.isfinite(losses).all()):
-            return Abstained(f"no loss for {target.victim} in round {target.round} is finite: its model has diverged")
+        if refusal := diverged(target, units, losses):
+            return refusal
         best = int(losses.argmin())
         order = matching_order(prior.project(units), best, self.tolerance * prior.deviation)
         units, logits = (np.take_along_axis(a, order[..., None], axis=1) for a in (units, logits))
         how = str(self.pooling)
         rows = prior.project(units[best] if how == "none" else pool(how, units, logits, prior))
-        doubt = [category_entropy(b) for b in prior.beliefs(units)]
-        return RecordsClaim(
-            victim=target.victim,
-            round=target.round,
-            categories=rows.categories,
-            numbers=rows.numbers,
-            category_entropy=np.stack(doubt, -1) if doubt else np.zeros((target.rows, 0)),
-            number_entropy=number_entropy(units[..., prior.positions] * prior.range, prior.deviation / prior.scale),
-            evidence=target.evidence,
-        )
+        return pooled_claim(prior, target, units, rows)
 
     def _tensor(self, array: Array) -> Tensor:
         return torch.tensor(array, dtype=DTYPES[self.dtype], device=self.device)
@@ -237,15 +231,3 @@ def bytes_per_restart(spec: ModelSpec, prior: StructuralPrior, rows: int, itemsi
     per_row = 9 * prior.size + prior.width + sum(4 * outputs + inputs for outputs, inputs in shapes)
     per_layer = sum(2 * max(rows * rows, outputs * inputs) for outputs, inputs in shapes)
     return itemsize * (rows * per_row + per_layer)
-
-
-def _counter(progress: Callable[[int, int], None] | None, total: int) -> Callable[[int], None]:
-    done = 0
-
-    def advance(steps: int) -> None:
-        nonlocal done
-        done += steps
-        if progress is not None:
-            progress(done, total)
-
-    return advance

@@ -8,15 +8,29 @@ A gradient does not say in which order its rows are, so each restart has its own
 with the lowest loss before anything is compared cell by cell. Shapes: R restarts, B rows.
 """
 
+from typing import Protocol
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.special import softmax
 
+from attacks.base import Abstained, RecordsClaim
 from attacks.tableak.prior import Array, Rows, StructuralPrior
 
 POOLINGS = ("median", "mean", "mixed", "vote", "median-logits", "mean-logits", "none")
 SMALLEST_DEVIATION = 1e-6  # in encoded units: keeps the entropy of restarts that agree exactly finite
+
+
+class Batch(Protocol):
+    """What restarts are about: the rows of `victim` in `round`, seen in the messages `evidence`."""
+
+    @property
+    def victim(self) -> str: ...
+    @property
+    def round(self) -> int: ...
+    @property
+    def evidence(self) -> tuple[int, ...]: ...
 
 
 def differing_share(rows: Rows, others: Rows, tolerance: Array) -> Array:
@@ -91,3 +105,24 @@ def number_entropy(numbers: Array, deviation: Array) -> Array:
     spread = numbers.std(0, ddof=1) if len(numbers) > 1 else np.broadcast_to(deviation, numbers.shape[1:])
     entropy: Array = 0.5 * np.log(2 * np.pi * np.e * np.maximum(spread, SMALLEST_DEVIATION) ** 2)
     return entropy
+
+
+def pooled_claim(prior: StructuralPrior, batch: Batch, units: Array, rows: Rows) -> RecordsClaim:
+    """The claim of `rows` about a batch, as sure as its matched restarts, at units (R, B, size), agree."""
+    doubt = [category_entropy(b) for b in prior.beliefs(units)]
+    return RecordsClaim(
+        victim=batch.victim,
+        round=batch.round,
+        categories=rows.categories,
+        numbers=rows.numbers,
+        category_entropy=np.stack(doubt, -1) if doubt else np.zeros((units.shape[1], 0)),
+        number_entropy=number_entropy(units[..., prior.positions] * prior.range, prior.deviation / prior.scale),
+        evidence=batch.evidence,
+    )
+
+
+def diverged(batch: Batch, *ends: Array) -> Abstained | None:
+    """Why nothing is claimed about a batch whose restarts did not end at finite units and losses."""
+    if all(np.isfinite(e).all() for e in ends):
+        return None
+    return Abstained(f"no loss for {batch.victim} in round {batch.round} is finite: its model has diverged")

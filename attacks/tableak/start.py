@@ -62,7 +62,13 @@ def marginals(prior: StructuralPrior, layout: FeatureLayout) -> Draw:
 
 
 def start(seed: int, target: Target, size: int, restarts: range, draw: Draw = uniform) -> Array:
-    """Variables (size, R·B) that depend on victim, round and restart, not on what runs beside."""
-    names = [seed, target.round, *target.victim.encode()]
-    coins = (np.random.default_rng([restart, *names]) for restart in restarts)
-    return np.concatenate([draw(c, (target.rows, size)) for c in coins]).T
+    """Variables (size, R·B) of the restarts of a target."""
+    return drawn(seed, target.victim, target.round, (target.rows, size), restarts, draw)
+
+
+def drawn(seed: int, victim: str, round: int, shape: tuple[int, int], restarts: range, draw: Draw = uniform) -> Array:
+    """Variables (size, R·rows) of `shape` (rows, size) each, that depend on victim, round and restart, not on what runs
+    beside.
+    """
+    coins = (np.random.default_rng([restart, seed, round, *victim.encode()]) for restart in restarts)
+    return np.concatenate([draw(c, shape) for c in coins]).T

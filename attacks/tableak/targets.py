@@ -1,8 +1,8 @@
 """What a view offers to invert: one observed gradient each, with the model it was computed on and its labels."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from preprocess.views import FeatureLayout, Message, ModelSpec, View
 
 GRADIENT, MODEL = "train.gradient", "train.model"
 Arrays = dict[str, NDArray[np.float64]]
+Read = TypeVar("Read")
 LARGEST_CODEBOOK = 2**26  # numbers, half a gigabyte; attacks hold a few copies
 
 
@@ -49,16 +50,34 @@ def find_targets(
     """
     if reason := unsuitable(view.public.layout, view.public.model):
         return NotApplicable(reason)
-    messages = [
+    return read_each(view, GRADIENT, rounds, victims, lambda m: read_target(view, m, knowledge, recover, labels_needed))
+
+
+def read_each(
+    view: View,
+    topic: str,
+    rounds: Collection[int] | None,
+    victims: Collection[str] | None,
+    read: Callable[[Message], Read | NotApplicable | Abstained],
+) -> list[Read] | NotApplicable | Abstained:
+    """What `read` makes of the messages on `topic`, of chosen rounds and victims, or why it makes nothing of any."""
+    messages = chosen_messages(view, topic, rounds, victims)
+    if not messages:
+        return NotApplicable(f"no {topic} message of these rounds and victims reached the observers in the clear")
+    found = [read(m) for m in messages]
+    refusals = [r for r in found if isinstance(r, NotApplicable | Abstained)]
+    return [r for r in found if not isinstance(r, NotApplicable | Abstained)] or refusals[0]
+
+
+def chosen_messages(
+    view: View, topic: str, rounds: Collection[int] | None, victims: Collection[str] | None
+) -> list[Message]:
+    """The messages that the observers received on `topic`, of chosen rounds and senders (None: of all)."""
+    return [
         m
-        for m in view.received(GRADIENT)
+        for m in view.received(topic)
         if (rounds is None or m.round in rounds) and (victims is None or m.sender in victims)
     ]
-    if not messages:
-        return NotApplicable(f"no {GRADIENT} message of these rounds and victims reached the observers in the clear")
-    read = [read_target(view, m, knowledge, recover, labels_needed) for m in messages]
-    refusals = [r for r in read if not isinstance(r, Target)]
-    return [r for r in read if isinstance(r, Target)] or refusals[0]
 
 
 def unsuitable(layout: FeatureLayout | None, spec: ModelSpec | None) -> str | None:

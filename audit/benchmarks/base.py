@@ -11,6 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from audit.case import source_name
 from preprocess.data.suggest import closest
 
 
@@ -55,6 +56,21 @@ BENCHMARKS = {
     "fedavg_long": "audit.benchmarks.fedavg_long",
     "entropy": "audit.benchmarks.entropy",
 }
+
+
+PARTIAL = {  # tables of which not all rows are public
+    "lawschool": "a partial table: 56,117 of 96,584 rows",
+    "cc_fraud": "a partial table: 34,713 of 137,775 rows",
+}
+
+
+def dataset_name(source: str) -> str:
+    """The table's name, without folder and ending."""
+    return source_name(source).split(".")[0]
+
+
+def partial_note(dataset: str) -> str:
+    return f"{dataset} is {PARTIAL[dataset]}" if dataset in PARTIAL else ""
 
 
 def find(name: str) -> Benchmark:

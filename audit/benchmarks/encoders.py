@@ -33,7 +33,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from audit.benchmarks.base import Options, Row
+from audit.benchmarks.base import PARTIAL, Options, Row, dataset_name
 from audit.benchmarks.encoders_cost import costs, growth
 from audit.benchmarks.gradients import figure
 from audit.case import Case, cases, source_name
@@ -41,10 +41,6 @@ from audit.config import Config
 from audit.federate import federate, whole_table
 from audit.pool import each
 
-NOTES = {
-    "lawschool": "a partial table: 56,117 of 96,584 rows",
-    "cc_fraud": "a partial table: 34,713 of 137,775 rows",
-}
 SERVER = {"scaler": "server-zscore"}
 SECURE = {"scaler": "zscore-sac"}
 METHODS: dict[str, dict[str, str]] = {
@@ -125,7 +121,7 @@ def quality(options: Options, source: str) -> Iterator[Row]:
     for claim, holds in CLAIMS.items():
         setting, found = {"parties": PARTIES, "seeds": seeds}, float(holds(means))
         told = float(holds(published_f1(dataset))) if dataset in F1 else None
-        name, note = f"ordering: {claim}", NOTES.get(dataset, "")
+        name, note = f"ordering: {claim}", PARTIAL.get(dataset, "")
         yield Row("encoders", dataset, setting, name, found, None, None, told, "", 1, note)
 
 
@@ -137,7 +133,7 @@ def train_method(
     config = settings(options, source, preprocessing, seeds)
     trained = list(each(partial(train_one, config), cases(config), options.jobs))
     setting = {"method": label, **preprocessing, "parties": PARTIES, "seeds": seeds}
-    say = partial(figure, "encoders", dataset, setting, note=NOTES.get(dataset, ""))
+    say = partial(figure, "encoders", dataset, setting, note=PARTIAL.get(dataset, ""))
     for metric in trained[0].metrics:
         published = published_f1(dataset)[method] if metric == "f1" and dataset in F1 else None
         yield say(metric, [t.metrics[metric] for t in trained], published, "")
@@ -146,10 +142,6 @@ def train_method(
 
 def published_f1(dataset: str) -> dict[str, float]:
     return dict(zip(METHODS, F1[dataset], strict=True))
-
-
-def dataset_name(source: str) -> str:
-    return source_name(source).split(".")[0]
 
 
 def number_of_seeds(options: Options) -> int:

@@ -18,8 +18,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from audit.benchmarks.base import Options, Row
-from audit.case import source_name
+from audit.benchmarks.base import Options, Row, dataset_name
 from audit.config import Config
 from audit.federate import whole_table
 from preprocess.data.partition import partition
@@ -68,7 +67,7 @@ def costs(options: Options, source: str) -> Iterator[Row]:
     whole = whole_table(
         Config.model_validate({"data": {"source": source, "schema": options.schema, "missing": "drop"}})
     )
-    dataset = source_name(source).split(".")[0]
+    dataset = dataset_name(source)
     measured: dict[int, dict[str, float]] = {}
     for k, n in enumerate(PARTIES):
         if options.quick and n not in (PARTIES[0], PARTIES[-1]):

@@ -22,10 +22,10 @@ from attacks.tableak.layers import Affine, GramLayer, matching_layer
 from attacks.tableak.prior import Rows, StructuralPrior
 from attacks.tableak.start import start
 from attacks.tableak.targets import Target, find_targets
-from audit.benchmarks.base import Options, Row
+from audit.benchmarks.base import Options, Row, dataset_name
 from audit.benchmarks.gradients import figure
 from audit.benchmarks.tableak import settings
-from audit.case import Case, cases, source_name
+from audit.case import Case, cases
 from audit.config import Config
 from audit.federate import federate
 from audit.run import granted_knowledge
@@ -105,7 +105,7 @@ def speed(options: Options, source: str, size: int) -> Iterator[Row]:
         peak.append(matrix_rate())
     operations = operations_per_iteration(b.spec, size) * RESTARTS
     ratios = [p / e for p, e in zip(plainly, engine, strict=True)]
-    dataset, setting = source_name(source).split(".")[0], {"B": size, "restarts": RESTARTS, "widths": widths(b.spec)}
+    dataset, setting = dataset_name(source), {"B": size, "restarts": RESTARTS, "widths": widths(b.spec)}
     share = [100 * operations / e / p for e, p in zip(engine, peak, strict=True)]
     note = "of a 1024 x 1024 float32 product on one thread"
     yield figure("engine", dataset, setting, "speed-up over one restart at a time", ratios, None, "x")
@@ -116,7 +116,7 @@ def speed(options: Options, source: str, size: int) -> Iterator[Row]:
 
 def growth(options: Options, source: str) -> Iterator[Row]:
     """What doubling restarts and victims costs, and the power of B with which the cost grows."""
-    dataset, small, large = source_name(source).split(".")[0], bench(options, source, 32), bench(options, source, 128)
+    dataset, small, large = dataset_name(source), bench(options, source, 32), bench(options, source, 128)
     pairs: dict[str, list[float]] = {"restarts": [], "victims": [], "B": []}
     for _ in range(REPEATS):
         base = per_iteration(lambda n: small.attack(n))
@@ -138,7 +138,7 @@ def trajectories(options: Options, source: str) -> Iterator[Row]:
         fast.append(b.accuracy(victim, claim.categories, claim.numbers))
         rows = Plain(b.spec, prior, b.target(victim)).best(range(restarts), iterations)
         slow.append(b.accuracy(victim, rows.categories, rows.numbers))
-    dataset, setting = source_name(source).split(".")[0], {"B": 8, "restarts": restarts, "iterations": iterations}
+    dataset, setting = dataset_name(source), {"B": 8, "restarts": restarts, "iterations": iterations}
     yield figure("engine", dataset, setting, "accuracy of the best restart", fast, None, "%")
     yield figure("engine", dataset, setting, "accuracy of the best restart, plainly", slow, None, "%")
 
@@ -147,7 +147,7 @@ def memory(options: Options, source: str) -> Iterator[Row]:
     """Peak memory of a process that attacks one batch of 128 rows, libraries and table included."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         before, peak = pool.apply(_peak, (options, source))
-    dataset = source_name(source).split(".")[0]
+    dataset = dataset_name(source)
     yield figure("engine", dataset, {"B": 128}, "peak memory", [peak], None, "MiB")
     yield figure("engine", dataset, {"B": 128}, "peak memory before the attack", [before], None, "MiB")
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from audit.benchmarks.base import Options, Row
+from audit.benchmarks.base import Options, Row, dataset_name, partial_note
 from audit.benchmarks.gradients import attack_batches, figure
 from audit.benchmarks.tableak import settings
-from audit.case import cases, source_name
+from audit.case import cases
 from audit.pool import each
 from audit.records import HEADLINE, Bucket, CellDetail, Kind, SurestShare
 from audit.summary import FEWEST, bounded, interval, ratio_interval
@@ -67,7 +67,7 @@ def measure(options: Options, source: str, size: int, seeds: int) -> Iterator[Ro
     config = settings(options, source, "published", "known", size, seeds)
     measured = each(partial(attack_batches, config, "tableak"), cases(config), options.jobs)
     trials = [t for part, _ in measured for t in part if t.metric == HEADLINE["records"]]
-    dataset = source_name(source).split(".")[0]
+    dataset = dataset_name(source)
     setting = {"B": size, "pipeline": "published", "labels": "known", "parties": 4, "seeds": seeds}
     table = Table(dataset, size, setting, [t.detail for t in trials if t.detail is not None])
     for kind in BUCKETS:
@@ -137,7 +137,7 @@ class Table:
 
     @property
     def _note(self) -> str:
-        return "lawschool is a partial table: 56,117 of 96,584 rows" if self.dataset == "lawschool" else ""
+        return partial_note(self.dataset)
 
 
 def within(bucket: Bucket, low: float | None, high: float | None) -> bool:

@@ -10,10 +10,10 @@ orientation. Under Gaussian noise on the gradient nothing can be exact; there th
 from collections.abc import Iterator
 from functools import partial
 
-from audit.benchmarks.base import Options, Row
+from audit.benchmarks.base import Options, Row, dataset_name
 from audit.benchmarks.gradients import attack_batches, figure
 from audit.benchmarks.tableak import PUBLISHED, settings
-from audit.case import cases, source_name
+from audit.case import cases
 from audit.pool import each
 
 METRICS = ("identical_rows", "verified_rows", "false_verified")
@@ -39,7 +39,7 @@ def measure(options: Options, source: str, attack: str, size: int, seeds: int, s
     config = settings(options, source, "published", "recovered" if labels == "none" else labels, size, seeds, sigma)
     measured = list(each(partial(attack_batches, config, attack), cases(config), options.jobs))
     trials = [t for part, _ in measured for t in part]
-    dataset = source_name(source).split(".")[0]
+    dataset = dataset_name(source)
     setting = {"attack": attack, "B": size, "pipeline": "published", "labels": labels, "parties": 4, "seeds": seeds}
     setting |= {"noise": sigma} if sigma else {}
 

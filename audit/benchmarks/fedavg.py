@@ -14,7 +14,6 @@ measured with both.
 `fedavg_long` has the other cells, up to 40 local steps.
 """
 
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
@@ -22,15 +21,14 @@ from itertools import product
 
 from attacks.base import AuxiliaryKnowledge
 from attacks.fedavg import TabLeakFedAvg
-from audit.benchmarks.base import Options, Row
-from audit.benchmarks.gradients import figure
+from audit.benchmarks.base import Options, Row, dataset_name, partial_note
+from audit.benchmarks.gradients import figure, timed
 from audit.benchmarks.tableak import PIPELINES
-from audit.case import Case, cases, source_name
+from audit.case import Case, cases
 from audit.config import Config
 from audit.federate import Federated, federate, training_spec
 from audit.pool import each
 from audit.records import Trial
-from audit.scoring import score
 from audit.truth import Truth
 from preprocess.pipeline import Encoded
 from preprocess.training import ALGORITHMS
@@ -74,14 +72,10 @@ def run(options: Options) -> Iterator[Row]:
 def measure_cells(options: Options, chosen: tuple[Cell, ...]) -> Iterator[Row]:
     """Rows of some cells. A single epoch has nothing to tie; with several epochs, half as many seeds are played."""
     for source in options.data or ("fair",):
-        for rows, cell in product(ROWS.get(dataset_of(source), (PAPER_ROWS,)), chosen):
+        for rows, cell in product(ROWS.get(dataset_name(source), (PAPER_ROWS,)), chosen):
             seeds = options.seeds or (1 if options.quick or cell[1] > 1 else 2)
             for variant in VARIANTS if cell[1] > 1 else ("separate",):
                 yield from measure(options, source, cell, variant, seeds, rows)
-
-
-def dataset_of(source: str) -> str:
-    return source_name(source).split(".")[0]
 
 
 def measure(
@@ -91,7 +85,7 @@ def measure(
     config = settings(options, source, cell, seeds, rows)
     measured = list(each(partial(attack_clients, config, VARIANTS[variant], rows), cases(config), options.jobs))
     trials = [t for part, _ in measured for t in part]
-    dataset = dataset_of(source)
+    dataset = dataset_name(source)
     batches, epochs = cell
     setting = {
         "batches": batches,
@@ -101,7 +95,7 @@ def measure(
         "parties": 4,
         "seeds": seeds,
     }
-    note = "lawschool is a partial table: 56,117 of 96,584 rows" if dataset == "lawschool" else ""
+    note = partial_note(dataset)
     for metric in METRICS:
         values = [(t.value or 0.0, t.baseline or 0.0) for t in trials if t.metric == metric]
         published = PUBLISHED.get(dataset, {}).get(epochs, {}).get(batches) if metric == "accuracy" else None
@@ -115,17 +109,10 @@ def measure(
 def attack_clients(config: Config, variant: Mapping[str, object], rows: int, case: Case) -> tuple[list[Trial], float]:
     """The trials of the attack by the server, and the seconds that it took per client."""
     truth = Truth(train_on_few(config, case, rows))
-    federated = truth.federated
-    attempted = list(federated.batches)
+    attempted = list(truth.federated.batches)
     knowledge = AuxiliaryKnowledge({key: truth.labels(*key) for key in attempted}, truth.bounds)
     attack = TabLeakFedAvg(seed=case.seed, device=config.audit.device, **variant)  # type: ignore[arg-type]
-    clock = time.process_time if config.audit.device == "cpu" else time.perf_counter  # CPU time ignores neighbours
-    start = clock()
-    outcome = attack.run(federated.fed.ledger.view(["server"], federated.public), knowledge)
-    seconds = (clock() - start) / len(attempted)
-    coins = federated.fed.own(federated.fed.coins(federated.public.server))
-    draws = config.audit.baseline_draws
-    return score(attack, ("server",), outcome, knowledge, truth, attempted, coins, draws), seconds
+    return timed(config, attack, truth, knowledge, attempted)
 
 
 def train_on_few(config: Config, case: Case, rows: int = PAPER_ROWS) -> Federated:

@@ -4,6 +4,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from attacks.base import Attack, AuxiliaryKnowledge
 from audit.benchmarks.base import Row
 from audit.case import Case
 from audit.config import Config
@@ -18,16 +19,22 @@ from audit.truth import Truth
 def attack_batches(config: Config, name: str, case: Case) -> tuple[list[Trial], float]:
     """The trials of the attack `name` by the server, and the seconds that it took per batch."""
     truth = Truth(federate(config, case))
+    return timed(
+        config, make_attack(name, config, case), truth, granted_knowledge(config, truth), attempts(config, truth)
+    )
+
+
+def timed(
+    config: Config, attack: Attack, truth: Truth, knowledge: AuxiliaryKnowledge, attempted: Sequence[tuple[str, int]]
+) -> tuple[list[Trial], float]:
+    """The trials of `attack` by the server on the batches `attempted`, and the seconds that it took for each batch."""
     federated = truth.federated
-    knowledge = granted_knowledge(config, truth)
     view = federated.fed.ledger.view([federated.public.server], federated.public)
-    attack = make_attack(name, config, case)
     clock = time.process_time if config.audit.device == "cpu" else time.perf_counter  # CPU time ignores neighbours
     start = clock()
     outcome = attack.run(view, knowledge)
     seconds = (clock() - start) / len(federated.batches)
-    coins = federated.fed.own(federated.fed.coins(federated.public.server))
-    draws, attempted = config.audit.baseline_draws, attempts(config, truth)
+    coins, draws = federated.fed.own(federated.fed.coins(federated.public.server)), config.audit.baseline_draws
     return score(attack, ("server",), outcome, knowledge, truth, attempted, coins, draws), seconds
 
 

@@ -10,9 +10,9 @@ paper's own random baseline draws one number per numeric feature for a whole bat
 from collections.abc import Iterator
 from functools import partial
 
-from audit.benchmarks.base import Options, Row
+from audit.benchmarks.base import Options, Row, dataset_name, partial_note
 from audit.benchmarks.gradients import attack_batches, figure
-from audit.case import cases, source_name
+from audit.case import cases
 from audit.config import Config
 from audit.pool import each
 
@@ -55,14 +55,14 @@ def measure(options: Options, source: str, pipeline: str, labels: str, size: int
     config = settings(options, source, pipeline, labels, size, seeds)
     measured = list(each(partial(attack_batches, config, "tableak"), cases(config), options.jobs))
     trials = [t for part, _ in measured for t in part]
-    dataset = source_name(source).split(".")[0]
+    dataset = dataset_name(source)
     published = PUBLISHED[labels].get(dataset, {}).get(size) if pipeline == "published" else None
     setting = {"B": size, "pipeline": pipeline, "labels": labels, "parties": 4, "seeds": seeds}
     for metric in METRICS:
         values = [(t.value, t.baseline) for t in trials if t.metric == metric]
         if not values:
             continue
-        note = "lawschool is a partial table: 56,117 of 96,584 rows" if dataset == "lawschool" else ""
+        note = partial_note(dataset)
         known = published if metric == "accuracy" else None
         yield figure("tableak", dataset, setting, metric, [100 * (v or 0.0) for v, _ in values], known, "%", note)
         yield figure(

@@ -45,7 +45,12 @@ def observe(encoded, layout=LAYOUT, noise=0.0, hidden=(100, 100), activation="re
     observed = as_arrays(gradient(spec, as_tensors(weights), *told))
     coins = np.random.default_rng(seed)
     observed = {k: (g + noise * coins.normal(size=g.shape)).astype(np.float32) for k, g in observed.items()}
-    payloads = ("train.model", {"weights": weights}), ("train.gradient", {"rows": len(encoded), "gradient": observed})
+    return server_view(spec, layout, weights, observed, len(encoded))
+
+
+def server_view(spec, layout, weights, observed, rows):
+    """What the server sees of one round with one client: the model that it tells, the gradient that it gets."""
+    payloads = ("train.model", {"weights": weights}), ("train.gradient", {"rows": rows, "gradient": observed})
     messages = []
     for i, (topic, payload) in enumerate(payloads):
         ends = ("server", "ann") if topic == "train.model" else ("ann", "server")

@@ -11,10 +11,9 @@ from audit.case import cases
 from audit.federate import federate
 from audit.truth import Truth
 from preprocess.models import as_arrays, as_tensors, gradient, initial_weights
-from preprocess.views import CategoricalBlock, FeatureLayout, Message, ModelSpec, NumericBlock, PublicFacts, View
-from preprocess.wire import encode
+from preprocess.views import CategoricalBlock, FeatureLayout, ModelSpec, NumericBlock, View
+from tests.attacks.example import NUMERIC, rows_of, server_view
 
-NUMERIC = FeatureLayout(tuple(NumericBlock(f"n{i}", i) for i in range(12)))
 NARROW = FeatureLayout(  # 9 columns; with the ones column they span 7 dimensions
     (
         NumericBlock("age", 0, shift=40.0, scale=13.0, integer=True),
@@ -27,20 +26,6 @@ NARROW = FeatureLayout(  # 9 columns; with the ones column they span 7 dimension
 LAYOUTS = {"numeric": NUMERIC, "narrow": NARROW}
 
 
-def rows_of(layout, count, seed):
-    """Categories (n, K), numbers (n, L) in claim units, encoded rows (n, d)."""
-    coins = np.random.default_rng(seed)
-    categories = coins.integers(0, [b.size for b in layout.categorical], (count, len(layout.categorical)))
-    numbers, encoded = coins.normal(size=(count, len(layout.numeric))), np.zeros((count, layout.width))
-    for i, block in enumerate(layout.numeric):
-        if block.integer:
-            numbers[:, i] = coins.integers(17, 91, count)
-        encoded[:, block.start] = (numbers[:, i] - block.shift) / block.scale if block.scaled else numbers[:, i]
-    for i, block in enumerate(layout.categorical):
-        encoded[:, block.start : block.start + block.width] = block.codebook()[categories[:, i]]
-    return categories, numbers, encoded
-
-
 def observe(encoded, layout, noise=0.0, hidden=(100, 100), activation="relu", seed=0, classes=2, change=lambda g: g):
     """The server's view of one float32 gradient of the rows `encoded`."""
     task = "binary" if classes == 2 else "multiclass"
@@ -50,12 +35,7 @@ def observe(encoded, layout, noise=0.0, hidden=(100, 100), activation="relu", se
     told = torch.tensor(encoded, dtype=torch.float32), torch.tensor(coins.integers(0, classes, len(encoded)))
     observed = as_arrays(gradient(spec, as_tensors(weights), *told))
     observed = {k: (g + noise * coins.normal(size=g.shape)).astype(np.float32) for k, g in change(observed).items()}
-    payloads = ("train.model", {"weights": weights}), ("train.gradient", {"rows": len(encoded), "gradient": observed})
-    messages = []
-    for i, (topic, payload) in enumerate(payloads):
-        ends = ("server", "ann") if topic == "train.model" else ("ann", "server")
-        messages.append(Message(i, "train", 0, topic, *ends, None, False, encode(payload), encode(payload)))
-    return View(frozenset(["server"]), tuple(messages), PublicFacts(("ann",), "server", layout=layout, model=spec))
+    return server_view(spec, layout, weights, observed, len(encoded))
 
 
 def attack(view, **options):
