@@ -127,9 +127,13 @@ class CategoricalBlock:
     def width(self) -> int:
         return self.size if self.codes is None else int(self.codes.shape[1])
 
+    def plain_codes(self) -> NDArray[np.float64]:
+        """(candidates, width): the codes of the candidates before any scaling; one-hot where there is no codebook."""
+        return np.eye(self.size) if self.codes is None else np.asarray(self.codes, np.float64)
+
     def codebook(self) -> NDArray[np.float64]:
         """(candidates, width): what each candidate looks like in the encoded columns, scaling included."""
-        codes: NDArray[np.float64] = np.eye(self.size) if self.codes is None else np.asarray(self.codes, np.float64)
+        codes = self.plain_codes()
         if self.shift is not None and self.scale is not None:
             codes = (codes - np.asarray(self.shift)) / np.asarray(self.scale)
         return codes

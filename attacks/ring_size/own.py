@@ -28,10 +28,15 @@ def _counts(column: Mapping[str, object]) -> Counter[str]:
     return Counter({str(v): int(n) for v, n in zip(values, held, strict=True) if n})
 
 
-def pooled_counts(own: Mapping[str, Counts]) -> dict[str, NDArray[np.int64]]:
-    """Feature -> (values,) in how many of the observers' rows each of their values occurs."""
-    pooled: dict[str, Counter[str]] = {}
+def together(own: Mapping[str, Counts]) -> Counts:
+    """The counts of all observers, added up."""
+    pooled: Counts = {}
     for counts in own.values():
         for feature, held in counts.items():
             pooled.setdefault(feature, Counter()).update(held)
-    return {f: np.array(sorted(held.values()), np.int64) for f, held in pooled.items()}
+    return pooled
+
+
+def pooled_counts(own: Mapping[str, Counts]) -> dict[str, NDArray[np.int64]]:
+    """Feature -> (values,) in how many of the observers' rows each of their values occurs."""
+    return {f: np.array(sorted(held.values()), np.int64) for f, held in together(own).items()}

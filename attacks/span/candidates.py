@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attacks.span.row_space import Array
-from attacks.span.rows import plain_codes, plain_columns, raw_range, raw_units
+from attacks.span.rows import plain_columns, raw_range, raw_units
 from attacks.tableak.prior import Bounds
 from preprocess.views import CategoricalBlock, FeatureLayout
 
@@ -66,7 +66,7 @@ def find_candidates(
     """
     blocks = layout.categorical
     columns = np.hstack([plain_columns(b, right) for b in blocks] + [right[:, -1:]])  # (r, n)
-    codes = [plain_codes(b) for b in blocks]
+    codes = [b.plain_codes() for b in blocks]
     possible = [occurring(b, plain_columns(b, right)) for b in blocks]
     u, values, basis = np.linalg.svd(columns.T, full_matrices=True)
     rank = int((values > RANK * values[0]).sum())

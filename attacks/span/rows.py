@@ -30,11 +30,6 @@ class Rows:
         return Rows(self.categories[chosen], self.encoded[chosen])
 
 
-def plain_codes(block: CategoricalBlock) -> Array:
-    """(candidates, width): the codes before any scaling."""
-    return np.eye(block.size) if block.codes is None else np.asarray(block.codes, np.float64)
-
-
 def plain_columns(block: CategoricalBlock, points: Array) -> Array:
     """The columns of `block` in combinations (n, d+1) of rows [x | 1], with the block's public scaling undone."""
     columns = points[:, block.start : block.start + block.width]
@@ -49,7 +44,7 @@ def snapped(layout: FeatureLayout, points: Array) -> tuple[Rows, Mask]:
     encoded, valid = points[:, :-1].copy(), np.ones(len(points), bool)
     categories = np.zeros((len(points), len(layout.categorical)), np.int64)
     for k, block in enumerate(layout.categorical):
-        distance = np.linalg.norm(plain_columns(block, points)[:, None] - plain_codes(block), axis=2)
+        distance = np.linalg.norm(plain_columns(block, points)[:, None] - block.plain_codes(), axis=2)
         categories[:, k] = distance.argmin(1)
         valid &= distance.min(1) < SNAP
         encoded[:, block.start : block.start + block.width] = block.codebook()[categories[:, k]]

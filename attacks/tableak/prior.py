@@ -187,7 +187,7 @@ def encoded_bounds(block: NumericBlock, known: tuple[float, float] | None) -> tu
 
 def _codes(block: CategoricalBlock) -> tuple[Array, Array, Array]:
     """The codebook (candidates, width) before scaling, shift and scale (width,)."""
-    codes = np.eye(block.size) if block.codes is None else np.asarray(block.codes, np.float64)
+    codes = block.plain_codes()
     shift, scale = np.zeros(block.width), np.ones(block.width)
     if block.shift is not None and block.scale is not None:
         shift, scale = np.asarray(block.shift, np.float64), np.asarray(block.scale, np.float64)

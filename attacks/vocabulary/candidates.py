@@ -8,7 +8,6 @@ A method that computes a code from the text alone (`rolling-hash`, the byte cast
 """
 
 import unicodedata
-from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attacks.base import AuxiliaryKnowledge
-from attacks.ring_size.own import own_counts
+from attacks.ring_size.own import own_counts, together
 from preprocess.views import CategoricalBlock, View
 
 Floats = NDArray[np.float64]
@@ -53,11 +52,7 @@ def shares(view: View, knowledge: AuxiliaryKnowledge) -> dict[str, dict[str, flo
     """
     candidates = candidate_values(view, knowledge)
     found: dict[str, dict[str, float]] = {}
-    pooled: dict[str, Counter[str]] = {}
-    for counts in own_counts(view).values():
-        for feature, held in counts.items():
-            pooled.setdefault(feature, Counter()).update(held)
-    for feature, held in pooled.items():
+    for feature, held in together(own_counts(view)).items():
         values = candidates.get(feature, tuple(held))
         total = held.total() + len(values) / 2
         found[feature] = {v: (held[v] + 0.5) / total for v in values}
@@ -71,8 +66,7 @@ def public_codes(
 ) -> tuple[tuple[str, ...], Floats] | None:
     """(values, codes (k, width)) of a block in the encoded columns before scaling; None where numbers have no names."""
     if block.values is not None:
-        codes = np.eye(block.size) if block.codes is None else np.asarray(block.codes, np.float64)
-        return block.values, codes
+        return block.values, block.plain_codes()
     if view.public.protocol.get("encoder") == "rolling-hash" and candidates:
         codes = np.zeros((len(candidates), block.width))
         codes[np.arange(len(candidates)), [rolling_hash(v, block.width, view.public.protocol) for v in candidates]] = 1
@@ -82,8 +76,7 @@ def public_codes(
 
 def rolling_hash(value: str, buckets: int, options: Mapping[str, Any]) -> int:
     """H = sum over i from 1 of s_i P^i modulo `buckets` of a lower-cased value, with the public options."""
-    form, others = options.get("normal_form", "as-is"), options.get("others", "zero")
-    text = (value if form == "as-is" else unicodedata.normalize(form, value)).lower()
+    text, others = in_form(value, options).lower(), options.get("others", "zero")
     places = [ord(c) - 96 if "a" <= c <= "z" else ord(c) * (others == "code-point") for c in text]
     if others == "drop":
         places = [p for p in places if p]
@@ -96,6 +89,10 @@ def rolling_hash(value: str, buckets: int, options: Mapping[str, Any]) -> int:
 
 def byte_number(value: str, options: Mapping[str, Any]) -> int:
     """int(bytes(value)), the first byte the most significant."""
+    return int.from_bytes(in_form(value, options).encode("utf-8", "surrogatepass"), "big")
+
+
+def in_form(value: str, options: Mapping[str, Any]) -> str:
+    """The value in the Unicode normal form that the public options name."""
     form = options.get("normal_form", "as-is")
-    text = value if form == "as-is" else unicodedata.normalize(form, value)
-    return int.from_bytes(text.encode("utf-8", "surrogatepass"), "big")
+    return value if form == "as-is" else unicodedata.normalize(form, value)

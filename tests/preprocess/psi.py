@@ -5,12 +5,14 @@ import unicodedata
 
 import numpy as np
 import pandas as pd
+import pytest
 from hypothesis import strategies as st
 
 from preprocess.crypto.oprf import DOMAIN
 from preprocess.crypto.ristretto import element, hash_to_group
 from preprocess.data.table import Table
 from preprocess.encoders import ENCODERS
+from preprocess.federation import FederationError
 from preprocess.transport.simulated import Simulated
 from preprocess.wire import decode, encode
 from tests.preprocess.example import SCHEMA, cut, table
@@ -140,3 +142,12 @@ def assert_no_message_shows_a_value(fed, tables):
                 traces.add(hash_to_group(element(feature, value), DOMAIN))
     for m in fed.ledger:
         assert not any(trace in m.content for trace in traces), m
+
+
+def assert_refused(name, tables, change):
+    """A run in which the first message on a topic is altered ends with an error that says who refuses what and when."""
+    topic, alter, text = change
+    fed = Tampering(tables, topic, alter)
+    located = {p: fed.at(p, t) for p, t in tables.items()}
+    with fed.scope("encode"), pytest.raises(FederationError, match=rf"{text}.*\(step encode, round 0\)"):
+        ENCODERS[name]().fit(fed, SCHEMA, located)

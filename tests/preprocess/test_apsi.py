@@ -5,7 +5,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from preprocess.crypto import apsi, bfv
-from preprocess.federation import FederationError
 from preprocess.transport.simulated import Simulated
 from tests.preprocess import psi
 from tests.preprocess.contract import assert_same_views
@@ -111,11 +110,7 @@ CHANGES = {
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_changed_message_is_refused_by_party_and_step(change):
-    topic, alter, text = CHANGES[change]
-    fed = psi.Tampering(CLIENTS, topic, alter)
-    located = {p: fed.at(p, t) for p, t in TABLES.items()}
-    with fed.scope("encode"), pytest.raises(FederationError, match=rf"{text}.*\(step encode, round 0\)"):
-        psi.ENCODERS[NAME]().fit(fed, psi.SCHEMA, located)
+    psi.assert_refused(NAME, TABLES, CHANGES[change])
 
 
 def test_without_a_seed_the_result_is_the_same():

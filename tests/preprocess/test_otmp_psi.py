@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 from preprocess.crypto.otmp import Placed
 from preprocess.crypto.refusal import MessageError
 from preprocess.encoders.otmp_psi import assign_roles, first_held_by, numbers_at, read_roles
-from preprocess.federation import FederationError
 from tests.preprocess import psi
 from tests.preprocess.contract import assert_same_views
 from tests.preprocess.example import table
@@ -139,11 +138,7 @@ CHANGES = {
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_changed_message_is_refused_by_party_and_step(change):
-    topic, alter, text = CHANGES[change]
-    fed = psi.Tampering(CLIENTS, topic, alter)
-    located = {p: fed.at(p, t) for p, t in TABLES.items()}
-    with fed.scope("encode"), pytest.raises(FederationError, match=rf"{text}.*\(step encode, round 0\)"):
-        psi.ENCODERS[NAME]().fit(fed, psi.SCHEMA, located)
+    psi.assert_refused(NAME, TABLES, CHANGES[change])
 
 
 def test_roles_that_do_not_follow_from_the_ring_are_refused():
