@@ -1,4 +1,4 @@
-"""What encoders cost: messages, bytes and time with 4 to 10 parties; growth with parties and values; tables 4 and 5.
+"""What encoders cost: messages, bytes and time with 4 to 10 parties; tables 4 and 5. `growth` has further ones.
 
 The protocol runs in one process, so a time is the work of all parties together, and what the network adds is not in it.
 It runs from the first message to the encoded rows of every party, in processor time, which ignores neighbours. The
@@ -16,13 +16,11 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 import numpy as np
-import pandas as pd
 
 from audit.benchmarks.base import Options, Row, dataset_name
 from audit.config import Config
 from audit.federate import whole_table
 from preprocess.data.partition import partition
-from preprocess.data.schema import Schema
 from preprocess.data.table import Table
 from preprocess.encoders import ENCODERS
 from preprocess.transport.simulated import Simulated
@@ -58,16 +56,11 @@ CLAIMS: dict[str, Claim] = {  # of section 8.2, with one number of parties
     ),
     "target is faster than rolling-hash": lambda t: t["target"] < t["rolling-hash"],
 }
-GROWN_PARTIES, GROWN_VALUES = (5, 10, 20), (100, 1_000, 5_000)
-MOST = {"apsi": (10, 1_000)}  # parties and values beyond which an encoder takes minutes
 
 
 def costs(options: Options, source: str) -> Iterator[Row]:
     """Messages, bytes and time of every encoder at every number of parties, and the paper's orderings."""
-    whole = whole_table(
-        Config.model_validate({"data": {"source": source, "schema": options.schema, "missing": "drop"}})
-    )
-    dataset = dataset_name(source)
+    whole, dataset = read_whole(options, source), dataset_name(source)
     measured: dict[int, dict[str, float]] = {}
     for k, n in enumerate(PARTIES):
         if options.quick and n not in (PARTIES[0], PARTIES[-1]):
@@ -77,10 +70,15 @@ def costs(options: Options, source: str) -> Iterator[Row]:
             if options.quick and encoder == "apsi" and n > PARTIES[0]:
                 continue
             published = MILLISECONDS[encoder][k] if encoder in MILLISECONDS and dataset == "adult" else None
-            rows = list(measure(dataset, encoder, tables, {"parties": n}, published))
+            rows = list(measure("encoders", dataset, encoder, tables, {"parties": n}, published))
             measured.setdefault(n, {})[encoder] = rows[-1].measured
             yield from rows
     yield from orderings(dataset, measured)
+
+
+def read_whole(options: Options, source: str) -> Table:
+    """The table before it is partitioned, without incomplete rows."""
+    return whole_table(Config.model_validate({"data": {"source": source, "schema": options.schema, "missing": "drop"}}))
 
 
 def orderings(dataset: str, measured: Mapping[int, Mapping[str, float]]) -> Iterator[Row]:
@@ -101,26 +99,13 @@ def faster(first: str, second: str, times: Mapping[str, float]) -> bool:
     return times[first] < times[second]
 
 
-def growth(options: Options) -> Iterator[Row]:
-    """Time as parties and values grow, on made-up tables: each party holds a random half of the values."""
-    for n in GROWN_PARTIES[: 1 if options.quick else None]:
-        yield from grow(n, 50, 4)
-    for k in GROWN_VALUES[: 2 if options.quick else None]:
-        yield from grow(4, k, 1)
-
-
-def grow(parties: int, values: int, features: int) -> Iterator[Row]:
-    """Rows of every encoder that is not too slow for that."""
-    tables = made_up(parties, values, features)
-    for encoder in ENCODERS:
-        most = MOST.get(encoder, (parties, values))
-        if parties <= most[0] and values <= most[1]:
-            setting = {"parties": parties, "values per feature": values, "features": features}
-            yield from measure("made up", encoder, tables, setting, None)
-
-
 def measure(
-    dataset: str, encoder: str, tables: Mapping[str, Table], setting: Mapping[str, object], published: float | None
+    benchmark: str,
+    dataset: str,
+    encoder: str,
+    tables: Mapping[str, Table],
+    setting: Mapping[str, object],
+    published: float | None,
 ) -> Iterator[Row]:
     """Messages, bytes and the fastest time of one encoder."""
     runs = [encode(encoder, tables) for _ in range(REPEATS)]
@@ -131,7 +116,7 @@ def measure(
 
     def row(metric: str, value: float, beside: float | None, unit: str, n: int) -> Row:
         where = {"encoder": encoder, **setting}
-        return Row("encoders", dataset, where, metric, value, None, None, beside, unit, n)
+        return Row(benchmark, dataset, where, metric, value, None, None, beside, unit, n)
 
     yield row("messages", len(fed.ledger), told, "", 1)
     yield row("bytes", size / 1000, None, "kB", 1)
@@ -148,19 +133,3 @@ def encode(encoder: str, tables: Mapping[str, Table]) -> tuple[Simulated, float]
     for c, t in located.items():
         fed.local(c, lambda encoding, table: encoding.transform(table), fit.encodings[c], t)
     return fed, time.process_time() - start
-
-
-def made_up(parties: int, values: int, features: int) -> dict[str, Table]:
-    """Tables in which each party holds each of half of a feature's values twice."""
-    coins = np.random.default_rng(0)
-    names = tuple(f"feature {k}" for k in range(features))
-    schema = Schema("target", names, (), "binary", ("no", "yes"))
-    words = np.array([f"value {''.join(chr(97 + int(d)) for d in str(v))}" for v in range(values)])
-    held = max(values // 2, 1)
-
-    def table(name: str) -> Table:
-        frame = pd.DataFrame({f: np.tile(coins.choice(words, held, replace=False), 2) for f in names})
-        frame["target"] = np.where(coins.random(2 * held) < 0.5, "yes", "no")
-        return Table(frame.astype("str"), schema, name)
-
-    return {f"P{i + 1}": table(f"P{i + 1}") for i in range(parties)}

@@ -5,12 +5,15 @@ Four messages: `apsi.oprf-request` and `apsi.oprf-answer` turn the receiver's el
 pseudorandom function whose key only the sender has (`oprf`), which the sender applies to its own; `apsi.query` has the
 receiver's bins encrypted, as powers; `apsi.answer` the sender's polynomials evaluated on them (`labelled_psi`, `bfv`).
 
-The receiver learns nothing else: the answer's shape follows from public numbers. The sender learns how many elements
-the receiver has, from the first message; the query hides it. Honest-but-curious parties; a relay sees blinded points
-and ciphertexts. Each execution has a key of its own for the function, each receiver one for encryption.
+The receiver learns nothing else but, where the two also run the other way round, how many elements the sender has. The
+sender learns that of the receiver, from the first message; the query hides nothing more. Shapes of query and answer
+follow from the receiver's number and the sender's, or, where no request of the sender's tells that, a public bound.
+Honest-but-curious parties; a relay sees blinded points and ciphertexts. A party has one blinding and one key of the
+function for all its executions, as in Cong et al., and one key for encryption: what several parties learn together is
+what each learns alone. Queries and polynomials are drawn anew for each execution.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,7 +34,7 @@ from preprocess.crypto.labelled_psi import (
 from preprocess.crypto.oprf import Blinded, blind, evaluate, finish, values
 from preprocess.crypto.randomness import Randomness, randomness
 from preprocess.crypto.refusal import MessageError, accept
-from preprocess.crypto.ristretto import new_scalar
+from preprocess.crypto.ristretto import POINT_BYTES, new_scalar, unpack
 from preprocess.federation import At, Federation, Public
 
 Labelled = dict[bytes, int]
@@ -39,10 +42,22 @@ Pair = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Query:
-    """What a receiver keeps of its query: elements, their items, which bin holds which, and the encrypted powers."""
+class Party:
+    """What a party keeps for all its executions: its request, and the function's values at its own elements."""
 
-    elements: tuple[bytes, ...] = field(repr=False)
+    labels: Labelled = field(repr=False)
+    source: Randomness
+    blinded: Blinded = field(repr=False)
+    scalar: bytes = field(repr=False)
+    outputs: tuple[bytes, ...] = field(repr=False)
+    key: bfv.SecretKey
+
+
+@dataclass(frozen=True)
+class Query:
+    """What a receiver keeps of its query: the plan, its items, which bin holds which, and the encrypted powers."""
+
+    plan: Plan
     items: tuple[Item, ...] = field(repr=False)
     held: Mapping[int, int] = field(repr=False)
     message: list[list[bytes]] = field(repr=False)  # rows of bins, powers
@@ -51,7 +66,7 @@ class Query:
 def intersect(
     fed: Federation,
     sets: Mapping[str, At[Labelled]],
-    pairs: Iterable[Pair],
+    pairs: Sequence[Pair],
     bound: Public[int],
     *,
     via: str | None,
@@ -61,88 +76,81 @@ def intersect(
 
     No set may have more than `bound` elements. Labels are in [0, 2^64).
     """
-    plan = fed.public(plan_for, bound)
-    keys = {p: fed.local(p, bfv.new_key, randomness(fed, p)) for p in sets}
-    return {
-        (receiver, sender): _execute(fed, receiver, sender, sets, keys[receiver], plan, {"via": via, "sealed": sealed})
-        for receiver, sender in pairs
-    }
+    route: dict[str, Any] = {"via": via, "sealed": sealed}
+    own = {p: fed.local(p, new_party, labels, randomness(fed, p)) for p, labels in sets.items()}
+    requests = {p: fed.local(p, lambda party: party.blinded.request, at) for p, at in own.items()}
+    asked, evaluated = {}, {}
+    for receiver, sender in pairs:
+        arrived = fed.send(requests[receiver], sender, "apsi.oprf-request", **route)
+        asked[receiver, sender] = accept(fed, sender, receiver, check_request, arrived, bound)
+        points = accept(fed, sender, receiver, evaluate_for, own[sender], asked[receiver, sender])
+        evaluated[receiver, sender] = fed.send(points, receiver, "apsi.oprf-answer", **route)
+    found = {}
+    for receiver, sender in pairs:
+        mutual = (sender, receiver) in asked
+        planned = fed.local(receiver, plan, requests[receiver], asked[sender, receiver] if mutual else bound)
+        query = accept(fed, receiver, sender, make_query, own[receiver], evaluated[receiver, sender], planned)
+        sent = fed.send(fed.local(receiver, lambda q: q.message, query), sender, "apsi.query", **route)
+        same = fed.local(sender, plan, asked[receiver, sender], requests[sender] if mutual else bound)
+        answer = fed.send(
+            accept(fed, sender, receiver, answer_query, own[sender], sent, same), receiver, "apsi.answer", **route
+        )
+        found[receiver, sender] = accept(fed, receiver, sender, read_answer, own[receiver], query, answer)
+    return found
 
 
-def _execute(
-    fed: Federation,
-    receiver: str,
-    sender: str,
-    sets: Mapping[str, At[Labelled]],
-    key: At[bfv.SecretKey],
-    plan: Public[Plan],
-    route: dict[str, Any],
-) -> At[Labelled]:
-    blinded = fed.local(receiver, lambda s, source: blind(list(s), source), sets[receiver], randomness(fed, receiver))
-    request = fed.local(receiver, lambda b: b.request, blinded)
-    asked = fed.send(request, sender, "apsi.oprf-request", **route)
-    scalar = fed.local(sender, new_scalar, randomness(fed, sender))
-    evaluated = accept(fed, sender, receiver, evaluate, scalar, asked)
-    answered = fed.send(evaluated, receiver, "apsi.oprf-answer", **route)
-
-    query = accept(fed, receiver, sender, make_query, blinded, answered, key, plan, randomness(fed, receiver))
-    sent = fed.send(fed.local(receiver, lambda q: q.message, query), sender, "apsi.query", **route)
-    own = fed.local(sender, own_items, scalar, sets[sender], plan)
-    answer = accept(fed, sender, receiver, answer_query, own, sent, plan, randomness(fed, sender))
-    returned = fed.send(answer, receiver, "apsi.answer", **route)
-    return accept(fed, receiver, sender, read_answer, query, returned, key, plan)
+def new_party(labels: Labelled, source: Randomness) -> Party:
+    """A party's secrets for one run."""
+    elements, scalar = list(labels), new_scalar(source)
+    blinded, outputs = blind(elements, source), tuple(values(scalar, elements))
+    return Party(labels, source, blinded, scalar, outputs, bfv.new_key(source))
 
 
-def make_query(blinded: Blinded, answer: Any, key: bfv.SecretKey, plan: Plan, source: Randomness) -> Query:
+def check_request(request: Any, bound: int) -> bytes:
+    """A request as it arrived. Raises MessageError for anything but the points of at most `bound` elements."""
+    if (count := len(unpack(request))) > bound:
+        raise MessageError(f"it has {count} elements, where {bound} are the most")
+    return bytes(request)
+
+
+def evaluate_for(own: Party, request: bytes) -> bytes:
+    """The sender's answer to a request."""
+    return evaluate(own.scalar, request)
+
+
+def plan(receivers: bytes, senders: bytes | int) -> Plan:
+    """What both sides of an execution compute: from the receiver's request, and the sender's or a bound on its set."""
+    held = senders if isinstance(senders, int) else len(senders) // POINT_BYTES
+    return plan_for(len(receivers) // POINT_BYTES, held)
+
+
+def make_query(own: Party, answer: Any, plan: Plan) -> Query:
     """Finishes the oblivious function, places the items in bins and encrypts their powers."""
-    items = tuple(item_of(output, plan.bins) for output in finish(blinded, answer))
+    items = tuple(item_of(output, plan.bins) for output in finish(own.blinded, answer))
     held = cuckoo(items)
-    rows = query_slots(items, held, plan, source)
-    message = [[bfv.encrypt(key, power(row, e), source) for e in plan.powers] for row in rows]
-    return Query(blinded.elements, items, held, message)
+    rows = query_slots(items, held, plan, own.source)
+    message = [[bfv.encrypt(own.key, power(row, e + 1), own.source) for e in range(plan.degree)] for row in rows]
+    return Query(plan, items, held, message)
 
 
-def own_items(scalar: bytes, own: Labelled, plan: Plan) -> dict[Item, int]:
-    """The sender's items under its own key, with their labels."""
-    outputs = values(scalar, list(own))
-    return {item_of(out, plan.bins): label for out, label in zip(outputs, own.values(), strict=True)}
-
-
-def answer_query(own: Mapping[Item, int], query: Any, plan: Plan, source: Randomness) -> list[list[list[bytes]]]:
+def answer_query(own: Party, query: Any, plan: Plan) -> list[list[list[bytes]]]:
     """[row of bins][bundle] the encryptions of r F(y) and G(y) + r' F(y)."""
-    powers = [all_powers(row, plan) for row in _grid(query, plan.rows, len(plan.powers))]
-    roots, labels = polynomials(own, plan, source)
+    powers = [[bfv.to_ntt(bfv.load(c, fresh=True)) for c in row] for row in _grid(query, plan.rows, plan.degree)]
+    items = {item_of(out, plan.bins): n for out, n in zip(own.outputs, own.labels.values(), strict=True)}
+    roots, labels = polynomials(items, plan, own.source)
     return [
         [[bfv.combine(part[b, row], powers[row]) for part in (roots, labels)] for b in range(plan.bundles)]
         for row in range(plan.rows)
     ]
 
 
-def all_powers(sent: list[bytes], plan: Plan) -> list[Any]:
-    """y^1 ... y^degree from the powers that were sent: those, and products of two."""
-    base = {e: bfv.load(data, parts=(2,), fresh=True) for e, data in zip(plan.powers, sent, strict=True)}
-    return [bfv.to_ntt(_power(base, e)) for e in range(1, plan.degree + 1)]
-
-
-def _power(base: Mapping[int, Any], exponent: int) -> Any:
-    """A power that was sent, or the product of two."""
-    if exponent in base:
-        return base[exponent]
-    first = next(e for e in base if exponent - e in base)
-    return bfv.multiply(base[first], base[exponent - first])
-
-
-def read_answer(query: Query, answer: Any, key: bfv.SecretKey, plan: Plan) -> Labelled:
+def read_answer(own: Party, query: Query, answer: Any) -> Labelled:
     """The labels of shared elements. Raises MessageError for anything but the ciphertexts of an answer."""
-    rows = [[_grid_row(pair, 2) for pair in _grid_row(row, plan.bundles)] for row in _grid_row(answer, plan.rows)]
-    plain = np.array([[[_decrypted(key, data) for data in pair] for pair in row] for row in rows])
+    rows = [[_grid_row(pair, 2) for pair in row] for row in _grid(answer, query.plan.rows, query.plan.bundles)]
+    plain = np.array([[[bfv.decrypt(own.key, bfv.load(c, fresh=False)) for c in pair] for pair in row] for row in rows])
     roots, labels = plain[:, :, 0].swapaxes(0, 1), plain[:, :, 1].swapaxes(0, 1)
     found = read_labels(query.items, query.held, roots, labels)
-    return {query.elements[item]: label for item, label in found.items()}
-
-
-def _decrypted(key: bfv.SecretKey, data: Any) -> Any:
-    return bfv.decrypt(key, bfv.load(data, parts=(2, 3), fresh=False))
+    return {own.blinded.elements[item]: label for item, label in found.items()}
 
 
 def _grid(message: Any, rows: int, columns: int) -> list[list[Any]]:

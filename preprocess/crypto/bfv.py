@@ -1,9 +1,10 @@
-"""Batched BFV encryption with Microsoft SEAL: 8192 numbers modulo a 21-bit prime in one ciphertext, secret-key only.
+"""Batched BFV encryption with Microsoft SEAL: 4096 numbers modulo a 21-bit prime in one ciphertext, secret-key only.
 
 Source: Brakerski (2012), Fan and Vercauteren (2012); SEAL 4 through `tenseal.sealapi` (the extra `psi`). Two data
-primes of 50 bits and one that SEAL keeps for key switching: 128 bits of security for degree 8192 by SEAL's table, and
-noise for one product of ciphertexts, one plaintext factor and a sum of some forty terms. There are no public and no
-relinearisation keys: the holder of the secret key encrypts, products stay at three parts.
+primes of 32 bits, of which the result keeps one, and one that SEAL asks for and nothing uses: 84 bits, where its table
+allows 109 for 128 bits of security at degree 4096. The noise has room for one plaintext factor and a sum of some forty
+terms, not for a product of ciphertexts. There are no public and no relinearisation keys: the holder of the secret key
+encrypts. Coefficients of 32 bits fill half of SEAL's words, which its compression takes out.
 
 Randomness. SEAL draws its own from the operating system, unless a context fixes its seed. In a reproducible run every
 ciphertext gets a context of its own, with a seed from the party's coins: bytes are then equal between runs, and no two
@@ -32,9 +33,9 @@ from preprocess.crypto.refusal import MessageError
 
 Numbers = NDArray[np.int64]
 
-SLOTS = 8192
-PLAIN_MODULUS = 1785857  # the largest 21-bit prime that allows batching at this degree
-PRIME_BITS = (50, 50, 50)
+SLOTS = 4096
+PLAIN_MODULUS = 2056193  # the largest 21-bit prime that allows batching at this degree
+PRIME_BITS = (32, 32, 20)
 HEADER = bytes.fromhex("5ea110")  # SEAL's magic number and the length of its header
 HEADER_BYTES, DIGEST_BYTES, MAX_BYTES = 16, 32, 2**22
 
@@ -75,13 +76,6 @@ def encode(numbers: Numbers) -> Any:
     return plain
 
 
-def multiply(a: Any, b: Any) -> Any:
-    """The product of two fresh ciphertexts, of three parts."""
-    product = _seal().Ciphertext(context())
-    _evaluator().multiply(a, b, product)
-    return product
-
-
 def to_ntt(ciphertext: Any) -> Any:
     """The form in which products with plaintexts cost least."""
     transformed = _seal().Ciphertext(context())
@@ -101,8 +95,6 @@ def combine(coefficients: Numbers, powers: list[Any]) -> bytes:
         evaluator.transform_to_ntt_inplace(plain, level)
         evaluator.multiply_plain(power, plain, term)
         terms.append(term)
-    # The widest term first: SEAL adds a shorter ciphertext to a longer one.
-    terms.sort(key=lambda t: -int(t.size()))
     for term in terms[1:]:
         evaluator.add_inplace(terms[0], term)
     evaluator.transform_from_ntt_inplace(terms[0])
@@ -120,8 +112,8 @@ def dump(ciphertext: Any) -> bytes:
     return sha256(data).digest() + data
 
 
-def load(data: Any, *, parts: tuple[int, ...], fresh: bool) -> Any:
-    """The ciphertext of `dump`: of so many parts, at the first level if `fresh`, else at the last.
+def load(data: Any, *, fresh: bool) -> Any:
+    """The ciphertext of `dump`: of two parts, at the first level if `fresh`, else at the last.
 
     Raises MessageError for bytes that were changed, cut short or extended, or are another object of SEAL's.
     """
@@ -134,7 +126,7 @@ def load(data: Any, *, parts: tuple[int, ...], fresh: bool) -> Any:
         raise MessageError("a ciphertext has another header than SEAL's")
     ciphertext = _loaded(body)
     level = context().first_parms_id() if fresh else context().last_parms_id()
-    if ciphertext.size() not in parts or ciphertext.parms_id() != level or ciphertext.is_ntt_form():
+    if ciphertext.size() != 2 or ciphertext.parms_id() != level or ciphertext.is_ntt_form():
         raise MessageError("a ciphertext has other parts or another level than the protocol's")
     return ciphertext
 

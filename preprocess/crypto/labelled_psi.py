@@ -4,17 +4,18 @@ Source: Cong et al., "Labeled PSI from homomorphic encryption with reduced compu
 on Chen, Huang, Laine, Rindal (CCS 2018). Both parties hold pseudorandom items (values of an oblivious function). The
 receiver puts each item into one of its three bins (cuckoo hashing); the sender puts each of its items into all three.
 An item is four numbers of 20 bits in four neighbouring slots. For each slot the sender has polynomials over its bin:
-F is 0 at its items, G gives their labels. The receiver sends its slots encrypted, as those powers from which all others
-are products of two; the sender answers r F(y) and G(y) + r' F(y) with fresh random r and r' per slot. Where all four
-slots of a bin are 0 the item is shared, and the second ciphertext has its label; elsewhere both are random.
+F is 0 at its items, G gives their labels. The receiver sends its slots encrypted, in every power up to the degree D;
+the sender answers r F(y) and G(y) + r' F(y) with fresh random r and r' per slot. Where all four slots of a bin are 0
+the item is shared, and the second ciphertext has its label; elsewhere both are random.
 
-Choices. A bin of more items than the degree D is split over several bundles, whose number follows from a public bound
-on the set's size (overflow has a chance below 2^-40), as does the number of bins. Free places hold random roots and
-free bins random coefficients, so that answers have the same size and shape whatever the bins hold. D is chosen by cost
-among those that the known optimal bases for sums of at most two ("postage stamps", Challis and Robinson 2010) reach. No
-Paterson-Stockmeyer and no relinearisation: at one product of depth they save nothing here. The labels are encrypted
-under a pad from the item's own function value, as in Cong et al., which is why no noise needs to be flooded:
-what the noise could tell of coefficients are pseudorandom numbers.
+Choices. Cong et al. send few powers and let the sender multiply the others out of them, which pays for sets of
+millions. For hundreds it does not: a product takes noise that needs degree 8192 and primes half as long again, and
+makes answers of three parts. All powers are sent, and D is what makes query and answer shortest together. A bin of more
+items than D is split over several bundles, whose number follows from a bound on the sender's set (overflow has a chance
+below 2^-40); the number of bins follows from the size of the receiver's. Free places hold random roots and free bins
+random coefficients, so that answers have the same size and shape whatever the bins hold. The labels are encrypted under
+a pad from the item's own function value, as in Cong et al., which is why no noise needs to be flooded: what the noise
+could tell of coefficients are pseudorandom numbers.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,24 +38,12 @@ NUMBER_BYTES = 8  # the rest of a label is zero, and tells a label from noise
 BINS_PER_ROW = SLOTS // FELTS
 FILLING = 0.6  # share of the receiver's bins that are in use, at most
 FAILURE = 2.0**-40
-BASES: Mapping[int, tuple[int, ...]] = {  # degree -> the powers that are sent
-    2: (1,),
-    4: (1, 2),
-    8: (1, 3, 4),
-    12: (1, 3, 5, 6),
-    16: (1, 3, 5, 7, 8),
-    20: (1, 2, 5, 8, 9, 10),
-    26: (1, 2, 5, 8, 11, 12, 13),
-    32: (1, 2, 5, 8, 11, 14, 15, 16),
-    40: (1, 3, 4, 9, 11, 16, 17, 19, 20),
-}
-# Milliseconds on one core that decide between degrees: a power, a product, a term of an answer, a ciphertext of one.
-POWER_COST, PRODUCT_COST, TERM_COST, ANSWER_COST = 13.0, 7.0, 0.9, 4.0
+LONGEST = 40  # terms of a polynomial: what the noise has room for
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What both parties compute from public numbers: rows of bins, the polynomials' degree, and bundles per row."""
+    """What both parties compute from sizes: rows of bins, the polynomials' degree, and bundles per row."""
 
     rows: int
     degree: int
@@ -65,8 +54,9 @@ class Plan:
         return self.rows * BINS_PER_ROW
 
     @property
-    def powers(self) -> tuple[int, ...]:
-        return BASES[self.degree]
+    def ciphertexts(self) -> int:
+        """Of query and answer, which are equally long: a row's powers, and two for each bundle."""
+        return self.rows * (self.degree + 2 * self.bundles)
 
 
 @dataclass(frozen=True)
@@ -78,25 +68,20 @@ class Item:
     pad: bytes = field(repr=False)
 
 
-def plan_for(bound: int) -> Plan:
-    """The cheapest plan for sets of at most `bound` elements on both sides."""
-    rows = max(1, -(-bound // int(FILLING * BINS_PER_ROW)))
-    plans = [Plan(rows, degree, _bundles(bound, rows * BINS_PER_ROW, degree)) for degree in BASES]
-    return min(plans, key=_cost)
+def plan_for(asked: int, bound: int) -> Plan:
+    """The shortest plan for a receiver of `asked` elements and a sender of at most `bound`."""
+    rows = max(1, -(-asked // int(FILLING * BINS_PER_ROW)))
+    load = _fullest(bound, rows * BINS_PER_ROW)
+    plans = [Plan(rows, degree, -(-load // degree)) for degree in range(1, LONGEST + 1)]
+    return min(plans, key=lambda p: p.ciphertexts)
 
 
-def _bundles(bound: int, bins: int, degree: int) -> int:
-    """Bundles that hold the fullest bin. (That two of its items have a number in common as well is rarer by far.)"""
+def _fullest(bound: int, bins: int) -> int:
+    """Items in the sender's fullest bin. (That two of its items have a number in common as well is rarer by far.)"""
     load = 1
     while bins * bdtrc(load, max(HASHES * bound, 1), 1 / bins) > FAILURE:
         load += 1
-    return -(-load // degree)
-
-
-def _cost(plan: Plan) -> float:
-    products = plan.degree - len(plan.powers)
-    answers = 2 * plan.bundles
-    return len(plan.powers) * POWER_COST + products * PRODUCT_COST + answers * (plan.degree * TERM_COST + ANSWER_COST)
+    return load
 
 
 def item_of(output: bytes, bins: int) -> Item:

@@ -6,9 +6,11 @@ and the lowest number of a value wins. All messages go through the server, which
 
 All features go in one execution per direction: the paper's n(n - 1) executions do not depend on the number of features
 either, and nobody learns the share of a feature from sizes. What is learnt: each party, which of its values another one
-holds and that one's number for them; the sender of an execution, how many values the receiver has. Messages: 4 for each
-of n(n - 1) executions and 2n - 1 on the ring, together 4n^2 - 2n - 1 as in table 5 (where the exponent is lost in
-print), and one to the server (`ring_ids`). Needs tenseal, the extra `psi`.
+holds and that one's number for them; the sender of an execution, how many values the receiver has. As each is once the
+sender, the ciphertexts are as many as both numbers need; with "upward" as many as the sum of all sizes needs, and hide
+how many values the sender has. Messages: 4 for each of n(n - 1) executions and 2n - 1 on the ring, together
+4n^2 - 2n - 1 as in table 5 (where the exponent is lost in print), and one to the server (`ring_ids`). Needs tenseal,
+the extra `psi`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,6 +26,7 @@ from preprocess.federation import At, Federation, Public
 class Apsi(PairwiseEncoder):
     name = "apsi"
     reference = "Privacy-preserving tabular data transformation, section 7.1; Cong et al. 2021"
+    said_to_share = "about the sum of dictionary sizes; of its values, those that others hold too (table 5)"
 
     def intersect(
         self, fed: Federation, sets: Mapping[str, At[Elements]], pairs: Sequence[tuple[str, str]], bound: Public[int]

@@ -3,7 +3,7 @@
 The alignment of "Privacy-preserving tabular data transformation", section 7.1 (every pair of parties intersects its
 dictionaries in both directions through the server, and the lowest number of a value wins), with the intersection of
 `crypto.dh_psi` in place of homomorphic encryption. Same result as `apsi`, same things learnt, but that an answer's size
-tells the receiver how many values the sender has, where `apsi` pads.
+tells the receiver how many values the sender has even where only one direction runs ("upward"), in which `apsi` pads.
 
 Each party learns which of its values another holds, and that party's number of them. The server relays blinded
 elements and sealed labels: it learns how many values each party has in total, from sizes. All features go in one
@@ -24,6 +24,7 @@ from preprocess.federation import At, Federation, Public
 class DhPsi(PairwiseEncoder):
     name = "dh-psi"
     reference = "Privacy-preserving tabular data transformation, section 7.1; Jarecki and Liu 2010"
+    said_to_share = "about the sum of dictionary sizes; of its values, those that others hold too (as apsi: table 5)"
 
     def intersect(
         self, fed: Federation, sets: Mapping[str, At[Elements]], pairs: Sequence[tuple[str, str]], bound: Public[int]

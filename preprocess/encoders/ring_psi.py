@@ -35,11 +35,13 @@ Elements = dict[bytes, int]  # `ristretto.element` -> number
 class PsiEncoder(RingEncoder):
     """Options of every encoder that aligns the ring's numbers by a private set intersection.
 
-    Of the numbers that a value has, the lowest wins; the others stay columns of zeros ("keep", as the paper's message
-    counts have it: nobody is told which they are) or go ("drop"): then each party tells the server which of its numbers
-    nobody uses, and the server tells all, which shows to everyone how many values each party shares with those before
-    it; padding and noise go with them. `psi_route` is how the messages of the intersection travel; None is the method's
-    own way.
+    Of the numbers that a value has, the lowest wins; the others stay columns of zeros ("keep") or go ("drop"). The
+    paper's message counts have room for the first alone, where its section 8.3 calls the width comparable to one-hot
+    encoding. No party can drop in silence: what two others both hold, and which number that frees, is in nobody else's
+    view, and the server, which has to know the width, sees none of it. So with "drop" each party tells the server which
+    of its numbers nobody uses, and the server tells all, which shows to everyone how many values each party shares with
+    those before it; padding and noise go with them. `psi_route` is how the messages of the intersection travel; None is
+    the method's own way.
     """
 
     psi_route: Route | None = None

@@ -1,27 +1,20 @@
 import numpy as np
 import pytest
 
-from audit.benchmarks import encoders, encoders_cost
+from audit.benchmarks import encoders, encoders_cost, growth
 from audit.benchmarks.base import Options
+from audit.benchmarks.gradients import figure
 from audit.case import cases
 from audit.federate import whole_table
 
 
 def test_the_cost_of_an_encoder_is_counted_in_the_ledger_beside_the_published_formula():
-    tables = encoders_cost.made_up(4, 6, 2)
-    rows = {r.metric: r for r in encoders_cost.measure("made up", "uhe", tables, {"parties": 4}, 264.0)}
+    tables = growth.made_up(4, 6, 2)
+    rows = {r.metric: r for r in encoders_cost.measure("encoders", "made up", "uhe", tables, {"parties": 4}, 264.0)}
     assert (rows["messages"].measured, rows["messages"].published) == (8, 7)
     fed, _ = encoders_cost.encode("uhe", tables)
     assert rows["bytes"].measured == sum(m.size for m in fed.ledger) / 1000
     assert rows["time"].published == 264.0
-
-
-def test_made_up_parties_hold_half_of_the_values_each_and_not_the_same_half():
-    tables = encoders_cost.made_up(5, 40, 1)
-    held = [frozenset(t.values("feature 0")) for t in tables.values()]
-    assert {len(values) for values in held} == {20}
-    assert len(set(held)) > 1
-    assert len(frozenset().union(*held)) <= 40
 
 
 def test_the_papers_message_counts_for_four_parties_are_those_of_its_table():
@@ -60,6 +53,14 @@ def test_the_claims_about_f1_that_the_paper_prints_figures_for_are_judged_by_the
 def test_f1_of_the_other_class_is_read_from_the_sum_of_confusion_matrices():
     one, two = np.array([[3, 1], [0, 2]]), np.array([[1, 0], [2, 4]])
     assert encoders.other_f1([one, two]) == pytest.approx(2 * 4 / (5 + 6))
+
+
+def test_an_interval_of_shares_ends_at_0_and_1():
+    row = figure("encoders", "made up", {}, "f1", [0.02, 0.99], None, "")
+    assert row.high > 1
+    assert (encoders.share(row).low, encoders.share(row).high) == (0, 1)
+    one_seed = figure("encoders", "made up", {}, "f1", [0.9], None, "")
+    assert encoders.share(one_seed) == one_seed
 
 
 def test_a_table_without_two_classes_is_refused(tmp_path):

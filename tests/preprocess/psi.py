@@ -91,10 +91,12 @@ def encoded_by(name, tables, **options):
     return fed, fit, np.vstack([fed.own(fit.encodings[p]).transform(t) for p, t in tables.items()])
 
 
-def assert_encodes_as_the_server_dictionary_does(name, tables, ways=("keep", "drop"), **options):
-    """Per feature: the columns of `server-dictionary`, reordered; where unused numbers stay, also columns of zeros."""
+def assert_encodes_as_the_server_dictionary_does(name, tables, **options):
+    """Dropped: per feature, exactly the columns of `server-dictionary`, reordered. Kept: these, and one column of zeros
+    for each further holder of a value.
+    """
     _, theirs, expected = encoded_by("server-dictionary", tables)
-    for unused in ways:
+    for unused in ("keep", "drop"):
         _, fit, found = encoded_by(name, tables, unused=unused, **options)
         for block, reference in zip(fit.blocks.value, theirs.blocks.value, strict=True):
             columns = found[:, block.start : block.start + block.size].T

@@ -23,10 +23,10 @@ def run():
     return psi.encoded_by(NAME, TABLES)[0]
 
 
-@settings(max_examples=4)
+@settings(max_examples=3)
 @given(psi.splits_of(3))
 def test_every_partition_is_encoded_as_by_the_server_dictionary(tables):
-    psi.assert_encodes_as_the_server_dictionary_does(NAME, tables, ways=("drop",))
+    psi.assert_encodes_as_the_server_dictionary_does(NAME, tables)
 
 
 @settings(max_examples=3)
@@ -45,7 +45,7 @@ def test_the_receiver_learns_the_senders_labels_of_what_both_hold(receiver, send
 
 
 def test_odd_texts_are_told_apart_and_matched_as_the_server_dictionary_does():
-    psi.assert_encodes_as_the_server_dictionary_does(NAME, psi.odd_tables(), ways=("keep",))
+    psi.assert_encodes_as_the_server_dictionary_does(NAME, psi.odd_tables())
 
 
 @pytest.mark.parametrize("n", [2, 3])
@@ -56,9 +56,12 @@ def test_the_parties_exchange_as_many_messages_as_the_paper_counts(n):
 
 def test_each_direction_is_four_messages_through_the_server(run):
     topics = ["oprf-request", "oprf-answer", "query", "answer"]
-    first = [m for m in run.ledger if m.topic.startswith("apsi")][:4]
-    assert [m.topic for m in first] == [f"apsi.{t}" for t in topics]
-    assert [(m.sender, m.recipient, m.relay) for m in first] == [("P2", "P1", "server"), ("P1", "P2", "server")] * 2
+    pair = [m for m in run.ledger if {m.sender, m.recipient} == {"P1", "P2"} and m.topic.startswith("apsi")]
+    for receiver, sender in (("P1", "P2"), ("P2", "P1")):
+        ends = [(receiver, sender), (sender, receiver)] * 2
+        due = [(f"apsi.{t}", *e) for t, e in zip(topics, ends, strict=True)]
+        assert [s for m in pair if (s := (m.topic, m.sender, m.recipient)) in due] == due
+    assert len(pair) == 8
     assert {m.relay for m in run.ledger if m.topic.startswith("apsi")} == {"server"}
     assert [m.topic for m in run.ledger if m.recipient == "server"] == ["ring.maximum"]
 
@@ -67,22 +70,37 @@ def test_no_message_shows_a_value_or_a_digest_of_one(run):
     psi.assert_no_message_shows_a_value(run, TABLES)
 
 
-def test_queries_and_answers_have_the_same_shape_whatever_the_sets():
-    def shapes(tables):
-        fed, _, _ = psi.encoded_by(NAME, tables, ring_route="direct", pad_to=40)
-        return [
-            (m.topic, len(m.payload), len(m.payload[0])) for m in fed.ledger if m.topic in ("apsi.query", "apsi.answer")
-        ]
+def shapes(wards, **options):
+    """Rows and ciphertexts of queries and answers between parties that hold these wards, and one diet."""
+    tables = {f"P{i}": psi.text_table(list(held), ["d"] * len(held)) for i, held in enumerate(wards)}
+    fed, _, _ = psi.encoded_by(NAME, tables, ring_route="direct", pad_to=200, **options)
+    encrypted = [m for m in fed.ledger if m.topic in ("apsi.query", "apsi.answer")]
+    return [(m.topic, len(m.payload), len(m.payload[0])) for m in encrypted]
 
-    few = {"P1": psi.text_table(["a"], ["x"]), "P2": psi.text_table(["b"], ["y"])}
-    assert shapes(few) == shapes({p: TABLES[p] for p in CLIENTS[:2]})
+
+def test_queries_and_answers_have_the_same_shape_whatever_is_shared():
+    assert shapes(["abcdefgh", "stuvwxyz"]) == shapes(["abcdefgh", "abcdefgh"])
+
+
+def test_where_the_sender_asks_nothing_shapes_hide_how_many_elements_it_has():
+    many = [chr(0x4E00 + k) for k in range(150)]
+    assert shapes(["a", "stuv"], directions="upward") == shapes([many, "stuv"], directions="upward")
+    assert shapes(["a", "stuv"]) != shapes([many, "stuv"])
+
+
+def test_a_party_asks_all_others_the_same_and_answers_all_with_one_key_but_no_two_queries_are_alike(run):
+    asked = {(m.sender, m.recipient): m.payload for m in run.ledger if m.topic == "apsi.oprf-request"}
+    assert len(asked) == 6
+    assert len(set(asked.values())) == 3
+    queries = {c for m in run.ledger if m.topic == "apsi.query" for row in m.payload for c in row}
+    assert len(queries) == sum(len(row) for m in run.ledger if m.topic == "apsi.query" for row in m.payload)
 
 
 def test_no_two_ciphertexts_of_a_run_share_their_randomness(run):
     seen = [c for m in run.ledger if m.topic == "apsi.query" for row in m.payload for c in row]
     assert len(seen) >= 6
     evaluator, difference = sealapi.Evaluator(bfv.context()), sealapi.Ciphertext(bfv.context())
-    for one, other in combinations([bfv.load(c, parts=(2,), fresh=True) for c in seen], 2):
+    for one, other in combinations([bfv.load(c, fresh=True) for c in seen], 2):
         evaluator.sub(one, other, difference)
         assert not difference.is_transparent()  # it would be, if what hides them were the same
 
@@ -93,6 +111,7 @@ def flip(data, at=4000):
 
 CHANGES = {
     "request": ("apsi.oprf-request", lambda r: r[1:], "P1 refuses a message of P2: it is not a list of group elements"),
+    "long request": ("apsi.oprf-request", lambda r: 20 * r, "P1 refuses a message of P2: it has .* are the most"),
     "oprf answer": ("apsi.oprf-answer", lambda r: r[32:], "P2 refuses a message of P1: it has .* group elements, not"),
     "query": (
         "apsi.query",

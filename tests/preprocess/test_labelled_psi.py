@@ -1,5 +1,4 @@
 from hashlib import sha512
-from itertools import combinations_with_replacement
 
 import numpy as np
 import pytest
@@ -44,26 +43,19 @@ def intersect(mine, theirs, plan, seed=0):
     st.dictionaries(st.integers(0, 60), st.integers(0, 2**64 - 1), max_size=40),
 )
 def test_the_polynomials_give_exactly_the_labels_of_shared_elements(mine, theirs):
-    assert intersect(mine, theirs, psi.plan_for(60)) == {x: n for x, n in theirs.items() if x in mine}
+    assert intersect(mine, theirs, psi.plan_for(60, 60)) == {x: n for x, n in theirs.items() if x in mine}
 
 
 @pytest.mark.parametrize(
-    "plan", [psi.Plan(1, 2, 9), psi.Plan(2, 26, 1), psi.Plan(1, 40, 1), psi.plan_for(4000)], ids=str
+    "plan", [psi.Plan(2, 2, 9), psi.Plan(3, 26, 1), psi.Plan(2, psi.LONGEST, 1), psi.plan_for(900, 4000)], ids=str
 )
 def test_every_degree_and_many_rows_and_bundles_work_alike(plan):
     mine, theirs = range(900), {x: x * x for x in range(450, 1350)}
     assert intersect(mine, theirs, plan) == {x: x * x for x in range(450, 900)}
 
 
-@pytest.mark.parametrize("degree", psi.BASES)
-def test_every_power_is_sent_or_the_product_of_two_that_are(degree):
-    base = psi.BASES[degree]
-    reached = set(base) | {a + b for a, b in combinations_with_replacement(base, 2)}
-    assert reached.issuperset(range(1, degree + 1))
-
-
 def test_answers_look_random_but_at_shared_bins():
-    plan = psi.plan_for(100)
+    plan = psi.plan_for(100, 100)
     y = psi.query_slots([], {}, plan, source(1))
     one, other = (psi.polynomials({item(x): x for x in range(100)}, plan, source(s)) for s in (2, 3))
     for a, b in zip(one, other, strict=True):
@@ -76,11 +68,22 @@ def test_answers_look_random_but_at_shared_bins():
         assert abs(values.std() - 12**-0.5) < 0.01
 
 
-def test_the_plan_depends_on_the_bound_alone_and_grows_with_it():
-    plans = [psi.plan_for(bound) for bound in (0, 1, 100, 1000, 10_000)]
-    assert plans[0].rows == 1
-    assert plans[-1].rows == 9
-    assert all(p.bins * psi.FILLING >= bound - 1 for p, bound in zip(plans, (0, 1, 100, 1000, 10_000), strict=True))
+def test_the_receivers_size_makes_the_rows_and_the_senders_what_a_bin_holds():
+    for asked, rows in ((0, 1), (614, 1), (615, 2), (10_000, 17)):
+        plans = [psi.plan_for(asked, bound) for bound in (0, 10, 1000, 10_000)]
+        assert {p.rows for p in plans} == {rows}
+        held = [p.degree * p.bundles for p in plans]
+        assert held == sorted(held)
+        assert held[0] < held[-1]
+        assert all(p.bins * psi.FILLING >= asked for p in plans)
+
+
+def test_no_degree_makes_query_and_answer_shorter_than_the_plans():
+    plan = psi.plan_for(100, 900)
+    assert (plan.degree, plan.bundles, plan.ciphertexts) == (6, 4, 14)
+    held = plan.degree * plan.bundles
+    others = [psi.Plan(1, d, -(-held // d)) for d in range(1, psi.LONGEST + 1)]
+    assert min(p.ciphertexts for p in others) >= plan.ciphertexts
 
 
 @given(st.integers(0, 99))

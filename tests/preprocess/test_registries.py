@@ -11,6 +11,7 @@ from preprocess.encoders import ENCODERS
 from preprocess.scalers import SCALERS
 from preprocess.training import ALGORITHMS
 
+METHODS = {**{f"encoder {n}": e for n, e in ENCODERS.items()}, **{f"scaler {n}": s for n, s in SCALERS.items()}}
 TABLES = {
     preprocess.encoders: (ENCODERS, {"base", "codebook", "ring_ids", "ring_psi"}),
     preprocess.scalers: (SCALERS, {"base"}),
@@ -23,3 +24,10 @@ def test_every_file_of_a_method_is_registered_under_its_name(package):
     table, helpers = TABLES[package]
     files = {p.stem for p in Path(package.__file__).parent.glob("*.py")} - helpers - {"__init__"}
     assert files == {name.replace("-", "_") for name in table}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_says_what_it_shares_and_whose_account_that_is(name):
+    what, _, source = METHODS[name].said_to_share.partition(" (")
+    assert what
+    assert any(word in source for word in ("table 5", "section", "ours"))

@@ -30,6 +30,20 @@ def test_dropping_unused_numbers_undoes_padding(name):
     assert [b.size for b in dropped] == [3, 1]
 
 
+@pytest.mark.parametrize("name", PSI)
+def test_a_third_party_ends_alike_whether_others_share_a_value_or_not_so_it_cannot_drop_their_numbers(name):
+    def tables(last):
+        return {p: psi.text_table([w], [d]) for p, (w, d) in {"P1": "ax", "P2": "by", "P3": last}.items()}
+
+    def first_and_width(last, unused):
+        fed, fit, _ = psi.encoded_by(name, tables(last), unused=unused)
+        return fed.own(fit.encodings["P1"]).ids_, [b.size for b in fit.blocks.value]
+
+    shared, apart = (first_and_width(last, "keep") for last in ("by", "cz"))
+    assert shared == apart
+    assert [first_and_width(last, "drop")[1] for last in ("by", "cz")] == [[2, 2], [3, 3]]
+
+
 @pytest.mark.parametrize(
     "bad", [None, {"ward": []}, {"ward": [1]}, {"ward": np.array([5])}, {"ward": np.array([-1])}, {"ward": np.eye(2)}]
 )
