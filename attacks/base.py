@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from preprocess.views import View
+from preprocess.views import FeatureLayout, View
 
-Statistic = Literal["count", "mean", "std", "minimum", "maximum", "size", "frequency", "target_rate"]
+Statistic = Literal["count", "mean", "std", "minimum", "maximum", "size", "quantile", "frequency", "target_rate"]
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,10 @@ class RecordsClaim:
     `category_entropy` (B, K) in [0, 1] and `number_entropy` (B, L) in nats: how unsure the attack is of each cell
     (lower is surer). `evidence`: numbers of the messages it rests on. Where the attack checks its rows on the observed
     gradient, `residual` (B,) is the relative error behind each row, and `verified` (B,) says whether that proves it.
+
+    `layout` is set where the claim is about other features than the public layout has: values that the adversary can
+    name where that has only columns. Its blocks then stand for K and L; of them, features, values and units count. A
+    category of -1 is no claim about that cell.
     """
 
     victim: str
@@ -39,6 +43,7 @@ class RecordsClaim:
     evidence: tuple[int, ...] = ()
     residual: NDArray[np.float64] | None = None
     verified: NDArray[np.bool_] | None = None
+    layout: FeatureLayout | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -46,7 +51,7 @@ class StatisticClaim:
     """One statistic of one party's feature: an estimate and the interval that the attack vouches for.
 
     `value` is set where it is about the rows with one category: their share ("frequency"), or how often the target is
-    the positive class among them ("target_rate"; over all rows where `feature` is "").
+    the positive class among them ("target_rate"; over all rows where `feature` is ""); and for a "quantile": its level.
     """
 
     party: str
@@ -114,6 +119,7 @@ class Abstained:
 
 Claim = RecordsClaim | StatisticClaim | VocabularyClaim | MembershipClaim | FindingClaim
 Outcome = Sequence[Claim] | NotApplicable | Abstained
+Dependencies = Mapping[tuple[str, str], Mapping[str, str | float]]
 
 
 @dataclass(frozen=True)
@@ -122,13 +128,18 @@ class AuxiliaryKnowledge:
 
     `labels` maps (victim, round) to the labels (B,) of that batch. `bounds` maps a numeric feature to its (low, high)
     in the units of a `RecordsClaim`. `marginals` maps a feature to what is known of its distribution: (values,
-    probabilities). `dictionaries` maps a categorical feature to plausible values.
+    probabilities). `dictionaries` maps a categorical feature to plausible values. `dependencies` maps a categorical
+    feature and another that it determines to which value of the first goes with which value, or number in raw units, of
+    the second; it says nothing of values that are not in the map. `codes` maps a feature to the codes (k, width) of the
+    k values in its dictionary, where they come from a public model that the adversary runs by itself (`fasttext`).
     """
 
     labels: Mapping[tuple[str, int], NDArray[Any]] = field(default_factory=dict)
     bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     marginals: Mapping[str, tuple[Sequence[Any], NDArray[np.float64]]] = field(default_factory=dict)
     dictionaries: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    dependencies: Dependencies = field(default_factory=dict)
+    codes: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
 
     def granted(self) -> tuple[str, ...]:
         """The kinds of knowledge granted, for the result."""

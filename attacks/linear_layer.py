@@ -7,6 +7,7 @@ which seldom has valid categories.
 The adversary is honest but curious. It holds a FedSGD gradient in the clear and the public layout; it needs no labels.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +22,7 @@ from attacks.base import (
     check_positive,
     concluded,
 )
+from attacks.candidates import by_candidates
 from attacks.span.certificate import singled_out
 from attacks.span.row_space import Array, row_space
 from attacks.span.rows import Mask, Rows, claim, numbers, raw_range, snapped
@@ -61,13 +63,17 @@ class LinearLayer(Attack):
         targets = find_targets(view, knowledge, rounds=self.rounds, victims=self.victims, labels_needed=False)
         if not isinstance(targets, list):
             return targets
-        layout, spec = view.public.layout, view.public.model
-        assert layout is not None  # find_targets refuses a view without
-        assert spec is not None
+        spec = view.public.model
+        assert spec is not None  # find_targets refuses a view without
         if not spec.hidden:
             return NotApplicable("the network has no hidden layer: every row reaches every neuron of the only one")
         relu = spec.activation == "relu"
-        return concluded([self.attack(layout, target, knowledge.bounds, relu) for target in targets])
+
+        def each(posed: View, own: Sequence[Target]) -> list[RecordsClaim | Abstained]:
+            assert posed.public.layout is not None
+            return [self.attack(posed.public.layout, target, knowledge.bounds, relu) for target in own]
+
+        return concluded(by_candidates(view, knowledge, targets, each))
 
     def attack(self, layout: FeatureLayout, target: Target, bounds: Bounds, relu: bool) -> RecordsClaim | Abstained:
         """The rows of one target. `relu`: whether the first layer is followed by ReLU, which proof takes."""

@@ -13,16 +13,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from attacks.base import Abstained, Attack, AuxiliaryKnowledge, MembershipClaim, NotApplicable, Outcome
-from attacks.ring_size.own import own_counts
 from attacks.vocabulary.attack import TOPICS, findings
-from attacks.vocabulary.candidates import candidate_values, shares
+from attacks.vocabulary.candidates import candidate_values, held_chances, shares
 from attacks.vocabulary.finding import Finding
 from preprocess.views import View
-
-ROWS = 100.0  # of a party, for an adversary without rows of its own
 
 
 @dataclass(frozen=True)
@@ -46,7 +41,7 @@ class Membership(Attack):
         found = findings(view, knowledge)
         if not found:
             return Abstained("nothing in this view depends on a value of these candidates")
-        prior = prior_scores(view, knowledge, candidates)
+        prior = held_chances(view, shares(view, knowledge), candidates)
         return [
             MembershipClaim(f.party, f.feature, values, scored(f, values, prior), tuple(sorted(f.evidence)))
             for f in found.values()
@@ -58,20 +53,3 @@ def scored(finding: Finding, values: tuple[str, ...], prior: Mapping[str, Mappin
     """The score of each value: a chance where the transcript gives one, else the prior's."""
     before = prior.get(finding.feature, {})
     return tuple(finding.scores.get(v, before.get(v, 0.5)) for v in values)
-
-
-def prior_scores(
-    view: View, knowledge: AuxiliaryKnowledge, candidates: Mapping[str, tuple[str, ...]]
-) -> dict[str, dict[str, float]]:
-    """Feature -> value -> the chance that a party holds it, kept off 0 and 1."""
-    own = own_counts(view)
-    rows = [float(max((h.total() for h in counts.values()), default=0)) for counts in own.values()]
-    size = float(np.mean(rows)) if rows else ROWS
-    common = shares(view, knowledge)
-    found = {}
-    for feature, values in candidates.items():
-        known = common.get(feature)
-        chances = [0.5 / len(values) if known is None else known.get(v, 0.25 / max(size, 1)) for v in values]
-        held = 1 - (1 - np.clip(chances, 0, 1)) ** size
-        found[feature] = dict(zip(values, np.clip(held, 0.001, 0.999).tolist(), strict=True))
-    return found

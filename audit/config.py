@@ -16,7 +16,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from attacks import ATTACKS
 from attacks.labels import RECOVERIES
 from attacks.tableak.ensemble import POOLINGS
+from attacks.tableak.finish import FINISHES
 from attacks.tableak.losses import LOSSES
+from attacks.tableak.members import MEMBERS
 from attacks.tableak.optimiser import OPTIMISERS
 from attacks.tableak.start import INITIALISATIONS
 from attacks.tableak.temperature import schedule
@@ -180,7 +182,7 @@ class DefenseChoice(Section):
 
 
 class TabLeakOptions(Section):
-    """Options of the TabLeak attack, alone or in the portfolio; the defaults are the published ones."""
+    """Options of the TabLeak attack, alone or in the portfolio; the defaults are the published ones but for three."""
 
     restarts: int = Field(30, ge=1)
     iterations: int = Field(1500, ge=1)
@@ -188,6 +190,9 @@ class TabLeakOptions(Section):
     softmax: bool = True
     sigmoid: bool = True  # of numeric features, between their bounds; without it they are clipped in the end
     pooling: Annotated[str, _one_of(POOLINGS), BeforeValidator(_pooling)] = "median"  # true; false is "none"
+    members: Annotated[str, _one_of(MEMBERS)] = "fitting"  # pooled restarts; "all" as published
+    crossovers: int = Field(8, ge=0)  # of restarts on their way; 0 as published
+    finish: Annotated[str, _one_of(FINISHES)] = "cool"  # of the iterations; "constant" as published
     loss: Annotated[str, _one_of(LOSSES)] = "cosine"
     initialisation: Annotated[str, _one_of(INITIALISATIONS)] = "uniform"
     optimiser: Annotated[str, _one_of(OPTIMISERS)] = "sign-adam"
@@ -202,10 +207,14 @@ class TabLeakOptions(Section):
 
 
 class TabLeakFedAvgOptions(Section):
-    """Options of TabLeak on FedAvg; the defaults are the published ones, with no truth behind the prior's weight."""
+    """Options of TabLeak on FedAvg; the defaults are the published ones but for the head start, and the prior's weight
+    is chosen without the truth.
+    """
 
     restarts: int = Field(15, ge=1)
     iterations: int = Field(1500, ge=1)
+    surrogate: bool = True  # the iterations are a head start on one step in place of all; false as published
+    refinement: int = Field(100, ge=1)  # iterations on the simulated training after a head start
     learning_rate: float = Field(0.06, gt=0)
     prior_weights: tuple[Annotated[float, Field(ge=0)], ...] = (0.0, 0.5, 0.1, 0.05, 0.01, 0.005, 0.001)
     trials: int = Field(3, ge=1)  # restarts that choose among the weights
@@ -240,9 +249,17 @@ class Attacks(Section):
     bounds: Literal["known", "public"] = "public"  # "known" grants the global bounds of numeric features
     dictionaries: Literal["known", "none"] = "none"  # "known" grants every value that any party holds
     marginals: Literal["known", "none"] = "none"  # "known" grants the shares of values over all parties' rows
+    dependencies: Literal["known", "none"] = "none"  # "known" grants what the values of one feature say of another's
+    determined: dict[str, str] = {}  # which: feature = "the categorical feature that determines it"
     tableak: TabLeakOptions = TabLeakOptions()
     tableak_fedavg: TabLeakFedAvgOptions = TabLeakFedAvgOptions()
     random_baseline: RandomBaselineOptions = RandomBaselineOptions()
+
+    @model_validator(mode="after")
+    def _names_what_is_determined(self) -> "Attacks":
+        if self.dependencies == "known" and not self.determined:
+            raise ValueError('dependencies = "known" needs determined = { feature = "the feature that determines it" }')
+        return self
 
 
 class Audit(Section):

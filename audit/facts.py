@@ -9,6 +9,7 @@ import torch
 from audit.adversaries import not_played, observer_sets
 from audit.case import Case, source_name
 from audit.config import Config
+from audit.dependencies import known_dependencies
 from audit.federate import party_tables
 from audit.records import DataFacts, RunFacts
 from preprocess.views import PublicFacts
@@ -22,6 +23,8 @@ def run_facts(config: Config, todo: Sequence[Case], name: str, command: str) -> 
     tables = {name: party_tables(config, case) for name, case in partitions.items()}
     parties = next(iter(tables.values()))
     first = next(iter(parties.values()))
+    if config.attacks.dependencies == "known":
+        known_dependencies(tuple(parties.values()), config.attacks.determined)
     public = PublicFacts(tuple(parties), "server")
     played = observer_sets(config.audit.observers, public)
     schema = first.schema

@@ -44,6 +44,7 @@ class Federated:
     batches: Mapping[tuple[str, int], Batches]
     metrics: dict[str, float]
     rounds: int
+    encoder: Encoder | None = None
 
 
 def federate(config: Config, case: Case) -> Federated:
@@ -83,6 +84,7 @@ def federate(config: Config, case: Case) -> Federated:
         batches=_owned(fed, trained.batches),
         metrics=fed.own(metrics),
         rounds=trained.rounds,
+        encoder=encoder,
     )
 
 

@@ -59,6 +59,8 @@ labels = "known"         # granted to the adversary; "recovered": taken from the
 bounds = "public"        # "known" also grants the global bounds of numeric features
 dictionaries = "none"    # "known" grants every value that any party holds of a categorical feature
 marginals = "none"       # "known" grants how frequent each value is over all parties
+dependencies = "none"    # "known" grants, for each feature below, which of its values goes with which of another's
+# determined = { education-num = "education" }   # the categorical feature that determines it
 
 [attacks.tableak]
 restarts = 30

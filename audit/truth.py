@@ -12,25 +12,32 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from attacks.base import Dependencies
+from audit.dependencies import known_dependencies
 from audit.federate import Federated
+from preprocess.encoders.fasttext import FastText
 from preprocess.pipeline import Encoded
-from preprocess.views import FeatureLayout
+from preprocess.views import CategoricalBlock, FeatureLayout
 
 TOLERANCE = 0.319  # of a standard deviation: TabLeak, appendix A
 
 
 @dataclass(frozen=True)
 class Cells:
-    """Rows cell by cell: `categories` (n, K) candidate numbers, `numbers` (n, L) in the units of a `RecordsClaim`."""
+    """Rows cell by cell: `categories` (n, K) candidate numbers, `numbers` (n, L) in the units of a `RecordsClaim`.
+
+    `sources` (L,) are numbers of the features behind the numeric columns; empty where each column is one.
+    """
 
     categories: NDArray[np.int64]
     numbers: NDArray[np.float64]
+    sources: tuple[int, ...] = ()
 
     def __len__(self) -> int:
         return len(self.categories)
 
     def take(self, rows: NDArray[np.int64]) -> "Cells":
-        return Cells(self.categories[rows], self.numbers[rows])
+        return Cells(self.categories[rows], self.numbers[rows], self.sources)
 
 
 def cells(layout: FeatureLayout, data: Encoded) -> Cells:
@@ -84,7 +91,19 @@ class Truth:
     def population(self) -> Cells:
         """All parties' training rows: the marginals that the prior-only baseline draws from."""
         parts = self._cells.values()
-        return Cells(np.vstack([p.categories for p in parts]), np.vstack([p.numbers for p in parts]))
+        categories, numbers = (np.vstack([getattr(p, name) for p in parts]) for name in ("categories", "numbers"))
+        return Cells(categories, numbers, self._sources)
+
+    @cached_property
+    def _sources(self) -> tuple[int, ...]:
+        """(L,) the columns "feature[k]" of one encoded feature have one source."""
+        features = {f: i for i, f in enumerate(self.federated.schema.categorical)}
+        names = [b.feature.rpartition("[")[0] for b in self.layout.numeric]
+        return tuple(features.get(name, len(features) + k) for k, name in enumerate(names))
+
+    def in_terms_of(self, layout: FeatureLayout | None) -> "Truth":
+        """The same truth in the terms of a claim that has a layout of its own."""
+        return self if layout is None else RestatedTruth(self.federated, layout)
 
     @cached_property
     def _cells(self) -> Mapping[str, Cells]:
@@ -122,6 +141,20 @@ class Truth:
             for f, values in self.dictionaries.items()
         }
 
+    def dependencies(self, determined: Mapping[str, str]) -> Dependencies:
+        """What `known_dependencies` finds in all parties' training rows. Raises ValueError where they contradict it."""
+        return known_dependencies(tuple(self.federated.tables.values()), determined)
+
+    @cached_property
+    def public_codes(self) -> Mapping[str, NDArray[np.float64]]:
+        """Categorical feature -> the codes (k, width) that a public model gives to the values of its dictionary; only
+        where the encoder has such a model.
+        """
+        encoder = self.federated.encoder
+        if not isinstance(encoder, FastText) or encoder.dictionary:
+            return {}
+        return {f: encoder.codes(values) for f, values in self.dictionaries.items()}
+
     @cached_property
     def vocabularies(self) -> Mapping[str, Mapping[str, frozenset[str]]]:
         """Party -> categorical feature -> the values in its training rows."""
@@ -152,7 +185,10 @@ class Truth:
             hits = np.concatenate([self.federated.tables[p].labels() == 1 for p in parties])
             return float(hits[member].mean()) if member.any() else float("nan")
         column = self.federated.schema.numeric.index(feature)
-        return _of_column(statistic, np.concatenate([self._columns(p)[:, column] for p in parties]))
+        numbers = np.concatenate([self._columns(p)[:, column] for p in parties])
+        if statistic == "quantile":
+            return float(np.quantile(numbers, float(value)))
+        return _of_column(statistic, numbers)
 
     def spread(self, feature: str, value: str = "") -> float:
         """The yardstick of errors: the standard deviation over the federation of a numeric feature, in raw units, of
@@ -170,12 +206,85 @@ class Truth:
         )
         return member
 
+    def input_of(self, party: str) -> Mapping[str, Any]:
+        """What a party put into the protocols, as its own view holds it; made once for all views."""
+        if party not in self._inputs:
+            table, rows = self.federated.tables[party], self.federated.train[party].rows
+            self._inputs[party] = {**table.to_plain(), "encoded": rows}
+        return self._inputs[party]
+
+    @cached_property
+    def _inputs(self) -> dict[str, Mapping[str, Any]]:
+        return {}
+
     @cached_property
     def _numbers(self) -> Mapping[str, NDArray[np.float64]]:
         return {p: t.numbers() for p, t in self.federated.tables.items()}
 
     def _columns(self, party: str) -> NDArray[np.float64]:
         return self._numbers[party]
+
+
+@dataclass(frozen=True)
+class RestatedTruth(Truth):
+    """The truth of rows in the terms of another layout, `terms`, than the public one.
+
+    A candidate with a name is the row's value itself; one without is what the public layout has of the same feature,
+    or, where that has none, the set of columns of `rolling-hash` that all features of a row set together. What is no
+    candidate of `terms` has a number beyond them.
+    """
+
+    terms: FeatureLayout
+
+    @property
+    def layout(self) -> FeatureLayout:
+        return self.terms
+
+    @cached_property
+    def _cells(self) -> Mapping[str, Cells]:
+        public = Truth(self.federated)._cells
+        parts = [self._categories(b, public) for b in self.terms.categorical]
+        rows = {p: d.rows for p, d in self.federated.train.items()}
+        return {
+            p: Cells(
+                np.stack([part[p] for part in parts], -1) if parts else np.zeros((len(own), 0), np.int64),
+                unscaled(self.terms, own),
+            )
+            for p, own in rows.items()
+        }
+
+    def _categories(self, block: CategoricalBlock, public: Mapping[str, Cells]) -> Mapping[str, NDArray[np.int64]]:
+        """Party -> (n,) the candidate of each training row."""
+        if block.values is not None:
+            held = {p: np.asarray(t.values(block.feature), str) for p, t in self.federated.tables.items()}
+            return _numbered(held, {v: k for k, v in enumerate(block.values)})
+        known = [b.feature for b in Truth(self.federated).layout.categorical]
+        if block.feature in known:
+            return {p: c.categories[:, known.index(block.feature)] for p, c in public.items()}
+        assert block.codes is not None
+        sets = {p: _sets(c.categories) for p, c in public.items()}
+        return _numbered(sets, {_key(np.flatnonzero(code)): k for k, code in enumerate(block.codes)})
+
+
+def _sets(categories: NDArray[np.int64]) -> NDArray[np.str_]:
+    """(n,) the distinct numbers of each row, as text."""
+    rows, which = np.unique(categories, axis=0, return_inverse=True)
+    return np.array([_key(np.unique(r)) for r in rows], str)[which.reshape(-1)]
+
+
+def _key(numbers: NDArray[np.int64]) -> str:
+    return " ".join(map(str, numbers.tolist()))
+
+
+def _numbered(held: Mapping[str, NDArray[np.str_]], place: Mapping[str, int]) -> Mapping[str, NDArray[np.int64]]:
+    """Party -> (n,) the number of each text: its place, or one beyond them all."""
+    place = dict(place)
+    found = {}
+    for party, texts in held.items():
+        distinct, which = np.unique(texts, return_inverse=True)
+        numbers = np.array([place.setdefault(str(t), len(place)) for t in distinct], np.int64)
+        found[party] = numbers[which.reshape(-1)] if len(texts) else np.zeros(0, np.int64)
+    return found
 
 
 def _of_column(statistic: str, column: NDArray[np.float64]) -> float:

@@ -40,6 +40,7 @@ def _judged(claim: RecordsClaim, truth: Truth) -> _Judged:
 
 
 def _surest_of(attack: str, observers: tuple[str, ...], claim: RecordsClaim, truth: Truth) -> Iterable[RecoveredRecord]:
+    truth = truth.in_terms_of(claim.layout)
     judged = _judged(claim, truth)
     verified = np.zeros(len(claim.categories), np.bool_) if claim.verified is None else claim.verified
     doubt = claim.category_entropy if claim.category_entropy.shape[1] else claim.number_entropy
@@ -65,6 +66,8 @@ def _finite(entropy: float) -> float | None:
 
 
 def _category(block: CategoricalBlock, candidate: int) -> str:
+    if candidate < 0:
+        return "no claim"
     return block.values[candidate] if block.values is not None else f"value number {candidate}"
 
 

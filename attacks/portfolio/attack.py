@@ -25,13 +25,14 @@ from attacks.base import (
     RecordsClaim,
     concluded,
 )
+from attacks.candidates import by_candidates
 from attacks.linear_layer import LinearLayer
 from attacks.portfolio.remainder import remainder
 from attacks.span import Span
 from attacks.spear import Spear
 from attacks.tableak import TabLeak
 from attacks.tableak.ensemble import differing_share
-from attacks.tableak.prior import Array, Bounds, Rows, StructuralPrior
+from attacks.tableak.prior import Array, Rows, StructuralPrior
 from attacks.tableak.targets import GRADIENT, MODEL, Target, find_targets
 from preprocess.views import FeatureLayout, View
 
@@ -71,19 +72,26 @@ class Portfolio(Attack):
         targets = find_targets(view, knowledge, rounds=self.rounds, victims=self.victims, labels_needed=False)
         if not isinstance(targets, list):
             return targets
+        found = by_candidates(view, knowledge, targets, lambda posed, own: self.invert(posed, knowledge, own))
+        return concluded(found)
+
+    def invert(
+        self, view: View, knowledge: AuxiliaryKnowledge, targets: Sequence[Target]
+    ) -> list[RecordsClaim | Refusal]:
+        """The outcome for each of `targets`: those that `view` offers."""
         layout = view.public.layout
         assert layout is not None  # find_targets refuses a view without
         try:
             prior = StructuralPrior(layout, knowledge.bounds)
         except ValueError as error:
-            return NotApplicable(str(error))
+            return [NotApplicable(str(error))] * len(targets)
         proven = self._exact(view, knowledge, layout, prior, targets)
         open = [i for i, t in enumerate(targets) if (c := proven[i]) is None or len(c.numbers) < t.rows]
         rests = [remainder(layout, targets[i], encoded(prior, proven[i])) or targets[i] for i in open]
         outcomes: list[RecordsClaim | Refusal | None] = list(proven)
         for i, guessed in zip(open, self._tableak().invert(view, knowledge, rests), strict=True):
             outcomes[i] = joined(prior, targets[i], proven[i], guessed)
-        return concluded([o for o in outcomes if o is not None])
+        return [o for o in outcomes if o is not None]
 
     def _exact(
         self,
@@ -98,13 +106,13 @@ class Portfolio(Attack):
         assert spec is not None  # find_targets refuses a view without
         if not spec.hidden:
             return [None] * len(targets)
-        return [self._exact_rows(layout, prior, t, knowledge.bounds, spec.activation == "relu") for t in targets]
+        return [self._exact_rows(layout, prior, t, knowledge, spec.activation == "relu") for t in targets]
 
     def _exact_rows(
-        self, layout: FeatureLayout, prior: StructuralPrior, target: Target, bounds: Bounds, relu: bool
+        self, layout: FeatureLayout, prior: StructuralPrior, target: Target, known: AuxiliaryKnowledge, relu: bool
     ) -> RecordsClaim | None:
-        outcomes = [LinearLayer().attack(layout, target, bounds, relu)]
-        outcomes += [Span().attack(layout, target, bounds)] if relu else []
+        outcomes = [LinearLayer().attack(layout, target, known.bounds, relu)]
+        outcomes += [Span().attack(layout, target, known.bounds, known.dependencies)] if relu else []
         claims = [c for c in outcomes if isinstance(c, RecordsClaim)]
         if relu and not any(solves(c, target) and verified(c).all() for c in claims):
             start = np.concatenate([encoded(prior, None), *(encoded(prior, c) for c in claims)])

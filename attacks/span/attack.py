@@ -6,9 +6,11 @@ off (the kernels of SPEAR, Dimitrov et al., NeurIPS 2024, without the blind sear
 observed gradient.
 
 The adversary is honest but curious. It holds the gradient in the clear, the model and the public layout of the encoded
-columns; it needs no labels. Exact while the batch is well below the width of the layer and its rows are independent.
+columns; it needs no labels. Dependencies between features help where they are known (`choices`). Exact while the batch
+is well below the width of the layer and its rows are independent.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +19,7 @@ from attacks.base import (
     Abstained,
     Attack,
     AuxiliaryKnowledge,
+    Dependencies,
     NotApplicable,
     Outcome,
     RecordsClaim,
@@ -24,6 +27,7 @@ from attacks.base import (
     check_positive,
     concluded,
 )
+from attacks.candidates import by_candidates
 from attacks.span.candidates import find_candidates
 from attacks.span.certificate import polished, singled_out
 from attacks.span.kernels import live_neurons
@@ -68,27 +72,36 @@ class Span(Attack):
         check_positive(self, "rank_tolerance", "match_tolerance", "residual")
 
     def run(self, view: View, knowledge: AuxiliaryKnowledge) -> Outcome:
-        spec, layout = view.public.model, view.public.layout
+        spec = view.public.model
         if spec is not None and (spec.activation != "relu" or not spec.hidden):
             return NotApplicable(f"the first layer must be followed by ReLU, not {spec.activation} on {spec.hidden}")
         targets = find_targets(view, knowledge, rounds=self.rounds, victims=self.victims, labels_needed=False)
         if not isinstance(targets, list):
             return targets
-        assert layout is not None  # find_targets refuses a view without
-        return concluded([self.attack(layout, target, knowledge.bounds) for target in targets])
 
-    def attack(self, layout: FeatureLayout, target: Target, bounds: Bounds) -> RecordsClaim | Abstained:
+        def each(posed: View, own: Sequence[Target]) -> list[RecordsClaim | Abstained]:
+            assert posed.public.layout is not None
+            return [self.attack(posed.public.layout, t, knowledge.bounds, knowledge.dependencies) for t in own]
+
+        return concluded(by_candidates(view, knowledge, targets, each))
+
+    def attack(
+        self, layout: FeatureLayout, target: Target, bounds: Bounds, dependencies: Dependencies | None = None
+    ) -> RecordsClaim | Abstained:
         """The rows of one target, of a network whose first layer is followed by ReLU."""
         source = f"the gradient of {target.victim} in round {target.round}"
         gradients, weight, bias = target.gradient, target.weights["0.weight"], target.weights["0.bias"]
         space = row_space(gradients["0.weight"], gradients["0.bias"], target.rows, self.rank_tolerance)
         if isinstance(space, str):
             return Abstained(f"{source}: {space}")
-        found = find_candidates(layout, space.right, self.match_tolerance, self.budget, self.candidates, bounds)
+        found = find_candidates(
+            layout, space.right, self.match_tolerance, self.budget, self.candidates, bounds, dependencies
+        )
         if isinstance(found, str):
             return Abstained(f"{source}: {found}")
         neurons = live_neurons(space, weight, bias)
-        coordinates = settled_coordinates(found, search(neurons, found, self.attempts, self.seed))
+        kernels = search(neurons, found, self.attempts, self.seed)
+        coordinates = settled_coordinates(neurons, found, kernels)
         rows, residual, verified = self._certify(space, layout, weight, bias, coordinates)
         if not verified.any():
             return Abstained(f"{source}: none of {len(found.categories)} candidate rows explains its part of it")

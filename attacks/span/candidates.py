@@ -3,7 +3,7 @@
 A row of the batch is a combination of the basis, [x | 1] = c @ right. On the categorical columns and the bias, the
 basis leaves room for few of the combinations of candidate codes; each of them comes with its coordinates c. Where these
 settle a numeric column, its value must be one that the feature can take: whole where the layout promises that, and
-within the bounds that are public or known.
+within the bounds that are public or known. Known dependencies leave fewer combinations (`choices`).
 """
 
 from collections.abc import Sequence
@@ -12,10 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from attacks.base import Dependencies
+from attacks.span.choices import possible_choices
 from attacks.span.row_space import Array
-from attacks.span.rows import plain_columns, raw_range, raw_units
+from attacks.span.rows import raw_range, raw_units
 from attacks.tableak.prior import Bounds
-from preprocess.views import CategoricalBlock, FeatureLayout
+from preprocess.views import FeatureLayout
 
 RANK = 1e-5  # singular values below this share of the largest count as zero
 CHUNK = 2**22  # pairs looked at together
@@ -57,37 +59,36 @@ class Candidates:
 
 
 def find_candidates(
-    layout: FeatureLayout, right: Array, tolerance: float, budget: int, most: int, bounds: Bounds | None = None
+    layout: FeatureLayout,
+    right: Array,
+    tolerance: float,
+    budget: int,
+    most: int,
+    bounds: Bounds | None = None,
+    dependencies: Dependencies | None = None,
 ) -> Candidates | str:
     """Every combination within `tolerance` of the row space `right` (r, d+1), or why the search was not made.
 
     `budget` bounds the pairs of half combinations, `most` the candidates. `bounds` of numeric features, in the units of
-    a claim, go before those of the layout.
+    a claim, go before those of the layout. Combinations that contradict one of the `dependencies` are left out.
     """
-    blocks = layout.categorical
-    columns = np.hstack([plain_columns(b, right) for b in blocks] + [right[:, -1:]])  # (r, n)
-    codes = [b.plain_codes() for b in blocks]
-    possible = [occurring(b, plain_columns(b, right)) for b in blocks]
+    choices = possible_choices(layout, right, dependencies or {}, budget)
+    if not all(len(c) for c in choices):
+        return "no combination of categories that occur fits the known dependencies"
+    columns = np.hstack([*(c.columns for c in choices), right[:, -1:]])  # (r, n)
     u, values, basis = np.linalg.svd(columns.T, full_matrices=True)
     rank = int((values > RANK * values[0]).sum())
-    known = [code[allowed] for code, allowed in zip(codes, possible, strict=True)]
+    known = [c.codes for c in choices]
     solved = u[:, :rank] / values[:rank] @ basis[:rank]  # (n, r): from columns to coordinates
     settled = settled_numbers(layout, known, solved @ right, basis[rank:] @ right, values[0] / values[rank - 1], bounds)
     picks = meet_in_the_middle(spread(known, u[:, rank:]), u[-1, rank:], tolerance, budget, most, settled)
     if isinstance(picks, str):
         return picks
-    categories = np.zeros(picks.shape, np.int64)
-    for k, allowed in enumerate(possible):
-        categories[:, k] = allowed[picks[:, k]]
-    chosen = np.hstack([code[c] for code, c in zip(codes, categories.T, strict=True)] + [np.ones((len(picks), 1))])
+    categories = np.zeros((len(picks), len(layout.categorical)), np.int64)
+    for c, picked in zip(choices, picks.T, strict=True):
+        categories[:, c.blocks] = c.picks[picked]
+    chosen = np.hstack([*(code[p] for code, p in zip(known, picks.T, strict=True)), np.ones((len(picks), 1))])
     return Candidates(categories, *centred(layout, right, chosen @ solved, basis[rank:]))
-
-
-def occurring(block: CategoricalBlock, columns: Array) -> NDArray[np.int64]:
-    """The candidates of `block` that a row of the batch may have: a one-hot column of zeros rules one out."""
-    if block.codes is not None:
-        return np.arange(block.size)
-    return np.flatnonzero(np.linalg.norm(columns, axis=0) > 1e-3)
 
 
 def spread(codes: Sequence[Array], columns: Array) -> list[Array]:
@@ -163,7 +164,7 @@ def combinations(parts: Sequence[Array], half: Sequence[int], width: int) -> tup
     total, picks = np.zeros((1, width)), np.zeros((1, 0), np.int64)
     for k in half:
         choices = np.tile(np.arange(len(parts[k])), len(picks))
-        total = (total[:, None] + parts[k]).reshape(-1, width)
+        total = (total[:, None] + parts[k]).reshape(len(total) * len(parts[k]), width)
         picks = np.column_stack([np.repeat(picks, len(parts[k]), 0), choices])
     return total, picks
 

@@ -73,17 +73,25 @@ def verified_kernels(neurons: Neurons, chosen: NDArray[np.int64], signs: Array, 
 
     Kernels annihilate the coordinates `known` (k, r) of other rows too. The agreement is 0 where there is not just one.
     """
-    doubt = 1e-4 * np.abs(signs).max(1, keepdims=True, initial=0)
-    inactive = signs < -doubt
+    inactive = signs < -doubt(signs)
     q, second = kernel(neurons.left, inactive, known)
-    signal = np.abs(q @ neurons.left.T)
-    rounding = (signal * inactive).max(1, keepdims=True, initial=0)
-    active = signal > (10 * rounding).clip(FINE / 100, FINE)
-    agreement = ((active == (signs > 0)) | (np.abs(signs) < doubt)).mean(1)
+    agreement = agreeing(np.abs(q @ neurons.left.T), signs)
     rank = neurons.left.shape[1]
     annihilated = inactive.sum(1) + (0 if known is None else len(known))
     evidence = (second > UNIQUE) & (annihilated >= rank + SPARE)
     return Kernels(q, chosen, np.where(evidence | (rank == 1), agreement, 0.0))  # one row alone needs no kernel
+
+
+def agreeing(signal: Array, signs: Array) -> Array:
+    """(n,) the share of neurons on which a kernel's `signal` (n, H), or (H,), is zero just where `signs` (n, H) say."""
+    rounding = (signal * (signs < -doubt(signs))).max(1, keepdims=True, initial=0)
+    active = signal > (10 * rounding).clip(FINE / 100, FINE)
+    return np.asarray(((active == (signs > 0)) | (np.abs(signs) < doubt(signs))).mean(1))
+
+
+def doubt(signs: Array) -> Array:
+    """(n, 1) below what size the sign of a pre-activation (n, H) is not sure."""
+    return np.asarray(1e-4 * np.abs(signs).max(1, keepdims=True, initial=0))
 
 
 def silent(signal: Array, share: float) -> Mask:

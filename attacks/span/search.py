@@ -5,14 +5,13 @@ mix several real rows, and settles numeric directions that the categories leave 
 are as many as the rows, or when no candidate left yields another.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from attacks.span.candidates import Candidates
-from attacks.span.kernels import Kernels, Neurons, guided_kernels, verified_kernels
+from attacks.span.kernels import Kernels, Neurons, agreeing, guided_kernels, verified_kernels
 from attacks.span.row_space import Array
 
 AGREEMENT = 1.0  # share of neurons; one that does not agree is what tells false kernels apart
@@ -20,42 +19,29 @@ INDEPENDENT = 1e-4  # least singular value of unit kernels
 SETTLED = 1e-3  # how much of a unit open direction kernels must see to settle it
 ORTHOGONAL = 1e-3  # q . c relative to |c|
 CHUNK = 200  # candidates, or cells of them, tried together
+PART = 2**14  # candidates whose signs are looked at together
 FAR = 30.0  # how far along an open direction rows are looked for, in units of the numeric columns
 
 
-@dataclass(frozen=True, eq=False)
-class Found:
-    """Unit kernels `directions` (k, r), and the number of the candidate that each came from."""
-
-    directions: Array
-    candidates: NDArray[np.int64]
-
-    def __len__(self) -> int:
-        return len(self.directions)
-
-
-def search(neurons: Neurons, candidates: Candidates, attempts: int, seed: int) -> Found:
-    """At most r independent kernels; `attempts` bounds the chunks of candidates tried."""
+def search(neurons: Neurons, candidates: Candidates, attempts: int, seed: int) -> Array:
+    """At most r independent unit kernels (k, r); `attempts` bounds the chunks of candidates tried."""
     rank = candidates.origin.shape[1]
-    found = Found(np.zeros((0, rank)), np.zeros(0, np.int64))
-    numbers, left = np.arange(len(candidates.origin)), candidates
-    coins = np.random.default_rng(seed)
-    trials = tries(neurons, left, None, coins)
+    found, coins = np.zeros((0, rank)), np.random.default_rng(seed)
+    trials = tries(neurons, candidates, lambda: None, coins)
     for _ in range(attempts):
         kernels = next(trials, None)
         if kernels is None or len(found) == rank:
             break
-        grown = accept(found, kernels, numbers)
+        grown = accept(found, kernels)
         if len(grown) > len(found):
             found = grown
-            left, numbers = consistent(candidates, found)
-            known = None if len(left.open) else settled_rows(candidates, found)
-            trials = tries(neurons, left, known, coins)
+            known = partial(settled_rows, neurons, candidates, found)
+            trials = tries(neurons, consistent(candidates, found), known, coins)
     return found
 
 
 def tries(
-    neurons: Neurons, candidates: Candidates, known: Array | None, coins: np.random.Generator
+    neurons: Neurons, candidates: Candidates, known: Callable[[], Array | None], coins: np.random.Generator
 ) -> Iterator[Kernels]:
     """Kernels of chunks of `candidates`, the most plausible first: first where their numeric columns are smallest.
 
@@ -66,9 +52,10 @@ def tries(
     chunks = [order[i : i + CHUNK] for i in range(0, len(order), CHUNK)]
     free = len(candidates.open)
     if free == 0:
-        for rows in (None, known):
+        for rows in (lambda: None, known):
+            told = rows()
             for chunk in chunks:
-                yield verified_kernels(neurons, chunk, candidates.origin[chunk] @ neurons.planes, rows)
+                yield verified_kernels(neurons, chunk, candidates.origin[chunk] @ neurons.planes, told)
         return
     for chunk in chunks:
         yield guided_kernels(neurons, candidates, chunk, np.zeros((len(chunk), free)))
@@ -96,25 +83,24 @@ def sweep(neurons: Neurons, candidates: Candidates) -> Iterator[Kernels]:
         yield verified_kernels(neurons, chosen[some], at)
 
 
-def accept(found: Found, kernels: Kernels, numbers: NDArray[np.int64]) -> Found:
-    """`found` and those of `kernels` that agree with a row and are independent of it, the surest first."""
-    directions, candidates = list(found.directions), list(found.candidates)
+def accept(found: Array, kernels: Kernels) -> Array:
+    """`found` (k, r) and those of `kernels` that agree with a row and are independent of it, the surest first."""
+    directions = list(found)
     for i in np.argsort(-kernels.agreement, kind="stable"):
-        if kernels.agreement[i] < AGREEMENT or len(directions) == kernels.directions.shape[1]:
+        if kernels.agreement[i] < AGREEMENT or len(directions) == found.shape[1]:
             break
         extended = np.array([*directions, kernels.directions[i]])
         if np.linalg.svd(extended, compute_uv=False)[-1] > INDEPENDENT:
             directions.append(kernels.directions[i])
-            candidates.append(numbers[kernels.candidates[i]])
-    return Found(np.array(directions).reshape(-1, kernels.directions.shape[1]), np.array(candidates, np.int64))
+    return np.array(directions).reshape(-1, found.shape[1])
 
 
-def consistent(candidates: Candidates, found: Found) -> tuple[Candidates, NDArray[np.int64]]:
-    """The candidates for the rows not found yet, at coordinates that every kernel found annihilates; their numbers."""
-    origin, open = settled(candidates.origin, candidates.open, found.directions)
-    off = np.abs(origin @ found.directions.T).max(1) / np.linalg.norm(origin, axis=1)
+def consistent(candidates: Candidates, found: Array) -> Candidates:
+    """The candidates at coordinates that every kernel `found` (k, r) annihilates: what the rows not found can be."""
+    origin, open = settled(candidates.origin, candidates.open, found)
+    off = np.abs(origin @ found.T).max(1, initial=0) / np.linalg.norm(origin, axis=1)
     left = np.flatnonzero(off < ORTHOGONAL)
-    return Candidates(candidates.categories[left], origin[left], open), left
+    return Candidates(candidates.categories[left], origin[left], open)
 
 
 def settled(origin: Array, open: Array, directions: Array) -> tuple[Array, Array]:
@@ -128,26 +114,38 @@ def settled(origin: Array, open: Array, directions: Array) -> tuple[Array, Array
     return origin + shift @ basis[~kept], basis[kept]
 
 
-def settled_rows(candidates: Candidates, found: Found) -> Array:
-    """The coordinates (<= k, r) of the rows found, those that the other kernels settle, at unit length."""
-    rows = []
-    for i, number in enumerate(found.candidates):
-        others = np.delete(found.directions, i, axis=0)
-        row, open = settled(candidates.origin[[number]], candidates.open, others)
-        if not len(open):
-            rows.append(row[0] / np.linalg.norm(row))
-    return np.array(rows).reshape(-1, candidates.origin.shape[1])
+def settled_rows(neurons: Neurons, candidates: Candidates, found: Array) -> Array:
+    """The coordinates (<= k, r) of the rows behind the kernels `found` (k, r) that are settled, at unit length.
+
+    The row of a kernel is a candidate that all other kernels annihilate and whose signs agree with the kernel's zeros;
+    it is settled where that leaves no direction open and is true of one candidate only.
+    """
+    rows, numbers = [], np.arange(len(found))
+    for half in (0, 1):
+        pool = consistent(candidates, found[numbers % 2 != half])  # of few, so that each kernel costs little
+        for i in numbers[numbers % 2 == half]:
+            left = consistent(pool, np.delete(found, i, axis=0))
+            fits = agreeing_with(neurons, found[i], left.origin)
+            if len(fits) == 1 and not len(left.open):
+                rows.append(fits[0] / np.linalg.norm(fits[0]))
+    return np.array(rows).reshape(-1, found.shape[1])
 
 
-def settled_coordinates(candidates: Candidates, found: Found) -> Array:
-    """The coordinates (n, r), up to scale, of the rows that `found` settles: of all r rows where it holds r kernels.
+def agreeing_with(neurons: Neurons, kernel: Array, origin: Array) -> Array:
+    """Those of the coordinates `origin` (m, r) whose signs agree with the zeros of the kernel (r,)."""
+    signal = np.abs(kernel @ neurons.left.T)
+    parts = [origin[i : i + PART] for i in range(0, len(origin), PART)]
+    return np.concatenate([origin[:0], *(p[agreeing(signal, p @ neurons.planes) >= AGREEMENT] for p in parts)])
+
+
+def settled_coordinates(neurons: Neurons, candidates: Candidates, found: Array) -> Array:
+    """The coordinates (n, r), up to scale, of the rows that `found` (k, r) settles: of all r rows where k is r.
 
     Candidates left over are rows too where they are settled and as many as the kernels that are missing.
     """
     rank = candidates.origin.shape[1]
     if len(found) in (0, rank):
-        return np.asarray(np.linalg.inv(found.directions.T)) if len(found) else found.directions
-    rows = settled_rows(candidates, found)
-    left, _ = consistent(candidates, found)
+        return np.asarray(np.linalg.inv(found.T)) if len(found) else found
+    rows, left = settled_rows(neurons, candidates, found), consistent(candidates, found)
     certain = not len(left.open) and len(left.origin) == rank - len(found)
     return np.concatenate([rows, left.origin]) if certain else rows

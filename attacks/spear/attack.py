@@ -11,7 +11,7 @@ The adversary is honest but curious. It holds the gradient in the clear, the mod
 columns; it needs no labels, and no categorical columns either. Exact while the batch is well below the layer's width.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -29,6 +29,7 @@ from attacks.base import (
     concluded,
     counter,
 )
+from attacks.candidates import by_candidates
 from attacks.span.row_space import Array
 from attacks.span.rows import claim
 from attacks.spear.certificate import certified
@@ -72,15 +73,19 @@ class Spear(Attack):
         check_device(self.device)
 
     def run(self, view: View, knowledge: AuxiliaryKnowledge) -> Outcome:
-        spec, layout = view.public.model, view.public.layout
+        spec = view.public.model
         if spec is not None and (spec.activation != "relu" or not spec.hidden):
             return NotApplicable(f"a hidden layer must be followed by ReLU, not {spec.activation} on {spec.hidden}")
         targets = find_targets(view, knowledge, rounds=self.rounds, victims=self.victims, labels_needed=False)
         if not isinstance(targets, list):
             return targets
-        assert layout is not None  # find_targets refuses a view without
         advance = counter(self.progress, (self.starts + self.draws) * len(targets))
-        return concluded([self.attack(layout, target, advance=advance) for target in targets])
+
+        def each(posed: View, own: Sequence[Target]) -> list[RecordsClaim | Abstained]:
+            assert posed.public.layout is not None
+            return [self.attack(posed.public.layout, target, advance=advance) for target in own]
+
+        return concluded(by_candidates(view, knowledge, targets, each))
 
     def attack(
         self,

@@ -224,6 +224,8 @@ def dual_points(shown: Neurons, masks: Mask, right: Array) -> Array:
     kernels = np.linalg.lstsq(weighted, (masks * shown.weight).T, rcond=None)[0].T  # (m, r)
     chosen: list[Array] = []
     for kernel in kernels:
+        if len(chosen) == len(right):
+            break
         extended = np.array([*chosen, kernel])
         if np.linalg.svd(extended / norm(extended)[:, None], compute_uv=False)[-1] > INDEPENDENT:
             chosen.append(kernel)

@@ -3,6 +3,10 @@
 Many restarts look for rows whose gradient points in the direction of the observed one. A structural prior keeps them
 rows of a table, the restarts are matched row by row and pooled by the median, and where they disagree a cell is unsure.
 
+Three things go beyond the paper, at its cost. Restarts are crossed a few times on their way (`crossover`), the last
+iterations settle the categories and let the numbers come to rest (`finish`), and only the best restarts are pooled, as
+many as fit the gradient best (`members`). With `crossovers=0, finish="constant", members="all"` it is the paper's.
+
 The adversary is honest but curious. It holds a client's FedSGD gradient in the clear, the model it was computed on, the
 public layout of the encoded columns, and the batch's labels or their counts; it may know bounds of numeric features.
 The network is a multilayer perceptron with cross-entropy loss. Approximate: near exact for batches far below the width
@@ -11,6 +15,7 @@ of the layers.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 import numpy as np
 import torch
@@ -29,12 +34,16 @@ from attacks.base import (
     concluded,
     counter,
 )
+from attacks.candidates import by_candidates
 from attacks.labels import RECOVERIES
+from attacks.tableak.crossover import coins_of, crossed, stretches
 from attacks.tableak.ensemble import POOLINGS, diverged, matching_order, pool, pooled_claim
+from attacks.tableak.finish import FINISHES, finish, last_temperature
 from attacks.tableak.losses import LOSSES
-from attacks.tableak.objective import matching_objective
+from attacks.tableak.members import MEMBERS, pooled_rows
+from attacks.tableak.objective import Objective, matching_objective
 from attacks.tableak.optimiser import OPTIMISERS
-from attacks.tableak.prior import Array, StructuralPrior
+from attacks.tableak.prior import Array, Rows, StructuralPrior
 from attacks.tableak.relaxation import Relaxation
 from attacks.tableak.start import INITIALISATIONS, Draw, initialisation, start, uniform
 from attacks.tableak.targets import GRADIENT, MODEL, Target, find_targets
@@ -47,20 +56,36 @@ __all__ = ["TabLeak", "bytes_per_restart", "start"]
 REPORT_EVERY = 50  # iterations
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 Inverted = RecordsClaim | NotApplicable | Abstained
+Advance = Callable[[int], None]
 LEAST = {"restarts": 1, "iterations": 1, "seed": 0, "memory": 1, "tolerance": 0, "max_rows": 1}
 CHOICES = {
     "pooling": POOLINGS,
+    "members": MEMBERS,
     "loss": LOSSES,
     "initialisation": INITIALISATIONS,
     "optimiser": OPTIMISERS,
+    "finish": FINISHES,
     "label_recovery": RECOVERIES,
     "dtype": DTYPES,
 }
 
 
 @dataclass(frozen=True)
+class Problem:
+    """Batches of as many rows each that are attacked together, `capacity` of their restarts at a time."""
+
+    spec: ModelSpec
+    prior: StructuralPrior
+    targets: Sequence[Target]
+    capacity: int
+
+
+@dataclass(frozen=True)
 class TabLeak(Attack):
-    """Gradient inversion for tabular FedSGD, with the paper's settings by default.
+    """Gradient inversion for tabular FedSGD. The defaults are the paper's but for `crossovers`, `finish` and `members`.
+
+    `crossovers` is how many times restarts are crossed; the iterations are the same in number. `finish` (`FINISHES`)
+    is how these end. `members` (`MEMBERS`) says which restarts are pooled; all count in a cell's entropy.
 
     `pooling=False` and `softmax=False` are the paper's ablations: the best restart alone, free categorical columns;
     `sigmoid=False` frees the numeric ones too, as in the cosine baseline. `pooling` (`POOLINGS`; True is "median",
@@ -85,13 +110,16 @@ class TabLeak(Attack):
     restarts: int = 30
     iterations: int = 1500
     learning_rate: float = 0.06
+    crossovers: int = 8
     pooling: bool | str = "median"
+    members: str = "fitting"
     softmax: bool = True
     sigmoid: bool = True
     loss: str = "cosine"
     initialisation: str = "uniform"
     optimiser: str = "sign-adam"
     temperature: str | tuple[float, float] = "constant"
+    finish: str = "cool"
     seed: int = 0
     device: str = "cpu"
     dtype: str = "float32"
@@ -107,7 +135,7 @@ class TabLeak(Attack):
     def __post_init__(self) -> None:
         if isinstance(self.pooling, bool):
             object.__setattr__(self, "pooling", "median" if self.pooling else "none")
-        check_least(self, LEAST)
+        check_least(self, {**LEAST, "crossovers": 0})
         for name, known in CHOICES.items():
             if getattr(self, name) not in known:
                 raise ValueError(f"{name} {getattr(self, name)!r} is not one of {sorted(known)}")
@@ -122,7 +150,7 @@ class TabLeak(Attack):
         found = find_targets(view, knowledge, rounds=self.rounds, victims=self.victims, labels_needed=needed)
         if not isinstance(found, list):
             return found
-        return concluded(self.invert(view, knowledge, found))
+        return concluded(by_candidates(view, knowledge, found, lambda posed, own: self.invert(posed, knowledge, own)))
 
     def invert(self, view: View, knowledge: AuxiliaryKnowledge, targets: Sequence[Target]) -> list[Inverted]:
         """The outcome for each of `targets`: those that `view` offers, or what is left of them."""
@@ -137,7 +165,7 @@ class TabLeak(Attack):
         ready = {self._labelled(spec, layout, t): i for i, t in enumerate(targets) if i not in outcomes}
         draw = initialisation(self.initialisation, prior, layout)
         for target, *ends in self._reconstruct(spec, prior, list(ready), draw):
-            outcomes[ready[target]] = self._conclude(prior, target, *ends)
+            outcomes[ready[target]] = self._conclude(spec, prior, target, *ends)
         return [outcomes[i] for i in range(len(targets))]
 
     def _refusal(self, target: Target) -> NotApplicable | None:
@@ -166,50 +194,73 @@ class TabLeak(Attack):
             together = max(1, capacity // self.restarts)
             for i in range(0, len(alike), together):
                 chunk = alike[i : i + together]
-                parts = [
-                    self._optimise(spec, prior, chunk, range(j, min(j + capacity, self.restarts)), draw, advance)
-                    for j in range(0, self.restarts, capacity)
-                ]
-                ends = (np.concatenate(p, 1) for p in zip(*parts, strict=True))
-                yield from zip(chunk, *ends, strict=True)
+                yield from zip(chunk, *self._search(Problem(spec, prior, chunk, capacity), draw, advance), strict=True)
+
+    def _search(self, problem: Problem, draw: Draw, advance: Advance) -> tuple[Array, Array, Array]:
+        """All restarts: units, logits (V, R, B, size), losses (V, R) as projected rows."""
+        prior, targets = problem.prior, problem.targets
+        shape, tolerance = (self.restarts, targets[0].rows, prior.size), self.tolerance * prior.deviation
+        starts = [start(self.seed, t, prior.size, range(self.restarts), draw) for t in targets]
+        variables = np.stack([s.T.reshape(shape) for s in starts])
+        first, *others = stretches(self.iterations, self.crossovers, self.restarts)
+        units, variables, losses = self._stretch(problem, variables, first, advance)
+        for number, steps in enumerate(others):
+            coins = [coins_of(self.seed, t, number) for t in targets]
+            ends = zip(coins, units, variables, losses, strict=True)
+            variables = np.stack([crossed(c, prior, u, v, own, tolerance) for c, u, v, own in ends])
+            units, variables, losses = self._stretch(problem, variables, steps, advance)
+        return units, prior.centre + prior.spread * variables, losses
+
+    def _stretch(
+        self, problem: Problem, variables: Array, steps: range, advance: Advance
+    ) -> tuple[Array, Array, Array]:
+        """Moves variables (V, R, B, size) by some iterations: units, variables, losses as projected rows."""
+        together = range(0, self.restarts, problem.capacity)
+        chunks = (variables[:, j : j + problem.capacity] for j in together)
+        parts = [self._optimise(problem, c, steps, advance) for c in chunks]
+        units, moved, losses = (np.concatenate(p, 1) for p in zip(*parts, strict=True))
+        return units, moved, losses
 
     @torch.no_grad()
     def _optimise(
-        self,
-        spec: ModelSpec,
-        prior: StructuralPrior,
-        targets: Sequence[Target],
-        restarts: range,
-        draw: Draw,
-        advance: Callable[[int], None],
+        self, problem: Problem, variables: Array, steps: range, advance: Advance
     ) -> tuple[Array, Array, Array]:
-        """Runs some restarts of targets with as many rows each: units, logits (V, R, B, size), losses (V, R)."""
-        shape = (len(targets), len(restarts), targets[0].rows)
-        objective = matching_objective(
+        """The same for restarts that fit into memory together."""
+        prior, shape = problem.prior, variables.shape[:3]
+        objective = self._objective(problem.spec, problem.targets, shape[1])
+        relaxation = Relaxation(prior, shape, self.device, DTYPES[self.dtype])
+        moved = self._tensor(variables.reshape(shape[0], -1, prior.size).swapaxes(1, 2).copy())
+        optimiser = OPTIMISERS[self.optimiser](moved, self.learning_rate)
+        temperatures = islice(schedule(self.temperature), steps.start, steps.stop)
+        endings = finish(self.finish, self.iterations, steps)
+        for step, temperature, (cold, slow) in zip(steps, temperatures, endings, strict=True):
+            optimiser.learning_rate = self.learning_rate * slow
+            _, gradient = objective(relaxation.columns(moved, temperature * cold))
+            optimiser.step(relaxation.pull(gradient))
+            if (step + 1) % REPORT_EVERY == 0 or step + 1 == self.iterations:
+                advance((step % REPORT_EVERY + 1) * shape[0] * shape[1])
+        relaxation.columns(moved, last_temperature(self.finish, self.iterations, steps))
+        units, ends = (
+            t.mT.reshape(*shape, prior.size).cpu().numpy().astype(np.float64) for t in (relaxation.units, moved)
+        )
+        return units, ends, self._losses(objective, prior, prior.project(units))
+
+    def _objective(self, spec: ModelSpec, targets: Sequence[Target], restarts: int) -> Objective:
+        return matching_objective(
             spec,
             {name: self._tensor(np.stack([t.weights[name] for t in targets])) for name in targets[0].weights},
             {name: self._tensor(np.stack([t.gradient[name] for t in targets])) for name in targets[0].gradient},
             torch.tensor(np.stack([t.labels for t in targets]), device=self.device),
-            len(restarts),
+            restarts,
             self.loss,
         )
-        relaxation = Relaxation(prior, shape, self.device, DTYPES[self.dtype])
-        variables = self._tensor(np.stack([start(self.seed, t, prior.size, restarts, draw) for t in targets]))
-        optimiser = OPTIMISERS[self.optimiser](variables, self.learning_rate)
-        for step, temperature in zip(range(1, self.iterations + 1), schedule(self.temperature), strict=False):
-            _, gradient = objective(relaxation.columns(variables, temperature))
-            optimiser.step(relaxation.pull(gradient))
-            if step % REPORT_EVERY == 0 or step == self.iterations:
-                advance((step % REPORT_EVERY or REPORT_EVERY) * shape[0] * shape[1])
-        relaxation.columns(variables)
-        units, ends = (
-            t.mT.reshape(*shape, prior.size).cpu().numpy().astype(np.float64) for t in (relaxation.units, variables)
-        )
-        losses, _ = objective(self._tensor(prior.encode(prior.project(units))))
-        return units, prior.centre + prior.spread * ends, losses.cpu().numpy().astype(np.float64)
+
+    def _losses(self, objective: Objective, prior: StructuralPrior, rows: Rows) -> Array:
+        losses: Array = objective(self._tensor(prior.encode(rows)))[0].cpu().numpy().astype(np.float64)
+        return losses
 
     def _conclude(
-        self, prior: StructuralPrior, target: Target, units: Array, logits: Array, losses: Array
+        self, spec: ModelSpec, prior: StructuralPrior, target: Target, units: Array, logits: Array, losses: Array
     ) -> RecordsClaim | Abstained:
         """The claim that the restarts of one target support."""
         if refusal := diverged(target, units, losses):
@@ -217,9 +268,21 @@ class TabLeak(Attack):
         best = int(losses.argmin())
         order = matching_order(prior.project(units), best, self.tolerance * prior.deviation)
         units, logits = (np.take_along_axis(a, order[..., None], axis=1) for a in (units, logits))
+        return pooled_claim(prior, target, units, self._pooled(spec, prior, target, units, logits, losses))
+
+    def _pooled(
+        self, spec: ModelSpec, prior: StructuralPrior, target: Target, units: Array, logits: Array, losses: Array
+    ) -> Rows:
+        """The rows that matched restarts are pooled to."""
         how = str(self.pooling)
-        rows = prior.project(units[best] if how == "none" else pool(how, units, logits, prior))
-        return pooled_claim(prior, target, units, rows)
+        if how == "none":
+            return prior.project(units[losses.argmin()])
+        if self.members == "all":
+            return prior.project(pool(how, units, logits, prior))
+        rows = pooled_rows(how, prior, units, logits, losses)
+        objective = self._objective(spec, [target], len(rows.numbers))
+        best = self._losses(objective, prior, Rows(rows.categories[None], rows.numbers[None])).argmin()
+        return Rows(rows.categories[best], rows.numbers[best])
 
     def _tensor(self, array: Array) -> Tensor:
         return torch.tensor(array, dtype=DTYPES[self.dtype], device=self.device)

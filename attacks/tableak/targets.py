@@ -1,5 +1,6 @@
 """What a view offers to invert: one observed gradient each, with the model it was computed on and its labels."""
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -48,7 +49,7 @@ def find_targets(
     `recover` takes the labels that nobody granted from the gradient itself (`attacks.labels`); `labels_needed=False`
     does without them.
     """
-    if reason := unsuitable(view.public.layout, view.public.model):
+    if reason := unsuitable(view.public.layout, view.public.model, shared=False):
         return NotApplicable(reason)
     return read_each(view, GRADIENT, rounds, victims, lambda m: read_target(view, m, knowledge, recover, labels_needed))
 
@@ -80,13 +81,18 @@ def chosen_messages(
     ]
 
 
-def unsuitable(layout: FeatureLayout | None, spec: ModelSpec | None) -> str | None:
-    """Why a model of this kind, on columns of this layout, cannot be inverted; None where it can."""
+def unsuitable(layout: FeatureLayout | None, spec: ModelSpec | None, *, shared: bool = True) -> str | None:
+    """Why a model of this kind, on columns of this layout, cannot be inverted; None where it can.
+
+    `shared=False` does not count the codes of features that share their columns: these are restated in fewer columns
+    before anything is inverted (`attacks.candidates`).
+    """
     if spec is None or layout is None:
         return f"the public facts name no {'model' if spec is None else 'feature layout'}"
     if spec.task == "regression" or spec.outputs < 2:
         return f"the model must be a classifier with one logit per class, not {spec.task} with {spec.outputs} output(s)"
-    codes = sum(b.size * b.width for b in layout.categorical)
+    places = Counter((b.start, b.width) for b in layout.categorical)
+    codes = sum(b.size * b.width for b in layout.categorical if shared or places[b.start, b.width] == 1)
     if codes > LARGEST_CODEBOOK:
         return f"the codes of all candidates are {codes:.1e} numbers, at most {LARGEST_CODEBOOK:.1e} fit: list fewer"
     if not layout.blocks or layout.width != spec.inputs:

@@ -19,12 +19,13 @@ where a source tells them. `membership` claims the chances themselves.
 Passive. Candidates come from the public layout, granted dictionaries and marginals, and the observers' own rows.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import ClassVar
 
 from attacks.base import Abstained, Attack, AuxiliaryKnowledge, NotApplicable, Outcome, VocabularyClaim
-from attacks.vocabulary.candidates import candidate_values, shares
+from attacks.vocabulary.candidates import candidate_values, held_chances, shares
 from attacks.vocabulary.codes import from_codes
 from attacks.vocabulary.digits import from_sums
 from attacks.vocabulary.finding import Finding, Key, together
@@ -56,15 +57,25 @@ TOPICS = frozenset(
 )
 
 
-def findings(view: View, knowledge: AuxiliaryKnowledge) -> dict[Key, Finding]:
-    """What all sources together say of each outside party and feature."""
+def findings(view: View, knowledge: AuxiliaryKnowledge) -> Mapping[Key, Finding]:
+    """What all sources together say of each outside party and feature. Kept for the next attack on the same view."""
+    if _LATEST and _LATEST[0][0] is view and _LATEST[0][1] is knowledge:
+        return _LATEST[0][2]
+    _LATEST[:] = [(view, knowledge, MappingProxyType(_findings(view, knowledge)))]
+    return _LATEST[0][2]
+
+
+_LATEST: list[tuple[View, AuxiliaryKnowledge, Mapping[Key, Finding]]] = []  # none or one
+
+
+def _findings(view: View, knowledge: AuxiliaryKnowledge) -> dict[Key, Finding]:
     candidates, marginals = candidate_values(view, knowledge), shares(view, knowledge)
     sources: tuple[Iterable[Finding], ...] = (
         from_tallies(view),
         from_codes(view, knowledge),
         from_pairs(view, candidates),
         from_positions(view, candidates),
-        from_numbers(view),
+        from_numbers(view, held_chances(view, marginals, candidates)),
         from_frequencies(view, marginals),
         from_sums(view, candidates),
     )

@@ -19,6 +19,12 @@ from attacks.ring_size.own import own_counts, together
 from preprocess.views import CategoricalBlock, View
 
 Floats = NDArray[np.float64]
+ROWS = 100.0  # of a party, for an adversary without rows of its own
+
+
+def encoder_name(view: View) -> str:
+    """The method behind the encoded columns, without the options that the public facts may add to its name."""
+    return str(view.public.protocol.get("encoder", "")).partition(" (")[0]
 
 
 def categorical_features(view: View) -> tuple[str, ...]:
@@ -61,13 +67,30 @@ def shares(view: View, knowledge: AuxiliaryKnowledge) -> dict[str, dict[str, flo
     return found
 
 
+def held_chances(
+    view: View, common: Mapping[str, Mapping[str, float]], candidates: Mapping[str, tuple[str, ...]]
+) -> dict[str, dict[str, float]]:
+    """Feature -> value -> the chance that a party with as many rows as the observers' holds it, from the values'
+    `common` shares of rows: 1 - (1 - share)^rows, kept off 0 and 1.
+    """
+    rows = [float(max((h.total() for h in counts.values()), default=0)) for counts in own_counts(view).values()]
+    size = float(np.mean(rows)) if rows else ROWS
+    found = {}
+    for feature, values in candidates.items():
+        known = common.get(feature)
+        chances = [0.5 / len(values) if known is None else known.get(v, 0.25 / max(size, 1)) for v in values]
+        held = 1 - (1 - np.clip(chances, 0, 1)) ** size
+        found[feature] = dict(zip(values, np.clip(held, 0.001, 0.999).tolist(), strict=True))
+    return found
+
+
 def public_codes(
     view: View, block: CategoricalBlock, candidates: tuple[str, ...]
 ) -> tuple[tuple[str, ...], Floats] | None:
     """(values, codes (k, width)) of a block in the encoded columns before scaling; None where numbers have no names."""
     if block.values is not None:
         return block.values, block.plain_codes()
-    if view.public.protocol.get("encoder") == "rolling-hash" and candidates:
+    if encoder_name(view) == "rolling-hash" and candidates:
         codes = np.zeros((len(candidates), block.width))
         codes[np.arange(len(candidates)), [rolling_hash(v, block.width, view.public.protocol) for v in candidates]] = 1
         return candidates, codes

@@ -24,7 +24,13 @@ from scipy.optimize import nnls
 
 from attacks.base import AuxiliaryKnowledge
 from attacks.ring_size.columns import Columns, is_binary, observed_columns, overlapping
-from attacks.vocabulary.candidates import byte_number, candidate_values, categorical_features, public_codes
+from attacks.vocabulary.candidates import (
+    byte_number,
+    candidate_values,
+    categorical_features,
+    encoder_name,
+    public_codes,
+)
 from attacks.vocabulary.finding import Finding
 from attacks.vocabulary.numbers import SHARED_NUMBERS, own_numbers
 from preprocess.views import CategoricalBlock, NumericBlock, View
@@ -56,7 +62,7 @@ def from_codes(view: View, knowledge: AuxiliaryKnowledge) -> Iterator[Finding]:
 def _named(view: View, block: CategoricalBlock, candidates: Mapping[str, tuple[str, ...]]) -> Named | None:
     if found := public_codes(view, block, candidates.get(block.feature, ())):
         return block, *found
-    if view.public.protocol.get("encoder") in SHARED_NUMBERS and block.codes is None:
+    if encoder_name(view) in SHARED_NUMBERS and block.codes is None:
         own = own_numbers(view, block)
         if own:
             return block, tuple(own.values()), np.eye(block.size)[list(own)]

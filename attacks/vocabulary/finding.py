@@ -34,13 +34,13 @@ def together(findings: Iterable[Finding]) -> dict[Key, Finding]:
 
 
 def _join(one: Finding, other: Finding) -> Finding:
-    values = dict.fromkeys([*one.scores, *other.scores])
-    scores = {v: _decide([s.scores[v] for s in (one, other) if v in s.scores]) for v in values}
+    scores = {**one.scores, **other.scores}
+    scores |= {v: _decide(one.scores[v], other.scores[v]) for v in one.scores.keys() & other.scores.keys()}
     evidence = one.evidence | other.evidence
     return Finding(one.party, one.feature, scores, {**other.counts, **one.counts}, evidence)
 
 
-def _decide(scores: list[float]) -> float:
-    if 1.0 in scores:
+def _decide(one: float, other: float) -> float:
+    if 1.0 in (one, other):
         return 1.0
-    return 0.0 if 0.0 in scores else max(scores)
+    return 0.0 if 0.0 in (one, other) else max(one, other)

@@ -28,6 +28,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.special import logsumexp
 
 from attacks.ring_size.columns import Columns, observed_columns
+from attacks.vocabulary.candidates import encoder_name
 from attacks.vocabulary.finding import Finding
 from attacks.vocabulary.numbers import known_ranges
 from preprocess.views import CategoricalBlock, View
@@ -53,7 +54,7 @@ def from_frequencies(view: View, marginals: Mapping[str, Mapping[str, float]]) -
     """Matches the numbers of every pseudonymous block with the values of its feature."""
     blocks = view.public.layout.categorical if view.public.layout else ()
     unnamed = [b for b in blocks if b.values is None and b.codes is None and marginals.get(b.feature)]
-    if not unnamed or view.public.protocol.get("encoder") not in {*NUMBERED_ALONE, "dh-psi", "apsi", "otmp-psi"}:
+    if not unnamed or encoder_name(view) not in {*NUMBERED_ALONE, "dh-psi", "apsi", "otmp-psi"}:
         return
     observed = [c for c in observed_columns(view) if c.means is not None]
     ranges = known_ranges(view)
@@ -76,14 +77,14 @@ def _ranged(
     ranges: Mapping[str, Mapping[str, tuple[int, int]]],
 ) -> Iterator[Ranged]:
     """The shares of a party's numbers: its own means where they are seen, else public shares within its range."""
-    alone = view.public.protocol.get("encoder") in NUMBERED_ALONE
+    alone = encoder_name(view) in NUMBERED_ALONE
     seen = set()
     for columns in observed:
         assert columns.means is not None
         shares = columns.means[block.start : block.start + block.size]
         seen.add(columns.party)
         yield Ranged(columns.party, shares[shares > 0], columns.rows or ROWS, alone, columns.evidence)
-    if block.shift is None or view.public.protocol.get("encoder") != "uhe":
+    if block.shift is None or encoder_name(view) != "uhe":
         return
     for party in view.public.clients:
         if party in view.observers or party in seen or block.feature not in ranges.get(party, {}):

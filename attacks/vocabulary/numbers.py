@@ -5,9 +5,9 @@ encoded rows (`view.inputs[party]["encoded"]`), which each party holds.
 
 Under a set intersection the lowest number wins, so an own value whose number is below the own range is shared with an
 earlier party, and no party before the one whose range has the number holds it; one that kept its number is held by no
-earlier party. Whose range a number lies in is known where both ends are (`attacks.ring_size.boundaries`); else each
-party of the segment has an equal part of the score. This is all that `apsi` leaves in a view without its decryption
-key, and what the other intersections leave without coins.
+earlier party. Whose range a number lies in is known where both ends are (`attacks.ring_size.boundaries`); else
+one party of the segment holds the value at least, and each of them with the prior's chance given that. This is all that
+`apsi` leaves in a view without its decryption key, and what the other intersections leave without coins.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attacks.ring_size.boundaries import Boundaries, Unreadable, read_ring
+from attacks.vocabulary.candidates import encoder_name
 from attacks.vocabulary.finding import Finding
 from preprocess.views import CategoricalBlock, View
 
@@ -68,9 +69,11 @@ def known_ranges(view: View) -> dict[str, dict[str, tuple[int, int]]]:
     return found
 
 
-def from_numbers(view: View) -> Iterator[Finding]:
-    """What the observers' final numbers tell of the parties before them in the ring."""
-    if view.public.protocol.get("encoder") not in SHARED_NUMBERS or view.public.layout is None:
+def from_numbers(view: View, prior: Mapping[str, Mapping[str, float]]) -> Iterator[Finding]:
+    """What the observers' final numbers tell of the parties before them in the ring; `prior`: feature -> value -> the
+    chance that a party holds it.
+    """
+    if encoder_name(view) not in SHARED_NUMBERS or view.public.layout is None:
         return
     try:
         bounds = read_ring(view, None)
@@ -83,7 +86,8 @@ def from_numbers(view: View) -> Iterator[Finding]:
             if block.feature in bounds.features:
                 numbers = numbers_of(view, party, block)
                 allotted = {v: _allotted(n, dropped.get(block.feature)) for v, n in numbers.items()}
-                yield from _lowered(view, bounds, party, block.feature, allotted)
+                before = prior.get(block.feature, {})
+                yield from _lowered(view, bounds, party, block.feature, allotted, before)
 
 
 def _allotted(number: int, dropped: NDArray[np.int64] | None) -> int:
@@ -93,7 +97,14 @@ def _allotted(number: int, dropped: NDArray[np.int64] | None) -> int:
     return int(number)
 
 
-def _lowered(view: View, bounds: Boundaries, party: str, feature: str, numbers: Mapping[str, int]) -> Iterator[Finding]:
+def _lowered(
+    view: View,
+    bounds: Boundaries,
+    party: str,
+    feature: str,
+    numbers: Mapping[str, int],
+    prior: Mapping[str, float],
+) -> Iterator[Finding]:
     place, k = bounds.ring.index(party), bounds.features.index(feature)
     segments = [(a, b) for a, b in bounds.segments() if b <= place]
     if not numbers or (segments[-1][1] if segments else 0) != place:
@@ -107,8 +118,15 @@ def _lowered(view: View, bounds: Boundaries, party: str, feature: str, numbers: 
             if home is None or i < home[0]:
                 scores[earlier][value] = 0.0
             elif i < home[1]:
-                scores[earlier][value] = 1 / (home[1] - home[0])
+                scores[earlier][value] = held_by_some(prior.get(value, 0.5), home[1] - home[0])
     evidence = frozenset(bounds.evidence.values())
     for earlier, found in scores.items():
         if found:
             yield Finding(earlier, feature, found, {}, evidence)
+
+
+def held_by_some(prior: float, parties: int) -> float:
+    """The chance that a party holds a value, where each of some parties does with chance `prior` and one of them does
+    for certain.
+    """
+    return prior / (1 - (1 - prior) ** parties)

@@ -22,6 +22,7 @@ POINT, SCALAR_BYTES = 32, 64
 LONGEST = 2048  # 32-bit words of the stream of coins that are tried as the beginning of a scalar
 
 
+@lru_cache(1 << 16)
 def element(feature: str, value: str) -> bytes:
     """One value of one feature as bytes."""
     name = feature.encode("utf-8", "surrogatepass")

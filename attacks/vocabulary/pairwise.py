@@ -9,7 +9,9 @@ Exact for the receiver's own values: shared ones score 1, others 0.
 """
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from itertools import pairwise
+from types import MappingProxyType
 
 from nacl.exceptions import CryptoError
 from nacl.secret import SecretBox
@@ -26,7 +28,8 @@ NONCE = bytes(SecretBox.NONCE_SIZE)
 
 DOUBT = 0.001
 
-Labels = dict[str, dict[str, int]]  # feature -> value -> the sender's number
+Labels = Mapping[str, Mapping[str, int]]  # feature -> value -> the sender's number
+Elements = tuple[tuple[bytes, str, str], ...]  # own elements: element, feature, value
 
 
 def from_pairs(view: View, candidates: Mapping[str, tuple[str, ...]]) -> Iterator[Finding]:
@@ -34,9 +37,11 @@ def from_pairs(view: View, candidates: Mapping[str, tuple[str, ...]]) -> Iterato
     own = own_counts(view)
     ranges = known_ranges(view)
     for receiver, counts in own.items():
-        elements = {element(f, v): (f, v) for f, held in counts.items() for v in held if f in candidates}
+        elements = tuple((element(f, v), f, v) for f, held in counts.items() for v in held if f in candidates)
         asked = {m.recipient: m for m in view.on("dh-psi.request", sender=receiver) if m.content is not None}
         scalar = _scalar(view, receiver, elements, asked)
+        held = {f: frozenset(v) for f, v in counts.items() if f in candidates}
+        others = {f: [v for v in candidates[f] if v not in own_values] for f, own_values in held.items()}
         for m in view.on("dh-psi.answer", recipient=receiver):
             if scalar is None or m.sender in view.observers or m.sender not in asked or m.content is None:
                 continue
@@ -44,12 +49,13 @@ def from_pairs(view: View, candidates: Mapping[str, tuple[str, ...]]) -> Iterato
             if labels is not None:
                 evidence = frozenset([asked[m.sender].sequence, m.sequence])
                 ends = ranges.get(m.sender, {})
-                yield from _findings(m.sender, labels, elements, candidates, ends, evidence)
+                for f, shared in labels.items():
+                    scores = {v: float(v in shared) for v in held[f]}
+                    scores |= between_labels(shared, others[f], ends.get(f))
+                    yield Finding(m.sender, f, scores, {}, evidence)
 
 
-def _scalar(
-    view: View, receiver: str, elements: Mapping[bytes, tuple[str, str]], asked: Mapping[str, Message]
-) -> bytes | None:
+def _scalar(view: View, receiver: str, elements: Elements, asked: Mapping[str, Message]) -> bytes | None:
     """The observer's blinding scalar; None where its coins or its request are missing or do not fit."""
     if not elements or not asked:
         return None
@@ -57,40 +63,28 @@ def _scalar(
         images = points(next(iter(asked.values())).payload)
     except ValueError:
         return None
-    return find_scalar(view.coins.get(receiver), hashed(next(iter(elements))), tuple(images))
+    return find_scalar(view.coins.get(receiver), hashed(elements[0][0]), tuple(images))
 
 
-def _labels(scalar: bytes, elements: Mapping[bytes, tuple[str, str]], asked: Message, answer: Message) -> Labels | None:
-    """The labels of shared values; None where the messages do not fit each other."""
+@lru_cache(1 << 10)
+def _labels(scalar: bytes, elements: Elements, asked: Message, answer: Message) -> Labels | None:
+    """The labels of shared values; None where the messages do not fit each other.
+
+    Results are kept, since coalitions share members.
+    """
     try:
         sent = answer.payload
-        outputs = unblinded(scalar, tuple(elements), asked.payload, sent["evaluated"])
+        outputs = unblinded(scalar, tuple(x for x, _, _ in elements), asked.payload, sent["evaluated"])
         rows = [sent["table"][i : i + ENTRY] for i in range(0, len(sent["table"]), ENTRY)]
         table = {row[:TAG]: row[TAG:] for row in rows}
-        labels: Labels = {f: {} for f, _ in elements.values()}
-        for x, out in outputs.items():
-            if out[:TAG] in table:
-                feature, value = elements[x]
-                opened = SecretBox(out[TAG:]).decrypt(table[out[:TAG]], NONCE)
+        labels: dict[str, dict[str, int]] = {f: {} for _, f, _ in elements}
+        for x, feature, value in elements:
+            if x in outputs and (boxed := table.get(outputs[x][:TAG])) is not None:
+                opened = SecretBox(outputs[x][TAG:]).decrypt(boxed, NONCE)
                 labels[feature][value] = int.from_bytes(opened, "big")
-        return labels
+        return MappingProxyType({f: MappingProxyType(shared) for f, shared in labels.items()})
     except (ValueError, KeyError, TypeError, RuntimeError, CryptoError):
         return None
-
-
-def _findings(
-    sender: str,
-    labels: Labels,
-    elements: Mapping[bytes, tuple[str, str]],
-    candidates: Mapping[str, tuple[str, ...]],
-    ends: Mapping[str, tuple[int, int]],
-    evidence: frozenset[int],
-) -> Iterator[Finding]:
-    for feature, shared in labels.items():
-        own = {v for f, v in elements.values() if f == feature}
-        scores = {v: float(v in shared) for v in own}
-        scores |= between_labels(shared, [v for v in candidates[feature] if v not in own], ends.get(feature))
-        yield Finding(sender, feature, scores, {}, evidence)
 
 
 def between_labels(

@@ -33,7 +33,7 @@ def timed(
     clock = time.process_time if config.audit.device == "cpu" else time.perf_counter  # CPU time ignores neighbours
     start = clock()
     outcome = attack.run(view, knowledge)
-    seconds = (clock() - start) / len(federated.batches)
+    seconds = (clock() - start) / len(attempted)
     coins, draws = federated.fed.own(federated.fed.coins(federated.public.server)), config.audit.baseline_draws
     return score(attack, ("server",), outcome, knowledge, truth, attempted, coins, draws), seconds
 

@@ -5,9 +5,12 @@ another network and another partition, so clusters are client x seed. Two pipeli
 column, one-hot columns too, over the pooled table, with the bounds of numeric features known (the paper's setting);
 `0/1` leaves the one-hot columns as they are. The prior-only baseline is drawn per row and matched like the attack. The
 paper's own random baseline draws one number per numeric feature for a whole batch; it is lower, and not set beside it.
+
+`attack` says which attack a row is of: `default`, the project's, or `published`, the paper's to the letter
+(`AS_PUBLISHED`), on the same batches from the same starting points.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 
 from audit.benchmarks.base import Options, Row, dataset_name, partial_note
@@ -30,34 +33,39 @@ PUBLISHED: dict[str, dict[str, dict[int, float]]] = {  # mean accuracy in %, 50 
 }
 METRICS = ("accuracy", "exact_rows", "categorical_accuracy", "numeric_accuracy")
 PIPELINES: dict[str, dict[str, object]] = {"published": {"columns": "all", "ddof": 1}, "0/1": {"columns": "numeric"}}
+AS_PUBLISHED = {"crossovers": 0, "finish": "constant", "members": "all"}
+ATTACKS: dict[str, Mapping[str, object]] = {"default": {}, "published": AS_PUBLISHED}
 SMALL, LARGE = (1, 2, 4, 8, 16, 32), (64, 128)  # large batches are measured with half as many seeds
 VARIANTS = (
-    ("published", "known", SMALL),
-    ("published", "recovered", SMALL),
-    ("published", "known", LARGE),
-    ("0/1", "known", (8, 16, 32)),
-    ("published", "recovered", LARGE),
+    ("published", "known", "default", SMALL),
+    ("published", "recovered", "default", SMALL),
+    ("published", "known", "default", LARGE),
+    ("0/1", "known", "default", (8, 16, 32)),
+    ("published", "recovered", "default", LARGE),
+    ("published", "known", "published", (4, 8, 16, 32, 64)),
 )
-QUICK = (("published", "known", (8, 16)),)
+QUICK = (("published", "known", "default", (8, 16)),)
 
 
 def run(options: Options) -> Iterator[Row]:
-    """Rows for each table, pipeline, label knowledge and batch size, as they are measured."""
+    """Rows for each table, pipeline, label knowledge, attack and batch size, as they are measured."""
     for source in options.data or ("fair",):
-        for pipeline, labels, sizes in QUICK if options.quick else VARIANTS:
+        for pipeline, labels, attack, sizes in QUICK if options.quick else VARIANTS:
             for size in sizes:
                 seeds = options.seeds or (1 if options.quick or size in LARGE else 2)
-                yield from measure(options, source, pipeline, labels, size, seeds)
+                yield from measure(options, source, pipeline, labels, size, seeds, attack)
 
 
-def measure(options: Options, source: str, pipeline: str, labels: str, size: int, seeds: int) -> Iterator[Row]:
+def measure(
+    options: Options, source: str, pipeline: str, labels: str, size: int, seeds: int, attack: str = "default"
+) -> Iterator[Row]:
     """Rows of one batch size, over 4 clients x `seeds` batches."""
-    config = settings(options, source, pipeline, labels, size, seeds)
+    config = settings(options, source, pipeline, labels, size, seeds, attack=ATTACKS[attack])
     measured = list(each(partial(attack_batches, config, "tableak"), cases(config), options.jobs))
     trials = [t for part, _ in measured for t in part]
     dataset = dataset_name(source)
     published = PUBLISHED[labels].get(dataset, {}).get(size) if pipeline == "published" else None
-    setting = {"B": size, "pipeline": pipeline, "labels": labels, "parties": 4, "seeds": seeds}
+    setting = {"B": size, "pipeline": pipeline, "labels": labels, "attack": attack, "parties": 4, "seeds": seeds}
     for metric in METRICS:
         values = [(t.value, t.baseline) for t in trials if t.metric == metric]
         if not values:
@@ -73,16 +81,25 @@ def measure(options: Options, source: str, pipeline: str, labels: str, size: int
 
 
 def settings(
-    options: Options, source: str, pipeline: str, labels: str, size: int, seeds: int, sigma: float = 0.0
+    options: Options,
+    source: str,
+    pipeline: str,
+    labels: str,
+    size: int,
+    seeds: int,
+    sigma: float = 0.0,
+    attack: Mapping[str, object] = ATTACKS["default"],
 ) -> Config:
-    """One batch of `size` rows from each of 4 clients, for each of `seeds` seeds; `sigma`: noise on the gradients."""
+    """One batch of `size` rows from each of 4 clients, for each of `seeds` seeds; `sigma`: noise on the gradients;
+    `attack`: options of the attack that are not the default ones.
+    """
     return Config.model_validate(
         {
             "defense": {"name": "gaussian-noise", "sigma": sigma} if sigma else {"name": "none"},
             "data": {"source": source, "schema": options.schema, "missing": "drop"},
             "preprocessing": {"encoder": "pooled", "scaler": "pooled", **PIPELINES[pipeline]},
             "training": {"algorithm": "fedsgd", "rounds": 1, "batch_size": size},
-            "attacks": {"use": ["tableak"], "bounds": "known", "labels": labels},
+            "attacks": {"use": ["tableak"], "bounds": "known", "labels": labels, "tableak": attack},
             "audit": {"seeds": list(range(seeds)), "device": options.device},
         }
     )

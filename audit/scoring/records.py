@@ -63,7 +63,9 @@ def score_records(
     claims: Sequence[RecordsClaim], truth: Truth, coins: np.random.Generator, draws: int
 ) -> Iterator[Measured]:
     """Every record metric of every claimed batch, the headline metric with the detail by cells."""
+    public = truth
     for claim in claims:
+        truth = public.in_terms_of(claim.layout)
         actual = truth.batch(claim.victim, claim.round)
         matched = compare(Cells(claim.categories, claim.numbers), actual, truth.deviations)
         prior = prior_only(actual, truth, coins, draws)
@@ -182,13 +184,16 @@ def prior_only(actual: Cells, truth: Truth, coins: np.random.Generator, draws: i
 
 
 def from_marginals(population: Cells, rows: int, coins: np.random.Generator) -> Cells:
-    """Rows whose cells are drawn independently of each other from the population's columns."""
+    """Rows whose features are drawn independently of each other from the population's columns."""
 
     def draw(columns: NDArray[Any]) -> NDArray[Any]:
         picks = coins.integers(len(columns), size=(rows, columns.shape[1]))
+        if columns is population.numbers and population.sources:
+            _, first, source = np.unique(population.sources, return_index=True, return_inverse=True)
+            picks = picks[:, first[source.reshape(-1)]]  # one draw for all columns of a feature
         return np.take_along_axis(columns, picks, axis=0)
 
-    return Cells(draw(population.categories), draw(population.numbers))
+    return Cells(draw(population.categories), draw(population.numbers), population.sources)
 
 
 def _close(a: NDArray[np.float64], b: NDArray[np.float64], deviations: NDArray[np.float64]) -> NDArray[np.bool_]:

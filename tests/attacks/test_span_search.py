@@ -7,7 +7,7 @@ from attacks.span.candidates import Candidates
 from attacks.span.certificate import fitted, polished, singled_out
 from attacks.span.kernels import guided_kernels, kernel, kernel_guess, live_neurons, verified_kernels
 from attacks.span.row_space import row_space
-from attacks.span.search import Found, consistent, search, settled, settled_coordinates, sweep
+from attacks.span.search import consistent, search, settled, settled_coordinates, settled_rows, sweep
 from preprocess.views import FeatureLayout, NumericBlock
 
 WIDTH, NEURONS = 20, 80
@@ -95,8 +95,21 @@ def test_kernels_leave_the_rows_not_found_yet_and_rule_out_mixtures():
     _, _, _, _, coordinates, kernels = known_batch(8)
     mixtures = (coordinates + np.roll(coordinates, 1, 0)) / 2
     everything = candidates_at(np.concatenate([coordinates, mixtures]), np.zeros((0, 8)))
-    _, left = consistent(everything, Found(kernels[:6], np.arange(6)))
-    assert left.tolist() == [6, 7, 15]
+    left = consistent(everything, kernels[:6])
+    assert left.origin == pytest.approx(everything.origin[[6, 7, 15]])
+
+
+def test_a_row_is_not_settled_where_another_candidate_activates_the_same_neurons():
+    space, weight, bias, _, coordinates, kernels = known_batch(8)
+    neurons = live_neurons(space, weight, bias)
+    rival = coordinates[0] + 4e-3 * (coordinates[7] - coordinates[0])
+    assert ((rival @ neurons.planes > 0) == (coordinates[0] @ neurons.planes > 0)).all()
+    nothing, units = np.zeros((0, 8)), coordinates / np.linalg.norm(coordinates, axis=1, keepdims=True)
+    alone, both = (candidates_at(c, nothing) for c in (coordinates, np.concatenate([coordinates, rival[None]])))
+    assert same_lines(settled_rows(neurons, alone, kernels[:5]), units[[0, 2, 4, 1, 3]])
+    assert same_lines(settled_rows(neurons, both, kernels[:5]), units[[2, 4, 1, 3]])
+    told = np.concatenate([kernels[:5], kernels[7:]])
+    assert same_lines(settled_rows(neurons, both, told), units[[0, 2, 4, 1, 3, 7]])
 
 
 def test_guided_kernels_find_rows_that_are_off_along_an_open_direction():
@@ -135,12 +148,13 @@ def test_the_search_finds_all_rows_among_false_candidates_and_open_directions(fr
     mixed = np.concatenate([coordinates, coins.dirichlet(np.ones(8), 30) @ coordinates])
     origin = mixed + coins.normal(size=(len(mixed), free)) @ open
     candidates = candidates_at(origin, open)
-    found = search(live_neurons(space, weight, bias), candidates, 40, 0)
+    neurons = live_neurons(space, weight, bias)
+    found = search(neurons, candidates, 40, 0)
     assert len(found) == 8
-    points = settled_coordinates(candidates, found) @ space.right
+    points = settled_coordinates(neurons, candidates, found) @ space.right
     rows = points[:, :-1] / points[:, -1:]
     assert (np.abs(rows[:, None] - encoded).max(2).min(1) < 1e-6).all()
-    assert np.abs(found.directions @ true.T).max(1) == pytest.approx(1)
+    assert np.abs(found @ true.T).max(1) == pytest.approx(1)
 
 
 def test_settled_moves_rows_to_where_kernels_annihilate_them():

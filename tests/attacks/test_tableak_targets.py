@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 from attacks.base import Abstained, AuxiliaryKnowledge, NotApplicable
-from attacks.tableak.targets import Target, find_targets
+from attacks.candidates import posed
+from attacks.tableak.targets import Target, find_targets, unsuitable
 from preprocess.models import initial_weights
 from preprocess.views import CategoricalBlock, FeatureLayout, Message, ModelSpec, NumericBlock, PublicFacts, View
 from preprocess.wire import encode
@@ -150,7 +151,9 @@ def test_candidates_whose_codes_no_memory_holds_are_not_applicable():
     """Five features that share 5,000 hash buckets, nobody knowing which values there are."""
     layout = FeatureLayout(tuple(CategoricalBlock(f"f{i}", 0, 5_000) for i in range(5)))
     spec = ModelSpec(5_000, 2, (4,))
-    weights = initial_weights(spec, np.random.default_rng(0))
-    outcome = find(model(weights=weights), update(gradient=weights), layout=layout, spec=spec)
+    view = View(frozenset(["server"]), (), PublicFacts(("ann",), "server", layout=layout, model=spec))
+    outcome = posed(view, AuxiliaryKnowledge(), [])
     assert isinstance(outcome, NotApplicable)
     assert "1.2e+08 numbers" in outcome.reason
+    assert unsuitable(layout, spec) == outcome.reason
+    assert unsuitable(layout, spec, shared=False) is None  # until it is known whether they can be restated

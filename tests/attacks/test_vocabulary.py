@@ -1,6 +1,6 @@
 from collections import Counter
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -15,6 +15,7 @@ from attacks.vocabulary.candidates import byte_number, rolling_hash
 from attacks.vocabulary.finding import Finding, together
 from attacks.vocabulary.lattice import non_negative_solution
 from attacks.vocabulary.matching import free_matching, ordered_matching
+from attacks.vocabulary.numbers import held_by_some
 from attacks.vocabulary.pairwise import between_labels
 from preprocess.encoders.bytes_norm import text_number
 from preprocess.encoders.rolling_hash import rolling_hash as its_own
@@ -184,8 +185,20 @@ def test_without_coins_the_final_numbers_still_tell_what_an_earlier_party_holds(
 def test_a_lowered_number_names_no_party_where_the_range_is_not_known():
     found = run("dh-psi")
     view = replace(found.view("P3"), coins={})
-    known = findings(view, NOTHING)
-    assert known["P1", "ward"].scores == {"burns": 0.5, "dental": 0.5, "surgery": 0.5, "maternity": 0, "xray": 0}
+    for party in ("P1", "P2"):
+        scores = findings(view, NOTHING)[party, "ward"].scores
+        assert {v for v, score in scores.items() if score == 0} == {"maternity", "xray"}
+        assert {v for v, score in scores.items() if 0.5 < score < 1} == {"burns", "dental", "surgery"}
+
+
+@pytest.mark.parametrize("parties", [1, 2, 3])
+def test_the_chance_to_hold_what_one_of_some_holds_is_that_of_all_combinations(parties):
+    prior = 0.3
+    chances = {
+        held: np.prod([prior if h else 1 - prior for h in held]) for held in product((True, False), repeat=parties)
+    }
+    some = sum(p for held, p in chances.items() if any(held))
+    assert held_by_some(prior, parties) == pytest.approx(sum(p for held, p in chances.items() if held[0]) / some)
 
 
 @pytest.mark.parametrize("unused", ["keep", "drop"])

@@ -1,0 +1,89 @@
+"""Targets whose features share the columns of `rolling-hash`, restated in the columns that a batch uses (`hashed`)."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from attacks.base import AuxiliaryKnowledge, NotApplicable, RecordsClaim
+from attacks.candidates.columns import Columns, Problem, Told, as_precise
+from attacks.candidates.hashed import Buckets, Hashed, active_columns, assignments, blocks_of, pattern_block
+from attacks.candidates.meaning import Assignments, Ints, Meaning
+from attacks.tableak.targets import Target
+from attacks.vocabulary.candidates import shares
+from preprocess.views import CategoricalBlock, FeatureLayout, View
+
+
+def hashed_problem(view: View, knowledge: AuxiliaryKnowledge, target: Target, code: Hashed) -> Problem | NotApplicable:
+    layout = view.public.layout
+    assert layout is not None  # find_targets refuses a view without
+    target = plain(target, code)
+    shared = slice(code.start, code.start + code.width)
+    active = active_columns(
+        target.gradient["0.weight"][:, shared], code.shift is None, target.rows, len(layout.categorical)
+    )
+    if active is None:  # noise: every column of a candidate may be in use
+        active = np.array(sorted(set().union(*code.buckets.values())), np.int64)
+        if not all(code.values.values()):
+            return NotApplicable(
+                f"noise hides which of {code.width} shared columns the rows of {target.victim} use in round "
+                f"{target.round}, and not every feature has candidates: grant dictionaries"
+            )
+    columns, held = Columns(), []
+    for number in layout.numeric:
+        columns.keep(number)
+    for places, codes in blocks_of(code, active):
+        identity = codes.shape[0] == codes.shape[1] and np.array_equal(codes, np.eye(len(codes)))
+        own = active[places]
+        block = CategoricalBlock(f"columns {own[0]}", 0, len(codes), None, None if identity else codes)
+        columns.add(block, code.start + own)
+        held.append([frozenset(own[c > 0].tolist()) for c in codes])
+    told = _values_of(view, knowledge, layout, code, held) if code.named else _patterns_of(layout, code, held)
+    return Problem(*columns.of(view, target), told)
+
+
+def _values_of(
+    view: View, knowledge: AuxiliaryKnowledge, layout: FeatureLayout, code: Hashed, held: list[list[Buckets]]
+) -> Told:
+    spoken = [CategoricalBlock(f, 0, len(v), v) for f, v in code.values.items()]
+
+    def decode(claim: RecordsClaim, row: int) -> Sequence[Assignments]:
+        return assignments(code, present(held, claim.categories[row]))
+
+    reach = [frozenset().union(*own) for own in held]
+    behind = [[k for k, own in enumerate(reach) if own & set(b)] for b in code.buckets.values()]
+    numbers = range(len(layout.numeric))
+    return Meaning(FeatureLayout((*layout.numeric, *spoken)), decode, behind, numbers, shares(view, knowledge)).told
+
+
+def _patterns_of(layout: FeatureLayout, code: Hashed, held: list[list[Buckets]]) -> Told:
+    """Without candidates, a row's buckets together are one id."""
+
+    def told(claim: RecordsClaim) -> RecordsClaim:
+        rows = [present(held, row) for row in claim.categories]
+        distinct = list(dict.fromkeys(rows))
+        spoken = FeatureLayout((*layout.numeric, pattern_block(code, distinct)))
+        number = np.array([distinct.index(r) for r in rows], np.int64)[:, None]
+        doubt = claim.category_entropy.max(1, initial=0.0)[:, None]
+        return replace(claim, categories=number, category_entropy=doubt, layout=spoken)
+
+    return told
+
+
+def present(held: Sequence[Sequence[Buckets]], row: Ints) -> Buckets:
+    """The buckets of a row, given its candidate in each block."""
+    return frozenset().union(*(own[int(c)] for own, c in zip(held, row, strict=True)))
+
+
+def plain(target: Target, code: Hashed) -> Target:
+    """The target of the same rows with the public scaling of the shared columns undone: x = (raw - shift) / scale."""
+    if code.shift is None or code.scale is None:
+        return target
+    weights, gradient = dict(target.weights), dict(target.gradient)
+    own = slice(code.start, code.start + code.width)
+    weight, slope = weights["0.weight"].copy(), gradient["0.weight"].copy()
+    weights["0.bias"] = weights["0.bias"] - weight[:, own] @ (code.shift / code.scale)
+    weight[:, own] /= code.scale
+    slope[:, own] = slope[:, own] * code.scale + np.outer(gradient["0.bias"], code.shift)
+    slope = as_precise(slope, gradient["0.weight"])
+    return replace(target, weights={**weights, "0.weight": weight}, gradient={**gradient, "0.weight": slope})

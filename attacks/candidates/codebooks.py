@@ -1,0 +1,163 @@
+"""Targets whose features have columns of their own, restated by the codes of their candidates.
+
+Where rows can have no other code than the candidates', each feature becomes a block of these codes in few columns
+(`dense`). Else it keeps the columns that it has, and a recovered code is read afterwards: where candidates are only
+what observers hold themselves, codes that are none of theirs stay without a name; where a row's code differs a little
+from the public one of its value (`target`, out of fold), the nearest codes share the adversary's confidence.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from attacks.base import AuxiliaryKnowledge, RecordsClaim
+from attacks.candidates.codes import Array, Codes, source
+from attacks.candidates.columns import Columns, Problem
+from attacks.candidates.dense import Reduced, reduced, values_near
+from attacks.candidates.meaning import Assignments, Meaning
+from attacks.tableak.targets import Target
+from attacks.vocabulary.candidates import shares
+from preprocess.views import Block, CategoricalBlock, FeatureLayout, NumericBlock, View
+
+Reader = Callable[[RecordsClaim, int], Assignments]
+"""From a claim about codes and a row of it to the values that one feature may have there."""
+LEAST_SPREAD = 1e-6  # of out-of-fold codes about the public ones, in encoded units
+UNLIKELY = 1e-6  # a value with a smaller share of the confidence than this is none that the code may stand for
+
+
+def coded_problem(view: View, knowledge: AuxiliaryKnowledge, target: Target, codes: dict[str, Codes]) -> Problem:
+    """The target with the features of `codes` restated and all others as they are."""
+    layout, gradient = view.public.layout, target.gradient["0.weight"]
+    assert layout is not None  # find_targets refuses a view without
+    features: dict[str, list[Block]] = {}
+    for block in layout.blocks:
+        features.setdefault(source(block.feature, codes), []).append(block)
+    restated = Restated()
+    for feature, own in features.items():
+        known = codes.get(feature)
+        if known is None:
+            restated.keep(own)
+        elif known.exact and known.complete and (small := reduced(known, gradient[:, known.columns])) is not None:
+            restated.by_codes(known, small)
+        else:
+            restated.read_after(known, own)
+    meaning = Meaning(
+        FeatureLayout(tuple(restated.spoken)),
+        lambda claim, row: [read(claim, row) for read in restated.readers],
+        restated.behind,
+        restated.numbers,
+        shares(view, knowledge),
+    )
+    return Problem(*restated.columns.of(view, target), meaning.told)
+
+
+class Restated:
+    """The restated columns, feature by feature, and how a claim about them is told: as `Meaning` needs it."""
+
+    def __init__(self) -> None:
+        self.columns = Columns()
+        self.spoken: list[Block] = []
+        self.readers: list[Reader] = []
+        self.behind: list[list[int]] = []
+        self.numbers: list[int] = []
+        self.categorical = self.numeric = 0  # blocks so far
+
+    def keep(self, own: Sequence[Block]) -> None:
+        """A feature without candidates: its columns stay what they are, in the claim too."""
+        for block in own:
+            if isinstance(block, CategoricalBlock):
+                self._tell(_of_number(len(self.readers), self.categorical), [self.categorical])
+            else:
+                self.numbers.append(self.numeric)
+            self.spoken.append(block)
+            self._add(block)
+
+    def by_codes(self, known: Codes, small: Reduced) -> None:
+        """A feature whose code is one of the `known` ones: a block of those that may occur."""
+        names = tuple(known.values[m[0]] for m in small.own) if all(len(m) == 1 for m in small.own) else None
+        self._tell(_of_members(len(self.readers), self.categorical, small), [self.categorical])
+        self.spoken.append(CategoricalBlock(known.feature, 0, len(known.values), known.values))
+        self._add(CategoricalBlock(known.feature, 0, len(small.codes), names, small.codes), known.columns, small.basis)
+
+    def read_after(self, known: Codes, own: Sequence[Block]) -> None:
+        """A feature whose columns stay, as numbers where codes differ, and whose recovered codes are read as values."""
+        place, first = len(self.readers), own[0]
+        if isinstance(first, CategoricalBlock) and known.exact:
+            self._tell(_of_code(place, self.categorical, first, known), [self.categorical])
+        else:
+            own = [n for b in own for n in as_numbers(b)]
+            read = _of_numbers if known.exact else _of_nearest
+            self._tell(read(place, slice(self.numeric, self.numeric + len(own)), own, known), [])
+        self.spoken.append(CategoricalBlock(known.feature, 0, len(known.values), known.values))
+        for block in own:
+            self._add(block)
+
+    def _tell(self, read: Reader, behind: list[int]) -> None:
+        self.readers.append(read)
+        self.behind.append(behind)
+
+    def _add(self, block: Block, old: slice | None = None, basis: Array | None = None) -> None:
+        self.columns.add(block, old or slice(block.start, block.start + block.width), basis)
+        self.categorical += isinstance(block, CategoricalBlock)
+        self.numeric += isinstance(block, NumericBlock)
+
+
+def as_numbers(block: Block) -> list[NumericBlock]:
+    """The columns of a block of rates as numbers between 0 and 1."""
+    if isinstance(block, NumericBlock):
+        return [block]
+    shift, scale = block.shift or (0.0,) * block.width, block.scale or (1.0,) * block.width
+    names = [f"{block.feature}[{k}]" for k in range(block.width)]
+    whole = NumericBlock(block.feature, block.start, low=0.0, high=1.0)
+    return [
+        replace(whole, feature=n, start=block.start + k, shift=shift[k], scale=scale[k]) for k, n in enumerate(names)
+    ]
+
+
+def _may_be(feature: int, values: Sequence[int], weights: Array | None = None) -> Assignments:
+    return Assignments((feature,), np.array(values, np.int64)[:, None], weights)
+
+
+def _of_number(feature: int, block: int) -> Reader:
+    return lambda claim, row: _may_be(feature, [int(claim.categories[row, block])])
+
+
+def _of_members(feature: int, block: int, small: Reduced) -> Reader:
+    return lambda claim, row: _may_be(feature, small.members[claim.categories[row, block]])
+
+
+def _of_code(feature: int, block: int, public: CategoricalBlock, known: Codes) -> Reader:
+    codes = public.codebook()
+    return lambda claim, row: values_like(feature, known, codes[claim.categories[row, block]])
+
+
+def _of_numbers(feature: int, place: slice, own: Sequence[Block], known: Codes) -> Reader:
+    return lambda claim, row: values_like(feature, known, encoded(claim, place, own)[row])
+
+
+def values_like(feature: int, known: Codes, code: Array) -> Assignments:
+    """The values with that code, or none; no proof where a value that is no candidate may have it too."""
+    values = values_near(known, code)
+    return _may_be(feature, values, None if known.complete else np.ones(len(values)))
+
+
+def _of_nearest(feature: int, place: slice, own: Sequence[Block], known: Codes) -> Reader:
+    """The values by the distance of their codes, in units of how far the codes of the claim are from the nearest."""
+
+    def read(claim: RecordsClaim, row: int) -> Assignments:
+        distance = np.linalg.norm(encoded(claim, place, own)[:, None] - known.codes, axis=2)  # (n, k)
+        spread = max(float(np.median(distance.min(1))), LEAST_SPREAD)
+        weights = np.exp(-((distance[row] / spread) ** 2 - (distance[row].min() / spread) ** 2) / 2)
+        likely = np.flatnonzero(weights > UNLIKELY)
+        return _may_be(feature, likely.tolist(), weights[likely])
+
+    return read
+
+
+def encoded(claim: RecordsClaim, place: slice, own: Sequence[Block]) -> Array:
+    """(n, w) the claimed numbers of a feature as its columns have them."""
+    numeric = [b for b in own if isinstance(b, NumericBlock)]
+    shift = np.array([b.shift if b.scaled else 0.0 for b in numeric], np.float64)
+    scale = np.array([b.scale if b.scaled else 1.0 for b in numeric], np.float64)
+    return np.asarray((claim.numbers[:, place] - shift) / scale)
