@@ -21,7 +21,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import combinations, pairwise
+from itertools import combinations
 from typing import Any, ClassVar
 
 import numpy as np
@@ -31,6 +31,8 @@ from attacks.base import Abstained, Attack, AuxiliaryKnowledge, FindingClaim, No
 from attacks.statistics.runs import SUM_TOPICS, Run, secure_sums
 from attacks.statistics.system import determine
 from preprocess.views import Message, View
+
+Floats = NDArray[np.float64]
 
 AGREEMENTS, SAME, LARGEST = 10, 1e-12, 3
 NEVER_NEGATIVE = ("count", "size", "square", "deviation")
@@ -82,7 +84,7 @@ def parts_not_hiding(view: View, runs: Sequence[Run]) -> Iterator[FindingClaim]:
         for party in _outside(view, run):
             pairs = [pair for pair in run.parts if pair[0] == party]
             parts = np.array([run.parts[pair] for pair in pairs])  # (recipients, slots)
-            positive = np.array([s.kind in NEVER_NEGATIVE for s in run.slots])
+            positive = np.array([s.kind in NEVER_NEGATIVE for s in run.slots], np.bool_)
             sign = np.where(positive, 1.0, np.sign(parts[0]))
             same, other = parts * sign > 0, parts * sign < 0
             same[0] &= positive  # the first of a number of unknown sign only sets the sign
@@ -124,22 +126,27 @@ def _same_elements(party: str, runs: Sequence[Run]) -> tuple[Place, Place] | Non
 
 def _same_proportions(party: str, runs: Sequence[Run]) -> tuple[Place, Place] | None:
     """Two numbers whose parts to the same recipients are in the same ratio; to one recipient: that are the same."""
-    rows: dict[Any, list[tuple[NDArray[np.float64], Place]]] = defaultdict(list)
+    rows: dict[Any, list[tuple[Floats, list[Place]]]] = defaultdict(list)  # (slots, recipients), their places
     for number, run in enumerate(runs, 1):
         recipients = tuple(r for r in run.clients if (party, r) in run.parts)
         if run.ring or not recipients:
             continue
         parts = np.array([run.parts[party, r] for r in recipients])  # (recipients, slots)
         told = tuple(run.evidence[party, r] for r in recipients)
-        for slot in np.flatnonzero((parts != 0).all(axis=0)):
-            column = parts[:, slot] / (parts[0, slot] if len(recipients) > 1 else 1.0)
-            alike = recipients if len(recipients) > 1 else (recipients, run.base, run.stage, slot)
-            rows[alike].append((column, (f"number {slot + 1} of secure sum {number}", told)))
+        slots = np.flatnonzero((parts != 0).all(axis=0))
+        places = [(f"number {slot + 1} of secure sum {number}", told) for slot in slots]
+        if len(recipients) > 1:
+            rows[recipients].append(((parts[:, slots] / parts[0, slots]).T, places))
+            continue
+        for slot, place in zip(slots, places, strict=True):
+            rows[recipients, run.base, run.stage, int(slot)].append((parts[:, [slot]].T, [place]))
     for group in rows.values():
-        group.sort(key=lambda row: float(row[0][-1]))
-        for (one, first), (other, second) in pairwise(group):
-            if np.allclose(one, other, rtol=SAME, atol=0):
-                return first, second
+        columns, everywhere = np.concatenate([c for c, _ in group]), [p for _, places in group for p in places]
+        order = np.argsort(columns[:, -1], kind="stable")
+        one, other = columns[order[:-1]], columns[order[1:]]
+        same = np.flatnonzero((np.abs(one - other) <= SAME * np.abs(other)).all(axis=1))
+        if len(same):
+            return everywhere[order[same[0]]], everywhere[order[same[0] + 1]]
     return None
 
 

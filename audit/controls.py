@@ -2,7 +2,9 @@
 
 *Known-leaky*: something that surely leaks, which the attack must recover; otherwise its silence elsewhere proves
 nothing. *Null*: messages that have nothing to do with the victim, scored against the victim; the attack must stay at
-its baseline, otherwise the scorer rewards guessing. A control that fails makes the verdict inconclusive.
+its baseline, otherwise the scorer rewards guessing. *Shuffled*, of attacks on transcripts: transcripts of other
+federations than the ones they are scored against, many times; no better than chance, otherwise the attack has the truth
+from elsewhere. A control that fails makes the verdict inconclusive.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -17,6 +19,7 @@ from audit.records import Control
 from audit.scoring.metrics import advantage
 from audit.scoring.records import from_marginals, measure
 from audit.scoring.vocabulary import overlap
+from audit.shuffled_controls import DICTIONARY_TOPIC, Shuffled, shuffled, shuffled_dictionaries
 from audit.transcript_controls import Kind, transcript_trials
 from audit.truth import Cells, Truth
 from preprocess.pipeline import Encoded
@@ -28,7 +31,7 @@ from preprocess.wire import encode
 RECOVERED = 0.8  # of four single rows: an approximate attack may miss one of them, not two
 AT_BASELINE, DEVIATIONS, GUESSES = 0.15, 4, 40  # a null trial is one batch: luck of a guess is told from a leak
 LEAKY_ROWS = 4  # clients with a single row each in the known-leaky control
-UPDATE_TOPICS, DICTIONARY_TOPIC = (GRADIENT_TOPIC, WEIGHTS_TOPIC), "dictionary.local"
+UPDATE_TOPICS = (GRADIENT_TOPIC, WEIGHTS_TOPIC)
 
 
 def control_attack(play: Play, attacked: Collection[tuple[str, int]], coins: np.random.Generator) -> list[Control]:
@@ -36,11 +39,13 @@ def control_attack(play: Play, attacked: Collection[tuple[str, int]], coins: np.
     if "records" in play.attack.asset:
         return [*_record_controls(play, attacked, coins)]
     if "vocabulary" in play.attack.asset and DICTIONARY_TOPIC in play.attack.topics:
-        return [*_vocabulary_controls(play)]
-    trials = [*transcript_trials(play.attack)]
-    if not trials:
+        exchanged = shuffled_dictionaries(play.attack, play.view)
+        return [*_vocabulary_controls(play), _shuffled_control(play.attack, exchanged)]
+    trials, shuffle = [*transcript_trials(play.attack)], shuffled(play.attack)
+    if not trials or shuffle is None:
         raise ValueError(f"{play.attack.technique}: no control exists for {play.attack.asset}")
-    return [_control(play.attack, kind, share, 0.0, 0.0, of, f"another party: {of}") for kind, share, of in trials]
+    played = [_control(play.attack, kind, share, 0.0, 0.0, of, f"another party: {of}") for kind, share, of in trials]
+    return [*played, _shuffled_control(play.attack, shuffle)]
 
 
 def _record_controls(
@@ -55,13 +60,27 @@ def _record_controls(
     labels = truth.labels(first.sender, first.round)[: len(real)]
     picks = np.arange(LEAKY_ROWS) % len(real)
 
-    singles = {v.sender: real.take(picks[i : i + 1]) for i, v in enumerate(victims)}
-    leaky = {v.sender: (singles[v.sender], labels[picks[i : i + 1]]) for i, v in enumerate(victims)}
+    batch, whole = (first.sender, first.round), np.arange(len(real))
+    singles = {v.sender: picks[i : i + 1] for i, v in enumerate(victims)}
+    leaky = {victim: (real.take(row), labels[row]) for victim, row in singles.items()}
     if not play.attack.calibrator:
-        yield _judge(play, "leaky", _made_up(play, first, leaky, coins), singles, coins)
+        control = _judge(play, "leaky", _made_up(play, first, leaky, coins), batch, singles, coins)
+        if not control.passed and (bare := without_candidates(play)) is not None:
+            control = _judge(bare, "leaky", _made_up(bare, first, leaky, coins), batch, singles, coins)
+        yield control
 
     unrelated = {"control": (from_marginals(truth.population, len(real), coins), labels)}
-    yield _judge(play, "null", _made_up(play, first, unrelated, coins), {"control": real}, coins)
+    yield _judge(play, "null", _made_up(play, first, unrelated, coins), batch, {"control": whole}, coins)
+
+
+def without_candidates(play: Play) -> Play | None:
+    """The play by an adversary that lists no values; None where it lists none anyway. A code that several values share
+    is recovered all the same, and the control asks for no more.
+    """
+    known = play.knowledge
+    if not (known.dictionaries or known.marginals or known.codes):
+        return None
+    return replace(play, knowledge=replace(known, dictionaries={}, marginals={}, codes={}))
 
 
 def _made_up(
@@ -103,11 +122,18 @@ def encoded_rows(layout: FeatureLayout, rows: Cells) -> np.ndarray:
         raw = rows.numbers[:, k]
         known = number.shift is not None and number.scale is not None
         x[:, number.start] = (raw - (number.shift or 0)) / (number.scale or 1) if known else raw
+    scaled = {}
     for k, block in enumerate(layout.categorical):
-        if block.codes is None and not block.shift:  # features may share columns: a bucket is hit once or more
+        own = slice(block.start, block.start + block.width)
+        if block.codes is None:  # features may share columns: a bucket is hit once or more, and scaled once
             x[np.arange(len(rows)), block.start + rows.categories[:, k]] = 1
-            continue
-        x[:, block.start : block.start + block.width] += block.codebook()[rows.categories[:, k]].astype(np.float32)
+            scaled[block.start] = block
+        else:
+            x[:, own] += block.codebook()[rows.categories[:, k]].astype(np.float32)
+    for block in scaled.values():
+        own = slice(block.start, block.start + block.width)
+        if block.shift is not None and block.scale is not None:
+            x[:, own] = (x[:, own] - np.array(block.shift)) / np.array(block.scale)
     return x
 
 
@@ -115,14 +141,20 @@ def _judge(
     play: Play,
     kind: Kind,
     outcome: Outcome,
-    truths: Mapping[str, Cells],
+    batch: tuple[str, int],
+    rows: Mapping[str, np.ndarray],
     coins: np.random.Generator,
 ) -> Control:
-    truth = play.truth
+    """Scores claims about made-up victims against the `rows` of a real batch, in the terms of the claims."""
     claims = [c for c in outcome if isinstance(c, RecordsClaim)] if isinstance(outcome, list | tuple) else []
-    scores = [measure(Cells(c.categories, c.numbers), truths[c.victim], truth.deviations)["accuracy"] for c in claims]
+    scores = []
+    for c in claims:
+        truth = play.truth.in_terms_of(c.layout)
+        actual = truth.batch(*batch).take(rows[c.victim])
+        scores.append(measure(Cells(c.categories, c.numbers), actual, truth.deviations)["accuracy"])
     value = float(np.mean(scores)) if scores else 0.0
-    guesses = [_guess(t, truth, coins) for t in truths.values() for _ in range(GUESSES)]
+    truth = play.truth.in_terms_of(claims[0].layout if claims else None)
+    guesses = [_guess(truth.batch(*batch).take(r), truth, coins) for r in rows.values() for _ in range(GUESSES)]
     baseline, chance = float(np.mean(guesses)), DEVIATIONS * float(np.std(guesses, ddof=1))
     return _control(play.attack, kind, value, baseline, chance, "cells of single rows", "cells of an unrelated batch")
 
@@ -141,6 +173,13 @@ def _control(attack: Attack, kind: str, value: float, baseline: float, chance: f
     most = baseline + max(chance, AT_BASELINE * (1 - baseline))
     expected = f"{null}: at most {most:.3f}"
     return Control(attack.technique, "null", value, baseline, gain, value <= most, expected)
+
+
+def _shuffled_control(attack: Attack, found: Shuffled) -> Control:
+    gain = (found.value - found.baseline) / (1 - found.baseline)
+    expected = f"transcripts of other federations: {found.of}: no better than chance"
+    outcome = (found.value, found.baseline, gain, found.passed)
+    return Control(attack.technique, "shuffled", *outcome, expected, found.low, found.high)
 
 
 def _vocabulary_controls(play: Play) -> Iterable[Control]:

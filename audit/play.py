@@ -25,7 +25,5 @@ class Play:
 def view_of(observers: Sequence[str], truth: Truth) -> View:
     """What a set of observers of the case holds after it."""
     federated = truth.federated
-    inputs = {
-        p: {**t.to_plain(), "encoded": federated.train[p].rows} for p, t in federated.tables.items() if p in observers
-    }
+    inputs = {p: dict(truth.input_of(p)) for p in federated.tables if p in observers}
     return federated.fed.ledger.view(observers, federated.public, inputs=inputs, coins=federated.fed.coin_seeds())

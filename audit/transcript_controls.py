@@ -1,7 +1,8 @@
 """Controls of attacks on preprocessing: played on made-up federations whose answers are known.
 
 The known-leaky trial is a protocol that surely tells the observer what the attack claims. The null trial scores the
-same claims against another party; for checks it is a protocol in which they must not fire.
+same claims against another party; for checks it is a protocol in which they must not fire. What these
+two cannot see is left to `shuffled_controls`.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,8 +12,6 @@ import numpy as np
 
 from attacks.base import (
     Attack,
-    AuxiliaryKnowledge,
-    Claim,
     FindingClaim,
     MembershipClaim,
     StatisticClaim,
@@ -21,7 +20,7 @@ from attacks.base import (
 from audit.made_up import PARTIES, Values, column_names, encoded_by, held, secure_sums
 from audit.scoring.membership import ranking_metrics
 from audit.scoring.vocabulary import overlap
-from preprocess.views import View
+from audit.shuffled_controls import claims_of
 
 Kind = Literal["leaky", "null"]
 Trial = tuple[Kind, float, str]  # what was played, the share recovered, and what of
@@ -37,7 +36,7 @@ def transcript_trials(attack: Attack) -> Iterator[Trial]:
 
 def _statistics(attack: Attack) -> Iterator[Trial]:
     view, tables = secure_sums(sealed=False)
-    told = [c for c in _claims(attack, view) if isinstance(c, StatisticClaim) and c.statistic == "mean"]
+    told = [c for c in claims_of(attack, view) if isinstance(c, StatisticClaim) and c.statistic == "mean"]
     means = {
         (f"control {i}", name): t.mean(0)[k]
         for i, t in enumerate(tables)
@@ -52,13 +51,15 @@ def _findings(attack: Attack) -> Iterator[Trial]:
     for kind, sealed in (("leaky", False), ("null", True)):
         view, tables = secure_sums(sealed)
         parties = {
-            c.party for c in _claims(attack, view) if isinstance(c, FindingClaim) and c.check == "parts-not-hiding"
+            c.party for c in claims_of(attack, view) if isinstance(c, FindingClaim) and c.check == "parts-not-hiding"
         }
         yield kind, len(parties) / len(tables), "parties whose shares do not hide"  # type: ignore[misc]
 
 
 def _sizes(attack: Attack) -> Iterator[Trial]:
-    told = [c for c in _claims(attack, encoded_by("uhe", 0, relay=True)) if isinstance(c, StatisticClaim) and c.feature]
+    told = [
+        c for c in claims_of(attack, encoded_by("uhe", 0, relay=True)) if isinstance(c, StatisticClaim) and c.feature
+    ]
     actual = held()
     for kind, shift in _kinds():
         hits = [c.estimate == len(actual[_other(c.party, shift, PARTIES)][c.feature]) for c in told]
@@ -66,7 +67,7 @@ def _sizes(attack: Attack) -> Iterator[Trial]:
 
 
 def _vocabulary(attack: Attack) -> Iterator[Trial]:
-    claims = [c for c in _claims(attack, encoded_by("dh-psi", PARTIES - 1)) if isinstance(c, VocabularyClaim)]
+    claims = [c for c in claims_of(attack, encoded_by("dh-psi", PARTIES - 1)) if isinstance(c, VocabularyClaim)]
     for kind, actual in _holders():
         found = {(c.party, c.feature): frozenset(c.values) for c in claims}
         scores = [overlap(found.get((p, f), frozenset()), v)["f1"] for p, own in actual.items() for f, v in own.items()]
@@ -74,7 +75,7 @@ def _vocabulary(attack: Attack) -> Iterator[Trial]:
 
 
 def _membership(attack: Attack) -> Iterator[Trial]:
-    claims = [c for c in _claims(attack, encoded_by("dh-psi", PARTIES - 1)) if isinstance(c, MembershipClaim)]
+    claims = [c for c in claims_of(attack, encoded_by("dh-psi", PARTIES - 1)) if isinstance(c, MembershipClaim)]
     for kind, actual in _holders():
         areas = []
         for party, own in actual.items():
@@ -92,11 +93,6 @@ PLAYS: dict[str, Callable[[Attack], Iterator[Trial]]] = {
     "vocabulary": _vocabulary,
     "membership": _membership,
 }
-
-
-def _claims(attack: Attack, view: View) -> list[Claim]:
-    outcome = attack.run(view, AuxiliaryKnowledge())
-    return list(outcome) if isinstance(outcome, list | tuple) else []
 
 
 def _kinds() -> tuple[tuple[Kind, int], ...]:

@@ -8,8 +8,9 @@ The public facts matter as much as the messages: a method's encoding defines wha
 about the columns. `FeatureLayout` states it, block by block.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -298,14 +299,21 @@ class View:
     inputs: Mapping[str, Any] = field(default_factory=dict, repr=False)
     coins: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
-    @property
+    @cached_property
     def topics(self) -> frozenset[str]:
-        return frozenset(m.topic for m in self.messages)
+        return frozenset(self._by_topic)
+
+    @cached_property
+    def _by_topic(self) -> Mapping[str, Sequence[Message]]:
+        groups: dict[str, list[Message]] = {}
+        for m in self.messages:
+            groups.setdefault(m.topic, []).append(m)
+        return groups
 
     def on(self, topic: str, *, sender: str | None = None, recipient: str | None = None) -> Iterator[Message]:
         """The messages on `topic` in order, of one sender or recipient if given."""
-        for m in self.messages:
-            if m.topic == topic and sender in (None, m.sender) and recipient in (None, m.recipient):
+        for m in self._by_topic.get(topic, ()):
+            if sender in (None, m.sender) and recipient in (None, m.recipient):
                 yield m
 
     def received(self, topic: str) -> Iterator[Message]:

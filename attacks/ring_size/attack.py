@@ -5,6 +5,7 @@ the size of the first one's dictionary) and table 5 (everyone learns the sum). T
 
 * a range with both ends known is a size, exactly: of the first party for the second, of the last one for the one before
   it, of whoever stands between two colluding parties, of everyone for an open relay;
+* where the order of the ring is not public, a posterior over who stands where (`arrangement`);
 * for parties whose common sum alone is known, a posterior over each one's size (`posterior`), from the sum and from an
   occupancy model of the adversary's own rows (`occupancy`): mode and 90 % interval;
 * the lengths of set-intersection messages give a party's sum over all features (`lengths`): claimed as the size of the
@@ -23,29 +24,36 @@ state them, the attack's own options do. A party whose own range disagrees with 
 Passive. Claims are exact where low = estimate = high, else calibrated under the occupancy model.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from attacks.base import Abstained, Attack, AuxiliaryKnowledge, NotApplicable, Outcome, StatisticClaim
-from attacks.ring_size.boundaries import HIGHEST, MAXIMUM, Boundaries, Unreadable, payload_of, read_ring
+from attacks.ring_size.arrangement import Arrangement, of_boundaries, of_edges
+from attacks.ring_size.boundaries import (
+    HIGHEST,
+    MAXIMUM,
+    Boundaries,
+    OrderUnknown,
+    Unreadable,
+    payload_of,
+    read_ring,
+)
 from attacks.ring_size.columns import observed_columns
 from attacks.ring_size.lengths import ANSWER, REQUESTS, element_counts
-from attacks.ring_size.occupancy import Laws, equal_parties, known_of, size_priors
-from attacks.ring_size.own import Counts, own_counts, pooled_counts
-from attacks.ring_size.posterior import Padding, given_total, interval, normalised, size_posterior
+from attacks.ring_size.own import Counts, own_counts
+from attacks.ring_size.posterior import Padding, given_totals, interval, normalised
+from attacks.ring_size.prior import Posteriors, Prior, sizes_of
 from preprocess.views import View
 
 Floats = NDArray[np.float64]
-Posteriors = dict[tuple[str, str], Floats]  # party, feature -> posterior of its size
 
 MODULUS, PADDING = "mod-norm.announced", "local.padding"
 COLUMNS = ("zscore.mean", "pooled.columns", "minmax.local", "train.gradient", "train.weights")
-GRID = 12
-FAINT = 1e-9  # a sum that the prior gives a smaller chance is taken as by an adversary without one
 
 
 @dataclass(frozen=True)
@@ -82,9 +90,7 @@ class RingSize(Attack):
         for party, (elements, sequence) in totals.items():
             yield StatisticClaim(party, "", "size", elements, elements, elements, (sequence,))
         laws, evidence = self._laws(view, knowledge)
-        for party, (elements, _) in totals.items():
-            mine = [key for key in laws if key[0] == party]
-            laws.update(zip(mine, given_total([laws[key] for key in mine], elements), strict=True))
+        laws.update(with_totals(laws, {party: elements for party, (elements, _) in totals.items()}))
         intervals = {id(law): interval(law, self.level) for law in {id(law): law for law in laws.values()}.values()}
         for (party, feature), law in laws.items():
             seen = {*evidence[party], *([totals[party][1]] if party in totals else [])}
@@ -111,22 +117,18 @@ class RingSize(Attack):
         return laws, evidence
 
     def _of_ring(self, view: View, knowledge: AuxiliaryKnowledge) -> tuple[Posteriors, dict[str, set[int]]]:
-        bounds = read_ring(view, self.ring)
         options = view.public.protocol
         padding = Padding(int(options.get("pad_to", self.pad_to)), int(options.get("noise", self.noise)))
         own = own_counts(view)
-        ends = with_own(bounds, own, padding)
-        prior = Prior(own, knowledge, bounds.features, self.spread)
-        laws: Posteriors = {}
-        evidence: dict[str, set[int]] = {}
-        for first, last in Boundaries(bounds.ring, bounds.features, ends, bounds.evidence).segments():
-            unknown = [p for p in bounds.ring[first:last] if p not in view.observers]
-            for k, feature in enumerate(bounds.features) if unknown else ():
-                law = prior.posterior(feature, last - first, int(ends[last, k] - ends[first, k]), padding)
-                laws.update({(p, feature): law for p in unknown})
-            seen = {bounds.evidence[i] for i in (first, last) if i in bounds.evidence}
-            evidence.update(dict.fromkeys(unknown, seen))
-        return laws, evidence
+        try:
+            bounds = read_ring(view, self.ring)
+        except OrderUnknown:
+            found = of_edges(view)
+            check_own(found, own, padding)
+        else:
+            ends = with_own(bounds, own, padding)
+            found = of_boundaries(replace(bounds, ends=ends))
+        return sizes_of(found, Prior(own, knowledge, found.features, self.spread), padding, view.observers)
 
     def _of_modulus(self, view: View, knowledge: AuxiliaryKnowledge) -> tuple[Posteriors, dict[str, set[int]]]:
         message, sums = stated_numbers(view, MODULUS, lambda payload: payload["modulus"])
@@ -144,10 +146,9 @@ class RingSize(Attack):
             raise Unreadable(f"the view lacks the own table of {missing[0]}, so its part of the sum is not known")
         unknown = [c for c in view.public.clients if c not in view.observers]
         prior = Prior(own, knowledge, tuple(sums), self.spread)
+        rest = [total - sum(len(counts[feature]) for counts in own.values()) for feature, total in sums.items()]
         laws: Posteriors = {}
-        for feature, total in sums.items() if unknown else ():
-            rest = total - sum(len(counts[feature]) for counts in own.values())
-            law = prior.posterior(feature, len(unknown), rest, Padding())
+        for feature, law in zip(sums, prior.posteriors(len(unknown), rest, Padding()), strict=True) if unknown else ():
             laws.update({(p, feature): law for p in unknown})
         return laws, {p: {message} for p in unknown}
 
@@ -178,40 +179,20 @@ def active_columns(view: View) -> Iterator[tuple[str, str, int, int, bool, set[i
                 yield columns.party, block.feature, active, block.size, columns.complete, set(columns.evidence)
 
 
-class Prior:
-    """What the adversary expects of another party's size, feature by feature, before it looks at the sum."""
-
-    def __init__(
-        self, own: Mapping[str, Counts], knowledge: AuxiliaryKnowledge, features: Sequence[str], spread: float
-    ) -> None:
-        self.candidates = {f: len(set(v)) for f, v in knowledge.dictionaries.items()}
-        self.laws: dict[str, Laws] = {}
-        if any(held.total() for counts in own.values() for held in counts.values()):
-            chances = {f: np.asarray(p, np.float64) for f, (_, p) in knowledge.marginals.items()}
-            known = known_of(pooled_counts(own), self.candidates, chances, features)
-            self.laws = dict(zip(features, size_priors(known, len(own), spread), strict=True))
-
-    def posterior(self, feature: str, parties: int, total: int, padding: Padding) -> Floats:
-        """(total + 1,) the posterior of one of the parties whose ranges add up to `total`."""
-        if total < 0:
-            raise Unreadable(f"the observers' own values of {feature} are more than the range that holds them")
-        if parties == 1 and padding.none:
-            certain: Floats = np.eye(1, total + 1, total)[0]
-            return certain
-        if self.laws:
-            laws = self.laws[feature]
-            found: Floats = laws.weights @ size_posterior(laws.sizes, parties, total, padding)
-            if found.sum() > FAINT:
-                return normalised(found)
-        return self._alike(feature, parties, total, padding)
-
-    def _alike(self, feature: str, parties: int, total: int, padding: Padding) -> Floats:
-        fewest = max(-(-total // parties), 1)
-        grid = [max(fewest, k) for k in [self.candidates.get(feature, 0)] if k]
-        grid = grid or sorted({round(k) for k in np.geomspace(fewest, max(total, 1), GRID)})
-        laws = [equal_parties(k, total / (parties * k) * (1 - 1e-9), total + 1) for k in grid]
-        each = [normalised(size_posterior(law, parties, total, padding)) for law in laws]
-        return normalised(np.sum(each, axis=0))
+def with_totals(laws: Posteriors, totals: Mapping[str, int]) -> Posteriors:
+    """The posteriors of parties whose sum over all features is known; those that share laws are worked out together."""
+    features: dict[str, list[str]] = defaultdict(list)
+    for party, feature in laws:
+        features[party].append(feature)
+    alike: dict[tuple[int, ...], list[str]] = defaultdict(list)
+    for party in totals:
+        alike[tuple(id(laws[party, f]) for f in features[party])].append(party)
+    found: Posteriors = {}
+    for parties in alike.values():
+        shared = [laws[parties[0], f] for f in features[parties[0]]]
+        for party, given in zip(parties, given_totals(shared, [totals[p] for p in parties]), strict=True):
+            found.update({(party, f): law for f, law in zip(features[party], given, strict=True)})
+    return found
 
 
 def with_own(bounds: Boundaries, own: Mapping[str, Counts], padding: Padding) -> Floats:
@@ -227,14 +208,28 @@ def with_own(bounds: Boundaries, own: Mapping[str, Counts], padding: Padding) ->
         gap = ends[i + 1] - ends[i]
         possible = padding.ranges(sizes.astype(np.int64))
         if not np.isnan(gap).any() and not (possible == gap).any(0).all():
-            raise Unreadable(
-                f"the range of {party} is not what pad_to {padding.pad_to} and noise {padding.noise} make of its size; "
-                "set the options of the ring"
-            )
+            raise Unreadable(own_range_differs(party, padding))
         if padding.none:
             ends[i] = np.where(np.isnan(ends[i]), ends[i + 1] - sizes, ends[i])
             ends[i + 1] = np.where(np.isnan(ends[i + 1]), ends[i] + sizes, ends[i + 1])
     return ends
+
+
+def check_own(found: Arrangement, own: Mapping[str, Counts], padding: Padding) -> None:
+    """Raises Unreadable as `with_own` does, where a stretch is one observer's range."""
+    for stretch in found.stretches:
+        if len(stretch.known) == 1 and stretch.known[0] in own and not stretch.open:
+            counts = own[stretch.known[0]]
+            sizes = np.array([len(counts.get(f, ())) for f in found.features])
+            if not (padding.ranges(sizes) == np.array(stretch.sums)).any(0).all():
+                raise Unreadable(own_range_differs(stretch.known[0], padding))
+
+
+def own_range_differs(party: str, padding: Padding) -> str:
+    return (
+        f"the range of {party} is not what pad_to {padding.pad_to} and noise {padding.noise} make of its size; set the "
+        "options of the ring"
+    )
 
 
 def stated_numbers(view: View, topic: str, read: Callable[[Any], Any]) -> tuple[int, dict[str, int]]:

@@ -4,9 +4,9 @@ Party i of the ring (0 .. n - 1) has the numbers from b_i up to b_(i+1), with b_
 `ring.highest` from party i states b_(i+1) - 1 for every feature; `ring.maximum` states b_n - 1. Which boundaries a view
 holds depends on the observers: two neighbours of a party, or an open relay, hold both ends of its range.
 
-The order of the ring is not a message. It is taken from the options of the encoder where they are public, else it is
-the public order of clients; who sent `ring.highest` to whom must agree, also where the content is sealed. A view that
-shows every edge settles the order by itself.
+The order of the ring is not a message. It is public where the encoder's option `ring` is among the public facts; an
+empty one is the order of the clients. Who sent `ring.highest` to whom must agree, also where the content is sealed. A
+view that shows every edge settles the order by itself. Otherwise `arrangement` says what can be said.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,6 +24,10 @@ HIGHEST, MAXIMUM = "ring.highest", "ring.maximum"
 
 class Unreadable(ValueError):
     """A view that the attack cannot use; the text is the reason."""
+
+
+class OrderUnknown(Unreadable):
+    """The order of the ring is not among the public facts, and the view does not settle it."""
 
 
 @dataclass(frozen=True)
@@ -91,17 +95,22 @@ def payload_of(message: Message) -> Any:
 
 
 def ring_order(view: View, ring: Sequence[str] | None) -> tuple[str, ...]:
-    """`ring`, or the public order, or the clients as they are, unless an edge contradicts; else what all edges show."""
+    """`ring`, or the public option, unless an edge contradicts; else what all edges show. Raises Unreadable, or
+    OrderUnknown where nobody said.
+    """
     clients = view.public.clients
+    stated = bool(ring) or "ring" in view.public.protocol
     order = tuple(ring or view.public.protocol.get("ring") or clients)
     edges = {m.sender: m.recipient for m in view.on(HIGHEST)}
     firsts = {m.sender for m in view.on(MAXIMUM)}
     if sorted(order) != sorted(clients) or not {*edges, *edges.values(), *firsts} <= set(clients):
         raise Unreadable("the ring does not consist of the public clients")
-    if _agrees(order, edges, firsts):
+    if stated and _agrees(order, edges, firsts):
         return order
     if len(firsts) == 1 and (chain := _follow(next(iter(firsts)), edges, len(clients))):
         return chain
+    if not stated:
+        raise OrderUnknown("the order of the ring is not public; set `ring` to it")
     raise Unreadable("the ring runs in another order than the public one; set `ring` to its order")
 
 

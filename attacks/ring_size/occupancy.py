@@ -14,9 +14,10 @@ N is unknown: log-normal with standard deviation `spread` of the logarithm of th
 k observers. Of this variance a part 1 / (k + 1) is the observers' own deviation, which all other parties have in
 common: it makes *worlds*, within which parties are independent. A share `OUTSIDE` of each law is spread evenly over all
 sizes, for parties whose population is another one; beyond the number of candidates too, unless a dictionary is granted,
-which is taken to be complete. The law of a
-Poisson-binomial is computed by its recurrence over values, for several features and all N at once; beyond `EXACT`
-values by a normal law.
+which is taken to be complete.
+
+The law of a Poisson-binomial is computed by its recurrence over `BLOCK` values, for all blocks of all features and all
+N at once; the blocks of a feature are then convolved by FFT. Beyond `EXACT` values it is a normal law.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,6 +25,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import gammaincinv, ndtr
 from scipy.stats import binom
 
@@ -32,8 +34,7 @@ Floats = NDArray[np.float64]
 PRIOR_COUNT, OUTSIDE = 0.5, 0.02
 NODES, WORLDS = np.linspace(-2.5, 2.5, 17), 5
 REACH = 3  # how many times beyond the number of candidates a size may lie
-TOGETHER = 8  # features whose laws are computed in one go, of similar numbers of values
-EXACT = 512
+BLOCK, EXACT = 16, 512
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ class Laws:
 
 def size_priors(known: Sequence[Known], parties: int, spread: float) -> list[Laws]:
     """For each feature the law of another party's size; `parties` hold the own rows together."""
-    absent = [_absent(k, parties, spread) for k in known]  # F arrays (nodes, values)
+    absent = _absent(known, parties, spread)  # F arrays (nodes, values)
     common = spread / np.sqrt(parties + 1)  # of the adversary's mean level, seen from the level of the population
     own = spread * np.sqrt(parties / (parties + 1))
     worlds = spread * NODES[:: len(NODES) // (WORLDS - 1)]
@@ -107,48 +108,81 @@ def equal_parties(candidates: int, chance: float, longest: int) -> Floats:
     return law
 
 
-def _absent(known: Known, parties: int, spread: float) -> Floats:
-    """(nodes, values) the chance that another party lacks each candidate, at each assumed number of its rows."""
-    rows = max(known.rows, 1.0)
-    others = rows / max(parties, 1) * np.exp(spread * NODES)[:, None]
-    if known.probabilities is not None:
-        return np.exp(-others * known.probabilities)
-    counts = known.counts
-    unseen = unseen_values(counts) + 1 if known.candidates is None else max(known.candidates - len(counts), 0)
-    return np.exp(-others * _typical(np.concatenate([np.zeros(unseen), np.sort(counts)])) / rows)
+def _absent(known: Sequence[Known], parties: int, spread: float) -> list[Floats]:
+    """For each feature (nodes, values): the chance that another party lacks each candidate, at each number of rows."""
+    rows = [max(k.rows, 1.0) for k in known]
+    counts = [np.concatenate([np.zeros(_unseen(k)), np.sort(k.counts)]) for k in known]
+    common = np.split(_typical(counts), np.cumsum([len(c) for c in counts])[:-1])
+    pi = [
+        rates / n if k.probabilities is None else k.probabilities
+        for k, rates, n in zip(known, common, rows, strict=True)
+    ]
+    expected = np.concatenate([p * (n / max(parties, 1)) for p, n in zip(pi, rows, strict=True)])
+    absent = np.exp(-np.exp(spread * NODES)[:, None] * expected)
+    return np.split(absent, np.cumsum([len(p) for p in pi])[:-1], axis=1)
 
 
-def _typical(counts: Floats) -> Floats:
-    """(values,) quantiles of Gamma(c + a, 1), as many as values have the count c: a typical draw of all of them."""
-    _, first, inverse, times = np.unique(counts, return_index=True, return_inverse=True, return_counts=True)
-    rank = np.arange(len(counts)) - first[inverse]  # counts are sorted
-    rates: Floats = gammaincinv(counts + PRIOR_COUNT, (rank + 0.5) / times[inverse])
+def _unseen(known: Known) -> int:
+    """How many candidates the adversary takes to exist beside those in its own rows."""
+    if known.candidates is None:
+        return unseen_values(known.counts) + 1
+    return max(known.candidates - len(known.counts), 0)
+
+
+def _typical(counts: Sequence[Floats]) -> Floats:
+    """(all values,) of each feature, whose counts are sorted, the quantiles of Gamma(c + a, 1), as many as values have
+    the count c: a typical draw of all of them.
+    """
+    together = np.concatenate([*counts, np.zeros(0)])
+    first = np.cumsum([0, *(len(c) for c in counts)])[:-1]
+    begins = np.diff(together, prepend=-1) != 0
+    begins[first[first < len(together)]] = True
+    starts = np.flatnonzero(begins)
+    times = np.diff(starts, append=len(together))
+    rank = np.arange(len(together)) - np.repeat(starts, times)
+    rates: Floats = gammaincinv(together + PRIOR_COUNT, (rank + 0.5) / np.repeat(times, times))
     return rates
 
 
 def _laws(absent: Sequence[Floats]) -> list[Floats]:
-    """F arrays (nodes, values + 1): by the recurrence for features of few values, some at once, else the normal law."""
-    laws = [_normal(a) if a.shape[1] > EXACT else np.empty(0) for a in absent]
-    few = sorted((i for i, a in enumerate(absent) if a.shape[1] <= EXACT), key=lambda i: absent[i].shape[1])
-    for group in (few[k : k + TOGETHER] for k in range(0, len(few), TOGETHER)):
-        padded = np.ones((len(group), len(NODES), absent[group[-1]].shape[1]))
-        for row, i in enumerate(group):
-            padded[row, :, : absent[i].shape[1]] = absent[i]
-        exact = poisson_binomial(padded)
-        for row, i in enumerate(group):
-            laws[i] = exact[row, :, : absent[i].shape[1] + 1]
-    return laws
+    """F arrays (nodes, values + 1): exact for features of few values, else the normal law."""
+    few = [a if a.shape[1] <= EXACT else a[:, :0] for a in absent]
+    blocks = [_in_blocks(a) for a in few]
+    parts = poisson_binomial(np.concatenate(blocks, axis=1))  # (nodes, all blocks, BLOCK + 1)
+    ends = np.cumsum([0, *(b.shape[1] for b in blocks)])
+    return [
+        _normal(a) if a.shape[1] > EXACT else _sum_law(parts[:, i:j], a.shape[1] + 1)
+        for a, i, j in zip(absent, ends, ends[1:], strict=False)
+    ]
+
+
+def _in_blocks(absent: Floats) -> Floats:
+    """(nodes, blocks, BLOCK) with values that nobody holds at the end."""
+    nodes, values = absent.shape
+    padded = np.ones((nodes, -(-max(values, 1) // BLOCK) * BLOCK))
+    padded[:, :values] = absent
+    return padded.reshape(nodes, -1, BLOCK)
+
+
+def _sum_law(parts: Floats, length: int) -> Floats:
+    """(nodes, length) the law of the sum of independent numbers with laws (nodes, numbers, k); it ends at `length`."""
+    if parts.shape[1] == 1:
+        return parts[:, 0, :length]
+    size = next_fast_len(length, real=True)
+    law: Floats = np.maximum(irfft(rfft(parts, size).prod(axis=1), size)[:, :length], 0.0)
+    return law
 
 
 def poisson_binomial(absent: Floats) -> Floats:
     """(..., v + 1) the law of the number of values held, each lacking with its own chance (..., v)."""
-    law = np.zeros((*absent.shape[:-1], absent.shape[-1] + 1))
-    law[..., 0] = 1.0
-    for k in range(absent.shape[-1]):
-        held = law[..., : k + 1] * (1 - absent[..., k, None])
-        law[..., : k + 1] -= held
-        law[..., 1 : k + 2] += held
-    return law
+    lacking = np.moveaxis(absent, -1, 0)
+    law = np.zeros((len(lacking) + 1, *lacking.shape[1:]))  # numbers first: slices of it are one piece of memory
+    law[0] = 1.0
+    for k, missing in enumerate(lacking):
+        held = law[: k + 1] * (1 - missing)
+        law[: k + 1] -= held
+        law[1 : k + 2] += held
+    return np.moveaxis(law, 0, -1)
 
 
 def _normal(absent: Floats) -> Floats:

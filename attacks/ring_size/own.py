@@ -2,6 +2,8 @@
 
 from collections import Counter
 from collections.abc import Mapping
+from functools import lru_cache
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,10 +24,17 @@ def own_counts(view: View) -> dict[str, Counts]:
 
 
 def _counts(column: Mapping[str, object]) -> Counter[str]:
-    values, codes = column["values"], np.asarray(column["codes"])
+    values, codes = column["values"], np.asarray(column["codes"], np.int64)
     assert isinstance(values, list)
-    held = np.bincount(codes[codes >= 0], minlength=len(values))
-    return Counter({str(v): int(n) for v, n in zip(values, held, strict=True) if n})
+    return Counter(_tallied(tuple(values), codes.tobytes()))
+
+
+@lru_cache(1 << 12)
+def _tallied(values: tuple[object, ...], codes: bytes) -> Mapping[str, int]:
+    """How often each value occurs; kept by content, since coalitions share members and attacks share views."""
+    held = np.frombuffer(codes, np.int64)
+    times = np.bincount(held[held >= 0], minlength=len(values))
+    return MappingProxyType({str(v): int(n) for v, n in zip(values, times, strict=True) if n})
 
 
 def together(own: Mapping[str, Counts]) -> Counts:
@@ -39,4 +48,4 @@ def together(own: Mapping[str, Counts]) -> Counts:
 
 def pooled_counts(own: Mapping[str, Counts]) -> dict[str, NDArray[np.int64]]:
     """Feature -> (values,) in how many of the observers' rows each of their values occurs."""
-    return {f: np.array(sorted(held.values()), np.int64) for f, held in together(own).items()}
+    return {f: np.sort(np.fromiter(held.values(), np.int64, len(held))) for f, held in together(own).items()}

@@ -15,6 +15,7 @@ set intersection), its features are conditioned on that sum in the same way. Thi
 given the ring, and is exact where no other party shares the segment.
 """
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -27,6 +28,7 @@ Floats = NDArray[np.float64]
 
 DIRECT = 4096  # longer laws are convolved by FFT
 CERTAIN = 1 - 1e-9
+STEPS = 3  # lengths within a factor of 2^(1/3) are transformed together
 
 
 @dataclass(frozen=True)
@@ -65,24 +67,50 @@ def convolve(one: Floats, other: Floats, length: int) -> Floats:
     return transformed
 
 
-def power(law: Floats, times: int, length: int) -> Floats:
-    """(..., length) the law of the sum of `times` independent ones (..., k); of none, certainly 0."""
-    found = np.zeros((*law.shape[:-1], length))
-    if times == 0:
-        found[..., 0] = 1.0
-        return found
-    sums = law
-    if times > 1:
-        size = next_fast_len(times * (law.shape[-1] - 1) + 1, real=True)
-        sums = np.maximum(irfft(rfft(law, size) ** times, size), 0.0)
-    kept = sums[..., :length]
-    found[..., : kept.shape[-1]] = kept
+def powers(laws: Sequence[Floats], times: int) -> list[Floats]:
+    """Of each law (..., k) the law of the sum of `times` independent ones, at least `times` (k - 1) + 1 long; of none,
+    certainly 0. Laws of like lengths are transformed together.
+    """
+    if times < 2:
+        return [law if times else np.eye(1, law.shape[-1])[0] + np.zeros_like(law) for law in laws]
+    groups: dict[int, list[int]] = defaultdict(list)
+    for i, law in enumerate(laws):
+        groups[round(STEPS * np.log2(law.shape[-1]))].append(i)
+    found = list(laws)
+    for members in groups.values():
+        width = max(laws[i].shape[-1] for i in members)
+        together = np.zeros((len(members), *laws[members[0]].shape[:-1], width))
+        for row, i in enumerate(members):
+            together[row, ..., : laws[i].shape[-1]] = laws[i]
+        size = next_fast_len(times * (width - 1) + 1, real=True)
+        sums = np.maximum(irfft(_raised(rfft(together, size), times), size), 0.0)
+        for row, i in enumerate(members):
+            found[i] = sums[row]
+    return found
+
+
+def _raised(transform: NDArray[np.complex128], times: int) -> NDArray[np.complex128]:
+    """`transform ** times`, by squaring: far cheaper than complex powers."""
+    if times == 1:
+        return transform
+    half = _raised(transform * transform, times // 2)
+    return half * transform if times % 2 else half
+
+
+def given_sums(laws: Sequence[Floats], parties: int, totals: Sequence[int]) -> list[Floats]:
+    """Of each law (..., k) and total S: (..., up to k) P(r_1 = r, S) of one of `parties`; it sums to P(S)."""
+    cut = [law[..., : total + 1] for law, total in zip(laws, totals, strict=True)]
+    found = []
+    for law, rest, total in zip(cut, powers(cut, parties - 1), totals, strict=True):
+        places = total - np.arange(law.shape[-1])
+        others = rest[..., np.minimum(places, rest.shape[-1] - 1)]
+        found.append(np.where(places < rest.shape[-1], law * others, 0.0))
     return found
 
 
 def given_sum(law: Floats, parties: int, total: int) -> Floats:
-    """(..., total + 1) P(r_1 = r, S = total) of one of `parties` with one law (..., k); it sums to P(S = total)."""
-    return power(law, 1, total + 1) * power(law, parties - 1, total + 1)[..., ::-1]
+    """`given_sums` of one law."""
+    return given_sums([law], parties, [total])[0]
 
 
 def range_law(sizes: Floats, padding: Padding) -> Floats:
@@ -96,39 +124,65 @@ def range_law(sizes: Floats, padding: Padding) -> Floats:
     return law
 
 
-def size_posterior(sizes: Floats, parties: int, total: int, padding: Padding) -> Floats:
-    """(..., total + 1) the chance of each size of one of `parties`, together with ranges that add up to `total`."""
+def size_posteriors(sizes: Sequence[Floats], parties: int, totals: Sequence[int], padding: Padding) -> list[Floats]:
+    """Of each law (..., k): (..., up to total + 1) the chance of each size of one of `parties`, together with ranges
+    that add up to the total.
+    """
     if padding.none:
-        return given_sum(sizes[..., : total + 1], parties, total)
-    sizes = power(sizes, 1, total + 1)
-    ranges = range_law(sizes, padding)
-    found = given_sum(ranges, parties, total)
-    ratio = np.divide(found, ranges, out=np.zeros_like(found), where=ranges > 0)
+        return given_sums(sizes, parties, totals)
+    ranges = [range_law(_long(law, total), padding) for law, total in zip(sizes, totals, strict=True)]
+    joint = given_sums(ranges, parties, totals)
+    return [
+        _unpadded(_long(law, total), r, j, padding)
+        for law, total, r, j in zip(sizes, totals, ranges, joint, strict=True)
+    ]
+
+
+def size_posterior(sizes: Floats, parties: int, total: int, padding: Padding) -> Floats:
+    """`size_posteriors` of one law."""
+    return size_posteriors([sizes], parties, [total], padding)[0]
+
+
+def _long(law: Floats, total: int) -> Floats:
+    """(..., total + 1) the law, cut or with zeros."""
+    found = np.zeros((*law.shape[:-1], total + 1))
+    found[..., : law.shape[-1]] = law[..., : total + 1]
+    return found
+
+
+def _unpadded(sizes: Floats, ranges: Floats, joint: Floats, padding: Padding) -> Floats:
+    """The chance of each size from that of each range."""
+    ratio = np.divide(joint, ranges, out=np.zeros_like(joint), where=ranges > 0)
     posterior = np.zeros_like(sizes)
-    for ends in padding.ranges(np.arange(total + 1)):
-        inside = ends <= total
+    for ends in padding.ranges(np.arange(sizes.shape[-1])):
+        inside = ends < sizes.shape[-1]
         posterior[..., inside] += sizes[..., inside] * ratio[..., ends[inside]] / (padding.noise + 1)
     return posterior
 
 
-def given_total(laws: Sequence[Floats], total: int) -> list[Floats]:
-    """The laws of independent numbers, each conditioned on their sum; as they were where the sum excludes them."""
-    length = total + 1
+def given_totals(laws: Sequence[Floats], totals: Sequence[int]) -> list[list[Floats]]:
+    """For each total: the laws of independent numbers given that they add up to it; unchanged where they cannot."""
+    length = max(totals, default=0) + 1
     before, after = [np.ones(1)], [np.ones(1)]
     for law in laws:
         before.append(convolve(before[-1], law, length))
     for law in reversed(laws):
         after.append(convolve(after[-1], law, length))
-    found = []
-    for i, law in enumerate(laws):
-        rest = np.zeros(length)
-        others = convolve(before[i], after[len(laws) - 1 - i], length)
-        rest[: len(others)] = others
-        joint = np.zeros(len(law))
-        cut = min(len(law), length)
-        joint[:cut] = law[:cut] * rest[::-1][:cut]
-        found.append(normalised(joint) if joint.sum() > 0 else law)
-    return found
+    rests = [_long(convolve(before[i], after[len(laws) - 1 - i], length), length - 1) for i in range(len(laws))]
+    return [[_given_rest(law, rest, total) for law, rest in zip(laws, rests, strict=True)] for total in totals]
+
+
+def _given_rest(law: Floats, rest: Floats, total: int) -> Floats:
+    """The law of a number that adds up to the total with another one, which has the law `rest`."""
+    joint = np.zeros(len(law))
+    cut = min(len(law), total + 1)
+    joint[:cut] = law[:cut] * rest[total + 1 - cut : total + 1][::-1]
+    return normalised(joint) if joint.sum() > 0 else law
+
+
+def given_total(laws: Sequence[Floats], total: int) -> list[Floats]:
+    """`given_totals` of one total."""
+    return given_totals(laws, [total])[0]
 
 
 def normalised(law: Floats) -> Floats:
@@ -143,13 +197,13 @@ def interval(law: Floats, level: float = 0.9) -> Interval:
     """
     law = normalised(law)
     mode = int(law.argmax())
-    below = np.concatenate([[0.0], np.cumsum(law)])
-    ends = np.searchsorted(below, below[:-1] + level - 1e-12)
-    starts = np.flatnonzero(ends < len(below))
-    if not len(starts):
+    below = np.zeros(len(law) + 1)
+    law.cumsum(out=below[1:])
+    ends = below.searchsorted(below[:-1] + (level - 1e-12))
+    reached = np.count_nonzero(ends < len(below))  # ends rise: these come first
+    if not reached:
         return Interval(mode, mode, mode)
-    widths = ends[starts] - starts
-    low = int(starts[widths.argmin()])
+    low = int((ends[:reached] - np.arange(reached)).argmin())
     high = int(ends[low]) - 1
     if low == high and law[low] < CERTAIN:
         around = np.pad(law, 1)

@@ -21,6 +21,7 @@ from attacks.statistics.exact import Means
 from attacks.statistics.inference import inferred
 from attacks.statistics.own import Unreadable, own_tables
 from attacks.statistics.published import PUBLISHED_TOPICS, published_claims
+from attacks.statistics.quartiles import quartiles
 from attacks.statistics.runs import SUM_TOPICS, numeric_names, secure_sums
 from attacks.statistics.target import TARGET_TOPICS, target_claims
 from preprocess.views import View
@@ -75,7 +76,7 @@ class Statistics(Attack):
             ]
         )
         if claims:
-            return claims
+            return [*claims, *quartiles(claims, tables, self.level)]
         if problems := [*problems, *more]:
             return NotApplicable("; ".join(dict.fromkeys(problems)))
         return Abstained("the messages say no more than what all outside have together")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from attacks.statistics.exact import Fact, Means, own_figure, run_facts
+from attacks.statistics.exact import Fact, Means, own_figures, run_facts
 from attacks.statistics.own import OwnTable
 from attacks.statistics.runs import Run, Slot
 from attacks.statistics.system import determine
@@ -50,7 +50,8 @@ def _means(run: Run, facts: Sequence[Fact], tables: Mapping[str, OwnTable]) -> M
     whole = next((f.values for f in facts if f.group == rest), None if rest else {})
     if whole is None:
         return {}
-    totals = {s: whole.get(s, 0.0) + sum(own_figure(tables[c], s, {}) for c in inside) for s in run.slots}
+    own = sum(own_figures(run, tables[c], {}) for c in inside) + np.zeros(len(run.slots))
+    totals = {s: whole.get(s, 0.0) + x for s, x in zip(run.slots, own.tolist(), strict=True)}
     rows = totals.get(Slot("count"), 0.0)
     return {(s.feature, s.value): x / rows for s, x in totals.items() if s.kind == "sum" and rows >= 1}
 

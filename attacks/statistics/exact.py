@@ -20,6 +20,7 @@ Squares around different means are first brought to squares around 0: sum (x - M
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ from numpy.typing import NDArray
 
 from attacks.statistics.own import OwnTable
 from attacks.statistics.runs import FRACTION_BITS, Run, Slot
-from attacks.statistics.system import determine
+from attacks.statistics.system import Determined, determine
 
 Group = frozenset[str]
 Means = Mapping[tuple[str, str], float]  # (feature, value) -> mean over the federation
@@ -48,18 +49,13 @@ def run_facts(run: Run, tables: Mapping[str, OwnTable], means: Means) -> list[Fa
 
     Deviations are around `means`.
     """
-    clients, inside = run.clients, [c for c in run.clients if c in tables]
-    outside = [c for c in clients if c not in tables]
+    inside, outside = ([c for c in run.clients if (c in tables) == own] for own in (True, False))
+    clients = [*inside, *outside]  # in this order, coalitions of one size have the same equations
     groups = [frozenset([c]) for c in outside] + ([frozenset(outside)] if len(outside) > 1 else [])
     hidden = np.array([[(s, r) not in run.parts for r in clients] for s in clients])
-    columns = [hidden & (np.array(clients) == c) for c in run.partials]  # parts that c received or kept
-    rows = {c: hidden & (np.array(clients) == c)[:, None] for c in clients}  # parts that c gave or kept
-    equations = [*columns, *(rows[c] for c in inside)]
-    targets = [np.logical_or.reduce([rows[c] for c in g]) for g in groups]
-    used = hidden.ravel()
-    left, wanted = (np.array([e.ravel()[used] for e in block], np.int64) for block in (equations, targets))
-    solved = determine(left, wanted.reshape(len(groups), -1))
-    right = _right_sides(run, inside, tables, means)
+    told = [c for c in clients if c in run.partials]
+    solved = _solved(hidden.tobytes(), tuple(clients.index(c) for c in told), len(inside), len(clients))
+    right = _right_sides(run, told, inside, tables, means)
     return [
         _fact(run, group, solved.weights[i] // solved.scale[i], right, means)  # totally unimodular: whole
         for i, group in enumerate(groups)
@@ -67,16 +63,33 @@ def run_facts(run: Run, tables: Mapping[str, OwnTable], means: Means) -> list[Fa
     ]
 
 
-def _right_sides(run: Run, inside: Sequence[str], tables: Mapping[str, OwnTable], means: Means) -> list[Any]:
+@lru_cache(1 << 6)
+def _solved(pattern: bytes, told: tuple[int, ...], inside: int, clients: int) -> Determined:
+    """What follows about each client outside and all of them, from the first `inside` clients' numbers and the partial
+    sums of `told`; the parts in `pattern` (giver, receiver) are hidden. Kept, since coalitions share patterns.
+    """
+    hidden = np.frombuffer(pattern, np.bool_).reshape(clients, clients)
+    rows = [hidden & (np.arange(clients) == c)[:, None] for c in range(clients)]  # parts that c gave or kept
+    columns = [hidden & (np.arange(clients) == c) for c in told]  # parts that c received or kept
+    whole = [np.logical_or.reduce(rows[inside:])] if clients - inside > 1 else []
+    equations, targets = [*columns, *rows[:inside]], [*rows[inside:], *whole]
+    left, wanted = (
+        np.array([e[hidden] for e in block], np.int64).reshape(len(block), -1) for block in (equations, targets)
+    )
+    return determine(left, wanted)
+
+
+def _right_sides(
+    run: Run, told: Sequence[str], inside: Sequence[str], tables: Mapping[str, OwnTable], means: Means
+) -> list[Any]:
     """What the unknown parts of each equation add up to: of each partial sum, then of each observer's numbers."""
-    sums = [
-        _numbers(run, total) - _added(run, [p for (_, r), p in run.parts.items() if r == c])
-        for c, total in run.partials.items()
-    ]
-    own = [
-        _shared_by(run, tables[c], means) - _added(run, [p for (s, _), p in run.parts.items() if s == c])
-        for c in inside
-    ]
+    received: dict[str, list[Any]] = {c: [] for c in run.clients}
+    given: dict[str, list[Any]] = {c: [] for c in run.clients}
+    for (s, r), part in run.parts.items():
+        received[r].append(part)
+        given[s].append(part)
+    sums = [_numbers(run, run.partials[c]) - _added(run, received[c]) for c in told]
+    own = [_shared_by(run, tables[c], means) - _added(run, given[c]) for c in inside]
     return [*sums, *own]
 
 
@@ -89,7 +102,9 @@ def _fact(run: Run, group: Group, weights: NDArray[np.int64], right: Sequence[An
 
 
 def _added(run: Run, parts: Sequence[NDArray[Any]]) -> Any:
-    return sum((_numbers(run, p) for p in parts), start=0)
+    if not parts:
+        return 0
+    return np.sum([_numbers(run, p) for p in parts] if run.ring else parts, axis=0)
 
 
 def _numbers(run: Run, part: NDArray[Any]) -> NDArray[Any]:
@@ -115,11 +130,20 @@ def _ring(run: Run) -> tuple[int, int]:
 
 def _shared_by(run: Run, table: OwnTable, means: Means) -> NDArray[Any]:
     """(k,) what an observer shared in this run, recomputed from its table; what has no reading is taken as 0."""
-    numbers = [own_figure(table, slot, means) for slot in run.slots]
+    numbers = own_figures(run, table, means)
     if not run.ring:
-        return np.array(numbers)
+        return numbers
     _, grid = _ring(run)
-    return np.array([round(Fraction(x) * grid) for x in numbers], dtype=object)
+    return np.array([round(Fraction(x) * grid) for x in numbers.tolist()], dtype=object)
+
+
+def own_figures(run: Run, table: OwnTable, means: Means) -> NDArray[np.float64]:
+    """(k,) the numbers of a table by the slots of a run; deviations are around `means`. Raises Unreadable."""
+    centres = tuple(means[s.feature, s.value] for s in run.slots if s.kind == "deviation")
+    key = run.base, run.stage, run.order, centres
+    if key not in table.figures:
+        table.figures[key] = np.array([own_figure(table, slot, means) for slot in run.slots], np.float64)
+    return table.figures[key]
 
 
 def own_figure(table: OwnTable, slot: Slot, means: Means) -> float:

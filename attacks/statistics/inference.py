@@ -11,7 +11,8 @@ from attacks.statistics.differences import Round
 from attacks.statistics.exact import Fact
 from attacks.statistics.grids import Interval
 from attacks.statistics.own import OwnTable
-from attacks.statistics.posterior import Prior, rows_means_deviations, single_numbers
+from attacks.statistics.posterior import rows_means_deviations, single_numbers
+from attacks.statistics.prior import Prior, prior
 from attacks.statistics.runs import Slot
 from attacks.statistics.seen import Seen, own_weights, seen_parts
 
@@ -34,8 +35,8 @@ def inferred(
     coins = np.random.default_rng(seed)
     claims: list[StatisticClaim] = []
     if Slot("count") in seen.sharings:
-        prior, square = _prior(reference, victims, known, tables, seen)
-        found = rows_means_deviations(seen, prior, square, weights, level, coins)
+        together, square = _prior(reference, victims, known, tables, seen)
+        found = rows_means_deviations(seen, together, square, weights, level, coins)
         claims += _claims(seen, found)
     sizes = single_numbers(seen, [s for s in seen.sharings if s.kind == "size"], weights, level)
     return [*claims, *_claims(seen, sizes)]
@@ -75,7 +76,7 @@ def _prior(
     centre = np.array([reference.means[f] if square == "deviation" else 0.0 for f in features])
     around = np.array([totals[Slot(square, *f)] / rows for f in features])  # type: ignore[arg-type]
     std = np.sqrt(np.maximum(around - (mean - centre) ** 2, 0.0))
-    return Prior(rows, tuple(features), mean, std, centre), square
+    return prior(rows, tuple(features), mean, std, centre, tables, len(victims)), square
 
 
 def _claims(seen: Seen, found: Mapping[Slot, Interval]) -> list[StatisticClaim]:
@@ -83,8 +84,8 @@ def _claims(seen: Seen, found: Mapping[Slot, Interval]) -> list[StatisticClaim]:
     for slot, interval in found.items():
         if (statistic := named(slot)) is None:
             continue
-        for v, victim in enumerate(seen.victims):
-            x, low, high = (float(end[v]) for end in (interval.estimate, interval.low, interval.high))
+        ends = zip(seen.victims, interval.estimate.tolist(), interval.low.tolist(), interval.high.tolist(), strict=True)
+        for victim, x, low, high in ends:
             if statistic in ("count", "size"):
                 x, low, high = float(round(x)), float(floor(low)), float(ceil(high))
             claims.append(

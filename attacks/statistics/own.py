@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,16 +19,18 @@ class Unreadable(ValueError):
 
 @dataclass(frozen=True)
 class OwnTable:
-    """One observer's rows: `columns` of numbers (n,) by feature, `texts` (n,) of values by categorical feature."""
+    """One observer's rows: `columns` of numbers (n,) by feature, `texts` by categorical feature: its values, and the
+    number of each row's (n,), below 0 where it is missing.
+    """
 
     rows: int
     columns: Mapping[str, Floats] = field(repr=False)
-    texts: Mapping[str, NDArray[np.object_]] = field(repr=False)
+    texts: Mapping[str, tuple[tuple[str, ...], NDArray[np.int64]]] = field(repr=False)
 
     def column(self, feature: str, value: str = "") -> Floats:
         """(n,) the numbers of a feature, or membership of one value. Raises Unreadable for a feature that it lacks."""
         try:
-            return self.columns[feature] if not value else (self.texts[feature] == value).astype(np.float64)
+            return self.columns[feature] if not value else self._members(feature, value)
         except KeyError:
             raise Unreadable(f"the observer's own table has no column {feature!r}") from None
 
@@ -35,7 +38,19 @@ class OwnTable:
         """The distinct values of a categorical feature. Raises Unreadable for one that the table lacks."""
         if feature not in self.texts:
             raise Unreadable(f"the observer's own table has no column {feature!r}")
-        return frozenset(v for v in self.texts[feature] if v is not None)
+        values, numbers = self.texts[feature]
+        return frozenset(values[i] for i in np.unique(numbers[numbers >= 0]))
+
+    @cached_property
+    def figures(self) -> dict[Any, Floats]:
+        """What was worked out of this table, by what it is: several steps need the same figures."""
+        return {}
+
+    def _members(self, feature: str, value: str) -> Floats:
+        values, numbers = self.texts[feature]
+        place = values.index(value) if value in values else len(values)
+        members: Floats = (numbers == place).astype(np.float64)
+        return members
 
 
 def own_tables(view: View) -> dict[str, OwnTable]:
@@ -55,9 +70,11 @@ def _read(plain: Mapping[str, Any]) -> OwnTable:
         if isinstance(column, np.ndarray):
             columns[name] = np.asarray(column, np.float64)
         else:
-            values = np.array([*column["values"], None], dtype=object)
-            texts[name] = values[np.asarray(column["codes"], np.int64)]
-    lengths = {len(c) for c in (*columns.values(), *texts.values())}
+            values, numbers = tuple(str(v) for v in column["values"]), np.asarray(column["codes"], np.int64)
+            if (numbers >= len(values)).any():
+                raise ValueError(f"{name!r} has a number of no value")
+            texts[name] = values, numbers
+    lengths = {*(len(c) for c in columns.values()), *(len(numbers) for _, numbers in texts.values())}
     if len(lengths) != 1:
         raise ValueError(f"columns of {sorted(lengths)} rows")
     return OwnTable(lengths.pop(), columns, texts)

@@ -46,7 +46,7 @@ def lattice(parties: int, observed: int, times: int = 1) -> Lattice:
     but a thousandth of what it may be; `times`: how often the same number was shared.
     """
     width = 0.577 * math.sqrt((parties - observed) / (parties * observed))
-    step = float(np.clip(width / 12 / np.sqrt(times), 0.003, 0.04))
+    step = float(np.clip(width / 6 / np.sqrt(times), 0.003, 0.06))
     reach = np.log(parties / observed) + 0.5 + 7 / observed
     return Lattice(step, int(np.ceil(reach / step)))
 
@@ -64,11 +64,24 @@ def _irwin_hall(count: int) -> tuple[Floats, Floats]:
 
 
 @cache
-def _truncated_moment(count: int, power: int) -> tuple[Floats, Floats]:
-    """log y and log E[U^power 1{U <= y}] for the sum U of `count` uniforms; linear in between, also far below."""
+def _truncated_moment(count: int, power: int) -> tuple[float, float, Floats]:
+    """First log y, step and values of log E[U^power 1{U <= y}], on even steps of log y, for U of `count` uniforms."""
     centres, mass = _irwin_hall(count)
     edges = centres + 0.5 / (CELLS // count)
-    return np.log(edges), np.log(np.cumsum(mass * centres**power))
+    even = np.linspace(np.log(edges[0]), np.log(edges[-1]), CELLS)
+    values = np.interp(even, np.log(edges), np.log(np.cumsum(mass * centres**power)))
+    return float(even[0]), float(even[1] - even[0]), values
+
+
+def _moment_at(logs: Floats, parties: int, observed: int) -> Floats:
+    """log E[U^k 1{U <= y}] at log y, linear in between; near 0 it grows as y^n."""
+    first, step, values = _truncated_moment(parties - observed, observed)
+    place = (logs - first) / step
+    inside = np.clip(np.nan_to_num(place, nan=0.0), 0.0, len(values) - 1.000001)
+    left = inside.astype(np.int64)
+    low = values[left]
+    result: Floats = low + (inside - left) * (values[left + 1] - low) + np.minimum(place, 0.0) * (step * parties)
+    return result
 
 
 def log_likelihood(
@@ -76,17 +89,16 @@ def log_likelihood(
 ) -> Floats:
     """log L at `logs` (..., size), for parts with sum `total` and maximum `largest` (...); -inf at x <= s."""
     n, k = parties, observed
+    least = np.log(total)[..., None]
+    possible = logs > least
     with np.errstate(divide="ignore", invalid="ignore"):
-        rest = np.log1p(-np.exp(np.log(total)[..., None] - logs)) + logs  # log (x - s)
+        rest = np.log1p(-np.exp(np.where(possible, least - logs, -1.0))) + logs  # log (x - s)
         if weights == "exponential":
             value = (1 - n) * logs + (n - k - 1) * rest if n - k > 1 else (1 - n) * logs
         else:
-            x, y = _truncated_moment(n - k, k)
-            at = rest - np.log(largest)[..., None]
-            below = np.minimum(at - x[0], 0.0) * n  # the moment grows as y^n near 0
-            value = logs - (k + 1) * rest + np.interp(at, x, y) + np.where(below < 0, below, 0.0)
-    result: Floats = np.where(logs > np.log(total)[..., None], value, -np.inf)
-    return np.where(np.isnan(result), -np.inf, result)
+            value = logs - (k + 1) * rest + _moment_at(rest - np.log(largest)[..., None], n, k)
+    result: Floats = np.where(possible & ~np.isnan(value), value, -np.inf)
+    return result
 
 
 def weights_of(fractions: list[Floats]) -> Weights:
@@ -95,7 +107,7 @@ def weights_of(fractions: list[Floats]) -> Weights:
     Density on the simplex: (n - 1)! for exponential u, and by integrating over the sum, 1 / (n max^n) for uniform u.
     """
     score = 0.0
-    for f in fractions:
-        n = len(f)
-        score += -np.log(n) - n * np.log(f.max()) - math.lgamma(n)
+    for n in {len(f) for f in fractions}:
+        largest = np.max([f for f in fractions if len(f) == n], axis=1)  # (numbers,)
+        score -= float(np.sum(np.log(n) + n * np.log(largest) + math.lgamma(n)))
     return "uniform" if score >= 0 else "exponential"

@@ -11,6 +11,7 @@ them along (`crypto.secure_moments`); the number of columns is that of the numer
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -85,14 +86,14 @@ def _grouped(view: View) -> dict[str, list[list[Message]]]:
     """By topic without its last word, the messages of each secure sum in the order of their numbers."""
     groups: dict[str, list[list[Message]]] = defaultdict(list)
     told: dict[str, set[tuple[str, str, str]]] = {}
-    for m in sorted(view.messages, key=lambda m: m.sequence):
-        if m.topic in SUM_TOPICS and m.content is not None:
-            base, _, kind = m.topic.rpartition(".")
-            if base not in told or (kind, m.sender, m.recipient) in told[base]:
-                groups[base].append([])
-                told[base] = set()
-            told[base].add((kind, m.sender, m.recipient))
-            groups[base][-1].append(m)
+    relevant = [m for m in view.messages if m.topic in SUM_TOPICS and m.content is not None]
+    for m in sorted(relevant, key=lambda m: m.sequence):
+        base, _, kind = m.topic.rpartition(".")
+        if base not in told or (kind, m.sender, m.recipient) in told[base]:
+            groups[base].append([])
+            told[base] = set()
+        told[base].add((kind, m.sender, m.recipient))
+        groups[base][-1].append(m)
     return groups
 
 
@@ -102,8 +103,8 @@ def _run(view: View, base: str, stage: str, messages: Sequence[Message]) -> Run:
     present = {p for pair in parts for p in pair}
     clients = tuple(c for c in view.public.clients if c in present)
     _check_whole(view, clients, parts, partials)
-    values = {pair: m.payload for pair, m in parts.items()}
-    sums = {m.sender: m.payload for m in partials.values()}
+    values = {pair: _numbers(m) for pair, m in parts.items()}
+    sums = {m.sender: _numbers(m) for m in partials.values()}
     form = _check_form([*values.values(), *sums.values()])
     slots = _slots(view, base, stage, form)
     evidence: dict[Any, int] = {pair: m.sequence for pair, m in parts.items()}
@@ -117,22 +118,39 @@ def _check_whole(view: View, clients: Sequence[str], *told: Mapping[Pair, Messag
     relayed = any(m.relay in view.observers and not m.sealed for t in told for m in t.values())
     if len(clients) < 3:
         raise ValueError(f"parts of only {len(clients)} clients; the secure sum has at least three")
-    for sender in clients:
-        for recipient in clients:
-            if sender != recipient and (relayed or not {sender, recipient}.isdisjoint(view.observers)):
-                for name, messages in zip(("part", "partial sum"), told, strict=True):
-                    if (sender, recipient) not in messages:
-                        raise ValueError(f"the {name} of {sender} to {recipient} is missing")
+    inside = view.observers.intersection(clients)
+    for name, messages in zip(("part", "partial sum"), told, strict=True):
+        for sender in clients:
+            for recipient in clients if relayed or sender in inside else inside:
+                if sender != recipient and (sender, recipient) not in messages:
+                    raise ValueError(f"the {name} of {sender} to {recipient} is missing")
 
 
-def _check_form(arrays: Iterable[Any]) -> tuple[int, ...]:
-    shapes = set()
-    for a in arrays:
-        if not isinstance(a, np.ndarray) or (a.dtype, a.ndim) not in ((np.dtype("f8"), 1), (np.dtype("u8"), 2)):
-            raise ValueError("a part is neither float64 numbers nor elements of a ring")
-        if a.dtype == np.float64 and not np.isfinite(a).all():
-            raise ValueError("a part holds numbers that are not finite")
-        shapes.add((a.dtype.str, a.shape))
+@dataclass(frozen=True)
+class _Told:
+    """What a message says, whoever sees it: the content is all that counts."""
+
+    content: bytes | None = field(repr=False)
+    message: Message = field(repr=False, compare=False)
+
+
+def _numbers(message: Message) -> np.ndarray[Any, Any]:
+    return _decoded(_Told(message.content, message))
+
+
+@lru_cache(1 << 13)
+def _decoded(told: _Told) -> np.ndarray[Any, Any]:
+    """The numbers of a part, kept by content, since coalitions share messages. Raises ValueError for another form."""
+    a = told.message.payload
+    if not isinstance(a, np.ndarray) or (a.dtype, a.ndim) not in ((np.dtype("f8"), 1), (np.dtype("u8"), 2)):
+        raise ValueError("a part is neither float64 numbers nor elements of a ring")
+    if a.dtype == np.float64 and not np.isfinite(a).all():
+        raise ValueError("a part holds numbers that are not finite")
+    return a
+
+
+def _check_form(arrays: Iterable[np.ndarray[Any, Any]]) -> tuple[int, ...]:
+    shapes = {(a.dtype, a.shape) for a in arrays}
     if len(shapes) != 1:
         raise ValueError("the parts differ in form")
     shape: tuple[int, ...] = next(iter(shapes))[1]

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attacks.statistics.differences import Round
-from attacks.statistics.exact import Means, own_figure
+from attacks.statistics.exact import Means, own_figures
 from attacks.statistics.own import OwnTable
 from attacks.statistics.proportions import Weights, weights_of
 from attacks.statistics.runs import Run, Slot
@@ -51,10 +51,9 @@ def seen_parts(rounds: Sequence[Round], victims: Sequence[str], holders: frozens
                 one = Sharing(len(run.clients), len(inside), total[:, i], largest[:, i])
                 sharings.setdefault(slot, []).append(one)
                 signs.setdefault(slot, np.sign(parts[:, 0, i]))
+        told = {run.evidence[c] for c in run.clients if c in run.partials}
         for v in victims:
-            evidence[v] |= {run.evidence[v, c] for c in inside} | {
-                run.evidence[c] for c in run.clients if c in run.partials
-            }
+            evidence[v] |= {run.evidence[v, c] for c in inside} | told
     return (
         Seen(tuple(victims), sharings, signs, {v: tuple(sorted(e)) for v, e in evidence.items()}) if sharings else None
     )
@@ -67,12 +66,10 @@ def own_weights(rounds: Sequence[Round], tables: Mapping[str, OwnTable]) -> Weig
 
 def _fractions(run: Run, means: Means, tables: Mapping[str, OwnTable]) -> list[Floats]:
     """(n,) what share of an own number went to each party; the part that was kept is what is left of it."""
-    found = []
+    found: list[Floats] = []
     for c in (c for c in run.clients if c in tables):
         sent = np.array([run.parts[c, other] for other in run.clients if other != c])  # (n - 1, slots)
-        for i, slot in enumerate(run.slots):
-            value = own_figure(tables[c], slot, means)
-            share = np.append(sent[:, i], value - sent[:, i].sum()) / (value or 1.0)
-            if value and (share > 0).all():
-                found.append(share)
+        values = own_figures(run, tables[c], means)
+        shares = np.vstack([sent, values - sent.sum(axis=0)]) / np.where(values == 0, 1.0, values)
+        found += list(shares.T[(values != 0) & (shares > 0).all(axis=0)])
     return found

@@ -22,6 +22,7 @@ PERFECT = {
     "std": 1.0,  # share of numeric features whose local deviation is known within 1 % of a standard deviation
     "minimum": 1.0,  # share of numeric features whose local minimum is known within 1 % of a standard deviation
     "maximum": 1.0,  # share of numeric features whose local maximum is known within 1 % of a standard deviation
+    "quantile": 1.0,  # share of quartiles of numeric features that are known within 1 % of a standard deviation
     "frequency": 1.0,  # share of values of all features whose local share of rows is known
     "target_rate": 1.0,  # share of local rates of the positive class, over all rows and by value, that are known
     "size": 1.0,  # share of categorical features whose number of distinct local values is known exactly

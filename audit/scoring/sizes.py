@@ -1,7 +1,7 @@
 """Scores claimed sizes: exact hits, error, and whether intervals hold what they promise.
 
 `size` (in `statistics`) is the share of features whose size is known exactly, against guessing the size of the joint
-dictionary. Beside it stand, for a party's claims about sizes:
+dictionary or the mean size of the others. Beside it stand, for a party's claims about sizes:
 
 * `size_error`: the mean over features of |estimate - size| / size of the joint dictionary; the baseline guesses the
   mean size of the other parties, the best an adversary does who knows everyone's but the victim's;

@@ -1,15 +1,16 @@
 """Scores claimed statistics: for each kind, the share of a party's features for which it is known.
 
-Means, deviations and extremes count as known within 1 % of the feature's standard deviation over the federation, shares
-of rows within 1 % of the standard deviation of belonging to them (rates: of the positive class); counts and sizes when
-exact. The denominator is all features (or values of features) that have the statistic, claimed or not. The baseline
-guesses the federation's own value: the pooled statistic, the mean row count, the size of the joint dictionary.
+Means, deviations, extremes and quartiles count as known within 1 % of the feature's standard deviation over the
+federation, shares of rows within 1 % of the standard deviation of belonging to them (rates: of the positive class);
+counts and sizes when exact. The denominator is all features (or values of features) that have the statistic, claimed or
+not. The baseline guesses the federation's own value: the pooled statistic, the mean row count, the size of the joint
+dictionary; or, for sizes, the mean size of the other parties where that is right more often.
 
 Claims come with intervals; `interval_quality` measures how wide they are and whether they hold what they say.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +21,7 @@ from audit.truth import Truth
 
 KNOWN = 0.01  # of a standard deviation
 ROUNDING = 1e-9  # of a standard deviation, and of the value: an exact claim of a float64 number
+QUARTILES = ("0.25", "0.5", "0.75")
 Key = tuple[str, str]  # feature, value
 
 
@@ -30,10 +32,25 @@ def score_statistics(claims: Sequence[StatisticClaim], truth: Truth) -> Iterator
     for (party, statistic), claimed in grouped.items():
         keys = _keys(truth, party, statistic)
         hits = [k in claimed and is_known(truth, party, *k, statistic, claimed[k].estimate) for k in keys]
-        guesses = [is_known(truth, party, *k, statistic, truth.pooled_statistic(k[0], statistic, k[1])) for k in keys]
+        baseline = max(_guessed(truth, party, statistic, keys))
         evidence = tuple(sorted({number for c in claimed.values() for number in c.evidence}))
         asset = "sizes" if statistic in ("size", "count") else "statistics"
-        yield Measured(asset, statistic, party, 0, float(np.mean(hits)), float(np.mean(guesses)), evidence)
+        yield Measured(asset, statistic, party, 0, float(np.mean(hits)), baseline, evidence)
+
+
+def _guessed(truth: Truth, party: str, statistic: str, keys: Sequence[Key]) -> Iterator[float]:
+    """The share of `keys` that each way to guess knows."""
+    yield _share_known(truth, party, statistic, keys, lambda f, v: truth.pooled_statistic(f, statistic, v))
+    if statistic == "size":
+        others = [o for o in truth.parties if o != party]
+        guess = {f: round(np.mean([truth.statistic(o, f, statistic) for o in others])) for f, _ in keys}
+        yield _share_known(truth, party, statistic, keys, lambda f, _: guess[f])
+
+
+def _share_known(
+    truth: Truth, party: str, statistic: str, keys: Sequence[Key], guess: Callable[[str, str], float]
+) -> float:
+    return float(np.mean([is_known(truth, party, f, v, statistic, guess(f, v)) for f, v in keys]))
 
 
 def is_known(truth: Truth, party: str, feature: str, value: str, statistic: str, estimate: float) -> bool:
@@ -59,6 +76,8 @@ def _keys(truth: Truth, party: str, statistic: str) -> Sequence[Key]:
         return [(f, v) for f in schema.categorical for v in sorted(frozenset().union(*_values(truth, f)))]
     if statistic == "target_rate":
         return [("", ""), *((f, v) for f in schema.categorical for v in sorted(truth.vocabularies[party][f]))]
+    if statistic == "quantile":
+        return [(f, level) for f in schema.numeric for level in QUARTILES]
     return [(f, "") for f in schema.numeric]
 
 

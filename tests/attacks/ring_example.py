@@ -41,7 +41,8 @@ def run(name, sets=SETS, scaler=None, seed=1, tables=None, schema=SCHEMA, **opti
     encoder = ENCODERS[name](**options)
     scaling = SCALERS["local"]() if scaler is None else scaler
     prepared = prepare(fed, schema, located, located, encoder, scaling)
-    protocol = {"encoder": name, **{k: v for k, v in options.items() if k != "dictionary"}}
+    public = {"ring": [], **{k: v for k, v in options.items() if k != "dictionary"}}  # no order named: the clients'
+    protocol = {"encoder": name, **public}
     plain = {"categorical": list(schema.categorical), "numeric": list(schema.numeric)}
     public = PublicFacts(fed.clients, fed.server, protocol, plain, prepared.layout.value)
     inputs = {p: {**t.to_plain(), "encoded": fed.own(prepared.train[p]).rows} for p, t in tables.items()}

@@ -49,4 +49,6 @@ def real(parts, claim):
     if claim.statistic == "count":
         return len(x)
     column = x[:, int(claim.feature[1:])]
+    if claim.statistic == "quantile":
+        return np.quantile(column, float(claim.value))
     return {"mean": column.mean, "std": column.std, "minimum": column.min, "maximum": column.max}[claim.statistic]()

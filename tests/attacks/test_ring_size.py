@@ -1,5 +1,6 @@
+from collections import Counter, defaultdict
 from dataclasses import replace
-from itertools import combinations, product
+from itertools import combinations, permutations, product
 
 import numpy as np
 import pytest
@@ -9,8 +10,11 @@ from hypothesis import strategies as st
 
 from attacks.base import Abstained, AuxiliaryKnowledge, NotApplicable
 from attacks.ring_size import RingSize
+from attacks.ring_size.arrangement import of_boundaries, of_edges
 from attacks.ring_size.attack import given_largest
+from attacks.ring_size.boundaries import Unreadable, read_ring
 from attacks.ring_size.occupancy import Known, poisson_binomial, size_priors, unseen_values
+from attacks.ring_size.own import own_counts
 from attacks.ring_size.posterior import (
     Interval,
     Padding,
@@ -21,6 +25,7 @@ from attacks.ring_size.posterior import (
     range_law,
     size_posterior,
 )
+from attacks.ring_size.prior import Prior, sizes_of
 from preprocess.models import as_arrays, as_tensors, gradient, initial_weights
 from preprocess.scalers import SCALERS
 from preprocess.views import Message, ModelSpec
@@ -51,6 +56,18 @@ def brute_force(laws, total):
             for k, v in enumerate(values):
                 found[k][v] += chance
     return [f / f.sum() for f in found]
+
+
+def changed(view, topic, change):
+    """The view with the first message on a topic changed."""
+    messages = list(view.messages)
+    i = next(i for i, m in enumerate(messages) if m.topic == topic)
+    messages[i] = change(messages[i])
+    return replace(view, messages=tuple(messages))
+
+
+def with_payload(payload):
+    return lambda m: replace(m, body=encode(payload), content=encode(payload))
 
 
 @given(laws, st.integers(2, 4), st.data())
@@ -228,20 +245,113 @@ def test_a_ring_in_another_order_is_read_from_its_edges_or_refused():
     found = run("uhe", ring=order, ring_route="relay")
     found.public = replace(found.public, protocol={})
     assert exact(attack(found, "server"))["P4", "ward"] == 2
+    found.public = replace(found.public, protocol={"ring": []})
     assert isinstance(RingSize().run(found.view("P1"), KNOW_NOTHING), NotApplicable)
     assert exact(attack(found, "P1", ring=order))["P3", "ward"] == 5
 
 
-def changed(view, topic, change):
-    """The view with the first message on a topic changed."""
-    messages = list(view.messages)
-    i = next(i for i, m in enumerate(messages) if m.topic == topic)
-    messages[i] = change(messages[i])
-    return replace(view, messages=tuple(messages))
+SIX = {**SETS, "P5": {"ward": ("burns", "lab"), "diet": ("full",)}, "P6": {"ward": ("ent",), "diet": ("soft", "none")}}
+SEVEN = {**SIX, "P7": {"ward": ("burns", "ent", "xray"), "diet": ("full", "soft")}}
+ORDER = ("P4", "P1", "P6", "P3", "P7", "P2", "P5")
 
 
-def with_payload(payload):
-    return lambda m: replace(m, body=encode(payload), content=encode(payload))
+@pytest.fixture(scope="module", params=[{}, {"pad_to": 2, "noise": 1}])
+def secret_ring(request):
+    """A ring of seven parties whose order is not among the public facts."""
+    found = run("uhe", SEVEN, ring=ORDER, **request.param)
+    found.public = replace(found.public, protocol=request.param)
+    return found
+
+
+def by_enumeration(found, observers, padding, spread=1.0):
+    """The posterior of every size, over all orders that the observers' own messages allow, each with one chance."""
+    view = found.view(*observers)
+    prior = Prior(own_counts(view), KNOW_NOTHING, FEATURES, spread)
+    seen, mixed = Counter(), defaultdict(lambda: np.zeros(200))
+    for order in ((ORDER[0], *rest) for rest in permutations(ORDER[1:])):  # who is first is told to all
+        try:
+            bounds = read_ring(view, order)
+        except Unreadable:
+            continue
+        if bounds.ring != order:
+            continue
+        known = of_boundaries(bounds).stretches
+        laws = [prior.weighed(len(s.known), s.sums, padding) for s in known]
+        chance = np.exp(sum(log for _, log in laws))
+        for stretch, (each, _) in zip(known, laws, strict=True):
+            for party, (k, feature) in product(stretch.known, enumerate(FEATURES)):
+                mixed[party, feature][: len(each[k])] += chance * each[k]
+        seen[order] = 1
+    assert len(seen) > 1
+    return {key: law / law.sum() for key, law in mixed.items() if key[0] not in observers}
+
+
+@pytest.mark.parametrize("observers", [("P6",), ("P4",), ("P5",), ("P1",), ("P1", "P2"), ("P4", "P7")])
+def test_an_order_that_nobody_stated_is_averaged_over_as_enumeration_has_it(secret_ring, observers):
+    options = secret_ring.public.protocol
+    padding = Padding(options.get("pad_to", 1), options.get("noise", 0))
+    view = secret_ring.view(*observers)
+    expected = by_enumeration(secret_ring, observers, padding)
+    laws, evidence = sizes_of(
+        of_edges(view), Prior(own_counts(view), KNOW_NOTHING, FEATURES, 1.0), padding, view.observers
+    )
+    assert laws.keys() == expected.keys()
+    for key, law in laws.items():
+        np.testing.assert_allclose(np.pad(law, (0, 200 - len(law))), expected[key], atol=1e-9)
+        assert evidence[key[0]]
+
+
+def test_without_a_public_order_only_the_second_party_still_knows_a_size():
+    secret_ring = run("uhe", SEVEN, ring=ORDER)
+    secret_ring.public = replace(secret_ring.public, protocol={})
+    sizes = {(p, f): secret_ring.size(p, f) for p in SEVEN for f in FEATURES}
+    known = {p: exact(attack(secret_ring, p)) for p in SEVEN}
+    assert known["P1"] == {("P4", f): sizes["P4", f] for f in FEATURES}
+    assert not known["P2"]  # the last but one cannot tell that it is
+    assert exact(attack(secret_ring, "P2", ring=ORDER)) == {("P5", f): sizes["P5", f] for f in FEATURES}
+    assert {p for p, _ in exact(attack(secret_ring, "P1", "P3"))} == {"P4", "P6"}
+
+
+def test_the_order_of_the_clients_is_not_taken_for_the_ring_s_where_nobody_said_so():
+    found = run("uhe", SEVEN)
+    assert {p for p, _ in exact(attack(found, "P6"))} == {"P7"}
+    found.public = replace(found.public, protocol={})
+    assert exact(attack(found, "P6")) == {}
+    assert {p for p, _ in exact(attack(found, "P2"))} == {"P1"}
+
+
+def test_a_server_that_is_told_the_sum_alone_needs_no_order():
+    found = run("uhe", SEVEN, ring=ORDER)
+    known = RingSize().run(found.view("server"), KNOW_NOTHING)
+    found.public = replace(found.public, protocol={})
+    assert {(c.party, c.feature, c.low, c.high) for c in RingSize().run(found.view("server"), KNOW_NOTHING)} == {
+        (c.party, c.feature, c.low, c.high) for c in known
+    }
+
+
+def test_neighbours_settle_the_order_of_four():
+    found = run("uhe")
+    known = exact(attack(found, "P3"))
+    found.public = replace(found.public, protocol={})
+    assert exact(attack(found, "P3")) == known != {}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        with_payload({"ward": 99, "diet": 99}),
+        lambda m: replace(m, recipient=m.sender),
+        lambda m: replace(m, sender="nobody"),
+        lambda m: replace(m, body=m.body[:-2], content=m.content[:-2]),
+    ],
+)
+@pytest.mark.parametrize("observer", ["P1", "P2", "P6"])
+def test_a_broken_message_of_a_ring_without_order_is_refused_with_a_reason(change, observer):
+    found = run("uhe", SEVEN, ring=ORDER)
+    found.public = replace(found.public, protocol={})
+    outcome = RingSize().run(changed(found.view(observer), "ring.highest", change), KNOW_NOTHING)
+    assert isinstance(outcome, NotApplicable)
+    assert outcome.reason
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,15 @@ def test_two_numbers_split_by_the_same_proportions_fire():
     assert all(len(c.evidence) == 2 for c in fired(view, "masks-reused"))
 
 
+def test_numbers_split_by_nearly_the_same_proportions_do_not_fire():
+    def split(part, m):
+        number = np.arange(len(part)) + 10 * ("variance" in m.topic)
+        return 1 + 1e-8 * number if m.recipient == "P2" else np.full(len(part), 0.5)
+
+    view = with_parts(view_of(PARTS, ["P1", "P2"], ZScoreSac(route="direct")), split)
+    assert not fired(view, "masks-reused")
+
+
 def test_an_element_of_a_ring_given_twice_fires():
     view = view_of(PARTS, ["P1"], ZScoreSac(sharing="ring", route="direct"))
     again = with_parts(view, lambda p, m: p[[0, *range(len(p) - 1)]] if m.sender == "P2" else p)

@@ -1,4 +1,6 @@
-"""Intervals say nine of ten: measured over simulated federations whose parties differ as the prior says they may."""
+"""Intervals say nine of ten: measured over simulated federations whose parties differ as the prior says they may, are
+alike, or are further apart. Quartiles of normal columns hold more often, since shapes could differ.
+"""
 
 from collections import defaultdict
 
@@ -30,6 +32,17 @@ def alike_parties(rng, parties):
     return [rng.normal(scale * mean, scale, (40, FEATURES)) for _ in range(parties)]
 
 
+def distant_parties(rng, parties):
+    """Row counts by a factor of e, means by one and a half deviations, deviations by a half."""
+    mean, scale = rng.normal(0, 3, FEATURES), np.exp(rng.normal(0, 1, FEATURES))
+    found = []
+    for _ in range(parties):
+        rows = int(np.clip(40 * np.exp(rng.normal()), 5, 800))
+        own = scale * (mean + 1.5 * rng.standard_normal(FEATURES))
+        found.append(rng.normal(own, scale * np.exp(0.5 * rng.standard_normal(FEATURES)), (rows, FEATURES)))
+    return found
+
+
 def coverage(draw, parties, observers, federations, **options):
     held = defaultdict(list)
     for seed in range(federations):
@@ -45,10 +58,17 @@ def coverage(draw, parties, observers, federations, **options):
 @pytest.mark.parametrize(("parties", "observers", "options"), [(4, 1, {}), (4, 2, {}), (4, 1, {"passes": 1})])
 def test_over_500_federations_of_different_parties_85_to_95_percent_of_intervals_hold(parties, observers, options):
     for statistic, share in coverage(different_parties, parties, observers, 500, **options).items():
-        assert 0.85 <= share <= 0.95, f"{statistic}: {share:.3f}"
+        assert 0.85 <= share <= (0.98 if statistic == "quantile" else 0.95), f"{statistic}: {share:.3f}"
 
 
 @pytest.mark.slow
 def test_where_parties_are_alike_intervals_hold_more_often_than_they_say():
     for statistic, share in coverage(alike_parties, 4, 1, 200).items():
         assert share >= 0.88, f"{statistic}: {share:.3f}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("parties", "observers"), [(4, 1), (10, 1), (10, 3)])
+def test_where_parties_are_further_apart_than_expected_four_of_five_intervals_still_hold(parties, observers):
+    for statistic, share in coverage(distant_parties, parties, observers, 100).items():
+        assert share >= 0.8, f"{statistic}: {share:.3f}"

@@ -98,6 +98,6 @@ def test_on_adult_the_open_relay_knows_all_a_party_estimates_and_a_sealed_ring_t
     assert not found["zscore-sac proportional, sealed"]["server"]
     for who in ("P1", "P1+P2"):
         kinds = found["zscore-sac proportional, sealed"][who]
-        assert set(kinds) == {"count", "mean", "std"}
+        assert set(kinds) == {"count", "mean", "std", "quantile"}
         assert kinds["count"][0] < 0.4  # one part of the count alone leaves 0.40
         assert all(held > 0.7 for _, held in kinds.values())

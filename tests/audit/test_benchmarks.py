@@ -5,7 +5,7 @@ import pytest
 from click.testing import CliRunner
 
 from attacks.tableak.prior import StructuralPrior
-from audit.benchmarks import engine
+from audit.benchmarks import coalitions, engine
 from audit.benchmarks.base import BENCHMARKS, Options, Row, find
 from audit.benchmarks.tableak import measure
 from audit.cli import main
@@ -61,3 +61,23 @@ def test_the_plain_optimisation_that_the_engine_is_measured_against_finds_the_sa
 def test_the_arithmetic_of_one_small_layer_is_that_counted_by_hand():
     """One row, 10 inputs, 2 outputs: four products of 40 operations, two Gram matrices of 1 x 1 for 12 columns."""
     assert engine.operations_per_iteration(ModelSpec(10, 2, ()), 1) == 4 * 40 + 2 * 2 * 12
+
+
+def test_the_benchmark_of_coalitions_has_the_time_of_the_views_of_each_attack_and_of_all():
+    setting = {"encoder": "uhe", "route": "relay"}
+    rows = list(coalitions.measure(Options(jobs=1), 4, 4, setting))
+    attacks = [r.setting["attack"] for r in rows]
+    assert attacks == ["views", *coalitions.TECHNIQUES, "all", "all"]
+    assert all(r.setting["observer sets"] == 1 + 4 + 6 + 4 for r in rows)
+    assert all(r.measured > 0 and r.published is None for r in rows)
+    assert sum(r.measured for r in rows[:-2]) == pytest.approx(rows[-2].measured)
+    notes = dict(zip(attacks, (r.note for r in rows), strict=True))
+    assert notes["statistics"] == "15 sets make claims"
+
+
+def test_the_made_up_parties_differ_and_have_both_kinds_of_features():
+    tables = coalitions.made_up(5, 7)
+    schema = tables["P1"].schema
+    assert (len(schema.numeric), len(schema.categorical)) == (3, 4)
+    assert len({len(t) for t in tables.values()}) > 1
+    assert len({frozenset(t.values("word 0")) for t in tables.values()}) > 1
