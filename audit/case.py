@@ -70,6 +70,8 @@ def _describe(
         defense=defense.name if defense.sigma is None else f"{defense.name} {defense.sigma:g}",
         training=_training_name(training),
         reference=not (ENCODERS[preprocessing.encoder].federated and SCALERS[preprocessing.scaler].federated),
+        encoder_said=ENCODERS[preprocessing.encoder].said_to_share,
+        scaler_said=SCALERS[preprocessing.scaler].said_to_share,
     )
 
 

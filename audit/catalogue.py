@@ -50,5 +50,5 @@ def first_sentence(kind: str, thing: Any) -> str:
 def documentation(kind: str, thing: Any) -> str:
     """The text of its file, or its own where several share a file; and the reference."""
     own = sys.modules[thing.__module__].__doc__ if kind in FILE_EACH else thing.__doc__
-    reference = getattr(thing, "reference", "")
-    return inspect.cleandoc(own or "") + (f"\n\nReference: {reference}" if reference else "")
+    said = {"Reference": getattr(thing, "reference", ""), "Said to share": getattr(thing, "said_to_share", "")}
+    return inspect.cleandoc(own or "") + "".join(f"\n\n{what}: {text}" for what, text in said.items() if text)

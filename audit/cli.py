@@ -268,6 +268,9 @@ def init(path: Path) -> None:
 @click.option("--jobs", type=click.IntRange(min=1), help="Federations at a time [default: one per core].")
 @click.option("--device", default="cpu", show_default=True, help="Where tensors live.")
 @click.option("--save", "path", type=click.Path(path_type=Path, dir_okay=False), help="Keep the rows in a JSON file.")
+@click.option("--kept", type=click.Path(path_type=Path, dir_okay=False), help="Print rows that --save kept instead.")
+@click.option("--markdown", "as_markdown", is_flag=True, help="Print rows as Markdown.")
+@click.option("--plot", type=click.Path(path_type=Path, dir_okay=False), help="Draw growth in this SVG file.")
 @click.option("--json", "as_json", is_flag=True, help="Print rows as JSON.")
 @reports_problems
 def benchmark(
@@ -279,6 +282,9 @@ def benchmark(
     jobs: int | None,
     device: str,
     path: Path | None,
+    kept: Path | None,
+    as_markdown: bool,
+    plot: Path | None,
     as_json: bool,
 ) -> None:
     """Measure beside published figures.
@@ -287,18 +293,29 @@ def benchmark(
     Examples:
       leakledger benchmark tableak --quick
       leakledger benchmark tableak --data adult.csv.gz --seeds 13 --json
+      leakledger benchmark transcripts --kept benchmarks/results/transcripts-fair.json --markdown
+      leakledger benchmark growth --save growth.json --plot growth.svg
     """
+    from audit.benchmarks import base
     from audit.benchmarks.base import Options, as_plain, find, save
 
     measure = find(name)
-    rows = []
-    for row in measure(Options(data, schema, quick, device, seeds, jobs)):
+    if plot is not None and name != "growth":
+        raise OneLine(f"--plot draws the benchmark growth, not {name}; leave --plot out")
+    rows = base.kept(kept) if kept else []
+    for row in () if kept else measure(Options(data, schema, quick, device, seeds, jobs)):
         rows.append(row)
         click.echo(f"{row.dataset} {row.setting} {row.metric}: {row.measured:.2f} {row.unit}", err=True)
         if path is not None:  # whole after every row: an interrupted run keeps what it has measured
             save(path, tables.benchmark_command(name, data, quick, seeds), rows)
+    if plot is not None:
+        from reports.html import growth
+
+        plot.write_text(growth([as_plain(r) for r in rows], base.made(kept)), encoding="utf-8")
     if as_json:
         click.echo(json.dumps([as_plain(r) for r in rows], indent=1))
+    elif as_markdown:
+        click.echo(base.markdown(name, rows))
     else:
         tables.print_rows(console, tables.benchmark_rows(rows), f"{name}: measured beside published")
 

@@ -19,6 +19,22 @@ QUALITY = frozenset({"size_error", "size_coverage", "false_exact"})
 """Metrics that say how good claims are, beside those that say how much was learnt: they decide nothing."""
 
 
+ASSETS = {
+    "vocabulary": "values",
+    "membership": "who holds them",
+    "size": "sizes",
+    "count": "counts",
+    "mean": "means",
+    "std": "deviations",
+    "minimum": "minima",
+    "maximum": "maxima",
+    "frequency": "shares of values",
+    "target_rate": "target rates",
+    "records": "records",
+}
+"""What there is to learn, and its heading in tables: assets with a headline metric, the metrics of the others."""
+
+
 def speaks(asset: str, metric: str) -> bool:
     """Whether a metric decides how much leaked of an asset."""
     return metric == HEADLINE.get(asset, metric) and metric not in QUALITY
@@ -41,6 +57,8 @@ class Setting:
     defense: str
     training: str
     reference: bool  # rows are pooled somewhere: no federation, kept as the yardstick
+    encoder_said: str = ""  # what the methods share by their own account, and where that is said; empty: no account
+    scaler_said: str = ""
 
     @property
     def method(self) -> str:
@@ -124,15 +142,19 @@ class Trial:
 
 @dataclass(frozen=True)
 class Control:
-    """A trial whose answer is known beforehand: `leaky` must be recovered, `null` must stay at the baseline."""
+    """A trial whose answer is known beforehand: `leaky` must be recovered, `null` must stay at the baseline, and so
+    must `shuffled`, whose advantage has an interval from `low` to `high` over repetitions.
+    """
 
     attack: str
-    kind: Literal["leaky", "null"]
+    kind: Literal["leaky", "null", "shuffled"]
     value: float
     baseline: float
     advantage: float
     passed: bool
     expected: str
+    low: float | None = None
+    high: float | None = None
 
 
 @dataclass(frozen=True)
@@ -308,6 +330,26 @@ class Score:
 
 
 @dataclass(frozen=True)
+class Found:
+    """What the adversaries of one kind learn of one asset (of `ASSETS`) in one setting: the best score of the one of
+    them that learns most, None where no attack made a claim.
+
+    `adversary` is in words: "server", "one client", "2 clients". `possible`: the clusters that there are; the score has
+    fewer where claims are about some parties only. `low` and `high` bound the advantage at 95 % with the choice of the
+    best of `among` scores allowed for (Bonferroni): they are wider than the interval of the score itself.
+    """
+
+    setting: str
+    adversary: str
+    asset: str
+    possible: int
+    score: Score | None
+    among: int = 0
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
 class UtilityScore:
     """One utility metric of one setting: mean over seeds, and its 95 % interval where there are at least two."""
 
@@ -375,6 +417,7 @@ class AuditRecord:
     verdict: Verdict
     missing: int = 0
     created: str = ""  # when the run started; not part of results.json
+    found: tuple[Found, ...] = ()
 
 
 def results(record: AuditRecord) -> dict[str, Any]:
@@ -385,7 +428,9 @@ def results(record: AuditRecord) -> dict[str, Any]:
         "version": VERSION,
         "run": asdict(record.run),
         "verdict": asdict(record.verdict),
+        "settings": [asdict(s) for s in dict.fromkeys(c.setting for c in record.cases)],
         "scores": [asdict(replace(s, detail=None), dict_factory=_without_detail) for s in record.scores],
+        "found": [_found(f) for f in record.found],
         "features": _details(record.scores, "features"),
         "entropy_buckets": _details(record.scores, "buckets"),
         "surest_cells": _details(record.scores, "surest"),
@@ -394,6 +439,14 @@ def results(record: AuditRecord) -> dict[str, Any]:
         "utility": [asdict(u) for u in record.utility],
         "missing": record.missing,
     }
+
+
+def _found(found: Found) -> dict[str, Any]:
+    """A row of plain values; those of its score are None where there is none."""
+    row = {name: value for name, value in vars(found).items() if name != "score"}
+    names = ("attack", "observers", "metric", "value", "baseline", "advantage", "clusters")
+    score = {name: getattr(found.score, name, None) for name in names}
+    return {**row, **score, "status": found.score.status if found.score else "no claim"}
 
 
 def _without_detail(fields: list[tuple[str, Any]]) -> dict[str, Any]:

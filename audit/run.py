@@ -22,6 +22,7 @@ from audit.config import Config
 from audit.controls import control_attack
 from audit.facts import run_facts
 from audit.federate import Federated, federate
+from audit.found import found
 from audit.observe import observations
 from audit.play import Play, view_of
 from audit.pool import Clock, each
@@ -152,6 +153,8 @@ def granted_knowledge(config: Config, truth: Truth) -> AuxiliaryKnowledge:
         bounds=truth.bounds if granted.bounds == "known" else {},
         dictionaries=truth.dictionaries if granted.dictionaries == "known" else {},
         marginals=truth.marginals if granted.marginals == "known" else {},
+        codes=truth.public_codes if granted.dictionaries == "known" else {},
+        dependencies=truth.dependencies(granted.determined) if granted.dependencies == "known" else {},
     )
 
 
@@ -181,6 +184,7 @@ def assemble(store: Store, todo: Sequence[Case]) -> AuditRecord:
         verdict=verdict(records, all_scores, rows),
         missing=len(todo) - len(records),
         created=store.created(),
+        found=found(records, all_scores),
     )
 
 

@@ -40,6 +40,7 @@ NOUNS = {
     "maximum": "local maxima",
     "count": "local row counts",
     "size": "local dictionary sizes",
+    "quantile": "local quartiles",
     "frequency": "local shares of values",
     "target_rate": "local rates of the outcome",
     "membership": "the ranking of who holds which value (AUC)",

@@ -24,8 +24,10 @@ from reports.columns import columns
 from reports.controls import controls
 from reports.evidence import MASK, evidence
 from reports.findings import coverage, findings, silences
+from reports.growth import growth as growth  # the other file that the command line writes
 from reports.observations import exchanges, folded, parties, seen, topics
 from reports.plane import planes
+from reports.said import assets, learnt, told
 from reports.sequence import sequence
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -36,6 +38,7 @@ SECTIONS = {
     "audited": "What was audited",
     "adversaries": "Adversaries",
     "findings": "Findings",
+    "said": "Said and found",
     "checks": "Protocol checks",
     "columns": "Which columns leak",
     "plane": "Leakage and utility",
@@ -116,6 +119,8 @@ def _content(record: AuditRecord, reveal: bool) -> dict[str, Any]:
         "findings": shown[:OPEN_FINDINGS],
         "more_findings": shown[OPEN_FINDINGS:],
         "silences": silences(record.scores),
+        "assets": assets(record.found),
+        "told": told(settings, record.found),
         "main_metric": utility.main_metric(record.utility),
         "planes": [(p, charts.plane(p, f"plane-{i}")) for i, p in enumerate(drawn, 1)],
         "flows": [_flow(number, case, record) for number, case in firsts.items() if case.observations],
@@ -173,6 +178,7 @@ def _environment() -> Environment:
     for name in ("number", "count", "seconds", "interval", "size", "rounds", "span", "plural", "together", "percent"):
         environment.filters[name] = getattr(text, name)
     environment.filters["utility"] = utility.shown
+    environment.tests["learnt"] = learnt
     return environment
 
 

@@ -55,6 +55,9 @@ BENCHMARKS = {
     "fedavg": "audit.benchmarks.fedavg",
     "fedavg_long": "audit.benchmarks.fedavg_long",
     "entropy": "audit.benchmarks.entropy",
+    "growth": "audit.benchmarks.growth",
+    "coalitions": "audit.benchmarks.coalitions",
+    "transcripts": "audit.benchmarks.transcripts",
 }
 
 
@@ -79,6 +82,39 @@ def find(name: str) -> Benchmark:
         raise ValueError(f"{name}: no such benchmark{closest(name, BENCHMARKS)}; there are {', '.join(BENCHMARKS)}")
     run: Benchmark = import_module(BENCHMARKS[name]).run
     return run
+
+
+def markdown(name: str, rows: Sequence[Row]) -> str:
+    """The rows as Markdown: as the benchmark has them, else one table. Raises ValueError for an unknown benchmark."""
+    find(name)
+    own: Callable[[Sequence[Row]], str] | None = getattr(import_module(BENCHMARKS[name]), "markdown", None)
+    return own(rows) if own else plain_table([as_plain(r) for r in rows])
+
+
+def plain_table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """A Markdown table of rows, the keys of the first one above."""
+    lines = (
+        [list(rows[0]), ["---"] * len(rows[0]), *([row.get(key, "") for key in rows[0]] for row in rows)]
+        if rows
+        else []
+    )
+    return "\n".join(f"| {' | '.join(str(cell) for cell in line)} |" for line in lines)
+
+
+def kept(path: Path) -> list[Row]:
+    """The rows that `save` wrote. Raises ValueError for a file that holds none."""
+    try:
+        return [Row(**row) for row in json.loads(path.read_text(encoding="utf-8"))["rows"]]
+    except (ValueError, TypeError, KeyError) as error:
+        raise ValueError(f"{path}: holds no rows of a benchmark ({error}); --save writes such a file") from None
+
+
+def made(saved: Path | None = None) -> str:
+    """Machine and date of a file that `save` wrote; without one, of here and now."""
+    if saved is None:
+        return f"{machine()}; {datetime.now(UTC).date().isoformat()}"
+    content = json.loads(saved.read_text(encoding="utf-8"))
+    return f"{content['machine']}; {content['date']}"
 
 
 def machine() -> str:

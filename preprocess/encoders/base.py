@@ -87,6 +87,7 @@ class Encoder(ABC):
 
     name: ClassVar[str]
     reference: ClassVar[str]
+    said_to_share: ClassVar[str] = ""  # what others learn by its own account, and whose account; empty: none
     federated: ClassVar[bool] = True  # False: a yardstick that hands the rows over
 
     @abstractmethod

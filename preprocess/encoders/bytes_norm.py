@@ -50,6 +50,7 @@ class BytesNorm(SacOptions, TextEncoder):
 
     name = "bytes-norm"
     reference = "Privacy-preserving tabular data transformation, section 7.2"
+    said_to_share = "the pooled mean and deviation of the codes (table 5)"
 
     def __post_init__(self) -> None:
         SacOptions.__post_init__(self)

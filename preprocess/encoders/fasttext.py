@@ -13,7 +13,7 @@ What the server knows: the model, and so the vector of any value that it can thi
 300 numbers per feature, with one the named values and their vectors.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from preprocess.data.schema import Schema
 from preprocess.data.table import Table
 from preprocess.encoders.base import EncoderFit
-from preprocess.encoders.codebook import CodeEncoding, TextEncoder, in_form, named_block, numeric_blocks
+from preprocess.encoders.codebook import CodeEncoding, Codes, TextEncoder, in_form, named_block, numeric_blocks
 from preprocess.encoders.subword.facebook import open_model
 from preprocess.encoders.subword.seeded import SeededVectors
 from preprocess.federation import At, Federation
@@ -52,6 +52,7 @@ class FastText(TextEncoder):
 
     name = "fasttext"
     reference = "Privacy-preserving tabular data transformation, section 7.3; Bojanowski et al. (2017)"
+    said_to_share = "nothing (table 5)"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -74,6 +75,12 @@ class FastText(TextEncoder):
             dict.fromkeys(schema.categorical, vectors.dimension),
             np.float32,
         )
+
+    def codes(self, values: Sequence[str]) -> Codes:
+        """(k, dimension) the vectors of some values, which anyone with the model can compute."""
+        vectors = self.vectors()
+        found = [vectors.vector(in_form(v, self.normal_form)) for v in values]
+        return np.array(found, np.float64).reshape(len(values), vectors.dimension)
 
     def blocks(self, schema: Schema, vectors: WordVectors) -> tuple[Block, ...]:
         blocks: list[Block] = []

@@ -21,6 +21,7 @@ from preprocess.federation import At, Federation
 class Local(Encoder):
     name = "local"
     reference = "Privacy-preserving tabular data transformation, sections 5.1 and 5.3"
+    said_to_share = "the width of its encoding, for padding (table 5, section 5.3)"
 
     def fit(self, fed: Federation, schema: Schema, tables: Mapping[str, At[Table]]) -> EncoderFit:
         own = {c: fed.local(c, lambda t: merged(schema, [own_values(t)]), t) for c, t in tables.items()}

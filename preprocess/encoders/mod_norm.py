@@ -43,6 +43,7 @@ class ModNorm(SacOptions, TextEncoder):
 
     name = "mod-norm"
     reference = "Privacy-preserving tabular data transformation, section 7.2"
+    said_to_share = "about the sum of dictionary sizes (table 5); pooled mean and deviation of the codes (section 8.4)"
 
     def __post_init__(self) -> None:
         SacOptions.__post_init__(self)

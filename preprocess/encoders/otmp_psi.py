@@ -48,6 +48,7 @@ class OtmpPsi(PsiEncoder):
     own_route = "direct"
     name = "otmp-psi"
     reference = "Privacy-preserving tabular data transformation, section 7.1; Mahdavi et al. 2020"
+    said_to_share = "about the sum of dictionary sizes; of its values, those that others hold too (table 5)"
 
     def shared(self, fed: Federation, allotted: RingIds, sets: Mapping[str, At[Elements]]) -> dict[str, At[Elements]]:
         ring = allotted.ring

@@ -18,6 +18,7 @@ from preprocess.federation import At, Federation
 class Pooled(Encoder):
     name = "pooled"
     reference = "centralised preprocessing (no federation)"
+    said_to_share = "every row, with the server (ours: no federation)"
     federated = False
 
     def fit(self, fed: Federation, schema: Schema, tables: Mapping[str, At[Table]]) -> EncoderFit:

@@ -48,6 +48,7 @@ class RollingHash(TextEncoder):
 
     name = "rolling-hash"
     reference = "Privacy-preserving tabular data transformation, section 7.3; Nagy et al. (2022)"
+    said_to_share = "nothing (table 5)"
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -19,6 +19,7 @@ from preprocess.federation import At, Federation
 class ServerDictionary(Encoder):
     name = "server-dictionary"
     reference = "Privacy-preserving tabular data transformation, section 5.2"
+    said_to_share = "all values in the clear, with the server; all parties' together, with everyone (section 5.2)"
 
     def fit(self, fed: Federation, schema: Schema, tables: Mapping[str, At[Table]]) -> EncoderFit:
         local = {c: fed.local(c, distinct_values, t) for c, t in tables.items()}

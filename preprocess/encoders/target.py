@@ -51,6 +51,7 @@ class Target(Encoder):
 
     name = "target"
     reference = "Privacy-preserving tabular data transformation, section 7.3, eq. 7; Micci-Barreca (2001)"
+    said_to_share = "nothing (table 5); shared: counts and target sums, with the server, their totals, with all (ours)"
 
     def __post_init__(self) -> None:
         if self.style != "one-hot":

@@ -22,6 +22,7 @@ from preprocess.federation import At, Federation
 class Uhe(RingEncoder):
     name = "uhe"
     reference = "Privacy-preserving tabular data transformation, section 7.1"
+    said_to_share = "about the sum of dictionary sizes; with its successor, the first one's size (table 5, section 8.4)"
 
     def fit(self, fed: Federation, schema: Schema, tables: Mapping[str, At[Table]]) -> EncoderFit:
         allotted = self.allot(fed, schema, tables)

@@ -56,6 +56,7 @@ class Scaler(ABC):
 
     name: ClassVar[str]
     reference: ClassVar[str]
+    said_to_share: ClassVar[str] = ""  # what others learn by its own account, and whose account; empty: none
     federated: ClassVar[bool] = True
 
     @abstractmethod

@@ -20,6 +20,7 @@ class Local(Scaler):
 
     name = "local"
     reference = "Privacy-preserving tabular data transformation, section 5.1, eq. 3 and 4"
+    said_to_share = "nothing (section 5.1)"
 
     def fit(self, fed: Federation, columns: Mapping[str, At[Matrix]]) -> ScalerFit:
         own = own_zscore if self.by == "zscore" else own_range

@@ -30,6 +30,7 @@ class Pooled(Scaler):
 
     name = "pooled"
     reference = "centralised preprocessing (no federation)"
+    said_to_share = "every row, with the server (ours: no federation)"
     federated = False
 
     def fit(self, fed: Federation, columns: Mapping[str, At[Matrix]]) -> ScalerFit:

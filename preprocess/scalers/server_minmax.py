@@ -14,6 +14,7 @@ from preprocess.scalers.base import Matrix, PublicScaling, Scaler, ScalerFit, Ve
 class ServerMinMax(Scaler):
     name = "server-minmax"
     reference = "Privacy-preserving tabular data transformation, section 5.2, eq. 3"
+    said_to_share = "each client's extremes, with the server; the global ones, with everyone (section 5.2)"
 
     def fit(self, fed: Federation, columns: Mapping[str, At[Matrix]]) -> ScalerFit:
         extremes = {c: fed.local(c, local_extremes, x) for c, x in columns.items()}

@@ -33,6 +33,7 @@ class ServerZScore(Scaler):
 
     name = "server-zscore"
     reference = "Privacy-preserving tabular data transformation, sections 5.2 and 6, eq. 4 and 5"
+    said_to_share = "each client's count, means and deviations, with the server; pooled ones, with all (section 5.2)"
 
     def fit(self, fed: Federation, columns: Mapping[str, At[Matrix]]) -> ScalerFit:
         means = {c: fed.local(c, count_and_means, x) for c, x in columns.items()}

@@ -35,6 +35,7 @@ class ZScoreSac(SacOptions, Scaler):
 
     name = "zscore-sac"
     reference = "Privacy-preserving tabular data transformation, section 6, eq. 4 to 6"
+    said_to_share = "pooled sums, mean and deviation, with everyone; no local value (section 8.4)"
 
     def fit(self, fed: Federation, columns: Mapping[str, At[Matrix]]) -> ScalerFit:
         """Raises ValueError for fewer than three clients, numbers that are not finite, or sums out of range."""

@@ -1,105 +1,243 @@
-"""The signs of what docs/findings.md states, on fewer rows and one seed."""
+"""The signs of what docs/findings.md states of every encoder and scaler, on fewer rows and one seed.
+
+An encoder is played with the `local` scaler and a scaler with the `target` encoder: neither sends anything.
+"""
+
+from pathlib import Path
 
 import pytest
 
-from audit.adversaries import observer_sets
+from audit.benchmarks.base import Options, kept
+from audit.benchmarks.base import markdown as as_markdown
+from audit.benchmarks.transcripts import methods, settings
+from audit.benchmarks.transcripts_claims import told_to_clients
 from audit.case import cases
 from audit.config import Config
-from audit.federate import federate
-from audit.play import Play, view_of
-from audit.run import attempts, granted_knowledge, make_attack
-from audit.scoring import score
-from audit.truth import Truth
+from audit.found import found
+from audit.run import run_case
+from audit.summary import scores
+from preprocess.encoders import ENCODERS
+from preprocess.scalers import SCALERS
 
-METHODS = {
-    "plain": {"encoder": "server-dictionary", "scaler": "server-zscore"},
-    "uhe": {"encoder": "uhe", "scaler": "zscore-sac"},
-    "psi": {"encoder": "dh-psi", "scaler": "zscore-sac", "route": "sealed"},
-    "ring": {"encoder": "otmp-psi", "scaler": "zscore-sac", "sharing": "ring", "route": "sealed"},
-    "open ring": {"encoder": "uhe", "scaler": "zscore-sac", "sharing": "ring"},
+ROOT = Path(__file__).parents[2]
+MOMENTS = {"count", "mean", "std"}
+EXTREMES = {"minimum", "maximum"}
+VALUES = {"vocabulary", "membership"}
+INTERSECTIONS = {"dh-psi", "apsi", "otmp-psi"}
+SAC = {  # scaler options -> what the server gets whole
+    ("proportional", "relay"): MOMENTS,
+    ("proportional", "sealed"): set(),
+    ("proportional", "direct"): set(),
+    ("ring", "relay"): MOMENTS,
+    ("ring", "sealed"): set(),
+    ("ring", "direct"): set(),
 }
-ATTACKS = ("plaintext", "statistics", "ring_size", "vocabulary", "membership", "sac_audit")
-
-
-def played(method):
-    """(attack, observers) -> trials and claims, of every attack by the server, each client and each pair."""
-    config = Config.model_validate(
-        {
-            "data": {"rows": 500},
-            "partition": {"kind": "divergent", "parties": 5},
-            "preprocessing": METHODS[method],
-            "training": {"rounds": 1},
-            "attacks": {"dictionaries": "known"},
-        }
-    )
-    case = cases(config)[0]
-    truth = Truth(federate(config, case))
-    knowledge, found = granted_knowledge(config, truth), {}
-    for observers in observer_sets(["server", "clients", "coalitions of 2"], truth.federated.public):
-        for name in ATTACKS:
-            play = Play(make_attack(name, config, case), view_of(observers, truth), knowledge, truth)
-            outcome = play.attack.run(play.view, knowledge)
-            coins = truth.federated.fed.own(truth.federated.fed.coins("server"))
-            trials = score(play.attack, observers, outcome, knowledge, truth, attempts(config, truth), coins, 1)
-            found[name, observers] = trials, list(outcome) if isinstance(outcome, list | tuple) else []
-    return found
+WHOLE = {  # what the server gets whole, of what it gets whole nothing else counts
+    "pooled": {"vocabulary"},
+    "local": {"size"},
+    "server-dictionary": {"vocabulary"},
+    "uhe": set(),
+    "dh-psi": set(),
+    "apsi": set(),
+    "otmp-psi": set(),
+    "bytes-norm": {"count"},
+    "mod-norm": {"count", "size"},
+    "rolling-hash": set(),
+    "fasttext": set(),
+    "target": set(),
+}
+WHOLE_SCALER = {
+    "pooled": MOMENTS | EXTREMES,
+    "local": set(),
+    "server-minmax": EXTREMES,
+    "server-zscore": MOMENTS,
+}
+SILENT = ("local", "target", "rolling-hash", "fasttext", "pooled", "server-dictionary", "bytes-norm")  # to clients
 
 
 @pytest.fixture(scope="module")
-def found():
-    return {method: played(method) for method in METHODS}
+def play(tmp_path_factory):
+    """Runs one method, once: the case's record, and (adversary, asset) -> the best score."""
+    done = {}
+
+    def run(**method):
+        key = tuple(sorted(method.items()))
+        if key not in done:
+            config = settings(Options(quick=True), "fair", method)
+            record = run_case(config, cases(config)[0], tmp_path_factory.mktemp("run"))
+            done[key] = record, {(f.adversary, f.asset): f.score for f in found([record], scores([record])) if f.score}
+        return done[key]
+
+    return run
 
 
-def values(found, attack, observers, metric):
-    return [t.value for t in found[attack, observers][0] if t.metric == metric]
+def encoder(play, name, **options):
+    return play(encoder=name, scaler="local", **options)
 
 
-def sizes(found, observers):
+def scaler(play, name, **options):
+    return play(encoder="target", scaler=name, **options)
+
+
+def whole(table, adversary):
+    """The assets that this kind of adversary gets whole of every party."""
+    return {
+        asset for (kind, asset), s in table.items() if kind == adversary and s.value == 1 and s.advantage in (1, None)
+    }
+
+
+def learnt(table, adversary):
+    """The assets of which it gets anything."""
+    return {asset for (kind, asset), s in table.items() if kind == adversary and (s.advantage or 0) > 0}
+
+
+def values(record, attack, observers, metric):
+    return [t.value for t in record.trials if (t.attack, t.observers, t.metric) == (attack, observers, metric)]
+
+
+def sizes(record, *observers):
     """The parties of whose dictionaries all sizes are claimed exactly and rightly."""
-    return {t.victim for t in found["ring_size", observers][0] if t.metric == "size" and t.value == 1}
+    return {
+        t.victim
+        for t in record.trials
+        if (t.attack, t.observers, t.metric, t.value) == ("ring_size", observers, "size", 1)
+    }
 
 
-def checks(found, observers):
-    return {c.check for c in found["sac_audit", observers][1]}
+def checks(record, *observers):
+    return {f.check for f in record.findings if f.observers == observers}
 
 
-def test_a_server_that_adds_up_plain_summaries_knows_them_all(found):
-    for metric in ("count", "mean", "std"):
-        assert values(found["plain"], "plaintext", ("server",), metric) == [1.0] * 5
-    assert "plaintext-told" in checks(found["plain"], ("server",))
+def test_every_encoder_and_every_scaler_is_played_and_has_a_sign_here():
+    played = list(methods())
+    assert {m["encoder"] for m in played if m["scaler"] == "local"} == set(ENCODERS) == set(WHOLE)
+    assert {m["scaler"] for m in played if m["encoder"] == "target"} == set(SCALERS) == {*WHOLE_SCALER, "zscore-sac"}
+    assert {(m["sharing"], m["route"]) for m in played if m["scaler"] == "zscore-sac"} == set(SAC)
 
 
-@pytest.mark.parametrize("method", ["uhe", "open ring"])
-def test_an_open_relay_reads_every_number_behind_secure_sums_however_they_are_shared(found, method):
-    for metric in ("count", "mean", "std"):
-        assert values(found[method], "statistics", ("server",), metric) == [1.0] * 5
+@pytest.mark.parametrize("name", sorted(WHOLE))
+def test_what_an_encoder_tells_the_server_whole(play, name):
+    _, table = encoder(play, name)
+    assert whole(table, "server") == WHOLE[name]
 
 
-def test_sealed_uniform_parts_give_nothing_beyond_the_sum(found):
-    for observers in (("server",), ("P1",), ("P1", "P2")):
-        assert values(found["ring"], "statistics", observers, "count") == []
-        assert values(found["ring"], "statistics", observers, "mean") == []
-        assert "parts-not-hiding" not in checks(found["ring"], observers)
+@pytest.mark.parametrize("name", sorted(WHOLE_SCALER))
+def test_what_a_scaler_tells_the_server_whole_and_no_client_anything(play, name):
+    _, table = scaler(play, name)
+    assert whole(table, "server") == WHOLE_SCALER[name]
+    assert learnt(table, "one client") == learnt(table, "2 clients") == set()
 
 
-def test_proportional_parts_are_recognised_by_two_clients_and_bound_the_others_counts(found):
-    assert "parts-not-hiding" in checks(found["psi"], ("P1", "P2"))
-    claims = [c for c in found["psi"]["statistics", ("P1",)][1] if c.statistic == "count"]
-    assert {c.party for c in claims} == {"P2", "P3", "P4", "P5"}
-    assert all(0 < c.low < c.high for c in claims)
+@pytest.mark.parametrize(("sharing", "route"), sorted(SAC))
+def test_secure_sums_tell_the_server_all_on_an_open_relay_however_they_are_shared_and_else_nothing(
+    play, sharing, route
+):
+    record, table = scaler(play, "zscore-sac", sharing=sharing, route=route)
+    assert whole(table, "server") == learnt(table, "server") == SAC[sharing, route]
+    assert ("parts-not-hiding" in checks(record, "P1", "P2")) is (sharing == "proportional")
 
 
-def test_the_second_of_the_ring_knows_the_first_ones_sizes_and_neighbours_those_between_them(found):
-    assert "P1" in sizes(found["uhe"], ("P2",))
-    assert "P3" in sizes(found["uhe"], ("P2", "P4"))
-    assert "P3" not in sizes(found["uhe"], ("P5",))
+@pytest.mark.parametrize("route", ["relay", "sealed", "direct"])
+def test_no_client_makes_a_claim_about_uniform_parts(play, route):
+    _, table = scaler(play, "zscore-sac", sharing="ring", route=route)
+    assert {kind for kind, _ in table} <= {"server"}
 
 
-@pytest.mark.parametrize("method", ["psi", "ring"])
-def test_an_intersection_tells_clients_who_holds_what_and_a_sealed_server_nothing(found, method):
-    for metric in ("f1", "auc"):
-        attack = "vocabulary" if metric == "f1" else "membership"
-        trials = [t for t in found[method][attack, ("P1", "P5")][0] if t.metric == metric]
-        assert trials
-        assert sum(t.value for t in trials) > sum(t.baseline for t in trials)
-    assert values(found[method], "vocabulary", ("server",), "f1") == []
+def told(**method):
+    """What single clients' claims say beside the truth."""
+    config = settings(Options(quick=True), "fair", method)
+    return told_to_clients(config, cases(config)[0])
+
+
+def test_a_proportional_part_tells_one_client_the_sign_and_the_size_within_a_factor():
+    found = told(encoder="target", scaler="zscore-sac", route="sealed")
+    assert len(found.ratios) == len(found.held) == 20  # five clients, four others
+    assert max(found.ratios) < 20
+    assert sum(found.held) >= 100 * 15
+    assert found.signs
+    assert all(found.signs)
+
+
+def test_uniform_parts_leave_one_client_no_bounds():
+    found = told(encoder="target", scaler="zscore-sac", sharing="ring", route="sealed")
+    assert found.ratios == found.signs == []
+
+
+def test_numbers_in_order_tell_a_client_of_an_intersection_who_holds_values_that_it_lacks():
+    areas = told(encoder="dh-psi", scaler="local").lacked
+    assert len(areas) >= 5
+    assert sum(areas) / len(areas) > 0.6
+    assert told(encoder="uhe", scaler="local").lacked == []
+
+
+@pytest.mark.parametrize("name", SILENT)
+def test_clients_learn_nothing_from_encoders_that_send_them_nothing_of_others(play, name):
+    _, table = encoder(play, name)
+    assert learnt(table, "one client") == learnt(table, "2 clients") == set()
+
+
+@pytest.mark.parametrize("name", ["uhe", *sorted(INTERSECTIONS)])
+def test_the_second_of_the_ring_knows_the_first_ones_sizes_and_neighbours_those_between_them(play, name):
+    record, _ = encoder(play, name)
+    assert "P1" in sizes(record, "P2")
+    assert "P3" in sizes(record, "P2", "P4")
+    if name == "uhe":
+        assert "P3" not in sizes(record, "P5")
+
+
+@pytest.mark.parametrize("name", sorted(INTERSECTIONS))
+def test_an_intersection_tells_clients_who_holds_what_and_the_server_no_value(play, name):
+    _, table = encoder(play, name)
+    assert learnt(table, "one client") >= VALUES
+    assert learnt(table, "2 clients") >= VALUES
+    assert not learnt(table, "server") & VALUES
+
+
+@pytest.mark.parametrize("name", sorted(INTERSECTIONS - {"apsi"}))  # whose answers no attack decrypts
+def test_two_clients_with_all_values_between_them_know_every_other_dictionary(play, name):
+    record, _ = encoder(play, name)
+    assert values(record, "membership", ("P1", "P5"), "auc") == [1.0] * 3
+
+
+def test_counts_and_sizes_of_all_clients_are_in_the_sums_of_modulo_norm_on_an_open_relay(play):
+    record, table = encoder(play, "mod-norm")
+    assert values(record, "statistics", ("server",), "size") == [1.0] * 5
+    assert "size" not in whole(table, "one client")
+
+
+def test_a_shared_target_encoding_tells_the_server_all_and_clients_who_holds_what(play):
+    _, table = encoder(play, "target", exchange="shared")
+    assert whole(table, "server") >= {"vocabulary", "membership", "count", "target_rate"}
+    assert learnt(table, "one client") >= {"membership"}
+    assert encoder(play, "target")[1] == {}
+
+
+def test_a_server_that_adds_up_plain_summaries_knows_them_all(play):
+    for record, _ in (scaler(play, "server-zscore"), scaler(play, "server-minmax"), encoder(play, "server-dictionary")):
+        assert "plaintext-told" in checks(record, "server")
+
+
+BLURRED = {"bytes-norm": 0.2}  # values that differ in their last bytes have one code in float32
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [n for n in WHOLE if n != "rolling-hash"])
+def test_a_gradient_gives_the_server_whole_records_whatever_the_encoder_tells_it(name, tmp_path):
+    plain = settings(Options(seeds=1), "fair", {"encoder": name, "scaler": "local"}).in_force()
+    plain["data"]["rows"], plain["training"][0]["batch_size"] = 500, 2
+    plain["attacks"]["use"], plain["audit"]["observers"] = ["portfolio"], ["server"]
+    config = Config.model_validate(plain)
+    record = run_case(config, cases(config)[0], tmp_path)
+    (records,) = (f.score for f in found([record], scores([record])) if f.asset == "records")
+    assert records.low > 0
+    assert records.advantage > BLURRED.get(name, 0.8)
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "benchmarks" / "results").glob("transcripts-*.json")), ids=lambda p: p.stem
+)
+def test_the_page_has_the_tables_that_the_command_prints_from_the_kept_rows(path):
+    page = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8")
+    tables = as_markdown("transcripts", kept(path)).split("\n\n")
+    assert len(tables) == 4  # a line above each
+    assert all(table in page for table in tables)

@@ -1,10 +1,11 @@
 """A made-up audit with all that a report must cope with: hostile names, abstentions, a failed control, few seeds."""
 
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, product
 from random import Random
 
 from audit.records import (
+    ASSETS,
     AuditRecord,
     BucketScore,
     CaseRecord,
@@ -14,6 +15,7 @@ from audit.records import (
     DataFacts,
     FeatureScore,
     Finding,
+    Found,
     Observation,
     RecoveredRecord,
     RunFacts,
@@ -49,7 +51,8 @@ METHODS = (  # encoder, scaler, defense, leakage of records, of statistics, F1
 def setting(i: int) -> Setting:
     encoder, scaler, defense, *_ = METHODS[i]
     name = f"{encoder}+{scaler}" + ("" if defense == "none" else f"+{defense}")
-    return Setting(name, "adult", "iid-4", 4, encoder, scaler, defense, "fedsgd", encoder == "pooled")
+    said = () if encoder == "local" else (f"sums of {SCRIPT} (table 5)", "nothing (ours)")
+    return Setting(name, "adult", "iid-4", 4, encoder, scaler, defense, "fedsgd", encoder == "pooled", *said)
 
 
 def example() -> AuditRecord:
@@ -67,6 +70,7 @@ def example() -> AuditRecord:
         ),
         missing=2,
         created="2025-03-14 09:26 UTC",
+        found=tuple(row for i, s in enumerate(settings) for row in found(i, s)),
     )
 
 
@@ -282,6 +286,20 @@ def scores(i: int, s: Setting) -> list[Score]:
         reason = "3 clusters, and at least 5 are needed"
         found.append(score(s, "frequency", (QUOTES,), "vocabulary", "f1", "inconclusive", clusters=3, reason=reason))
     return found
+
+
+def found(i: int, s: Setting) -> list[Found]:
+    """The server and a client learn of every asset, the less the later it stands; pairs make no claim."""
+    rows = []
+    for k, (asset, observers) in enumerate(product(ASSETS, ((SERVER,), (QUOTES,), (SCRIPT, QUOTES)))):
+        gets = scored(METHODS[i][3] - 0.03 * k, 0.2, 0.4)
+        one = score(s, "readout", observers, asset, "f1", "scored", **{**gets, "clusters": 9})
+        if asset == "maximum":
+            one = replace(one, advantage=None, advantage_low=None, advantage_high=None)
+        kind = (SERVER, "one client", "2 clients")[k % 3]
+        empty = Found(s.id, kind, asset, 12, None)
+        rows.append(empty if k % 3 == 2 else replace(empty, score=one, among=4, low=gets["advantage_low"], high=1.0))
+    return sorted(rows, key=lambda f: (SERVER, "one client", "2 clients").index(f.adversary))
 
 
 def utility(i: int, s: Setting) -> list[UtilityScore]:

@@ -1,0 +1,102 @@
+import pytest
+from click.testing import CliRunner
+
+from audit.benchmarks.base import Options, Row, as_plain, kept, plain_table, save
+from audit.benchmarks.transcripts import NOTHING, measure, methods
+from audit.benchmarks.transcripts_tables import entry, markdown
+from audit.cli import main
+from preprocess.encoders import ENCODERS
+from preprocess.scalers import SCALERS
+
+
+def row(metric="values", measured=1.0, low=1.0, high=1.0, n=15, note="", **setting):
+    where = {"encoder": "uhe", "scaler": "local", "adversary": "server", "of": 15, **setting}
+    where = {**where, "encoder said": f"account of {where['encoder']}", "scaler said": f"account of {where['scaler']}"}
+    return Row("transcripts", "survey", where, metric, measured, low, high, None, "advantage", n, note)
+
+
+def test_assets_with_the_same_entry_share_it_the_surest_first():
+    rows = [row("sizes", 0.5, 0.25, 0.75), row("values"), row("counts")]
+    assert entry(rows) == "values, counts 1.00; sizes 0.50 (0.25 to 0.75)"
+
+
+def test_an_interval_that_holds_0_is_none_and_a_claim_about_some_parties_says_how_many():
+    assert entry([row(measured=0.2, low=-0.1, high=0.5)]) == "values none"
+    assert entry([row(n=3)]) == "values 1.00 [3/15]"
+    assert entry([row(measured=0.7, low=None, high=None, n=1)]) == "values 0.70 [1/15]"
+
+
+def test_no_claim_is_a_dash_and_an_asset_that_the_prior_knows_says_so():
+    assert entry([]) == entry([row(NOTHING, 0.0, None, None, 0)]) == "–"
+    assert entry([row("minima", 0.0, None, None, note="the prior alone is right")]) == "minima known to the prior"
+
+
+def test_each_table_has_the_methods_of_one_part_with_their_account_and_a_column_per_adversary():
+    rows = [
+        row(encoder="uhe"),
+        row(encoder="target"),
+        row(encoder="target", adversary="one client"),
+        row(encoder="target", scaler="zscore-sac (route sealed)"),
+        row(
+            "count bounds", 2.5, 2.0, 3.0, encoder="target", scaler="zscore-sac (route sealed)", adversary="one client"
+        ),
+    ]
+    encoders, scalers = markdown(rows).split("\n\nScalers")
+    assert encoders.splitlines()[2:] == [
+        "| encoder | said to share | server | one client |",
+        "| --- | --- | --- | --- |",
+        "| `uhe` | account of uhe | values 1.00 | – |",
+        "| `target` | account of target | values 1.00 | values 1.00 |",
+    ]
+    assert scalers.splitlines()[-1] == (
+        "| `zscore-sac` (route sealed) | account of zscore-sac (route sealed) | values 1.00 "
+        "| counts within a factor of 2.5 |"
+    )
+
+
+def test_every_encoder_and_scaler_is_measured_once_with_one_that_sends_nothing():
+    asked = [tuple(sorted(m.items())) for m in methods()]
+    assert len(set(asked)) == len(asked)
+    assert {m["encoder"] for m in methods()} == set(ENCODERS)
+    assert {m["scaler"] for m in methods()} == set(SCALERS)
+    assert all(m["scaler"] == "local" or m["encoder"] == "target" for m in methods())
+
+
+def test_a_method_is_measured_by_every_kind_of_adversary_and_its_account_stands_beside():
+    rows = list(measure(Options(quick=True), "fair", {"encoder": "uhe", "scaler": "local"}))
+    assert {r.setting["adversary"] for r in rows} == {"server", "one client", "2 clients"}
+    assert all(r.setting["encoder said"] == ENCODERS["uhe"].said_to_share for r in rows)
+    (pair,) = (r for r in rows if r.setting["adversary"] == "2 clients")
+    assert (pair.metric, pair.measured, pair.n, pair.setting["of"]) == ("sizes", 1.0, 3, 3)
+
+
+def test_a_kind_of_adversary_without_a_claim_has_a_row_that_says_so():
+    rows = list(measure(Options(quick=True), "fair", {"encoder": "target", "scaler": "local"}))
+    assert [(r.setting["adversary"], r.metric, r.n) for r in rows] == [
+        (kind, NOTHING, 0) for kind in ("server", "one client", "2 clients")
+    ]
+
+
+def test_kept_rows_are_printed_as_markdown_without_measuring_again(tmp_path):
+    path = tmp_path / "rows.json"
+    save(path, "leakledger benchmark transcripts", [row(), row(encoder="local")])
+    assert kept(path) == [row(), row(encoder="local")]
+    result = CliRunner().invoke(main, ["benchmark", "transcripts", "--kept", str(path), "--markdown"])
+    assert result.exit_code == 0, result.output
+    assert result.stdout.strip() == markdown([row(), row(encoder="local")])
+    result = CliRunner().invoke(main, ["benchmark", "tableak", "--kept", str(path), "--markdown"])
+    assert result.stdout.strip() == plain_table([as_plain(row()), as_plain(row(encoder="local"))])
+
+
+@pytest.mark.parametrize("content", ["{}", "[]", "no json", '{"rows": [{"benchmark": "x"}]}'])
+def test_a_file_without_rows_is_refused_in_one_line(tmp_path, content):
+    path = tmp_path / "rows.json"
+    path.write_text(content)
+    result = CliRunner().invoke(main, ["benchmark", "transcripts", "--kept", str(path)])
+    assert result.exit_code == 2
+    assert "holds no rows of a benchmark" in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1
+
+
+def test_no_rows_are_no_table():
+    assert markdown([]) == plain_table([]) == ""
