@@ -5,7 +5,8 @@ rows of a table, the restarts are matched row by row and pooled by the median, a
 
 Three things go beyond the paper, at its cost. Restarts are crossed a few times on their way (`crossover`), the last
 iterations settle the categories and let the numbers come to rest (`finish`), and only the best restarts are pooled, as
-many as fit the gradient best (`members`). With `crossovers=0, finish="constant", members="all"` it is the paper's.
+many as fit the gradient best (`members`). With `crossovers=0, finish="constant", members="all"` it is the paper's, and
+so it is for batches too large for the loss to tell good rows from bad ones (`crossover.crowded`).
 
 The adversary is honest but curious. It holds a client's FedSGD gradient in the clear, the model it was computed on, the
 public layout of the encoded columns, and the batch's labels or their counts; it may know bounds of numeric features.
@@ -13,9 +14,10 @@ The network is a multilayer perceptron with cross-entropy loss. Approximate: nea
 of the layers.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from typing import Any
 
 import numpy as np
 import torch
@@ -36,7 +38,7 @@ from attacks.base import (
 )
 from attacks.candidates import by_candidates
 from attacks.labels import RECOVERIES
-from attacks.tableak.crossover import coins_of, crossed, stretches
+from attacks.tableak.crossover import coins_of, crossed, crowded, stretches
 from attacks.tableak.ensemble import POOLINGS, diverged, matching_order, pool, pooled_claim
 from attacks.tableak.finish import FINISHES, finish, last_temperature
 from attacks.tableak.losses import LOSSES
@@ -57,6 +59,7 @@ REPORT_EVERY = 50  # iterations
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 Inverted = RecordsClaim | NotApplicable | Abstained
 Advance = Callable[[int], None]
+AS_PUBLISHED: Mapping[str, Any] = {"crossovers": 0, "finish": "constant", "members": "all"}
 LEAST = {"restarts": 1, "iterations": 1, "seed": 0, "memory": 1, "tolerance": 0, "max_rows": 1}
 CHOICES = {
     "pooling": POOLINGS,
@@ -165,7 +168,7 @@ class TabLeak(Attack):
         ready = {self._labelled(spec, layout, t): i for i, t in enumerate(targets) if i not in outcomes}
         draw = initialisation(self.initialisation, prior, layout)
         for target, *ends in self._reconstruct(spec, prior, list(ready), draw):
-            outcomes[ready[target]] = self._conclude(spec, prior, target, *ends)
+            outcomes[ready[target]] = self._suited(spec, target.rows)._conclude(spec, prior, target, *ends)
         return [outcomes[i] for i in range(len(targets))]
 
     def _refusal(self, target: Target) -> NotApplicable | None:
@@ -194,7 +197,12 @@ class TabLeak(Attack):
             together = max(1, capacity // self.restarts)
             for i in range(0, len(alike), together):
                 chunk = alike[i : i + together]
-                yield from zip(chunk, *self._search(Problem(spec, prior, chunk, capacity), draw, advance), strict=True)
+                ends = self._suited(spec, rows)._search(Problem(spec, prior, chunk, capacity), draw, advance)
+                yield from zip(chunk, *ends, strict=True)
+
+    def _suited(self, spec: ModelSpec, rows: int) -> "TabLeak":
+        """This attack as it treats batches of so many rows."""
+        return replace(self, **AS_PUBLISHED) if crowded(spec.hidden, rows) else self
 
     def _search(self, problem: Problem, draw: Draw, advance: Advance) -> tuple[Array, Array, Array]:
         """All restarts: units, logits (V, R, B, size), losses (V, R) as projected rows."""

@@ -21,14 +21,14 @@ import torch
 from torch import Tensor
 
 from attacks.base import AuxiliaryKnowledge, RecordsClaim
-from attacks.tableak.attack import TabLeak
+from attacks.tableak.attack import AS_PUBLISHED, TabLeak
 from attacks.tableak.layers import Affine, GramLayer, matching_layer
 from attacks.tableak.prior import Rows, StructuralPrior
 from attacks.tableak.start import start
 from attacks.tableak.targets import Target, find_targets
 from audit.benchmarks.base import Options, Row, dataset_name
 from audit.benchmarks.gradients import figure
-from audit.benchmarks.tableak import AS_PUBLISHED, settings
+from audit.benchmarks.tableak import settings
 from audit.case import Case, cases
 from audit.config import Config
 from audit.federate import federate

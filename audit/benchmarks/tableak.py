@@ -7,12 +7,13 @@ column, one-hot columns too, over the pooled table, with the bounds of numeric f
 paper's own random baseline draws one number per numeric feature for a whole batch; it is lower, and not set beside it.
 
 `attack` says which attack a row is of: `default`, the project's, or `published`, the paper's to the letter
-(`AS_PUBLISHED`), on the same batches from the same starting points.
+(`AS_PUBLISHED`), on the same batches from the same starting points. From 64 rows on they are the same.
 """
 
 from collections.abc import Iterator, Mapping
 from functools import partial
 
+from attacks.tableak.attack import AS_PUBLISHED
 from audit.benchmarks.base import Options, Row, dataset_name, partial_note
 from audit.benchmarks.gradients import attack_batches, figure
 from audit.case import cases
@@ -33,7 +34,6 @@ PUBLISHED: dict[str, dict[str, dict[int, float]]] = {  # mean accuracy in %, 50 
 }
 METRICS = ("accuracy", "exact_rows", "categorical_accuracy", "numeric_accuracy")
 PIPELINES: dict[str, dict[str, object]] = {"published": {"columns": "all", "ddof": 1}, "0/1": {"columns": "numeric"}}
-AS_PUBLISHED = {"crossovers": 0, "finish": "constant", "members": "all"}
 ATTACKS: dict[str, Mapping[str, object]] = {"default": {}, "published": AS_PUBLISHED}
 SMALL, LARGE = (1, 2, 4, 8, 16, 32), (64, 128)  # large batches are measured with half as many seeds
 VARIANTS = (
@@ -42,7 +42,7 @@ VARIANTS = (
     ("published", "known", "default", LARGE),
     ("0/1", "known", "default", (8, 16, 32)),
     ("published", "recovered", "default", LARGE),
-    ("published", "known", "published", (4, 8, 16, 32, 64)),
+    ("published", "known", "published", (4, 8, 16, 32)),
 )
 QUICK = (("published", "known", "default", (8, 16)),)
 

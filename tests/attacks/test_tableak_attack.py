@@ -12,6 +12,7 @@ from scipy.optimize import linear_sum_assignment
 from attacks.base import Abstained, AuxiliaryKnowledge, NotApplicable
 from attacks.labels import RECOVERIES as LABEL_RECOVERIES
 from attacks.tableak import TabLeak
+from attacks.tableak.attack import AS_PUBLISHED
 from attacks.tableak.ensemble import POOLINGS, differing_share
 from attacks.tableak.objective import cosine_objective
 from attacks.tableak.prior import Rows, StructuralPrior
@@ -375,12 +376,19 @@ def accuracies(attack, view, knowledge, rows):
 
 def test_crossing_and_cooling_bring_back_more_cells_than_the_published_attack():
     view, knowledge = observe({("ann", r): encoded(r, 6) for r in range(12)})
-    published = {"crossovers": 0, "finish": "constant", "members": "all"}
-    options = {}, {**published, "crossovers": 8}, {**published, "finish": "cool"}, published
+    options = {}, {**AS_PUBLISHED, "crossovers": 8}, {**AS_PUBLISHED, "finish": "cool"}, AS_PUBLISHED
     attacks = [TabLeak(restarts=12, iterations=400, **o) for o in options]
     usual, crossed, cooled, without = (accuracies(attack, view, knowledge, 6).mean() for attack in attacks)
     assert usual > without + 0.03
     assert min(crossed, cooled) > without
+
+
+def test_a_batch_that_crowds_the_network_is_left_to_the_published_attack():
+    view, knowledge = observe({("ann", 0): encoded(1, 6)}, hidden=(40, 17))
+    options = {}, AS_PUBLISHED
+    usual, published = (TabLeak(restarts=9, iterations=60, **o).run(view, knowledge)[0] for o in options)
+    assert np.array_equal(usual.categories, published.categories)
+    assert np.array_equal(usual.number_entropy, published.number_entropy)
 
 
 def test_an_empty_view_gives_no_claim():

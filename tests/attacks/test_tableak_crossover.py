@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attacks.tableak.crossover import OFF, coins_of, crossed, stretches
+from attacks.tableak.crossover import OFF, coins_of, crossed, crowded, stretches
 from attacks.tableak.prior import StructuralPrior
 from preprocess.views import CategoricalBlock, FeatureLayout, NumericBlock
 
@@ -90,3 +90,11 @@ def test_a_crossover_depends_on_seed_number_victim_and_round():
     ]
     assert len({c.random() for c in other}) == 5
     assert coins_of(0, BATCH, 0).random() == coins_of(0, BATCH, 0).random()
+
+
+@pytest.mark.parametrize(
+    ("hidden", "rows", "is_crowded"),
+    [((100, 100), 33, False), ((100, 100), 34, True), ((400, 50), 17, True), ((400, 50), 16, False), ((), 128, False)],
+)
+def test_the_narrowest_layer_says_whether_a_batch_is_crowded(hidden, rows, is_crowded):
+    assert crowded(hidden, rows) == is_crowded
