@@ -69,8 +69,7 @@ class TiedEpochs:
 
     def __init__(self, schedule: Schedule, labels: NDArray[np.int64], device: str) -> None:
         self.rows = schedule.rows
-        places = np.stack([replay(np.arange(self.rows), tied_order(part)) for part in labels])  # (V, T)
-        self.places = torch.tensor(places, device=device)[:, None, :, None]
+        self.places = torch.tensor(tied_places(labels), device=device)[:, None, :, None]
 
     def spread(self, columns: Tensor) -> Tensor:
         return columns.gather(2, self._index(columns))
@@ -112,6 +111,17 @@ def merge(units: Array, order: Order) -> Array:
 def replay(rows: NDArray[Any], order: Order) -> NDArray[Any]:
     """(T, ...): rows (N, ...) where each epoch has them, so that every batch gets rows with its labels."""
     return np.concatenate([rows[np.argsort(o)] for o in order])
+
+
+def repeated(variables: Tensor, labels: NDArray[np.int64]) -> Tensor:
+    """Variables (V, size, R·T) that give every epoch the rows of `variables` (V, size, R, N); labels (V, E, N)."""
+    places = torch.tensor(tied_places(labels), device=variables.device)[:, None, None]  # (V, 1, 1, T)
+    return variables.gather(3, places.expand(-1, *variables.shape[1:3], -1)).flatten(2)
+
+
+def tied_places(labels: NDArray[np.int64]) -> Order:
+    """(V, T): which row of the first epoch stands at each place of all epochs, if tied; labels (V, E, N)."""
+    return np.stack([replay(np.arange(part.shape[1]), tied_order(part)) for part in labels])
 
 
 def tied_order(labels: NDArray[np.int64]) -> Order:

@@ -1,4 +1,4 @@
-"""The cells of `fedavg` with 5 and 10 epochs, up to 40 local steps: an hour on one core; quick: 1 batch, 5 epochs.
+"""The cells of `fedavg` with 5 and 10 epochs, up to 40 local steps; quick: 1 batch, 5 epochs.
 
 Setting as in `fedavg`.
 """

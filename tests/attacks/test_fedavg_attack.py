@@ -25,7 +25,7 @@ LAYOUT = FeatureLayout(
     )
 )
 BOUNDS = {"score": (-3.0, 3.0)}
-FEW = {"restarts": 3, "iterations": 20, "dtype": "float64", "prior_weights": (0.0, 0.1), "trials": 2}
+FEW = {"restarts": 3, "iterations": 20, "dtype": "float64", "prior_weights": (0.0, 0.1), "trials": 2, "refinement": 20}
 
 
 @pytest.fixture(autouse=True)
@@ -78,23 +78,46 @@ def assert_same(claims, others):
 
 @pytest.mark.parametrize(
     ("epochs", "batch", "options"),
-    [(1, None, {}), (1, 1, {}), (2, 1, {}), (3, None, {"tied": True}), (2, 1, {"tied": True})],
-    ids=["1 step", "2 batches", "2 epochs of 2 batches", "3 epochs, tied", "2 epochs of 2 batches, tied"],
+    [
+        (1, None, {}),
+        (1, 1, {}),
+        (2, 1, {}),
+        (2, 1, {"surrogate": False}),
+        (3, None, {"tied": True}),
+        (2, 1, {"tied": True, "surrogate": False}),
+    ],
+    ids=[
+        "1 step",
+        "2 batches",
+        "2 epochs of 2 batches",
+        "2 epochs of 2 batches, no head start",
+        "3 epochs, tied",
+        "2 epochs of 2 batches, tied, no head start",
+    ],
 )
 def test_the_rows_of_every_client_of_a_small_federation_are_recovered(epochs, batch, options):
     view, knowledge = federation((2, 2), epochs, batch)
-    claims = TabLeakFedAvg(restarts=3, iterations=300, prior_weights=(0.0, 0.1), trials=1, **options).run(
-        view, knowledge
-    )
+    options = {"restarts": 3, "iterations": 300, "refinement": 50, "prior_weights": (0.0, 0.1), "trials": 1, **options}
+    claims = TabLeakFedAvg(**options).run(view, knowledge)
     assert [c.victim for c in claims] == ["P1", "P2"]
     assert np.mean([error(c, random_rows(i, 2)) for i, c in enumerate(claims)]) <= 0.1
     for claim in claims:
         assert {view.messages[i].topic for i in claim.evidence} == {"train.model", "train.weights"}
 
 
+@pytest.mark.parametrize("tied", [False, True])
+def test_a_head_start_finds_what_as_few_iterations_on_the_simulated_training_do_not(tied):
+    view, knowledge = federation((2, 2), epochs=3, batch=1)
+    settings = {"restarts": 3, "prior_weights": (0.1,), "tied": tied}
+    ahead = TabLeakFedAvg(**settings, iterations=300, refinement=10).run(view, knowledge)
+    afresh = TabLeakFedAvg(**settings, iterations=10, surrogate=False).run(view, knowledge)
+    wrong = [np.mean([error(c, random_rows(i, 2)) for i, c in enumerate(claims)]) for claims in (ahead, afresh)]
+    assert wrong[0] <= 0.1 < 0.3 <= wrong[1]
+
+
 def test_a_single_row_is_recovered_behind_a_smooth_activation():
     view, knowledge = federation((1,), epochs=2, activation="tanh", hidden=(40,))
-    (claim,) = TabLeakFedAvg(restarts=2, iterations=150, prior_weights=(0.1,)).run(view, knowledge)
+    (claim,) = TabLeakFedAvg(restarts=2, iterations=120, refinement=10, prior_weights=(0.1,)).run(view, knowledge)
     assert error(claim, random_rows(0, 1)) == 0
 
 
@@ -135,7 +158,7 @@ def test_the_chosen_weight_is_one_of_those_offered_and_its_trials_join_the_ensem
 
 def test_the_weight_is_chosen_by_the_loss_of_the_merged_rows():
     view, knowledge = federation((4,), batch=4)
-    useless = {**FEW, "iterations": 200, "prior_weights": (1e9, 0.01)}  # the first lets nothing else count
+    useless = {**FEW, "surrogate": False, "iterations": 100, "prior_weights": (1e9, 0.01)}  # the first: nothing else
     good = TabLeakFedAvg(**{**useless, "prior_weights": (0.01,)}).run(view, knowledge)
     assert repr(TabLeakFedAvg(**useless).run(view, knowledge)) == repr(good)
 
@@ -146,14 +169,19 @@ def test_one_epoch_needs_no_choice_of_a_weight():
     attack = TabLeakFedAvg(**FEW, progress=lambda done, total: heard.append((done, total)))
     one = TabLeakFedAvg(**{**FEW, "prior_weights": (0.1,)}).run(view, knowledge)
     assert repr(attack.run(view, knowledge)) == repr(one)
-    assert heard == [(60, 60)]
+    assert heard == [(60, 120), (120, 120)]  # 3 restarts on the surrogate, then on the simulated training
 
 
 def test_progress_counts_the_iterations_of_all_trials_and_restarts():
     view, knowledge = federation((3, 3))
     heard = []
     TabLeakFedAvg(**FEW, progress=lambda done, total: heard.append((done, total))).run(view, knowledge)
-    assert heard == [(80, 200), (160, 200), (200, 200)]  # 2 clients x 20 iterations x (2 weights x 2 trials + 1 more)
+    head_start, refined = 2 * 3 * 20, 2 * 20 * (2 * 2 + 1)  # 2 clients; 2 weights x 2 trials, and 1 restart more
+    assert heard == [(120, 320), (200, 320), (280, 320), (320, 320)]
+    assert head_start + refined == 320
+    heard.clear()
+    TabLeakFedAvg(**FEW, surrogate=False, progress=lambda done, total: heard.append((done, total))).run(view, knowledge)
+    assert heard == [(80, 200), (160, 200), (200, 200)]
 
 
 def test_without_labels_the_attack_says_that_it_needs_them():
@@ -195,6 +223,7 @@ def test_a_diverged_model_is_abstained_from():
         {"restarts": 0},
         {"iterations": 0},
         {"trials": 0},
+        {"refinement": 0},
         {"seed": -1},
         {"memory": 0},
         {"max_rows": 0},

@@ -65,7 +65,7 @@ def test_the_true_rows_are_those_of_one_epoch_and_the_granted_labels_those_of_al
 
 
 def test_every_client_is_scored_above_the_prior(held, knowledge):
-    attack = TabLeakFedAvg(restarts=3, iterations=300, prior_weights=(0.1,))
+    attack = TabLeakFedAvg(restarts=3, iterations=300, refinement=50, prior_weights=(0.1,))
     outcome = attack.run(server_view(held.federated), knowledge)
     attempted = attempts(config(**SETTINGS), held)
     trials = score(attack, ("server",), outcome, knowledge, held, attempted, np.random.default_rng(0), 5)
@@ -75,7 +75,7 @@ def test_every_client_is_scored_above_the_prior(held, knowledge):
 
 
 def test_single_rows_behind_weights_are_recovered_and_an_unrelated_update_tells_nothing(held, knowledge):
-    attack = TabLeakFedAvg(restarts=3, iterations=300, prior_weights=(0.1,))
+    attack = TabLeakFedAvg(restarts=3, iterations=300, refinement=50, prior_weights=(0.1,))
     found = controls(attack, held, knowledge)
     assert all(c.passed for c in found.values())
     assert found["leaky"].value >= 0.9
@@ -96,6 +96,17 @@ def test_the_benchmark_has_clients_of_32_rows_that_are_encoded_by_the_whole_tabl
         assert len(of_few.batch(victim, round)) == 32
     sent = list(server_view(of_few.federated).received("train.weights"))
     assert [m.payload["rows"] for m in sent] == 4 * [32]
+
+
+def test_the_benchmark_plays_every_published_cell_and_what_the_paper_does_beside_one_of_them():
+    for table, published in fedavg.PUBLISHED.items():
+        played = list(fedavg.plays(table, fedavg.SHORT + fedavg.LONG))
+        assert len(played) == len(set(played))
+        cells = {cell for variant, cell, _ in played if variant == "separate"}
+        assert cells == {(batches, epochs) for epochs, row in published.items() for batches in row}
+    beside = {variant for variant, cell, rows in fedavg.plays("adult", fedavg.LONG) if (cell, rows) == ((1, 5), 32)}
+    assert beside == set(fedavg.VARIANTS)
+    assert {rows for _, cell, rows in fedavg.plays("german", fedavg.SHORT)} == {32, 16}
 
 
 def controls(attack, held, knowledge):

@@ -9,6 +9,7 @@ from attacks.fedavg.epochs import (
     epoch_distance,
     epoch_order,
     merge,
+    repeated,
     replay,
     tied_order,
 )
@@ -73,6 +74,19 @@ def test_tied_rows_stand_where_their_label_is_in_every_epoch(seed, epochs, rows)
     np.testing.assert_array_equal(np.sort(order, 1), np.tile(np.arange(rows), (epochs, 1)))
     np.testing.assert_array_equal(np.take_along_axis(labels, order, 1), np.tile(first, (epochs, 1)))
     np.testing.assert_array_equal(replay(first[:, None], order)[:, 0], labels.ravel())
+
+
+def test_variables_repeated_for_every_epoch_give_it_the_rows_that_tied_epochs_give_it():
+    torch.manual_seed(0)
+    labels = np.array([[[0, 1, 0], [1, 0, 0], [0, 0, 1]], [[1, 1, 0], [0, 1, 1], [1, 0, 1]]])
+    variables = torch.randn(2, 4, 5, 3)  # (V, size, R, N)
+    found = repeated(variables, labels).view(2, 4, 5, 9)
+    tied = TiedEpochs(Schedule(3, 3, 2, 0.1), labels, "cpu").spread(variables.permute(0, 2, 3, 1))  # (V, R, T, size)
+    torch.testing.assert_close(found, tied.permute(0, 3, 1, 2))
+    torch.testing.assert_close(found[..., :3], variables)
+    first = torch.tensor(labels[:, 0]).view(2, 1, 1, 3).expand(2, 4, 5, 3)
+    expected = torch.tensor(labels).view(2, 1, 9).expand(2, 20, 9)
+    torch.testing.assert_close(repeated(first, labels), expected.reshape(2, 4, 45))
 
 
 def test_what_tied_and_separate_epochs_collect_is_the_gradient_of_what_they_spread():
