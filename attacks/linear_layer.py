@@ -24,8 +24,9 @@ from attacks.base import (
 )
 from attacks.candidates import by_candidates
 from attacks.span.certificate import singled_out
+from attacks.span.claim import claim
 from attacks.span.row_space import Array, row_space
-from attacks.span.rows import Mask, Rows, claim, numbers, raw_range, snapped
+from attacks.span.rows import Mask, Rows, numbers, raw_range, snapped
 from attacks.tableak.prior import Bounds
 from attacks.tableak.targets import GRADIENT, MODEL, Target, find_targets
 from preprocess.views import FeatureLayout, View
@@ -41,7 +42,8 @@ class LinearLayer(Attack):
 
     A row is verified when two neurons agree on it and either it is the batch's only row and explains the gradient, or
     it alone shows nothing on its inactive neurons (which takes ReLU and independent rows). Neurons that agree are not
-    enough: two rows with equal masks behind the first layer mix in one ratio on many neurons.
+    enough: two rows with equal masks behind the first layer mix in one ratio on many neurons. Nor is a row verified
+    with a code that several candidates have.
     `residual` is the largest relative residual that verifies. Raises ValueError unless it is positive.
     """
 

@@ -1,7 +1,9 @@
 """Controls: trials whose answer is known beforehand, played in every case with the same attacks and the same scorer.
 
 *Known-leaky*: something that surely leaks, which the attack must recover; otherwise its silence elsewhere proves
-nothing. *Null*: messages that have nothing to do with the victim, scored against the victim; the attack must stay at
+nothing. An adversary that lists values may be unable to tell those of one code apart, however good the attack: where
+the attack doubts all that it has wrong, the trial is played again without the list, for codes alone, and the control
+says so. *Null*: messages that have nothing to do with the victim, scored against the victim; the attack must stay at
 its baseline, otherwise the scorer rewards guessing. *Shuffled*, of attacks on transcripts: transcripts of other
 federations than the ones they are scored against, many times; no better than chance, otherwise the attack has the truth
 from elsewhere. A control that fails makes the verdict inconclusive.
@@ -17,7 +19,7 @@ from attacks.base import Attack, AuxiliaryKnowledge, Outcome, RecordsClaim, Voca
 from audit.play import Play
 from audit.records import Control
 from audit.scoring.metrics import advantage
-from audit.scoring.records import from_marginals, measure
+from audit.scoring.records import compare, from_marginals, measure
 from audit.scoring.vocabulary import overlap
 from audit.shuffled_controls import DICTIONARY_TOPIC, Shuffled, shuffled, shuffled_dictionaries
 from audit.transcript_controls import Kind, transcript_trials
@@ -30,6 +32,7 @@ from preprocess.wire import encode
 
 RECOVERED = 0.8  # of four single rows: an approximate attack may miss one of them, not two
 AT_BASELINE, DEVIATIONS, GUESSES = 0.15, 4, 40  # a null trial is one batch: luck of a guess is told from a leak
+BY_CODE = "without a list of values, since with it values of one code were not told apart"
 LEAKY_ROWS = 4  # clients with a single row each in the known-leaky control
 UPDATE_TOPICS = (GRADIENT_TOPIC, WEIGHTS_TOPIC)
 
@@ -64,9 +67,11 @@ def _record_controls(
     singles = {v.sender: picks[i : i + 1] for i, v in enumerate(victims)}
     leaky = {victim: (real.take(row), labels[row]) for victim, row in singles.items()}
     if not play.attack.calibrator:
-        control = _judge(play, "leaky", _made_up(play, first, leaky, coins), batch, singles, coins)
-        if not control.passed and (bare := without_candidates(play)) is not None:
-            control = _judge(bare, "leaky", _made_up(bare, first, leaky, coins), batch, singles, coins)
+        outcome = _made_up(play, first, leaky, coins)
+        control, bare = _judge(play, "leaky", outcome, batch, singles, coins), without_candidates(play)
+        if not control.passed and bare is not None and _doubts_what_is_wrong(play.truth, outcome, batch, singles):
+            codes = _judge(bare, "leaky", _made_up(bare, first, leaky, coins), batch, singles, coins)
+            control = replace(codes, expected=f"{BY_CODE}: {codes.expected}")
         yield control
 
     unrelated = {"control": (from_marginals(truth.population, len(real), coins), labels)}
@@ -74,13 +79,28 @@ def _record_controls(
 
 
 def without_candidates(play: Play) -> Play | None:
-    """The play by an adversary that lists no values; None where it lists none anyway. A code that several values share
-    is recovered all the same, and the control asks for no more.
-    """
+    """The play by an adversary that lists no values; None where it lists none anyway."""
     known = play.knowledge
     if not (known.dictionaries or known.marginals or known.codes):
         return None
     return replace(play, knowledge=replace(known, dictionaries={}, marginals={}, codes={}))
+
+
+def _doubts_what_is_wrong(
+    truth: Truth, outcome: Outcome, batch: tuple[str, int], rows: Mapping[str, np.ndarray]
+) -> bool:
+    """Whether there are claims, and every wrong category in them is one that the attack is not certain of."""
+    claims = _records(outcome)
+    for c in claims:
+        terms = truth.in_terms_of(c.layout)
+        matched = compare(Cells(c.categories, c.numbers), terms.batch(*batch).take(rows[c.victim]), terms.deviations)
+        if (~matched.categories & (c.category_entropy[matched.order] == 0)).any():
+            return False
+    return bool(claims)
+
+
+def _records(outcome: Outcome) -> list[RecordsClaim]:
+    return [c for c in outcome if isinstance(c, RecordsClaim)] if isinstance(outcome, list | tuple) else []
 
 
 def _made_up(
@@ -145,14 +165,16 @@ def _judge(
     rows: Mapping[str, np.ndarray],
     coins: np.random.Generator,
 ) -> Control:
-    """Scores claims about made-up victims against the `rows` of a real batch, in the terms of the claims."""
-    claims = [c for c in outcome if isinstance(c, RecordsClaim)] if isinstance(outcome, list | tuple) else []
+    """Scores claims about made-up victims against the `rows` of a real batch, in the terms of the claims; a victim
+    without a claim counts as not recovered.
+    """
+    claims = _records(outcome)
     scores = []
     for c in claims:
         truth = play.truth.in_terms_of(c.layout)
         actual = truth.batch(*batch).take(rows[c.victim])
         scores.append(measure(Cells(c.categories, c.numbers), actual, truth.deviations)["accuracy"])
-    value = float(np.mean(scores)) if scores else 0.0
+    value = float(sum(scores)) / len(rows)
     truth = play.truth.in_terms_of(claims[0].layout if claims else None)
     guesses = [_guess(truth.batch(*batch).take(r), truth, coins) for r in rows.values() for _ in range(GUESSES)]
     baseline, chance = float(np.mean(guesses)), DEVIATIONS * float(np.std(guesses, ddof=1))

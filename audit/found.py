@@ -1,9 +1,12 @@
 """What each kind of adversary learns of each asset in each setting: the table beside what methods are said to share.
 
-A kind is the server, one client, so many clients together, or the server with them. Of a kind and an asset the best
-attack of the single adversary counts that learns most: the score whose advantage has the highest lower bound. The best
-of many looks better than it is, so intervals are widened to hold for all of the scores that were compared at once
-(Bonferroni): Student-t quantiles of 1 - 0.05 / k instead of 0.95 for k scores.
+A kind is the server, one client, so many clients together, or the server with them. Of a kind and an asset one score
+counts, that of one attack by one adversary: the one whose advantage has the highest lower bound. A score of a single
+cluster has no bound; its advantage stands for it, but a score that is shown to lie above 0 goes first.
+
+The best of many looks better than it is, so intervals are widened until those of all k scores that were compared hold
+at once (Bonferroni): Student-t at level 1 - 0.05 / k each. Then that of the chosen one holds, however it was chosen.
+Nothing else is allowed for: of many rows of the table, some are wrong.
 """
 
 from collections import defaultdict
@@ -54,9 +57,11 @@ def best(group: Sequence[Score], row: Found) -> Found:
         return row
     limits = [widened(s, len(group)) for s in group]
 
-    def rank(k: int) -> tuple[bool, float, int]:
-        bound = group[k].advantage if limits[k][0] is None else limits[k][0]
-        return group[k].status == "scored", float("-inf") if bound is None else bound, group[k].clusters
+    def rank(k: int) -> tuple[bool, bool, float, int]:
+        low = limits[k][0]
+        bound = group[k].advantage if low is None else low
+        shown = low is not None and low > 0
+        return group[k].status == "scored", shown, float("-inf") if bound is None else bound, group[k].clusters
 
     top = max(range(len(group)), key=rank)
     low, high = limits[top]
@@ -64,7 +69,10 @@ def best(group: Sequence[Score], row: Found) -> Found:
 
 
 def widened(score: Score, among: int) -> Limits:
-    """The interval of the advantage such that those of `among` scores hold together at 95 %; at most 1."""
+    """The interval of the advantage such that those of `among` scores hold together at 95 %; at most 1.
+
+    None below two clusters, and where the prior alone is right.
+    """
     gain, low, clusters = score.advantage, score.advantage_low, score.clusters
     if gain is None or low is None:
         return None, None

@@ -28,6 +28,7 @@ ASSETS = {
     "std": "deviations",
     "minimum": "minima",
     "maximum": "maxima",
+    "quantile": "quartiles",
     "frequency": "shares of values",
     "target_rate": "target rates",
     "records": "records",
@@ -332,7 +333,7 @@ class Score:
 @dataclass(frozen=True)
 class Found:
     """What the adversaries of one kind learn of one asset (of `ASSETS`) in one setting: the best score of the one of
-    them that learns most, None where no attack made a claim.
+    them that learns most (`audit.found`), None where no attack made a claim.
 
     `adversary` is in words: "server", "one client", "2 clients". `possible`: the clusters that there are; the score has
     fewer where claims are about some parties only. `low` and `high` bound the advantage at 95 % with the choice of the

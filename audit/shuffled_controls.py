@@ -9,7 +9,7 @@ trial of `transcript_controls` can tell: such an attack is right about the parti
 No claims that are independent of the truth have an expected score above 0 (sizes: above 1 in `LARGEST`), since truths
 are drawn evenly: a party holds 1 to `LARGEST` of the candidate values, all sets of one size with one chance. The mean
 advantage over the draws has a Student-t interval, at a level (`LEVEL`) that leaves a sound attack one false alarm in a
-thousand. The draws are the same in every run, so a control that passes once always does.
+thousand. The draws are the same in every run: an attack without randomness of its own always passes or never does.
 
 For protocol checks the shares are exchanged for numbers of either sign: none may fire that speaks of shares.
 """

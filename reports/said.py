@@ -43,5 +43,7 @@ def told(settings: Mapping[int, Setting], found: Sequence[Found]) -> list[Told]:
 
 
 def learnt(found: Found) -> bool:
-    """Whether more than nothing was learnt beyond chance: the whole interval of the advantage lies above 0."""
-    return found.low is not None and found.low > 0
+    """Whether more than nothing was learnt beyond chance: the whole interval of the advantage lies above 0, and no
+    control of the attack failed.
+    """
+    return found.low is not None and found.low > 0 and found.score is not None and found.score.status == "scored"

@@ -15,6 +15,7 @@ from preprocess.views import CategoricalBlock, FeatureLayout, View
 
 
 def hashed_problem(view: View, knowledge: AuxiliaryKnowledge, target: Target, code: Hashed) -> Problem | NotApplicable:
+    """The target in the columns that its batch uses; a reason where noise hides these and candidates are missing."""
     layout = view.public.layout
     assert layout is not None  # find_targets refuses a view without
     target = plain(target, code)
@@ -45,6 +46,7 @@ def hashed_problem(view: View, knowledge: AuxiliaryKnowledge, target: Target, co
 def _values_of(
     view: View, knowledge: AuxiliaryKnowledge, layout: FeatureLayout, code: Hashed, held: list[list[Buckets]]
 ) -> Told:
+    """With candidates, a row's buckets are read as values. `held`: the buckets behind each candidate of each block."""
     spoken = [CategoricalBlock(f, 0, len(v), v) for f, v in code.values.items()]
 
     def decode(claim: RecordsClaim, row: int) -> Sequence[Assignments]:

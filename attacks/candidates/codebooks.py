@@ -14,7 +14,7 @@ import numpy as np
 from attacks.base import AuxiliaryKnowledge, RecordsClaim
 from attacks.candidates.codes import Array, Codes, source
 from attacks.candidates.columns import Columns, Problem
-from attacks.candidates.dense import Reduced, reduced, values_near
+from attacks.candidates.dense import Reduced, distinct_codes, reduced, values_near
 from attacks.candidates.meaning import Assignments, Meaning
 from attacks.tableak.targets import Target
 from attacks.vocabulary.candidates import shares
@@ -67,7 +67,7 @@ class Restated:
         """A feature without candidates: its columns stay what they are, in the claim too."""
         for block in own:
             if isinstance(block, CategoricalBlock):
-                self._tell(_of_number(len(self.readers), self.categorical), [self.categorical])
+                self._tell(_as_claimed(len(self.readers), self.categorical), [self.categorical])
             else:
                 self.numbers.append(self.numeric)
             self.spoken.append(block)
@@ -84,7 +84,9 @@ class Restated:
         """A feature whose columns stay, as numbers where codes differ, and whose recovered codes are read as values."""
         place, first = len(self.readers), own[0]
         if isinstance(first, CategoricalBlock) and known.exact:
-            self._tell(_of_code(place, self.categorical, first, known), [self.categorical])
+            public = once_each(first)
+            self._tell(_of_code(place, self.categorical, public, known), [self.categorical])
+            own = [public]
         else:
             own = [n for b in own for n in as_numbers(b)]
             read = _of_numbers if known.exact else _of_nearest
@@ -103,15 +105,24 @@ class Restated:
         self.numeric += isinstance(block, NumericBlock)
 
 
+def once_each(block: CategoricalBlock) -> CategoricalBlock:
+    """`block` with every code once: candidates with equal codes are one, and have no name."""
+    if block.codes is None:  # one-hot codes are all different
+        return block
+    _, kept = np.unique(distinct_codes(block.codebook()), return_index=True)
+    if len(kept) == block.size:
+        return block
+    return replace(block, size=len(kept), values=None, codes=block.plain_codes()[kept])
+
+
 def as_numbers(block: Block) -> list[NumericBlock]:
     """The columns of a block of rates as numbers between 0 and 1."""
     if isinstance(block, NumericBlock):
         return [block]
     shift, scale = block.shift or (0.0,) * block.width, block.scale or (1.0,) * block.width
-    names = [f"{block.feature}[{k}]" for k in range(block.width)]
-    whole = NumericBlock(block.feature, block.start, low=0.0, high=1.0)
     return [
-        replace(whole, feature=n, start=block.start + k, shift=shift[k], scale=scale[k]) for k, n in enumerate(names)
+        NumericBlock(f"{block.feature}[{k}]", block.start + k, shift[k], scale[k], low=0.0, high=1.0)
+        for k in range(block.width)
     ]
 
 
@@ -119,7 +130,7 @@ def _may_be(feature: int, values: Sequence[int], weights: Array | None = None) -
     return Assignments((feature,), np.array(values, np.int64)[:, None], weights)
 
 
-def _of_number(feature: int, block: int) -> Reader:
+def _as_claimed(feature: int, block: int) -> Reader:
     return lambda claim, row: _may_be(feature, [int(claim.categories[row, block])])
 
 

@@ -10,13 +10,12 @@ candidates. A shared `target` encoding publishes its codes; out of fold, those o
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
 from attacks.base import AuxiliaryKnowledge
-from attacks.vocabulary.candidates import byte_number, candidate_values, encoder_name
+from attacks.vocabulary.candidates import byte_cast, byte_number, candidate_values, encoder_name
 from preprocess.views import Block, CategoricalBlock, NumericBlock, View
 
 Array = NDArray[np.float64]
@@ -81,14 +80,14 @@ def _named(
         return _granted(feature, blocks, knowledge)
     if not candidates or encoder_name(view) not in CASTS:
         return None
-    complete = granted(feature, knowledge)
-    numbers = [byte_number(v, view.public.protocol) for v in candidates]
+    complete, options = granted(feature, knowledge), view.public.protocol
     if isinstance(first, CategoricalBlock):
-        return Codes(feature, first.start, candidates, first.codebook()[[n % first.size for n in numbers]], complete)
-    if first.shift is None or first.scale is None:
+        codes = first.codebook()[[byte_number(v, options) % first.size for v in candidates]]
+    elif first.shift is None or first.scale is None:
         return None
-    cast = [float((Fraction(n) - Fraction(first.shift)) / Fraction(first.scale)) for n in numbers]
-    return Codes(feature, first.start, candidates, np.array(cast)[:, None], complete)
+    else:
+        codes = np.array([[byte_cast(v, options, first.shift, first.scale)] for v in candidates])
+    return Codes(feature, first.start, candidates, codes, complete)
 
 
 def _granted(feature: str, blocks: list[Block], knowledge: AuxiliaryKnowledge) -> Codes | None:

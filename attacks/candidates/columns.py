@@ -42,6 +42,7 @@ class Columns:
         self.width += block.width
 
     def keep(self, block: Block) -> None:
+        """`block` with the columns that it has."""
         self.add(block, slice(block.start, block.start + block.width))
 
     def of(self, view: View, target: Target) -> tuple[View, Target]:

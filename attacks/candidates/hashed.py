@@ -17,16 +17,15 @@ from itertools import islice, product
 from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 
 from attacks.base import AuxiliaryKnowledge
 from attacks.candidates.codes import Array, granted
-from attacks.candidates.meaning import UNKNOWN, Assignments
+from attacks.candidates.meaning import UNKNOWN, Assignments, Ints
 from attacks.vocabulary.candidates import candidate_values, encoder_name, rolling_hash
 from preprocess.views import CategoricalBlock, View
 
-Ints = NDArray[np.int64]
 Buckets = frozenset[int]
+PATTERN = "buckets"  # what the one feature is called that rows have without candidates
 ZERO = 1e-5  # relative: the gradient of a column that no row sets, where public scaling had to be undone
 MOST = 4096  # sets of one block, and assignments of one row
 
@@ -158,6 +157,3 @@ def pattern_block(code: Hashed, patterns: Sequence[Buckets]) -> CategoricalBlock
     for i, present in enumerate(patterns):
         codes[i, list(present)] = 1.0
     return CategoricalBlock(PATTERN, code.start, len(patterns), None, codes)
-
-
-PATTERN = "buckets"

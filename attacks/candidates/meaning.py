@@ -62,6 +62,7 @@ class Meaning:
             for some in self.decode(claim, i):
                 weights = np.prod([self._weights(blocks[f], c) for f, c in _columns(some)], axis=0)
                 weights = weights if some.weights is None else weights * some.weights
+                weights = weights if weights.any() else np.ones(len(weights))
                 top = np.flatnonzero(weights >= weights.max() * (1 - 1e-9))
                 categories[i, list(some.features)] = some.choices[coins.choice(top) if len(top) > 1 else top[0]]
                 for f, chosen in _columns(some):
@@ -93,9 +94,11 @@ def _columns(some: Assignments) -> list[tuple[int, Ints]]:
 
 
 def spread(chosen: Ints, weights: Array, size: int) -> float:
-    """In [0, 1]: the entropy of the value of a cell, over log(size), where it is one of `chosen` (m,) by `weights`."""
+    """In [0, 1]: the entropy of the value of a cell, over log(size), where it is one of `chosen` (m,) by `weights`, not
+    all zero.
+    """
     distinct, which = np.unique(chosen, return_inverse=True)
-    if len(distinct) == 1 or size < 2 or weights.sum() <= 0:
+    if len(distinct) == 1 or size < 2:
         return 0.0
     share = np.bincount(which.reshape(-1), weights) / weights.sum()
     share = share[share > 0]

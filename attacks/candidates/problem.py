@@ -20,22 +20,23 @@ from attacks.candidates.hashed import hashed
 from attacks.tableak.targets import Target, unsuitable
 from preprocess.views import View
 
-Outcome = RecordsClaim | NotApplicable | Abstained
+Inverted = RecordsClaim | NotApplicable | Abstained
+"""What an attack makes of one target."""
 
 
 def by_candidates(
     view: View,
     knowledge: AuxiliaryKnowledge,
     targets: Sequence[Target],
-    attack: Callable[[View, Sequence[Target]], Sequence[Outcome]],
-) -> list[Outcome]:
+    attack: Callable[[View, Sequence[Target]], Sequence[Inverted]],
+) -> list[Inverted]:
     """What `attack` claims about each target, posed in the terms of candidates. It is called for several targets at
     once where these share a view.
     """
     problems = posed(view, knowledge, targets)
     if isinstance(problems, NotApplicable):
         return [problems] * len(targets)
-    outcomes: list[Outcome | None] = [p if isinstance(p, NotApplicable) else None for p in problems]
+    outcomes: list[Inverted | None] = [p if isinstance(p, NotApplicable) else None for p in problems]
     for i, first in enumerate(problems):
         if outcomes[i] is not None or isinstance(first, NotApplicable):
             continue

@@ -2,7 +2,8 @@
 
 `linear_layer` and `span` cost milliseconds, and `spear` starts from the rows that they found. A proven row's share of
 the gradient is subtracted (`remainder`): what is left is the gradient of a smaller batch, which TabLeak inverts better
-than the whole. Where nothing is proven, under noise for one, the outcome is TabLeak's own.
+than the whole. Where `spear` has rows for the whole batch whose residuals are small but no proof, these go before
+guesses. Where nothing is found, under noise for one, the outcome is TabLeak's own.
 
 The adversary is honest but curious, and holds a client's FedSGD gradient in the clear with the model and the public
 layout. TabLeak needs the labels of the batch, granted or recovered; without them only exact rows are claimed.
@@ -37,6 +38,7 @@ from attacks.tableak.targets import GRADIENT, MODEL, Target, find_targets
 from preprocess.views import FeatureLayout, View
 
 Refusal = NotApplicable | Abstained
+NEARLY = 1e-3  # a residual that rounding can leave of a row with a faint share of the gradient, a wrong row hardly
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,11 @@ class Portfolio(Attack):
         rests = [remainder(layout, targets[i], encoded(prior, proven[i])) or targets[i] for i in open]
         outcomes: list[RecordsClaim | Refusal | None] = list(proven)
         for i, guessed in zip(open, self._tableak().invert(view, knowledge, rests), strict=True):
-            outcomes[i] = joined(prior, targets[i], proven[i], guessed)
+            known = proven[i]
+            if known is None or not len(known.numbers):
+                outcomes[i] = guessed
+            elif isinstance(guessed, RecordsClaim):
+                outcomes[i] = joined(prior, targets[i], known, guessed)
         return [o for o in outcomes if o is not None]
 
     def _exact(
@@ -101,7 +107,7 @@ class Portfolio(Attack):
         prior: StructuralPrior,
         targets: Sequence[Target],
     ) -> list[RecordsClaim | None]:
-        """For each target a whole batch that explains the gradient, or the rows that one exact attack proved."""
+        """For each target a batch that explains the gradient, nearly at least, or the rows that one attack proved."""
         spec = view.public.model
         assert spec is not None  # find_targets refuses a view without
         if not spec.hidden:
@@ -111,13 +117,18 @@ class Portfolio(Attack):
     def _exact_rows(
         self, layout: FeatureLayout, prior: StructuralPrior, target: Target, known: AuxiliaryKnowledge, relu: bool
     ) -> RecordsClaim | None:
-        outcomes = [LinearLayer().attack(layout, target, known.bounds, relu)]
-        outcomes += [Span().attack(layout, target, known.bounds, known.dependencies)] if relu else []
+        shown = LinearLayer().attack(layout, target, known.bounds, relu)
+        outcomes = [shown, Span().attack(layout, target, known.bounds, known.dependencies)] if relu else [shown]
         claims = [c for c in outcomes if isinstance(c, RecordsClaim)]
         if relu and not any(solves(c, target) and verified(c).all() for c in claims):
             start = np.concatenate([encoded(prior, None), *(encoded(prior, c) for c in claims)])
             claims += [c for c in [self._spear().attack(layout, target, start)] if isinstance(c, RecordsClaim)]
-        return strongest(claims, target)
+        if isinstance(shown, RecordsClaim) and target.rows > 1:  # its residuals are those of each row, not of the batch
+            claims[0] = some(shown, verified(shown))
+        top, whole = strongest(claims, target), next((c for c in claims if explains(c, target, NEARLY)), None)
+        if top is None or whole is None or solves(top, target):
+            return top
+        return joined(prior, target, top, whole)
 
     def _spear(self) -> Spear:
         return Spear(starts=self.starts, draws=self.draws, seed=self.seed, device=self.device)
@@ -137,7 +148,11 @@ def strongest(claims: Sequence[RecordsClaim], target: Target) -> RecordsClaim | 
 
 def solves(claim: RecordsClaim, target: Target) -> bool:
     """Whether the claim's rows are the whole batch and together explain the gradient, each proven or not."""
-    limit = max(LinearLayer.residual, Span.residual, Spear.residual)
+    return explains(claim, target, max(LinearLayer.residual, Span.residual, Spear.residual))
+
+
+def explains(claim: RecordsClaim, target: Target, limit: float) -> bool:
+    """Whether the claim has as many rows as the batch, each with a residual up to `limit`."""
     return len(claim.numbers) == target.rows and bool((residual_of(claim) <= limit).all())
 
 
@@ -162,25 +177,18 @@ def encoded(prior: StructuralPrior, claim: RecordsClaim | None) -> Array:
     return prior.encode(Rows(claim.categories, claim.numbers))
 
 
-def joined(
-    prior: StructuralPrior, target: Target, proven: RecordsClaim | None, guessed: RecordsClaim | Refusal
-) -> RecordsClaim | Refusal:
+def joined(prior: StructuralPrior, target: Target, proven: RecordsClaim, guessed: RecordsClaim) -> RecordsClaim:
     """Proven rows and guessed ones; where these are of the whole batch, those most like proven rows give way."""
-    if proven is None or not len(proven.numbers):
-        return guessed
-    if not isinstance(guessed, RecordsClaim):
-        return proven
     if len(guessed.numbers) == target.rows:
         known, rows = (Rows(c.categories, c.numbers) for c in (proven, guessed))
         double = linear_sum_assignment(differing_share(known, rows, prior.deviation))[1]
         guessed = some(guessed, np.delete(np.arange(target.rows), double))
-    open = len(guessed.numbers)
     return replace(
         proven,
         categories=np.concatenate([proven.categories, guessed.categories]),
         numbers=np.concatenate([proven.numbers, guessed.numbers]),
         category_entropy=np.concatenate([proven.category_entropy, guessed.category_entropy]),
         number_entropy=np.concatenate([proven.number_entropy, guessed.number_entropy]),
-        residual=np.concatenate([residual_of(proven), np.full(open, np.inf)]),
-        verified=np.concatenate([verified(proven), np.zeros(open, bool)]),
+        residual=np.concatenate([residual_of(proven), residual_of(guessed)]),
+        verified=np.concatenate([verified(proven), verified(guessed)]),
     )

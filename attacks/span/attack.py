@@ -30,9 +30,10 @@ from attacks.base import (
 from attacks.candidates import by_candidates
 from attacks.span.candidates import find_candidates
 from attacks.span.certificate import polished, singled_out
+from attacks.span.claim import claim, decided
 from attacks.span.kernels import live_neurons
 from attacks.span.row_space import Array, RowSpace, row_space
-from attacks.span.rows import Mask, Rows, claim, snapped
+from attacks.span.rows import Mask, Rows, snapped
 from attacks.span.search import search, settled_coordinates
 from attacks.tableak.prior import Bounds
 from attacks.tableak.targets import GRADIENT, MODEL, Target, find_targets
@@ -47,7 +48,8 @@ class Span(Attack):
     about 1 kB each; `attempts` bounds the search, in chunks of candidates. `rank_tolerance` is how many roundings of
     the gradient's precision count as zero; `match_tolerance` how far from the row space a combination of categories
     may be, `residual` the largest relative residual that certifies. `rounds` and `victims` restrict what is attacked.
-    Rows that are linearly dependent, equal ones among them, lower the rank: the attack abstains.
+    Rows that are linearly dependent, equal ones among them, lower the rank: the attack abstains. Rows with a code that
+    several candidates have are claimed and not verified, unless known dependencies decide between those.
     Raises ValueError for settings out of range.
     """
 
@@ -102,10 +104,11 @@ class Span(Attack):
         neurons = live_neurons(space, weight, bias)
         kernels = search(neurons, found, self.attempts, self.seed)
         coordinates = settled_coordinates(neurons, found, kernels)
-        rows, residual, verified = self._certify(space, layout, weight, bias, coordinates)
-        if not verified.any():
+        rows, residual, proven = self._certify(space, layout, weight, bias, coordinates)
+        if not proven.any():
             return Abstained(f"{source}: none of {len(found.categories)} candidate rows explains its part of it")
-        return claim(layout, target, rows, residual, verified)
+        rows, open = decided(layout, rows, space.right, found.choices)
+        return claim(layout, target, rows, residual, proven, open)
 
     def _certify(
         self, space: RowSpace, layout: FeatureLayout, weight: Array, bias: Array, coordinates: Array

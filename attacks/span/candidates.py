@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attacks.base import Dependencies
-from attacks.span.choices import possible_choices
+from attacks.span.choices import Choices, possible_choices
 from attacks.span.row_space import Array
 from attacks.span.rows import raw_range, raw_units
 from attacks.tableak.prior import Bounds
@@ -50,12 +50,14 @@ class Candidates:
     """`categories` (m, K) that lie in the row space, at coordinates `origin` (m, r) + t @ `open` (f, r), any t (f,).
 
     `open` are the directions of the row space that no categorical column sees: differences of rows that agree in every
-    category, for one. They are scaled to move the numeric columns by a distance of 1.
+    category, for one. They are scaled to move the numeric columns by a distance of 1. Of `choices` with equal codes
+    only the first are among the categories.
     """
 
     categories: NDArray[np.int64]
     origin: Array
     open: Array
+    choices: Sequence[Choices] = ()
 
 
 def find_candidates(
@@ -72,9 +74,10 @@ def find_candidates(
     `budget` bounds the pairs of half combinations, `most` the candidates. `bounds` of numeric features, in the units of
     a claim, go before those of the layout. Combinations that contradict one of the `dependencies` are left out.
     """
-    choices = possible_choices(layout, right, dependencies or {}, budget)
-    if not all(len(c) for c in choices):
+    possible = possible_choices(layout, right, dependencies or {}, budget)
+    if not all(len(c) for c in possible):
         return "no combination of categories that occur fits the known dependencies"
+    choices = [c.first_of_each() for c in possible]
     columns = np.hstack([*(c.columns for c in choices), right[:, -1:]])  # (r, n)
     u, values, basis = np.linalg.svd(columns.T, full_matrices=True)
     rank = int((values > RANK * values[0]).sum())
@@ -88,7 +91,7 @@ def find_candidates(
     for c, picked in zip(choices, picks.T, strict=True):
         categories[:, c.blocks] = c.picks[picked]
     chosen = np.hstack([*(code[p] for code, p in zip(known, picks.T, strict=True)), np.ones((len(picks), 1))])
-    return Candidates(categories, *centred(layout, right, chosen @ solved, basis[rank:]))
+    return Candidates(categories, *centred(layout, right, chosen @ solved, basis[rank:]), possible)
 
 
 def spread(codes: Sequence[Array], columns: Array) -> list[Array]:

@@ -42,8 +42,12 @@ class Choices:
         """(m,) the candidate of one of the blocks."""
         return self.picks[:, self.blocks.index(block)]
 
-    def where(self, chosen: NDArray[np.bool_]) -> "Choices":
+    def where(self, chosen: NDArray[np.bool_] | NDArray[np.int64]) -> "Choices":
         return replace(self, picks=self.picks[chosen], codes=self.codes[chosen])
+
+    def first_of_each(self) -> "Choices":
+        """One choice per code."""
+        return self.where(np.sort(np.unique(self.codes, axis=0, return_index=True)[1]))
 
 
 def possible_choices(layout: FeatureLayout, right: Array, dependencies: Dependencies, most: int) -> list[Choices]:

@@ -1,4 +1,4 @@
-"""Rows of a layout, and the claim they make: points of the encoded space snapped to the codes of the categories."""
+"""Rows of a layout: points of the encoded space snapped to the codes of the categories."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -6,10 +6,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from attacks.base import RecordsClaim
 from attacks.span.row_space import Array
 from attacks.tableak.prior import Bounds
-from attacks.tableak.targets import Target
 from preprocess.views import CategoricalBlock, FeatureLayout, NumericBlock
 
 Mask = NDArray[np.bool_]
@@ -67,19 +65,3 @@ def raw_units(blocks: Sequence[NumericBlock]) -> tuple[Array, Array]:
 def raw_range(block: NumericBlock, bounds: Bounds) -> tuple[float | None, float | None]:
     """The least and the largest value, in those units, as far as they are known (`bounds`) or else public."""
     return bounds.get(block.feature, (block.low, block.high) if block.scaled else (None, None))
-
-
-def claim(layout: FeatureLayout, target: Target, rows: Rows, residual: Array, verified: Mask) -> RecordsClaim:
-    """Verified rows are certain; the others are as unsure as can be."""
-    doubt = np.where(verified, 0.0, 1.0)[:, None]
-    return RecordsClaim(
-        victim=target.victim,
-        round=target.round,
-        categories=rows.categories,
-        numbers=numbers(layout, rows.encoded),
-        category_entropy=np.repeat(doubt, len(layout.categorical), 1),
-        number_entropy=np.repeat(doubt, len(layout.numeric), 1),
-        evidence=target.evidence,
-        residual=residual,
-        verified=verified,
-    )

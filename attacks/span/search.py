@@ -100,7 +100,7 @@ def consistent(candidates: Candidates, found: Array) -> Candidates:
     origin, open = settled(candidates.origin, candidates.open, found)
     off = np.abs(origin @ found.T).max(1, initial=0) / np.linalg.norm(origin, axis=1)
     left = np.flatnonzero(off < ORTHOGONAL)
-    return Candidates(candidates.categories[left], origin[left], open)
+    return Candidates(candidates.categories[left], origin[left], open, candidates.choices)
 
 
 def settled(origin: Array, open: Array, directions: Array) -> tuple[Array, Array]:

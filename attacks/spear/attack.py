@@ -30,8 +30,8 @@ from attacks.base import (
     counter,
 )
 from attacks.candidates import by_candidates
+from attacks.span.claim import claim
 from attacks.span.row_space import Array
-from attacks.span.rows import claim
 from attacks.spear.certificate import certified
 from attacks.spear.network import affine
 from attacks.spear.rest import numerical_rank
@@ -47,7 +47,8 @@ class Spear(Attack):
     `starts` bounds the starts of the search for points of one batch, `draws` the draws of that for masks.
     `rank_tolerance` is how many roundings of the gradient's precision count as zero; `residual` the largest relative
     residual that certifies. `rounds` and `victims` restrict what is attacked. `progress(done, total)` hears of starts
-    and draws. Rows that occur twice are claimed once and never verified.
+    and draws. Rows that occur twice are claimed once and never verified; nor are rows with a code that several
+    candidates have.
     Raises ValueError for settings out of range.
     """
 

@@ -5,8 +5,9 @@ rows of a table, the restarts are matched row by row and pooled by the median, a
 
 Three things go beyond the paper, at its cost. Restarts are crossed a few times on their way (`crossover`), the last
 iterations settle the categories and let the numbers come to rest (`finish`), and only the best restarts are pooled, as
-many as fit the gradient best (`members`). With `crossovers=0, finish="constant", members="all"` it is the paper's, and
-so it is for batches too large for the loss to tell good rows from bad ones (`crossover.crowded`).
+many as fit the gradient best (`members`). With `crossovers=0, finish="constant", members="all"` it is the paper's. In
+batches too large for the loss to tell good rows from bad ones (`crossover.crowded`), restarts are neither crossed nor
+chosen.
 
 The adversary is honest but curious. It holds a client's FedSGD gradient in the clear, the model it was computed on, the
 public layout of the encoded columns, and the batch's labels or their counts; it may know bounds of numeric features.
@@ -37,6 +38,7 @@ from attacks.base import (
     counter,
 )
 from attacks.candidates import by_candidates
+from attacks.candidates.problem import Inverted
 from attacks.labels import RECOVERIES
 from attacks.tableak.crossover import coins_of, crossed, crowded, stretches
 from attacks.tableak.ensemble import POOLINGS, diverged, matching_order, pool, pooled_claim
@@ -57,7 +59,6 @@ __all__ = ["TabLeak", "bytes_per_restart", "start"]
 
 REPORT_EVERY = 50  # iterations
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
-Inverted = RecordsClaim | NotApplicable | Abstained
 Advance = Callable[[int], None]
 AS_PUBLISHED: Mapping[str, Any] = {"crossovers": 0, "finish": "constant", "members": "all"}
 LEAST = {"restarts": 1, "iterations": 1, "seed": 0, "memory": 1, "tolerance": 0, "max_rows": 1}
@@ -202,7 +203,7 @@ class TabLeak(Attack):
 
     def _suited(self, spec: ModelSpec, rows: int) -> "TabLeak":
         """This attack as it treats batches of so many rows."""
-        return replace(self, **AS_PUBLISHED) if crowded(spec.hidden, rows) else self
+        return replace(self, crossovers=0, members="all") if crowded(spec.hidden, rows) else self
 
     def _search(self, problem: Problem, draw: Draw, advance: Advance) -> tuple[Array, Array, Array]:
         """All restarts: units, logits (V, R, B, size), losses (V, R) as projected rows."""
@@ -214,8 +215,8 @@ class TabLeak(Attack):
         units, variables, losses = self._stretch(problem, variables, first, advance)
         for number, steps in enumerate(others):
             coins = [coins_of(self.seed, t, number) for t in targets]
-            ends = zip(coins, units, variables, losses, strict=True)
-            variables = np.stack([crossed(c, prior, u, v, own, tolerance) for c, u, v, own in ends])
+            ends = zip(coins, units, variables, losses, targets, strict=True)
+            variables = np.stack([crossed(c, prior, u, v, own, t.labels, tolerance) for c, u, v, own, t in ends])
             units, variables, losses = self._stretch(problem, variables, steps, advance)
         return units, prior.centre + prior.spread * variables, losses
 

@@ -2,13 +2,13 @@
 
 Restarts that run alone end at local optima of their own: two rows have exchanged cells, say, which no small step
 undoes. Here the optimisation pauses a few times (`stretches`). At each pause the restarts are matched row by row to the
-best one, as for pooling; the best third stays, and the others give way to children of two of that third, each row from
-either at even odds. Children are moved a little off, so that no two restarts are copies, and all go on from there. Only
-the loss of a restart's projected rows says which is better.
+best one, as for pooling but within equal labels only, since the label of each place is fixed. The best third stays, and
+the others give way to children of two of that third, each row from either at even odds. Children are moved a little
+off, so that no two restarts are copies, and all go on from there. Only the loss of a restart's projected rows says
+which is better.
 
 In large batches rows that match the gradient better are no better rows: there, restarts that ran alone and are pooled
-all together are right more often (on Adult by 3 points at 64 rows and a layer of 100), so `crowded` batches are left to
-the published attack.
+all together are right more often, so that those of `crowded` batches are not crossed.
 
 TabLeak has nothing of the kind: without crossovers its restarts are as published. This is a uniform crossover (Syswerda
 1989) whose genes are rows; since a descent follows it, the whole is a memetic algorithm (Moscato 1989).
@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from attacks.tableak.ensemble import Batch, matching_order
 from attacks.tableak.prior import Array, StructuralPrior
@@ -52,15 +53,21 @@ def coins_of(seed: int, batch: Batch, number: int) -> np.random.Generator:
 
 
 def crossed(
-    coins: np.random.Generator, prior: StructuralPrior, units: Array, variables: Array, losses: Array, tolerance: Array
+    coins: np.random.Generator,
+    prior: StructuralPrior,
+    units: Array,
+    variables: Array,
+    losses: Array,
+    labels: NDArray[np.int64],
+    tolerance: Array,
 ) -> Array:
     """Variables (R, B, size) from which the restarts of one batch go on, parents first.
 
-    `units` and `variables` (R, B, size) and `losses` (R,) are where they are; numbers more than `tolerance` (L,) apart
-    count as different.
+    `units` and `variables` (R, B, size) and `losses` (R,) are where they are, `labels` (B,) those of the places.
+    Numbers more than `tolerance` (L,) apart count as different.
     """
     ranks = losses.argsort(kind="stable")
-    order = matching_order(prior.project(units), int(ranks[0]), tolerance)
+    order = matching_order(prior.project(units), int(ranks[0]), tolerance, labels)
     parents = np.take_along_axis(variables, order[..., None], axis=1)[ranks[: len(losses) // PARENTS]]
     return np.concatenate([parents, _children(coins, parents, len(losses) - len(parents))])
 

@@ -45,11 +45,17 @@ def differing_share(rows: Rows, others: Rows, tolerance: Array) -> Array:
     return share
 
 
-def matching_order(rows: Rows, best: int, tolerance: Array) -> NDArray[np.int64]:
-    """(R, B): the row of each restart that goes with each row of restart `best`, at the least total cost."""
+def matching_order(
+    rows: Rows, best: int, tolerance: Array, labels: NDArray[np.int64] | None = None
+) -> NDArray[np.int64]:
+    """(R, B): the row of each restart that goes with each row of restart `best`, at the least total cost.
+
+    Given the `labels` (B,) of the places, which are those of every restart, only rows of equal labels go together.
+    """
     reference = Rows(rows.categories[best], rows.numbers[best])
     members = zip(rows.categories, rows.numbers, strict=True)
-    costs = (differing_share(reference, Rows(*member), tolerance) for member in members)
+    apart = 0 if labels is None else len(labels) * (labels[:, None] != labels)  # more than all rows can differ by
+    costs = (apart + differing_share(reference, Rows(*member), tolerance) for member in members)
     return np.stack([linear_sum_assignment(cost)[1] for cost in costs])
 
 

@@ -23,6 +23,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import ClassVar
+from weakref import ref
 
 from attacks.base import Abstained, Attack, AuxiliaryKnowledge, NotApplicable, Outcome, VocabularyClaim
 from attacks.vocabulary.candidates import candidate_values, held_chances, shares
@@ -58,14 +59,19 @@ TOPICS = frozenset(
 
 
 def findings(view: View, knowledge: AuxiliaryKnowledge) -> Mapping[Key, Finding]:
-    """What all sources together say of each outside party and feature. Kept for the next attack on the same view."""
-    if _LATEST and _LATEST[0][0] is view and _LATEST[0][1] is knowledge:
-        return _LATEST[0][2]
-    _LATEST[:] = [(view, knowledge, MappingProxyType(_findings(view, knowledge)))]
-    return _LATEST[0][2]
+    """What all sources together say of each outside party and feature.
+
+    The latest are kept for the next attack on the same view with the same knowledge: the very objects, not equal ones.
+    """
+    for its_view, its_knowledge, kept in _LATEST:
+        if its_view() is view and its_knowledge() is knowledge:
+            return kept
+    found = MappingProxyType(_findings(view, knowledge))
+    _LATEST[:] = [(ref(view), ref(knowledge), found)]
+    return found
 
 
-_LATEST: list[tuple[View, AuxiliaryKnowledge, Mapping[Key, Finding]]] = []  # none or one
+_LATEST: list[tuple[ref[View], ref[AuxiliaryKnowledge], Mapping[Key, Finding]]] = []  # none or one
 
 
 def _findings(view: View, knowledge: AuxiliaryKnowledge) -> dict[Key, Finding]:

@@ -9,6 +9,7 @@ A method that computes a code from the text alone (`rolling-hash`, the byte cast
 
 import unicodedata
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -113,6 +114,11 @@ def rolling_hash(value: str, buckets: int, options: Mapping[str, Any]) -> int:
 def byte_number(value: str, options: Mapping[str, Any]) -> int:
     """int(bytes(value)), the first byte the most significant."""
     return int.from_bytes(in_form(value, options).encode("utf-8", "surrogatepass"), "big")
+
+
+def byte_cast(value: str, options: Mapping[str, Any], mean: float, deviation: float) -> float:
+    """The code of a value under `bytes-norm`: its number, standardised without rounding before the end."""
+    return float((Fraction(byte_number(value, options)) - Fraction(mean)) / Fraction(deviation))
 
 
 def in_form(value: str, options: Mapping[str, Any]) -> str:

@@ -14,9 +14,7 @@ the observer's value. Where they do not (`uhe`, `local`), numbers of others say 
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from fractions import Fraction
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +23,7 @@ from scipy.optimize import nnls
 from attacks.base import AuxiliaryKnowledge
 from attacks.ring_size.columns import Columns, is_binary, observed_columns, overlapping
 from attacks.vocabulary.candidates import (
-    byte_number,
+    byte_cast,
     candidate_values,
     categorical_features,
     encoder_name,
@@ -133,21 +131,18 @@ def _extreme_texts(
 
 def announced_casts(view: View) -> dict[str, Cast]:
     """Feature -> the code of a value under `bytes-norm`, where mean and deviation are announced."""
+    options = view.public.protocol
     for m in view.on("bytes-norm.announced"):
         if m.content is None:
             continue
         try:
             means, deviations = np.asarray(m.payload["mean"]), np.asarray(m.payload["std"])
             pairs = zip(means.tolist(), np.where(deviations > 0, deviations, 1.0).tolist(), strict=True)
-            casts = [partial(_cast, view.public.protocol, mean, deviation) for mean, deviation in pairs]
+            casts = [partial(byte_cast, options=options, mean=mean, deviation=std) for mean, std in pairs]
             return dict(zip(categorical_features(view), casts, strict=True))
         except (KeyError, TypeError, ValueError):
             return {}
     return {}
-
-
-def _cast(options: Mapping[str, Any], mean: float, deviation: float, value: str) -> float:
-    return float((Fraction(byte_number(value, options)) - Fraction(mean)) / Fraction(deviation))
 
 
 def _between(

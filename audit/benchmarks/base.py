@@ -85,10 +85,16 @@ def find(name: str) -> Benchmark:
 
 
 def markdown(name: str, rows: Sequence[Row]) -> str:
-    """The rows as Markdown: as the benchmark has them, else one table. Raises ValueError for an unknown benchmark."""
+    """The rows as Markdown: as the benchmark has them, else one table. Raises ValueError for an unknown benchmark, and
+    for rows of another one than that whose tables they are to fill.
+    """
     find(name)
     own: Callable[[Sequence[Row]], str] | None = getattr(import_module(BENCHMARKS[name]), "markdown", None)
-    return own(rows) if own else plain_table([as_plain(r) for r in rows])
+    if own is None:
+        return plain_table([as_plain(r) for r in rows])
+    if other := next((r.benchmark for r in rows if r.benchmark != name), None):
+        raise ValueError(f"these rows are of the benchmark {other}, not of {name}; write leakledger benchmark {other}")
+    return own(rows)
 
 
 def plain_table(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -59,7 +59,7 @@ OF_128: dict[str, dict[Kind, tuple[tuple[float, float], ...]]] = {  # accuracy a
 }
 SIZES, LARGEST = (8, 16, 32, 128), 128  # the one size of which the paper gives buckets
 ATTACKS: dict[str, tuple[Mapping[str, object], tuple[int, ...]]] = {  # options, batch sizes
-    "default": ({}, (8, 16, 32)),  # at 128 it is the published one
+    "default": ({}, SIZES),
     "published": (AS_PUBLISHED, SIZES),
     "published, free numbers": ({**AS_PUBLISHED, "sigmoid": False}, (LARGEST,)),
 }

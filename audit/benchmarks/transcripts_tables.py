@@ -3,7 +3,7 @@
 A line is a method, a column a kind of adversary, an entry the assets that it learns of with their advantage: one number
 where the interval has no width, "none" where it holds 0, and in brackets the clusters behind it out of those that
 there are, where claims are about some parties only. Assets with the same entry share it, and where the prior alone is
-always right, that is said instead. A dash is no claim at all.
+always right, that is said instead; so is that a control of the attack failed. A dash is no claim at all.
 """
 
 from collections.abc import Iterator, Sequence
@@ -60,7 +60,8 @@ def _advantage(r: Row) -> str:
         return "none"
     else:
         text = f"{r.measured:.2f}" if r.high - r.low < 0.005 else f"{r.measured:.2f} ({r.low:.2f} to {r.high:.2f})"
-    return text if r.n == r.setting["of"] else f"{text} [{r.n}/{r.setting['of']}]"
+    text = text if r.n == r.setting["of"] else f"{text} [{r.n}/{r.setting['of']}]"
+    return f"{text}, a control failed" if "a control of this attack failed" in r.note else text
 
 
 def _claims(rows: Sequence[Row]) -> Iterator[str]:

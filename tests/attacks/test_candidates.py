@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from attacks.base import AuxiliaryKnowledge, NotApplicable, RecordsClaim
 from attacks.candidates import by_candidates, posed
-from attacks.candidates.codebooks import values_like
+from attacks.candidates.codebooks import once_each, values_like
 from attacks.candidates.codes import Codes, named_codes
 from attacks.candidates.columns import as_precise
 from attacks.candidates.dense import distinct_codes, occurring, reduced, values_near
@@ -134,6 +134,15 @@ def test_a_code_proves_its_value_only_where_no_value_outside_the_candidates_may_
     assert (read.weights is None) == complete
 
 
+def test_a_block_with_every_code_once_has_the_same_codes_and_no_names_where_several_values_had_one():
+    block = CategoricalBlock("f", 3, 4, tuple("abcd"), np.array([[2.0], [1.0], [2.0], [5.0]]), (1.0,), (2.0,))
+    once = once_each(block)
+    assert (once.size, once.start, once.values) == (3, 3, None)
+    assert once.codebook()[:, 0].tolist() == [0.5, 0.0, 2.0]
+    alone = replace(block, size=2, values=("a", "b"), codes=block.codes[:2])
+    assert once_each(alone) is alone
+
+
 def test_dependent_codes_rule_no_candidate_out():
     codes = np.array([[0.0], [1.0], [2.0]])
     assert occurring(codes, np.ones((4, 1))).tolist() == [0, 1, 2]
@@ -166,6 +175,12 @@ def test_known_shares_choose_the_likeliest_of_several_values():
     assert not told.verified.any()
 
 
+def test_values_that_are_all_said_to_have_no_share_are_each_as_likely():
+    told = meaning([[0, 1]] * 50, {"f": {"a": 0.0, "b": 0.0, "c": 1.0}}).told(claim_of([[0]] * 50))
+    assert set(told.categories[:, 0].tolist()) == {0, 1}
+    assert told.category_entropy == pytest.approx(np.log(2) / np.log(4))
+
+
 def test_values_drawn_among_equals_are_each_as_likely():
     told = meaning([[0, 1]] * 200).told(claim_of([[0]] * 200))
     assert 70 < (told.categories == 0).sum() < 130
@@ -186,7 +201,7 @@ def test_values_that_only_resemble_a_code_are_never_proven():
 
 @pytest.mark.parametrize(
     ("chosen", "weights", "size", "entropy"),
-    [([0, 0], [1, 1], 4, 0.0), ([0, 1], [1, 1], 2, 1.0), ([0, 1], [0, 0], 2, 0.0), ([0], [1], 1, 0.0)],
+    [([0, 0], [1, 1], 4, 0.0), ([0, 1], [1, 1], 2, 1.0), ([0, 1], [1, 0], 2, 0.0), ([0], [1], 1, 0.0)],
 )
 def test_entropy_is_that_of_distinct_values_over_the_most_it_could_be(chosen, weights, size, entropy):
     assert spread(np.array(chosen), np.array(weights, np.float64), size) == pytest.approx(entropy)

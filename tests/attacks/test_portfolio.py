@@ -1,9 +1,15 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from attacks.base import AuxiliaryKnowledge, NotApplicable
+from attacks.base import Abstained, AuxiliaryKnowledge, NotApplicable
+from attacks.linear_layer import LinearLayer
 from attacks.portfolio import Portfolio
+from attacks.portfolio.attack import some
 from attacks.portfolio.remainder import labels_left, remainder
+from attacks.span import Span
+from attacks.spear import Spear
 from attacks.tableak import TabLeak
 from attacks.tableak.targets import find_targets
 from preprocess.models import as_arrays, as_tensors, gradient
@@ -80,8 +86,6 @@ def test_proven_rows_stay_and_tableak_fills_the_batch(monkeypatch):
 
     def three(self, *arguments):
         (claim,) = whole(self, *arguments)
-        from attacks.portfolio.attack import some
-
         return [some(claim, np.arange(3))]
 
     monkeypatch.setattr(Portfolio, "_exact", three)
@@ -117,3 +121,29 @@ def test_no_gradient_is_not_applicable():
 def test_settings_out_of_range_are_refused(options):
     with pytest.raises(ValueError, match="must be at least"):
         Portfolio(**options)
+
+
+def test_rows_that_a_search_found_without_proof_go_before_those_that_tableak_guesses(monkeypatch):
+    categories, numbers, encoded = rows_of(LAYOUT, 8, 0)
+    (found,) = Spear().run(observe(encoded), AuxiliaryKnowledge())
+    six = some(found, np.arange(6))
+    unsure = replace(found, residual=np.full(8, 1e-4), verified=np.arange(8) > 6)
+    monkeypatch.setattr(Span, "attack", lambda *arguments: six)
+    monkeypatch.setattr(Spear, "attack", lambda *arguments: unsure)
+    claim = played(observe(encoded), AuxiliaryKnowledge())
+    assert exact(claim, categories, numbers).all()
+    assert claim.verified.tolist() == [True] * 6 + [False, True]
+    assert claim.residual[6:].tolist() == [1e-4, 1e-4]
+    monkeypatch.setattr(Spear, "attack", lambda *arguments: replace(unsure, residual=np.full(8, 0.1)))
+    assert len(played(observe(encoded), AuxiliaryKnowledge()).numbers) == 6
+
+
+def test_rows_that_single_neurons_show_are_no_batch_unless_they_are_proven(monkeypatch):
+    _, _, encoded = rows_of(LAYOUT, 8, 0)
+    (found,) = Spear().run(observe(encoded), AuxiliaryKnowledge())
+    monkeypatch.setattr(LinearLayer, "attack", lambda *arguments: replace(found, verified=np.zeros(8, bool)))
+    monkeypatch.setattr(Span, "attack", lambda *arguments: Abstained("nothing"))
+    monkeypatch.setattr(Spear, "attack", lambda *arguments: Abstained("nothing"))
+    assert isinstance(played(observe(encoded), AuxiliaryKnowledge()), NotApplicable)
+    monkeypatch.setattr(LinearLayer, "attack", lambda *arguments: found)
+    assert played(observe(encoded), AuxiliaryKnowledge()).verified.all()

@@ -5,6 +5,7 @@ import pytest
 
 from attacks.base import Abstained, AuxiliaryKnowledge, NotApplicable
 from attacks.sac_audit import SacAudit
+from attacks.statistics.runs import secure_sums
 from preprocess.scalers.server_zscore import ServerZScore
 from preprocess.scalers.zscore_sac import ZScoreSac
 from preprocess.transport.simulated import Simulated
@@ -65,6 +66,13 @@ def test_two_numbers_split_by_the_same_proportions_fire():
     )
     assert {c.party for c in fired(view, "masks-reused")} == {"P3", "P4"}
     assert all(len(c.evidence) == 2 for c in fired(view, "masks-reused"))
+
+
+@pytest.mark.parametrize("sharing", ["proportional", "ring"])
+def test_of_tables_without_numbers_only_the_rows_are_summed_up_and_the_checks_still_run(sharing):
+    view = view_of(tables(features=0), ["P1"], ZScoreSac(sharing=sharing, route="direct"))
+    assert {len(r.slots) for r in secure_sums(view)[0]} == {0, 1}  # the second sum has no number
+    assert {c.check for c in run(view)} == {"coalition"}
 
 
 def test_numbers_split_by_nearly_the_same_proportions_do_not_fire():

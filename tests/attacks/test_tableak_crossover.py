@@ -47,7 +47,7 @@ def test_the_published_budget_is_split_into_a_fifth_and_eight_tenths():
 @pytest.mark.parametrize(("count", "parents"), [(9, 3), (11, 3), (30, 10)])
 def test_the_best_third_goes_on_as_it_is_in_the_order_of_the_best_one(count, parents):
     units, variables, losses, coins = restarts(count, 5)
-    after = crossed(coins, PRIOR, units, variables, losses, TOLERANCE)
+    after = crossed(coins, PRIOR, units, variables, losses, np.zeros(units.shape[1], int), TOLERANCE)
     best = losses.argsort()[:parents]
     assert after.shape == variables.shape
     assert np.array_equal(after[0], variables[best[0]])
@@ -60,7 +60,7 @@ def test_the_best_third_goes_on_as_it_is_in_the_order_of_the_best_one(count, par
 def test_each_row_of_a_child_is_near_that_row_of_one_of_two_parents(count, rows, seed):
     units, variables, losses, coins = restarts(count, rows, seed)
     parents = count // 3
-    after = crossed(coins, PRIOR, units, variables, losses, TOLERANCE)
+    after = crossed(coins, PRIOR, units, variables, losses, np.zeros(units.shape[1], int), TOLERANCE)
     for child in after[parents:]:
         far = np.abs(child - after[:parents]).max(-1)  # (parents, rows)
         assert (far.min(0) <= OFF).all()
@@ -69,14 +69,25 @@ def test_each_row_of_a_child_is_near_that_row_of_one_of_two_parents(count, rows,
 
 def test_children_take_rows_of_both_parents():
     units, variables, losses, coins = restarts(30, 8)
-    after = crossed(coins, PRIOR, units, variables, losses, TOLERANCE)
+    after = crossed(coins, PRIOR, units, variables, losses, np.zeros(units.shape[1], int), TOLERANCE)
     origins = np.floor((after[10:, :, 0] + 50) / 100)  # which restart a row is of
     assert np.mean([len(set(child)) == 2 for child in origins]) > 0.9
 
 
+@given(st.lists(st.integers(0, 2), min_size=1, max_size=7), st.integers(0, 99))
+def test_a_row_stays_in_a_place_of_its_label(labels, seed):
+    units, variables, losses, coins = restarts(12, len(labels), seed)
+    place = np.arange(len(labels)) + 0.0
+    variables = variables * 0 + 10.0 * place[:, None]  # every restart has other rows; these tell the places
+    after = crossed(coins, PRIOR, units, variables, losses, np.array(labels), TOLERANCE)
+    origin = np.round(after[:, :, 0] / 10).astype(int)
+    assert (np.array(labels)[origin] == labels).all()
+    assert (np.sort(origin[:4], axis=1) == place).all()
+
+
 def test_no_two_restarts_are_copies_even_of_a_single_row():
     units, variables, losses, coins = restarts(30, 1)
-    after = crossed(coins, PRIOR, units, variables, losses, TOLERANCE)
+    after = crossed(coins, PRIOR, units, variables, losses, np.zeros(units.shape[1], int), TOLERANCE)
     assert len({a.tobytes() for a in after}) == 30
 
 

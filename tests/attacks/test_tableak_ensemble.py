@@ -59,6 +59,13 @@ def test_rows_are_matched_at_the_least_total_cost_not_greedily():
     assert matching_order(rows(best, other), 0, TOLERANCE)[1].tolist() == [0, 1]
 
 
+def test_given_labels_only_rows_of_equal_labels_are_matched_whatever_they_hold():
+    best = [[0, 0, 0.0, 0.0], [1, 1, 9.0, 9.0], [2, 2, 5.0, 5.0]]
+    other = [best[1], best[2], best[0]]
+    assert matching_order(rows(best, other), 0, TOLERANCE)[1].tolist() == [2, 0, 1]
+    assert matching_order(rows(best, other), 0, TOLERANCE, np.array([0, 1, 1]))[1].tolist() == [0, 2, 1]
+
+
 @given(npst.arrays(np.float64, st.tuples(st.integers(1, 9), st.integers(1, 3)), elements=st.floats(-9, 9)))
 def test_the_lower_median_is_that_of_torch(members):
     assert np.array_equal(lower_median(members), torch.from_numpy(members).median(dim=0).values.numpy())

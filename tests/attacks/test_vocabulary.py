@@ -1,6 +1,8 @@
+import gc
 from collections import Counter
 from dataclasses import replace
 from itertools import combinations, product
+from weakref import ref
 
 import numpy as np
 import pytest
@@ -27,6 +29,7 @@ from tests.attacks.ring_example import EVERYTHING, FEATURES, SETS, run, table
 
 DICTIONARY = AuxiliaryKnowledge(dictionaries=EVERYTHING)
 NOTHING = AuxiliaryKnowledge()
+OTHER_SETS = {"P1": SETS["P2"], "P2": SETS["P1"], "P3": SETS["P4"], "P4": SETS["P3"]}
 ALL_COLUMNS = SCALERS["server-zscore"](columns="all")
 
 
@@ -344,3 +347,31 @@ def test_the_answers_of_another_run_tell_nothing(encoder):
 def test_the_same_view_gives_the_same_claims():
     view = run("dh-psi", scaler=ALL_COLUMNS).view("P1", "server")
     assert repr(Vocabulary().run(view, DICTIONARY)) == repr(Vocabulary().run(view, DICTIONARY))
+
+
+def test_findings_are_kept_for_the_same_view_with_the_same_knowledge_and_for_no_other():
+    found, other = run("rolling-hash", scaler=ALL_COLUMNS), run("rolling-hash", OTHER_SETS, scaler=ALL_COLUMNS)
+    view = found.view("server")
+    first = findings(view, DICTIONARY)
+    assert findings(view, DICTIONARY) is first
+    assert findings(view, replace(DICTIONARY)) is not first
+    some = AuxiliaryKnowledge(dictionaries={f: v[:1] for f, v in EVERYTHING.items()})
+    assert {len(f.scores) for f in findings(view, some).values()} == {1}
+    assert claimed(other, "server") == truth(other)
+    assert claimed(found, "server") == truth(found)
+
+
+def test_a_view_that_is_gone_is_not_taken_for_one_in_its_place():
+    found, other = run("rolling-hash", scaler=ALL_COLUMNS), run("rolling-hash", OTHER_SETS, scaler=ALL_COLUMNS)
+    for _ in range(20):  # a new view may get the address of the last one
+        assert claimed(found, "server") == truth(found)
+        assert claimed(other, "server") == truth(other)
+
+
+def test_kept_findings_do_not_keep_the_view():
+    view = run("rolling-hash", scaler=ALL_COLUMNS).view("server")
+    findings(view, DICTIONARY)
+    gone = ref(view)
+    del view
+    gc.collect()
+    assert gone() is None

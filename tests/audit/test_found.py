@@ -58,6 +58,21 @@ def test_a_score_whose_controls_held_goes_before_one_whose_did_not():
     assert best([doubtful], ROW).score == doubtful
 
 
+def test_what_is_shown_to_be_learnt_goes_before_the_luck_of_a_single_cluster():
+    shown, lucky = trials(("P1",), [0.8, 0.8, 0.9]), trials(("P2",), [1.0])
+    (row,) = found([case(shown + lucky)], scores([case(shown + lucky)]))
+    assert row.score.observers == ("P1",)
+    assert row.low > 0
+    unsure = trials(("P1",), [0.5, 0.5, 0.9])
+    (row,) = found([case(unsure + lucky)], scores([case(unsure + lucky)]))
+    assert (row.score.observers, row.low) == (("P2",), None)
+
+
+def test_quartiles_have_a_row_as_every_other_statistic_has():
+    rows = table([case(trials(("P1",), [0.6, 0.7], "statistics", "quantile", "statistics"))])
+    assert rows["one client", "quantile"].score.advantage == pytest.approx(0.3)
+
+
 def test_the_interval_of_the_best_of_several_is_that_of_a_known_quantile():
     (one,) = scores([case(trials(("P1",), [0.6, 0.7, 0.9]))])
     gains = (np.array([0.6, 0.7, 0.9]) - 0.5) / 0.5
@@ -107,7 +122,7 @@ def test_the_clusters_that_there_are_are_the_other_clients_times_seeds_and_attac
 
 
 def test_every_metric_that_decides_is_an_asset_of_the_table():
-    statistics = {"count", "mean", "std", "minimum", "maximum", "frequency", "target_rate", "size"}
+    statistics = {"count", "mean", "std", "minimum", "maximum", "quantile", "frequency", "target_rate", "size"}
     assert statistics <= set(PERFECT)
     assert set(ASSETS) == statistics | {"records", "vocabulary", "membership"}
 

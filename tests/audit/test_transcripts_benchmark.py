@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 from click.testing import CliRunner
 
@@ -24,6 +26,10 @@ def test_an_interval_that_holds_0_is_none_and_a_claim_about_some_parties_says_ho
     assert entry([row(measured=0.2, low=-0.1, high=0.5)]) == "values none"
     assert entry([row(n=3)]) == "values 1.00 [3/15]"
     assert entry([row(measured=0.7, low=None, high=None, n=1)]) == "values 0.70 [1/15]"
+
+
+def test_what_an_attack_gets_whose_control_failed_is_said_to_be_so():
+    assert entry([row(n=3, note="a control of this attack failed")]) == "values 1.00 [3/15], a control failed"
 
 
 def test_no_claim_is_a_dash_and_an_asset_that_the_prior_knows_says_so():
@@ -86,6 +92,15 @@ def test_kept_rows_are_printed_as_markdown_without_measuring_again(tmp_path):
     assert result.stdout.strip() == markdown([row(), row(encoder="local")])
     result = CliRunner().invoke(main, ["benchmark", "tableak", "--kept", str(path), "--markdown"])
     assert result.stdout.strip() == plain_table([as_plain(row()), as_plain(row(encoder="local"))])
+
+
+def test_rows_of_another_benchmark_are_refused_in_one_line_where_tables_are_its_own(tmp_path):
+    path = tmp_path / "rows.json"
+    save(path, "leakledger benchmark growth", [replace(row(), benchmark="growth")])
+    result = CliRunner().invoke(main, ["benchmark", "transcripts", "--kept", str(path), "--markdown"])
+    assert result.exit_code == 2
+    assert result.stderr.strip().endswith("write leakledger benchmark growth")
+    assert len(result.stderr.strip().splitlines()) == 1
 
 
 @pytest.mark.parametrize("content", ["{}", "[]", "no json", '{"rows": [{"benchmark": "x"}]}'])

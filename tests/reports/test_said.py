@@ -32,6 +32,7 @@ def test_only_an_interval_above_0_counts_as_learnt():
     one = next(f for f in example().found if f.score is not None)
     for low, expected in ((0.01, True), (0.0, False), (-0.1, False), (None, False)):
         assert learnt(replace(one, low=low)) is expected
+    assert not learnt(replace(one, low=0.01, score=replace(one.score, status="inconclusive")))
     assert not learnt(Found("a", "server", "size", 4, None))
 
 
