@@ -14,9 +14,10 @@ It is cut at what no distribution goes beyond, m - s sqrt((1 - p) / p) and m + s
 extremes that are known. Observers without rows of their own know no shape: about those there is no claim, nor where
 mean, deviation and rows are not all claimed. Extremes alone are no quartile.
 
-`level` is a promise for shapes that differ by a. Where they do not, the interval is too wide: at 90 %, 96 to 97 % of
-those of normal columns hold, and 94 to 96 % where parties are far apart. Shapes that differ by more break it: of four
-parties of Adult that were made to differ (`divergent`), 78 % hold for one observer, 83 to 89 % for two.
+`level` is a promise for shapes that differ by a: at 90 %, 93 to 94 % hold where each column of each party has a skew of
+its own. Where shapes are the same, the interval is too wide (96 to 97 % for normal columns). Shapes that differ by more
+break it: of four parties of Adult that were made to differ (`divergent`), 78 % hold for one observer, 83 to 89 % for
+two.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,5 +1,5 @@
-"""Intervals say nine of ten: measured over simulated federations whose parties differ as the prior says they may, are
-alike, or are further apart. Quartiles of normal columns hold more often, since shapes could differ.
+"""Intervals say nine of ten: measured over simulated federations whose parties differ as the prior says they may, in
+shape too, are alike, or are further apart. Where all columns are normal, quartiles hold more often than they say.
 """
 
 from collections import defaultdict
@@ -13,18 +13,28 @@ from preprocess.scalers.zscore_sac import ZScoreSac
 from tests.attacks.statistics_example import real, view_of
 
 FEATURES = 3
+SKEW = 0.65  # of a party's column: the standard deviation of g in Tukey's g distribution
 
 
 def different_parties(rng, parties):
-    """Row counts vary by a factor, means by half a deviation, deviations by a third; heavy tails."""
+    """Row counts vary by a factor, means by half a deviation, deviations by a third, with heavy tails; each column of
+    each party has a skew of its own.
+    """
     mean, scale = rng.normal(0, 3, FEATURES), np.exp(rng.normal(0, 1, FEATURES))
     found = []
     for _ in range(parties):
         rows = int(np.clip(40 * np.exp(rng.normal(0, 0.8)), 5, 400))
         own = scale * (mean + 0.5 * rng.standard_t(3, FEATURES))
         spread = scale * np.exp(0.35 * np.clip(rng.standard_t(3, FEATURES), -4, 4))
-        found.append(rng.normal(own, spread, (rows, FEATURES)))
+        found.append(own + spread * skewed(rng, rows))
     return found
+
+
+def skewed(rng, rows):
+    """(rows, FEATURES) exp(g z) of normal z, at mean 0 and deviation 1, with a g of its own for each column."""
+    g = rng.normal(0, SKEW, FEATURES)
+    x = np.exp(g * rng.standard_normal((rows, FEATURES)))
+    return np.sign(g) * (x - np.exp(g**2 / 2)) / np.sqrt(np.exp(g**2) * np.expm1(g**2))
 
 
 def alike_parties(rng, parties):
@@ -58,7 +68,7 @@ def coverage(draw, parties, observers, federations, **options):
 @pytest.mark.parametrize(("parties", "observers", "options"), [(4, 1, {}), (4, 2, {}), (4, 1, {"passes": 1})])
 def test_over_500_federations_of_different_parties_85_to_95_percent_of_intervals_hold(parties, observers, options):
     for statistic, share in coverage(different_parties, parties, observers, 500, **options).items():
-        assert 0.85 <= share <= (0.98 if statistic == "quantile" else 0.95), f"{statistic}: {share:.3f}"
+        assert 0.85 <= share <= 0.95, f"{statistic}: {share:.3f}"
 
 
 @pytest.mark.slow
