@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
 from attacks.base import AuxiliaryKnowledge, RecordsClaim
 from attacks.candidates.codes import Array, Codes, source
@@ -157,7 +158,7 @@ def _of_nearest(feature: int, place: slice, own: Sequence[Block], known: Codes) 
     """The values by the distance of their codes, in units of how far the codes of the claim are from the nearest."""
 
     def read(claim: RecordsClaim, row: int) -> Assignments:
-        distance = np.linalg.norm(encoded(claim, place, own)[:, None] - known.codes, axis=2)  # (n, k)
+        distance = cdist(encoded(claim, place, own), known.codes)  # (n, k)
         spread = max(float(np.median(distance.min(1))), LEAST_SPREAD)
         weights = np.exp(-((distance[row] / spread) ** 2 - (distance[row].min() / spread) ** 2) / 2)
         likely = np.flatnonzero(weights > UNLIKELY)

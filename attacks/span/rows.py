@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
 
 from attacks.span.row_space import Array
 from attacks.tableak.prior import Bounds
@@ -42,7 +43,7 @@ def snapped(layout: FeatureLayout, points: Array) -> tuple[Rows, Mask]:
     encoded, valid = points[:, :-1].copy(), np.ones(len(points), bool)
     categories = np.zeros((len(points), len(layout.categorical)), np.int64)
     for k, block in enumerate(layout.categorical):
-        distance = np.linalg.norm(plain_columns(block, points)[:, None] - block.plain_codes(), axis=2)
+        distance = cdist(plain_columns(block, points), block.plain_codes())
         categories[:, k] = distance.argmin(1)
         valid &= distance.min(1) < SNAP
         encoded[:, block.start : block.start + block.width] = block.codebook()[categories[:, k]]
