@@ -174,6 +174,17 @@ class Truth:
         return self._of(self.parties, feature, statistic, value) / (len(self.parties) if mean_rows else 1)
 
     def _of(self, parties: Sequence[str], feature: str, statistic: str, value: str) -> float:
+        """Kept once computed: every set of observers is scored against the same."""
+        key = *parties, feature, statistic, value
+        if key not in self._kept:
+            self._kept[key] = self._computed(parties, feature, statistic, value)
+        return self._kept[key]
+
+    @cached_property
+    def _kept(self) -> dict[tuple[str, ...], float]:
+        return {}
+
+    def _computed(self, parties: Sequence[str], feature: str, statistic: str, value: str) -> float:
         if statistic == "count":
             return float(sum(len(self.federated.tables[p]) for p in parties))
         if statistic == "size":
