@@ -76,7 +76,7 @@ def test_published_buckets_add_up_to_the_published_whole(dataset, kind):
 
 @pytest.mark.slow
 def test_the_entropy_benchmark_measures_buckets_that_hold_every_cell():
-    rows = {r.metric: r for r in measure(Options(jobs=1), "breast_cancer", 2, seeds=1)}
+    rows = {r.metric: r for r in measure(Options(jobs=1), "breast_cancer", "default", 2, seeds=1)}
     shares = [r.measured for name, r in rows.items() if name.startswith("numeric cells, entropy")]
     assert len(shares) == len(BUCKETS["numeric"])
     assert sum(shares) == pytest.approx(100)
