@@ -171,6 +171,11 @@ def concluded(outcomes: Sequence[Claim | NotApplicable | Abstained]) -> Outcome:
     return claims or refusals[0]
 
 
+def claims_in(outcome: Outcome) -> list[Claim]:
+    """The claims of an outcome; none where it says why there are none."""
+    return [] if isinstance(outcome, NotApplicable | Abstained) else list(outcome)
+
+
 def counter(progress: Callable[[int, int], None] | None, total: int) -> Callable[[int], None]:
     """Adds up steps and tells `progress(done, total)`."""
     done = 0

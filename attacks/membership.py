@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from attacks.base import Abstained, Attack, AuxiliaryKnowledge, MembershipClaim, NotApplicable, Outcome
-from attacks.vocabulary.attack import TOPICS, findings
+from attacks.base import Abstained, Attack, AuxiliaryKnowledge, MembershipClaim, Outcome
+from attacks.vocabulary.attack import TOPICS, findings, refused
 from attacks.vocabulary.candidates import candidate_values, held_chances, shares
 from attacks.vocabulary.finding import Finding
 from preprocess.views import View
@@ -33,11 +33,9 @@ class Membership(Attack):
     )
 
     def run(self, view: View, knowledge: AuxiliaryKnowledge) -> Outcome:
-        if not self.topics & view.topics:
-            return NotApplicable("no message of this view depends on which values a party holds")
         candidates = candidate_values(view, knowledge)
-        if not candidates:
-            return NotApplicable("no candidate is known: grant a dictionary, or observe a party with rows of its own")
+        if refusal := refused(view, bool(candidates)):
+            return refusal
         found = findings(view, knowledge)
         if not found:
             return Abstained("nothing in this view depends on a value of these candidates")

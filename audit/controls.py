@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from attacks.base import Attack, AuxiliaryKnowledge, Outcome, RecordsClaim, VocabularyClaim
+from attacks.base import Attack, Outcome, RecordsClaim, VocabularyClaim, claims_in
 from audit.play import Play
 from audit.records import Control
 from audit.scoring.metrics import advantage
 from audit.scoring.records import compare, from_marginals, measure
 from audit.scoring.vocabulary import overlap
-from audit.shuffled_controls import DICTIONARY_TOPIC, Shuffled, shuffled, shuffled_dictionaries
+from audit.shuffled_controls import DICTIONARY_TOPIC, Shuffled, claims_of, shuffled, shuffled_dictionaries
 from audit.transcript_controls import Kind, transcript_trials
 from audit.truth import Cells, Truth
 from preprocess.pipeline import Encoded
@@ -100,7 +100,7 @@ def _doubts_what_is_wrong(
 
 
 def _records(outcome: Outcome) -> list[RecordsClaim]:
-    return [c for c in outcome if isinstance(c, RecordsClaim)] if isinstance(outcome, list | tuple) else []
+    return [c for c in claims_in(outcome) if isinstance(c, RecordsClaim)]
 
 
 def _made_up(
@@ -212,8 +212,7 @@ def _vocabulary_controls(play: Play) -> Iterable[Control]:
         body = encode({"control": sorted(shown)})
         sender, observer = "control", next(iter(view.observers))
         message = Message(0, "encode", 0, DICTIONARY_TOPIC, sender, observer, None, False, body, body)
-        outcome = attack.run(replace(view, messages=(message,)), AuxiliaryKnowledge())
-        claims = outcome if isinstance(outcome, list | tuple) else ()
+        claims = claims_of(attack, replace(view, messages=(message,)))
         read = frozenset(v for c in claims if isinstance(c, VocabularyClaim) for v in c.values)
         value = overlap(read, sent)["f1"]
         yield _control(attack, kind, value, 0.0, 0.0, "a made-up dictionary", "a dictionary of someone else")

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from attacks import ATTACKS
-from attacks.base import Attack, AuxiliaryKnowledge, FindingClaim, RecordsClaim
+from attacks.base import Attack, AuxiliaryKnowledge, FindingClaim, RecordsClaim, claims_in
 from audit.adversaries import observer_sets
 from audit.case import Case, cases
 from audit.config import Config
@@ -112,7 +112,7 @@ class Findings:
         technique, outcome = play.attack.technique, play.attack.run(play.view, play.knowledge)
         coins = _stream(seed, BASELINE_STREAM)
         self.trials += score(play.attack, play.observers, outcome, play.knowledge, play.truth, attempted, coins, draws)
-        claims = list(outcome) if isinstance(outcome, Sequence) else []
+        claims = claims_in(outcome)
         if not claims:
             return
         for c in claims:

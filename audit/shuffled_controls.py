@@ -29,6 +29,7 @@ from attacks.base import (
     MembershipClaim,
     StatisticClaim,
     VocabularyClaim,
+    claims_in,
 )
 from audit.made_up import LARGEST, PARTIES, column_names, encoded_by, held, secure_sums
 from audit.scoring.membership import ranking_metrics
@@ -99,8 +100,7 @@ def shuffled_dictionaries(attack: Attack, view: View) -> Shuffled:
 
 def claims_of(attack: Attack, view: View) -> list[Claim]:
     """The claims of an attack without auxiliary knowledge; none where it says why."""
-    outcome = attack.run(view, AuxiliaryKnowledge())
-    return list(outcome) if isinstance(outcome, list | tuple) else []
+    return claims_in(attack.run(view, AuxiliaryKnowledge()))
 
 
 def _interval(advantages: NDArray[np.float64]) -> tuple[float, float]:

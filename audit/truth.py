@@ -103,7 +103,7 @@ class Truth:
 
     def in_terms_of(self, layout: FeatureLayout | None) -> "Truth":
         """The same truth in the terms of a claim that has a layout of its own."""
-        return self if layout is None else RestatedTruth(self.federated, layout)
+        return self if layout is None else RestatedTruth(self.federated, layout, self)
 
     @cached_property
     def _cells(self) -> Mapping[str, Cells]:
@@ -246,6 +246,7 @@ class RestatedTruth(Truth):
     """
 
     terms: FeatureLayout
+    public: Truth
 
     @property
     def layout(self) -> FeatureLayout:
@@ -253,8 +254,7 @@ class RestatedTruth(Truth):
 
     @cached_property
     def _cells(self) -> Mapping[str, Cells]:
-        public = Truth(self.federated)._cells
-        parts = [self._categories(b, public) for b in self.terms.categorical]
+        parts = [self._categories(b) for b in self.terms.categorical]
         rows = {p: d.rows for p, d in self.federated.train.items()}
         return {
             p: Cells(
@@ -264,12 +264,12 @@ class RestatedTruth(Truth):
             for p, own in rows.items()
         }
 
-    def _categories(self, block: CategoricalBlock, public: Mapping[str, Cells]) -> Mapping[str, NDArray[np.int64]]:
+    def _categories(self, block: CategoricalBlock) -> Mapping[str, NDArray[np.int64]]:
         """Party -> (n,) the candidate of each training row."""
         if block.values is not None:
             held = {p: np.asarray(t.values(block.feature), str) for p, t in self.federated.tables.items()}
             return _numbered(held, {v: k for k, v in enumerate(block.values)})
-        known = [b.feature for b in Truth(self.federated).layout.categorical]
+        known, public = [b.feature for b in self.public.layout.categorical], self.public._cells
         if block.feature in known:
             return {p: c.categories[:, known.index(block.feature)] for p, c in public.items()}
         assert block.codes is not None

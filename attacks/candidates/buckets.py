@@ -1,6 +1,6 @@
 """Targets whose features share the columns of `rolling-hash`, restated in the columns that a batch uses (`hashed`)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -49,8 +49,8 @@ def _values_of(
     """With candidates, a row's buckets are read as values. `held`: the buckets behind each candidate of each block."""
     spoken = [CategoricalBlock(f, 0, len(v), v) for f, v in code.values.items()]
 
-    def decode(claim: RecordsClaim, row: int) -> Sequence[Assignments]:
-        return assignments(code, present(held, claim.categories[row]))
+    def decode(claim: RecordsClaim) -> Iterator[Sequence[Assignments]]:
+        return (assignments(code, present(held, row)) for row in claim.categories)
 
     reach = [frozenset().union(*own) for own in held]
     behind = [[k for k, own in enumerate(reach) if own & set(b)] for b in code.buckets.values()]

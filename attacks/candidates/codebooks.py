@@ -6,7 +6,7 @@ what observers hold themselves, codes that are none of theirs stay without a nam
 from the public one of its value (`target`, out of fold), the nearest codes share the adversary's confidence.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -17,12 +17,13 @@ from attacks.candidates.codes import Array, Codes, source
 from attacks.candidates.columns import Columns, Problem
 from attacks.candidates.dense import Reduced, distinct_codes, reduced, values_near
 from attacks.candidates.meaning import Assignments, Meaning
+from attacks.tableak.prior import raw_units
 from attacks.tableak.targets import Target
 from attacks.vocabulary.candidates import shares
 from preprocess.views import Block, CategoricalBlock, FeatureLayout, NumericBlock, View
 
-Reader = Callable[[RecordsClaim, int], Assignments]
-"""From a claim about codes and a row of it to the values that one feature may have there."""
+Reader = Callable[[RecordsClaim], Iterable[Assignments]]
+"""From a claim about codes to the values that one feature may have in each of its rows."""
 LEAST_SPREAD = 1e-6  # of out-of-fold codes about the public ones, in encoded units
 UNLIKELY = 1e-6  # a value with a smaller share of the confidence than this is none that the code may stand for
 
@@ -45,7 +46,7 @@ def coded_problem(view: View, knowledge: AuxiliaryKnowledge, target: Target, cod
             restated.read_after(known, own)
     meaning = Meaning(
         FeatureLayout(tuple(restated.spoken)),
-        lambda claim, row: [read(claim, row) for read in restated.readers],
+        lambda claim: zip(*(read(claim) for read in restated.readers), strict=True),
         restated.behind,
         restated.numbers,
         shares(view, knowledge),
@@ -132,20 +133,20 @@ def _may_be(feature: int, values: Sequence[int], weights: Array | None = None) -
 
 
 def _as_claimed(feature: int, block: int) -> Reader:
-    return lambda claim, row: _may_be(feature, [int(claim.categories[row, block])])
+    return lambda claim: (_may_be(feature, [c]) for c in claim.categories[:, block].tolist())
 
 
 def _of_members(feature: int, block: int, small: Reduced) -> Reader:
-    return lambda claim, row: _may_be(feature, small.members[claim.categories[row, block]])
+    return lambda claim: (_may_be(feature, small.members[c]) for c in claim.categories[:, block])
 
 
 def _of_code(feature: int, block: int, public: CategoricalBlock, known: Codes) -> Reader:
     codes = public.codebook()
-    return lambda claim, row: values_like(feature, known, codes[claim.categories[row, block]])
+    return lambda claim: (values_like(feature, known, code) for code in codes[claim.categories[:, block]])
 
 
 def _of_numbers(feature: int, place: slice, own: Sequence[Block], known: Codes) -> Reader:
-    return lambda claim, row: values_like(feature, known, encoded(claim, place, own)[row])
+    return lambda claim: (values_like(feature, known, code) for code in encoded(claim, place, own))
 
 
 def values_like(feature: int, known: Codes, code: Array) -> Assignments:
@@ -157,19 +158,18 @@ def values_like(feature: int, known: Codes, code: Array) -> Assignments:
 def _of_nearest(feature: int, place: slice, own: Sequence[Block], known: Codes) -> Reader:
     """The values by the distance of their codes, in units of how far the codes of the claim are from the nearest."""
 
-    def read(claim: RecordsClaim, row: int) -> Assignments:
+    def read(claim: RecordsClaim) -> Iterator[Assignments]:
         distance = cdist(encoded(claim, place, own), known.codes)  # (n, k)
         spread = max(float(np.median(distance.min(1))), LEAST_SPREAD)
-        weights = np.exp(-((distance[row] / spread) ** 2 - (distance[row].min() / spread) ** 2) / 2)
-        likely = np.flatnonzero(weights > UNLIKELY)
-        return _may_be(feature, likely.tolist(), weights[likely])
+        for row in distance:
+            weights = np.exp(-((row / spread) ** 2 - (row.min() / spread) ** 2) / 2)
+            likely = np.flatnonzero(weights > UNLIKELY)
+            yield _may_be(feature, likely.tolist(), weights[likely])
 
     return read
 
 
 def encoded(claim: RecordsClaim, place: slice, own: Sequence[Block]) -> Array:
     """(n, w) the claimed numbers of a feature as its columns have them."""
-    numeric = [b for b in own if isinstance(b, NumericBlock)]
-    shift = np.array([b.shift if b.scaled else 0.0 for b in numeric], np.float64)
-    scale = np.array([b.scale if b.scaled else 1.0 for b in numeric], np.float64)
+    scale, shift = raw_units([b for b in own if isinstance(b, NumericBlock)])
     return np.asarray((claim.numbers[:, place] - shift) / scale)

@@ -6,7 +6,7 @@ of values that it knows, else evenly. The claim names the likeliest assignment (
 entropy says how far that is certain, and a row with more than one assignment is never verified.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -33,13 +33,13 @@ class Assignments:
     weights: Array | None = None
 
 
-Decoder = Callable[[RecordsClaim, int], Sequence[Assignments]]
-"""From a claim about codes and the number of one of its rows to what each group of features may be in that row."""
+Decoder = Callable[[RecordsClaim], Iterable[Sequence[Assignments]]]
+"""From a claim about codes to what each group of features may be, row by row."""
 
 
 @dataclass(frozen=True, eq=False)
 class Meaning:
-    """`layout`: what the claim speaks of, its categorical blocks with the candidates' names. `decode` reads one row.
+    """`layout`: what the claim speaks of, its categorical blocks with the candidates' names. `decode` reads it.
 
     `behind` (K,): the categorical blocks of the codes whose entropies each claimed cell inherits; where there are none
     a cell is as sure as its row is proven. `numbers`: which numeric columns of the codes are numbers in `layout` too.
@@ -58,8 +58,8 @@ class Meaning:
         categories = np.full((len(claim.categories), len(blocks)), UNKNOWN, np.int64)
         doubt = np.zeros(categories.shape)
         single = np.ones(len(categories), bool)
-        for i in range(len(categories)):
-            for some in self.decode(claim, i):
+        for i, groups in enumerate(self.decode(claim)):
+            for some in groups:
                 weights = np.prod([self._weights(blocks[f], c) for f, c in _columns(some)], axis=0)
                 weights = weights if some.weights is None else weights * some.weights
                 weights = weights if weights.any() else np.ones(len(weights))

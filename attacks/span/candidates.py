@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from attacks.base import Dependencies
 from attacks.span.choices import Choices, possible_choices
 from attacks.span.row_space import Array
-from attacks.span.rows import raw_range, raw_units
-from attacks.tableak.prior import Bounds
+from attacks.span.rows import raw_range
+from attacks.tableak.prior import Bounds, raw_units
 from preprocess.views import FeatureLayout
 
 RANK = 1e-5  # singular values below this share of the largest count as zero

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from attacks.base import Dependencies
 from attacks.span.row_space import Array
-from attacks.span.rows import plain_columns, raw_units
+from attacks.span.rows import plain_columns
+from attacks.tableak.prior import raw_units
 from preprocess.views import CategoricalBlock, FeatureLayout, NumericBlock
 
 ANY = -1  # a category of which the dependency says nothing

@@ -1,6 +1,5 @@
 """Rows of a layout: points of the encoded space snapped to the codes of the categories."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -8,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from attacks.span.row_space import Array
-from attacks.tableak.prior import Bounds
+from attacks.tableak.prior import Bounds, raw_units
 from preprocess.views import CategoricalBlock, FeatureLayout, NumericBlock
 
 Mask = NDArray[np.bool_]
@@ -54,13 +53,6 @@ def numbers(layout: FeatureLayout, encoded: Array) -> Array:
     """The numeric features (n, L) of encoded rows in the units of a `RecordsClaim`."""
     scale, shift = raw_units(layout.numeric)
     return np.asarray(encoded[:, [b.start for b in layout.numeric]] * scale + shift)
-
-
-def raw_units(blocks: Sequence[NumericBlock]) -> tuple[Array, Array]:
-    """Scale and shift (n,) that lead from encoded columns to the units of a `RecordsClaim`: 1 and 0 where unknown."""
-    scale = [b.scale if b.scaled and b.scale is not None else 1.0 for b in blocks]
-    shift = [b.shift if b.scaled and b.shift is not None else 0.0 for b in blocks]
-    return np.array(scale, np.float64), np.array(shift, np.float64)
 
 
 def raw_range(block: NumericBlock, bounds: Bounds) -> tuple[float | None, float | None]:

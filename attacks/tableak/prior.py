@@ -18,7 +18,7 @@ mean code means something: the candidate is then the one whose code is nearest t
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
@@ -56,8 +56,7 @@ class StructuralPrior:
         self.telling = [tells_candidates(b) for b in self.categorical]
         self._place_variables(layout)
         ranges = np.array([encoded_bounds(b, bounds.get(b.feature)) for b in self.numeric]).reshape(-1, 2)
-        self.shift = np.array([b.shift if b.scaled else 0.0 for b in self.numeric], np.float64)
-        self.scale = np.array([b.scale if b.scaled else 1.0 for b in self.numeric], np.float64)
+        self.scale, self.shift = raw_units(self.numeric)
         self.low, self.high = ranges.T * self.scale + self.shift
         self.range = ranges[:, 1] - ranges[:, 0]  # in encoded units
         self.deviation = np.minimum(1.0, self.range / np.sqrt(12)) * self.scale
@@ -209,3 +208,10 @@ def _check_columns(layout: FeatureLayout, softmax: bool) -> None:
     if not softmax and max(described.values(), default=1) > 1:
         shared = [b.feature for b in layout.blocks if any(described[b.start + i] > 1 for i in range(b.width))]
         raise ValueError(f"{', '.join(shared)} share columns, which only the softmax prior can take apart")
+
+
+def raw_units(blocks: Sequence[NumericBlock]) -> tuple[Array, Array]:
+    """Scale and shift (n,) that lead from encoded columns to the units of a `RecordsClaim`: 1 and 0 where unknown."""
+    scale = [b.scale if b.scaled else 1.0 for b in blocks]
+    shift = [b.shift if b.scaled else 0.0 for b in blocks]
+    return np.array(scale, np.float64), np.array(shift, np.float64)

@@ -58,6 +58,15 @@ TOPICS = frozenset(
 )
 
 
+def refused(view: View, named: bool) -> NotApplicable | None:
+    """Why nothing can be said of values here; `named`: whether any value comes into question by name."""
+    if not TOPICS & view.topics:
+        return NotApplicable("no message of this view depends on which values a party holds")
+    if not named:
+        return NotApplicable("no candidate is known: grant a dictionary, or observe a party with rows of its own")
+    return None
+
+
 def findings(view: View, knowledge: AuxiliaryKnowledge) -> Mapping[Key, Finding]:
     """What all sources together say of each outside party and feature.
 
@@ -104,10 +113,8 @@ class Vocabulary(Attack):
     )
 
     def run(self, view: View, knowledge: AuxiliaryKnowledge) -> Outcome:
-        if not self.topics & view.topics:
-            return NotApplicable("no message of this view depends on which values a party holds")
-        if not candidate_values(view, knowledge) and "target.local" not in view.topics:
-            return NotApplicable("no candidate is known: grant a dictionary, or observe a party with rows of its own")
+        if refusal := refused(view, bool(candidate_values(view, knowledge)) or "target.local" in view.topics):
+            return refusal
         claims = list(self._claims(findings(view, knowledge).values()))
         return claims or Abstained("nothing in this view singles out a value")
 

@@ -99,12 +99,15 @@ def markdown(name: str, rows: Sequence[Row]) -> str:
 
 def plain_table(rows: Sequence[Mapping[str, Any]]) -> str:
     """A Markdown table of rows, the keys of the first one above."""
-    lines = (
-        [list(rows[0]), ["---"] * len(rows[0]), *([row.get(key, "") for key in rows[0]] for row in rows)]
-        if rows
-        else []
-    )
-    return "\n".join(f"| {' | '.join(str(cell) for cell in line)} |" for line in lines)
+    if not rows:
+        return ""
+    lines = [list(rows[0]), ["---"] * len(rows[0]), *([row.get(key, "") for key in rows[0]] for row in rows)]
+    return "\n".join(table_line(line) for line in lines)
+
+
+def table_line(cells: Sequence[object]) -> str:
+    """A line of a Markdown table."""
+    return f"| {' | '.join(map(str, cells))} |"
 
 
 def kept(path: Path) -> list[Row]:

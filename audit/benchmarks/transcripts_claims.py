@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from attacks.base import MembershipClaim, StatisticClaim
+from attacks.base import Claim, MembershipClaim, StatisticClaim, claims_in
 from audit.benchmarks.base import Options, Row
 from audit.benchmarks.gradients import figure
 from audit.case import Case, cases
@@ -70,9 +70,8 @@ def told_to_clients(config: Config, case: Case) -> Told:
     return all_told
 
 
-def claims(config: Config, case: Case, truth: Truth, client: str, attack: str) -> Sequence[Any]:
-    outcome = make_attack(attack, config, case).run(view_of((client,), truth), granted_knowledge(config, truth))
-    return outcome if isinstance(outcome, list | tuple) else ()
+def claims(config: Config, case: Case, truth: Truth, client: str, attack: str) -> list[Claim]:
+    return claims_in(make_attack(attack, config, case).run(view_of((client,), truth), granted_knowledge(config, truth)))
 
 
 def areas_of_lacked(ranked: Sequence[MembershipClaim], truth: Truth, client: str) -> list[float]:

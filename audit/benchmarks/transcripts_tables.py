@@ -8,7 +8,7 @@ always right, that is said instead; so is that a control of the attack failed. A
 
 from collections.abc import Iterator, Sequence
 
-from audit.benchmarks.base import Row
+from audit.benchmarks.base import Row, table_line
 from audit.benchmarks.transcripts_claims import FACTOR, LACKED
 from audit.records import ASSETS
 
@@ -32,11 +32,11 @@ def table(rows: Sequence[Row], dataset: str, part: str, other: str, silent: str)
     if len(methods) < 2:
         return ""
     lines = [f"{part.capitalize()}s on `{dataset}`, {other} `{silent}`:", ""]
-    lines += [_line([part, "said to share", *kinds]), _line(["---"] * (len(kinds) + 2))]
+    lines += [table_line([part, "said to share", *kinds]), table_line(["---"] * (len(kinds) + 2))]
     for method in methods:
         own = [r for r in here if r.setting[part] == method]
         cells = [entry([r for r in own if r.setting["adversary"] == kind]) for kind in kinds]
-        lines.append(_line([named(method), str(own[0].setting[f"{part} said"]), *cells]))
+        lines.append(table_line([named(method), str(own[0].setting[f"{part} said"]), *cells]))
     return "\n".join(lines)
 
 
@@ -77,7 +77,3 @@ def named(method: str) -> str:
     """The name as code, its options beside it."""
     name, space, options = method.partition(" ")
     return f"`{name}`{space}{options}"
-
-
-def _line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"

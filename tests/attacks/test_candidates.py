@@ -151,7 +151,7 @@ def test_dependent_codes_rule_no_candidate_out():
 def meaning(options, shares=None, size=4, weights=None):
     layout = FeatureLayout((CategoricalBlock("f", 0, size, tuple("abcdefgh"[:size])),))
     read = [Assignments((0,), np.array(o)[:, None], weights) for o in options]
-    return Meaning(layout, lambda claim, row: [read[row]], [[0]], [], shares or {})
+    return Meaning(layout, lambda claim: ([some] for some in read), [[0]], [], shares or {})
 
 
 def test_a_code_of_one_value_is_that_value_and_its_proof_stays():
