@@ -2,15 +2,17 @@
 
 Exact for a batch of one row, and for every neuron that a single row of the batch activates (Geiping et al., Inverting
 Gradients, NeurIPS 2020, proposition 3.1; Boenisch et al., EuroS&P 2023). Other neurons give a weighted mean of rows,
-which seldom has valid categories.
+which seldom has valid categories. The same holds of a sum of gradients, that is of the weights after local training
+(FedAvg): a neuron that a single row ever activates shows it, however many steps there were.
 
-The adversary is honest but curious. It holds a FedSGD gradient in the clear and the public layout; it needs no labels.
+The adversary is honest but curious. It holds an update in the clear and the public layout; it needs no labels.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from attacks.base import (
     Abstained,
@@ -23,15 +25,18 @@ from attacks.base import (
     concluded,
 )
 from attacks.candidates import by_candidates
-from attacks.span.certificate import singled_out
+from attacks.fedavg.targets import WEIGHTS
+from attacks.span.certificate import granted, resolved, singled_out
 from attacks.span.claim import claim
 from attacks.span.row_space import Array, row_space
-from attacks.span.rows import Mask, Rows, numbers, raw_range, snapped
+from attacks.span.rows import Mask, Rows, clear, numbers, raw_range, snapped
 from attacks.tableak.prior import Bounds
-from attacks.tableak.targets import GRADIENT, MODEL, Target, find_targets
+from attacks.tableak.targets import GRADIENT, MODEL, Target
+from attacks.updates import find_updates
 from preprocess.views import FeatureLayout, View
 
 FAINT = 1e-4  # a bias gradient below this share of the largest says nothing reliable
+LOUD = 1e3  # nor does one below so many standard deviations of noise
 SAME = 1e-3  # rows nearer than this in every encoded numeric column are one row
 SLACK = 1e-3  # how far beyond its bounds a rounded number may lie, as a share of their distance
 
@@ -50,8 +55,8 @@ class LinearLayer(Attack):
     technique = "linear_layer"
     reference = "Geiping, Bauermeister, Dröge, Moeller: Inverting Gradients, NeurIPS 2020, proposition 3.1"
     asset = ("records",)
-    topics = frozenset({GRADIENT, MODEL})
-    assumes = "honest but curious; the gradient of one batch in the clear; a multilayer perceptron"
+    topics = frozenset({GRADIENT, WEIGHTS, MODEL})
+    assumes = "honest but curious; a gradient, or the weights after local training, in the clear; a perceptron"
 
     residual: float = 1e-5
     rank_tolerance: float = 64.0
@@ -62,7 +67,7 @@ class LinearLayer(Attack):
         check_positive(self, "residual", "rank_tolerance")
 
     def run(self, view: View, knowledge: AuxiliaryKnowledge) -> Outcome:
-        targets = find_targets(view, knowledge, rounds=self.rounds, victims=self.victims, labels_needed=False)
+        targets = find_updates(view, knowledge, rounds=self.rounds, victims=self.victims)
         if not isinstance(targets, list):
             return targets
         spec = view.public.model
@@ -80,27 +85,34 @@ class LinearLayer(Attack):
     def attack(self, layout: FeatureLayout, target: Target, bounds: Bounds, relu: bool) -> RecordsClaim | Abstained:
         """The rows of one target. `relu`: whether the first layer is followed by ReLU, which proof takes."""
         weight, bias = target.gradient["0.weight"], target.gradient["0.bias"]
-        loud = np.abs(bias) > FAINT * np.abs(bias).max()
-        rows, valid = snapped(layout, np.column_stack([weight, bias])[loud])
-        rows = rows.where(valid & within_bounds(layout, rows, bounds))
-        rows, votes = distinct(layout, rows)
-        rows, votes = rows.where(np.arange(len(rows)) < target.rows), votes[: target.rows]
+        loud = np.abs(bias) > max(FAINT * np.abs(bias).max(), LOUD * target.noise)
+        points = np.column_stack([weight, bias])[loud]
+        rows, valid = snapped(layout, points)
+        valid &= within_bounds(layout, rows, bounds)
+        if target.noise:
+            valid &= clear(layout, points, rows)
+        rows, votes, weights = distinct(layout, rows.where(valid), bias[loud][valid])
+        first = np.arange(len(rows)) < target.rows
+        rows, votes, weights = rows.where(first), votes[first], weights[first]
         if not len(rows):
             return Abstained(f"no neuron of {target.victim} in round {target.round} shows a valid row")
         residual, alone = self._check(target, rows, relu)
-        return claim(layout, target, rows, residual, alone & (residual <= self.residual) & (votes > 1))
+        error = target.noise * np.hypot(1, np.abs(rows.encoded).max(1)) / np.sqrt(weights)
+        return claim(layout, target, rows, residual, alone & (votes > 1), resolved(layout, error))
 
     def _check(self, target: Target, rows: Rows, relu: bool) -> tuple[Array, Mask]:
-        """The residual behind each row, and whether it could prove the row: nan and False where nothing is checked."""
+        """The residual behind each row, and whether it proves the row: nan and False where nothing is checked."""
         weight, bias = target.gradient["0.weight"], target.gradient["0.bias"]
+        limit = granted(np.column_stack([weight, bias]), target.noise, self.residual)
         if target.rows == 1:
             error = np.linalg.norm(weight - np.outer(bias, rows.encoded[0]))
-            return np.array([error / np.linalg.norm(np.column_stack([weight, bias]))]), np.ones(1, bool)
-        space = row_space(weight, bias, target.rows, self.rank_tolerance)
+            residual = np.array([error / np.linalg.norm(np.column_stack([weight, bias]))])
+            return residual, residual <= limit
+        space = row_space(weight, bias, target.rows, self.rank_tolerance, target.noise, target.rate)
         if isinstance(space, str) or not relu:
             return np.full(len(rows), np.nan), np.zeros(len(rows), bool)
         alone, residual = singled_out(space, target.weights["0.weight"], target.weights["0.bias"], rows.encoded)
-        return residual, alone
+        return residual, alone & (residual <= limit)
 
 
 def within_bounds(layout: FeatureLayout, rows: Rows, bounds: Bounds) -> Mask:
@@ -114,18 +126,27 @@ def within_bounds(layout: FeatureLayout, rows: Rows, bounds: Bounds) -> Mask:
     return inside
 
 
-def distinct(layout: FeatureLayout, rows: Rows) -> tuple[Rows, Array]:
-    """Each row once, and how many neurons show it (n,), the most frequent first."""
+def distinct(layout: FeatureLayout, rows: Rows, bias: Array) -> tuple[Rows, NDArray[np.int64], Array]:
+    """Each row once, the mean over the neurons that show it; how many these are (n,), the most first; and the sum of
+    squares (n,) of their entries of the gradient's `bias`, by which the mean weighs them.
+    """
     columns = [b.start for b in layout.numeric]
+    order = np.argsort(-np.abs(bias), kind="stable")
     first: list[int] = []
-    votes: list[int] = []
-    for i in range(len(rows)):
+    shown: list[list[int]] = []
+    for i in order.tolist():
         near = (np.abs(rows.encoded[first][:, columns] - rows.encoded[i, columns]) < SAME).all(1)
         near &= (rows.categories[first] == rows.categories[i]).all(1)
         if near.any():
-            votes[int(near.argmax())] += 1
+            shown[int(near.argmax())].append(i)
         else:
             first.append(i)
-            votes.append(1)
-    order = np.argsort(-np.array(votes), kind="stable")
-    return rows.where(np.array(first, np.int64)[order]), np.array(votes, np.float64)[order]
+            shown.append([i])
+    shown.sort(key=len, reverse=True)
+    means = [np.average(rows.encoded[own], axis=0, weights=bias[own] ** 2) for own in shown]
+    encoded = np.array(means).reshape(-1, rows.encoded.shape[1])
+    votes, weights = (
+        np.array([len(own) for own in shown], np.int64),
+        np.array([(bias[own] ** 2).sum() for own in shown]),
+    )
+    return Rows(rows.categories[[own[0] for own in shown]], encoded), votes, weights

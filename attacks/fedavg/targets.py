@@ -51,8 +51,8 @@ class Schedule:
 
 @dataclass(frozen=True, eq=False)
 class LocalTraining:
-    """What `victim` did in `round`. Labels (epochs · rows,) in the order of the local batches; `weights` that it began
-    from and `update`, the sum of its gradients, by name.
+    """What `victim` did in `round`. Labels (epochs · rows,) in the order of the local batches, none where they are not
+    known and not needed; `weights` that it began from and `update`, the sum of its gradients, by name.
     """
 
     victim: str
@@ -70,11 +70,17 @@ def find_trainings(
     *,
     rounds: Collection[int] | None = None,
     victims: Collection[str] | None = None,
+    labels_needed: bool = True,
+    shared: bool = True,
 ) -> list[LocalTraining] | NotApplicable | Abstained:
-    """The local trainings in `view` that can be inverted, of chosen rounds and victims, or why there is none."""
-    if reason := unsuitable(view.public.layout, view.public.model) or _unknown(view.public.training):
+    """The local trainings in `view` that can be inverted, of chosen rounds and victims, or why there is none.
+
+    `labels_needed=False` does without labels; `shared` is that of `unsuitable`.
+    """
+    spec, layout, training = view.public.model, view.public.layout, view.public.training
+    if reason := unsuitable(layout, spec, shared=shared) or _unknown(training):
         return NotApplicable(reason)
-    return read_each(view, WEIGHTS, rounds, victims, lambda m: _read(view, m, knowledge))
+    return read_each(view, WEIGHTS, rounds, victims, lambda m: _read(view, m, knowledge, labels_needed))
 
 
 def _unknown(training: TrainingSpec | None) -> str | None:
@@ -90,7 +96,9 @@ def _unknown(training: TrainingSpec | None) -> str | None:
     return None
 
 
-def _read(view: View, message: Message, knowledge: AuxiliaryKnowledge) -> LocalTraining | NotApplicable | Abstained:
+def _read(
+    view: View, message: Message, knowledge: AuxiliaryKnowledge, labels_needed: bool
+) -> LocalTraining | NotApplicable | Abstained:
     """The training behind one message; all that is wrong with it is a reason, never an error."""
     source = f"the weights of {message.sender} in round {message.round}"
     spec, training = view.public.model, view.public.training
@@ -98,7 +106,7 @@ def _read(view: View, message: Message, knowledge: AuxiliaryKnowledge) -> LocalT
     labels = knowledge.labels.get((message.sender, message.round))
     if spec is None or training is None or model is None:
         return NotApplicable(f"{source} have no readable {MODEL} message before them in their round")
-    if labels is None:
+    if labels is None and labels_needed:
         return NotApplicable(f"labels of {message.sender} in round {message.round} are not known")
     try:
         before, after = tensors(spec, model, "weights"), tensors(spec, message, "weights")
@@ -106,8 +114,10 @@ def _read(view: View, message: Message, knowledge: AuxiliaryKnowledge) -> LocalT
         schedule = Schedule(
             rows, training.local_epochs, min(training.batch_size or rows, rows), float(training.learning_rate)
         )
-        known = check_labels(np.asarray(labels), schedule.total, spec.outputs)
-        _check_epochs(known.reshape(schedule.epochs, rows))
+        known = np.zeros(0, np.int64)
+        if labels is not None:
+            known = check_labels(np.asarray(labels), schedule.total, spec.outputs)
+            _check_epochs(known.reshape(schedule.epochs, rows))
     except ValueError as error:
         return NotApplicable(f"{source}: {error}")
     update = {name: (w - after[name]) / schedule.rate for name, w in before.items()}

@@ -14,15 +14,15 @@ from numpy.typing import NDArray
 
 from attacks.base import Dependencies
 from attacks.span.choices import Choices, possible_choices
-from attacks.span.row_space import Array
+from attacks.span.row_space import PRECISION, Array
 from attacks.span.rows import raw_range
 from attacks.tableak.prior import Bounds, raw_units
 from preprocess.views import FeatureLayout
 
 RANK = 1e-5  # singular values below this share of the largest count as zero
+NOISE = 3.0  # and those below so many times the precision of a noisy basis
 CHUNK = 2**22  # pairs looked at together
 NEAR = 0.1  # how far from a whole number, in raw units, an integer may be, and beyond its bounds a number
-PRECISION = 1e-7  # of the basis: coordinates are as many times less precise as the codes are ill conditioned
 UNSEEN = 1e-6  # how much an open direction may move a numeric column that counts as settled
 
 
@@ -51,13 +51,14 @@ class Candidates:
 
     `open` are the directions of the row space that no categorical column sees: differences of rows that agree in every
     category, for one. They are scaled to move the numeric columns by a distance of 1. Of `choices` with equal codes
-    only the first are among the categories.
+    only the first are among the categories. `precision` is that of the row space.
     """
 
     categories: NDArray[np.int64]
     origin: Array
     open: Array
     choices: Sequence[Choices] = ()
+    precision: float = PRECISION
 
 
 def find_candidates(
@@ -68,11 +69,13 @@ def find_candidates(
     most: int,
     bounds: Bounds | None = None,
     dependencies: Dependencies | None = None,
+    precision: float = PRECISION,
 ) -> Candidates | str:
     """Every combination within `tolerance` of the row space `right` (r, d+1), or why the search was not made.
 
     `budget` bounds the pairs of half combinations, `most` the candidates. `bounds` of numeric features, in the units of
     a claim, go before those of the layout. Combinations that contradict one of the `dependencies` are left out.
+    `precision` is that of the basis; coordinates are as many times less precise as the codes are ill conditioned.
     """
     possible = possible_choices(layout, right, dependencies or {}, budget)
     if not all(len(c) for c in possible):
@@ -80,10 +83,11 @@ def find_candidates(
     choices = [c.first_of_each() for c in possible]
     columns = np.hstack([*(c.columns for c in choices), right[:, -1:]])  # (r, n)
     u, values, basis = np.linalg.svd(columns.T, full_matrices=True)
-    rank = int((values > RANK * values[0]).sum())
+    rank = int((values > max(RANK, NOISE * precision) * values[0]).sum())
     known = [c.codes for c in choices]
     solved = u[:, :rank] / values[:rank] @ basis[:rank]  # (n, r): from columns to coordinates
-    settled = settled_numbers(layout, known, solved @ right, basis[rank:] @ right, values[0] / values[rank - 1], bounds)
+    error = precision * values[0] / values[rank - 1]
+    settled = settled_numbers(layout, known, solved @ right, basis[rank:] @ right, error, bounds)
     picks = meet_in_the_middle(spread(known, u[:, rank:]), u[-1, rank:], tolerance, budget, most, settled)
     if isinstance(picks, str):
         return picks
@@ -91,7 +95,7 @@ def find_candidates(
     for c, picked in zip(choices, picks.T, strict=True):
         categories[:, c.blocks] = c.picks[picked]
     chosen = np.hstack([*(code[p] for code, p in zip(known, picks.T, strict=True)), np.ones((len(picks), 1))])
-    return Candidates(categories, *centred(layout, right, chosen @ solved, basis[rank:]), possible)
+    return Candidates(categories, *centred(layout, right, chosen @ solved, basis[rank:]), possible, precision)
 
 
 def spread(codes: Sequence[Array], columns: Array) -> list[Array]:
@@ -105,15 +109,15 @@ def settled_numbers(
     codes: Sequence[Array],
     predicted: Array,
     open: Array,
-    condition: float,
+    error: float,
     bounds: Bounds | None,
 ) -> Settled:
     """The numeric columns that no direction of `open` (f, d+1) moves and that are precise enough to be judged.
 
-    `predicted` (n, d+1) leads from categorical columns and the bias to all encoded columns.
+    `predicted` (n, d+1) leads from categorical columns and the bias to all encoded columns, up to `error`.
     """
     scale, _ = raw_units(layout.numeric)
-    precise = scale * condition * PRECISION < NEAR / 2
+    precise = scale * error < NEAR / 2
     moved = [np.abs(open[:, b.start]).max(initial=0) > UNSEEN for b in layout.numeric]
     chosen = [b for b, p, m in zip(layout.numeric, precise, moved, strict=True) if p and not m]
     columns = [b.start for b in chosen]

@@ -1,67 +1,56 @@
-"""The check of rows on the gradient that they came from, after a polish that fits their numbers to it.
+"""The check of rows on the gradient that they came from.
 
 Rows are real when the gradient follows from them: with D zero wherever a row is inactive, D^T [X | 1] is the observed
-gradient up to rounding, and nothing else would do: each row is alone in its activation pattern.
+gradient up to rounding, and nothing else would do: each row is alone in its activation pattern. Where the gradient
+carries noise, its numbers must be beyond it (`resolved`).
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
-from attacks.span.kernels import live_neurons, verified_kernels
+from attacks.span.kernels import HEARD, verified_kernels
+from attacks.span.neurons import Mask, live_neurons
+from attacks.span.polish import ROUND, excess
 from attacks.span.row_space import Array, RowSpace
-from preprocess.views import FeatureLayout, NumericBlock
+from attacks.tableak.prior import raw_units
+from preprocess.views import FeatureLayout
 
-ROUND = 0.1  # how far from a whole number an integer may be
-ROUNDS = 20  # of alternating least squares
-
-
-def polished(space: RowSpace, layout: FeatureLayout, weight: Array, bias: Array, encoded: Array) -> tuple[Array, float]:
-    """A whole batch (r, d) with its numeric columns fitted to the gradient, and the relative residual that is left."""
-    columns = [b.start for b in layout.numeric]
-    best, least = encoded, np.inf
-    for _ in range(ROUNDS):
-        signals, residual = fitted(space, weight, bias, encoded)
-        if residual >= 0.9 * least:
-            break
-        best, least = encoded, residual
-        encoded = encoded.copy()
-        encoded[:, columns] = np.linalg.lstsq(signals.T, space.gradient[:, columns], rcond=None)[0]
-    whole = with_integers(layout.numeric, best)
-    residual = fitted(space, weight, bias, whole)[1]
-    return (whole, residual) if residual < 2 * least else (best, least)
+SURE = 4.0  # standard errors
+LEFT = 2.0  # times the noise: a residual above that is no noise
+MOST = 2.5  # times the square of the noise: what a right batch leaves in the row space at most
+EXACT = 1e-3  # how far off, in encoded units, a number of a proven row may be
 
 
-def fitted(space: RowSpace, weight: Array, bias: Array, encoded: Array) -> tuple[Array, float]:
-    """The signals D (n, H) of active rows that best explain the gradient, and the relative residual."""
-    points = np.column_stack([encoded, np.ones(len(encoded))])
-    active = encoded @ weight.T + bias > 0  # (n, H)
-    coordinates = points @ space.right.T
-    signals = np.zeros(active.shape)
-    for h in np.flatnonzero(active.any(0)):
-        signals[active[:, h], h] = np.linalg.lstsq(coordinates[active[:, h]].T, space.left[h], rcond=None)[0]
-    residual = np.linalg.norm(space.gradient - signals.T @ points) / np.linalg.norm(space.gradient)
-    return signals, float(residual)
+def granted(gradient: Array, noise: float, limit: float) -> float:
+    """The relative residual up to which rows explain a gradient (H, d+1): `limit`, or what its `noise` alone leaves."""
+    return max(limit, LEFT * noise * float(gradient.size**0.5 / np.linalg.norm(gradient)))
 
 
-def with_integers(blocks: tuple[NumericBlock, ...], encoded: Array) -> Array:
-    """`encoded` with whole numbers where the layout promises them and they are near."""
-    encoded = encoded.copy()
-    for block in blocks:
-        if block.integer and block.shift is not None and block.scale is not None:
-            raw = encoded[:, block.start] * block.scale + block.shift
-            near = np.abs(raw - raw.round()) < ROUND
-            encoded[near, block.start] = (raw[near].round() - block.shift) / block.scale
-    return encoded
+def explained(space: RowSpace, layout: FeatureLayout, weight: Array, bias: Array, encoded: Array) -> bool:
+    """Whether rows (r, d) explain the gradient as well as its noise allows; one without noise is not asked."""
+    return not space.noise or excess(space, layout, weight, bias, encoded) <= MOST
 
 
-def singled_out(space: RowSpace, weight: Array, bias: Array, encoded: Array) -> tuple[NDArray[np.bool_], Array]:
+def resolved(layout: FeatureLayout, error: Array) -> Mask:
+    """(n,) whether a standard error (n,) of the encoded entries leaves no number another value, rounded where it is a
+    whole one.
+    """
+    error = SURE * error[:, None]
+    scale, _ = raw_units(layout.numeric)
+    whole = np.array([b.integer and b.scaled for b in layout.numeric], bool)
+    return np.asarray(((error <= EXACT) | (whole & (error * scale < ROUND))).all(1))
+
+
+def singled_out(space: RowSpace, weight: Array, bias: Array, encoded: Array) -> tuple[Mask, Array]:
     """Whether each row (n, d) is alone in showing nothing on its inactive neurons, and something on all others.
 
-    With what it does show on its inactive neurons relative to all (n,): how far the gradient is from having this row.
+    With what it does show on its inactive neurons relative to all (n,), beyond the noise: how far the gradient is from
+    having this row.
     """
     neurons = live_neurons(space, weight, bias)
-    signs = np.column_stack([encoded, np.ones(len(encoded))]) @ space.right.T @ neurons.planes
+    signs = neurons.signs(np.column_stack([encoded, np.ones(len(encoded))]) @ space.right.T)
     kernels = verified_kernels(neurons, np.arange(len(encoded)), signs)
     signals = kernels.directions @ neurons.left.T
-    residual = np.linalg.norm(signals * (signs < 0), axis=1) / np.linalg.norm(signals, axis=1)
+    silent = signs.values < -signs.drift
+    beyond = (np.abs(signals) - HEARD * neurons.noise).clip(0) if space.noise else signals
+    residual = np.linalg.norm(beyond * silent, axis=1) / np.linalg.norm(signals, axis=1)
     return kernels.agreement == 1, residual

@@ -27,14 +27,21 @@ Ints = NDArray[np.int64]
 
 
 def claim(
-    layout: FeatureLayout, target: Target, rows: Rows, residual: Array, proven: Mask, open: Array | None = None
+    layout: FeatureLayout,
+    target: Target,
+    rows: Rows,
+    residual: Array,
+    proven: Mask,
+    exact: Mask,
+    open: Array | None = None,
 ) -> RecordsClaim:
-    """Rows that are `proven` (n,) are certain but for cells left `open` (n, K), the others as unsure as can be.
+    """Rows that are `proven` (n,) are certain but for cells left `open` (n, K) and the numbers of those that are not
+    `exact` (n,); the others are as unsure as can be.
 
     `open`, in [0, 1], is what equal codes leave open unless dependencies decided it.
     """
     open = undecided(layout, rows) if open is None else open
-    doubt = np.where(proven, 0.0, 1.0)[:, None]
+    doubt = np.where(proven & exact, 0.0, 1.0)[:, None]
     return RecordsClaim(
         victim=target.victim,
         round=target.round,
@@ -44,7 +51,7 @@ def claim(
         number_entropy=np.repeat(doubt, len(layout.numeric), 1),
         evidence=target.evidence,
         residual=residual,
-        verified=proven & ~open.any(1),
+        verified=proven & exact & ~open.any(1),
     )
 
 

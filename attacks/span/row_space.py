@@ -3,6 +3,10 @@
 For a linear layer, [dL/dW | dL/db] = D^T [X | 1]: D (B, H) are the gradients of the pre-activations, X (B, d) the rows
 (Dimitrov et al., SPEAR, NeurIPS 2024). While B is below H and d, and X and D have full rank, the gradient has rank B
 and every row [x | 1] lies in its row space.
+
+The same holds of a sum of gradients over local steps (FedAvg), however the rows are split in batches: D is then the sum
+of what each row had in every step. Weights come rounded, and their difference over the learning rate carries that
+rounding as `noise`, far above the rounding of a gradient.
 """
 
 from dataclasses import dataclass, field
@@ -12,33 +16,54 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 GAP = 10.0  # the smallest singular value of the batch must stand out from the largest of the rounding errors by this
+PRECISION = 1e-7  # of the basis that a gradient without noise gives
+SURE = 2.0  # standard deviations, or estimates of a largest one, that noise is taken to stay below
 
 
 @dataclass(frozen=True, eq=False)
 class RowSpace:
-    """`gradient` (H, d+1) = left @ right up to rounding; `left` (H, r), `right` (r, d+1) with orthonormal rows."""
+    """`gradient` (H, d+1) = left @ right up to rounding; `left` (H, r), `right` (r, d+1) with orthonormal rows.
+
+    `noise`: the standard deviation of further errors in each entry. `rate`: the gradient is a sum along a way on which
+    the weights moved by -rate * gradient; 0 where they stood still.
+    """
 
     gradient: Array = field(repr=False)
     left: Array = field(repr=False)
     right: Array = field(repr=False)
+    noise: float = 0.0
+    rate: float = 0.0
 
     @property
     def rank(self) -> int:
         return len(self.right)
 
+    @property
+    def precision(self) -> float:
+        """How far noise may turn `right` in the direction that it hides best; coordinates are as precise."""
+        if not self.noise:
+            return PRECISION
+        return max(PRECISION, SURE * self.noise / float(np.linalg.norm(self.left, axis=0).min()))
 
-def row_space(weight: Array, bias: Array, rows: int, tolerance: float) -> RowSpace | str:
+
+def row_space(
+    weight: Array, bias: Array, rows: int, tolerance: float, noise: float = 0.0, rate: float = 0.0
+) -> RowSpace | str:
     """The row space of [weight (H, d) | bias (H,)], or why it is not the span of `rows` rows.
 
-    `tolerance` times the precision of the gradient's entries counts as zero, relative to the largest singular value.
+    `tolerance` times the precision of the gradient's entries counts as zero, relative to the largest singular value;
+    and so does what `noise` in every entry makes.
     """
     gradient = np.column_stack([weight, bias])
     if rows >= min(gradient.shape):
         return f"a batch of {rows} rows does not leave a gap in the spectrum of a {gradient.shape} gradient"
+    if not gradient.any():
+        return "its first layer is zero: no row activates a neuron"
     single = np.array_equal(gradient, gradient.astype(np.float32))
     floor = tolerance * float(np.finfo(np.float32 if single else np.float64).eps)
     left, values, right = np.linalg.svd(gradient, full_matrices=False)
+    floor = max(floor, SURE * noise * float(np.sqrt(gradient.shape).sum()) / float(values[0]))
     rank = int((values > floor * values[0]).sum())
     if values[rows] > floor * values[0] or values[rows - 1] < GAP * values[rows]:
         return f"its numerical rank is {rank} and the batch has {rows} rows, or rounding and noise blur the difference"
-    return RowSpace(gradient, left[:, :rows] * values[:rows], right[:rows])
+    return RowSpace(gradient, left[:, :rows] * values[:rows], right[:rows], noise, rate)

@@ -12,6 +12,8 @@ from preprocess.views import CategoricalBlock, FeatureLayout, NumericBlock
 
 Mask = NDArray[np.bool_]
 SNAP = 0.05  # how far from a code the columns of a category may be, in the code's own units
+SAME = 1e-9  # codes nearer than this are one
+CLEAR = 10.0  # how many times farther the next code must be
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +49,18 @@ def snapped(layout: FeatureLayout, points: Array) -> tuple[Rows, Mask]:
         valid &= distance.min(1) < SNAP
         encoded[:, block.start : block.start + block.width] = block.codebook()[categories[:, k]]
     return Rows(categories, encoded), valid
+
+
+def clear(layout: FeatureLayout, points: Array, rows: Rows) -> Mask:
+    """(n,) whether multiples (n, d+1) of [x | 1] are far nearer to the codes of their `rows` than to any others."""
+    points, sure = points / points[:, -1:], np.ones(len(points), bool)
+    for block, chosen in zip(layout.categorical, rows.categories.T, strict=True):
+        if block.codes is not None:  # one-hot codes are far apart
+            codes = block.plain_codes()
+            distance = cdist(plain_columns(block, points), codes)
+            others = np.where(cdist(codes[chosen], codes) > SAME, distance, np.inf).min(1)
+            sure &= CLEAR * distance[np.arange(len(points)), chosen] < others
+    return sure
 
 
 def numbers(layout: FeatureLayout, encoded: Array) -> Array:

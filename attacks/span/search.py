@@ -6,18 +6,21 @@ are as many as the rows, or when no candidate left yields another.
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
 from attacks.span.candidates import Candidates
-from attacks.span.kernels import Kernels, Neurons, agreeing, guided_kernels, verified_kernels
+from attacks.span.kernels import Kernels, agreeing, guided_kernels, verified_kernels
+from attacks.span.neurons import Neurons
 from attacks.span.row_space import Array
 
 AGREEMENT = 1.0  # share of neurons; one that does not agree is what tells false kernels apart
 INDEPENDENT = 1e-4  # least singular value of unit kernels
 SETTLED = 1e-3  # how much of a unit open direction kernels must see to settle it
 ORTHOGONAL = 1e-3  # q . c relative to |c|
+NOISY = 10.0  # times the precision of the row space: what noise makes of these three, if that is more
 CHUNK = 200  # candidates, or cells of them, tried together
 PART = 2**14  # candidates whose signs are looked at together
 FAR = 30.0  # how far along an open direction rows are looked for, in units of the numeric columns
@@ -32,7 +35,7 @@ def search(neurons: Neurons, candidates: Candidates, attempts: int, seed: int) -
         kernels = next(trials, None)
         if kernels is None or len(found) == rank:
             break
-        grown = accept(found, kernels)
+        grown = accept(found, kernels, max(INDEPENDENT, NOISY * candidates.precision))
         if len(grown) > len(found):
             found = grown
             known = partial(settled_rows, neurons, candidates, found)
@@ -55,7 +58,7 @@ def tries(
         for rows in (lambda: None, known):
             told = rows()
             for chunk in chunks:
-                yield verified_kernels(neurons, chunk, candidates.origin[chunk] @ neurons.planes, told)
+                yield verified_kernels(neurons, chunk, neurons.signs(candidates.origin[chunk]), told)
         return
     for chunk in chunks:
         yield guided_kernels(neurons, candidates, chunk, np.zeros((len(chunk), free)))
@@ -79,34 +82,35 @@ def sweep(neurons: Neurons, candidates: Candidates) -> Iterator[Kernels]:
     order = np.argsort(np.abs(shift), kind="stable")
     for i in range(0, len(order), 2 * CHUNK):
         some = order[i : i + 2 * CHUNK]
-        at = signs[chosen[some]] + shift[some, None] * slopes
-        yield verified_kernels(neurons, chosen[some], at)
+        at = candidates.origin[chosen[some]] + shift[some, None] * candidates.open[0]
+        yield verified_kernels(neurons, chosen[some], neurons.signs(at))
 
 
-def accept(found: Array, kernels: Kernels) -> Array:
-    """`found` (k, r) and those of `kernels` that agree with a row and are independent of it, the surest first."""
+def accept(found: Array, kernels: Kernels, independent: float = INDEPENDENT) -> Array:
+    """`found` (k, r) and those of `kernels` that agree with a row and are `independent` of it, the surest first."""
     directions = list(found)
     for i in np.argsort(-kernels.agreement, kind="stable"):
         if kernels.agreement[i] < AGREEMENT or len(directions) == found.shape[1]:
             break
         extended = np.array([*directions, kernels.directions[i]])
-        if np.linalg.svd(extended, compute_uv=False)[-1] > INDEPENDENT:
+        if np.linalg.svd(extended, compute_uv=False)[-1] > independent:
             directions.append(kernels.directions[i])
     return np.array(directions).reshape(-1, found.shape[1])
 
 
 def consistent(candidates: Candidates, found: Array) -> Candidates:
     """The candidates at coordinates that every kernel `found` (k, r) annihilates: what the rows not found can be."""
-    origin, open = settled(candidates.origin, candidates.open, found)
+    noise = NOISY * candidates.precision
+    origin, open = settled(candidates.origin, candidates.open, found, max(SETTLED, noise))
     off = np.abs(origin @ found.T).max(1, initial=0) / np.linalg.norm(origin, axis=1)
-    left = np.flatnonzero(off < ORTHOGONAL)
-    return Candidates(candidates.categories[left], origin[left], open, candidates.choices)
+    left = np.flatnonzero(off < max(ORTHOGONAL, noise))
+    return replace(candidates, categories=candidates.categories[left], origin=origin[left], open=open)
 
 
-def settled(origin: Array, open: Array, directions: Array) -> tuple[Array, Array]:
+def settled(origin: Array, open: Array, directions: Array, least: float = SETTLED) -> tuple[Array, Array]:
     """`origin` (m, r) moved along `open` (f, r) to where `directions` (k, r) annihilate it best; what stays open."""
     u, s, vt = np.linalg.svd(open @ directions.T, full_matrices=True)
-    seen = s > SETTLED
+    seen = s > least
     basis = u.T @ open
     shift = -(origin @ directions.T @ vt[: len(s)].T)[:, seen] / s[seen]
     kept = np.ones(len(open), bool)
@@ -135,17 +139,49 @@ def agreeing_with(neurons: Neurons, kernel: Array, origin: Array) -> Array:
     """Those of the coordinates `origin` (m, r) whose signs agree with the zeros of the kernel (r,)."""
     signal = np.abs(kernel @ neurons.left.T)
     parts = [origin[i : i + PART] for i in range(0, len(origin), PART)]
-    return np.concatenate([origin[:0], *(p[agreeing(signal, p @ neurons.planes) >= AGREEMENT] for p in parts)])
+    return np.concatenate(
+        [origin[:0], *(p[agreeing(signal, neurons.signs(p), neurons.noise) >= AGREEMENT] for p in parts)]
+    )
 
 
 def settled_coordinates(neurons: Neurons, candidates: Candidates, found: Array) -> Array:
     """The coordinates (n, r), up to scale, of the rows that `found` (k, r) settles: of all r rows where k is r.
 
-    Candidates left over are rows too where they are settled and as many as the kernels that are missing.
+    Rows settled without a kernel of their own help each other to one, and so to rows whose numbers only a full set of
+    kernels settles.
     """
     rank = candidates.origin.shape[1]
-    if len(found) in (0, rank):
-        return np.asarray(np.linalg.inv(found.T)) if len(found) else found
-    rows, left = settled_rows(neurons, candidates, found), consistent(candidates, found)
-    certain = not len(left.open) and len(left.origin) == rank - len(found)
-    return np.concatenate([rows, left.origin]) if certain else rows
+    while 0 < len(found) < rank:
+        rows, others = settled_rows(neurons, candidates, found), left_over(candidates, found)
+        grown = with_kernels_of(neurons, candidates, found, rows, others)
+        if len(grown) == len(found):
+            return np.concatenate([rows, others])
+        found = grown
+    return np.asarray(np.linalg.inv(found.T)) if len(found) else found
+
+
+def left_over(candidates: Candidates, found: Array) -> Array:
+    """The coordinates (n, r), at unit length, of rows that have none of the kernels `found` (k, r): a single one is
+    what all kernels annihilate; several are the candidates left, where these are settled and as many.
+    """
+    missing = candidates.origin.shape[1] - len(found)
+    if missing == 1:
+        line = np.linalg.svd(found)[2][-1:]
+        ones = np.linalg.lstsq(candidates.origin, np.ones(len(candidates.origin)), rcond=None)[0]
+        return np.asarray(line * np.sign(line @ ones))  # the bias of every row is 1
+    left = consistent(candidates, found)
+    certain = not len(left.open) and len(left.origin) == missing
+    return unit(left.origin) if certain else left.origin[:0]
+
+
+def with_kernels_of(neurons: Neurons, candidates: Candidates, found: Array, rows: Array, others: Array) -> Array:
+    """`found` (k, r) with kernels of the `others` (n, r), which all other settled rows help to single out."""
+    for i in range(len(others)):
+        known = np.concatenate([rows, np.delete(others, i, axis=0)])
+        kernels = verified_kernels(neurons, np.zeros(1, np.int64), neurons.signs(others[[i]]), known)
+        found = accept(found, kernels, max(INDEPENDENT, NOISY * candidates.precision))
+    return found
+
+
+def unit(coordinates: Array) -> Array:
+    return np.asarray(coordinates / np.linalg.norm(coordinates, axis=1, keepdims=True))

@@ -110,7 +110,7 @@ class Spear(Attack):
         rows, residual, verified = certified(problem, found, self.residual)
         if not verified.any():
             return Abstained(f"{source}: none of the {len(rows)} rows found explains its part of it")
-        return claim(layout, target, rows, residual, verified)
+        return claim(layout, target, rows, residual, verified, np.ones(len(rows), bool))
 
 
 def posed(layout: FeatureLayout, target: Target, tolerance: float) -> Problem | str:

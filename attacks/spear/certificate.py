@@ -8,7 +8,7 @@ goes with them is that of one row with some label: rows that all neurons see ali
 
 import numpy as np
 
-from attacks.span.certificate import with_integers
+from attacks.span.polish import with_integers
 from attacks.span.row_space import Array
 from attacks.span.rows import Mask, Rows
 from attacks.spear.network import affine, depth, forward, signals

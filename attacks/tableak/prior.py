@@ -51,7 +51,7 @@ class StructuralPrior:
 
     def __init__(self, layout: FeatureLayout, bounds: Bounds, *, softmax: bool = True, sigmoid: bool = True) -> None:
         _check_columns(layout, softmax)
-        self.softmax, self.sigmoid, self.width = softmax, sigmoid, layout.width
+        self.layout, self.width, self.softmax, self.sigmoid = layout, layout.width, softmax, sigmoid
         self.numeric, self.categorical = layout.numeric, layout.categorical
         self.telling = [tells_candidates(b) for b in self.categorical]
         self._place_variables(layout)

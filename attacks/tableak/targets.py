@@ -23,7 +23,9 @@ LARGEST_CODEBOOK = 2**26  # numbers, half a gigabyte; attacks hold a few copies
 class Target:
     """A batch of `rows` rows of `victim` in `round`: labels (rows,), weights and gradient by name.
 
-    The labels are empty where they are not known and the attack does not need them.
+    The labels are empty where they are not known and the attack does not need them. A `rate` other than 0 says that
+    the gradient is a sum over several local steps, on which the weights moved by -rate * gradient; `noise` is the
+    standard deviation of errors in its entries beyond the rounding of a single gradient (`attacks.updates`).
     """
 
     victim: str
@@ -33,6 +35,8 @@ class Target:
     weights: Arrays = field(repr=False)
     gradient: Arrays = field(repr=False)
     evidence: tuple[int, ...] = ()
+    rate: float = 0.0
+    noise: float = 0.0
 
 
 def find_targets(

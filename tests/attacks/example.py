@@ -1,9 +1,12 @@
-"""Batches with known rows, and the view of a server that receives their gradient."""
+"""Batches with known rows, and the view of a server that receives what a client sends of them."""
 
 import numpy as np
 import torch
 
 from preprocess.models import as_arrays, as_tensors, gradient, initial_weights
+from preprocess.pipeline import Encoded
+from preprocess.training.base import draw_batches
+from preprocess.training.fedavg import FedAvg
 from preprocess.views import CategoricalBlock, FeatureLayout, Message, ModelSpec, NumericBlock, PublicFacts, View
 from preprocess.wire import encode
 
@@ -45,17 +48,28 @@ def observe(encoded, layout=LAYOUT, noise=0.0, hidden=(100, 100), activation="re
     observed = as_arrays(gradient(spec, as_tensors(weights), *told))
     coins = np.random.default_rng(seed)
     observed = {k: (g + noise * coins.normal(size=g.shape)).astype(np.float32) for k, g in observed.items()}
-    return server_view(spec, layout, weights, observed, len(encoded))
+    return server_view(spec, layout, weights, {"gradient": observed}, len(encoded))
 
 
-def server_view(spec, layout, weights, observed, rows):
-    """What the server sees of one round with one client: the model that it tells, the gradient that it gets."""
-    payloads = ("train.model", {"weights": weights}), ("train.gradient", {"rows": rows, "gradient": observed})
+def observe_training(encoded, training, layout=LAYOUT, noise=0.0, hidden=(100, 100), activation="relu", seed=0):
+    """The server's view of the float32 weights after local training on the rows `encoded`."""
+    spec, coins = ModelSpec(layout.width, 2, hidden, activation), np.random.default_rng(seed)
+    weights = initial_weights(spec, coins)
+    data = Encoded(encoded.astype(np.float32), np.arange(len(encoded)) % 2)
+    answer = FedAvg().client(spec, training, {"weights": weights}, data, draw_batches(training, data, coins))
+    after = {k: (w + noise * coins.normal(size=w.shape)).astype(np.float32) for k, w in answer["weights"].items()}
+    return server_view(spec, layout, weights, {"weights": after}, len(encoded), "train.weights", training)
+
+
+def server_view(spec, layout, weights, observed, rows, topic="train.gradient", training=None):
+    """What the server sees of one round with one client: the model that it tells, the update that it gets."""
+    payloads = ("train.model", {"weights": weights}), (topic, {"rows": rows, **observed})
+    public = PublicFacts(("ann",), "server", layout=layout, model=spec, training=training)
     messages = []
     for i, (topic, payload) in enumerate(payloads):
         ends = ("server", "ann") if topic == "train.model" else ("ann", "server")
         messages.append(Message(i, "train", 0, topic, *ends, None, False, encode(payload), encode(payload)))
-    return View(frozenset(["server"]), tuple(messages), PublicFacts(("ann",), "server", layout=layout, model=spec))
+    return View(frozenset(["server"]), tuple(messages), public)
 
 
 def exact(claim, categories, numbers, tolerance=1e-3):

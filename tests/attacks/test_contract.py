@@ -23,7 +23,7 @@ from preprocess.views import (
 )
 from preprocess.wire import encode
 
-HELPERS = {"base", "candidates", "labels"}  # files of the package that are no technique
+HELPERS = {"updates", "base", "candidates", "labels"}  # files of the package that are no technique
 LAYOUT = FeatureLayout((NumericBlock("age", 0, 0.0, 1.0, -2.0, 2.0), CategoricalBlock("ward", 1, 3, ("a", "b", "c"))))
 SPEC = ModelSpec(LAYOUT.width, 2, (30, 30))
 TRAINING = TrainingSpec(learning_rate=0.1)

@@ -85,8 +85,8 @@ def test_proven_rows_stay_and_tableak_fills_the_batch(monkeypatch):
     whole = Portfolio._exact
 
     def three(self, *arguments):
-        (claim,) = whole(self, *arguments)
-        return [some(claim, np.arange(3))]
+        prior, (claim,) = whole(self, *arguments)
+        return prior, [some(claim, np.arange(3))]
 
     monkeypatch.setattr(Portfolio, "_exact", three)
     claim = played(view, labels(8))

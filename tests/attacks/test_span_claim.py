@@ -33,6 +33,7 @@ LAYOUT = FeatureLayout(
     )
 )
 SIDE_OF = {t: "left" if i < 4 else "right" for i, t in enumerate(TOWNS)}
+SURE = np.ones(1, bool)
 TARGET = Target("ann", 0, 8, np.zeros(0, np.int64), {}, {})
 
 
@@ -166,6 +167,6 @@ def test_cells_of_features_that_share_columns_are_never_certain():
     both = CategoricalBlock("a", 0, 2, None, np.eye(2)), CategoricalBlock("b", 1, 2, None, np.eye(2))
     layout = FeatureLayout((*both, CategoricalBlock("c", 3, 2)))
     assert sharing(layout) == [0, 1]
-    found = claim(layout, TARGET, Rows(np.zeros((1, 3), np.int64), np.zeros((1, 5))), np.zeros(1), np.ones(1, bool))
+    found = claim(layout, TARGET, Rows(np.zeros((1, 3), np.int64), np.zeros((1, 5))), np.zeros(1), SURE, SURE)
     assert found.category_entropy.tolist() == [[1, 1, 0]]
     assert not found.verified.any()

@@ -1,13 +1,28 @@
 """Kernels, search and certificate on batches whose factors are known."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from attacks.span.candidates import Candidates
-from attacks.span.certificate import fitted, polished, singled_out
-from attacks.span.kernels import guided_kernels, kernel, kernel_guess, live_neurons, verified_kernels
+from attacks.span.certificate import singled_out
+from attacks.span.kernels import Kernels, agreeing, guided_kernels, kernel, kernel_guess, silent, verified_kernels
+from attacks.span.neurons import Signs, live_neurons
+from attacks.span.polish import fitted, polished
 from attacks.span.row_space import row_space
-from attacks.span.search import consistent, search, settled, settled_coordinates, settled_rows, sweep
+from attacks.span.search import (
+    accept,
+    consistent,
+    left_over,
+    search,
+    settled,
+    settled_coordinates,
+    settled_rows,
+    sweep,
+    unit,
+    with_kernels_of,
+)
 from preprocess.views import FeatureLayout, NumericBlock
 
 WIDTH, NEURONS = 20, 80
@@ -46,7 +61,7 @@ def candidates_at(origin, open):
 def test_the_signs_of_a_row_give_its_kernel_and_agree_with_it(rows):
     space, weight, bias, _, coordinates, true = known_batch(rows)
     neurons = live_neurons(space, weight, bias)
-    found = verified_kernels(neurons, np.arange(rows), coordinates @ neurons.planes)
+    found = verified_kernels(neurons, np.arange(rows), neurons.signs(coordinates))
     assert same_lines(found.directions, true)
     assert (found.agreement == 1).all()
 
@@ -55,7 +70,7 @@ def test_a_mixture_of_rows_has_no_kernel_that_agrees():
     space, weight, bias, _, coordinates, _ = known_batch(8)
     neurons = live_neurons(space, weight, bias)
     mixtures = coordinates + np.roll(coordinates, 1, 0) - np.roll(coordinates, 3, 0)
-    assert (verified_kernels(neurons, np.arange(8), mixtures @ neurons.planes).agreement < 0.9).all()
+    assert (verified_kernels(neurons, np.arange(8), neurons.signs(mixtures)).agreement < 0.9).all()
 
 
 def test_a_kernel_that_too_few_neurons_make_does_not_count():
@@ -63,19 +78,19 @@ def test_a_kernel_that_too_few_neurons_make_does_not_count():
     neurons = live_neurons(space, weight, bias)
     signs = np.abs(coordinates[:1] @ neurons.planes)
     signs[:, :8] *= -1
-    assert verified_kernels(neurons, np.arange(1), signs).agreement == 0
+    assert verified_kernels(neurons, np.arange(1), Signs(signs, np.zeros(signs.shape))).agreement == 0
 
 
 def test_two_rows_with_one_activation_pattern_have_no_kernel_of_their_own():
     space, weight, bias, encoded, coordinates, _ = known_batch(8, twins=True)
     neurons = live_neurons(space, weight, bias)
-    signs = coordinates @ neurons.planes
-    assert ((signs[0] > 0) == (signs[1] > 0)).all()
+    signs = neurons.signs(coordinates)
+    assert ((signs.values[0] > 0) == (signs.values[1] > 0)).all()
     agreement = verified_kernels(neurons, np.arange(8), signs).agreement
     assert agreement.tolist() == [0, 0, 1, 1, 1, 1, 1, 1]
     assert singled_out(space, weight, bias, encoded)[0].tolist() == [False, False] + [True] * 6
     known = coordinates[1:2] / np.linalg.norm(coordinates[1])
-    assert verified_kernels(neurons, np.arange(1), signs[:1], known).agreement == 1
+    assert verified_kernels(neurons, np.arange(1), neurons.signs(coordinates[:1]), known).agreement == 1
 
 
 def test_the_sweep_finds_rows_however_far_they_are_along_the_open_direction():
@@ -172,7 +187,7 @@ def test_settled_moves_rows_to_where_kernels_annihilate_them():
 def test_the_polish_brings_rows_nearer_to_the_truth_and_the_gradient():
     space, weight, bias, encoded, _, _ = known_batch(6)
     off = encoded + 1e-6 * np.random.default_rng(2).normal(size=encoded.shape)
-    rows, residual = polished(space, LAYOUT, weight, bias, off)
+    rows, residual, _ = polished(space, LAYOUT, weight, bias, off)
     assert residual < fitted(space, weight, bias, off)[1] / 5
     assert np.abs(rows - encoded).max() < np.abs(off - encoded).max() / 2
     assert fitted(space, weight, bias, encoded)[1] < 1e-12
@@ -186,3 +201,56 @@ def test_wrong_rows_leave_a_residual_and_are_not_singled_out():
     single, residual = singled_out(space, weight, bias, encoded)
     assert single.all()
     assert residual.max() < 1e-9
+
+
+def test_the_row_without_a_kernel_is_what_all_kernels_annihilate_with_a_bias_of_one():
+    space, weight, bias, _, coordinates, kernels = known_batch(8)
+    neurons, candidates = live_neurons(space, weight, bias), candidates_at(coordinates, np.zeros((0, 8)))
+    (last,) = left_over(candidates, kernels[:7])
+    assert last == pytest.approx(coordinates[7] / np.linalg.norm(coordinates[7]))
+    rows = settled_coordinates(neurons, candidates, kernels[:7])
+    assert same_lines(rows / np.linalg.norm(rows, axis=1, keepdims=True), unit(coordinates))
+
+
+def test_rows_left_over_that_help_each_other_get_kernels_of_their_own():
+    space, weight, bias, _, coordinates, kernels = known_batch(8, twins=True)
+    neurons, candidates = live_neurons(space, weight, bias), candidates_at(coordinates, np.zeros((0, 8)))
+    others = left_over(candidates, kernels[2:])
+    assert same_lines(others, unit(coordinates[:2]))
+    assert len(with_kernels_of(neurons, candidates, kernels[2:], unit(coordinates[2:]), others[:0])) == 6
+    assert len(with_kernels_of(neurons, candidates, kernels[2:], unit(coordinates[2:]), others)) == 8
+
+
+def test_noise_may_cover_a_faint_signal_but_makes_none():
+    signs = Signs(np.array([[1.0, 1.0, -1.0, -1.0] * 10]), np.zeros((1, 40)))
+    right = np.where(signs.values[0] > 0, 1.0, 0.0)
+    faint, loud = right.copy(), right.copy()
+    faint[0], loud[2] = 1e-4, 1e-1
+    for noise, expected in ((np.zeros(40), 1 - 1 / 40), (np.full(40, 1e-4), 1)):
+        assert agreeing(right, signs, noise) == 1
+        assert agreeing(faint * (faint > 0.5), signs, noise) == pytest.approx(expected)
+    assert agreeing(loud, signs, np.full(40, 1e-4)) < 1
+    several = right * (np.arange(40) % 8 != 0)
+    assert agreeing(several, signs, np.full(40, 1e-4)) < 1
+
+
+def test_what_is_below_the_noise_counts_as_zero():
+    signal = np.array([[1.0, 1e-2, 1e-4, 1e-5]])
+    assert silent(signal, 1e-4, np.zeros(4)).tolist() == [[False, False, False, True]]
+    assert silent(signal, 1e-4, np.array([0, 2e-3, 2e-3, 0])).tolist() == [[False, True, True, True]]
+
+
+def test_a_kernel_that_noise_leaves_a_choice_does_not_count():
+    space, weight, bias, _, coordinates, _ = known_batch(8)
+    neurons = live_neurons(space, weight, bias)
+    for noise, agreement in ((1e-6, 1), (0.5, 0)):
+        noisy = replace(neurons, noise=np.full(len(neurons.left), noise))
+        assert (verified_kernels(noisy, np.arange(8), noisy.signs(coordinates)).agreement == agreement).all()
+
+
+def test_a_kernel_within_the_noise_of_others_is_none_of_its_own():
+    kernels = np.eye(4)[[0, 1, 1]]
+    kernels[2, 2] = 1e-3
+    found = Kernels(kernels, np.arange(3), np.ones(3))
+    assert len(accept(np.zeros((0, 4)), found)) == 3
+    assert len(accept(np.zeros((0, 4)), found, 1e-2)) == 2

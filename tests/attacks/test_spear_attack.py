@@ -35,7 +35,7 @@ def observe(encoded, layout, noise=0.0, hidden=(100, 100), activation="relu", se
     told = torch.tensor(encoded, dtype=torch.float32), torch.tensor(coins.integers(0, classes, len(encoded)))
     observed = as_arrays(gradient(spec, as_tensors(weights), *told))
     observed = {k: (g + noise * coins.normal(size=g.shape)).astype(np.float32) for k, g in change(observed).items()}
-    return server_view(spec, layout, weights, observed, len(encoded))
+    return server_view(spec, layout, weights, {"gradient": observed}, len(encoded))
 
 
 def attack(view, **options):
