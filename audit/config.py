@@ -207,8 +207,8 @@ class TabLeakOptions(Section):
 
 
 class TabLeakFedAvgOptions(Section):
-    """Options of TabLeak on FedAvg; the defaults are the published ones but for the head start, and the prior's weight
-    is chosen without the truth.
+    """Options of TabLeak on FedAvg, alone or in the portfolio; the defaults are the published ones but for the head
+    start, and the prior's weight is chosen without the truth.
     """
 
     restarts: int = Field(15, ge=1)
@@ -236,7 +236,6 @@ class Attacks(Section):
     use: list[Annotated[str, _one_of(ATTACKS)]] = [
         "plaintext",
         "portfolio",
-        "tableak_fedavg",
         "statistics",
         "ring_size",
         "vocabulary",

@@ -135,6 +135,7 @@ def make_attack(name: str, config: Config, case: Case) -> Attack:
         "recover_labels": config.attacks.labels == "recovered",
         "label_recovery": config.attacks.label_recovery,
         "tableak": {**config.attacks.tableak.model_dump(), "label_recovery": config.attacks.label_recovery},
+        "tableak_fedavg": config.attacks.tableak_fedavg.model_dump(),
         **(options.model_dump() if (options := getattr(config.attacks, name, None)) else {}),
     }
     return kind(**{k: v for k, v in offered.items() if k in getattr(kind, "__dataclass_fields__", {})})

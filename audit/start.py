@@ -52,7 +52,7 @@ name = "none"
 
 [attacks]
 # `leakledger list attacks`
-use = ["plaintext", "portfolio", "tableak_fedavg", "statistics", "ring_size", "vocabulary", "membership", "sac_audit"]
+use = ["plaintext", "portfolio", "statistics", "ring_size", "vocabulary", "membership", "sac_audit"]
 rounds = [0]             # training rounds whose updates are attacked
 labels = "known"         # granted to the adversary; "recovered": taken from the gradient
 # label_recovery = "bias"   # or "weights": how
