@@ -54,6 +54,7 @@ BENCHMARKS = {
     "engine": "audit.benchmarks.engine",
     "fedavg": "audit.benchmarks.fedavg",
     "fedavg_long": "audit.benchmarks.fedavg_long",
+    "fedavg_exact": "audit.benchmarks.fedavg_exact",
     "entropy": "audit.benchmarks.entropy",
     "growth": "audit.benchmarks.growth",
     "coalitions": "audit.benchmarks.coalitions",

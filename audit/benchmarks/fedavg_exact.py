@@ -1,0 +1,80 @@
+"""Exact attacks against FedAvg: whole rows from the weights after local training, in the cells of `fedavg` and beyond.
+
+Clients, encoding and network as in `fedavg`: 32 rows each, a fresh 100-100 network, learning rate 0.01. The portfolio
+plays the nine cells of tables 10 to 12, beside their figures; it gets the labels for rows that TabLeak is left with.
+`span`, which gets none, goes beyond them: other numbers of rows, up to 200 local steps, ten times the learning rate,
+and a network that was trained for 20 rounds before. *Identical* rows are those of `exact`.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+
+from attacks import ATTACKS
+from attacks.base import AuxiliaryKnowledge
+from audit.benchmarks.base import Options, Row, dataset_name, partial_note
+from audit.benchmarks.exact import METRICS
+from audit.benchmarks.fedavg import CHOICE, LONG, PAPER_ROWS, PUBLISHED, RATE, SHORT, Cell, settings, train_on_few
+from audit.benchmarks.gradients import figure, timed
+from audit.case import Case, cases
+from audit.config import Config
+from audit.pool import each
+from audit.records import Trial
+from audit.truth import Truth
+
+SEEDS = 5
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One row of the benchmark: `cell` is local batches per epoch and epochs, `before` the rounds trained before."""
+
+    attack: str
+    cell: Cell
+    rows: int = PAPER_ROWS
+    rate: float = RATE
+    before: int = 0
+
+
+CELLS = tuple(Setting("portfolio", cell) for cell in SHORT + LONG)
+BEYOND = (
+    *(Setting("span", (4, 5), rows=rows) for rows in (8, 16, 24, 32, 40, 48)),
+    Setting("span", (4, 50)),
+    Setting("span", (4, 5), rate=0.1),
+    Setting("span", (4, 5), before=20),
+)
+
+
+def run(options: Options) -> Iterator[Row]:
+    """Rows for each table and setting, as they are measured."""
+    for source in options.data or ("fair",):
+        for setting in CELLS[:1] if options.quick else CELLS + BEYOND:
+            yield from measure(options, source, setting, options.seeds or (1 if options.quick else SEEDS))
+
+
+def measure(options: Options, source: str, what: Setting, seeds: int) -> Iterator[Row]:
+    """Rows of one setting, over 4 clients x `seeds`; a client about whom nothing is claimed has no row recovered."""
+    config = settings(options, source, what.cell, seeds, what.rows, what.rate, what.before + 1)
+    measured = list(each(partial(attack_clients, config, what), cases(config), options.jobs))
+    trials = [t for part, _ in measured for t in part]
+    dataset, (batches, epochs) = dataset_name(source), what.cell
+    setting = {"attack": what.attack, "batches": batches, "epochs": epochs, "rows": what.rows, "parties": 4}
+    setting |= {"seeds": seeds} | ({"learning rate": what.rate} if what.rate != RATE else {})
+    setting |= {"rounds trained": what.before} if what.before else {}
+    published = PUBLISHED.get(dataset, {}).get(epochs, {}).get(batches) if what in CELLS else None
+    for metric in (*METRICS, "accuracy"):
+        found = [100 * (t.value or 0.0) for t in trials if t.metric == metric]
+        found += [0.0] * (4 * seeds - len(found))
+        beside = published if metric == "accuracy" else None
+        yield figure("fedavg_exact", dataset, setting, metric, found, beside, "%", partial_note(dataset))
+    yield figure("fedavg_exact", dataset, setting, "seconds per client", [s for _, s in measured], None, "s")
+
+
+def attack_clients(config: Config, what: Setting, case: Case) -> tuple[list[Trial], float]:
+    """The trials of the attack by the server in the last round, and the seconds that it took per client."""
+    truth = Truth(train_on_few(config, case, what.rows))
+    attempted = [key for key in truth.federated.batches if key[1] == what.before]
+    knowledge = AuxiliaryKnowledge({key: truth.labels(*key) for key in attempted}, truth.bounds)
+    own = {"tableak_fedavg": CHOICE} if what.attack == "portfolio" else {}
+    attack = ATTACKS[what.attack](seed=case.seed, rounds=(what.before,), **own)  # type: ignore[call-arg]
+    return timed(config, attack, truth, knowledge, attempted)
