@@ -5,13 +5,14 @@ import pytest
 
 from attacks.base import Attack, RecordsClaim
 from attacks.fedavg import TabLeakFedAvg
+from attacks.portfolio import Portfolio
 from audit.benchmarks import fedavg
 from audit.benchmarks.base import Options
 from audit.case import cases
 from audit.controls import control_attack
 from audit.federate import federate
 from audit.play import Play
-from audit.run import attempts, granted_knowledge
+from audit.run import attempts, granted_knowledge, make_attack
 from audit.scoring import score
 from audit.truth import Truth
 from tests.audit.example import config, truth
@@ -23,6 +24,7 @@ SETTINGS = {
     "training": {"algorithm": "fedavg", "rounds": 1, "batch_size": 4, "local_epochs": 2, "learning_rate": 0.01},
 }
 EPOCHS, ROWS = 2, 8
+FEW = {"restarts": 3, "iterations": 300, "refinement": 50, "prior_weights": (0.1,)}
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +67,7 @@ def test_the_true_rows_are_those_of_one_epoch_and_the_granted_labels_those_of_al
 
 
 def test_every_client_is_scored_above_the_prior(held, knowledge):
-    attack = TabLeakFedAvg(restarts=3, iterations=300, refinement=50, prior_weights=(0.1,))
+    attack = TabLeakFedAvg(**FEW)
     outcome = attack.run(server_view(held.federated), knowledge)
     attempted = attempts(config(**SETTINGS), held)
     trials = score(attack, ("server",), outcome, knowledge, held, attempted, np.random.default_rng(0), 5)
@@ -74,8 +76,8 @@ def test_every_client_is_scored_above_the_prior(held, knowledge):
     assert all(value > baseline for value, baseline in found.values())
 
 
-def test_single_rows_behind_weights_are_recovered_and_an_unrelated_update_tells_nothing(held, knowledge):
-    attack = TabLeakFedAvg(restarts=3, iterations=300, refinement=50, prior_weights=(0.1,))
+@pytest.mark.parametrize("attack", [TabLeakFedAvg(**FEW), Portfolio(tableak_fedavg=FEW)], ids=lambda a: a.technique)
+def test_single_rows_behind_weights_are_recovered_and_an_unrelated_update_tells_nothing(attack, held, knowledge):
     found = controls(attack, held, knowledge)
     assert all(c.passed for c in found.values())
     assert found["leaky"].value >= 0.9
@@ -113,3 +115,10 @@ def controls(attack, held, knowledge):
     coins = np.random.default_rng(0)
     played = control_attack(Play(attack, server_view(held.federated), knowledge, held), knowledge.labels, coins)
     return {c.kind: c for c in played}
+
+
+def test_an_audit_plays_the_portfolio_on_weights_with_the_options_of_both_attacks():
+    chosen = config(**SETTINGS, attacks={"tableak_fedavg": {"restarts": 7}, "tableak": {"restarts": 5}})
+    assert "portfolio" in chosen.attacks.use
+    attack = make_attack("portfolio", chosen, cases(chosen)[0])
+    assert (attack.tableak_fedavg["restarts"], attack.tableak["restarts"]) == (7, 5)
