@@ -1,13 +1,15 @@
 from audit.benchmarks.base import Options
 from audit.benchmarks.fedavg import PUBLISHED
-from audit.benchmarks.fedavg_exact import BEYOND, CELLS, Setting, measure
+from audit.benchmarks.fedavg_exact import BEYOND, CELLS, Setting, measure, plays
 
 
 def test_the_portfolio_plays_every_published_cell_and_span_goes_beyond():
     cells = {(batches, epochs) for epochs, row in PUBLISHED["adult"].items() for batches in row}
     assert {s.cell for s in CELLS} == cells
     assert {(s.attack, s.rows, s.rate, s.before) for s in CELLS} == {("portfolio", 32, 0.01, 0)}
-    assert not set(BEYOND) & set(CELLS)
+    assert plays("adult") == CELLS + BEYOND
+    assert plays("bank_churn") == BEYOND
+    assert plays("bank_churn", quick=True) == CELLS[:1]
 
 
 def test_rows_count_every_client_and_name_what_differs():
