@@ -30,6 +30,7 @@ from attacks.span.certificate import granted, resolved, singled_out
 from attacks.span.claim import claim
 from attacks.span.row_space import Array, row_space
 from attacks.span.rows import Mask, Rows, clear, numbers, raw_range, snapped
+from attacks.spear.network import affine
 from attacks.tableak.prior import Bounds
 from attacks.tableak.targets import GRADIENT, MODEL, Target
 from attacks.updates import find_updates
@@ -84,9 +85,9 @@ class LinearLayer(Attack):
 
     def attack(self, layout: FeatureLayout, target: Target, bounds: Bounds, relu: bool) -> RecordsClaim | Abstained:
         """The rows of one target. `relu`: whether the first layer is followed by ReLU, which proof takes."""
-        weight, bias = target.gradient["0.weight"], target.gradient["0.bias"]
+        bias = target.gradient["0.bias"]
         loud = np.abs(bias) > max(FAINT * np.abs(bias).max(), LOUD * target.noise)
-        points = np.column_stack([weight, bias])[loud]
+        points = affine(target.gradient, 0)[loud]
         rows, valid = snapped(layout, points)
         valid &= within_bounds(layout, rows, bounds)
         if target.noise:
@@ -103,10 +104,11 @@ class LinearLayer(Attack):
     def _check(self, target: Target, rows: Rows, relu: bool) -> tuple[Array, Mask]:
         """The residual behind each row, and whether it proves the row: nan and False where nothing is checked."""
         weight, bias = target.gradient["0.weight"], target.gradient["0.bias"]
-        limit = granted(np.column_stack([weight, bias]), target.noise, self.residual)
+        both = affine(target.gradient, 0)
+        limit = granted(both, target.noise, self.residual)
         if target.rows == 1:
             error = np.linalg.norm(weight - np.outer(bias, rows.encoded[0]))
-            residual = np.array([error / np.linalg.norm(np.column_stack([weight, bias]))])
+            residual = np.array([error / np.linalg.norm(both)])
             return residual, residual <= limit
         space = row_space(weight, bias, target.rows, self.rank_tolerance, target.noise, target.rate)
         if isinstance(space, str) or not relu:

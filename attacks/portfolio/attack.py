@@ -38,6 +38,7 @@ from attacks.portfolio.remainder import remainder
 from attacks.span import Span
 from attacks.span.certificate import granted
 from attacks.spear import Spear
+from attacks.spear.network import affine
 from attacks.tableak import TabLeak
 from attacks.tableak.ensemble import differing_share
 from attacks.tableak.prior import Array, Rows, StructuralPrior
@@ -120,12 +121,14 @@ class Portfolio(Attack):
         guessed = self._tableak_fedavg([targets[i] for i in open]).run(view, knowledge)
         claims = {(c.victim, c.round): c for c in claims_in(guessed) if isinstance(c, RecordsClaim)}
         refused = guessed if isinstance(guessed, NotApplicable | Abstained) else None
+        layout = view.public.layout
+        assert layout is not None  # find_updates refuses a view without
         for i in open:
             known, guess = exact[i], claims.get((targets[i].victim, targets[i].round))
             if not isinstance(known, RecordsClaim):
                 exact[i] = guess or refused or known
-            elif guess and known.layout is guess.layout and view.public.layout is not None:
-                exact[i] = joined(StructuralPrior(view.public.layout, knowledge.bounds), targets[i], known, guess)
+            elif guess and known.layout is guess.layout:
+                exact[i] = joined(StructuralPrior(layout, knowledge.bounds), targets[i], known, guess)
         return exact
 
     def _sums(
@@ -194,8 +197,7 @@ def strongest(claims: Sequence[RecordsClaim], target: Target) -> RecordsClaim | 
 def solves(claim: RecordsClaim, target: Target) -> bool:
     """Whether the claim's rows are the whole batch and together explain the gradient, each proven or not."""
     limit = max(LinearLayer.residual, Span.residual, Spear.residual)
-    gradient = np.column_stack([target.gradient["0.weight"], target.gradient["0.bias"]])
-    return explains(claim, target, granted(gradient, target.noise, limit))
+    return explains(claim, target, granted(affine(target.gradient, 0), target.noise, limit))
 
 
 def explains(claim: RecordsClaim, target: Target, limit: float) -> bool:

@@ -13,6 +13,7 @@ in turn, and standard errors are not known.
 """
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from scipy.linalg import lstsq
@@ -44,13 +45,18 @@ class Fit:
         """The step (n·L,), and the diagonal (n·L,) of the inverse of M: infinite for numbers with a share in a
         direction that the gradient does not determine, along which there is no step.
         """
-        scale = np.sqrt(np.maximum(np.diag(self.normal), np.finfo(float).tiny))
-        values, vectors = np.linalg.eigh(self.normal / np.outer(scale, scale))
+        scale, values, vectors = self._scaled
         seen = values > SINGULAR
         known = vectors[:, seen]
         step = known / (values[seen] + damping) @ (known.T @ (self.goal / scale)) / scale
         open = (vectors[:, ~seen] ** 2).sum(1) > SHARE
         return step, np.where(open, np.inf, (known**2 / values[seen]).sum(1) / scale**2)
+
+    @cached_property
+    def _scaled(self) -> tuple[Array, Array, Array]:
+        """The scale of the unknowns, and the eigenvalues and eigenvectors of M in these units, whatever the damping."""
+        scale = np.sqrt(np.maximum(np.diag(self.normal), np.finfo(float).tiny))
+        return scale, *np.linalg.eigh(self.normal / np.outer(scale, scale))
 
 
 def polished(

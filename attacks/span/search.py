@@ -35,7 +35,7 @@ def search(neurons: Neurons, candidates: Candidates, attempts: int, seed: int) -
         kernels = next(trials, None)
         if kernels is None or len(found) == rank:
             break
-        grown = accept(found, kernels, max(INDEPENDENT, NOISY * candidates.precision))
+        grown = accept(found, kernels, beyond_noise(INDEPENDENT, candidates))
         if len(grown) > len(found):
             found = grown
             known = partial(settled_rows, neurons, candidates, found)
@@ -100,11 +100,15 @@ def accept(found: Array, kernels: Kernels, independent: float = INDEPENDENT) -> 
 
 def consistent(candidates: Candidates, found: Array) -> Candidates:
     """The candidates at coordinates that every kernel `found` (k, r) annihilates: what the rows not found can be."""
-    noise = NOISY * candidates.precision
-    origin, open = settled(candidates.origin, candidates.open, found, max(SETTLED, noise))
+    origin, open = settled(candidates.origin, candidates.open, found, beyond_noise(SETTLED, candidates))
     off = np.abs(origin @ found.T).max(1, initial=0) / np.linalg.norm(origin, axis=1)
-    left = np.flatnonzero(off < max(ORTHOGONAL, noise))
+    left = np.flatnonzero(off < beyond_noise(ORTHOGONAL, candidates))
     return replace(candidates, categories=candidates.categories[left], origin=origin[left], open=open)
+
+
+def beyond_noise(threshold: float, candidates: Candidates) -> float:
+    """The threshold, or what noise in the row space of the candidates makes of it."""
+    return max(threshold, NOISY * candidates.precision)
 
 
 def settled(origin: Array, open: Array, directions: Array, least: float = SETTLED) -> tuple[Array, Array]:
@@ -179,7 +183,7 @@ def with_kernels_of(neurons: Neurons, candidates: Candidates, found: Array, rows
     for i in range(len(others)):
         known = np.concatenate([rows, np.delete(others, i, axis=0)])
         kernels = verified_kernels(neurons, np.zeros(1, np.int64), neurons.signs(others[[i]]), known)
-        found = accept(found, kernels, max(INDEPENDENT, NOISY * candidates.precision))
+        found = accept(found, kernels, beyond_noise(INDEPENDENT, candidates))
     return found
 
 

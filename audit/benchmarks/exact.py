@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from audit.benchmarks.base import Options, Row, dataset_name
-from audit.benchmarks.gradients import attack_batches, figure
+from audit.benchmarks.gradients import attack_batches, figure, in_percent
 from audit.benchmarks.tableak import PUBLISHED, settings
 from audit.case import cases
 from audit.config import Config
@@ -54,14 +54,10 @@ def measure(
     setting = {"attack": attack, "B": size, "pipeline": "published", "labels": labels, "parties": 4, "seeds": seeds}
     setting |= ({"noise": sigma} if sigma else {}) | ({"rounds trained": trained} if trained else {})
 
-    def over_batches(metric: str) -> list[float]:
-        found = [100 * (t.value or 0.0) for t in trials if t.metric == metric]
-        return found + [0.0] * (4 * seeds - len(found))
-
     published = PUBLISHED["known"].get(dataset, {}).get(size) if not sigma and not trained else None
     for metric in METRICS[: 1 if attack == "tableak" else None]:
-        yield figure("exact", dataset, setting, metric, over_batches(metric), None, "%")
-    yield figure("exact", dataset, setting, "accuracy", over_batches("accuracy"), published, "%")
+        yield figure("exact", dataset, setting, metric, in_percent(trials, metric, 4 * seeds), None, "%")
+    yield figure("exact", dataset, setting, "accuracy", in_percent(trials, "accuracy", 4 * seeds), published, "%")
     yield figure("exact", dataset, setting, "seconds per batch", [s for _, s in measured], None, "s")
 
 

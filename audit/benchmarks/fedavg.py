@@ -27,7 +27,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import product
 
-from attacks.base import AuxiliaryKnowledge
+from attacks.base import Attack, AuxiliaryKnowledge
 from attacks.fedavg import TabLeakFedAvg
 from audit.benchmarks.base import Options, Row, dataset_name, partial_note
 from audit.benchmarks.gradients import figure, timed
@@ -132,10 +132,15 @@ def measure(
 
 def attack_clients(config: Config, variant: Mapping[str, object], rows: int, case: Case) -> tuple[list[Trial], float]:
     """The trials of the attack by the server, and the seconds that it took per client."""
-    truth = Truth(train_on_few(config, case, rows))
-    attempted = list(truth.federated.batches)
-    knowledge = AuxiliaryKnowledge({key: truth.labels(*key) for key in attempted}, truth.bounds)
     attack = TabLeakFedAvg(seed=case.seed, device=config.audit.device, **variant)  # type: ignore[arg-type]
+    return timed_on_few(config, attack, rows, case)
+
+
+def timed_on_few(config: Config, attack: Attack, rows: int, case: Case, round: int = 0) -> tuple[list[Trial], float]:
+    """The trials of `attack` by the server in one round on clients of `rows` rows, and the seconds for each of them."""
+    truth = Truth(train_on_few(config, case, rows))
+    attempted = [key for key in truth.federated.batches if key[1] == round]
+    knowledge = AuxiliaryKnowledge({key: truth.labels(*key) for key in attempted}, truth.bounds)
     return timed(config, attack, truth, knowledge, attempted)
 
 

@@ -12,16 +12,14 @@ from dataclasses import dataclass
 from functools import partial
 
 from attacks import ATTACKS
-from attacks.base import AuxiliaryKnowledge
 from audit.benchmarks.base import Options, Row, dataset_name, partial_note
 from audit.benchmarks.exact import METRICS
-from audit.benchmarks.fedavg import CHOICE, LONG, PAPER_ROWS, PUBLISHED, RATE, SHORT, Cell, settings, train_on_few
-from audit.benchmarks.gradients import figure, timed
+from audit.benchmarks.fedavg import CHOICE, LONG, PAPER_ROWS, PUBLISHED, RATE, SHORT, Cell, settings, timed_on_few
+from audit.benchmarks.gradients import figure, in_percent
 from audit.case import Case, cases
 from audit.config import Config
 from audit.pool import each
 from audit.records import Trial
-from audit.truth import Truth
 
 SEEDS = 5
 
@@ -69,18 +67,13 @@ def measure(options: Options, source: str, what: Setting, seeds: int) -> Iterato
     setting |= {"rounds trained": what.before} if what.before else {}
     published = PUBLISHED.get(dataset, {}).get(epochs, {}).get(batches) if what in CELLS else None
     for metric in (*METRICS, "accuracy"):
-        found = [100 * (t.value or 0.0) for t in trials if t.metric == metric]
-        found += [0.0] * (4 * seeds - len(found))
-        beside = published if metric == "accuracy" else None
+        found, beside = in_percent(trials, metric, 4 * seeds), published if metric == "accuracy" else None
         yield figure("fedavg_exact", dataset, setting, metric, found, beside, "%", partial_note(dataset))
     yield figure("fedavg_exact", dataset, setting, "seconds per client", [s for _, s in measured], None, "s")
 
 
 def attack_clients(config: Config, what: Setting, case: Case) -> tuple[list[Trial], float]:
     """The trials of the attack by the server in the last round, and the seconds that it took per client."""
-    truth = Truth(train_on_few(config, case, what.rows))
-    attempted = [key for key in truth.federated.batches if key[1] == what.before]
-    knowledge = AuxiliaryKnowledge({key: truth.labels(*key) for key in attempted}, truth.bounds)
-    own = {"tableak_fedavg": CHOICE} if what.attack == "portfolio" else {}
+    own = {"tableak_fedavg": CHOICE, "device": config.audit.device} if what.attack == "portfolio" else {}
     attack = ATTACKS[what.attack](seed=case.seed, rounds=(what.before,), **own)  # type: ignore[call-arg]
-    return timed(config, attack, truth, knowledge, attempted)
+    return timed_on_few(config, attack, what.rows, case, what.before)

@@ -38,6 +38,12 @@ def timed(
     return score(attack, ("server",), outcome, knowledge, truth, attempted, coins, draws), seconds
 
 
+def in_percent(trials: Sequence[Trial], metric: str, batches: int) -> list[float]:
+    """The values of one metric, and 0 for each of so many batches about which nothing is claimed."""
+    found = [100 * (t.value or 0.0) for t in trials if t.metric == metric]
+    return found + [0.0] * (batches - len(found))
+
+
 def figure(
     benchmark: str,
     dataset: str,
