@@ -5,13 +5,14 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 export PYTHONHASHSEED = 0
 
-.PHONY: help demo test check bench format clean
+.PHONY: help demo test check bench docs format clean
 
 help:
 	@echo "make demo    install and audit the embedded survey; ends with the verdict and the report's path"
 	@echo "make test    lint, types and all tests"
 	@echo "make check   lint and types only"
 	@echo "make bench   the quick benchmarks, measured next to published"
+	@echo "make docs    write docs/configuration.md again"
 	@echo "make format  rewrite the code in the project's format"
 	@echo "make clean   remove the environment and caches (runs/ stays)"
 
@@ -38,6 +39,9 @@ test: check
 
 bench: $(BIN)/installed
 	$(BIN)/leakledger benchmark tableak --quick
+
+docs: $(BIN)/installed
+	$(BIN)/python -m leakledger.audit.reference docs/configuration.md
 
 format: $(BIN)/installed-test
 	$(BIN)/ruff check --fix .

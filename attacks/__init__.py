@@ -1,19 +1,19 @@
 """Attacks: a view in, claims out. Nothing here can reach a federation, a data set, a defense or the truth."""
 
-from attacks.base import Attack
-from attacks.fedavg import TabLeakFedAvg
-from attacks.linear_layer import LinearLayer
-from attacks.membership import Membership
-from attacks.plaintext import Plaintext
-from attacks.portfolio import Portfolio
-from attacks.random_baseline import RandomBaseline
-from attacks.ring_size import RingSize
-from attacks.sac_audit import SacAudit
-from attacks.span import Span
-from attacks.spear import Spear
-from attacks.statistics import Statistics
-from attacks.tableak import TabLeak
-from attacks.vocabulary import Vocabulary
+from leakledger.attacks.base import Attack
+from leakledger.attacks.gradient.linear_layer import LinearLayer
+from leakledger.attacks.gradient.portfolio import Portfolio
+from leakledger.attacks.gradient.random_baseline import RandomBaseline
+from leakledger.attacks.gradient.span import Span
+from leakledger.attacks.gradient.spear import Spear
+from leakledger.attacks.gradient.tableak import TabLeak
+from leakledger.attacks.gradient.tableak_fedavg import TabLeakFedAvg
+from leakledger.attacks.transcript.membership import Membership
+from leakledger.attacks.transcript.plaintext import Plaintext
+from leakledger.attacks.transcript.ring_size import RingSize
+from leakledger.attacks.transcript.sac_audit import SacAudit
+from leakledger.attacks.transcript.statistics import Statistics
+from leakledger.attacks.transcript.vocabulary import Vocabulary
 
 __all__ = ["ATTACKS", "Attack"]
 

@@ -14,7 +14,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from preprocess.views import FeatureLayout, View
+from leakledger.preprocess.messages import Payload
+from leakledger.preprocess.views import FeatureLayout, View
 
 Statistic = Literal["count", "mean", "std", "minimum", "maximum", "size", "quantile", "frequency", "target_rate"]
 
@@ -146,18 +147,67 @@ class AuxiliaryKnowledge:
         return tuple(name for name in self.__dataclass_fields__ if getattr(self, name))
 
 
+Expected = Literal[
+    "records",
+    "fields",
+    "vocabulary",
+    "membership",
+    "mean",
+    "minimum",
+    "maximum",
+    "count",
+    "size",
+    "frequency",
+    "check",
+]
+ObserversOf = Literal["server", "first", "last", "all but first", "all but last"]
+
+
+@dataclass(frozen=True)
+class ControlSpec:
+    """A trial whose answer is known beforehand, as plain data: an attack states where it must succeed, the audit builds
+    that and plays it.
+
+    The audit makes up a small federation that preprocesses with `encoder` and `scaler` under their options. The attack
+    gets what `observers` hold and must recover what it `expects` of every party outside; scored against another party,
+    or against another federation (`shuffled`), the same claims must be worth nothing. "check" expects a finding named
+    `check` about each party, and none in the federation of `quiet`. Two expectations need no
+    such federation: "records" plays rows through the model and updates of the audited view, "fields" shows one made-up
+    message of each kind in it.
+    """
+
+    expects: Expected
+    encoder: str = "target"  # each client by itself: no messages
+    encoder_options: Mapping[str, Any] = field(default_factory=dict)
+    scaler: str = "local"  # likewise
+    scaler_options: Mapping[str, Any] = field(default_factory=dict)
+    observers: ObserversOf = "server"
+    check: str = ""
+    quiet: "ControlSpec | None" = None
+    shuffled: bool = True
+
+
 class Attack(ABC):
     """One technique. Options are set when it is made; `run` uses nothing but its arguments.
 
-    `topics`: the messages it reads. `asset`: what its claims are about. `adversary`: who can run it.
+    `reads`: the kinds of message that it is handed, and no others; of a family, all that are derived from it. `asset`:
+    what its claims are about. `assumes`: who can run it. `controls`: where it must succeed, of which the audit plays
+    those that have kinds of message in common with the view.
     """
 
     technique: ClassVar[str]
     reference: ClassVar[str]
     asset: ClassVar[tuple[str, ...]]
-    topics: ClassVar[frozenset[str]]
+    reads: ClassVar[tuple[type[Payload], ...]]
+    controls: ClassVar[tuple[ControlSpec, ...]]
     assumes: ClassVar[str]
+    composed_of: ClassVar[tuple[str, ...]] = ()  # attacks that it plays; a field of each name has their options
     calibrator: ClassVar[bool] = False  # guesses on purpose: no control expects it to recover anything
+
+    @classmethod
+    def accepts(cls, kind: type[Payload]) -> bool:
+        """Whether the attack reads messages of this kind."""
+        return issubclass(kind, cls.reads)
 
     @abstractmethod
     def run(self, view: View, knowledge: AuxiliaryKnowledge) -> Outcome:
@@ -189,18 +239,10 @@ def counter(progress: Callable[[int, int], None] | None, total: int) -> Callable
     return advance
 
 
-def check_least(attack: Attack, least: Mapping[str, int]) -> None:
-    """Raises ValueError, with name and value, for an option below its least value."""
-    for name, lowest in least.items():
-        if getattr(attack, name) < lowest:
-            raise ValueError(f"{name} is {getattr(attack, name)}; it must be at least {lowest}")
-
-
-def check_positive(attack: Attack, *names: str) -> None:
-    """Raises ValueError, with name and value, for an option that is not a finite positive number."""
-    for name in names:
-        if not 0 < getattr(attack, name) < np.inf:
-            raise ValueError(f"{name} is {getattr(attack, name)}; it must be positive")
+def check_seed(seed: int) -> None:
+    """Raises ValueError for a seed that no generator takes."""
+    if seed < 0:
+        raise ValueError(f"seed is {seed}; it must be at least 0")
 
 
 def check_device(device: str) -> None:

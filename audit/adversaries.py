@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import combinations, product
 from math import comb
 
-from preprocess.views import PublicFacts
+from leakledger.preprocess.views import PublicFacts
 
 Observers = tuple[str, ...]
 GRAMMAR = 'a party, "clients", "neighbours of P3", "all but P3", "all but one", "coalitions of 2", joined by "+"'
@@ -56,7 +56,7 @@ def _client(name: str, public: PublicFacts) -> str:
 
 def ring_of(public: PublicFacts) -> Observers:
     """The clients in the order of the encoder's ring: as its options say, else the public order."""
-    return tuple(public.protocol.get("ring") or public.clients)
+    return tuple(public.encoder.options.get("ring") or public.clients)
 
 
 def _neighbours(ring: Observers, client: str) -> Observers:

@@ -3,17 +3,18 @@
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
-from audit.config import Config, DefenseChoice, Partition, Preprocessing, Training
-from audit.records import Setting
-from preprocess.encoders import ENCODERS, Encoder
-from preprocess.scalers import SCALERS, Scaler
+from leakledger.audit.config import Config, DefenseChoice, PartitionChoice, Preprocessing, Training
+from leakledger.audit.records import Setting
+from leakledger.defenses import DEFENSES
+from leakledger.preprocess.encoders import ENCODERS
+from leakledger.preprocess.options import options_of
+from leakledger.preprocess.scalers import SCALERS
 
-CANDIDATES = {"dictionary": "candidates"}  # the option of an encoder that a configuration sets under another name
 PLAIN = ("style", "columns", "sharing")  # options whose values speak for themselves
 
 
@@ -23,7 +24,7 @@ class Case:
 
     setting: Setting
     seed: int
-    partition: Partition
+    partition: PartitionChoice
     preprocessing: Preprocessing
     training: Training
     defense: DefenseChoice
@@ -45,7 +46,7 @@ def cases(config: Config) -> list[Case]:
     ]
 
 
-def _settings(config: Config) -> Iterator[tuple[Setting, Partition, Preprocessing, Training, DefenseChoice]]:
+def _settings(config: Config) -> Iterator[tuple[Setting, PartitionChoice, Preprocessing, Training, DefenseChoice]]:
     for partition in config.partition:
         for preprocessing in config.preprocessing:
             for defense in config.defense:
@@ -55,7 +56,7 @@ def _settings(config: Config) -> Iterator[tuple[Setting, Partition, Preprocessin
 
 
 def _describe(
-    config: Config, partition: Partition, preprocessing: Preprocessing, training: Training, defense: DefenseChoice
+    config: Config, partition: PartitionChoice, preprocessing: Preprocessing, training: Training, defense: DefenseChoice
 ) -> Setting:
     pieces = [p.model_dump(mode="json") for p in (partition, preprocessing, training, defense)]
     digest = hashlib.sha256(json.dumps(pieces, sort_keys=True).encode()).hexdigest()[:6]
@@ -65,9 +66,9 @@ def _describe(
         data=source_name(config.data.source),
         partition=partition_name(partition),
         parties=len(config.data.source) if partition.kind == "files" else partition.parties,
-        encoder=preprocessing.encoder + _options(preprocessing, ENCODERS[preprocessing.encoder]),
-        scaler=preprocessing.scaler + _options(preprocessing, SCALERS[preprocessing.scaler]),
-        defense=defense.name if defense.sigma is None else f"{defense.name} {defense.sigma:g}",
+        encoder=preprocessing.encoder + _changed(preprocessing.options, ENCODERS[preprocessing.encoder]),
+        scaler=preprocessing.scaler + _changed(preprocessing.options, SCALERS[preprocessing.scaler]),
+        defense=_defense_name(defense),
         training=_training_name(training),
         reference=not (ENCODERS[preprocessing.encoder].federated and SCALERS[preprocessing.scaler].federated),
         encoder_said=ENCODERS[preprocessing.encoder].said_to_share,
@@ -79,26 +80,29 @@ def source_name(source: str | list[str]) -> str:
     return PurePath(source).name if isinstance(source, str) else f"{len(source)} files"
 
 
-def partition_name(partition: Partition) -> str:
+def partition_name(partition: PartitionChoice) -> str:
     detail = partition.column or (f"{partition.beta:g}" if partition.beta is not None else "")
     return f"{partition.kind} {detail}".strip()
 
 
 def _training_name(t: Training) -> str:
-    batch = "all rows" if t.batch_size is None else f"B={t.batch_size}"
-    epochs = f", {t.local_epochs} local epochs" if t.local_epochs > 1 else ""
-    return f"{t.algorithm} {batch}{epochs}, {t.rounds} round{'' if t.rounds == 1 else 's'}"
+    size, epochs, rounds = t.options["batch_size"], t.options.get("local_epochs", 1), t.options["rounds"]
+    batch = "all rows" if size is None else f"B={size}"
+    passes = f", {epochs} local epochs" if epochs > 1 else ""
+    return f"{t.algorithm} {batch}{passes}, {rounds} round{'' if rounds == 1 else 's'}"
 
 
-def _options(preprocessing: Preprocessing, method: type[Encoder] | type[Scaler]) -> str:
-    """The options that the method has and that differ from their defaults, in parentheses; files without folder."""
-    own = {CANDIDATES.get(name, name) for name in method.__dataclass_fields__}
-    changed = [
-        (name, getattr(preprocessing, name))
-        for name, field in Preprocessing.model_fields.items()
-        if name in own and getattr(preprocessing, name) != field.get_default(call_default_factory=True)
-    ]
-    return f" ({', '.join(_option(name, value) for name, value in changed)})" if changed else ""
+def _defense_name(defense: DefenseChoice) -> str:
+    """Its name, the values of what has no default, and the options that differ from theirs."""
+    kind = DEFENSES.get(defense.name, object)
+    needed = [f"{defense.options[o.name]:g}" for o in options_of(kind).values() if o.required]
+    return " ".join([defense.name, *needed]) + _changed(defense.options, kind)
+
+
+def _changed(options: Mapping[str, Any], method: type) -> str:
+    """The method's options that differ from their defaults, in parentheses; files without folder."""
+    own = [o for o in options_of(method).values() if not o.required and options[o.name] != o.default]
+    return f" ({', '.join(_option(o.name, options[o.name]) for o in own)})" if own else ""
 
 
 def _option(name: str, value: Any) -> str:

@@ -5,13 +5,17 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from attacks import ATTACKS
-from defenses import DEFENSES
-from preprocess.data.embedded import EMBEDDED
-from preprocess.data.partition import PARTITIONS
-from preprocess.data.suggest import closest
-from preprocess.encoders import ENCODERS
-from preprocess.scalers import SCALERS
+from leakledger.attacks import ATTACKS
+from leakledger.audit.config import Training
+from leakledger.audit.options import Methods
+from leakledger.audit.reference import options_text
+from leakledger.defenses import DEFENSES
+from leakledger.preprocess.data.embedded import EMBEDDED
+from leakledger.preprocess.data.partition import PARTITIONS
+from leakledger.preprocess.data.suggest import closest
+from leakledger.preprocess.encoders import ENCODERS
+from leakledger.preprocess.scalers import SCALERS
+from leakledger.preprocess.training import ALGORITHMS
 
 Rows = list[dict[str, Any]]
 
@@ -20,10 +24,18 @@ TABLES: dict[str, Mapping[str, Any]] = {
     "partition": PARTITIONS,
     "encoder": ENCODERS,
     "scaler": SCALERS,
+    "algorithm": ALGORITHMS,
     "defense": DEFENSES,
     "attack": ATTACKS,
 }
-FILE_EACH = ("encoder", "scaler", "defense", "attack")  # kinds whose every member has a file, which describes it
+OPTIONS: dict[str, Methods] = {  # whose options a configuration sets
+    "encoder": ENCODERS,
+    "scaler": SCALERS,
+    "algorithm": Training.tables["algorithm"],
+    "defense": DEFENSES,
+    "attack": ATTACKS,
+}
+FILE_EACH = ("encoder", "scaler", "algorithm", "defense", "attack")  # each of these has a file, which describes it
 
 
 def known(kind: str) -> Rows:
@@ -33,11 +45,16 @@ def known(kind: str) -> Rows:
 
 def describe(name: str) -> str:
     """All that is known about `name`, of every kind that has it. Raises ValueError, with a suggestion, for none."""
-    found = [f"{kind} {name}\n\n{documentation(kind, table[name])}" for kind, table in TABLES.items() if name in table]
+    found = [_described(kind, name) for kind, table in TABLES.items() if name in table]
     if not found:
         names = sorted({n for table in TABLES.values() for n in table})
         raise ValueError(f"{name}: nothing is called that{closest(name, names)}; `leakledger list` shows the names")
     return "\n\n".join(found)
+
+
+def _described(kind: str, name: str) -> str:
+    options = options_text(OPTIONS[kind], name) if kind in OPTIONS else ""
+    return "\n\n".join(filter(None, [f"{kind} {name}", documentation(kind, TABLES[kind][name]), options]))
 
 
 def first_sentence(kind: str, thing: Any) -> str:

@@ -1,4 +1,8 @@
-"""The command line. Exit codes: 0 pass, 1 the tool failed, 2 it was used wrongly or the input is bad."""
+"""The command line. Exit codes: 0 pass, 1 the tool failed, 2 it was used wrongly or the input is bad.
+
+Commands import what they use when they run: torch and pandas take seconds to load, which neither `--help` nor the
+completion of a word on a terminal should.
+"""
 
 import json
 import os
@@ -13,16 +17,15 @@ from typing import Any, ParamSpec, TypeVar
 import click
 from rich.console import Console
 
-from audit import tables
-from audit.case import cases
-from audit.catalogue import TABLES, describe, known
-from audit.config import Config, load_config
-from audit.run import load_record, run_audit
-from audit.show import view_rows
-from audit.start import STARTER
-from audit.store import FILE, Store
-
-KINDS = {kind if kind == "data" else f"{kind}s": kind for kind in TABLES}
+KINDS = {  # what `list` lists, and which of `catalogue.TABLES` that is
+    "data": "data",
+    "partitions": "partition",
+    "encoders": "encoder",
+    "scalers": "scaler",
+    "algorithms": "algorithm",
+    "defenses": "defense",
+    "attacks": "attack",
+}
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -83,10 +86,23 @@ def main() -> None:
 @click.option(
     "--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override one value, like audit.seeds=[0,1,2]."
 )
+@click.option(
+    "--secrets",
+    type=click.Path(path_type=Path, dir_okay=False),
+    envvar="LEAKLEDGER_SECRETS",
+    help="Replay a run with its file of secrets [default: new ones, kept in the folder].",
+)
 @click.option("--reveal", is_flag=True, help="Show recovered values in the report instead of masking them.")
 @click.option("--json", "as_json", is_flag=True, help="Print the content of results.json instead of tables.")
 @reports_problems
-def run(config: Path | None, output: Path | None, overrides: tuple[str, ...], reveal: bool, as_json: bool) -> None:
+def run(
+    config: Path | None,
+    output: Path | None,
+    overrides: tuple[str, ...],
+    secrets: Path | None,
+    reveal: bool,
+    as_json: bool,
+) -> None:
     """Run the audit that CONFIG describes.
 
     Without CONFIG: the defaults, on the embedded `fair` survey. A run that was interrupted continues where it stopped
@@ -97,11 +113,20 @@ def run(config: Path | None, output: Path | None, overrides: tuple[str, ...], re
       leakledger run
       leakledger run audit.toml --set attacks.tableak.restarts=10
       leakledger run --set data.source=patients.csv --set data.target=readmitted
+      leakledger run audit.toml --secrets runs/NAME/secrets --output runs/again
     """
+    from leakledger.audit import tables
+    from leakledger.audit.case import cases
+    from leakledger.audit.config_file import load_config
+    from leakledger.audit.run import run_audit
+    from leakledger.audit.run_secret import read_secret
+
     settings = load_config(config, overrides)
     folder = output or Path("runs") / tables.run_name(settings, config)
+    master = None if secrets is None else read_secret(secrets)
     with tables.progress_bar(notes, len(cases(settings))) as progress:
-        record = run_audit(settings, folder, command=tables.run_command(config, overrides), progress=progress)
+        command = tables.run_command(config, overrides)
+        record = run_audit(settings, folder, master=master, command=command, progress=progress)
     report_path = _write_report(folder, record, reveal)
     if as_json:
         click.echo((folder / "results.json").read_text(encoding="utf-8"), nl=False)
@@ -123,6 +148,8 @@ def report(folder: Path, path: Path | None, reveal: bool) -> None:
     Example:
       leakledger report runs/fair-1a2b3c4d --output report.html
     """
+    from leakledger.audit.run import load_record
+
     click.echo(_write_report(folder, load_record(folder), reveal, path))
 
 
@@ -144,11 +171,9 @@ def view(folder: Path, party: str, case: str | None, messages: bool, as_json: bo
     Example:
       leakledger view runs/fair-1a2b3c4d --party server
     """
-    rows = view_rows(folder, party, case, messages)
-    if as_json:
-        click.echo(json.dumps(rows, indent=1))
-    else:
-        tables.print_rows(console, rows, f"What {party} saw")
+    from leakledger.audit.stored_view import view_rows
+
+    _print(view_rows(folder, party, case, messages), as_json, f"What {party} saw")
 
 
 @main.command()
@@ -164,13 +189,10 @@ def verify(folder: Path, as_json: bool) -> None:
     Example:
       leakledger verify runs/fair-1a2b3c4d
     """
-    from audit.verify import verify_run
+    from leakledger.audit.verify import verify_run
 
     rows = verify_run(folder)
-    if as_json:
-        click.echo(json.dumps(rows, indent=1))
-    else:
-        tables.print_rows(console, rows, "Transcripts")
+    _print(rows, as_json, "Transcripts")
     if any(row["status"] != "intact" for row in rows):
         raise click.exceptions.Exit(FAILURE)
 
@@ -187,12 +209,11 @@ def list_(what: str | None, as_json: bool) -> None:
       leakledger list
       leakledger list attacks --json
     """
+    from leakledger.audit.catalogue import known
+
     wanted = [kind for plural, kind in KINDS.items() if what in (None, plural)]
     rows = _runs() if what == "runs" else [row for kind in wanted for row in known(kind)]
-    if as_json:
-        click.echo(json.dumps(rows, indent=1))
-    else:
-        tables.print_rows(console, rows, what or "Known names")
+    _print(rows, as_json, what or "Known names")
 
 
 @main.command()
@@ -207,6 +228,8 @@ def info(name: str) -> None:
     Example:
       leakledger info server-dictionary
     """
+    from leakledger.audit.catalogue import describe
+
     click.echo(describe(name))
 
 
@@ -224,7 +247,10 @@ def validate(config: Path, overrides: tuple[str, ...], as_json: bool) -> None:
     Example:
       leakledger validate audit.toml
     """
-    from audit.facts import run_facts
+    from leakledger.audit import tables
+    from leakledger.audit.case import cases
+    from leakledger.audit.config_file import load_config
+    from leakledger.audit.provenance import run_facts
 
     settings = load_config(config, overrides)
     todo = cases(settings)
@@ -237,23 +263,34 @@ def validate(config: Path, overrides: tuple[str, ...], as_json: bool) -> None:
         click.echo(json.dumps({"config": settings.in_force(), "data": asdict(facts.data), "cases": rows}, indent=1))
         return
     tables.print_rows(console, rows, f"{config}: {len(rows)} cases on {facts.data.rows} rows of {facts.data.name}")
+    if facts.data.negotiated:
+        console.print(
+            f"Not declared, so parties agree by messages: {', '.join(facts.data.negotiated)}. A schema that lists "
+            "categorical, numeric, integer and classes (or task = regression) spares them.",
+            markup=False,
+        )
 
 
 @main.command()
 @click.argument("path", type=click.Path(path_type=Path, dir_okay=False), default=Path("audit.toml"))
+@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Choose a method, or set another value.")
 @reports_problems
-def init(path: Path) -> None:
+def init(path: Path, overrides: tuple[str, ...]) -> None:
     """Write a configuration to start from.
 
-    It goes to PATH, with every default explained; an existing file is left alone.
+    It goes to PATH, with every option of the chosen methods explained; an existing file is left alone.
 
     \b
-    Example:
+    Examples:
       leakledger init audit.toml
+      leakledger init audit.toml --set preprocessing.encoder=rolling-hash --set attacks.use='["tableak"]'
     """
+    from leakledger.audit.config_template import starter
+
+    text = starter(overrides)
     try:
         with path.open("x", encoding="utf-8") as file:
-            file.write(STARTER)
+            file.write(text)
     except FileExistsError:
         raise OneLine(f"{path}: exists already; choose another name") from None
     click.echo(f"{path} written; `leakledger validate {path}` checks it, `leakledger run {path}` runs it")
@@ -296,8 +333,9 @@ def benchmark(
       leakledger benchmark transcripts --kept benchmarks/results/transcripts-fair.json --markdown
       leakledger benchmark growth --save growth.json --plot growth.svg
     """
-    from audit.benchmarks import base
-    from audit.benchmarks.base import Options, as_plain, find, save
+    from leakledger.audit import tables
+    from leakledger.audit.benchmarks import base
+    from leakledger.audit.benchmarks.base import Options, as_plain, find, save
 
     measure = find(name)
     if plot is not None and name != "growth":
@@ -309,7 +347,7 @@ def benchmark(
         if path is not None:  # whole after every row: an interrupted run keeps what it has measured
             save(path, tables.benchmark_command(name, data, quick, seeds), rows)
     if plot is not None:
-        from reports.html import growth
+        from leakledger.reports.html import growth
 
         plot.write_text(growth([as_plain(r) for r in rows], base.made(kept)), encoding="utf-8")
     if as_json:
@@ -321,14 +359,28 @@ def benchmark(
 
 
 def _write_report(folder: Path, record: Any, reveal: bool, path: Path | None = None) -> Path:
-    from reports.html import write_report  # the charts' libraries load slowly, and most commands do not need them
+    from leakledger.reports.html import write_report
 
     target = path or folder / "report.html"
     write_report(record, target, reveal=reveal)
     return target
 
 
+def _print(rows: list[dict[str, Any]], as_json: bool, title: str) -> None:
+    """The rows as JSON or as a table."""
+    if as_json:
+        click.echo(json.dumps(rows, indent=1))
+        return
+    from leakledger.audit.tables import print_rows
+
+    print_rows(console, rows, title)
+
+
 def _runs() -> list[dict[str, Any]]:
+    from leakledger.audit.case import cases
+    from leakledger.audit.config import Config
+    from leakledger.audit.store import FILE, Store
+
     rows = []
     for path in sorted(Path("runs").glob(f"*/{FILE}")):
         store = Store.read(path.parent)

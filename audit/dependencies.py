@@ -4,10 +4,10 @@ from collections.abc import Collection, Mapping
 
 import pandas as pd
 
-from attacks.base import Dependencies
-from preprocess.data.schema import Schema
-from preprocess.data.suggest import closest
-from preprocess.data.table import Table
+from leakledger.attacks.base import Dependencies
+from leakledger.preprocess.data.schema import Schema
+from leakledger.preprocess.data.suggest import closest
+from leakledger.preprocess.data.table import Table
 
 
 def known_dependencies(tables: Collection[Table], determined: Mapping[str, str]) -> Dependencies:

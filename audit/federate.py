@@ -1,41 +1,58 @@
-"""Runs the federation of one case: data to parties, preprocessing, training, evaluation; keeps what scoring needs.
+"""Runs the federation of one case, simulated or projected, and keeps what scoring needs.
 
 The result is the only place where protocol values leave their parties: `Federated` holds the ledger for the views, and
-the located values that become the truth.
+the parties' own values that become the truth. Both ways give the same.
 """
 
+import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
 
-from audit.case import Case
-from audit.config import Config, DefenseChoice
-from defenses import DEFENSES, Defense, chain
-from preprocess.data.partition import partition
-from preprocess.data.read import read_table, read_tables
-from preprocess.data.schema import Schema
-from preprocess.data.table import Table
-from preprocess.encoders import ENCODERS, Encoder
-from preprocess.encoders.base import distinct_values
-from preprocess.federation import At
-from preprocess.pipeline import Encoded, prepare
-from preprocess.scalers import SCALERS, Scaler
-from preprocess.training import ALGORITHMS
-from preprocess.training.base import Batches, check_training, train
-from preprocess.training.evaluation import evaluate
-from preprocess.transport.simulated import Simulated
-from preprocess.views import ModelSpec, PublicFacts, TrainingSpec
+from leakledger.audit.case import Case
+from leakledger.audit.case_protocol import (
+    Dictionary,
+    build_encoder,
+    build_scaler,
+    case_params,
+    case_protocol,
+    chosen_options,
+    encoded_from_plain,
+    make_defense,
+    model_spec,
+)
+from leakledger.audit.config import Config
+from leakledger.preprocess.data.basis import Basis
+from leakledger.preprocess.data.clean import Missing
+from leakledger.preprocess.data.partition import partition
+from leakledger.preprocess.data.read import read_table, read_tables
+from leakledger.preprocess.data.schema import Schema
+from leakledger.preprocess.data.table import Table
+from leakledger.preprocess.encoders import ENCODERS, Encoder
+from leakledger.preprocess.frozen import freeze
+from leakledger.preprocess.ledger import Ledger
+from leakledger.preprocess.pipeline import Encoded
+from leakledger.preprocess.scalers import Scaler
+from leakledger.preprocess.secret import derive
+from leakledger.preprocess.training.base import Batches, check_training
+from leakledger.preprocess.transport.processes import PartyProcesses
+from leakledger.preprocess.transport.protocol import merged_ledger, party_secrets, protocol_secret
+from leakledger.preprocess.transport.simulated import Simulated
+from leakledger.preprocess.views import FeatureLayout, Method, PublicFacts, TrainingSpec
 
+SERVER = "server"
+PATIENCE = 3600.0  # seconds that a party's process waits for a message: another one may compute for long
 SPLIT, PARTITION = 1, 2  # streams of a case's seed, apart from those of the parties
 
 
 @dataclass(frozen=True)
 class Federated:
-    """What one case's federation leaves: the ledger (in `fed`), the public facts, and the parties' own values."""
+    """What one case's federation leaves: the ledger, the public facts, the parties' secrets and their own values."""
 
-    fed: Simulated
+    ledger: Ledger
+    secrets: Mapping[str, bytes] = field(repr=False)
     public: PublicFacts
     schema: Schema
     tables: Mapping[str, Table]
@@ -47,45 +64,75 @@ class Federated:
     encoder: Encoder | None = None
 
 
-def federate(config: Config, case: Case) -> Federated:
-    """Runs the case's protocols, simulated, and reads the results out."""
+def federate(config: Config, case: Case, master: bytes) -> Federated:
+    """Runs the case's protocol and reads the results out.
+
+    The parties' secrets are derived from `master`, the case, and everything that the parties are given: their rows and
+    what they agreed on. How the protocol is run, and what attacks the result, is no part of that.
+    """
     split = split_tables(config, case)
-    schema = next(iter(split.values()))[0].schema
-    fed = Simulated(list(split), seed=case.seed)
-    train_tables = {c: fed.at(c, pair[0]) for c, pair in split.items()}
-    test_tables = {c: fed.at(c, pair[1]) for c, pair in split.items()}
-
-    encoder = make_encoder(case, [t for pair in split.values() for t in pair])
-    prepared = prepare(fed, schema, train_tables, test_tables, encoder, make_scaler(case))
-    model = model_spec(config, schema, prepared.layout.value.width)
+    basis = next(iter(split.values()))[0].basis
+    assert basis is not None  # tables that were read have one
+    dictionary = public_dictionary(case, [t for pair in split.values() for t in pair])
     training = training_spec(case)
-    trained = train(
-        fed, ALGORITHMS[training.algorithm], model, training, prepared.train, make_defense(case.defense).protect
-    )
-    metrics = evaluate(fed, model, trained.weights, prepared.test)
-
-    protocol = {
-        **public_options(make_encoder(case)),
-        "encoder": case.setting.encoder,
-        "scaler": case.setting.scaler,
-        "scaler_options": public_options(make_scaler(case)),
-        "defense": case.setting.defense,
-    }
+    inputs = {c: {"train": pair[0].to_plain(), "test": pair[1].to_plain()} for c, pair in split.items()}
+    params = case_params(case, config.model, basis, config.data.missing, dictionary)
+    secret = protocol_secret(derive(master, "case", case.id), "case", list(split), SERVER, inputs, params)
+    run = run_projected if config.audit.mode == "projected" else run_simulated
+    ledger, held = run(inputs, params, secret)
+    layout, schema = FeatureLayout.from_plain(held[SERVER]["layout"]), Schema.from_plain(held[SERVER]["schema"])
     public = PublicFacts(
-        fed.clients, fed.server, protocol, public_schema(schema), prepared.layout.value, model, training
+        tuple(split),
+        SERVER,
+        Method(case.preprocessing.encoder, public_options(make_encoder(case))),
+        Method(case.preprocessing.scaler, public_options(make_scaler(case))),
+        make_defense(case.defense).mechanisms(),
+        public_schema(schema, basis),
+        layout,
+        model_spec(config.model, schema, layout.width),
+        training,
     )
     return Federated(
-        fed=fed,
+        ledger=ledger,
+        secrets=party_secrets(secret, list(split), SERVER),
         public=public,
         schema=schema,
-        tables={c: pair[0] for c, pair in split.items()},
-        train=_owned(fed, prepared.train),
-        test=_owned(fed, prepared.test),
-        batches=_owned(fed, trained.batches),
-        metrics=fed.own(metrics),
-        rounds=trained.rounds,
-        encoder=encoder,
+        tables={c: Table.from_plain(held[c]["table"]) for c in split},
+        train={c: encoded_from_plain(held[c]["train"]) for c in split},
+        test={c: encoded_from_plain(held[c]["test"]) for c in split},
+        batches={(c, r): held[c]["batches"][str(r)] for r, c in _order(held, list(split))},
+        metrics=dict(held[SERVER]["metrics"]),
+        rounds=held[SERVER]["rounds"],
+        encoder=build_encoder(case.preprocessing, dictionary),
     )
+
+
+def run_simulated(
+    inputs: Mapping[str, Any], params: Mapping[str, Any], secret: bytes
+) -> tuple[Ledger, Mapping[str, Any]]:
+    """The ledger, and what each party has afterwards; all parties in this process."""
+    fed = Simulated(list(inputs), server=SERVER, secret=secret)
+    with fed.running():
+        outcome = case_protocol(fed, {c: fed.at(c, x) for c, x in inputs.items()}, freeze(params))
+    return fed.ledger, {p: fed.own(v) for p, v in outcome.items()}
+
+
+def run_projected(
+    inputs: Mapping[str, Any], params: Mapping[str, Any], secret: bytes
+) -> tuple[Ledger, Mapping[str, Any]]:
+    """The same with a process per party; the ledger is merged from theirs."""
+    own = party_secrets(secret, list(inputs), SERVER)
+    with PartyProcesses(list(inputs), server=SERVER, timeout=PATIENCE) as parties:
+        results = parties.run_with(case_protocol, inputs, with_absolute_paths(params), own)
+    return merged_ledger(results), {p: r.value for p, r in results.items()}
+
+
+def with_absolute_paths(params: Mapping[str, Any]) -> dict[str, Any]:
+    """The params for a process that runs in another folder."""
+    chosen = dict(params["preprocessing"])
+    if chosen.get("fasttext_model") is not None:
+        chosen["fasttext_model"] = os.path.abspath(chosen["fasttext_model"])
+    return {**params, "preprocessing": chosen}
 
 
 def split_tables(config: Config, case: Case) -> dict[str, tuple[Table, Table]]:
@@ -101,7 +148,7 @@ def party_tables(config: Config, case: Case) -> dict[str, Table]:
     if case.partition.kind == "files":
         if isinstance(data.source, str):
             raise ValueError('data.source: partition kind "files" needs a list of files, one per party')
-        return read_tables(data.source, schema=data.schema_file, target=data.target, missing=data.missing)
+        return read_tables(data.source, schema=data.schema_file, target=data.target, missing=_until_divided(config))
     table = whole_table(config)
     coins = _stream(case.seed, PARTITION, 0)
     options: dict[str, Any] = {k: v for k in ("beta", "column") if (v := getattr(case.partition, k)) is not None}
@@ -115,48 +162,41 @@ def whole_table(config: Config) -> Table:
     data = config.data
     if not isinstance(data.source, str):
         raise ValueError('data.source: several files need partition kind "files"')
-    table = read_table(data.source, schema=data.schema_file, target=data.target, missing=data.missing)
+    table = read_table(data.source, schema=data.schema_file, target=data.target, missing=_until_divided(config))
     if data.rows is None or data.rows >= len(table):
         return table
     return table.rows(np.sort(_stream(0, SPLIT, 0).choice(len(table), data.rows, replace=False)))
 
 
-def model_spec(config: Config, schema: Schema, width: int) -> ModelSpec:
-    outputs = 1 if schema.task == "regression" else len(schema.classes)
-    return ModelSpec(width, outputs, config.model.hidden, config.model.activation, schema.task)
+def _until_divided(config: Config) -> Missing:
+    """What becomes of missing values when a table is read: parties impute, each for itself, what they are given."""
+    return "keep" if config.data.missing == "impute" else config.data.missing
 
 
 def training_spec(case: Case) -> TrainingSpec:
-    spec = TrainingSpec(**case.training.model_dump())
+    spec = TrainingSpec(case.training.algorithm, **case.training.options)  # type: ignore[arg-type]
     check_training(spec)
     return spec
 
 
 def make_encoder(case: Case, tables: Iterable[Table] = ()) -> Encoder:
-    """The encoder with those of the configured options that it has.
-
-    Where candidates are public, it is told the values of all `tables`: a list that everyone has, the server too.
-    """
-    kind = ENCODERS[case.preprocessing.encoder]
-    options = chosen_options(case, kind)
-    if case.preprocessing.candidates == "public" and "dictionary" in kind.__dataclass_fields__:
-        options["dictionary"] = all_values(tables)
-    return kind(**options)
+    """The encoder of a case; where candidates are public, it is told the values of all `tables`."""
+    return build_encoder(case.preprocessing, public_dictionary(case, tables))
 
 
 def make_scaler(case: Case) -> Scaler:
-    """The scaler with those of the configured options that it has."""
-    kind = SCALERS[case.preprocessing.scaler]
-    return kind(**chosen_options(case, kind))
+    return build_scaler(case.preprocessing)
 
 
-def chosen_options(case: Case, kind: type[Encoder] | type[Scaler]) -> dict[str, Any]:
-    return case.preprocessing.model_dump(include=set(kind.__dataclass_fields__))
+def public_dictionary(case: Case, tables: Iterable[Table]) -> Dictionary:
+    """The list of all values that everyone has, the server too; empty where the case or its encoder has none."""
+    own = chosen_options(case.preprocessing, ENCODERS[case.preprocessing.encoder])
+    return all_values(tables) if own.get("candidates") == "public" else {}
 
 
-def all_values(tables: Iterable[Table]) -> dict[str, tuple[str, ...]]:
-    """The sorted values of each categorical feature in any of the tables."""
-    own = [distinct_values(t) for t in tables]
+def all_values(tables: Iterable[Table]) -> Dictionary:
+    """The sorted values of each categorical feature in any of the tables, missing ones not counted."""
+    own = [{f: set(t.frame[f].dropna()) for f in t.schema.categorical} for t in tables]
     return {feature: tuple(sorted(set().union(*(v[feature] for v in own)))) for feature in (own[0] if own else ())}
 
 
@@ -173,15 +213,13 @@ def _is_plain(value: Any) -> bool:
     return value is None or isinstance(value, str | int | float | bool)
 
 
-def make_defense(choice: DefenseChoice) -> Defense:
-    if choice.name == "none":
-        return chain()
-    return DEFENSES[choice.name](**choice.model_dump(exclude={"name"}))
+def public_schema(schema: Schema, basis: Basis | None = None) -> dict[str, Any]:
+    """What every participant knows about the table: names and kinds, no statistics.
 
-
-def public_schema(schema: Schema) -> dict[str, Any]:
-    """What every participant knows about the table before the protocol starts: names and kinds, no statistics."""
+    `negotiated` names the facts that messages settled; all others are declared.
+    """
     return {
+        "negotiated": [] if basis is None else list(basis.negotiated),
         "target": schema.target,
         "task": schema.task,
         "classes": list(schema.classes),
@@ -195,5 +233,6 @@ def _stream(seed: int, stream: int, index: int) -> np.random.Generator:
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1_000 + stream, index)))
 
 
-def _owned(fed: Simulated, values: Mapping[Any, At[Any]]) -> dict[Any, Any]:
-    return {key: fed.own(value) for key, value in values.items()}
+def _order(held: Mapping[str, Any], clients: list[str]) -> list[tuple[int, str]]:
+    """(round, client) of all batches, in the order in which they were drawn."""
+    return sorted(((int(r), c) for c in clients for r in held[c]["batches"]), key=lambda b: (b[0], clients.index(b[1])))

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from audit.records import Observation
-from preprocess.ledger import Ledger
-from preprocess.views import Message, PublicFacts
+from leakledger.audit.records import Observation
+from leakledger.preprocess.ledger import Ledger
+from leakledger.preprocess.messages import KINDS
+from leakledger.preprocess.views import Message, PublicFacts
 
 
 def observations(ledger: Ledger, public: PublicFacts) -> tuple[Observation, ...]:
@@ -34,11 +35,13 @@ def _of_party(ledger: Ledger, party: str) -> Iterable[Observation]:
             sender=sender,
             role=role,  # type: ignore[arg-type]
             form=form,  # type: ignore[arg-type]
-            content=describe(messages[0].payload) if form == "plaintext" else "sealed",
+            content=content_of(messages[0]),
             messages=len(messages),
             size=sum(m.size for m in messages),
             first_round=min(rounds),
             last_round=max(rounds),
+            hops=sum(m.hops_seen([party]) for m in messages),
+            wire_size=sum(m.hops_seen([party]) * m.wire_size for m in messages),
         )
 
 
@@ -46,6 +49,15 @@ def _role(message: Message, party: str) -> str:
     if message.sender == party:
         return "sent"
     return "received" if message.recipient == party else "relayed"
+
+
+def content_of(message: Message) -> str:
+    """What the holder of `message` can say of its content: shape and type, or why it cannot say."""
+    if message.content is None:
+        return "sealed"
+    if message.topic not in KINDS:
+        return "its kind is not installed"
+    return describe(message.payload.to_plain())
 
 
 def describe(value: Any, depth: int = 0) -> str:

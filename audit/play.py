@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from attacks.base import Attack, AuxiliaryKnowledge
-from audit.truth import Truth
-from preprocess.views import View
+from leakledger.attacks.base import Attack, AuxiliaryKnowledge
+from leakledger.audit.truth import Truth
+from leakledger.preprocess.views import View
 
 
 @dataclass(frozen=True)
@@ -26,4 +26,4 @@ def view_of(observers: Sequence[str], truth: Truth) -> View:
     """What a set of observers of the case holds after it."""
     federated = truth.federated
     inputs = {p: dict(truth.input_of(p)) for p in federated.tables if p in observers}
-    return federated.fed.ledger.view(observers, federated.public, inputs=inputs, coins=federated.fed.coin_seeds())
+    return federated.ledger.view(observers, federated.public, inputs=inputs, coins=federated.secrets)

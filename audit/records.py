@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
-VERSION = 2
+VERSION = 3
 
 HEADLINE = {"records": "accuracy", "vocabulary": "f1", "membership": "auc"}
 """The metric that speaks for an asset where several describe one attack; elsewhere every metric speaks for itself."""
@@ -156,6 +156,18 @@ class Control:
     expected: str
     low: float | None = None
     high: float | None = None
+    kinds: tuple[str, ...] = ()  # topics of what the attack was shown in it
+
+
+@dataclass(frozen=True)
+class Unread:
+    """Messages that reached `observers` and that no attack read which is known to work on such messages: `reason`."""
+
+    observers: tuple[str, ...]
+    topic: str
+    discloses: str
+    messages: int
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -182,9 +194,11 @@ class Observation:
     form: Literal["plaintext", "ciphertext"]
     content: str  # shape and type in words, never values
     messages: int
-    size: int  # bytes
+    size: int  # bytes of bodies
     first_round: int
     last_round: int
+    hops: int = 0  # transmissions that the observer was an end of: a relay sees a message come and go
+    wire_size: int = 0  # bytes of these transmissions, headers included
 
 
 @dataclass(frozen=True)
@@ -228,6 +242,7 @@ class CaseRecord:
     trials: tuple[Trial, ...] = ()
     controls: tuple[Control, ...] = ()
     findings: tuple[Finding, ...] = ()
+    unread: tuple[Unread, ...] = ()
     observations: tuple[Observation, ...] = ()
     recovered: tuple[RecoveredRecord, ...] = ()
     utility: tuple[UtilityRow, ...] = ()
@@ -331,9 +346,9 @@ class Score:
 
 
 @dataclass(frozen=True)
-class Found:
+class Leakage:
     """What the adversaries of one kind learn of one asset (of `ASSETS`) in one setting: the best score of the one of
-    them that learns most (`audit.found`), None where no attack made a claim.
+    them that learns most (`audit.leakage`), None where no attack made a claim.
 
     `adversary` is in words: "server", "one client", "2 clients". `possible`: the clusters that there are; the score has
     fewer where claims are about some parties only. `low` and `high` bound the advantage at 95 % with the choice of the
@@ -390,6 +405,7 @@ class DataFacts:
     sensitive: tuple[str, ...]
     fingerprint: str
     party_rows: Mapping[str, Mapping[str, int]]  # by setting's partition, then party
+    negotiated: tuple[str, ...] = ()  # facts of the schema that parties agree on by messages; all others are declared
 
 
 @dataclass(frozen=True)
@@ -418,7 +434,7 @@ class AuditRecord:
     verdict: Verdict
     missing: int = 0
     created: str = ""  # when the run started; not part of results.json
-    found: tuple[Found, ...] = ()
+    leakage: tuple[Leakage, ...] = ()
 
 
 def results(record: AuditRecord) -> dict[str, Any]:
@@ -431,23 +447,24 @@ def results(record: AuditRecord) -> dict[str, Any]:
         "verdict": asdict(record.verdict),
         "settings": [asdict(s) for s in dict.fromkeys(c.setting for c in record.cases)],
         "scores": [asdict(replace(s, detail=None), dict_factory=_without_detail) for s in record.scores],
-        "found": [_found(f) for f in record.found],
+        "leakage": [_leakage(row) for row in record.leakage],
         "features": _details(record.scores, "features"),
         "entropy_buckets": _details(record.scores, "buckets"),
         "surest_cells": _details(record.scores, "surest"),
         "findings": [{"setting": c.setting.id, "seed": c.seed, **asdict(f)} for c in record.cases for f in c.findings],
+        "unread": [{"setting": c.setting.id, "seed": c.seed, **asdict(u)} for c in record.cases for u in c.unread],
         "controls": [{"setting": c.setting.id, "seed": c.seed, **asdict(k)} for c in record.cases for k in c.controls],
         "utility": [asdict(u) for u in record.utility],
         "missing": record.missing,
     }
 
 
-def _found(found: Found) -> dict[str, Any]:
+def _leakage(leakage: Leakage) -> dict[str, Any]:
     """A row of plain values; those of its score are None where there is none."""
-    row = {name: value for name, value in vars(found).items() if name != "score"}
+    row = {name: value for name, value in vars(leakage).items() if name != "score"}
     names = ("attack", "observers", "metric", "value", "baseline", "advantage", "clusters")
-    score = {name: getattr(found.score, name, None) for name in names}
-    return {**row, **score, "status": found.score.status if found.score else "no claim"}
+    score = {name: getattr(leakage.score, name, None) for name in names}
+    return {**row, **score, "status": leakage.score.status if leakage.score else "no claim"}
 
 
 def _without_detail(fields: list[tuple[str, Any]]) -> dict[str, Any]:

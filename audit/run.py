@@ -4,8 +4,7 @@ Read downwards: `run_audit` finds what is left to do and does it; `run_case` is 
 """
 
 import json
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -14,25 +13,41 @@ from pathlib import Path
 
 import numpy as np
 
-from attacks import ATTACKS
-from attacks.base import Attack, AuxiliaryKnowledge, FindingClaim, RecordsClaim, claims_in
-from audit.adversaries import observer_sets
-from audit.case import Case, cases
-from audit.config import Config
-from audit.controls import control_attack
-from audit.facts import run_facts
-from audit.federate import Federated, federate
-from audit.found import found
-from audit.observe import observations
-from audit.play import Play, view_of
-from audit.pool import Clock, each
-from audit.records import AuditRecord, CaseRecord, Control, Finding, RecoveredRecord, Trial, UtilityRow, results
-from audit.scoring import score
-from audit.store import Store, only_writer
-from audit.summary import scores, utility, verdict
-from audit.truth import Truth
-from audit.uncertainty import surest
-from preprocess.transcript import write_transcript
+from leakledger.attacks import ATTACKS
+from leakledger.attacks.base import Attack, AuxiliaryKnowledge, FindingClaim, NotApplicable, RecordsClaim, claims_in
+from leakledger.audit.adversaries import observer_sets
+from leakledger.audit.case import Case, cases
+from leakledger.audit.config import Config
+from leakledger.audit.control_federations import frozen
+from leakledger.audit.controls import control_attack
+from leakledger.audit.federate import Federated, federate, make_encoder, make_scaler, public_options
+from leakledger.audit.hiding import hides
+from leakledger.audit.leakage import leakage_table
+from leakledger.audit.observe import observations
+from leakledger.audit.play import Play, view_of
+from leakledger.audit.pool import Clock, each
+from leakledger.audit.provenance import run_facts
+from leakledger.audit.reading import Ran, unread
+from leakledger.audit.records import (
+    AuditRecord,
+    CaseRecord,
+    Control,
+    Finding,
+    RecoveredRecord,
+    Trial,
+    Unread,
+    UtilityRow,
+    results,
+)
+from leakledger.audit.run_secret import master_secret
+from leakledger.audit.scoring import score
+from leakledger.audit.store import Store, only_writer
+from leakledger.audit.summary import scores, utility, verdict
+from leakledger.audit.truth import Truth
+from leakledger.audit.uncertainty import surest
+from leakledger.preprocess.atomic_file import atomic_file, remove_leftovers
+from leakledger.preprocess.secret import derive
+from leakledger.preprocess.transcript import write_transcript
 
 ATTACK_STREAM, BASELINE_STREAM, CONTROL_STREAM = 2_001, 2_002, 2_003
 
@@ -41,19 +56,28 @@ Progress = Callable[[str, int, int], None]
 
 
 def run_audit(
-    config: Config, folder: Path, *, command: str = "leakledger run", progress: Progress = lambda *_: None
+    config: Config,
+    folder: Path,
+    *,
+    master: bytes | None = None,
+    command: str = "leakledger run",
+    progress: Progress = lambda *_: None,
 ) -> AuditRecord:
     """Runs every case of `config` that `folder` does not hold yet, and writes `results.json` there.
 
-    Raises ValueError (with one line) for data or settings that cannot be used, before anything is written.
+    All secrets of the parties follow from `master`; None is the one that the folder keeps, or else a new one. Raises
+    ValueError (with one line) for data or settings that cannot be used, before anything is written.
     """
     todo = cases(config)
     facts = run_facts(config, todo, folder.name, command)
     started = datetime.now(UTC).isoformat(timespec="seconds")
     with only_writer(folder), closing(Store.create(folder, facts, started)) as store:
+        remove_leftovers(folder, "results.json")
+        remove_leftovers(folder / "transcripts")
         done = store.finished()
         left = [c for c in todo if c.id not in done]
-        work = partial(run_case, config, folder=folder)
+        own = derive(master_secret(folder, master, begun=bool(done)), "run", json.dumps(facts.versions, sort_keys=True))
+        work = partial(run_case, config, folder=folder, master=own)
         jobs = config.audit.jobs or (
             None if config.audit.device == "cpu" else 1
         )  # one case at a time on one accelerator
@@ -61,84 +85,107 @@ def run_audit(
             store.add(finished)
             progress(finished.id, i, len(todo))
         record = assemble(store, todo)
-        write_json(folder / "results.json", results(record))
+        with atomic_file(folder / "results.json") as file:
+            file.write(f"{json.dumps(results(record), indent=1, allow_nan=False)}\n".encode())
     return record
 
 
-def run_case(config: Config, case: Case, folder: Path) -> CaseRecord:
+def run_case(config: Config, case: Case, folder: Path, master: bytes) -> CaseRecord:
     """One case: run the federation, split its ledger into views, attack each, score against the truth."""
     clock = Clock()
     with clock.stage("federation"):
-        federated = federate(config, case)
+        federated = federate(config, case, master)
         truth = Truth(federated)
     with clock.stage("transcript"):
         path = folder / "transcripts" / f"{case.id}.parquet"
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_transcript(path, federated.fed.ledger, federated.public, {"case": case.id})
-    findings = Findings()
+        write_transcript(path, federated.ledger, federated.public, {"case": case.id})
+    kept = CaseResults()
     knowledge, attempted = granted_knowledge(config, truth), attempts(config, truth)
     with clock.stage("attacks"):
         for observers in observer_sets(config.audit.observers, federated.public):
             view = view_of(observers, truth)
+            ran = []
             for name in config.attacks.use:
                 play = Play(make_attack(name, config, case), view, knowledge, truth)
-                findings.add(play, attempted, config.audit.baseline_draws, case.seed)
+                ran.append(kept.add(play, attempted, config.audit.baseline_draws, case.seed))
+            kept.unread += unread(view, ran, kept.controls, hiding_of(case))
     return CaseRecord(
         id=case.id,
         setting=case.setting,
         seed=case.seed,
-        trials=tuple(findings.trials),
-        controls=tuple(findings.controls),
-        findings=tuple(findings.findings),
-        observations=observations(federated.fed.ledger, federated.public),
-        recovered=tuple(findings.recovered),
+        trials=tuple(kept.trials),
+        controls=tuple(kept.controls),
+        findings=tuple(kept.findings),
+        unread=tuple(kept.unread),
+        observations=observations(federated.ledger, federated.public),
+        recovered=tuple(kept.recovered),
         utility=utility_rows(federated),
-        transcript_head=federated.fed.ledger.head.hex(),
+        transcript_head=federated.ledger.head.hex(),
         seconds=clock.seconds,
     )
 
 
 @dataclass
-class Findings:
+class CaseResults:
     """What the attacks of one case have left so far."""
 
     trials: list[Trial] = field(default_factory=list)
     controls: list[Control] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
+    unread: list[Unread] = field(default_factory=list)
     recovered: list[RecoveredRecord] = field(default_factory=list)
 
-    def add(self, play: Play, attempted: Sequence[tuple[str, int]], draws: int, seed: int) -> None:
-        """Runs the attack and scores its claims; plays its controls the first time that it makes any."""
-        technique, outcome = play.attack.technique, play.attack.run(play.view, play.knowledge)
+    def add(self, play: Play, attempted: Sequence[tuple[str, int]], draws: int, seed: int) -> Ran:
+        """Runs the attack on what it reads, scores its claims and plays those of its controls that fit the view."""
+        readable = play.view.restricted(play.attack.accepts)
+        technique, outcome = play.attack.technique, play.attack.run(readable, play.knowledge)
         coins = _stream(seed, BASELINE_STREAM)
         self.trials += score(play.attack, play.observers, outcome, play.knowledge, play.truth, attempted, coins, draws)
         claims = claims_in(outcome)
-        if not claims:
-            return
         for c in claims:
             if isinstance(c, FindingClaim):
                 self.findings.append(Finding(technique, play.observers, c.party, c.check, c.text, c.evidence))
         records = [c for c in claims if isinstance(c, RecordsClaim)]
         self.recovered += surest(technique, play.observers, records, play.truth)
-        if technique not in {c.attack for c in self.controls}:
+        applicable = not isinstance(outcome, NotApplicable)
+        if applicable:
             attacked = {(c.victim, c.round) for c in records}
-            self.controls += control_attack(play, attacked, _stream(seed, CONTROL_STREAM))
+            self._play_controls(play, attacked, seed)
+        evidence = frozenset(n for c in claims if not isinstance(c, FindingClaim) for n in c.evidence)
+        return Ran(play.attack, applicable, evidence)
+
+    def _play_controls(self, play: Play, attacked: Collection[tuple[str, int]], seed: int) -> None:
+        """Controls on updates once per attack, since they cost as much as an attack; others once each."""
+        done = {(c.attack, c.kind, c.expected) for c in self.controls}
+        if "records" in play.attack.asset and play.attack.technique in {attack for attack, _, _ in done}:
+            return
+        for control in control_attack(play, attacked, _stream(seed, CONTROL_STREAM)):
+            if (control.attack, control.kind, control.expected) not in done:
+                self.controls.append(control)
+
+
+def hiding_of(case: Case) -> Mapping[str, str]:
+    """What the named check says of the case's encoder and scaler: topic -> what tells two worlds apart."""
+    encoder, scaler = (frozen(public_options(m)) for m in (make_encoder(case), make_scaler(case)))
+    return hides(case.preprocessing.encoder, encoder, case.preprocessing.scaler, scaler)
 
 
 def make_attack(name: str, config: Config, case: Case) -> Attack:
-    """The configured attack with those of the configured options that it has; its randomness from the case's seed."""
-    kind = ATTACKS[name]
-    offered = {
+    """The configured attack and those that it plays, with their options; its randomness from the case's seed."""
+    kind, options = ATTACKS[name], config.attacks.options
+    shared = {
         "seed": int(_stream(case.seed, ATTACK_STREAM).integers(2**31)),
         "rounds": tuple(config.attacks.rounds),
         "device": config.audit.device,
         "recover_labels": config.attacks.labels == "recovered",
         "label_recovery": config.attacks.label_recovery,
-        "tableak": {**config.attacks.tableak.model_dump(), "label_recovery": config.attacks.label_recovery},
-        "tableak_fedavg": config.attacks.tableak_fedavg.model_dump(),
-        **(options.model_dump() if (options := getattr(config.attacks, name, None)) else {}),
     }
-    return kind(**{k: v for k, v in offered.items() if k in getattr(kind, "__dataclass_fields__", {})})
+    parts = {part: dict(options.get(part, {})) for part in kind.composed_of}
+    if "tableak" in parts:
+        parts["tableak"]["label_recovery"] = config.attacks.label_recovery
+    own = {key: value for key, value in shared.items() if key in getattr(kind, "__dataclass_fields__", {})}
+    return kind(**own, **options.get(name, {}), **parts)
 
 
 def attempts(config: Config, truth: Truth) -> list[tuple[str, int]]:
@@ -161,7 +208,7 @@ def granted_knowledge(config: Config, truth: Truth) -> AuxiliaryKnowledge:
 
 def utility_rows(federated: Federated) -> tuple[UtilityRow, ...]:
     """What the model is worth on held-out rows, and what it took to get there."""
-    ledger = federated.fed.ledger
+    ledger = federated.ledger
     assert federated.public.layout is not None
     cost = {
         "input_width": federated.public.layout.width,
@@ -185,7 +232,7 @@ def assemble(store: Store, todo: Sequence[Case]) -> AuditRecord:
         verdict=verdict(records, all_scores, rows),
         missing=len(todo) - len(records),
         created=store.created(),
-        found=found(records, all_scores),
+        leakage=leakage_table(records, all_scores),
     )
 
 
@@ -193,13 +240,6 @@ def load_record(folder: Path) -> AuditRecord:
     """The audit in `folder`, finished or not. Raises StoreError when there is none."""
     with closing(Store.read(folder)) as store:
         return assemble(store, cases(Config.model_validate(dict(store.facts().config))))
-
-
-def write_json(path: Path, content: Mapping[str, object]) -> None:
-    """Writes a file that is whole or not there at all."""
-    temporary = path.with_suffix(".partial")
-    temporary.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
-    os.replace(temporary, path)
 
 
 def _stream(seed: int, stream: int) -> np.random.Generator:

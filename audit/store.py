@@ -16,7 +16,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from audit.records import VERSION, CaseRecord, RunFacts
+from leakledger.audit.records import VERSION, CaseRecord, RunFacts
 
 FILE = "record.sqlite"
 _CASE, _RUN = TypeAdapter(CaseRecord), TypeAdapter(RunFacts)
@@ -61,7 +61,7 @@ class Store:
 
     @classmethod
     def read(cls, folder: Path) -> "Store":
-        """The store that a run left in `folder`. Raises StoreError when there is none or it is not one."""
+        """The store that a run left in `folder`. Raises StoreError when there is none, or none of this format."""
         path = folder / FILE
         if not path.is_file():
             raise StoreError(f"{folder}: holds no run (no {FILE}); `leakledger list runs` shows those there are")
@@ -71,7 +71,11 @@ class Store:
                 raise StoreError(f"{path}: is not the record of a run")
         except sqlite3.Error as error:
             raise StoreError(f"{path}: cannot be read: {error}") from None
-        return cls(folder, db)
+        store = cls(folder, db)
+        if store._value("version") != str(VERSION):
+            store.close()
+            raise StoreError(f"{path}: was written by another version of the record format; run the audit again")
+        return store
 
     def add(self, record: CaseRecord) -> None:
         """Appends a finished case, in one transaction."""

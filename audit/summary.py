@@ -5,10 +5,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy import stats
 
-from audit.records import (
+from leakledger.audit.intervals import interval, ratio_interval
+from leakledger.audit.records import (
     Bucket,
     BucketScore,
     CaseRecord,
@@ -26,9 +25,8 @@ from audit.records import (
     Verdict,
     speaks,
 )
-from audit.scoring.metrics import PERFECT
+from leakledger.audit.scoring.metrics import PERFECT
 
-CONFIDENCE = 0.95
 FEWEST = 3  # clusters (for utility: seeds) that say something about how far they scatter
 KINDS: tuple[Kind, ...] = ("categorical", "numeric")
 NOUNS = {
@@ -47,15 +45,6 @@ NOUNS = {
 }
 SHARES = {metric for metric, perfect in PERFECT.items() if perfect == 1.0} | {"auroc", "r2"}
 UTILITY_ORDER = ("f1", "accuracy", "auroc", "r2", "mae", "input_width", "messages", "bytes", "rounds")
-
-
-def interval(values: Sequence[float]) -> tuple[float, float] | None:
-    """Student-t interval of the mean; None below two values. Equal values give an interval of no width."""
-    if len(values) < 2:
-        return None
-    mean, error = float(np.mean(values)), float(np.std(values, ddof=1)) / np.sqrt(len(values))
-    half = float(stats.t.ppf(0.5 + CONFIDENCE / 2, len(values) - 1)) * error
-    return float(mean - half), float(mean + half)
 
 
 def bounded(metric: str, limits: tuple[float, float] | None) -> tuple[float | None, float | None]:
@@ -79,21 +68,6 @@ def advantage_interval(
         return None, None, None
     advantage, limits = ratio_interval(gains, rooms)
     return (advantage, None, None) if limits is None else (advantage, limits[0], min(limits[1], 1.0))
-
-
-def ratio_interval(
-    parts: Sequence[float] | NDArray[np.float64], wholes: Sequence[float] | NDArray[np.float64]
-) -> tuple[float, tuple[float, float] | None]:
-    """Sum of parts over sum of wholes, one of each per cluster, and its Student-t interval with the error linearised;
-    no interval below two clusters.
-    """
-    part, whole = np.asarray(parts, np.float64), np.asarray(wholes, np.float64)
-    ratio = float(part.mean() / whole.mean())
-    if len(part) < 2:
-        return ratio, None
-    error = float(np.std(part - ratio * whole, ddof=1) / np.sqrt(len(part)) / abs(whole.mean()))
-    half = float(stats.t.ppf(0.5 + CONFIDENCE / 2, len(part) - 1)) * error
-    return ratio, (ratio - half, ratio + half)
 
 
 def scores(records: Sequence[CaseRecord]) -> tuple[Score, ...]:
@@ -234,11 +208,12 @@ def verdict(records: Sequence[CaseRecord], all_scores: Sequence[Score], rows: Se
     reference = {r.setting.id for r in records if r.setting.reference}
     decisive = [s for s in headline(all_scores) if s.setting not in reference]
     failed = [(r.setting.method, c) for r in records for c in r.controls if not c.passed]
+    unread = sorted({u.topic for r in records if not r.setting.reference for u in r.unread})
     leaks = [s for s in decisive if s.status == "scored" and (s.advantage_low or 0.0) > 0]
     if leaks:
         status, leakage = "leaks", _leak_sentence(leaks, len({r.setting.id for r in records} - reference), failed)
-    elif failed or not decisive:
-        status, leakage = "inconclusive", _doubt_sentence(failed)
+    elif failed or not decisive or unread:
+        status, leakage = "inconclusive", _doubt_sentence(failed, unread)
     else:
         worst = decisive[0]
         status = "no leak found"
@@ -271,10 +246,17 @@ def _noun(s: Score) -> str:
     return NOUNS.get(s.asset) or NOUNS[s.metric]
 
 
-def _doubt_sentence(failed: Sequence[tuple[str, object]]) -> str:
+def _doubt_sentence(failed: Sequence[tuple[str, object]], unread: Sequence[str]) -> str:
+    if unread and not failed:
+        kinds = f"{len(unread)} kind{'' if len(unread) == 1 else 's'} of message"
+        return f"Inconclusive: {kinds} reached somebody and no attack read {_them(unread)}: {', '.join(unread)}."
     if not failed:
         return "Inconclusive: no attack made a claim that could be scored."
     return f"Inconclusive: {_failures(failed)}, first under {failed[0][0]}; see the control panel."
+
+
+def _them(things: Sequence[object]) -> str:
+    return "it" if len(things) == 1 else "them"
 
 
 def _failures(failed: Sequence[object]) -> str:

@@ -14,12 +14,13 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from audit.benchmarks.base import Row
-from audit.case import source_name
-from audit.config import Config, environment_overrides
-from audit.records import AuditRecord, Score
-from audit.run import Progress as Report
-from audit.summary import headline
+from leakledger.audit.benchmarks.base import Row
+from leakledger.audit.case import source_name
+from leakledger.audit.config import Config
+from leakledger.audit.config_file import environment_overrides
+from leakledger.audit.records import AuditRecord, Score
+from leakledger.audit.run import Progress as Report
+from leakledger.audit.summary import headline
 
 SURE = 0.2  # of the cells of a batch: the share that the command line prints
 MOST_COLUMNS, MOST_ROWS = 4, 40

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from attacks.base import Dependencies
-from audit.dependencies import known_dependencies
-from audit.federate import Federated
-from preprocess.encoders.fasttext import FastText
-from preprocess.pipeline import Encoded
-from preprocess.views import CategoricalBlock, FeatureLayout
+from leakledger.attacks.base import Dependencies
+from leakledger.audit.dependencies import known_dependencies
+from leakledger.audit.federate import Federated
+from leakledger.preprocess.encoders.fasttext import FastText
+from leakledger.preprocess.pipeline import Encoded
+from leakledger.preprocess.views import CategoricalBlock, FeatureLayout
 
 TOLERANCE = 0.319  # of a standard deviation: TabLeak, appendix A
 

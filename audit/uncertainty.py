@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from attacks.base import RecordsClaim
-from audit.records import Cell, RecoveredRecord
-from audit.scoring.records import cell_hits, match
-from audit.truth import Cells, Truth
-from preprocess.views import CategoricalBlock, NumericBlock
+from leakledger.attacks.base import RecordsClaim
+from leakledger.audit.records import Cell, RecoveredRecord
+from leakledger.audit.scoring.records import cell_hits, match
+from leakledger.audit.truth import Cells, Truth
+from leakledger.preprocess.views import CategoricalBlock, NumericBlock
 
 SUREST = 3  # records kept per attacked batch
 

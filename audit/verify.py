@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from audit.store import Store
-from preprocess.transcript import verify_transcript
+from leakledger.audit.store import Store
+from leakledger.preprocess.transcript import verify_transcript
 
 
 def verify_run(folder: Path) -> list[dict[str, Any]]:

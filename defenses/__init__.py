@@ -1,7 +1,7 @@
 """Defenses: a message or an update in, a protected one out."""
 
-from defenses.base import Defense, chain
-from defenses.gaussian_noise import GaussianNoise
+from leakledger.defenses.base import Defense, chain
+from leakledger.defenses.gaussian_noise import GaussianNoise
 
 __all__ = ["DEFENSES", "Defense", "chain"]
 

@@ -3,11 +3,13 @@ too.
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, fields
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from leakledger.preprocess.views import Mechanism
 
 Update = dict[str, NDArray[np.float32]]
 
@@ -18,6 +20,10 @@ class Defense(ABC):
 
     name: ClassVar[str]
     reference: ClassVar[str]
+
+    def mechanisms(self) -> tuple[Mechanism, ...]:
+        """What everyone knows that it does: its kind and its parameters, in the order of application."""
+        return (Mechanism(self.name, {f.name: getattr(self, f.name) for f in fields(self)}),)
 
     @abstractmethod
     def protect(self, update: Update, coins: np.random.Generator) -> Update:
@@ -33,6 +39,9 @@ class Chain(Defense):
     name = "chain"
     reference = "composition"
 
+    def mechanisms(self) -> tuple[Mechanism, ...]:
+        return tuple(m for part in self.parts for m in part.mechanisms())
+
     def protect(self, update: Update, coins: np.random.Generator) -> Update:
         for part in self.parts:
             update = part.protect(update, coins)
@@ -42,9 +51,3 @@ class Chain(Defense):
 def chain(*parts: Defense) -> Defense:
     """One defense that applies `parts` in order; of none, the identity."""
     return Chain(parts)
-
-
-def require(condition: bool, name: str, value: Any, rule: str) -> None:
-    """Raises ValueError with the value and the rule unless `condition` holds."""
-    if not condition:
-        raise ValueError(f"{name} = {value}: {rule}")

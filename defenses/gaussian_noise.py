@@ -8,20 +8,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from defenses.base import Defense, Update, require
+from leakledger.defenses.base import Defense, Update
+from leakledger.preprocess.options import check_options, option
 
 
 @dataclass(frozen=True)
 class GaussianNoise(Defense):
     """Adds N(0, `sigma`²), in the units of the update."""
 
-    sigma: float
+    sigma: float = option(above=0, help="standard deviation of the noise, in the units of the update")
 
     name = "gaussian-noise"
     reference = "TabLeak, appendix C.1"
 
     def __post_init__(self) -> None:
-        require(0 < self.sigma < np.inf, "sigma", self.sigma, "a finite number above 0")
+        check_options(self)
 
     def protect(self, update: Update, coins: np.random.Generator) -> Update:
         return {name: a + coins.normal(0, self.sigma, a.shape).astype(a.dtype) for name, a in update.items()}

@@ -1,27 +1,52 @@
-"""The ledger: every message in order, as a hash chain, and its projection onto what a set of observers saw."""
+"""The ledger: every message in order, as a hash chain, and its projection onto what a set of observers saw.
+
+Beside the messages it holds who aborted the run, if anyone did.
+"""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from preprocess.views import Message, PublicFacts, View
-from preprocess.wire import encode
+from leakledger.preprocess.views import Abort, Message, PublicFacts, View
+from leakledger.preprocess.wire import encode
 
 GENESIS = bytes(32)
 
 
 class Ledger:
-    """An append-only list of messages. `head` commits to all of them, in order: change one bit and it differs."""
+    """An append-only list of messages, and of aborts after them. `head` commits to all, in order: change one bit and it
+    differs.
+    """
 
     def __init__(self, messages: Iterable[Message] = ()) -> None:
         self._messages: list[Message] = []
-        self.head = GENESIS
+        self._head, self._linked = GENESIS, 0  # of the first so many messages
+        self.aborts: tuple[Abort, ...] = ()
         for message in messages:
             self.append(message)
 
     def append(self, message: Message) -> None:
-        self.head = link(self.head, message)
         self._messages.append(message)
+
+    def abort(self, abort: Abort) -> None:
+        """Records that a party could not go on. It stands after all messages, whenever it happened."""
+        self.aborts = (*self.aborts, abort)
+
+    @property
+    def head(self) -> bytes:
+        """SHA-256 over the head of the messages and the encoded aborts; the former alone where there are none.
+
+        Computed when it is asked for: messages cannot change, and recording stays cheap.
+        """
+        hashed: dict[int, bytes] = {}  # a value that is told to many is one object, and hashed once
+        for message in self._messages[self._linked :]:
+            body = message.body
+            digest = hashed.get(id(body)) or hashed.setdefault(id(body), hashlib.sha256(body).digest())
+            self._head = link(self._head, message, digest)
+        self._linked = len(self._messages)
+        if not self.aborts:
+            return self._head
+        return hashlib.sha256(self._head + encode([a.to_plain() for a in self.aborts])).digest()
 
     def __iter__(self) -> Iterator[Message]:
         return iter(self._messages)
@@ -47,13 +72,14 @@ class Ledger:
             public=public,
             inputs={p: v for p, v in (inputs or {}).items() if p in who},
             coins={p: v for p, v in (coins or {}).items() if p in who},
+            aborts=self.aborts,
         )
 
 
-def link(head: bytes, message: Message) -> bytes:
-    """The head after `message`: SHA-256 over the previous head, the header, the hash of the body, and the hash of the
-    content of a sealed message where it is known."""
-    parts = [head, encode(message.header()), hashlib.sha256(message.body).digest()]
+def link(head: bytes, message: Message, body_hash: bytes | None = None) -> bytes:
+    """The head after `message`: SHA-256 over the previous head, the header, the hash of the body (`body_hash`, where it
+    is known), and the hash of the content of a sealed message where it is known."""
+    parts = [head, encode(message.header()), body_hash or hashlib.sha256(message.body).digest()]
     if message.sealed and message.content is not None:
         parts.append(hashlib.sha256(message.content).digest())
     return hashlib.sha256(b"".join(parts)).digest()

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from preprocess.views import ModelSpec
+from leakledger.preprocess.views import ModelSpec
 
 Weights = dict[str, NDArray[np.float32]]
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {

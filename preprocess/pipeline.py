@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from preprocess.data.schema import Schema
-from preprocess.data.table import Table
-from preprocess.encoders.base import Encoder, Encoding
-from preprocess.federation import At, Federation, Public
-from preprocess.scalers.base import Matrix, PublicScaling, Scaler, Scaling
-from preprocess.views import Block, CategoricalBlock, FeatureLayout, NumericBlock
+from leakledger.preprocess.data.schema import Schema
+from leakledger.preprocess.data.table import Table
+from leakledger.preprocess.encoders.base import Encoder, Encoding
+from leakledger.preprocess.federation import At, Federation, Public
+from leakledger.preprocess.scalers.base import Matrix, PublicScaling, Scaler, Scaling
+from leakledger.preprocess.views import Block, CategoricalBlock, FeatureLayout, NumericBlock
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 One row per message: its header, route and size, the digest of its body, the head of the chain after it, body and
 content. Bytes that occurred before in the file (a broadcast, an unchanged model) are stored once: later rows keep only
 the digest. The content of an open message is its body; a sealed one has a content of its own, where it is known. The
-public facts and `meta` are in the file's key-value metadata, as base64 of their wire encoding.
+public facts, `meta` and the aborts, if any, are in the file's key-value metadata, as base64 of their wire encoding.
 
 What a reader can rely on: the file is whole and unchanged since it was written. That the run really had these messages
 only a head from elsewhere can tell (`expected_head`), because whoever rewrites a file can compute its chain anew.
@@ -15,18 +15,19 @@ from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
-from tempfile import mkstemp
 from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from preprocess.ledger import GENESIS, Ledger, link
-from preprocess.views import Message, PublicFacts
-from preprocess.wire import decode, encode
+from leakledger.preprocess.atomic_file import PRIVATE, atomic_file
+from leakledger.preprocess.ledger import GENESIS, Ledger, link
+from leakledger.preprocess.views import Abort, Message, PublicFacts
+from leakledger.preprocess.wire import decode, encode
 
-FORMAT = b"leakledger-transcript-1"
+FORMAT = b"leakledger-transcript-2"
+OLDER = (b"leakledger-transcript-1",)  # messages without kinds, public facts with display labels
+NO_ABORTS = b64encode(encode([]))
 GROUP_ROWS, GROUP_BYTES = 4096, 2**24  # a row group ends at the first of the two, so that memory stays bounded
 HEADER = {
     "sequence": pa.int64(),
@@ -65,28 +66,26 @@ def write_transcript(
 
     Raises ValueError for an open message whose content is not its body.
     """
-    path = Path(path)
     facts = _facts(ledger, encode(public.to_plain()), encode(meta or {}))
-    descriptor, temporary = mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            _write(file, ledger, facts)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    with atomic_file(path, PRIVATE) as file:
+        _write(file, ledger, facts)
 
 
 def read_transcript(path: str | os.PathLike[str]) -> Transcript:
     """The stored run. Raises TranscriptError for a file that was changed, cut, reordered, or is no transcript."""
     with _opened(path) as parquet:
         facts = parquet.metadata.metadata or {}
+        if facts.get(b"format") in OLDER:
+            raise TranscriptError(
+                f"{path} has the older format {facts[b'format'].decode()}, whose messages have no kinds; run the audit "
+                "again to have it written anew"
+            )
         if facts.get(b"format") != FORMAT or not parquet.schema_arrow.equals(SCHEMA):
             raise TranscriptError(f"{path} is not a transcript of format {FORMAT.decode()}")
         ledger = _read_messages(parquet, path)
         public, meta = b64decode(facts[b"public"], validate=True), b64decode(facts[b"meta"], validate=True)
+        for abort in decode(b64decode(facts.get(b"aborts", NO_ABORTS), validate=True)):
+            ledger.abort(Abort(**abort))
         if (count := int(facts[b"messages"])) != len(ledger):
             last = max((m.sequence for m in ledger), default=None)
             raise TranscriptError(f"{path} has {len(ledger)} of {count} messages: the last is message {last}")
@@ -108,7 +107,8 @@ def verify_transcript(path: str | os.PathLike[str], expected_head: bytes | None 
 
 def _facts(ledger: Ledger, public: bytes, meta: bytes) -> dict[bytes, bytes]:
     """The file's metadata; its digest covers the head, the public facts and `meta`."""
-    return {
+    aborts = {b"aborts": b64encode(encode([a.to_plain() for a in ledger.aborts]))} if ledger.aborts else {}
+    return aborts | {
         b"format": FORMAT,
         b"messages": str(len(ledger)).encode(),
         b"head": ledger.head.hex().encode(),

@@ -8,18 +8,21 @@ The public facts matter as much as the messages: a method's encoding defines wha
 about the columns. `FeatureLayout` states it, block by block.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from preprocess.wire import decode, encode
+from leakledger.preprocess.messages import Payload, decode_payload, kind_of
+from leakledger.preprocess.options import option
+from leakledger.preprocess.wire import encode
 
 Floats = NDArray[np.floating[Any]]
 Task = Literal["binary", "multiclass", "regression"]
+K = TypeVar("K", bound=Payload)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +50,42 @@ class Message:
 
     @property
     def size(self) -> int:
-        """Bytes on the wire."""
+        """Bytes of the body."""
         return len(self.body)
 
     @property
+    def wire_size(self) -> int:
+        """Bytes of one transmission: the encoded header and the body. What sockets add to them is not counted."""
+        return len(encode(self.header())) + len(self.body)
+
+    @property
+    def hops(self) -> tuple[tuple[str, str], ...]:
+        """Who handed it to whom, in order: two transmissions where it was relayed."""
+        if self.relay is None:
+            return ((self.sender, self.recipient),)
+        return (self.sender, self.relay), (self.relay, self.recipient)
+
+    def hops_seen(self, observers: Iterable[str]) -> int:
+        """How many of its transmissions one of `observers` sent or received. A relay sees it come and go."""
+        who = frozenset(observers)
+        return sum(not who.isdisjoint(hop) for hop in self.hops)
+
+    @property
+    def kind(self) -> type[Payload]:
+        """The class of the payload. Raises UnknownKind where nothing installed has this topic."""
+        return kind_of(self.topic)
+
+    @property
     def payload(self) -> Any:
-        """The decoded value. Raises ValueError where this observer holds only the ciphertext."""
+        """The payload, of the message's kind. Raises ValueError where this observer holds only the ciphertext, and
+        where the content is no message of its kind.
+        """
         if self.content is None:
             raise ValueError(f"message {self.sequence} ({self.topic}) is sealed for {self.recipient}")
-        return decode(self.content)
+        try:
+            return decode_payload(self.topic, self.content)
+        except ValueError as error:
+            raise ValueError(f"message {self.sequence} ({self.topic}): {error}") from None
 
     def involves(self, observers: Iterable[str]) -> bool:
         return not {self.sender, self.recipient, self.relay}.isdisjoint(observers)
@@ -70,6 +100,23 @@ class Message:
         """Every field but the body and the content."""
         names = ("sequence", "step", "round", "topic", "sender", "recipient", "relay", "sealed")
         return {name: getattr(self, name) for name in names}
+
+
+@dataclass(frozen=True, slots=True)
+class Abort:
+    """That `party` could not go on, which ends a run. Every other party notices it.
+
+    `reason` names the kind of error (`MessageFormatError`, `PartyLost`, ...) and never says more: its text may repeat
+    what the party holds. `step` is empty where a party is gone and nobody knows how far it came.
+    """
+
+    party: str
+    step: str
+    round: int
+    reason: str
+
+    def to_plain(self) -> dict[str, Any]:
+        return {"party": self.party, "step": self.step, "round": self.round, "reason": self.reason}
 
 
 @dataclass(frozen=True)
@@ -227,36 +274,66 @@ class ModelSpec:
         return cls(**{**plain, "hidden": tuple(plain["hidden"])})
 
 
+def none_for_zero(value: Any) -> Any:
+    """0 in a file, which has no none, stands for all rows."""
+    return None if value == 0 and value is not False else value
+
+
 @dataclass(frozen=True)
 class TrainingSpec:
-    """The training that all parties agreed on.
+    """The training that all parties agreed on: the options of the training algorithms.
 
-    `batch_size` None takes all rows of a client at once. `local_epochs` counts for FedAvg only. `participation` is the
-    share of clients drawn for a round. Training stops after `patience` rounds without a better validation loss (None:
-    never); the validation rows are a share `validation` of each client's training rows, and only taken when `patience`
-    is set.
+    Training stops after `patience` rounds without a better validation loss (None: never); the validation rows are a
+    share `validation` of each client's training rows, and only taken when `patience` is set.
     """
 
     algorithm: Literal["fedsgd", "fedavg"] = "fedsgd"
-    rounds: int = 100
-    learning_rate: float = 0.1
-    batch_size: int | None = None
-    local_epochs: int = 1
-    participation: float = 1.0
-    patience: int | None = None
-    validation: float = 0.1
+    rounds: int = option(100, at_least=1, help="rounds of training")
+    learning_rate: float = option(0.1, above=0, help="step of the server (fedsgd) or of the clients (fedavg)")
+    batch_size: int | None = option(8, at_least=1, read=none_for_zero, help="rows of a client per step; 0: all of them")
+    local_epochs: int = option(1, at_least=1, only=("fedavg",), help="passes over a client's rows per round")
+    participation: float = option(1.0, above=0, at_most=1, help="share of the clients that is drawn for a round")
+    patience: int | None = option(None, at_least=1, help="stop after so many rounds without a better validation loss")
+    validation: float = option(0.1, above=0, below=1, help="share of a client's rows held back where patience is set")
 
     def to_plain(self) -> dict[str, Any]:
         return dict(self.__dict__)
 
 
 @dataclass(frozen=True)
+class Method:
+    """An encoder or a scaler as all parties agreed on it: its name in the registry, and the values of its options."""
+
+    name: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_plain(self) -> dict[str, Any]:
+        return {"name": self.name, "options": dict(self.options)}
+
+
+@dataclass(frozen=True)
+class Mechanism:
+    """One thing that is done to what leaves a party: the kind of a defense, and its parameters. Public knowledge."""
+
+    kind: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_plain(self) -> dict[str, Any]:
+        return {"kind": self.kind, "parameters": dict(self.parameters)}
+
+
+@dataclass(frozen=True)
 class PublicFacts:
-    """What every party and every observer of a run knows before the first message, and what was made public in it."""
+    """What every party and every observer of a run knows before the first message, and what was made public in it.
+
+    `mechanisms`: what is done to updates and messages, in order; empty where nothing is.
+    """
 
     clients: tuple[str, ...]
     server: str
-    protocol: Mapping[str, Any] = field(default_factory=dict)
+    encoder: Method = Method()
+    scaler: Method = Method()
+    mechanisms: tuple[Mechanism, ...] = ()
     schema: Mapping[str, Any] = field(default_factory=dict)
     layout: FeatureLayout | None = None
     model: ModelSpec | None = None
@@ -268,7 +345,9 @@ class PublicFacts:
         return {
             "clients": list(self.clients),
             "server": self.server,
-            "protocol": dict(self.protocol),
+            "encoder": self.encoder.to_plain(),
+            "scaler": self.scaler.to_plain(),
+            "mechanisms": [m.to_plain() for m in self.mechanisms],
             "schema": dict(self.schema),
             **{name: part and part.to_plain() for name, part in parts.items()},
         }
@@ -278,7 +357,9 @@ class PublicFacts:
         return cls(
             clients=tuple(plain["clients"]),
             server=plain["server"],
-            protocol=plain["protocol"],
+            encoder=Method(**plain["encoder"]),
+            scaler=Method(**plain["scaler"]),
+            mechanisms=tuple(Mechanism(**m) for m in plain["mechanisms"]),
             schema=plain["schema"],
             layout=None if plain["layout"] is None else FeatureLayout.from_plain(plain["layout"]),
             model=ModelSpec.from_plain(plain["model"]) if plain["model"] else None,
@@ -290,7 +371,9 @@ class PublicFacts:
 class View:
     """Everything that `observers` together hold after a run.
 
-    `inputs` and `coins` map each observer to its own plain input and to the seed of its own generator.
+    `inputs` and `coins` map each observer to its own plain input and to the secret of 32 bytes that its own coins and
+    keys follow from (`secret.generator`, `secret.KeyStream`). No secret leads to another party's. `aborts`: who ended
+    the run, where something went wrong, and for which named reason.
     """
 
     observers: frozenset[str]
@@ -298,10 +381,16 @@ class View:
     public: PublicFacts
     inputs: Mapping[str, Any] = field(default_factory=dict, repr=False)
     coins: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    aborts: tuple[Abort, ...] = ()
 
     @cached_property
     def topics(self) -> frozenset[str]:
         return frozenset(self._by_topic)
+
+    @cached_property
+    def kinds(self) -> frozenset[type[Payload]]:
+        """The kinds of message in the view. Raises UnknownKind for a topic that nothing installed has."""
+        return frozenset(map(kind_of, self.topics))
 
     @cached_property
     def _by_topic(self) -> Mapping[str, Sequence[Message]]:
@@ -310,12 +399,31 @@ class View:
             groups.setdefault(m.topic, []).append(m)
         return groups
 
-    def on(self, topic: str, *, sender: str | None = None, recipient: str | None = None) -> Iterator[Message]:
-        """The messages on `topic` in order, of one sender or recipient if given."""
-        for m in self._by_topic.get(topic, ()):
-            if sender in (None, m.sender) and recipient in (None, m.recipient):
+    def has(self, *kinds: type[Payload]) -> bool:
+        """Whether a message of one of these kinds, or of a kind derived from one, is in the view."""
+        return any(issubclass(k, kinds) for k in self.kinds)
+
+    def on(self, kind: type[Payload], *, sender: str | None = None, recipient: str | None = None) -> Iterator[Message]:
+        """The messages of `kind` and of kinds derived from it, in order, of one sender or recipient if given."""
+        topics = [k.topic for k in self.kinds if issubclass(k, kind)]
+        found = self._by_topic[topics[0]] if len(topics) == 1 else self.messages if topics else ()
+        for m in found:
+            if sender in (None, m.sender) and recipient in (None, m.recipient) and m.topic in topics:
                 yield m
 
-    def received(self, topic: str) -> Iterator[Message]:
-        """The messages on `topic` from outside that the observers can read: received, or relayed in the clear."""
-        return (m for m in self.on(topic) if m.sender not in self.observers and m.content is not None)
+    def readable(self, kind: type[Payload], *, recipient: str | None = None) -> Iterator[Message]:
+        """Those of `on` whose content the observers hold, their own included."""
+        return (m for m in self.on(kind, recipient=recipient) if m.content is not None)
+
+    def received(self, kind: type[Payload]) -> Iterator[Message]:
+        """Those of `on` from outside that the observers can read: received, or relayed in the clear."""
+        return (m for m in self.on(kind) if m.sender not in self.observers and m.content is not None)
+
+    def of(self, kind: type[K]) -> Iterator[K]:
+        """The payloads of `received`."""
+        return (m.payload for m in self.received(kind))
+
+    def restricted(self, reads: Callable[[type[Payload]], bool]) -> "View":
+        """This view with only the messages whose kind `reads` accepts. Inputs, secrets and public facts stay."""
+        wanted = {k.topic for k in self.kinds if reads(k)}
+        return replace(self, messages=tuple(m for m in self.messages if m.topic in wanted))

@@ -4,10 +4,17 @@ The format is MessagePack with two extensions: arrays (dtype, shape, raw bytes) 
 builds plain data only; no byte of a message can name a class, a function or a path. What arrives is what plain data can
 express: a tuple arrives as a list, a torch tensor must be turned into an array by its sender, and every array arrives
 read-only.
+
+Decoding takes at most `MEMORY_FACTOR` bytes for each byte of the message (and `MEMORY_BASE` in any case), whatever the
+bytes are: the containers of a message may not take more than `CONTAINER_FACTOR` times its size, no list is made room
+for that the message has no items for, and nothing is nested deeper than MessagePack's own stack of 1,024. (Keys go
+through the interpreter's one table of names, whose growth is not a message's.)
 """
 
 import math
 from collections.abc import Mapping
+from io import BytesIO
+from sys import getsizeof
 from typing import Any
 
 import msgpack
@@ -17,6 +24,14 @@ ARRAY, BIG_INTEGER = 1, 2
 DTYPES = frozenset(["|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f2", "<f4", "<f8"])
 MAX_DIMENSIONS = 32
 HEADER_BYTES = 512  # no header of an array is longer
+
+MEMORY_FACTOR, MEMORY_BASE = 48, 2**21
+CONTAINER_FACTOR, CONTAINER_BASE = 16, 2**20  # an empty list takes 64 bytes of memory, and one byte of a message
+# The unpacker makes room for a list before its items. Of lists that long or shorter, 1,024 nested ones without items
+# get no more than 4 times the message; where a list is longer, the message is checked to be whole first. From `LARGE`
+# on that is not needed: the unpacker makes room for 10,000 items at most, so 1,024 lists get 4 times the message too.
+LONG_LIST, LONG_LIST_SHARE, LARGE = 64, 2048, 20 * 2**20
+CHUNK = 2**18
 
 
 class WireError(ValueError):
@@ -35,14 +50,57 @@ def encode(value: Any) -> bytes:
 
 
 def decode(data: bytes) -> Any:
-    """The value that `data` encodes. Raises WireError for anything truncated, extended, malformed or oversized."""
+    """The value that `data` encodes. Raises WireError for anything truncated, extended, malformed or oversized, and for
+    containers that would take more memory than a message of that size may.
+    """
     try:
-        # Timestamps, which `encode` never writes, arrive as plain numbers.
-        return msgpack.unpackb(data, raw=False, timestamp=1, object_hook=_with_text_keys, ext_hook=_from_extension)
+        try:
+            return _unpack(data, len(data) if len(data) >= LARGE else max(LONG_LIST, len(data) // LONG_LIST_SHARE))
+        except WireError:
+            raise
+        except ValueError:  # a longer list, or no message at all
+            _check_whole(data)
+            return _unpack(data, len(data))
     except WireError:
         raise
+    except msgpack.StackError:
+        raise WireError(f"{len(data)} bytes are not a message: nested too deeply") from None
     except Exception as error:  # msgpack raises many unrelated types on malformed input
         raise WireError(f"{len(data)} bytes are not a message: {type(error).__name__}") from None
+
+
+def _unpack(data: bytes, longest: int) -> Any:
+    """The value, if no list of it has more than `longest` items. Raises whatever msgpack does, and WireError."""
+    count = _Containers(len(data))
+    return msgpack.unpackb(
+        data,
+        raw=False,
+        timestamp=1,  # which `encode` never writes; they arrive as plain numbers
+        list_hook=count.one,
+        object_hook=lambda mapping: count.one(_with_text_keys(mapping)),
+        ext_hook=lambda code, body: count.one(_from_extension(code, body)),
+        max_array_len=longest,
+    )
+
+
+def _check_whole(data: bytes) -> None:
+    """Raises what msgpack does unless `data` has all items that its lists and maps announce. Builds none of them."""
+    msgpack.Unpacker(BytesIO(data), read_size=CHUNK, max_buffer_size=max(CHUNK, len(data))).skip()
+
+
+class _Containers:
+    """What the containers of one message of `size` bytes take, counted as they are made."""
+
+    def __init__(self, size: int) -> None:
+        self.size, self.left = size, CONTAINER_BASE + CONTAINER_FACTOR * size
+
+    def one(self, value: Any) -> Any:
+        self.left -= getsizeof(value)
+        if self.left < 0:
+            raise WireError(
+                f"{self.size} bytes hold too many lists, maps and arrays: more than {CONTAINER_FACTOR} times their size"
+            )
+        return value
 
 
 def _plain(value: Any) -> Any:
@@ -89,12 +147,12 @@ def _from_extension(code: int, data: bytes) -> Any:
         return int.from_bytes(data, "big", signed=True)
     if code != ARRAY:
         raise WireError(f"extension {code} is unknown")
-    unpacker = msgpack.Unpacker(raw=False, max_buffer_size=0)
+    unpacker = msgpack.Unpacker(raw=False, max_buffer_size=HEADER_BYTES)
     unpacker.feed(data[:HEADER_BYTES])
     dtype, shape = unpacker.unpack()
-    body = memoryview(data)[unpacker.tell() :]
+    size = len(data) - unpacker.tell()
     if dtype not in DTYPES or len(shape) > MAX_DIMENSIONS or any(not isinstance(n, int) or n < 0 for n in shape):
         raise WireError("an array has an unknown dtype or shape")
-    if math.prod(shape) * np.dtype(dtype).itemsize != len(body):
-        raise WireError(f"an array of shape {tuple(shape)} does not have {len(body)} bytes")
-    return np.frombuffer(body, dtype=dtype).reshape(shape)
+    if math.prod(shape) * np.dtype(dtype).itemsize != size:
+        raise WireError(f"an array of shape {tuple(shape)} does not have {size} bytes")
+    return np.frombuffer(data, dtype=dtype, offset=unpacker.tell()).reshape(shape)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from audit.records import BucketScore, Score, Setting, SurestScore
+from leakledger.audit.records import BucketScore, Score, Setting, SurestScore
 
 KINDS = ("categorical", "numeric")
 

@@ -12,12 +12,12 @@ import altair as alt
 import vl_convert
 from markupsafe import Markup
 
-from audit.records import BucketScore, FeatureScore
-from reports import svg, text
-from reports.calibration import Curve
-from reports.columns import Columns
-from reports.observations import Seen
-from reports.plane import Plane, Point
+from leakledger.audit.records import BucketScore, FeatureScore
+from leakledger.reports import svg, text
+from leakledger.reports.calibration import Curve
+from leakledger.reports.columns import ColumnTable
+from leakledger.reports.observations import Received
+from leakledger.reports.plane import Plane, Point
 
 WIDTH = 340  # of the plot in px: with its axis, a chart fits a phone without becoming illegible
 INK, MUTED, LINE, ACCENT, WARN = (f"var(--{name})" for name in ("ink", "muted", "line", "accent", "warn"))
@@ -155,7 +155,7 @@ def calibration(curve: Curve, name: str) -> Figure:
     )
 
 
-def features(columns: Columns, name: str) -> Figure:
+def features(columns: ColumnTable, name: str) -> Figure:
     """Accuracy of each feature beside the prior's, those with the highest advantage on top."""
     rows = [
         Compared(f.feature, f, f"{f.feature}: {text.number(f.value)}, prior alone {text.number(f.baseline)}")
@@ -212,7 +212,7 @@ def _compared(rows: Sequence[Compared], down: str | None, name: str, title: str,
     return _draw(chart, name, title, words)
 
 
-def matrix(seen: Sequence[Seen], topics: Sequence[str], observers: Sequence[str], name: str) -> Figure:
+def matrix(seen: Sequence[Received], topics: Sequence[str], observers: Sequence[str], name: str) -> Figure:
     """Bytes that reached each observer on each topic; cells of ciphertext only are outlined."""
     columns, lines = _labels(observers, 13), _labels(topics, 26)
     heaviest = max((s.size for s in seen), default=0) or 1

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from audit.records import CaseRecord, Finding
+from leakledger.audit.records import CaseRecord, Finding
 
 SHOWN = 8  # message numbers shown
 

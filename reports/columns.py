@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from audit.records import FeatureScore, Score, Setting
-from reports.findings import worst
+from leakledger.audit.records import FeatureScore, Score, Setting
+from leakledger.reports.findings import worst
 
 
 @dataclass(frozen=True)
-class Columns:
+class ColumnTable:
     """One setting: the finding that decides about its records, and its features by falling advantage."""
 
     setting: Setting
@@ -16,8 +16,8 @@ class Columns:
     features: tuple[FeatureScore, ...]
 
 
-def columns(settings: Mapping[int, Setting], scores: Sequence[Score]) -> list[Columns]:
+def columns(settings: Mapping[int, Setting], scores: Sequence[Score]) -> list[ColumnTable]:
     """One entry per setting whose records are attacked, the leakiest first and the pooled reference last."""
     found = ((s, worst(scores, s.id, "records")) for s in settings.values())
-    rows = [Columns(s, f, f.detail.features) for s, f in found if f is not None and f.detail is not None]
+    rows = [ColumnTable(s, f, f.detail.features) for s, f in found if f is not None and f.detail is not None]
     return sorted(rows, key=lambda c: (c.setting.reference, -(c.finding.advantage or 0.0)))

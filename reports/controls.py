@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from audit.records import CaseRecord, Control
+from leakledger.audit.records import CaseRecord, Control
 
 
 @dataclass(frozen=True)

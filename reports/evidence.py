@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import inf
 from statistics import fmean
 
-from audit.records import CaseRecord, Cell, RecoveredRecord
+from leakledger.audit.records import CaseRecord, Cell, RecoveredRecord
 
 MASK = "•••"
 MOST = 5  # records per attack

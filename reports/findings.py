@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from audit.records import Score, speaks
+from leakledger.audit.records import Score, speaks
 
 NO_CLAIM = ("abstained", "not_applicable")
 

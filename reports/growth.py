@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 from xml.etree import ElementTree as ET
 
-from reports import svg, text
+from leakledger.reports import svg, text
 
 WIDTH, HEIGHT = 310.0, 250.0  # of a panel's plot, in px
 LEFT, RIGHT, TOP, BOTTOM, FOOT = 62.0, 128.0, 34.0, 60.0, 26.0

@@ -7,7 +7,6 @@ content security policy lets a browser load and run nothing. Every name from dat
 import base64
 import hashlib
 import json
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,19 +15,21 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from audit.records import AuditRecord, CaseRecord, Observation, Setting
-from reports import charts, text, utility, verdict
-from reports.calibration import calibrated
-from reports.checks import checks
-from reports.columns import columns
-from reports.controls import controls
-from reports.evidence import MASK, evidence
-from reports.findings import coverage, findings, silences
-from reports.growth import growth as growth  # the other file that the command line writes
-from reports.observations import exchanges, folded, parties, seen, topics
-from reports.plane import planes
-from reports.said import assets, learnt, told
-from reports.sequence import sequence
+from leakledger.audit.records import AuditRecord, CaseRecord, Observation, Setting
+from leakledger.preprocess.atomic_file import atomic_file
+from leakledger.reports import charts, text, utility, verdict
+from leakledger.reports.accounts import accounts, assets, learnt
+from leakledger.reports.calibration import calibrated
+from leakledger.reports.checks import checks
+from leakledger.reports.columns import columns
+from leakledger.reports.controls import controls
+from leakledger.reports.evidence import MASK, evidence
+from leakledger.reports.findings import coverage, findings, silences
+from leakledger.reports.growth import growth as growth  # the other file that the command line writes
+from leakledger.reports.observations import exchanges, folded, parties, seen, topics
+from leakledger.reports.plane import planes
+from leakledger.reports.sequence import sequence
+from leakledger.reports.unread import unread
 
 TEMPLATES = Path(__file__).parent / "templates"
 OPEN_FINDINGS = 25  # shown at once; the others unfold
@@ -37,8 +38,9 @@ SECTIONS = {
     "verdict": "Verdict",
     "audited": "What was audited",
     "adversaries": "Adversaries",
+    "unread": "Not read",
     "findings": "Findings",
-    "said": "Said and found",
+    "accounts": "Said and found",
     "checks": "Protocol checks",
     "columns": "Which columns leak",
     "plane": "Leakage and utility",
@@ -65,14 +67,9 @@ class Flow:
 
 def write_report(record: AuditRecord, path: str | Path, *, reveal: bool = False) -> None:
     """Writes `render(record)` to `path` in one step: a reader finds the old page or the new one, never half of one."""
-    target = Path(path)
     page = render(record, reveal=reveal)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        temporary.write_text(page, encoding="utf-8", newline="\n")
-        os.replace(temporary, target)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with atomic_file(path) as file:
+        file.write(page.encode())
 
 
 def render(record: AuditRecord, *, reveal: bool = False) -> str:
@@ -119,8 +116,8 @@ def _content(record: AuditRecord, reveal: bool) -> dict[str, Any]:
         "findings": shown[:OPEN_FINDINGS],
         "more_findings": shown[OPEN_FINDINGS:],
         "silences": silences(record.scores),
-        "assets": assets(record.found),
-        "told": told(settings, record.found),
+        "assets": assets(record.leakage),
+        "accounts": accounts(settings, record.leakage),
         "main_metric": utility.main_metric(record.utility),
         "planes": [(p, charts.plane(p, f"plane-{i}")) for i, p in enumerate(drawn, 1)],
         "flows": [_flow(number, case, record) for number, case in firsts.items() if case.observations],
@@ -130,6 +127,7 @@ def _content(record: AuditRecord, reveal: bool) -> dict[str, Any]:
             (c, [(curve, charts.calibration(curve, f"curve-{i}-{curve.kind}")) for curve in c.curves])
             for i, c in enumerate(calibrated(settings, record.scores), 1)
         ],
+        "unread": unread(record.cases),
         "checks": checks(record.cases),
         "controls": controls(record.cases),
         "utility_tables": utility.tables(record.utility),

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from audit.records import Observation
+from leakledger.audit.records import Observation
 
 MOST = 8  # parties shown one by one; beyond, those that saw the same kinds of things share a row
 OTHERS = "other parties"
@@ -11,7 +11,7 @@ AND_OTHERS = ", and other shapes"
 
 
 @dataclass(frozen=True)
-class Exchange:
+class Transfer:
     """One topic of one step: each of `senders` told each of `recipients` but itself, through `via` where relayed."""
 
     step: str
@@ -26,7 +26,7 @@ class Exchange:
 
 
 @dataclass(frozen=True)
-class Seen:
+class Received:
     """All that reached one observer on one topic: bytes received or relayed, and whether all of it was ciphertext."""
 
     observer: str
@@ -77,6 +77,8 @@ def _sum(a: Observation, b: Observation) -> Observation:
         size=a.size + b.size,
         first_round=min(a.first_round, b.first_round),
         last_round=max(a.last_round, b.last_round),
+        hops=a.hops + b.hops,
+        wire_size=a.wire_size + b.wire_size,
     )
 
 
@@ -95,12 +97,12 @@ def topics(observations: Sequence[Observation]) -> list[tuple[str, str]]:
     return order
 
 
-def exchanges(observations: Sequence[Observation]) -> list[Exchange]:
+def exchanges(observations: Sequence[Observation]) -> list[Transfer]:
     """Who told whom, topic by topic. A message whose recipient was not observed goes to `OTHERS`."""
     return [e for step, topic in topics(observations) for e in _exchanges_of(step, topic, observations)]
 
 
-def _exchanges_of(step: str, topic: str, observations: Sequence[Observation]) -> list[Exchange]:
+def _exchanges_of(step: str, topic: str, observations: Sequence[Observation]) -> list[Transfer]:
     rows = [o for o in observations if (o.step, o.topic) == (step, topic)]
     pairs = list(dict.fromkeys((o.sender, o.observer) for o in rows if o.role == "received"))
     known = {sender for sender, _ in pairs}
@@ -109,7 +111,7 @@ def _exchanges_of(step: str, topic: str, observations: Sequence[Observation]) ->
     sealed = any(o.form == "ciphertext" for o in rows)
     first, last = min(o.first_round for o in rows), max(o.last_round for o in rows)
     return [
-        Exchange(step, topic, senders, recipients, via, sealed, _messages(rows, senders, recipients), first, last)
+        Transfer(step, topic, senders, recipients, via, sealed, _messages(rows, senders, recipients), first, last)
         for senders, recipients in _fans(pairs)
     ]
 
@@ -129,13 +131,13 @@ def _fans(pairs: Sequence[tuple[str, str]]) -> list[tuple[tuple[str, ...], tuple
     return [((s,), tuple(r for sender, r in pairs if sender == s)) for s in senders]
 
 
-def seen(observations: Iterable[Observation]) -> list[Seen]:
+def seen(observations: Iterable[Observation]) -> list[Received]:
     """What others told each observer, or had it pass on, by topic. What it sent itself is not counted."""
     rows: dict[tuple[str, str], list[Observation]] = {}
     for o in observations:
         if o.role != "sent":
             rows.setdefault((o.observer, o.topic), []).append(o)
     return [
-        Seen(observer, topic, sum(o.size for o in group), all(o.form == "ciphertext" for o in group))
+        Received(observer, topic, sum(o.size for o in group), all(o.form == "ciphertext" for o in group))
         for (observer, topic), group in rows.items()
     ]

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from audit.records import Score, Setting, UtilityScore
-from reports.findings import worst
-from reports.utility import main_metric
+from leakledger.audit.records import Score, Setting, UtilityScore
+from leakledger.reports.findings import worst
+from leakledger.reports.utility import main_metric
 
 ASSETS = ("records", "statistics", "vocabulary")
 

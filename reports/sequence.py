@@ -9,13 +9,13 @@ from xml.etree import ElementTree as ET
 
 from markupsafe import Markup
 
-from reports import svg, text
-from reports.observations import Exchange
+from leakledger.reports import svg, text
+from leakledger.reports.observations import Transfer
 
 GUTTER, LANE, ROW, HEAD, MARGIN = 210.0, 112.0, 34.0, 40.0, 8.0
 
 
-def sequence(exchanges: Sequence[Exchange], parties: Sequence[str], name: str) -> Markup:
+def sequence(exchanges: Sequence[Transfer], parties: Sequence[str], name: str) -> Markup:
     """The exchanges in their order as inline SVG. Parties that only `exchanges` know get a lifeline too."""
     everyone = dict.fromkeys((*parties, *(p for e in exchanges for p in (*e.senders, *e.recipients, *e.via))))
     place = {party: GUTTER + LANE * (i + 0.5) for i, party in enumerate(everyone)}
@@ -33,7 +33,7 @@ def sequence(exchanges: Sequence[Exchange], parties: Sequence[str], name: str) -
     return svg.inline(root, name, "Sequence diagram of the protocol", _words(exchanges))
 
 
-def _step_rows(exchanges: Sequence[Exchange]) -> set[int]:
+def _step_rows(exchanges: Sequence[Transfer]) -> set[int]:
     """The rows that begin a step."""
     return {i for i, e in enumerate(exchanges) if i == 0 or e.step != exchanges[i - 1].step}
 
@@ -51,7 +51,7 @@ def _step(root: ET.Element, step: str, y: float, width: float) -> None:
     svg.element("text", root, text.shortened(text.visible(step), 60), class_="step", x=0, y=y)
 
 
-def _row(root: ET.Element, e: Exchange, place: dict[str, float], y: float) -> None:
+def _row(root: ET.Element, e: Transfer, place: dict[str, float], y: float) -> None:
     group = svg.element("g", root, class_="sealed" if e.sealed else "open")
     svg.element("title", group, _sentence(e))
     svg.element("text", group, text.shortened(text.visible(e.topic), 30), class_="topic", x=0, y=y - 1)
@@ -64,7 +64,7 @@ def _row(root: ET.Element, e: Exchange, place: dict[str, float], y: float) -> No
         svg.element("circle", group, class_="relay", cx=place[party], cy=y, r=4)
 
 
-def _mark(group: ET.Element, e: Exchange, party: str, place: dict[str, float], y: float) -> None:
+def _mark(group: ET.Element, e: Transfer, party: str, place: dict[str, float], y: float) -> None:
     x = place[party]
     if party in e.senders and party in e.recipients:
         svg.element("path", group, class_="mark", d=f"M{x - 6:g},{y:g}l6,-6l6,6l-6,6Z")
@@ -75,15 +75,15 @@ def _mark(group: ET.Element, e: Exchange, party: str, place: dict[str, float], y
         svg.element("path", group, class_="mark", d=f"M{x:g},{y:g}l{-9 * towards},-5v10Z")
 
 
-def _note(e: Exchange) -> str:
+def _note(e: Transfer) -> str:
     parts = [text.rounds(e.first_round, e.last_round), text.plural(e.messages, "message")]
     return ", ".join([*parts, "sealed"] if e.sealed else parts)
 
 
-def _sentence(e: Exchange) -> str:
+def _sentence(e: Transfer) -> str:
     via = f" through {', '.join(e.via)}" if e.via else ""
     return f"{e.topic}: {', '.join(e.senders)} to {', '.join(e.recipients)}{via}, {_note(e)}"
 
 
-def _words(exchanges: Sequence[Exchange]) -> str:
+def _words(exchanges: Sequence[Transfer]) -> str:
     return "; ".join(_sentence(e) for e in exchanges)

@@ -5,7 +5,7 @@ from xml.etree import ElementTree as ET
 
 from markupsafe import Markup
 
-from reports.text import visible
+from leakledger.reports.text import visible
 
 NAMESPACE = "http://www.w3.org/2000/svg"
 ET.register_namespace("", NAMESPACE)

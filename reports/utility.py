@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from audit.records import UtilityScore
-from reports import text
+from leakledger.audit.records import UtilityScore
+from leakledger.reports import text
 
 # The first of these that an audit measured is its main metric: all are better when higher.
 MAIN = ("f1", "macro_f1", "r2", "auroc", "accuracy")

@@ -1,12 +1,13 @@
 """The audit at a glance: a few counts, and what stands in the way of a verdict."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
-from audit.records import AuditRecord, Score
-from reports import text
-from reports.controls import controls
-from reports.findings import findings
+from leakledger.audit.records import AuditRecord, Score
+from leakledger.reports import text
+from leakledger.reports.controls import controls
+from leakledger.reports.findings import findings
+from leakledger.reports.unread import unread
 
 SYMBOLS = {"leaks": "▲", "no leak found": "●", "inconclusive": "◆"}
 
@@ -36,6 +37,7 @@ def _worst(scored: Iterable[Score]) -> str:
 def doubts(record: AuditRecord) -> list[str]:
     """What keeps parts of the audit from a conclusion, one sentence each; empty when nothing does."""
     failed = [c for c in controls(record.cases) if c.passed < c.runs]
+    unseen = {u.topic for u in unread(record.cases)}
     without_reason = "a control of their attack failed" if failed else "no reason was recorded"
     reasons = Counter(s.reason or without_reason for s in record.scores if s.status == "inconclusive")
     return [
@@ -44,5 +46,11 @@ def doubts(record: AuditRecord) -> list[str]:
             f"The {c.kind} control of {c.attack} failed in {c.runs - c.passed} of {text.plural(c.runs, 'run')}."
             for c in failed
         ),
+        *([f"{_kinds(unseen)}; see “Not read”."] if unseen else []),
         *(f"{text.plural(n, 'score is', 'scores are')} inconclusive: {reason}." for reason, n in reasons.items()),
     ]
+
+
+def _kinds(topics: Collection[str]) -> str:
+    kinds = text.plural(len(topics), "kind of message", "kinds of message")
+    return f"{kinds} reached somebody and no attack read {'it' if len(topics) == 1 else 'them'}"

@@ -1,16 +1,39 @@
 """What all tests share: how hypothesis runs, and where the real tables are."""
 
 import os
+import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 import torch
 from hypothesis import settings
 
+from leakledger.preprocess.secret import PUBLIC_MASTER
+
 settings.register_profile("ci", derandomize=True, deadline=None, max_examples=30, database=None)
 settings.load_profile("ci")
 
 torch.set_num_threads(1)  # small tensors: a second thread only waits for the first
+
+
+HELPERS = TemporaryDirectory(prefix="leakledger-tests-")
+
+
+def pytest_configure():
+    """Lets the processes of parties import `tests.…`, and nothing else of the repository: its root on the path would
+    give every module of the project a second name."""
+    Path(HELPERS.name, "tests").symlink_to(Path(__file__).parent, target_is_directory=True)
+    # Audits of tests have the public master secret, so that what they find repeats.
+    secrets = Path(HELPERS.name, "secrets")
+    secrets.write_text(PUBLIC_MASTER.hex())
+    os.environ["LEAKLEDGER_SECRETS"] = str(secrets)
+    sys.path.append(HELPERS.name)
+
+
+def pytest_unconfigure():
+    sys.path.remove(HELPERS.name)
+    HELPERS.cleanup()
 
 
 @pytest.fixture(scope="session")

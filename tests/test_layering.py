@@ -1,18 +1,26 @@
 """The design's table of who may import whom, and that nothing imports in a circle."""
 
 import ast
-from graphlib import TopologicalSorter
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
+from leakledger.attacks import ATTACKS
+
 ROOT = Path(__file__).parent.parent
 ALLOWED = {
     "preprocess": set(),
-    "attacks": {"preprocess.views", "preprocess.models"},
-    "defenses": {"preprocess.views", "preprocess.federation"},
+    "attacks": {
+        "preprocess.views",
+        "preprocess.messages",
+        "preprocess.models",
+        "preprocess.options",
+        "preprocess.secret",
+    },
+    "defenses": {"preprocess.views", "preprocess.messages", "preprocess.federation", "preprocess.options"},
     "audit": {"preprocess", "attacks", "defenses"},
-    "reports": {"audit.records"},
+    "reports": {"audit.records", "preprocess.atomic_file"},
 }
 EXCEPTIONS = {("audit.cli", "reports.html")}  # the command line writes the report
 
@@ -34,6 +42,8 @@ def imports(path, known):
             assert node.level == 0, f"{path}: relative imports hide the layer"
             names = [f"{node.module}.{alias.name}" for alias in node.names]
         for name in names:
+            assert name.partition(".")[0] not in ALLOWED, f"{path}: {name} is leakledger.{name}"
+            name = name.removeprefix("leakledger.")
             while name and name not in known:
                 name = name.rpartition(".")[0]
             found |= {name} - {""}
@@ -62,6 +72,49 @@ def test_a_package_imports_only_what_the_design_allows(package):
 
 def test_nothing_imports_in_a_circle():
     tuple(TopologicalSorter(GRAPH).static_order())
+
+
+def room(name):
+    """The folder of a file; a file at the top of a package is a room of its own."""
+    path = KNOWN[name]
+    folder = path.parent.relative_to(ROOT)
+    return ".".join(folder.parts) if len(folder.parts) > 1 else name
+
+
+def folders(graph=GRAPH):
+    """Which folder imports from which others."""
+    rooms = {room(name): set() for name in graph}
+    for name, targets in graph.items():
+        rooms[room(name)] |= {room(t) for t in targets} - {room(name)}
+    return rooms
+
+
+def test_no_folder_imports_another_in_a_circle():
+    tuple(TopologicalSorter(folders()).static_order())
+
+
+def test_a_circle_of_folders_is_noticed():
+    graph = {**GRAPH, "attacks.candidates.codes": {"attacks.gradient.span.span"}}
+    with pytest.raises(CycleError):
+        tuple(TopologicalSorter(folders(graph)).static_order())
+
+
+def technique(name):
+    """The attack that a file belongs to; none for what attacks share."""
+    parts = name.split(".")
+    own = len(parts) > 2 and parts[:2] in (["attacks", "gradient"], ["attacks", "transcript"])
+    return parts[2] if own and parts[2] in ATTACKS else None
+
+
+def test_no_attack_imports_another_but_the_portfolio():
+    braid = {
+        (one, other)
+        for name, targets in GRAPH.items()
+        for target in targets
+        if (one := technique(name)) and (other := technique(target)) and one not in (other, "portfolio")
+    }
+    assert braid == set()
+    assert {technique(n) for n in GRAPH} - {None} == set(ATTACKS)
 
 
 def test_no_attack_can_name_the_federation_the_data_or_the_truth():

@@ -1,4 +1,4 @@
-"""Targets whose features have columns of their own, restated by the codes of their candidates.
+"""Updates whose features have columns of their own, restated by the codes of their candidates.
 
 Where rows can have no other code than the candidates', each feature becomes a block of these codes in few columns
 (`dense`). Else it keeps the columns that it has, and a recovered code is read afterwards: where candidates are only
@@ -12,30 +12,35 @@ from dataclasses import replace
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from attacks.base import AuxiliaryKnowledge, RecordsClaim
-from attacks.candidates.codes import Array, Codes, source
-from attacks.candidates.columns import Columns, Problem
-from attacks.candidates.dense import Reduced, distinct_codes, reduced, values_near
-from attacks.candidates.meaning import Assignments, Meaning
-from attacks.tableak.prior import raw_units
-from attacks.tableak.targets import Target
-from attacks.vocabulary.candidates import shares
-from preprocess.views import Block, CategoricalBlock, FeatureLayout, NumericBlock, View
+from leakledger.attacks.base import AuxiliaryKnowledge, RecordsClaim
+from leakledger.attacks.candidates.codes import Array, Codes, source
+from leakledger.attacks.candidates.columns import RestatedColumns, RestatedUpdate
+from leakledger.attacks.candidates.dense import Reduced, distinct_codes, reduced, values_near
+from leakledger.attacks.candidates.meaning import Assignments, Meaning
+from leakledger.attacks.observed.tabular import raw_units
+from leakledger.attacks.observed.update import ObservedUpdate
+from leakledger.attacks.observed.values import shares
+from leakledger.preprocess.views import Block, CategoricalBlock, FeatureLayout, NumericBlock, View
 
 Reader = Callable[[RecordsClaim], Iterable[Assignments]]
 """From a claim about codes to the values that one feature may have in each of its rows."""
-LEAST_SPREAD = 1e-6  # of out-of-fold codes about the public ones, in encoded units
-UNLIKELY = 1e-6  # a value with a smaller share of the confidence than this is none that the code may stand for
+# Of out-of-fold codes about the public ones, in encoded units: keeps confidences finite where all codes are met
+# exactly.
+LEAST_SPREAD = 1e-6
+# A value with a smaller share of the confidence is none that the code may stand for. Too small: far values make every
+# cell uncertain; too large: a value that is possible is left out.
+UNLIKELY = 1e-6
 
 
-def coded_problem(view: View, knowledge: AuxiliaryKnowledge, target: Target, codes: dict[str, Codes]) -> Problem:
-    """The target with the features of `codes` restated and all others as they are."""
-    layout, gradient = view.public.layout, target.gradient["0.weight"]
-    assert layout is not None  # find_targets refuses a view without
+def in_codes(
+    view: View, knowledge: AuxiliaryKnowledge, update: ObservedUpdate, codes: dict[str, Codes]
+) -> RestatedUpdate:
+    """The update with the features of `codes` restated and all others as they are."""
+    layout, gradient = update.layout, update.gradient["0.weight"]
     features: dict[str, list[Block]] = {}
     for block in layout.blocks:
         features.setdefault(source(block.feature, codes), []).append(block)
-    restated = Restated()
+    restated = Restatement()
     for feature, own in features.items():
         known = codes.get(feature)
         if known is None:
@@ -51,14 +56,14 @@ def coded_problem(view: View, knowledge: AuxiliaryKnowledge, target: Target, cod
         restated.numbers,
         shares(view, knowledge),
     )
-    return Problem(*restated.columns.of(view, target), meaning.told)
+    return RestatedUpdate(restated.columns.of(update), meaning.of)
 
 
-class Restated:
+class Restatement:
     """The restated columns, feature by feature, and how a claim about them is told: as `Meaning` needs it."""
 
     def __init__(self) -> None:
-        self.columns = Columns()
+        self.columns = RestatedColumns()
         self.spoken: list[Block] = []
         self.readers: list[Reader] = []
         self.behind: list[list[int]] = []

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from attacks.base import AuxiliaryKnowledge
-from attacks.vocabulary.candidates import byte_cast, byte_number, candidate_values, encoder_name
-from preprocess.views import Block, CategoricalBlock, NumericBlock, View
+from leakledger.attacks.base import AuxiliaryKnowledge
+from leakledger.attacks.observed.values import byte_cast, byte_number, candidate_values
+from leakledger.preprocess.views import Block, CategoricalBlock, NumericBlock, View
 
 Array = NDArray[np.float64]
 CASTS = ("bytes-norm", "mod-norm")
@@ -47,15 +47,15 @@ def named_codes(view: View, knowledge: AuxiliaryKnowledge) -> dict[str, Codes]:
 
     Raises ValueError for granted codes that are not one finite row per value of the dictionary.
     """
-    layout, encoder = view.public.layout, encoder_name(view)
+    layout, encoder = view.public.layout, view.public.encoder.name
     if layout is None or encoder not in (*CASTS, "fasttext", "target"):
         return {}
     columns: dict[str, list[Block]] = {}
     for block in layout.blocks:
         columns.setdefault(source(block.feature, knowledge.codes), []).append(block)
     candidates = candidate_values(view, knowledge)
-    found = [_named(view, f, blocks, candidates.get(f, ()), knowledge) for f, blocks in columns.items()]
-    return {c.feature: c for c in found if c is not None}
+    named = [_named(view, f, blocks, candidates.get(f, ()), knowledge) for f, blocks in columns.items()]
+    return {c.feature: c for c in named if c is not None}
 
 
 def granted(feature: str, knowledge: AuxiliaryKnowledge) -> bool:
@@ -74,13 +74,13 @@ def _named(
 ) -> Codes | None:
     first = blocks[0]
     if isinstance(first, CategoricalBlock) and first.values is not None:
-        exact = encoder_name(view) != "target" or view.public.protocol.get("folds") == 1
+        exact = view.public.encoder.name != "target" or view.public.encoder.options.get("folds") == 1
         return Codes(feature, first.start, first.values, first.codebook(), exact=exact)
     if feature in knowledge.codes:
         return _granted(feature, blocks, knowledge)
-    if not candidates or encoder_name(view) not in CASTS:
+    if not candidates or view.public.encoder.name not in CASTS:
         return None
-    complete, options = granted(feature, knowledge), view.public.protocol
+    complete, options = granted(feature, knowledge), view.public.encoder.options
     if isinstance(first, CategoricalBlock):
         codes = first.codebook()[[byte_number(v, options) % first.size for v in candidates]]
     elif first.shift is None or first.scale is None:

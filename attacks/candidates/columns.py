@@ -1,4 +1,4 @@
-"""A target in other columns: the same network with a first layer that reads fewer inputs.
+"""An update in other columns: the same network with a first layer that reads fewer inputs.
 
 With x = a @ basis^T for every row of the batch, weights W @ basis read a, and the gradient with respect to them is that
 of W times the basis.
@@ -9,26 +9,25 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from attacks.base import RecordsClaim
-from attacks.candidates.codes import Array
-from attacks.candidates.meaning import Ints
-from attacks.tableak.targets import Target
-from preprocess.views import Block, FeatureLayout, View
+from leakledger.attacks.base import RecordsClaim
+from leakledger.attacks.candidates.codes import Array
+from leakledger.attacks.candidates.meaning import Ints
+from leakledger.attacks.observed.update import ObservedUpdate
+from leakledger.preprocess.views import Block, FeatureLayout
 
-Told = Callable[[RecordsClaim], RecordsClaim]
+Reading = Callable[[RecordsClaim], RecordsClaim]
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
-    """A target with the view whose layout and model it has; `told` turns a claim in that layout into what it means."""
+class RestatedUpdate:
+    """An update in other columns; `meant` turns a claim in its layout into what that means."""
 
-    view: View
-    target: Target = field(repr=False)
-    told: Told = field(repr=False)
+    update: ObservedUpdate = field(repr=False)
+    meant: Reading = field(repr=False)
 
 
-class Columns:
-    """The columns of a restated target, block by block: `blocks`, and the matrix (w, n) that leads to each."""
+class RestatedColumns:
+    """The columns of a restated update, block by block: `blocks`, and the matrix (w, n) that leads to each."""
 
     def __init__(self) -> None:
         self.blocks: list[Block] = []
@@ -45,21 +44,20 @@ class Columns:
         """`block` with the columns that it has."""
         self.add(block, slice(block.start, block.start + block.width))
 
-    def of(self, view: View, target: Target) -> tuple[View, Target]:
-        """View and target in these columns."""
-        spec, layout = view.public.model, FeatureLayout(tuple(self.blocks))
-        assert spec is not None  # find_targets refuses a view without
-        weights, gradient = ({**t, "0.weight": self._of(t["0.weight"])} for t in (target.weights, target.gradient))
-        gradient["0.weight"] = as_precise(gradient["0.weight"], target.gradient["0.weight"])
-        public = replace(view.public, layout=layout, model=replace(spec, inputs=layout.width))
-        return replace(view, public=public), replace(target, weights=weights, gradient=gradient)
+    def of(self, update: ObservedUpdate) -> ObservedUpdate:
+        """The update in these columns."""
+        layout = FeatureLayout(tuple(self.blocks))
+        weights, gradient = ({**t, "0.weight": self._of(t["0.weight"])} for t in (update.weights, update.gradient))
+        gradient["0.weight"] = as_precise(gradient["0.weight"], update)
+        model = replace(update.model, inputs=layout.width)
+        return replace(update, layout=layout, model=model, weights=weights, gradient=gradient)
 
     def _of(self, columns: Array) -> Array:
         parts = [columns[:, old] if basis is None else columns[:, old] @ basis for old, basis in self.parts]
         return np.hstack(parts) if parts else columns
 
 
-def as_precise(changed: Array, observed: Array) -> Array:
-    """`changed` with no more digits than the `observed` gradient has, by which attacks tell rounding from rank."""
-    single = np.array_equal(observed, observed.astype(np.float32))
+def as_precise(changed: Array, update: ObservedUpdate) -> Array:
+    """`changed` with no more digits than the update's own gradient has."""
+    single = update.roundoff >= float(np.finfo(np.float32).eps)
     return changed.astype(np.float32).astype(np.float64) if single else changed

@@ -14,14 +14,24 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from attacks.candidates.codes import Array, Codes
-from attacks.candidates.meaning import UNKNOWN
+from leakledger.attacks.candidates.codes import Array, Codes
+from leakledger.attacks.candidates.meaning import UNKNOWN
 
-RANK = 1e-9  # singular values below this share of the largest do not span the codes
-OUTSIDE = 1e-3  # of the gradient: more than this outside the span of the codes is another value, or noise
-ROUNDING = 1e-6  # of float32 sums, relative; codes this close are one to the model
-RESOLVED = 1e-4  # codes this close may both be behind a recovered one
-ABSENT = 1e-3  # the column of a code that occurs is above this share of the largest
+# Singular values below this share of the largest do not span the codes. Too small: rounding in codes makes columns of
+# noise; too large: codes that differ little fall together.
+RANK = 1e-9
+# The share of the gradient that may lie outside the span of the codes. Too small: rounding looks like a value that is
+# no candidate; too large: such a value goes unnoticed and its rows are read as others.
+OUTSIDE = 1e-3
+# Of float32 sums, relative: codes this close are one to the model. Too small: the search has twins that nothing tells
+# apart; too large: values with codes of their own are merged.
+ROUNDING = 1e-6
+# Codes this close may both be behind a recovered one. Too small: a code is read as one value though it may be
+# another's; too large: cells stay open that are certain.
+RESOLVED = 1e-4
+# The column of a code that occurs is above this share of the largest. Too small: rounding keeps codes that no row has;
+# too large: a faint row loses its code, and with it its place in the claim.
+ABSENT = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,8 +78,8 @@ def reduced(known: Codes, gradient: Array) -> Reduced | None:
 
 def values_near(known: Codes, code: Array) -> tuple[int, ...]:
     """The numbers of the values that a recovered `code` (w,) may stand for; `UNKNOWN` where it is none of theirs."""
-    found = np.flatnonzero(near(known.codes, code, RESOLVED))
-    return tuple(found.tolist()) or (UNKNOWN,)
+    alike = np.flatnonzero(near(known.codes, code, RESOLVED))
+    return tuple(alike.tolist()) or (UNKNOWN,)
 
 
 def _plain(groups: list[NDArray[np.int64]]) -> tuple[tuple[int, ...], ...]:

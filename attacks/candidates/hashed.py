@@ -18,16 +18,18 @@ from math import prod
 
 import numpy as np
 
-from attacks.base import AuxiliaryKnowledge
-from attacks.candidates.codes import Array, granted
-from attacks.candidates.meaning import UNKNOWN, Assignments, Ints
-from attacks.vocabulary.candidates import candidate_values, encoder_name, rolling_hash
-from preprocess.views import CategoricalBlock, View
+from leakledger.attacks.base import AuxiliaryKnowledge
+from leakledger.attacks.candidates.codes import Array, granted
+from leakledger.attacks.candidates.meaning import UNKNOWN, Assignments, Ints
+from leakledger.attacks.observed.values import candidate_values, rolling_hash
+from leakledger.preprocess.views import CategoricalBlock, View
 
 Buckets = frozenset[int]
 PATTERN = "buckets"  # what the one feature is called that rows have without candidates
-ZERO = 1e-5  # relative: the gradient of a column that no row sets, where public scaling had to be undone
-MOST = 4096  # sets of one block, and assignments of one row
+# Relative: the gradient of a column that no row sets, where public scaling had to be undone. Too small: rounding sets
+# columns; too large: columns of faint rows are dropped.
+ZERO = 1e-5
+MOST = 4096  # sets of one block, and assignments of one row: fewer leave more cells without a name, more cost memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,24 +58,19 @@ def hashed(view: View, knowledge: AuxiliaryKnowledge) -> Hashed | None:
 
     Raises ValueError where the columns are scaled and the scaling is not public.
     """
-    layout, options = view.public.layout, view.public.protocol
-    if layout is None or encoder_name(view) != "rolling-hash" or not layout.categorical:
+    layout, options = view.public.layout, view.public.encoder.options
+    if layout is None or view.public.encoder.name != "rolling-hash" or not layout.categorical:
         return None
     first, candidates = layout.categorical[0], candidate_values(view, knowledge)
     if any((b.start, b.width) != (first.start, first.width) for b in layout.categorical):
         return None
-    if first.shift is None and _scaled_too(options):
+    if first.shift is None and view.public.scaler.options.get("columns") == "all":
         raise ValueError("the shared columns of rolling-hash are scaled by statistics that no party publishes")
     values = {b.feature: b.values or candidates.get(b.feature, ()) for b in layout.categorical}
     buckets = {f: tuple(rolling_hash(v, first.width, options) for v in held) for f, held in values.items()}
     shift, scale = (None if s is None else np.asarray(s, np.float64) for s in (first.shift, first.scale))
     complete = all(b.values is not None or granted(b.feature, knowledge) for b in layout.categorical)
     return Hashed(first.start, first.width, shift, scale, values, buckets, complete)
-
-
-def _scaled_too(options: Mapping[str, object]) -> bool:
-    scaler = options.get("scaler_options")
-    return isinstance(scaler, Mapping) and scaler.get("columns") == "all"
 
 
 def active_columns(gradient: Array, exact: bool, rows: int, features: int) -> Ints | None:
@@ -124,14 +121,14 @@ def assignments(code: Hashed, present: Buckets) -> list[Assignments]:
     names = list(code.values)
     owners = {f: sorted(present & set(b)) for f, b in code.buckets.items()}
     unknown = [f for f in names if not owners[f]]
-    found = [Assignments((names.index(f),), _none(1)) for f in unknown]  # which is no proof either
-    doubted = len(present - set().union(*owners.values())) > len(unknown)
+    groups = [Assignments((names.index(f),), _none(1)) for f in unknown]  # which is no proof either
+    uncertain = len(present - set().union(*owners.values())) > len(unknown)
     for group in overlapping({f: owners[f] for f in names if owners[f]}):
         choices = _together(code, group, owners)
-        choices = np.concatenate([choices, _none(len(group))]) if doubted else choices
+        choices = np.concatenate([choices, _none(len(group))]) if uncertain else choices
         weights = None if code.complete else np.ones(len(choices))
-        found.append(Assignments(tuple(names.index(f) for f in group), choices, weights))
-    return found
+        groups.append(Assignments(tuple(names.index(f) for f in group), choices, weights))
+    return groups
 
 
 def _none(features: int) -> Ints:
@@ -144,11 +141,11 @@ def _together(code: Hashed, group: Sequence[str], owners: Mapping[str, Sequence[
     if prod(len(owners[f]) for f in group) > MOST:
         return _none(len(group))
     covers = [chosen for chosen in product(*(owners[f] for f in group)) if set(chosen) == everything]
-    found: list[tuple[int, ...]] = []
+    combined: list[tuple[int, ...]] = []
     for chosen in covers:
-        members = [[i for i, b in enumerate(code.buckets[f]) if b == c] for f, c in zip(group, chosen, strict=True)]
-        found.extend(islice(product(*members), MOST + 1))
-    return np.array(found, np.int64) if 0 < len(found) <= MOST else _none(len(group))
+        numbers = [[i for i, b in enumerate(code.buckets[f]) if b == c] for f, c in zip(group, chosen, strict=True)]
+        combined.extend(islice(product(*numbers), MOST + 1))
+    return np.array(combined, np.int64) if 0 < len(combined) <= MOST else _none(len(group))
 
 
 def pattern_block(code: Hashed, patterns: Sequence[Buckets]) -> CategoricalBlock:

@@ -12,12 +12,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from attacks.base import RecordsClaim
-from preprocess.views import CategoricalBlock, FeatureLayout
+from leakledger.attacks.base import RecordsClaim
+from leakledger.preprocess.views import CategoricalBlock, FeatureLayout
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 UNKNOWN = -1  # no candidate: the claim names no value
+TIED = 1e-9  # relative: weights this close are equal; too small, and rounding decides what is a draw among equals
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,25 +53,25 @@ class Meaning:
     numbers: Sequence[int]
     shares: Mapping[str, Mapping[str, float]]
 
-    def told(self, claim: RecordsClaim) -> RecordsClaim:
+    def of(self, claim: RecordsClaim) -> RecordsClaim:
         """The claim about recovered codes, in values."""
-        blocks, coins = self.layout.categorical, np.random.default_rng([claim.round, *claim.victim.encode()])
+        blocks, rng = self.layout.categorical, np.random.default_rng([claim.round, *claim.victim.encode()])
         categories = np.full((len(claim.categories), len(blocks)), UNKNOWN, np.int64)
-        doubt = np.zeros(categories.shape)
+        spreads = np.zeros(categories.shape)
         single = np.ones(len(categories), bool)
         for i, groups in enumerate(self.decode(claim)):
             for some in groups:
                 weights = np.prod([self._weights(blocks[f], c) for f, c in _columns(some)], axis=0)
                 weights = weights if some.weights is None else weights * some.weights
                 weights = weights if weights.any() else np.ones(len(weights))
-                top = np.flatnonzero(weights >= weights.max() * (1 - 1e-9))
-                categories[i, list(some.features)] = some.choices[coins.choice(top) if len(top) > 1 else top[0]]
+                top = np.flatnonzero(weights >= weights.max() * (1 - TIED))
+                categories[i, list(some.features)] = some.choices[rng.choice(top) if len(top) > 1 else top[0]]
                 for f, chosen in _columns(some):
-                    doubt[i, f] = spread(chosen, weights, blocks[f].size)
+                    spreads[i, f] = spread(chosen, weights, blocks[f].size)
                 single[i] &= len(some.choices) == 1 and some.weights is None and bool((some.choices >= 0).all())
         unproven = np.ones(len(single)) if claim.verified is None else 1.0 - claim.verified
         own = [claim.category_entropy[:, list(b)].max(1) if len(b) else unproven for b in self.behind]
-        entropy = doubt + (1 - doubt) * np.stack(own, -1) if own else doubt
+        entropy = spreads + (1 - spreads) * np.stack(own, -1) if own else spreads
         return replace(
             claim,
             categories=categories,

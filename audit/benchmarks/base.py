@@ -1,4 +1,7 @@
-"""What a benchmark is: options in, rows out, one row per figure."""
+"""What a benchmark is: options in, rows out, one row per figure.
+
+Federations of benchmarks derive their secrets from the public master (`preprocess.secret`), so that figures repeat.
+"""
 
 import json
 import os
@@ -11,8 +14,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from audit.case import source_name
-from preprocess.data.suggest import closest
+from leakledger.audit.case import source_name
+from leakledger.preprocess.atomic_file import atomic_file
+from leakledger.preprocess.data.suggest import closest
 
 
 @dataclass(frozen=True)
@@ -48,17 +52,18 @@ class Row:
 
 Benchmark = Callable[[Options], Iterator[Row]]
 BENCHMARKS = {
-    "encoders": "audit.benchmarks.encoders",
-    "tableak": "audit.benchmarks.tableak",
-    "exact": "audit.benchmarks.exact",
-    "engine": "audit.benchmarks.engine",
-    "fedavg": "audit.benchmarks.fedavg",
-    "fedavg_long": "audit.benchmarks.fedavg_long",
-    "fedavg_exact": "audit.benchmarks.fedavg_exact",
-    "entropy": "audit.benchmarks.entropy",
-    "growth": "audit.benchmarks.growth",
-    "coalitions": "audit.benchmarks.coalitions",
-    "transcripts": "audit.benchmarks.transcripts",
+    "encoders": "leakledger.audit.benchmarks.encoders",
+    "tableak": "leakledger.audit.benchmarks.tableak",
+    "exact": "leakledger.audit.benchmarks.exact",
+    "engine": "leakledger.audit.benchmarks.engine",
+    "fedavg": "leakledger.audit.benchmarks.fedavg",
+    "fedavg_long": "leakledger.audit.benchmarks.fedavg_long",
+    "fedavg_exact": "leakledger.audit.benchmarks.fedavg_exact",
+    "entropy": "leakledger.audit.benchmarks.entropy",
+    "growth": "leakledger.audit.benchmarks.growth",
+    "coalitions": "leakledger.audit.benchmarks.coalitions",
+    "transcripts": "leakledger.audit.benchmarks.transcripts",
+    "recording": "leakledger.audit.benchmarks.recording",
 }
 
 
@@ -145,9 +150,8 @@ def save(path: Path, command: str, rows: Sequence[Row]) -> None:
         "versions": {name: version(name) for name in ("leakledger", "torch", "numpy", "scipy")},
         "rows": [as_plain(r) for r in rows],
     }
-    temporary = path.with_suffix(".partial")
-    temporary.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-    os.replace(temporary, path)
+    with atomic_file(path) as file:
+        file.write(f"{json.dumps(content, indent=1)}\n".encode())
 
 
 def as_plain(row: Row) -> dict[str, Any]:

@@ -20,21 +20,22 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from attacks import ATTACKS
-from attacks.base import AuxiliaryKnowledge
-from audit.adversaries import Observers, observer_sets
-from audit.benchmarks.base import Options, Row
-from audit.federate import Federated, public_options, public_schema
-from audit.play import view_of
-from audit.pool import each
-from audit.truth import Truth
-from preprocess.data.schema import Schema
-from preprocess.data.table import Table
-from preprocess.encoders import ENCODERS
-from preprocess.pipeline import prepare
-from preprocess.scalers.zscore_sac import ZScoreSac
-from preprocess.transport.simulated import Simulated
-from preprocess.views import PublicFacts
+from leakledger.attacks import ATTACKS
+from leakledger.attacks.base import AuxiliaryKnowledge
+from leakledger.audit.adversaries import Observers, observer_sets
+from leakledger.audit.benchmarks.base import Options, Row
+from leakledger.audit.federate import Federated, public_options, public_schema
+from leakledger.audit.play import view_of
+from leakledger.audit.pool import each
+from leakledger.audit.truth import Truth
+from leakledger.preprocess.data.schema import Schema
+from leakledger.preprocess.data.table import Table
+from leakledger.preprocess.encoders import ENCODERS
+from leakledger.preprocess.pipeline import prepare
+from leakledger.preprocess.scalers.zscore_sac import ZScoreSac
+from leakledger.preprocess.secret import pinned
+from leakledger.preprocess.transport.simulated import Simulated
+from leakledger.preprocess.views import Method, PublicFacts
 
 PARTIES, FEATURES, ROWS = 20, 30, 60
 TECHNIQUES = ("statistics", "ring_size", "vocabulary", "membership", "sac_audit")
@@ -105,20 +106,21 @@ def play(truth: Truth, sets: Sequence[Observers]) -> Spent:
 def federation(parties: int, features: int, encoder: str, route: str) -> Federated:
     """The federation after encoding and scaling; nothing is trained."""
     tables = made_up(parties, features)
-    fed = Simulated(list(tables), seed=0)
+    fed = Simulated(list(tables), secret=pinned("coalitions", parties, features, encoder, route))
     located = {c: fed.at(c, t) for c, t in tables.items()}
     schema = next(iter(tables.values())).schema
     method, scaler = ENCODERS[encoder](), ZScoreSac(route=route)  # type: ignore[arg-type]
     prepared = prepare(fed, schema, located, located, method, scaler)
-    protocol = {
-        **public_options(method),
-        "encoder": encoder,
-        "scaler": scaler.name,
-        "scaler_options": public_options(scaler),
-    }
-    public = PublicFacts(fed.clients, fed.server, protocol, public_schema(schema), prepared.layout.value)
+    public = PublicFacts(
+        fed.clients,
+        fed.server,
+        Method(encoder, public_options(method)),
+        Method(scaler.name, public_options(scaler)),
+        schema=public_schema(schema),
+        layout=prepared.layout.value,
+    )
     train = {c: fed.own(x) for c, x in prepared.train.items()}
-    return Federated(fed, public, schema, tables, train, {}, {}, {}, 0)
+    return Federated(fed.ledger, fed.party_secrets(), public, schema, tables, train, {}, {}, {}, 0)
 
 
 def made_up(parties: int, features: int) -> dict[str, Table]:

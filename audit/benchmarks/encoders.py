@@ -39,13 +39,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from audit.benchmarks.base import PARTIAL, Options, Row, dataset_name
-from audit.benchmarks.encoders_cost import costs
-from audit.benchmarks.gradients import figure
-from audit.case import Case, cases, source_name
-from audit.config import Config
-from audit.federate import federate, whole_table
-from audit.pool import each
+from leakledger.audit.benchmarks.base import PARTIAL, Options, Row, dataset_name
+from leakledger.audit.benchmarks.encoders_cost import costs
+from leakledger.audit.benchmarks.gradients import figure
+from leakledger.audit.case import Case, cases, source_name
+from leakledger.audit.config import Config
+from leakledger.audit.federate import federate, whole_table
+from leakledger.audit.pool import each
+from leakledger.preprocess.messages import PredictionCounts
+from leakledger.preprocess.secret import PUBLIC_MASTER
 
 SERVER = {"scaler": "server-zscore"}
 SECURE = {"scaler": "zscore-sac"}
@@ -100,7 +102,7 @@ CLAIMS: dict[str, Callable[[Mapping[str, float]], bool]] = {  # of sections 5.3 
 }
 
 
-class Trained(NamedTuple):
+class Quality(NamedTuple):
     """What one federation ended with: metrics, and the width of the model's input."""
 
     metrics: Mapping[str, float]
@@ -159,12 +161,12 @@ def number_of_seeds(options: Options) -> int:
     return options.seeds or (1 if options.quick else 2)
 
 
-def train_one(config: Config, case: Case) -> Trained:
+def train_one(config: Config, case: Case) -> Quality:
     """Trains one federation. Adds to its metrics the F1 of the class that is not the positive one."""
-    found = federate(config, case)
-    counts = [m.payload["confusion"] for m in found.fed.ledger if m.topic == "evaluate.counts"]
+    found = federate(config, case, PUBLIC_MASTER)
+    counts = [m.payload.confusion for m in found.ledger if m.kind is PredictionCounts]
     assert found.public.model is not None
-    return Trained({**found.metrics, "f1, other class": other_f1(counts)}, found.public.model.inputs)
+    return Quality({**found.metrics, "f1, other class": other_f1(counts)}, found.public.model.inputs)
 
 
 def other_f1(counts: Sequence[np.ndarray]) -> float:

@@ -20,23 +20,25 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attacks.base import AuxiliaryKnowledge, RecordsClaim
-from attacks.tableak.attack import AS_PUBLISHED, TabLeak
-from attacks.tableak.layers import Affine, GramLayer, matching_layer
-from attacks.tableak.prior import Rows, StructuralPrior
-from attacks.tableak.start import start
-from attacks.tableak.targets import Target, find_targets
-from audit.benchmarks.base import Options, Row, dataset_name
-from audit.benchmarks.gradients import figure
-from audit.benchmarks.tableak import settings
-from audit.case import Case, cases
-from audit.config import Config
-from audit.federate import federate
-from audit.run import granted_knowledge
-from audit.scoring.records import measure
-from audit.truth import Cells, Truth
-from preprocess.models import as_tensors, forward, layer_shapes, mean_loss
-from preprocess.views import FeatureLayout, ModelSpec, View
+from leakledger.attacks.base import AuxiliaryKnowledge, RecordsClaim
+from leakledger.attacks.gradient.matching.initialisation import initial_variables
+from leakledger.attacks.gradient.matching.layers import Affine, GramLayer, matching_layer
+from leakledger.attacks.gradient.tableak.tableak import AS_PUBLISHED, TabLeak
+from leakledger.attacks.observed.gradients import find_gradients
+from leakledger.attacks.observed.tabular import Rows, StructuralPrior
+from leakledger.attacks.observed.update import ObservedUpdate
+from leakledger.audit.benchmarks.base import Options, Row, dataset_name
+from leakledger.audit.benchmarks.gradients import figure
+from leakledger.audit.benchmarks.tableak import settings
+from leakledger.audit.case import Case, cases
+from leakledger.audit.config import Config
+from leakledger.audit.federate import federate
+from leakledger.audit.run import granted_knowledge
+from leakledger.audit.scoring.records import measure
+from leakledger.audit.truth import Cells, Truth
+from leakledger.preprocess.models import as_tensors, forward, layer_shapes, mean_loss
+from leakledger.preprocess.secret import PUBLIC_MASTER
+from leakledger.preprocess.views import FeatureLayout, ModelSpec, View
 
 SIZES = (8, 16, 32, 128)
 RESTARTS, ITERATIONS, REPEATS = 30, 40, 5
@@ -48,9 +50,9 @@ class Bench:
     """Batches at a fresh network, one for each client, as the server sees them."""
 
     def __init__(self, config: Config, case: Case) -> None:
-        self.truth = Truth(federate(config, case))
+        self.truth = Truth(federate(config, case, PUBLIC_MASTER))
         public = self.truth.federated.public
-        self.view: View = self.truth.federated.fed.ledger.view([public.server], public)
+        self.view: View = self.truth.federated.ledger.view([public.server], public)
         self.knowledge: AuxiliaryKnowledge = granted_knowledge(config, self.truth)
         self.victims = public.clients
         assert public.layout is not None
@@ -58,8 +60,8 @@ class Bench:
         self.layout: FeatureLayout = public.layout
         self.spec: ModelSpec = public.model
 
-    def target(self, victim: str) -> Target:
-        found = find_targets(self.view, self.knowledge, victims=[victim])
+    def update(self, victim: str) -> ObservedUpdate:
+        found = find_gradients(self.view, self.knowledge, victims=[victim])
         assert isinstance(found, list)
         return found[0]
 
@@ -99,7 +101,7 @@ def bench(options: Options, source: str, size: int) -> Bench:
 def speed(options: Options, source: str, size: int) -> Iterator[Row]:
     """Milliseconds per iteration of 30 restarts, engine and plain by turns; their ratio; the share of peak."""
     b = bench(options, source, size)
-    plain = Plain(b.spec, StructuralPrior(b.layout, b.knowledge.bounds), b.target(b.victims[0]))
+    plain = Plain(b.spec, StructuralPrior(b.layout, b.knowledge.bounds), b.update(b.victims[0]))
     b.attack(2), plain.optimise(0, 2)  # both run into caches once
     repeats = 2 if options.quick else REPEATS
     engine, plainly, peak = [], [], []
@@ -140,7 +142,7 @@ def trajectories(options: Options, source: str) -> Iterator[Row]:
     for victim in b.victims:
         claim = b.attack(iterations, restarts, (victim,), pooling=False)
         fast.append(b.accuracy(victim, claim.categories, claim.numbers))
-        rows = Plain(b.spec, prior, b.target(victim)).best(range(restarts), iterations)
+        rows = Plain(b.spec, prior, b.update(victim)).best(range(restarts), iterations)
         slow.append(b.accuracy(victim, rows.categories, rows.numbers))
     dataset, setting = dataset_name(source), {"B": 8, "restarts": restarts, "iterations": iterations}
     yield figure("engine", dataset, setting, "accuracy of the best restart", fast, None, "%")
@@ -204,17 +206,18 @@ def widths(spec: ModelSpec) -> str:
 class Plain:
     """TabLeak as it is written down: one restart, autograd through everything, Adam on signs."""
 
-    def __init__(self, spec: ModelSpec, prior: StructuralPrior, target: Target) -> None:
-        self.spec, self.prior, self.target = spec, prior, target
-        self.weights = {n: w.requires_grad_() for n, w in as_tensors(target.weights).items()}
-        self.observed = as_tensors(target.gradient)
-        self.labels = torch.tensor(target.labels)
+    def __init__(self, spec: ModelSpec, prior: StructuralPrior, update: ObservedUpdate) -> None:
+        self.spec, self.prior, self.update = spec, prior, update
+        self.weights = {n: w.requires_grad_() for n, w in as_tensors(update.weights).items()}
+        self.observed = as_tensors(update.gradient)
+        self.labels = torch.tensor(update.labels)
         tensors = (prior.spread, prior.centre, prior.matrix, prior.offset)
         self.spread, self.centre, self.matrix, self.offset = (torch.tensor(t, dtype=torch.float32) for t in tensors)
 
     def optimise(self, restart: int, iterations: int) -> np.ndarray:
         """Units (B, size) that restart ends at."""
-        first = start(0, self.target, self.prior.size, range(restart, restart + 1)).T
+        shape = self.update.rows, self.prior.size
+        first = initial_variables(0, self.update, shape, range(restart, restart + 1)).T
         z = torch.tensor(first.copy(), dtype=torch.float32, requires_grad=True)
         adam = torch.optim.Adam([z], lr=0.06)
         for _ in range(iterations):

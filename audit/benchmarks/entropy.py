@@ -16,14 +16,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from attacks.tableak.attack import AS_PUBLISHED
-from audit.benchmarks.base import Options, Row, dataset_name, partial_note
-from audit.benchmarks.gradients import attack_batches, figure
-from audit.benchmarks.tableak import settings
-from audit.case import cases
-from audit.pool import each
-from audit.records import HEADLINE, Bucket, CellDetail, Kind, SurestShare
-from audit.summary import FEWEST, bounded, interval, ratio_interval
+from leakledger.attacks.gradient.tableak.tableak import AS_PUBLISHED
+from leakledger.audit.benchmarks.base import Options, Row, dataset_name, partial_note
+from leakledger.audit.benchmarks.gradients import attack_batches, figure
+from leakledger.audit.benchmarks.tableak import settings
+from leakledger.audit.case import cases
+from leakledger.audit.intervals import interval, ratio_interval
+from leakledger.audit.pool import each
+from leakledger.audit.records import HEADLINE, Bucket, CellDetail, Kind, SurestShare
+from leakledger.audit.summary import FEWEST, bounded
 
 MEANS: dict[str, dict[Kind, dict[int, tuple[float, float]]]] = {  # accuracy in %, entropy: tables 14 to 16
     "adult": {
@@ -89,7 +90,7 @@ def measure(options: Options, source: str, attack: str, size: int, seeds: int) -
         "parties": 4,
         "seeds": seeds,
     }
-    table = Table(dataset, size, setting, [t.detail for t in trials if t.detail is not None])
+    table = EntropyTable(dataset, size, setting, [t.detail for t in trials if t.detail is not None])
     for kind in BUCKETS:
         if table.surest(kind, 1.0):
             yield from table.means(kind)
@@ -98,7 +99,7 @@ def measure(options: Options, source: str, attack: str, size: int, seeds: int) -
 
 
 @dataclass(frozen=True)
-class Table:
+class EntropyTable:
     """The rows of one table and batch size; `details` has one entry per cluster."""
 
     dataset: str

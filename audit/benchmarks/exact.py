@@ -13,12 +13,12 @@ a learning rate of 0.1.
 from collections.abc import Iterator
 from functools import partial
 
-from audit.benchmarks.base import Options, Row, dataset_name
-from audit.benchmarks.gradients import attack_batches, figure, in_percent
-from audit.benchmarks.tableak import PUBLISHED, settings
-from audit.case import cases
-from audit.config import Config
-from audit.pool import each
+from leakledger.audit.benchmarks.base import Options, Row, dataset_name
+from leakledger.audit.benchmarks.gradients import attack_batches, figure, in_percent
+from leakledger.audit.benchmarks.tableak import PUBLISHED, settings
+from leakledger.audit.case import cases
+from leakledger.audit.config import Config
+from leakledger.audit.pool import each
 
 METRICS = ("identical_rows", "verified_rows", "false_verified")
 SIZES, LARGEST = (8, 16, 24, 32, 48), 48  # with one seed: where nothing is exact it takes half a minute a batch

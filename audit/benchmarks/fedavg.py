@@ -27,21 +27,22 @@ from dataclasses import replace
 from functools import partial
 from itertools import product
 
-from attacks.base import Attack, AuxiliaryKnowledge
-from attacks.fedavg import TabLeakFedAvg
-from audit.benchmarks.base import Options, Row, dataset_name, partial_note
-from audit.benchmarks.gradients import figure, timed
-from audit.benchmarks.tableak import PIPELINES
-from audit.case import Case, cases
-from audit.config import Config
-from audit.federate import Federated, federate, training_spec
-from audit.pool import each
-from audit.records import Trial
-from audit.truth import Truth
-from preprocess.pipeline import Encoded
-from preprocess.training import ALGORITHMS
-from preprocess.training.base import train
-from preprocess.transport.simulated import Simulated
+from leakledger.attacks.base import Attack, AuxiliaryKnowledge
+from leakledger.attacks.gradient.tableak_fedavg import TabLeakFedAvg
+from leakledger.audit.benchmarks.base import Options, Row, dataset_name, partial_note
+from leakledger.audit.benchmarks.gradients import figure, timed
+from leakledger.audit.benchmarks.tableak import PIPELINES
+from leakledger.audit.case import Case, cases
+from leakledger.audit.config import Config
+from leakledger.audit.federate import Federated, federate, training_spec
+from leakledger.audit.pool import each
+from leakledger.audit.records import Trial
+from leakledger.audit.truth import Truth
+from leakledger.preprocess.pipeline import Encoded
+from leakledger.preprocess.secret import PUBLIC_MASTER, derive
+from leakledger.preprocess.training import ALGORITHMS
+from leakledger.preprocess.training.base import train
+from leakledger.preprocess.transport.simulated import Simulated
 
 ROWS = {"german": (32, 16)}  # of each client; elsewhere `PAPER_ROWS`
 PAPER_ROWS = 32
@@ -146,14 +147,22 @@ def timed_on_few(config: Config, attack: Attack, rows: int, case: Case, round: i
 
 def train_on_few(config: Config, case: Case, rows: int = PAPER_ROWS) -> Federated:
     """The federation of a case, whose clients train on the first `rows` of their rows."""
-    whole = federate(config, replace(case, training=case.training.model_copy(update={"algorithm": "fedsgd"})))
+    whole = federate(
+        config, replace(case, training=case.training.model_copy(update={"algorithm": "fedsgd"})), PUBLIC_MASTER
+    )
     training, model = training_spec(case), whole.public.model
     assert model is not None
-    fed = Simulated(whole.public.clients, seed=case.seed)
+    fed = Simulated(whole.public.clients, secret=derive(PUBLIC_MASTER, "on few rows", case.id, rows))
     few = {c: fed.at(c, Encoded(d.rows[:rows], d.labels[:rows])) for c, d in whole.train.items()}
     trained = train(fed, ALGORITHMS["fedavg"], model, training, few)
     batches = {key: fed.own(b) for key, b in trained.batches.items()}
-    return replace(whole, fed=fed, public=replace(whole.public, training=training), batches=batches)
+    return replace(
+        whole,
+        ledger=fed.ledger,
+        secrets=fed.party_secrets(),
+        public=replace(whole.public, training=training),
+        batches=batches,
+    )
 
 
 def settings(

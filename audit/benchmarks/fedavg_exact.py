@@ -11,21 +11,31 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from attacks import ATTACKS
-from audit.benchmarks.base import Options, Row, dataset_name, partial_note
-from audit.benchmarks.exact import METRICS
-from audit.benchmarks.fedavg import CHOICE, LONG, PAPER_ROWS, PUBLISHED, RATE, SHORT, Cell, settings, timed_on_few
-from audit.benchmarks.gradients import figure, in_percent
-from audit.case import Case, cases
-from audit.config import Config
-from audit.pool import each
-from audit.records import Trial
+from leakledger.attacks import ATTACKS
+from leakledger.audit.benchmarks.base import Options, Row, dataset_name, partial_note
+from leakledger.audit.benchmarks.exact import METRICS
+from leakledger.audit.benchmarks.fedavg import (
+    CHOICE,
+    LONG,
+    PAPER_ROWS,
+    PUBLISHED,
+    RATE,
+    SHORT,
+    Cell,
+    settings,
+    timed_on_few,
+)
+from leakledger.audit.benchmarks.gradients import figure, in_percent
+from leakledger.audit.case import Case, cases
+from leakledger.audit.config import Config
+from leakledger.audit.pool import each
+from leakledger.audit.records import Trial
 
 SEEDS = 5
 
 
 @dataclass(frozen=True)
-class Setting:
+class Experiment:
     """One row of the benchmark: `cell` is local batches per epoch and epochs, `before` the rounds trained before."""
 
     attack: str
@@ -35,12 +45,12 @@ class Setting:
     before: int = 0
 
 
-CELLS = tuple(Setting("portfolio", cell) for cell in SHORT + LONG)
+CELLS = tuple(Experiment("portfolio", cell) for cell in SHORT + LONG)
 BEYOND = (
-    *(Setting("span", (4, 5), rows=rows) for rows in (8, 16, 24, 32, 40, 48)),
-    Setting("span", (4, 50)),
-    Setting("span", (4, 5), rate=0.1),
-    Setting("span", (4, 5), before=20),
+    *(Experiment("span", (4, 5), rows=rows) for rows in (8, 16, 24, 32, 40, 48)),
+    Experiment("span", (4, 50)),
+    Experiment("span", (4, 5), rate=0.1),
+    Experiment("span", (4, 5), before=20),
 )
 
 
@@ -51,12 +61,12 @@ def run(options: Options) -> Iterator[Row]:
             yield from measure(options, source, setting, options.seeds or (1 if options.quick else SEEDS))
 
 
-def plays(table: str, quick: bool = False) -> tuple[Setting, ...]:
+def plays(table: str, quick: bool = False) -> tuple[Experiment, ...]:
     """What is measured on a table: the published cells only where there is a figure to set beside."""
     return CELLS[:1] if quick else (CELLS if table in PUBLISHED else ()) + BEYOND
 
 
-def measure(options: Options, source: str, what: Setting, seeds: int) -> Iterator[Row]:
+def measure(options: Options, source: str, what: Experiment, seeds: int) -> Iterator[Row]:
     """Rows of one setting, over 4 clients x `seeds`; a client about whom nothing is claimed has no row recovered."""
     config = settings(options, source, what.cell, seeds, what.rows, what.rate, what.before + 1)
     measured = list(each(partial(attack_clients, config, what), cases(config), options.jobs))
@@ -72,7 +82,7 @@ def measure(options: Options, source: str, what: Setting, seeds: int) -> Iterato
     yield figure("fedavg_exact", dataset, setting, "seconds per client", [s for _, s in measured], None, "s")
 
 
-def attack_clients(config: Config, what: Setting, case: Case) -> tuple[list[Trial], float]:
+def attack_clients(config: Config, what: Experiment, case: Case) -> tuple[list[Trial], float]:
     """The trials of the attack by the server in the last round, and the seconds that it took per client."""
     own = {"tableak_fedavg": CHOICE, "device": config.audit.device} if what.attack == "portfolio" else {}
     attack = ATTACKS[what.attack](seed=case.seed, rounds=(what.before,), **own)  # type: ignore[call-arg]

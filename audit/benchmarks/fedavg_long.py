@@ -5,8 +5,8 @@ Setting as in `fedavg`.
 
 from collections.abc import Iterator
 
-from audit.benchmarks.base import Options, Row
-from audit.benchmarks.fedavg import LONG, measure_cells
+from leakledger.audit.benchmarks.base import Options, Row
+from leakledger.audit.benchmarks.fedavg import LONG, measure_cells
 
 
 def run(options: Options) -> Iterator[Row]:

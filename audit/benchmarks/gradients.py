@@ -4,21 +4,22 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from attacks.base import Attack, AuxiliaryKnowledge
-from audit.benchmarks.base import Row
-from audit.case import Case
-from audit.config import Config
-from audit.federate import federate
-from audit.records import Trial
-from audit.run import attempts, granted_knowledge, make_attack
-from audit.scoring import score
-from audit.summary import interval
-from audit.truth import Truth
+from leakledger.attacks.base import Attack, AuxiliaryKnowledge
+from leakledger.audit.benchmarks.base import Row
+from leakledger.audit.case import Case
+from leakledger.audit.config import Config
+from leakledger.audit.federate import federate
+from leakledger.audit.intervals import interval
+from leakledger.audit.records import Trial
+from leakledger.audit.run import attempts, granted_knowledge, make_attack
+from leakledger.audit.scoring import score
+from leakledger.audit.truth import Truth
+from leakledger.preprocess.secret import PUBLIC_MASTER, generator
 
 
 def attack_batches(config: Config, name: str, case: Case) -> tuple[list[Trial], float]:
     """The trials of the attack `name` by the server, and the seconds that it took per batch."""
-    truth = Truth(federate(config, case))
+    truth = Truth(federate(config, case, PUBLIC_MASTER))
     return timed(
         config, make_attack(name, config, case), truth, granted_knowledge(config, truth), attempts(config, truth)
     )
@@ -29,12 +30,12 @@ def timed(
 ) -> tuple[list[Trial], float]:
     """The trials of `attack` by the server on the batches `attempted`, and the seconds that it took for each batch."""
     federated = truth.federated
-    view = federated.fed.ledger.view([federated.public.server], federated.public)
+    view = federated.ledger.view([federated.public.server], federated.public)
     clock = time.process_time if config.audit.device == "cpu" else time.perf_counter  # CPU time ignores neighbours
     start = clock()
     outcome = attack.run(view, knowledge)
     seconds = (clock() - start) / len(attempted)
-    coins, draws = federated.fed.own(federated.fed.coins(federated.public.server)), config.audit.baseline_draws
+    coins, draws = generator(federated.secrets[federated.public.server]), config.audit.baseline_draws
     return score(attack, ("server",), outcome, knowledge, truth, attempted, coins, draws), seconds
 
 

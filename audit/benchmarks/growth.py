@@ -14,12 +14,12 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import pandas as pd
 
-from audit.benchmarks.base import Options, Row, dataset_name
-from audit.benchmarks.encoders_cost import measure, read_whole
-from preprocess.data.partition import partition
-from preprocess.data.schema import Schema
-from preprocess.data.table import Table
-from preprocess.encoders import ENCODERS
+from leakledger.audit.benchmarks.base import Options, Row, dataset_name
+from leakledger.audit.benchmarks.encoders_cost import measure, read_whole
+from leakledger.preprocess.data.partition import partition
+from leakledger.preprocess.data.schema import Schema
+from leakledger.preprocess.data.table import Table
+from leakledger.preprocess.encoders import ENCODERS
 
 PARTIES, VALUES = (4, 6, 10, 14, 20), (100, 300, 1_000, 2_500, 5_000)
 FEATURES, FEW_VALUES = 4, 50  # of the made-up tables that more and more parties hold

@@ -13,12 +13,12 @@ paper's own random baseline draws one number per numeric feature for a whole bat
 from collections.abc import Iterator, Mapping
 from functools import partial
 
-from attacks.tableak.attack import AS_PUBLISHED
-from audit.benchmarks.base import Options, Row, dataset_name, partial_note
-from audit.benchmarks.gradients import attack_batches, figure
-from audit.case import cases
-from audit.config import Config
-from audit.pool import each
+from leakledger.attacks.gradient.tableak.tableak import AS_PUBLISHED
+from leakledger.audit.benchmarks.base import Options, Row, dataset_name, partial_note
+from leakledger.audit.benchmarks.gradients import attack_batches, figure
+from leakledger.audit.case import cases
+from leakledger.audit.config import Config
+from leakledger.audit.pool import each
 
 PUBLISHED: dict[str, dict[str, dict[int, float]]] = {  # mean accuracy in %, 50 batches
     "known": {

@@ -5,8 +5,8 @@ what is learnt is learnt from the other one. Five parties hold the table under t
 one round of batches of 8. Adversaries are the server, each client and each pair of clients, granted the values that
 exist and the labels of the attacked batches. All attacks of the audit are played by all of them (`ATTACKS`).
 
-A row is `audit.found`'s: one asset under one kind of adversary, by the single adversary of that kind that learns most,
-with an interval that allows for choosing it.
+A row is `audit.leakage`'s: one asset under one kind of adversary, by the single adversary of that kind that learns
+most, with an interval that allows for choosing it.
 `n` are the clusters (victim x seed) that it makes claims about, `of` those that there are; a kind without any claim has
 one row that says so. Beside it stands what the methods share by their own account. What scores
 leave out of single clients' claims has rows of its own (`transcripts_claims`): "count bounds" is the mean ratio of the
@@ -24,18 +24,19 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from audit.benchmarks.base import Options, Row, dataset_name, partial_note
-from audit.benchmarks.transcripts_claims import client_rows
-from audit.benchmarks.transcripts_tables import SILENT_ENCODER, SILENT_SCALER, markdown
-from audit.case import cases
-from audit.config import Config
-from audit.found import adversary, found
-from audit.pool import each
-from audit.records import ASSETS, CaseRecord, Found
-from audit.run import run_case
-from audit.summary import scores
-from preprocess.encoders import ENCODERS
-from preprocess.scalers import SCALERS
+from leakledger.audit.benchmarks.base import Options, Row, dataset_name, partial_note
+from leakledger.audit.benchmarks.transcripts_claims import client_rows
+from leakledger.audit.benchmarks.transcripts_tables import SILENT_ENCODER, SILENT_SCALER, markdown
+from leakledger.audit.case import cases
+from leakledger.audit.config import Config
+from leakledger.audit.leakage import adversary, leakage_table
+from leakledger.audit.pool import each
+from leakledger.audit.records import ASSETS, CaseRecord, Leakage
+from leakledger.audit.run import run_case
+from leakledger.audit.summary import scores
+from leakledger.preprocess.encoders import ENCODERS
+from leakledger.preprocess.scalers import SCALERS
+from leakledger.preprocess.secret import PUBLIC_MASTER
 
 __all__ = ["markdown", "run"]
 
@@ -68,11 +69,11 @@ def measure(options: Options, source: str, method: Mapping[str, str]) -> Iterato
     """Rows of one encoder and scaler, over all seeds."""
     config = settings(options, source, method)
     with TemporaryDirectory() as folder:
-        work = partial(run_case, config, folder=Path(folder))
+        work = partial(run_case, config, folder=Path(folder), master=PUBLIC_MASTER)
         records = list(each(work, cases(config), options.jobs))
     dataset = dataset_name(source)
     all_scores = scores(records)
-    table = found(records, all_scores)
+    table = leakage_table(records, all_scores)
     for kind in dict.fromkeys(adversary(s.observers) for s in all_scores):
         rows = [f for f in table if f.adversary == kind and f.score is not None]
         yield from (row(dataset, records, f) for f in rows)
@@ -109,7 +110,7 @@ def setting(records: Sequence[CaseRecord]) -> dict[str, Any]:
     return {"encoder": one.encoder, "scaler": one.scaler, "parties": one.parties, "seeds": len(records), **said}
 
 
-def row(dataset: str, records: Sequence[CaseRecord], of: Found) -> Row:
+def row(dataset: str, records: Sequence[CaseRecord], of: Leakage) -> Row:
     """The row of an asset that there is a claim about. Where the prior alone is right nothing is left to gain: 0."""
     s = of.score
     assert s is not None

@@ -13,24 +13,25 @@ from typing import Any
 
 import numpy as np
 
-from attacks.base import Claim, MembershipClaim, StatisticClaim, claims_in
-from audit.benchmarks.base import Options, Row
-from audit.benchmarks.gradients import figure
-from audit.case import Case, cases
-from audit.config import Config
-from audit.federate import federate
-from audit.play import view_of
-from audit.pool import each
-from audit.run import granted_knowledge, make_attack
-from audit.scoring.membership import ranking_metrics
-from audit.truth import Truth
+from leakledger.attacks.base import Claim, MembershipClaim, StatisticClaim, claims_in
+from leakledger.audit.benchmarks.base import Options, Row
+from leakledger.audit.benchmarks.gradients import figure
+from leakledger.audit.case import Case, cases
+from leakledger.audit.config import Config
+from leakledger.audit.federate import federate
+from leakledger.audit.play import view_of
+from leakledger.audit.pool import each
+from leakledger.audit.run import granted_knowledge, make_attack
+from leakledger.audit.scoring.membership import ranking_metrics
+from leakledger.audit.truth import Truth
+from leakledger.preprocess.secret import PUBLIC_MASTER
 
 FACTOR, HELD, SIGNS = "count bounds", "count bounds that hold", "signs of means"
 LACKED = "who holds values that it lacks"
 
 
 @dataclass(frozen=True)
-class Told:
+class ClientClaims:
     """Claims of single clients beside the truth.
 
     Of counts within limits: upper over lower end (`ratios`), and whether the truth lies between (`held`). Of means that
@@ -55,9 +56,9 @@ def client_rows(options: Options, config: Config, dataset: str, where: Mapping[s
             yield figure("transcripts", dataset, who, metric, found, None, units.get(metric, "%"))
 
 
-def told_to_clients(config: Config, case: Case) -> Told:
+def told_to_clients(config: Config, case: Case) -> ClientClaims:
     """The claims of every single client."""
-    truth, all_told = Truth(federate(config, case)), Told([], [], [], [])
+    truth, all_told = Truth(federate(config, case, PUBLIC_MASTER)), ClientClaims([], [], [], [])
     for client in truth.parties:
         numbers = [c for c in claims(config, case, truth, client, "statistics") if isinstance(c, StatisticClaim)]
         ranked = [c for c in claims(config, case, truth, client, "membership") if isinstance(c, MembershipClaim)]

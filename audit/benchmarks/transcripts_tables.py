@@ -8,9 +8,9 @@ always right, that is said instead; so is that a control of the attack failed. A
 
 from collections.abc import Iterator, Sequence
 
-from audit.benchmarks.base import Row, table_line
-from audit.benchmarks.transcripts_claims import FACTOR, LACKED
-from audit.records import ASSETS
+from leakledger.audit.benchmarks.base import Row, table_line
+from leakledger.audit.benchmarks.transcripts_claims import FACTOR, LACKED
+from leakledger.audit.records import ASSETS
 
 SILENT_ENCODER, SILENT_SCALER = "target", "local"  # what methods are measured with: neither sends anything
 PARTS = (("encoder", "scaler", SILENT_SCALER), ("scaler", "encoder", SILENT_ENCODER))

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from attacks.base import (
+from leakledger.attacks.base import (
     Abstained,
     Attack,
     AuxiliaryKnowledge,
@@ -15,13 +15,13 @@ from attacks.base import (
     StatisticClaim,
     VocabularyClaim,
 )
-from audit.records import Trial
-from audit.scoring.membership import score_membership
-from audit.scoring.records import score_records
-from audit.scoring.sizes import score_sizes
-from audit.scoring.statistics import score_statistics
-from audit.scoring.vocabulary import score_vocabularies
-from audit.truth import Truth
+from leakledger.audit.records import Trial
+from leakledger.audit.scoring.membership import score_membership
+from leakledger.audit.scoring.records import score_records
+from leakledger.audit.scoring.sizes import score_sizes
+from leakledger.audit.scoring.statistics import score_statistics
+from leakledger.audit.scoring.vocabulary import score_vocabularies
+from leakledger.audit.truth import Truth
 
 
 def score(

@@ -16,7 +16,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from audit.records import Bucket, CellDetail, FeatureShare, Kind, SurestShare
+from leakledger.audit.records import Bucket, CellDetail, FeatureShare, Kind, SurestShare
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]

@@ -18,9 +18,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from attacks.base import MembershipClaim
-from audit.scoring.metrics import Measured
-from audit.truth import Truth
+from leakledger.attacks.base import MembershipClaim
+from leakledger.audit.scoring.metrics import Measured
+from leakledger.audit.truth import Truth
 
 Floats = NDArray[np.float64]
 

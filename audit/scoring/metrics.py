@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from audit.records import CellDetail
+from leakledger.audit.records import CellDetail
 
 PERFECT = {
     "accuracy": 1.0,  # share of cells right after matching rows (numeric cells within 0.319 standard deviations)

@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from attacks.base import RecordsClaim
-from audit.records import HEADLINE, CellDetail, Kind
-from audit.scoring.cells import doubt_detail, feature_shares
-from audit.scoring.metrics import Measured
-from audit.truth import TOLERANCE, Cells, Truth
-from preprocess.views import CategoricalBlock, NumericBlock
+from leakledger.attacks.base import RecordsClaim
+from leakledger.audit.records import HEADLINE, CellDetail, Kind
+from leakledger.audit.scoring.cells import doubt_detail, feature_shares
+from leakledger.audit.scoring.metrics import Measured
+from leakledger.audit.truth import TOLERANCE, Cells, Truth
+from leakledger.preprocess.views import CategoricalBlock, NumericBlock
 
 IDENTICAL = 0.001  # of a standard deviation: a recovered row with numbers this close is the row itself
 
@@ -49,7 +49,7 @@ class Matched:
 
 
 @dataclass(frozen=True)
-class Prior:
+class PriorOnly:
     """What an adversary with the prior only gets: mean metrics, and how often each true cell, (n, K) and (n, L), is
     right.
     """
@@ -110,7 +110,7 @@ def compare(claimed: Cells, actual: Cells, deviations: NDArray[np.float64]) -> M
     return Matched(true, order, *cell_hits(mine, theirs, deviations), error, identical(mine, theirs, deviations))
 
 
-def cell_detail(claim: RecordsClaim, matched: Matched, prior: Prior, truth: Truth) -> CellDetail:
+def cell_detail(claim: RecordsClaim, matched: Matched, prior: PriorOnly, truth: Truth) -> CellDetail:
     """Columns, entropy buckets and surest cells of one claimed batch, the numeric ones after the categorical ones."""
     verified = None if claim.verified is None else claim.verified[matched.order]
 
@@ -171,12 +171,12 @@ def cell_hits(
     return claimed.categories == actual.categories, _close(actual.numbers, claimed.numbers, deviations)
 
 
-def prior_only(actual: Cells, truth: Truth, coins: np.random.Generator, draws: int) -> Prior:
+def prior_only(actual: Cells, truth: Truth, coins: np.random.Generator, draws: int) -> PriorOnly:
     """Means over `draws` batches of rows drawn cell by cell from the population's marginals, matched like an attack."""
     n = len(actual)
     drawn = [compare(from_marginals(truth.population, n, coins), actual, truth.deviations) for _ in range(draws)]
     each = [metrics(d, n) for d in drawn]
-    return Prior(
+    return PriorOnly(
         {metric: float(np.mean([m[metric] for m in each])) for metric in each[0]},
         np.mean([d.categories for d in drawn], axis=0),  # all rows are claimed, so true rows stand in their order
         np.mean([d.numbers for d in drawn], axis=0),

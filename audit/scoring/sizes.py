@@ -17,9 +17,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from attacks.base import StatisticClaim
-from audit.scoring.metrics import Measured
-from audit.truth import Truth
+from leakledger.attacks.base import StatisticClaim
+from leakledger.audit.scoring.metrics import Measured
+from leakledger.audit.truth import Truth
 
 NOMINAL = 0.9
 

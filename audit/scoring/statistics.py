@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attacks.base import StatisticClaim
-from audit.scoring.metrics import Measured
-from audit.truth import Truth
+from leakledger.attacks.base import StatisticClaim
+from leakledger.audit.scoring.metrics import Measured
+from leakledger.audit.truth import Truth
 
 KNOWN = 0.01  # of a standard deviation
 ROUNDING = 1e-9  # of a standard deviation, and of the value: an exact claim of a float64 number

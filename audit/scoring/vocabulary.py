@@ -16,9 +16,9 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 import numpy as np
 from scipy.stats import spearmanr
 
-from attacks.base import VocabularyClaim
-from audit.scoring.metrics import Measured
-from audit.truth import Truth
+from leakledger.attacks.base import VocabularyClaim
+from leakledger.audit.scoring.metrics import Measured
+from leakledger.audit.truth import Truth
 
 
 def score_vocabularies(claims: Sequence[VocabularyClaim], truth: Truth) -> Iterator[Measured]:

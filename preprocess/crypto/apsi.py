@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from preprocess.crypto import bfv
-from preprocess.crypto.labelled_psi import (
+from leakledger.preprocess.crypto import bfv
+from leakledger.preprocess.crypto.labelled_psi import (
     Item,
     Plan,
     cuckoo,
@@ -31,11 +31,12 @@ from preprocess.crypto.labelled_psi import (
     query_slots,
     read_labels,
 )
-from preprocess.crypto.oprf import Blinded, blind, evaluate, finish, values
-from preprocess.crypto.randomness import Randomness, randomness
-from preprocess.crypto.refusal import MessageError, accept
-from preprocess.crypto.ristretto import POINT_BYTES, new_scalar, unpack
-from preprocess.federation import At, Federation, Public
+from leakledger.preprocess.crypto.oprf import Blinded, blind, evaluate, finish, values
+from leakledger.preprocess.crypto.randomness import Randomness, randomness
+from leakledger.preprocess.crypto.refusal import MessageError, accept
+from leakledger.preprocess.crypto.ristretto import POINT_BYTES, new_scalar, unpack
+from leakledger.preprocess.federation import At, Federation, Public
+from leakledger.preprocess.messages import ApsiAnswer, ApsiEvaluation, ApsiQuery, ApsiRequest, Ciphertext
 
 Labelled = dict[bytes, int]
 Pair = tuple[str, str]
@@ -78,23 +79,21 @@ def intersect(
     """
     route: dict[str, Any] = {"via": via, "sealed": sealed}
     own = {p: fed.local(p, new_party, labels, randomness(fed, p)) for p, labels in sets.items()}
-    requests = {p: fed.local(p, lambda party: party.blinded.request, at) for p, at in own.items()}
+    requests = {p: fed.local(p, request_of, at) for p, at in own.items()}
     asked, evaluated = {}, {}
     for receiver, sender in pairs:
-        arrived = fed.send(requests[receiver], sender, "apsi.oprf-request", **route)
+        arrived = fed.send(requests[receiver], sender, **route)
         asked[receiver, sender] = accept(fed, sender, receiver, check_request, arrived, bound)
         points = accept(fed, sender, receiver, evaluate_for, own[sender], asked[receiver, sender])
-        evaluated[receiver, sender] = fed.send(points, receiver, "apsi.oprf-answer", **route)
+        evaluated[receiver, sender] = fed.send(points, receiver, **route)
     found = {}
     for receiver, sender in pairs:
         mutual = (sender, receiver) in asked
         planned = fed.local(receiver, plan, requests[receiver], asked[sender, receiver] if mutual else bound)
         query = accept(fed, receiver, sender, make_query, own[receiver], evaluated[receiver, sender], planned)
-        sent = fed.send(fed.local(receiver, lambda q: q.message, query), sender, "apsi.query", **route)
+        sent = fed.send(fed.local(receiver, query_of, query), sender, **route)
         same = fed.local(sender, plan, asked[receiver, sender], requests[sender] if mutual else bound)
-        answer = fed.send(
-            accept(fed, sender, receiver, answer_query, own[sender], sent, same), receiver, "apsi.answer", **route
-        )
+        answer = fed.send(accept(fed, sender, receiver, answer_query, own[sender], sent, same), receiver, **route)
         found[receiver, sender] = accept(fed, receiver, sender, read_answer, own[receiver], query, answer)
     return found
 
@@ -106,47 +105,64 @@ def new_party(labels: Labelled, source: Randomness) -> Party:
     return Party(labels, source, blinded, scalar, outputs, bfv.new_key(source))
 
 
-def check_request(request: Any, bound: int) -> bytes:
+def request_of(own: Party) -> ApsiRequest:
+    return ApsiRequest(Ciphertext(own.blinded.request))
+
+
+def check_request(request: ApsiRequest, bound: int) -> ApsiRequest:
     """A request as it arrived. Raises MessageError for anything but the points of at most `bound` elements."""
-    if (count := len(unpack(request))) > bound:
+    if (count := len(unpack(request.points.value))) > bound:
         raise MessageError(f"it has {count} elements, where {bound} are the most")
-    return bytes(request)
+    return request
 
 
-def evaluate_for(own: Party, request: bytes) -> bytes:
+def evaluate_for(own: Party, request: ApsiRequest) -> ApsiEvaluation:
     """The sender's answer to a request."""
-    return evaluate(own.scalar, request)
+    return ApsiEvaluation(Ciphertext(evaluate(own.scalar, request.points.value)))
 
 
-def plan(receivers: bytes, senders: bytes | int) -> Plan:
+def plan(receivers: ApsiRequest, senders: ApsiRequest | int) -> Plan:
     """What both sides of an execution compute: from the receiver's request, and the sender's or a bound on its set."""
-    held = senders if isinstance(senders, int) else len(senders) // POINT_BYTES
-    return plan_for(len(receivers) // POINT_BYTES, held)
+    return plan_for(_elements(receivers), senders if isinstance(senders, int) else _elements(senders))
 
 
-def make_query(own: Party, answer: Any, plan: Plan) -> Query:
+def _elements(request: ApsiRequest) -> int:
+    return len(request.points.value) // POINT_BYTES
+
+
+def make_query(own: Party, answer: ApsiEvaluation, plan: Plan) -> Query:
     """Finishes the oblivious function, places the items in bins and encrypts their powers."""
-    items = tuple(item_of(output, plan.bins) for output in finish(own.blinded, answer))
+    items = tuple(item_of(output, plan.bins) for output in finish(own.blinded, answer.points.value))
     held = cuckoo(items)
     rows = query_slots(items, held, plan, own.source)
     message = [[bfv.encrypt(own.key, power(row, e + 1), own.source) for e in range(plan.degree)] for row in rows]
     return Query(plan, items, held, message)
 
 
-def answer_query(own: Party, query: Any, plan: Plan) -> list[list[list[bytes]]]:
+def query_of(query: Query) -> ApsiQuery:
+    return ApsiQuery(Ciphertext(query.message))
+
+
+def answer_query(own: Party, query: ApsiQuery, plan: Plan) -> ApsiAnswer:
     """[row of bins][bundle] the encryptions of r F(y) and G(y) + r' F(y)."""
-    powers = [[bfv.to_ntt(bfv.load(c, fresh=True)) for c in row] for row in _grid(query, plan.rows, plan.degree)]
+    powers = [
+        [bfv.to_ntt(bfv.load(c, fresh=True)) for c in row] for row in _grid(query.powers.value, plan.rows, plan.degree)
+    ]
     items = {item_of(out, plan.bins): n for out, n in zip(own.outputs, own.labels.values(), strict=True)}
     roots, labels = polynomials(items, plan, own.source)
-    return [
+    evaluations = [
         [[bfv.combine(part[b, row], powers[row]) for part in (roots, labels)] for b in range(plan.bundles)]
         for row in range(plan.rows)
     ]
+    return ApsiAnswer(Ciphertext(evaluations))
 
 
-def read_answer(own: Party, query: Query, answer: Any) -> Labelled:
+def read_answer(own: Party, query: Query, answer: ApsiAnswer) -> Labelled:
     """The labels of shared elements. Raises MessageError for anything but the ciphertexts of an answer."""
-    rows = [[_grid_row(pair, 2) for pair in row] for row in _grid(answer, query.plan.rows, query.plan.bundles)]
+    rows = [
+        [_grid_row(pair, 2) for pair in row]
+        for row in _grid(answer.evaluations.value, query.plan.rows, query.plan.bundles)
+    ]
     plain = np.array([[[bfv.decrypt(own.key, bfv.load(c, fresh=False)) for c in pair] for pair in row] for row in rows])
     roots, labels = plain[:, :, 0].swapaxes(0, 1), plain[:, :, 1].swapaxes(0, 1)
     found = read_labels(query.items, query.held, roots, labels)

@@ -21,11 +21,12 @@ from typing import Any
 from nacl.exceptions import CryptoError
 from nacl.secret import SecretBox
 
-from preprocess.crypto.oprf import Blinded, blind, evaluate, finish, values
-from preprocess.crypto.randomness import Randomness, randomness
-from preprocess.crypto.refusal import MessageError, accept
-from preprocess.crypto.ristretto import new_scalar
-from preprocess.federation import At, Federation
+from leakledger.preprocess.crypto.oprf import Blinded, blind, evaluate, finish, values
+from leakledger.preprocess.crypto.randomness import Randomness, randomness
+from leakledger.preprocess.crypto.refusal import MessageError, accept
+from leakledger.preprocess.crypto.ristretto import new_scalar
+from leakledger.preprocess.federation import At, Federation
+from leakledger.preprocess.messages import Ciphertext, DhAnswer, DhRequest
 
 TAG_BYTES, LABEL_BYTES = 32, 8
 ENTRY_BYTES = TAG_BYTES + LABEL_BYTES + SecretBox.MACBYTES
@@ -48,10 +49,9 @@ def intersect(
     tables = {p: fed.local(p, sealed_table, keys[p], s) for p, s in sets.items()}
     found: dict[Pair, At[Labelled]] = {}
     for receiver, sender in pairs:
-        request = fed.local(receiver, lambda b: b.request, blinded[receiver])
-        asked = fed.send(request, sender, "dh-psi.request", via=via, sealed=sealed)
+        asked = fed.send(fed.local(receiver, request_of, blinded[receiver]), sender, via=via, sealed=sealed)
         answer = accept(fed, sender, receiver, answer_request, keys[sender], tables[sender], asked)
-        answered = fed.send(answer, receiver, "dh-psi.answer", via=via, sealed=sealed)
+        answered = fed.send(answer, receiver, via=via, sealed=sealed)
         found[receiver, sender] = accept(fed, receiver, sender, read_answer, blinded[receiver], answered)
     return found
 
@@ -70,16 +70,18 @@ def sealed_table(key: bytes, own: Labelled) -> bytes:
     return b"".join(sorted(entries))
 
 
-def answer_request(key: bytes, table: bytes, request: Any) -> dict[str, bytes]:
-    return {"evaluated": evaluate(key, request), "table": table}
+def request_of(blinded: Blinded) -> DhRequest:
+    return DhRequest(Ciphertext(blinded.request))
 
 
-def read_answer(blinded: Blinded, answer: Any) -> dict[bytes, int]:
-    """The labels of shared elements. Raises MessageError where a part is missing, cut short or has a broken seal."""
-    if not isinstance(answer, dict) or answer.keys() != {"evaluated", "table"}:
-        raise MessageError("it is no answer to a request")
-    entries = _entries(answer["table"])
-    outputs = finish(blinded, answer["evaluated"])
+def answer_request(key: bytes, table: bytes, request: DhRequest) -> DhAnswer:
+    return DhAnswer(Ciphertext(evaluate(key, request.points.value)), Ciphertext(table))
+
+
+def read_answer(blinded: Blinded, answer: DhAnswer) -> dict[bytes, int]:
+    """The labels of shared elements. Raises MessageError where a part is cut short or has a broken seal."""
+    entries = _entries(answer.table.value)
+    outputs = finish(blinded, answer.evaluated.value)
     shared = [(x, out) for x, out in zip(blinded.elements, outputs, strict=True) if out[:TAG_BYTES] in entries]
     return {x: _open(out, entries[out[:TAG_BYTES]]) for x, out in shared}
 

@@ -25,9 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import bdtrc
 
-from preprocess.crypto.bfv import PLAIN_MODULUS, SLOTS
-from preprocess.crypto.randomness import Randomness
-from preprocess.crypto.refusal import MessageError
+from leakledger.preprocess.crypto.bfv import PLAIN_MODULUS, SLOTS
+from leakledger.preprocess.crypto.randomness import Randomness
+from leakledger.preprocess.crypto.refusal import MessageError
 
 Numbers = NDArray[np.int64]
 Placed = tuple[tuple[int, ...], tuple[int, ...]]  # numbers of an item, numbers of its label

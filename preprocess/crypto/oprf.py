@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from hashlib import sha512
 from typing import Any
 
-from preprocess.crypto.randomness import Randomness
-from preprocess.crypto.ristretto import hash_to_group, inverse, multiply, new_scalar, pack, unpack
+from leakledger.preprocess.crypto.randomness import Randomness
+from leakledger.preprocess.crypto.ristretto import hash_to_group, inverse, multiply, new_scalar, pack, unpack
 
 DOMAIN = b"leakledger oprf ristretto255"
 OUTPUT_BYTES = 64

@@ -22,10 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import bdtrc
 
-from preprocess.crypto.field import Elements, P, elements
-from preprocess.crypto.randomness import Randomness
-from preprocess.crypto.refusal import MessageError
-from preprocess.crypto.shamir import reconstruct, share
+from leakledger.preprocess.crypto.field import Elements, P, elements
+from leakledger.preprocess.crypto.randomness import Randomness
+from leakledger.preprocess.crypto.refusal import MessageError
+from leakledger.preprocess.crypto.shamir import reconstruct, share
 
 LOAD = 8  # elements per bin on average, at most
 FAILURE = 2.0**-40  # chance that a bin of some party overflows

@@ -1,28 +1,26 @@
-"""Secret bytes, numbers and orders of one party: from its coins in a reproducible run, else from the operating system.
+"""Secret bytes, numbers and orders of one party, from its key stream.
 
-A federation with a seed is an audit: a party's secrets follow from its coins, so that both ways to run a protocol give
-the same bytes and a view holds what regenerates its observers' secrets. Without a seed nothing here touches the coins:
-numpy's generator is no source for keys.
+A party's secrets follow from its own secret alone, so that both ways to run a protocol give the same bytes and a view
+holds what regenerates its observers' secrets, and nobody else's. Numpy's generators are no source for keys.
 """
 
 from dataclasses import dataclass, field
-from secrets import token_bytes
 
 import numpy as np
 from numpy.typing import NDArray
 
-from preprocess.federation import At, Federation
+from leakledger.preprocess.federation import At, Federation
+from leakledger.preprocess.secret import KeyStream  # exempt: the type of what `key_stream` gives
 
 
 @dataclass(frozen=True)
 class Randomness:
     """One party's source of secrets."""
 
-    coins: np.random.Generator = field(repr=False)
-    reproducible: bool
+    stream: KeyStream = field(repr=False)
 
     def bytes(self, count: int) -> bytes:
-        return self.coins.bytes(count) if self.reproducible else token_bytes(count)
+        return self.stream.bytes(count)
 
     def words(self, count: int) -> NDArray[np.uint64]:
         """(count,) uniform 64-bit numbers."""
@@ -43,4 +41,4 @@ class Randomness:
 
 def randomness(fed: Federation, party: str) -> At[Randomness]:
     """The source of `party`."""
-    return fed.local(party, Randomness, fed.coins(party), fed.seed is not None)
+    return fed.local(party, Randomness, fed.key_stream(party))

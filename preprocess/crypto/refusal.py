@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
 
-from preprocess.federation import At, Federation, FederationError
+from leakledger.preprocess.federation import At, Federation, FederationError
 
 R = TypeVar("R")
 

@@ -4,7 +4,7 @@ The arithmetic is libsodium's, through rbcl. A received point is decoded by libs
 no canonical encoding, and the identity, are refused. Equal elements have equal bytes.
 """
 
-import os
+import os  # exempt: for the line below the imports
 from collections.abc import Iterable
 from contextlib import suppress
 from hashlib import sha512
@@ -12,14 +12,14 @@ from typing import Any
 
 import rbcl
 
-from preprocess.crypto.randomness import Randomness
-from preprocess.crypto.refusal import MessageError
+from leakledger.preprocess.crypto.randomness import Randomness
+from leakledger.preprocess.crypto.refusal import MessageError
 
 POINT_BYTES = 32
 
 # rbcl unpacks its library into a temporary file at import, and leaves it there; once loaded, the file is not needed.
 with suppress(OSError):
-    os.unlink(rbcl._sodium._name)
+    os.unlink(rbcl._sodium._name)  # exempt: at import, of a file of the library
 
 
 def element(feature: str, value: str) -> bytes:

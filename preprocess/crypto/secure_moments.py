@@ -26,14 +26,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from math import isqrt, ldexp
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from preprocess.crypto.secure_sum import Route, check_clients, check_route, secure_sum
-from preprocess.crypto.sharing import Number, Proportional, Ring, Sharing, Weights
-from preprocess.federation import At, Federation, Public
+from leakledger.preprocess.crypto.secure_sum import Route, check_clients, secure_sum
+from leakledger.preprocess.crypto.sharing import Number, Proportional, Ring, Sharing, Weights
+from leakledger.preprocess.federation import At, Federation, Public
+from leakledger.preprocess.messages import SECURE_SUMS, Payload
+from leakledger.preprocess.options import check_options, option
 
 Scheme = Literal["proportional", "ring"]
 Counts = Literal["once", "per-feature"]
@@ -45,21 +47,15 @@ NOISE = 2.0**-40  # a deviation below this share of the mean is rounding of the 
 class SacOptions:
     """Options of every method that sums securely; see `crypto.sharing`, `crypto.secure_sum` and this module's text."""
 
-    sharing: Scheme = "proportional"
-    share_weights: Weights = "uniform"
-    route: Route = "relay"
-    counts: Counts = "once"
-    passes: Literal[1, 2] = 2
-    publish: Publish = "everyone"
+    sharing: Scheme = option("proportional", help='"ring": uniform parts, which say nothing of the number')
+    share_weights: Weights = option("uniform", help="what the random weights of proportional parts are drawn from")
+    route: Route = option("relay", help="how parts travel: relayed open, relayed sealed, or from party to party")
+    counts: Counts = option("once", help="row counts are shared once, or once per feature")
+    passes: Literal[1, 2] = option(2, help="secure sums: 2 (sums, then squared deviations), or all at once")
+    publish: Publish = option("everyone", help='"parties": the server is not told mean and deviation')
 
     def __post_init__(self) -> None:
-        known = {"sharing": Scheme, "counts": Counts, "publish": Publish, "share_weights": Weights}
-        for name, choices in known.items():
-            if (value := getattr(self, name)) not in get_args(choices):
-                raise ValueError(f"{name} {value!r} is unknown; choose one of {', '.join(get_args(choices))}")
-        if self.passes not in (1, 2):
-            raise ValueError(f"passes {self.passes!r} is neither 1 nor 2")
-        check_route(self.route)
+        check_options(self)
 
     def scheme(self, ring: Ring | None = None) -> Sharing:
         """The sharing that `sharing` names; over `ring` where the numbers need another one than the default."""
@@ -99,17 +95,20 @@ def secure_moments(
     options: SacOptions,
     scheme: Sharing,
     summaries: Summaries,
-    topic: str,
+    method: str,
 ) -> dict[str, At[Moments]]:
     """At every client, the moments of all clients' columns: the same at all of them.
 
-    Topics: `<topic>.mean.*` and `<topic>.variance.*`, or `<topic>.moments.*` in one pass. Raises ValueError for fewer
-    than three clients, for a number that is not finite or out of range, and when no party holds a row.
+    `method` names the sums (`messages.sums`): `<method>.mean` and `<method>.variance`, in one pass `<method>.moments`.
+    Raises ValueError for fewer than three clients, for a number that is not finite or out of range, and when no party
+    holds a row.
     """
     check_clients(columns)
     one = options.passes == 1
     first = {c: fed.local(c, partial(first_sums, summaries, options.counts, one), x) for c, x in columns.items()}
-    totals = secure_sum(fed, first, scheme, options.route, f"{topic}.moments" if one else f"{topic}.mean")
+    totals = secure_sum(
+        fed, first, scheme, options.route, SECURE_SUMS[f"{method}.moments" if one else f"{method}.mean"]
+    )
     read = partial(read_totals, options.counts, one)
     known = {c: fed.local(c, read, t) for c, t in totals.items()}
     if one:
@@ -117,7 +116,7 @@ def secure_moments(
     squares = {
         c: fed.local(c, lambda x, m: summaries.squares(x, list(m.means)), x, known[c]) for c, x in columns.items()
     }
-    deviations = secure_sum(fed, squares, scheme, options.route, f"{topic}.variance")
+    deviations = secure_sum(fed, squares, scheme, options.route, SECURE_SUMS[f"{method}.variance"])
     return {c: fed.local(c, with_squares, m, deviations[c]) for c, m in known.items()}
 
 
@@ -148,10 +147,13 @@ def with_squares(moments: Moments, squares: list[Fraction]) -> Moments:
     return Moments(moments.rows, moments.means, tuple(squares))
 
 
-def announce(fed: Federation, statistics: Mapping[str, At[dict[str, Any]]], topic: str) -> Public[dict[str, Any]]:
-    """What all clients know already, told by the first to everyone: n messages on `<topic>.announced`."""
+def announce(
+    fed: Federation, statistics: Mapping[str, At[dict[str, Any]]], kind: type[Payload]
+) -> Public[dict[str, Any]]:
+    """What all clients know already, told by the first to everyone: n messages of `kind`, whose fields they are."""
     first = next(iter(statistics))
-    return fed.broadcast(statistics[first], topic=f"{topic}.announced")
+    told = fed.broadcast(fed.local(first, lambda known: kind(**known), statistics[first]), kind=kind)
+    return fed.public(lambda payload: dict(payload.__dict__), told)
 
 
 def root(square: Fraction) -> float:

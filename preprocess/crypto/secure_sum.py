@@ -20,35 +20,42 @@ from collections.abc import Mapping, Sequence
 from operator import itemgetter
 from typing import Any, Literal, get_args
 
-from preprocess.crypto.randomness import randomness
-from preprocess.crypto.refusal import accept
-from preprocess.crypto.sharing import Sharing
-from preprocess.federation import At, Federation
+from leakledger.preprocess.crypto.randomness import randomness
+from leakledger.preprocess.crypto.refusal import accept
+from leakledger.preprocess.crypto.sharing import Sharing
+from leakledger.preprocess.federation import At, Federation
+from leakledger.preprocess.messages import SecureSum, SumKinds
 
 Route = Literal["relay", "sealed", "direct"]
 FEWEST = 3
 
 
 def secure_sum(
-    fed: Federation, values: Mapping[str, At[Any]], sharing: Sharing, route: Route, topic: str
+    fed: Federation, values: Mapping[str, At[Any]], sharing: Sharing, route: Route, kinds: SumKinds
 ) -> dict[str, At[Any]]:
     """At every client of `values` (k numbers each), the sums (k,) as exact fractions: the same at all of them.
 
-    Topics: `<topic>.part`, `<topic>.partial`. Raises ValueError for fewer than three clients or an unknown route.
+    `kinds` are those of what is added up (`messages.sums`): `.part` and `.partial`, or `.share` and `.share-partial`.
+    Raises ValueError for fewer than three clients or an unknown route.
     """
     check_clients(values)
     check_route(route)
     clients, n = tuple(values), len(values)
     parts = {c: fed.local(c, sharing.split, v, n, randomness(fed, c)) for c, v in values.items()}
     outgoing = {c: {r: fed.local(c, itemgetter(i), parts[c]) for i, r in enumerate(clients)} for c in clients}
-    held = exchange(fed, outgoing, sharing, route, f"{topic}.part")
+    part, partial_sum = sharing.kinds(kinds)
+    held = exchange(fed, outgoing, sharing, route, part)
     partial = {c: fed.local(c, sharing.add, *held[c]) for c in clients}
-    sums = exchange(fed, {c: dict.fromkeys(clients, partial[c]) for c in clients}, sharing, route, f"{topic}.partial")
+    sums = exchange(fed, {c: dict.fromkeys(clients, partial[c]) for c in clients}, sharing, route, partial_sum)
     return {c: fed.local(c, sharing.reveal, *sums[c]) for c in clients}
 
 
 def exchange(
-    fed: Federation, outgoing: Mapping[str, Mapping[str, At[Any]]], sharing: Sharing, route: Route, topic: str
+    fed: Federation,
+    outgoing: Mapping[str, Mapping[str, At[Any]]],
+    sharing: Sharing,
+    route: Route,
+    kind: type[SecureSum],
 ) -> dict[str, list[At[Any]]]:
     """Every client's parts to every other, in the order of the senders; its own stays with it.
 
@@ -59,10 +66,15 @@ def exchange(
     for sender, parts in outgoing.items():
         for recipient, part in parts.items():
             if recipient != sender:
-                arrived = fed.send(part, to=recipient, topic=topic, via=via, sealed=route == "sealed")
-                part = accept(fed, recipient, sender, sharing.check, arrived, outgoing[recipient][recipient])
+                told = fed.local(sender, sharing.told, kind, part)
+                arrived = fed.send(told, to=recipient, via=via, sealed=route == "sealed", kind=kind)
+                part = accept(fed, recipient, sender, read_part, sharing, arrived, outgoing[recipient][recipient])
             held[recipient].append(part)
     return held
+
+
+def read_part(sharing: Sharing, told: SecureSum, own: Any) -> Any:
+    return sharing.check(told.numbers, own)
 
 
 def check_clients(clients: Mapping[str, Any] | Sequence[Any]) -> None:

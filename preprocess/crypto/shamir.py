@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from preprocess.crypto.field import Elements, P, add, elements, multiply
+from leakledger.preprocess.crypto.field import Elements, P, add, elements, multiply
 
 
 def share(secrets: Elements, coefficients: Sequence[Elements], x: int) -> Elements:

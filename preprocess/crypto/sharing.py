@@ -27,8 +27,9 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from preprocess.crypto.randomness import Randomness
-from preprocess.crypto.refusal import MessageError
+from leakledger.preprocess.crypto.randomness import Randomness
+from leakledger.preprocess.crypto.refusal import MessageError
+from leakledger.preprocess.messages import PartialSum, SecureSum, Share, SumKinds, SumPart
 
 Number = int | float | Fraction
 Part = NDArray[Any]
@@ -47,6 +48,12 @@ class Sharing(Protocol):
 
     def check(self, part: Any, own: Part) -> Part:
         """A part as it arrived. Raises MessageError unless it has the form of the recipient's own part."""
+
+    def kinds(self, of: SumKinds) -> tuple[type[SumPart], type[PartialSum]]:
+        """As which messages parts and partial sums of this sharing travel."""
+
+    def told(self, kind: type[SecureSum], part: Part) -> SecureSum:
+        """A part as a message."""
 
     def add(self, *parts: Part) -> Part:
         """The part of the sum."""
@@ -76,6 +83,12 @@ class Proportional:
 
     def check(self, part: Any, own: Part) -> Part:
         return _same_form(part, own)
+
+    def kinds(self, of: SumKinds) -> tuple[type[SumPart], type[PartialSum]]:
+        return of.part, of.partial
+
+    def told(self, kind: type[SecureSum], part: Part) -> SecureSum:
+        return kind(part)  # type: ignore[call-arg]  # a family has no fields of its own
 
     def add(self, *parts: Part) -> Part:
         with np.errstate(over="ignore", invalid="ignore"):  # refused when it is revealed
@@ -129,6 +142,12 @@ class Ring:
 
     def check(self, part: Any, own: Part) -> Part:
         return _same_form(part, own)
+
+    def kinds(self, of: SumKinds) -> tuple[type[SumPart], type[PartialSum]]:
+        return of.share, of.share_partial
+
+    def told(self, kind: type[SecureSum], part: Part) -> SecureSum:
+        return kind(Share(part))  # type: ignore[call-arg]  # a family has no fields of its own
 
     def add(self, *parts: Part) -> Part:
         return self._array([sum(column) for column in zip(*map(self._integers, parts), strict=True)])

@@ -7,24 +7,28 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from preprocess.data.columns import as_numbers, as_text, words
-from preprocess.data.errors import DataError
-from preprocess.data.schema import Schema
-from preprocess.data.suggest import closest
-from preprocess.data.table import Table
+from leakledger.preprocess.data.basis import Basis
+from leakledger.preprocess.data.columns import as_numbers, as_text, whole_cells, words
+from leakledger.preprocess.data.errors import DataError
+from leakledger.preprocess.data.impute import filled
+from leakledger.preprocess.data.schema import Schema
+from leakledger.preprocess.data.suggest import closest
+from leakledger.preprocess.data.table import Table
 
-Missing = Literal["error", "drop", "impute"]
+Missing = Literal["error", "drop", "impute", "keep"]
 
 
-def clean(frame: pd.DataFrame, schema: Schema, source: str, name: str, missing: Missing) -> Table:
+def clean(
+    frame: pd.DataFrame, schema: Schema, source: str, name: str, missing: Missing, basis: Basis | None = None
+) -> Table:
     """The table of a plain frame. Columns that the schema does not name are kept, as text.
 
     `missing` in a feature or the target: "error" raises with the counts per column; "drop" leaves the rows out;
-    "impute" fills features of this table by its own values: numeric ones by the lower median (a value that occurs),
-    categorical ones by the most frequent value (of several, the first in sorted order). A target is never filled.
+    "impute" fills features by this table's own values (`impute`); "keep" leaves them missing, for whoever divides the
+    rows to fill at the parties. A target is never filled. `basis` says what of the schema is declared; None: all of it.
 
-    Raises DataError with `source`, row and column for text among numbers, numbers that are not finite or out of their
-    declared range, and values that are no class or not in their declared order.
+    Raises DataError with `source`, row and column for text among numbers, numbers that are not finite, not whole where
+    the schema says so or out of their declared range, and values that are no class or not in their declared order.
     """
     if missing not in (choices := get_args(Missing)):
         raise DataError(
@@ -36,7 +40,9 @@ def clean(frame: pd.DataFrame, schema: Schema, source: str, name: str, missing: 
     columns = {c: _numbers(frame[c], source) if c in numeric else as_text(frame[c]) for c in frame}
     checked = pd.DataFrame(columns)
     _check_values(checked, schema, source)
-    return Table(_treat_missing(checked, schema, source, missing), schema, name)
+    complete = _treat_missing(checked, schema, source, missing)
+    table = Table(complete, schema, name, missing in ("impute", "keep"), basis)
+    return filled(table) if missing == "impute" else table
 
 
 def require_variation(tables: Sequence[Table], source: str) -> None:
@@ -56,6 +62,9 @@ def _numbers(column: pd.Series, source: str) -> pd.Series:
 
 
 def _check_values(frame: pd.DataFrame, schema: Schema, source: str) -> None:
+    for feature in schema.integer:
+        fraction = frame[feature].notna().to_numpy() & ~whole_cells(frame[feature].to_numpy(np.float64))
+        _refuse(fraction, feature, source, "is no whole number, as the schema has it; repair it, or the schema")
     for feature, (low, high) in schema.ranges.items():
         outside = (frame[feature] < low) | (frame[feature] > high)
         _refuse(outside.to_numpy(), feature, source, f"is outside its declared range [{low:g}, {high:g}]")
@@ -74,7 +83,7 @@ def _refuse(bad: NDArray[np.bool_], column: object, source: str, problem: str) -
 
 
 def _treat_missing(frame: pd.DataFrame, schema: Schema, source: str, missing: Missing) -> pd.DataFrame:
-    """The frame with no missing value in a feature or the target."""
+    """The frame with no missing value in the target, and none in a feature unless it is filled later."""
     used = [*schema.features, schema.target]
     counts = {c: int(n) for c, n in frame[used].isna().sum().items() if n}
     if not counts:
@@ -90,13 +99,4 @@ def _treat_missing(frame: pd.DataFrame, schema: Schema, source: str, missing: Mi
     if schema.target in counts:
         n = counts[schema.target]
         raise DataError(f"{source}: target {schema.target!r} is missing in {n} rows; set missing to 'drop'")
-    return frame.fillna({c: _filling(frame[c].dropna(), source) for c in counts})
-
-
-def _filling(present: pd.Series, source: str) -> float | str:
-    """What takes the place of a column's missing values."""
-    if present.empty:
-        raise DataError(f"{source}: column {present.name!r} holds nothing to impute from; drop it in the schema")
-    if present.dtype == np.float64:
-        return float(present.quantile(interpolation="lower"))
-    return str(present.mode().iloc[0])
+    return frame

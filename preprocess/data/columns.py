@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api import types
 
-from preprocess.data.errors import DataError
+from leakledger.preprocess.data.errors import DataError
 
 NOT_A_NUMBER = frozenset(["nan", "+nan", "-nan"])  # texts that parse as the float NaN: neither numbers nor words
 
@@ -59,12 +59,16 @@ def _is_cell(value: object) -> bool:
 
 
 def as_text(column: pd.Series) -> pd.Series:
-    """A plain column as text: whole numbers without a decimal point, other numbers in their shortest form."""
+    """A plain column as text: whole numbers without a decimal point, other numbers in their shortest form.
+
+    Each cell by itself, so that what a party calls a value does not depend on anyone's other cells.
+    """
     if column.dtype != np.float64:
         return column
-    if is_whole(column.to_numpy()):
-        return column.astype("Int64").astype("str").mask(column.isna())
-    return column.astype("str")
+    whole = whole_cells(column.to_numpy())
+    text = column.astype("str")
+    text[whole] = column[whole].astype("Int64").astype("str")
+    return text
 
 
 def as_numbers(column: pd.Series) -> NDArray[np.float64]:
@@ -91,4 +95,10 @@ def is_code(column: pd.Series) -> bool:
 def is_whole(numbers: NDArray[np.float64]) -> bool:
     """Whether all numbers but NaN are whole and small enough to be exact, and there is at least one."""
     present = numbers[~np.isnan(numbers)]
-    return bool(present.size) and bool(((present == np.rint(present)) & (np.abs(present) < 2**53)).all())
+    return bool(present.size) and bool(whole_cells(present).all())
+
+
+def whole_cells(numbers: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """True where a number is whole and small enough to be exact; NaN is not."""
+    whole: NDArray[np.bool_] = (numbers == np.rint(numbers)) & (np.abs(numbers) < 2**53)
+    return whole

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from preprocess.data.errors import DataError
+from leakledger.preprocess.data.errors import DataError
 
 GZIP_MAGIC = b"\x1f\x8b"
 FIELD_LIMIT = 2**24  # characters; the csv module's own limit of 2**17 is below some free-text fields

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from preprocess.data.table import Table
+from leakledger.preprocess.data.table import Table
 
 Codes = NDArray[np.int64]
 BINS = 10

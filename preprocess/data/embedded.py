@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 import pandas as pd
 
-from preprocess.data.schema_file import Declared
+from leakledger.preprocess.data.schema_file import Declared
 
 OCCUPATIONS = {
     1: "student",
@@ -46,8 +46,10 @@ def fair() -> tuple[pd.DataFrame, Declared]:
     return frame, Declared(
         target="affair",
         positive_class="yes",
+        classes=("no", "yes"),
         categorical=tuple(FAIR_LABELS),
         numeric=("age", "yrs_married", "children"),
+        integer=(),
         sensitive=("rate_marriage", "religious", "age", "yrs_married", "children", "affair"),
         orders={c: tuple(FAIR_LABELS[c].values()) for c in ("rate_marriage", "religious", "educ")},
     )
@@ -73,8 +75,10 @@ def randhie() -> tuple[pd.DataFrame, Declared]:
     return frame, Declared(
         target="visit",
         positive_class="yes",
+        classes=("no", "yes"),
         categorical=("idp", "physlm", "health"),
         numeric=("lncoins", "lpi", "fmde", "disea"),
+        integer=(),
         sensitive=("physlm", "health", "disea", "visit"),
         orders={"health": ("poor", "fair", "good", "excellent")},
     )
@@ -89,8 +93,10 @@ def breast_cancer() -> tuple[pd.DataFrame, Declared]:
     return frame, Declared(
         target="diagnosis",
         positive_class="malignant",
+        classes=("benign", "malignant"),
         categorical=(),
         numeric=tuple(loaded.data.columns),
+        integer=(),
         sensitive=("diagnosis",),
     )
 

@@ -14,11 +14,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from preprocess.data.divergent import divergent_owners, label_groups
-from preprocess.data.errors import DataError
-from preprocess.data.parties import named, numbered
-from preprocess.data.suggest import closest
-from preprocess.data.table import Table
+from leakledger.preprocess.data.divergent import divergent_owners, label_groups
+from leakledger.preprocess.data.errors import DataError
+from leakledger.preprocess.data.impute import filled
+from leakledger.preprocess.data.parties import named, numbered
+from leakledger.preprocess.data.suggest import closest
+from leakledger.preprocess.data.table import Table
 
 Owners = NDArray[np.int64]  # (rows,) the position of the party that each row goes to
 DRAWS = 1_000  # of the shares of a Dirichlet split, until every party has its minimum
@@ -179,13 +180,15 @@ class GaussianNoise(Iid):
     name = "feature-noise"
 
     def split(self, table: Table, rng: np.random.Generator) -> dict[str, Table]:
-        spread = table.numbers().std(axis=0)
-        schema = replace(table.schema, integer=(), ranges={})
+        spread = filled(table).numbers().std(axis=0)
+        schema, basis = replace(table.schema, integer=(), ranges={}), table.basis
+        if basis is not None:
+            basis = replace(basis, declared=basis.declared.model_copy(update={"integer": (), "ranges": {}}))
         noisy = {}
         for i, (party, part) in enumerate(super().split(table, rng).items(), start=1):
             noise = rng.normal(size=(len(part), len(spread))) * np.sqrt(self.beta * i / self.parties) * spread
             columns = dict(zip(schema.numeric, (part.numbers() + noise).T, strict=True))
-            noisy[party] = Table(part.frame.assign(**columns), schema, part.name)
+            noisy[party] = replace(part, frame=part.frame.assign(**columns), schema=schema, basis=basis)
         return noisy
 
     def _check(self, table: Table) -> None:
@@ -203,7 +206,7 @@ class Divergent(Partition):
     name = "divergent"
 
     def owners(self, table: Table, rng: np.random.Generator) -> Owners:
-        return divergent_owners(table, self.parties, self.minimum, rng)
+        return divergent_owners(filled(table), self.parties, self.minimum, rng)
 
 
 PARTITIONS: Mapping[str, type[Partition]] = {

@@ -8,16 +8,18 @@ from pathlib import Path
 import pandas as pd
 import pyarrow as pa
 
-from preprocess.data.clean import Missing, clean, require_variation
-from preprocess.data.columns import as_text, plain_frame
-from preprocess.data.csv_file import read_csv
-from preprocess.data.embedded import EMBEDDED
-from preprocess.data.errors import DataError
-from preprocess.data.parties import named
-from preprocess.data.schema import Schema, category_orders, complete
-from preprocess.data.schema_file import Declared, find_schema, read_schema, stem
-from preprocess.data.suggest import closest
-from preprocess.data.table import Table
+from leakledger.preprocess.data.basis import Basis
+from leakledger.preprocess.data.clean import Missing, clean, require_variation
+from leakledger.preprocess.data.columns import as_text, plain_frame
+from leakledger.preprocess.data.csv_file import read_csv
+from leakledger.preprocess.data.embedded import EMBEDDED
+from leakledger.preprocess.data.errors import DataError
+from leakledger.preprocess.data.inference import basis_of, category_orders, infer
+from leakledger.preprocess.data.parties import named
+from leakledger.preprocess.data.schema import Schema
+from leakledger.preprocess.data.schema_file import Declared, find_schema, read_schema, stem
+from leakledger.preprocess.data.suggest import closest
+from leakledger.preprocess.data.table import Table
 
 __all__ = ["DataError", "read_table", "read_tables"]
 
@@ -49,8 +51,9 @@ def read_table(
     """The table of a CSV file (.csv, .csv.gz), a Parquet file, a frame, or an embedded name (`embedded.EMBEDDED`).
 
     `schema`: a schema, a declaration, or a schema file; None takes the one beside the file, and what is not declared is
-    inferred (`schema.infer_schema`). Declared categorical columns are read as text, so the code "01" stays "01".
-    `target` takes the place of the declared target, which is then no feature, its task and positive class void.
+    inferred (`inference.infer_schema`; the table's `basis` says what). Declared categorical columns are read as text,
+    so the code "01" stays "01".
+    `target` takes the place of the declared target, which is then no feature, its task and classes void.
     Missing is the empty field, and any text in `na_values`; `missing` says what becomes of it (`clean.clean`).
     The index of a frame is no column.
 
@@ -58,8 +61,8 @@ def read_table(
     """
     loaded = _load(source, na_values, encoding, separator)
     declared = _declaration([loaded], schema, target)
-    frame, full = _settle(declared, loaded.frame, loaded.source, loaded.typed)
-    table = clean(frame, full, loaded.source, loaded.name, missing)
+    frame, full, basis = _settle(declared, loaded.frame, loaded.source, loaded.typed)
+    table = clean(frame, full, loaded.source, loaded.name, missing, basis)
     require_variation([table], loaded.source)
     return table
 
@@ -88,8 +91,8 @@ def read_tables(
     _check_columns(parts)
     declared = _declaration(parts, schema, target)
     typed = all(p.typed for p in parts)
-    together, full = _settle(declared, _stack(parts), f"{len(parts)} files", typed)
-    tables = [clean(p.frame[list(together.columns)], full, p.source, p.name, missing) for p in parts]
+    together, full, basis = _settle(declared, _stack(parts), f"{len(parts)} files", typed)
+    tables = [clean(p.frame[list(together.columns)], full, p.source, p.name, missing, basis) for p in parts]
     require_variation(tables, f"{len(parts)} files")
     return dict(zip(named([p.name for p in parts]), tables, strict=True))
 
@@ -158,17 +161,20 @@ def _retarget(declared: Schema | Declared, target: str | None) -> Schema | Decla
     if isinstance(declared, Schema):
         raise DataError(f"target {target!r} is not the schema's target {declared.target!r}; name one of them")
     gone = (*declared.drop, *((declared.target,) if declared.target else ()))
-    lists = {key: getattr(declared, key) for key in ("categorical", "numeric")}
+    lists = {key: getattr(declared, key) for key in ("categorical", "numeric", "integer")}
     kept = {key: None if names is None else tuple(c for c in names if c != target) for key, names in lists.items()}
-    return declared.model_copy(update={**kept, "target": target, "drop": gone, "task": None, "positive_class": None})
+    void = dict.fromkeys(("task", "positive_class", "classes") if declared.target else ())
+    return declared.model_copy(update={**kept, **void, "target": target, "drop": gone})
 
 
-def _settle(declared: Schema | Declared, frame: pd.DataFrame, source: str, typed: bool) -> tuple[pd.DataFrame, Schema]:
-    """The frame without what is dropped, and the complete schema."""
+def _settle(
+    declared: Schema | Declared, frame: pd.DataFrame, source: str, typed: bool
+) -> tuple[pd.DataFrame, Schema, Basis]:
+    """The frame without what is dropped, the complete schema, and what it rests on."""
     if isinstance(declared, Schema):
-        return frame, declared
-    schema = complete(declared, frame, source, typed)
-    return frame.drop(columns=list(declared.drop)), schema
+        return frame, declared, Basis(declared.declaration(), tuple(frame.columns), source=source)
+    basis = basis_of(declared, frame, source, typed)
+    return frame.drop(columns=list(declared.drop)), infer(basis, frame), basis
 
 
 def _check_columns(parts: Sequence[Loaded]) -> None:

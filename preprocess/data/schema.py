@@ -1,4 +1,4 @@
-"""What the columns of a table are: target, features, their kinds, orders and bounds; what is not said is inferred."""
+"""What the columns of a table are: target, features, their kinds, orders and bounds."""
 
 import json
 from collections.abc import Collection, Mapping
@@ -6,17 +6,9 @@ from dataclasses import dataclass, field, fields
 from math import isfinite
 from typing import Any, get_args
 
-import numpy as np
-import pandas as pd
-
-from preprocess.data.columns import as_numbers, as_text, category_labels, is_code, is_whole, plain_frame, words
-from preprocess.data.errors import DataError
-from preprocess.data.schema_file import Declared, Task, find_schema, read_schema
-from preprocess.data.suggest import closest
-
-__all__ = ["Declared", "Schema", "Task", "complete", "find_schema", "infer_schema", "read_schema"]
-
-MAX_NUMBERED_CLASSES = 10  # a target with more distinct whole numbers is taken for a quantity
+from leakledger.preprocess.data.errors import DataError
+from leakledger.preprocess.data.schema_file import Declared, Task
+from leakledger.preprocess.data.suggest import closest
 
 
 @dataclass(frozen=True)
@@ -83,6 +75,11 @@ class Schema:
         """The second of a binary target's classes; None for any other task."""
         return self.classes[1] if self.task == "binary" else None
 
+    def declaration(self) -> Declared:
+        """All of it as a declaration, which leaves nothing open."""
+        said = {f.name: getattr(self, f.name) for f in fields(self)}
+        return Declared.model_validate({**said, "classes": self.classes or None})
+
     def to_plain(self) -> dict[str, Any]:
         """Text, numbers, lists and dicts only; `from_plain` reads it."""
         plain: dict[str, Any] = json.loads(json.dumps({f.name: getattr(self, f.name) for f in fields(self)}))
@@ -93,127 +90,3 @@ class Schema:
         lists = {key: tuple(value) for key, value in plain.items() if isinstance(value, list)}
         tables = {key: {c: tuple(v) for c, v in plain[key].items()} for key in ("orders", "ranges")}
         return cls(**{**plain, **lists, **tables})
-
-
-def infer_schema(frame: pd.DataFrame, target: str | None = None) -> Schema:
-    """The schema of a frame of which only the target is known.
-
-    Text, truth values and categories are categorical (ordered categories declare their order). Numbers are numeric,
-    also whole numbers of few distinct values: list those under `categorical` in a schema where they are codes. The
-    target is binary with two distinct values, multiclass with text or up to ten whole numbers, else regression; classes
-    are sorted, so that "1" comes after "0" and "yes" after "no". Raises DataError for a target that is not there (with
-    the nearest name) or constant, and for a column without any value.
-    """
-    declared = Declared(target=target, orders=category_orders(frame))
-    return complete(declared, plain_frame(frame, [""], "table"), "table", typed=True)
-
-
-def category_orders(frame: pd.DataFrame) -> dict[str, tuple[str, ...]]:
-    """The orders that ordered categorical columns carry."""
-    kinds = {str(c): t for c, t in frame.dtypes.items() if isinstance(t, pd.CategoricalDtype) and t.ordered}
-    return {column: tuple(category_labels(kind)) for column, kind in kinds.items()}
-
-
-def complete(declared: Declared, frame: pd.DataFrame, source: str, typed: bool) -> Schema:
-    """`declared` with what it leaves open inferred from a plain frame (see `infer_schema`).
-
-    Where only one of `categorical` and `numeric` is declared, the other is inferred from the remaining columns and what
-    is of neither kind is no feature. `typed`: text is text; else text that parses as numbers is numbers, but for codes
-    with leading zeros. `source` is named in errors.
-    """
-    _check_names(declared, frame, source)
-    if declared.target is None:
-        raise DataError(f"{source}: no target; name the column to predict, one of {', '.join(frame.columns)}")
-    categorical, numeric = _features(declared, frame, source, typed)
-    task, classes = _classes(declared, frame[declared.target], source, typed)
-    return Schema(
-        target=declared.target,
-        categorical=categorical,
-        numeric=numeric,
-        task=task,
-        classes=classes,
-        sensitive=tuple(c for c in declared.sensitive if c in (*categorical, *numeric, declared.target)),
-        integer=tuple(c for c in numeric if is_whole(as_numbers(frame[c]))),
-        orders={c: values for c, values in declared.orders.items() if c in categorical},
-        ranges={c: bounds for c, bounds in declared.ranges.items() if c in numeric},
-    )
-
-
-def _check_names(declared: Declared, frame: pd.DataFrame, source: str) -> None:
-    """Every column that the declaration names is one of the table's."""
-    target = () if declared.target is None else (declared.target,)
-    used = (*target, *(declared.categorical or ()), *(declared.numeric or ()))
-    for name in (*used, *declared.sensitive, *declared.orders, *declared.ranges, *declared.drop):
-        if name not in frame:
-            raise DataError(
-                f"{source}: no column {name!r}{closest(name, frame.columns)}; correct the target or the schema"
-            )
-    if dropped := [c for c in declared.drop if c in used]:
-        raise DataError(f"{source}: {dropped[0]!r} is dropped and used; remove it from drop, or from the features")
-
-
-def _features(
-    declared: Declared, frame: pd.DataFrame, source: str, typed: bool
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Categorical and numeric features: those declared, else those found in table order."""
-    if declared.categorical is not None and declared.numeric is not None:
-        return declared.categorical, declared.numeric
-    taken = {declared.target, *declared.drop, *(declared.categorical or ()), *(declared.numeric or ())}
-    kinds = {c: _is_numeric(frame[c], source, typed) for c in frame.columns if c not in taken}
-    found = {kind: tuple(c for c, is_kind in kinds.items() if is_kind is kind) for kind in (False, True)}
-    return (
-        found[False] if declared.categorical is None else declared.categorical,
-        found[True] if declared.numeric is None else declared.numeric,
-    )
-
-
-def _is_numeric(column: pd.Series, source: str, typed: bool) -> bool:
-    """Whether an undeclared column is numeric. Raises DataError for an empty one, and for numbers with some text."""
-    if column.isna().all():
-        raise DataError(f"{source}: column {column.name!r} holds nothing; list it under drop in a schema, or remove it")
-    if column.dtype == np.float64:
-        return True
-    if typed or is_code(column):
-        return False
-    word = words(column)
-    if word.any() and word.sum() < column.notna().sum() / 2:
-        raise DataError(
-            f"{source}: column {column.name!r} holds numbers, but text in {word.sum()} rows (the first is row "
-            f"{word.argmax() + 1}); declare in a schema what it is, or name the text for missing in na_values"
-        )
-    return not word.any()
-
-
-def _classes(declared: Declared, column: pd.Series, source: str, typed: bool) -> tuple[Task, tuple[str, ...]]:
-    """The task, and the classes in label order."""
-    found = as_text(column.dropna()).unique().tolist()
-    if len(found) < 2:
-        raise DataError(f"{source}: target {column.name!r} has one value or none; prediction needs two or more")
-    task = declared.task or _task(declared, column, found, source, typed)
-    if task == "regression":
-        return task, ()
-    ordered = list(declared.orders.get(str(column.name), ()))
-    classes = ordered + sorted(set(found).difference(ordered), key=_numbers_first)
-    positive = declared.positive_class
-    if positive is None:
-        return task, tuple(classes)
-    if positive not in classes:
-        raise DataError(
-            f"{source}: positive_class {positive!r} is no value of target {column.name!r}{closest(positive, classes)}"
-        )
-    return task, (*(c for c in classes if c != positive), positive)
-
-
-def _task(declared: Declared, column: pd.Series, found: list[str], source: str, typed: bool) -> Task:
-    if len(found) == 2 or declared.positive_class is not None:
-        return "binary"
-    if str(column.name) in declared.orders or not _is_numeric(column, source, typed):
-        return "multiclass"
-    few = len(found) <= MAX_NUMBERED_CLASSES and is_whole(as_numbers(column))
-    return "multiclass" if few else "regression"
-
-
-def _numbers_first(label: str) -> tuple[bool, float, str]:
-    """Sorts class labels: numbers by value, then text."""
-    number = pd.to_numeric(label, errors="coerce")
-    return bool(np.isnan(number)), 0.0 if np.isnan(number) else float(number), label

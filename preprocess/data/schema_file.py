@@ -7,18 +7,20 @@ from typing import Any, Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 
-from preprocess.data.errors import DataError
-from preprocess.data.suggest import closest
+from leakledger.preprocess.data.errors import DataError
+from leakledger.preprocess.data.suggest import closest
 
 Task = Literal["binary", "multiclass", "regression"]
 TABLE_SUFFIXES = (".csv.gz", ".csv", ".parquet")
 
 
 class Declared(BaseModel):
-    """What is declared of a schema. None: not said, hence inferred. Keys that nothing interprets are in `model_extra`.
+    """What is declared of a schema: public input. None: not said, hence found in the rows, and agreed on by messages
+    (`preprocess.agreement`). Keys that nothing interprets are in `model_extra`.
 
-    `orders` (or `ordinal`) lists the values of ordinal columns, lowest first, or the target's classes in label order;
-    `ranges` has the (low, high) of numeric columns; `drop` names columns to leave out of the table.
+    `classes` (or `target_classes`) lists all values of the target; `integer` names the numeric columns that hold whole
+    numbers. `orders` (or `ordinal`) lists the values of ordinal columns, lowest first, or the target's classes in label
+    order; `ranges` has the (low, high) of numeric columns; `drop` names columns to leave out of the table.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow", coerce_numbers_to_str=True)
@@ -28,6 +30,8 @@ class Declared(BaseModel):
     categorical: tuple[str, ...] | None = None
     numeric: tuple[str, ...] | None = None
     task: Task | None = None
+    classes: tuple[str, ...] | None = Field(None, validation_alias=AliasChoices("classes", "target_classes"))
+    integer: tuple[str, ...] | None = None
     sensitive: tuple[str, ...] = ()
     orders: dict[str, tuple[str, ...]] = Field(default={}, validation_alias=AliasChoices("orders", "ordinal"))
     ranges: dict[str, tuple[float, float]] = {}
@@ -56,8 +60,9 @@ def read_schema(path: str | Path) -> Declared:
     """What a schema file declares; nothing is required of it. Raises DataError with the file and the key."""
     path = Path(path)
     values = {key: value for key, value in _parse(path).items() if value is not None}
-    if {"orders", "ordinal"} <= values.keys():
-        raise DataError(f"{path}: orders and ordinal are the same key; write one of them")
+    for one, other in (("orders", "ordinal"), ("classes", "target_classes")):
+        if {one, other} <= values.keys():
+            raise DataError(f"{path}: {one} and {other} are the same key; write one of them")
     try:
         return Declared.model_validate(values)
     except ValidationError as error:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any
 
@@ -10,9 +10,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from preprocess.data.errors import DataError
-from preprocess.data.schema import Schema
-from preprocess.data.suggest import closest
+from leakledger.preprocess.data.basis import Basis
+from leakledger.preprocess.data.columns import as_numbers, as_text
+from leakledger.preprocess.data.errors import DataError
+from leakledger.preprocess.data.schema import Schema
+from leakledger.preprocess.data.suggest import closest
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,11 +24,16 @@ class Table:
     `frame` has text (dtype `str`) in categorical features and the target's classes, float64 in numeric features and a
     regression's target, none of it missing. Further columns are carried along as text, for partitions by column; they
     are no features. Raises DataError when the frame does not fit the schema. The frame must not be changed afterwards.
+
+    `partial`: features may miss values, which `impute.fill` fills in. `basis` says what of the schema is declared,
+    where rows decided the rest; None: all of it. It stays with whoever read the table, it is no part of `to_plain`.
     """
 
     frame: pd.DataFrame = field(repr=False)
     schema: Schema
     name: str
+    partial: bool = False
+    basis: Basis | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         text = (*self.schema.categorical, *((self.schema.target,) if self.schema.classes else ()))
@@ -34,7 +41,8 @@ class Table:
         for column, dtype in (*((c, "str") for c in text), *((c, "float64") for c in numbers)):
             if column not in self.frame:
                 raise DataError(f"{self.name}: no column {column!r}{closest(column, self.frame.columns)}")
-            if self.frame[column].dtype != dtype or self.frame[column].hasnans:
+            may_miss = self.partial and column != self.schema.target
+            if self.frame[column].dtype != dtype or (self.frame[column].hasnans and not may_miss):
                 raise DataError(
                     f"{self.name}: column {column!r} must be complete {dtype}; use read_table to make a table"
                 )
@@ -44,7 +52,16 @@ class Table:
 
     def rows(self, index: NDArray[np.int64]) -> "Table":
         """The rows at these positions, in this order, numbered anew."""
-        return Table(self.frame.iloc[index].reset_index(drop=True), self.schema, self.name)
+        return replace(self, frame=self.frame.iloc[index].reset_index(drop=True))
+
+    def under(self, schema: Schema) -> "Table":
+        """The same rows under a schema that parties agreed on: columns as text or numbers, as it says."""
+        numeric = (*schema.numeric, *(() if schema.classes else (schema.target,)))
+        text = (*schema.categorical, *((schema.target,) if schema.classes else ()))
+        numbers = {c: as_numbers(self.frame[c]) for c in numeric if self.frame[c].dtype != np.float64}
+        words = {c: as_text(self.frame[c]) for c in text if self.frame[c].dtype == np.float64}
+        frame = self.frame.assign(**numbers, **words) if numbers or words else self.frame
+        return replace(self, frame=frame, schema=schema, basis=None)
 
     def labels(self) -> NDArray[np.int64] | NDArray[np.float64]:
         """(n,) positions in the schema's classes, int64; for regression the target itself, float64."""
@@ -84,6 +101,7 @@ class Table:
         """
         return {
             "name": self.name,
+            "partial": self.partial,
             "schema": self.schema.to_plain(),
             "order": list(self.frame.columns),
             "columns": {c: _plain_column(self.frame[c]) for c in self.frame},
@@ -95,7 +113,7 @@ class Table:
         columns = {c: _from_plain_column(plain["columns"][c], plain["name"]) for c in plain["order"]}
         if len({len(c) for c in columns.values()}) != 1:
             raise DataError(f"{plain['name']}: columns of different lengths do not make a table")
-        return cls(pd.DataFrame(columns), Schema.from_plain(plain["schema"]), plain["name"])
+        return cls(pd.DataFrame(columns), Schema.from_plain(plain["schema"]), plain["name"], plain["partial"])
 
     def split(self, test_fraction: float, rng: np.random.Generator) -> tuple["Table", "Table"]:
         """Training and test rows, drawn at random, each in table order; at least one row on either side.

@@ -1,18 +1,18 @@
 """Encoders for categorical features, by the name that configurations use."""
 
-from preprocess.encoders.apsi import Apsi
-from preprocess.encoders.base import Encoder
-from preprocess.encoders.bytes_norm import BytesNorm
-from preprocess.encoders.dh_psi import DhPsi
-from preprocess.encoders.fasttext import FastText
-from preprocess.encoders.local import Local
-from preprocess.encoders.mod_norm import ModNorm
-from preprocess.encoders.otmp_psi import OtmpPsi
-from preprocess.encoders.pooled import Pooled
-from preprocess.encoders.rolling_hash import RollingHash
-from preprocess.encoders.server_dictionary import ServerDictionary
-from preprocess.encoders.target import Target
-from preprocess.encoders.uhe import Uhe
+from leakledger.preprocess.encoders.apsi import Apsi
+from leakledger.preprocess.encoders.base import Encoder
+from leakledger.preprocess.encoders.bytes_norm import BytesNorm
+from leakledger.preprocess.encoders.dh_psi import DhPsi
+from leakledger.preprocess.encoders.fasttext import FastText
+from leakledger.preprocess.encoders.local import Local
+from leakledger.preprocess.encoders.mod_norm import ModNorm
+from leakledger.preprocess.encoders.otmp_psi import OtmpPsi
+from leakledger.preprocess.encoders.pooled import Pooled
+from leakledger.preprocess.encoders.rolling_hash import RollingHash
+from leakledger.preprocess.encoders.server_dictionary import ServerDictionary
+from leakledger.preprocess.encoders.target import Target
+from leakledger.preprocess.encoders.uhe import Uhe
 
 __all__ = ["ENCODERS", "Encoder"]
 

@@ -16,10 +16,10 @@ the extra `psi`.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from preprocess.crypto.apsi import intersect
-from preprocess.encoders.ring_ids import routed
-from preprocess.encoders.ring_psi import Elements, PairwiseEncoder
-from preprocess.federation import At, Federation, Public
+from leakledger.preprocess.crypto.apsi import intersect
+from leakledger.preprocess.encoders.ring_ids import routed
+from leakledger.preprocess.encoders.ring_psi import Elements, PairwiseEncoder
+from leakledger.preprocess.federation import At, Federation, Public
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from preprocess.data.schema import Schema
-from preprocess.data.table import Table
-from preprocess.federation import At, Federation, Public
-from preprocess.views import Block, CategoricalBlock
+from leakledger.preprocess.data.schema import Schema
+from leakledger.preprocess.data.table import Table
+from leakledger.preprocess.federation import At, Federation, Public
+from leakledger.preprocess.options import option
+from leakledger.preprocess.views import Block, CategoricalBlock
 
 Style = Literal["one-hot", "label"]
 Unseen = Literal["ignore", "error"]
@@ -82,8 +83,8 @@ class EncoderFit:
 class Encoder(ABC):
     """A method for categorical features. `style` and `unseen` are those of `DictionaryEncoding`."""
 
-    style: Style = "one-hot"
-    unseen: Unseen = "ignore"
+    style: Style = option("one-hot", help="one column per value, or one column with the value's number")
+    unseen: Unseen = option("ignore", help='a held-out value in no dictionary: zeros (-1 under "label"), or an error')
 
     name: ClassVar[str]
     reference: ClassVar[str]
@@ -128,6 +129,15 @@ def shared_encoding(style: Style, unseen: Unseen, dictionary: Mapping[str, Seque
     """The encoding of a dictionary that everyone uses as it is."""
     values = {feature: tuple(v) for feature, v in dictionary.items()}
     return DictionaryEncoding(values, {f: len(v) for f, v in values.items()}, style, unseen)
+
+
+def shared_dictionary(
+    fed: Federation, encoder: Encoder, clients: Sequence[str], values: Public[dict[str, list[str]]]
+) -> EncoderFit:
+    """What a dictionary that everyone was told amounts to: the same encoding at every client, named blocks."""
+    encodings = {c: fed.local(c, shared_encoding, encoder.style, encoder.unseen, values) for c in clients}
+    sizes = fed.public(lambda told: {feature: len(v) for feature, v in told.items()}, values)
+    return EncoderFit(encodings, fed.public(public_blocks, encoder.style, sizes, values))
 
 
 def public_blocks(

@@ -26,17 +26,18 @@ from typing import Any
 
 import numpy as np
 
-from preprocess.crypto.secure_moments import Moments, SacOptions, Summaries, announce, secure_moments
-from preprocess.crypto.sharing import LIMB, Number, Ring
-from preprocess.data.schema import Schema
-from preprocess.data.table import Table
-from preprocess.encoders.base import EncoderFit, distinct
-from preprocess.encoders.codebook import CodeEncoding, Codes, NormalForm, TextEncoder, as_bytes, named_block
-from preprocess.federation import At, Federation
-from preprocess.scalers.base import nonzero
-from preprocess.views import Block, NumericBlock
+from leakledger.preprocess.crypto.secure_moments import Moments, SacOptions, Summaries, announce, secure_moments
+from leakledger.preprocess.crypto.sharing import LIMB, Number, Ring
+from leakledger.preprocess.data.schema import Schema
+from leakledger.preprocess.data.table import Table
+from leakledger.preprocess.encoders.base import EncoderFit, distinct
+from leakledger.preprocess.encoders.codebook import CodeEncoding, Codes, NormalForm, TextEncoder, as_bytes, named_block
+from leakledger.preprocess.federation import At, Federation
+from leakledger.preprocess.messages import BytesNormAnnounced
+from leakledger.preprocess.options import option
+from leakledger.preprocess.scalers.base import nonzero
+from leakledger.preprocess.views import Block, NumericBlock
 
-TOPIC = "bytes-norm"
 LONGEST = {"ring": 127, "proportional": 62}  # bytes: a code, and the square of one, below float64's 2^1024
 
 Counted = Mapping[str, Mapping[int, int]]  # feature -> number -> rows that hold it
@@ -46,7 +47,12 @@ Counted = Mapping[str, Mapping[int, int]]  # feature -> number -> rows that hold
 class BytesNorm(SacOptions, TextEncoder):
     """`longest` is the most bytes that a value may have: public, because it sets the width of the ring."""
 
-    longest: int = 62
+    longest: int = option(
+        LONGEST["proportional"],
+        at_least=1,
+        at_most=LONGEST["ring"],
+        help="bytes of the longest value; up to 62 where parts are real",
+    )
 
     name = "bytes-norm"
     reference = "Privacy-preserving tabular data transformation, section 7.2"
@@ -64,9 +70,9 @@ class BytesNorm(SacOptions, TextEncoder):
         """Raises ValueError for fewer than three clients and for a value that is too long, without the value."""
         code = partial(text_number, longest=self.longest, form=self.normal_form)
         counted = {c: fed.local(c, partial(count_numbers, code), t) for c, t in tables.items()}
-        moments = secure_moments(fed, counted, self, self.scheme(self.ring()), SUMMARIES, TOPIC)
+        moments = secure_moments(fed, counted, self, self.scheme(self.ring()), SUMMARIES, self.name)
         statistics = {c: fed.local(c, Moments.zscore, m) for c, m in moments.items()}
-        told: Any = announce(fed, statistics, TOPIC) if self.publish == "everyone" else None
+        told: Any = announce(fed, statistics, BytesNormAnnounced) if self.publish == "everyone" else None
         encodings = {
             c: fed.local(c, partial(zscore_encoding, schema, code), s if told is None else told)
             for c, s in statistics.items()

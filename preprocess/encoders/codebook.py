@@ -13,34 +13,41 @@ values to one form first. Case and surrounding spaces are kept unless the method
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from preprocess.data.schema import Schema
-from preprocess.data.table import Table
-from preprocess.encoders.base import Encoder, distinct, positions
-from preprocess.views import CategoricalBlock, NumericBlock
+from leakledger.preprocess.data.schema import Schema
+from leakledger.preprocess.data.table import Table
+from leakledger.preprocess.encoders.base import Encoder, Style, Unseen, distinct, positions
+from leakledger.preprocess.options import check_options, option
+from leakledger.preprocess.views import CategoricalBlock, NumericBlock
 
 NormalForm = Literal["as-is", "NFC", "NFD", "NFKC", "NFKD"]
+Candidates = Literal["private", "public"]
 Codes = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class TextEncoder(Encoder):
-    """Options of these encoders. `unseen` has no effect, since no value is unseen; `style` must stay "one-hot"."""
+    """Options of these encoders. `style` must stay "one-hot", and no value is unseen: neither is an option here.
 
+    `dictionary` has the public values of features; what it lists makes `candidates` "public".
+    """
+
+    style: Style = "one-hot"
+    unseen: Unseen = "ignore"
     dictionary: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    normal_form: NormalForm = "as-is"
+    normal_form: NormalForm = option("as-is", help="the Unicode form that values are brought to first")
+    candidates: Candidates = option("private", help='"public": every value is in a list that everyone has')
 
     def __post_init__(self) -> None:
+        if self.dictionary:
+            object.__setattr__(self, "candidates", "public")
         if self.style != "one-hot":
             raise ValueError(f"{self.name} has codes of its own; style {self.style!r} does not apply, leave it out")
-        if self.normal_form not in get_args(NormalForm):
-            raise ValueError(
-                f"normal_form {self.normal_form!r} is unknown; choose one of {', '.join(get_args(NormalForm))}"
-            )
+        check_options(self)
 
     def known_values(self, schema: Schema, feature: str) -> tuple[str, ...] | None:
         """The public values of a feature, each once. Raises ValueError for a dictionary of something else."""

@@ -14,10 +14,10 @@ intersections; the paper's 4n^2 - 2n - 1 counts four per intersection, which `ap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from preprocess.crypto.dh_psi import intersect
-from preprocess.encoders.ring_ids import routed
-from preprocess.encoders.ring_psi import Elements, PairwiseEncoder
-from preprocess.federation import At, Federation, Public
+from leakledger.preprocess.crypto.dh_psi import intersect
+from leakledger.preprocess.encoders.ring_ids import routed
+from leakledger.preprocess.encoders.ring_psi import Elements, PairwiseEncoder
+from leakledger.preprocess.federation import At, Federation, Public
 
 
 @dataclass(frozen=True)

@@ -20,14 +20,22 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from preprocess.data.schema import Schema
-from preprocess.data.table import Table
-from preprocess.encoders.base import EncoderFit
-from preprocess.encoders.codebook import CodeEncoding, Codes, TextEncoder, in_form, named_block, numeric_blocks
-from preprocess.encoders.subword.facebook import open_model
-from preprocess.encoders.subword.seeded import SeededVectors
-from preprocess.federation import At, Federation
-from preprocess.views import Block
+from leakledger.preprocess.data.schema import Schema
+from leakledger.preprocess.data.table import Table
+from leakledger.preprocess.encoders.base import EncoderFit
+from leakledger.preprocess.encoders.codebook import (
+    CodeEncoding,
+    Codes,
+    TextEncoder,
+    in_form,
+    named_block,
+    numeric_blocks,
+)
+from leakledger.preprocess.encoders.subword.facebook import open_model
+from leakledger.preprocess.encoders.subword.seeded import SeededVectors
+from leakledger.preprocess.federation import At, Federation
+from leakledger.preprocess.options import option
+from leakledger.preprocess.views import Block
 
 
 class WordVectors(Protocol):
@@ -46,9 +54,9 @@ class WordVectors(Protocol):
 class FastText(TextEncoder):
     """`fasttext_model` is the path of a model file; None is the seeded model, with `dimension` and `vector_seed`."""
 
-    fasttext_model: str | None = None
-    dimension: int = 300
-    vector_seed: int = 0
+    fasttext_model: str | None = option(None, help="a model file (.bin); unset: a seeded model that was not trained")
+    dimension: int = option(300, at_least=1, help="numbers of a vector of the seeded model")
+    vector_seed: int = option(0, at_least=0, help="of the seeded model")
 
     name = "fasttext"
     reference = "Privacy-preserving tabular data transformation, section 7.3; Bojanowski et al. (2017)"

@@ -10,11 +10,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from preprocess.data.schema import Schema
-from preprocess.data.table import Table
-from preprocess.encoders.base import DictionaryEncoding, Encoder, EncoderFit, Style, Unseen, merged, public_blocks
-from preprocess.encoders.base import distinct_values as own_values
-from preprocess.federation import At, Federation
+from leakledger.preprocess.data.schema import Schema
+from leakledger.preprocess.data.table import Table
+from leakledger.preprocess.encoders.base import (
+    DictionaryEncoding,
+    Encoder,
+    EncoderFit,
+    Style,
+    Unseen,
+    merged,
+    public_blocks,
+)
+from leakledger.preprocess.encoders.base import distinct_values as own_values
+from leakledger.preprocess.federation import At, Federation
+from leakledger.preprocess.messages import LocalSizes, PaddedSizes
 
 
 @dataclass(frozen=True)
@@ -26,22 +35,20 @@ class Local(Encoder):
     def fit(self, fed: Federation, schema: Schema, tables: Mapping[str, At[Table]]) -> EncoderFit:
         own = {c: fed.local(c, lambda t: merged(schema, [own_values(t)]), t) for c, t in tables.items()}
         sizes = {c: fed.local(c, dictionary_sizes, d) for c, d in own.items()}
-        received = fed.gather(sizes, to=fed.server, topic="local.sizes")
-        padding = fed.broadcast(fed.local(fed.server, largest, *received), topic="local.padding")
+        received = fed.gather(sizes, to=fed.server)
+        padding = fed.broadcast(fed.local(fed.server, largest, *received))
 
         encodings = {c: fed.local(c, partial(padded, self.style, self.unseen), d, padding) for c, d in own.items()}
-        return EncoderFit(encodings, fed.public(public_blocks, self.style, padding))
+        return EncoderFit(encodings, fed.public(public_blocks, self.style, padding.value.sizes))
 
 
-def dictionary_sizes(dictionary: Mapping[str, list[str]]) -> dict[str, int]:
-    return {feature: len(values) for feature, values in dictionary.items()}
+def dictionary_sizes(dictionary: Mapping[str, list[str]]) -> LocalSizes:
+    return LocalSizes({feature: len(values) for feature, values in dictionary.items()})
 
 
-def largest(*sizes: Mapping[str, int]) -> dict[str, int]:
-    return {feature: max(s[feature] for s in sizes) for feature in sizes[0]}
+def largest(*told: LocalSizes) -> PaddedSizes:
+    return PaddedSizes({feature: max(t.sizes[feature] for t in told) for feature in told[0].sizes})
 
 
-def padded(
-    style: Style, unseen: Unseen, own: Mapping[str, list[str]], padding: Mapping[str, int]
-) -> DictionaryEncoding:
-    return DictionaryEncoding({f: tuple(v) for f, v in own.items()}, dict(padding), style, unseen)
+def padded(style: Style, unseen: Unseen, own: Mapping[str, list[str]], padding: PaddedSizes) -> DictionaryEncoding:
+    return DictionaryEncoding({f: tuple(v) for f, v in own.items()}, dict(padding.sizes), style, unseen)

@@ -22,18 +22,18 @@ from typing import Any
 
 import numpy as np
 
-from preprocess.crypto.secure_moments import Moments, SacOptions, announce, secure_moments
-from preprocess.crypto.secure_sum import check_clients, secure_sum
-from preprocess.data.schema import Schema
-from preprocess.data.table import Table
-from preprocess.encoders.base import EncoderFit, distinct_values
-from preprocess.encoders.bytes_norm import SUMMARIES, count_numbers, zscore, zscore_encoding
-from preprocess.encoders.codebook import CodeEncoding, NormalForm, TextEncoder, as_bytes, named_block
-from preprocess.federation import At, Federation
-from preprocess.scalers.base import nonzero
-from preprocess.views import Block, CategoricalBlock, NumericBlock
+from leakledger.preprocess.crypto.secure_moments import Moments, SacOptions, announce, secure_moments
+from leakledger.preprocess.crypto.secure_sum import check_clients, secure_sum
+from leakledger.preprocess.data.schema import Schema
+from leakledger.preprocess.data.table import Table
+from leakledger.preprocess.encoders.base import EncoderFit, distinct_values
+from leakledger.preprocess.encoders.bytes_norm import SUMMARIES, count_numbers, zscore, zscore_encoding
+from leakledger.preprocess.encoders.codebook import CodeEncoding, NormalForm, TextEncoder, as_bytes, named_block
+from leakledger.preprocess.federation import At, Federation
+from leakledger.preprocess.messages import SECURE_SUMS, ModNormAnnounced
+from leakledger.preprocess.scalers.base import nonzero
+from leakledger.preprocess.views import Block, CategoricalBlock, NumericBlock
 
-TOPIC = "mod-norm"
 Modulus = Mapping[str, int]  # feature -> 2s
 
 
@@ -56,12 +56,12 @@ class ModNorm(SacOptions, TextEncoder):
         """
         check_clients(tables)
         unique = {c: fed.local(c, unique_counts, t) for c, t in tables.items()}
-        totals = secure_sum(fed, unique, self.scheme(), self.route, f"{TOPIC}.unique")
+        totals = secure_sum(fed, unique, self.scheme(), self.route, SECURE_SUMS["mod-norm.unique"])
         moduli = {c: fed.local(c, partial(modulus, schema), t) for c, t in totals.items()}
         counted = {c: fed.local(c, partial(count_residues, self.normal_form), moduli[c], t) for c, t in tables.items()}
-        moments = secure_moments(fed, counted, self, self.scheme(), SUMMARIES, TOPIC)
+        moments = secure_moments(fed, counted, self, self.scheme(), SUMMARIES, self.name)
         known = {c: fed.local(c, statistics, moduli[c], m) for c, m in moments.items()}
-        told: Any = announce(fed, known, TOPIC) if self.publish == "everyone" else None
+        told: Any = announce(fed, known, ModNormAnnounced) if self.publish == "everyone" else None
         encodings = {
             c: fed.local(c, partial(residue_encoding, schema, self.normal_form), k if told is None else told)
             for c, k in known.items()

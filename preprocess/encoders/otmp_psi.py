@@ -24,19 +24,29 @@ the roles (36 here).
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from preprocess.crypto.oprf import blind, evaluate, finish, values
-from preprocess.crypto.otmp import Bins, Placed, bins_for, check_shares, matches, place
-from preprocess.crypto.randomness import randomness
-from preprocess.crypto.refusal import MessageError, accept
-from preprocess.crypto.ristretto import new_scalar
-from preprocess.encoders.ring_ids import RingIds, routed
-from preprocess.encoders.ring_psi import Elements, PsiEncoder
-from preprocess.federation import At, Federation, Public
+from leakledger.preprocess.crypto.oprf import Blinded, blind, evaluate, finish, values
+from leakledger.preprocess.crypto.otmp import Bins, Placed, bins_for, check_shares, matches, place
+from leakledger.preprocess.crypto.randomness import randomness
+from leakledger.preprocess.crypto.refusal import MessageError, accept
+from leakledger.preprocess.crypto.ristretto import new_scalar
+from leakledger.preprocess.encoders.ring_ids import RingIds, routed
+from leakledger.preprocess.encoders.ring_psi import Elements, PsiEncoder
+from leakledger.preprocess.federation import At, Federation, Public
+from leakledger.preprocess.messages import (
+    Ciphertext,
+    OtmpAnswer,
+    OtmpMatches,
+    OtmpNumbers,
+    OtmpPositions,
+    OtmpRequest,
+    OtmpRoles,
+    OtmpShares,
+    Share,
+)
 
 THRESHOLD = 2
 
@@ -53,7 +63,7 @@ class OtmpPsi(PsiEncoder):
     def shared(self, fed: Federation, allotted: RingIds, sets: Mapping[str, At[Elements]]) -> dict[str, At[Elements]]:
         ring = allotted.ring
         roles = fed.local(fed.server, assign_roles, ring, allotted.sizes)
-        bins = fed.public(read_roles, ring, allotted.sizes, fed.broadcast(roles, "otmp.roles"))
+        bins = fed.public(read_roles, ring, allotted.sizes, fed.broadcast(roles))
         outputs = self._keyed_values(fed, ring, sets)
         placed = {
             p: fed.local(p, place, fed.local(p, list, sets[p]), outputs[p], i + 1, bins, THRESHOLD, randomness(fed, p))
@@ -71,11 +81,10 @@ class OtmpPsi(PsiEncoder):
         outputs = {holder: fed.local(holder, lambda k, s: values(k, list(s)), key, sets[holder])}
         for p in ring[1:]:
             blinded = fed.local(p, lambda s, source: blind(list(s), source), sets[p], randomness(fed, p))
-            request = fed.local(p, lambda b: b.request, blinded)
-            asked = fed.send(request, holder, "otmp.request", **routed(fed, self.route))
-            answer = accept(fed, holder, p, evaluate, key, asked)
-            answered = fed.send(answer, p, "otmp.answer", **routed(fed, self.route))
-            outputs[p] = accept(fed, p, holder, finish, blinded, answered)
+            asked = fed.send(fed.local(p, request_of, blinded), holder, **routed(fed, self.route))
+            answer = accept(fed, holder, p, answer_request, key, asked)
+            answered = fed.send(answer, p, **routed(fed, self.route))
+            outputs[p] = accept(fed, p, holder, keyed_values, blinded, answered)
         return outputs
 
     def _reconstruct(
@@ -83,14 +92,14 @@ class OtmpPsi(PsiEncoder):
     ) -> dict[str, At[Matches]]:
         """At each party, the matches of its own positions."""
         reconstructor = ring[-1]
-        shares = {p: fed.local(p, lambda x: x.shares, placed[p]) for p in ring}
-        arrived = fed.gather(shares, reconstructor, "otmp.shares", **routed(fed, self.route))
-        checked = [accept(fed, reconstructor, p, check_shares, s, bins) for p, s in zip(ring, arrived, strict=True)]
+        shares = {p: fed.local(p, shares_of, placed[p]) for p in ring}
+        arrived = fed.gather(shares, reconstructor, **routed(fed, self.route))
+        checked = [accept(fed, reconstructor, p, read_shares, s, bins) for p, s in zip(ring, arrived, strict=True)]
         every = fed.local(reconstructor, all_matches, *checked)
         found: dict[str, At[Matches]] = {}
         for i, p in enumerate(ring):
-            own = fed.local(reconstructor, lambda m, i=i: m[i], every)
-            told = own if p == reconstructor else fed.send(own, p, "otmp.matches", **routed(fed, self.route))
+            own = fed.local(reconstructor, matches_of, every, i)
+            told = own if p == reconstructor else fed.send(own, p, **routed(fed, self.route))
             found[p] = accept(fed, p, reconstructor, check_matches, told, placed[p], i, len(ring))
         return found
 
@@ -107,25 +116,43 @@ class OtmpPsi(PsiEncoder):
         for i, p in enumerate(ring):
             for j, earlier in enumerate(ring[:i]):
                 wanted = fed.local(p, first_held_by, found[p], i, j)
-                asked = fed.send(
-                    fed.local(p, positions_of, wanted), earlier, "otmp.positions", **routed(fed, self.route)
-                )
+                asked = fed.send(fed.local(p, positions_of, wanted), earlier, **routed(fed, self.route))
                 numbers = accept(fed, earlier, p, numbers_at, asked, i, found[earlier], placed[earlier], sets[earlier])
-                told = fed.send(numbers, p, "otmp.numbers", **routed(fed, self.route))
+                told = fed.send(numbers, p, **routed(fed, self.route))
                 lowest[p] = accept(fed, p, earlier, with_numbers, lowest[p], wanted, told, placed[p], sets[p])
         return lowest
 
 
-def assign_roles(ring: Sequence[str], sizes: Mapping[str, int]) -> dict[str, Any]:
+def assign_roles(ring: Sequence[str], sizes: Mapping[str, int]) -> OtmpRoles:
     bins = bins_for(sum(sizes.values()), len(ring))
-    return {"key_holder": ring[0], "reconstructor": ring[-1], "bins": bins.count, "capacity": bins.capacity}
+    return OtmpRoles(ring[0], ring[-1], bins.count, bins.capacity)
 
 
-def read_roles(ring: Sequence[str], sizes: Mapping[str, int], roles: Any) -> Bins:
+def read_roles(ring: Sequence[str], sizes: Mapping[str, int], roles: OtmpRoles) -> Bins:
     """The bins. Raises MessageError where the roles are not those that the ring and the public sizes give."""
     if roles != assign_roles(ring, sizes):
         raise MessageError("the server assigns roles or bins that do not follow from the ring and the sizes")
-    return Bins(roles["bins"], roles["capacity"])
+    return Bins(roles.bins, roles.capacity)
+
+
+def request_of(blinded: Blinded) -> OtmpRequest:
+    return OtmpRequest(Ciphertext(blinded.request))
+
+
+def answer_request(key: bytes, request: OtmpRequest) -> OtmpAnswer:
+    return OtmpAnswer(Ciphertext(evaluate(key, request.points.value)))
+
+
+def keyed_values(blinded: Blinded, answer: OtmpAnswer) -> list[bytes]:
+    return finish(blinded, answer.points.value)
+
+
+def shares_of(placed: Placed) -> OtmpShares:
+    return OtmpShares(Share(placed.shares))
+
+
+def read_shares(told: OtmpShares, bins: Bins) -> NDArray[np.uint64]:
+    return check_shares(told.shares.value, bins)
 
 
 def all_matches(*shares: NDArray[np.uint64]) -> list[Matches]:
@@ -138,13 +165,18 @@ def all_matches(*shares: NDArray[np.uint64]) -> list[Matches]:
     return [np.vstack(parts) for parts in own]
 
 
+def matches_of(every: Sequence[Matches], place: int) -> OtmpMatches:
+    return OtmpMatches(every[place])
+
+
 def _match_rows(home: Matches, slot: Matches, other: int, other_slot: Matches) -> Matches:
     return np.column_stack([home, slot, np.full(len(home), other, np.int64), other_slot])
 
 
-def check_matches(found: Any, placed: Placed, place: int, parties: int) -> Matches:
+def check_matches(told: OtmpMatches, placed: Placed, place: int, parties: int) -> Matches:
     """The matches as they arrived. Raises MessageError unless they are positions of own elements and of others."""
-    if not isinstance(found, np.ndarray) or found.dtype != np.int64 or found.ndim != 2 or found.shape[1] != 4:
+    found = told.positions
+    if found.ndim != 2 or found.shape[1] != 4:
         raise MessageError("it is no list of matching positions")
     for home, slot, other, other_slot in found.tolist():
         known = (home, slot) in placed.positions and 0 <= other_slot < placed.shares.shape[1]
@@ -163,25 +195,27 @@ def first_held_by(found: Matches, place: int, other: int) -> Matches:
     return np.array(rows, np.int64).reshape(-1, 3)
 
 
-def positions_of(wanted: Matches) -> Matches:
+def positions_of(wanted: Matches) -> OtmpPositions:
     """(wanted, 2) the other party's bins and slots."""
-    return wanted[:, [0, 2]]
+    return OtmpPositions(wanted[:, [0, 2]])
 
 
-def numbers_at(asked: Any, asker: int, found: Matches, placed: Placed, own: Elements) -> Matches:
+def numbers_at(request: OtmpPositions, asker: int, found: Matches, placed: Placed, own: Elements) -> OtmpNumbers:
     """The numbers at the positions asked for. Raises MessageError for a position that the asker does not share."""
-    if not isinstance(asked, np.ndarray) or asked.dtype != np.int64 or asked.ndim != 2 or asked.shape[1] != 2:
+    asked = request.positions
+    if asked.ndim != 2 or asked.shape[1] != 2:
         raise MessageError("it is no list of positions")
     shared = {(home, slot) for home, slot, other, _ in found.tolist() if other == asker}
     positions = [(home, slot) for home, slot in asked.tolist()]
     if not shared.issuperset(positions):
         raise MessageError("it asks for a number at a position that does not match")
-    return np.array([own[placed.positions[position]] for position in positions], np.int64)
+    return OtmpNumbers(np.array([own[placed.positions[position]] for position in positions], np.int64))
 
 
-def with_numbers(lowest: Elements, wanted: Matches, told: Any, placed: Placed, own: Elements) -> Elements:
+def with_numbers(lowest: Elements, wanted: Matches, answer: OtmpNumbers, placed: Placed, own: Elements) -> Elements:
     """`lowest` and the numbers of the wanted elements. Raises MessageError unless each is lower than the own number."""
-    if not isinstance(told, np.ndarray) or told.dtype != np.int64 or told.shape != (len(wanted),):
+    told = answer.numbers
+    if told.shape != (len(wanted),):
         raise MessageError(f"it has no {len(wanted)} numbers")
     elements = [placed.positions[home, slot] for home, slot, _ in wanted.tolist()]
     if any(not 0 <= number < own[x] for x, number in zip(elements, told.tolist(), strict=True)):

@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from preprocess.data.schema import Schema
-from preprocess.data.table import Table
-from preprocess.encoders.base import Encoder, EncoderFit, merged, public_blocks, shared_encoding
-from preprocess.federation import At, Federation
+from leakledger.preprocess.data.schema import Schema
+from leakledger.preprocess.data.table import Table
+from leakledger.preprocess.encoders.base import Encoder, EncoderFit, merged, shared_dictionary
+from leakledger.preprocess.federation import At, Federation
+from leakledger.preprocess.messages import PooledCategories, PooledDictionary
 
 
 @dataclass(frozen=True)
@@ -23,15 +24,18 @@ class Pooled(Encoder):
 
     def fit(self, fed: Federation, schema: Schema, tables: Mapping[str, At[Table]]) -> EncoderFit:
         columns = {c: fed.local(c, whole_columns, t) for c, t in tables.items()}
-        received = fed.gather(columns, to=fed.server, topic="pooled.categorical")
-        union = fed.local(fed.server, lambda *parts: merged(schema, parts), *received)
-        dictionary = fed.broadcast(union, topic="pooled.dictionary")
+        received = fed.gather(columns, to=fed.server)
+        union = fed.local(fed.server, partial(pooled_dictionary, schema), *received)
+        dictionary = fed.broadcast(union)
 
-        encodings = {c: fed.local(c, partial(shared_encoding, self.style, self.unseen), dictionary) for c in tables}
-        sizes = {feature: len(values) for feature, values in dictionary.value.items()}
-        return EncoderFit(encodings, fed.public(public_blocks, self.style, sizes, dictionary))
+        values = fed.public(lambda told: told.values, dictionary)
+        return shared_dictionary(fed, self, list(tables), values)
 
 
-def whole_columns(table: Table) -> dict[str, list[str]]:
+def whole_columns(table: Table) -> PooledCategories:
     """Every categorical column, row by row."""
-    return {feature: list(table.values(feature)) for feature in table.schema.categorical}
+    return PooledCategories({feature: list(table.values(feature)) for feature in table.schema.categorical})
+
+
+def pooled_dictionary(schema: Schema, *parts: PooledCategories) -> PooledDictionary:
+    return PooledDictionary(merged(schema, [p.values for p in parts]))

@@ -20,13 +20,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from preprocess.crypto.randomness import Randomness, randomness
-from preprocess.crypto.refusal import MessageError, accept
-from preprocess.crypto.secure_sum import Route
-from preprocess.data.schema import Schema
-from preprocess.data.table import Table
-from preprocess.encoders.base import DictionaryEncoding, Encoder, EncoderFit, distinct_values, merged, public_blocks
-from preprocess.federation import At, Federation, Public
+from leakledger.preprocess.crypto.randomness import Randomness, randomness
+from leakledger.preprocess.crypto.refusal import MessageError, accept
+from leakledger.preprocess.crypto.secure_sum import Route
+from leakledger.preprocess.data.schema import Schema
+from leakledger.preprocess.data.table import Table
+from leakledger.preprocess.encoders.base import (
+    DictionaryEncoding,
+    Encoder,
+    EncoderFit,
+    distinct_values,
+    merged,
+    public_blocks,
+)
+from leakledger.preprocess.federation import At, Federation, Public
+from leakledger.preprocess.messages import RingHighest, RingMaximum
+from leakledger.preprocess.options import check_options, option
 
 Ids = dict[str, dict[str, int]]  # feature -> value -> number
 
@@ -59,14 +68,13 @@ class RingEncoder(Encoder):
     a multiple; `noise` adds a uniform 0 to `noise` unused numbers per party and feature.
     """
 
-    ring: tuple[str, ...] = ()
-    ring_route: Route = "direct"
-    pad_to: int = 1
-    noise: int = 0
+    ring: tuple[str, ...] = option((), help="all clients in ring order; empty: the federation's order")
+    ring_route: Route = option("direct", help="how ring messages travel: between parties, or by the server")
+    pad_to: int = option(1, at_least=1, help="each party's range of numbers is rounded up to a multiple")
+    noise: int = option(0, at_least=0, help="up to so many unused numbers more, per party and feature")
 
     def __post_init__(self) -> None:
-        if self.pad_to < 1 or self.noise < 0:
-            raise ValueError(f"pad_to must be at least 1 and noise at least 0, not {self.pad_to} and {self.noise}")
+        check_options(self)
 
     def order(self, fed: Federation) -> tuple[str, ...]:
         """The ring. Raises ValueError unless it names each client once."""
@@ -77,7 +85,7 @@ class RingEncoder(Encoder):
     def allot(self, fed: Federation, schema: Schema, tables: Mapping[str, At[Table]]) -> "RingIds":
         """The round-robin protocol: numbers at each party, and the public size of each feature."""
         ring = self.order(fed)
-        highest: Any = dict.fromkeys(schema.categorical, -1)
+        highest: Any = RingHighest(dict.fromkeys(schema.categorical, -1))
         own: dict[str, At[Allotment]] = {}
         for party, successor in zip(ring, (*ring[1:], ring[0]), strict=True):
             own[party] = accept(
@@ -90,11 +98,10 @@ class RingEncoder(Encoder):
                 highest,
                 randomness(fed, party),
             )
-            last = fed.local(party, lambda a: a.highest, own[party])
-            highest = fed.send(last, successor, "ring.highest", **routed(fed, self.ring_route))
-        checked = accept(fed, ring[0], ring[-1], check_highest, highest, schema.categorical)
+            highest = fed.send(fed.local(party, highest_of, own[party]), successor, **routed(fed, self.ring_route))
+        checked = accept(fed, ring[0], ring[-1], maximum_of, highest, schema.categorical)
         via = None if self.ring_route == "direct" else fed.server
-        maximum = fed.broadcast(checked, "ring.maximum", via=via)
+        maximum = fed.broadcast(checked, via=via)
         return RingIds(ring, own, fed.public(feature_sizes, maximum, schema.categorical))
 
     def encode(self, fed: Federation, ids: Mapping[str, At[Ids]], sizes: Public[dict[str, int]]) -> EncoderFit:
@@ -122,10 +129,10 @@ class RingIds:
 
 
 def allot(
-    padding: tuple[int, int], dictionary: Mapping[str, Sequence[str]], highest: Any, source: Randomness
+    padding: tuple[int, int], dictionary: Mapping[str, Sequence[str]], told: RingHighest, source: Randomness
 ) -> Allotment:
     """Numbers a party's values after the highest that it was told. Raises MessageError as `check_highest` does."""
-    check_highest(highest, tuple(dictionary))
+    highest = check_highest(told, tuple(dictionary))
     ids: dict[str, dict[str, int]] = {}
     ranges: dict[str, range] = {}
     for feature, values in dictionary.items():
@@ -135,16 +142,25 @@ def allot(
     return Allotment(ids, ranges, {f: r.stop - 1 for f, r in ranges.items()})
 
 
-def check_highest(highest: Any, features: Sequence[str]) -> dict[str, int]:
+def highest_of(allotted: Allotment) -> RingHighest:
+    return RingHighest(allotted.highest)
+
+
+def maximum_of(told: RingHighest, features: Sequence[str]) -> RingMaximum:
+    return RingMaximum(check_highest(told, features))
+
+
+def check_highest(told: RingHighest | RingMaximum, features: Sequence[str]) -> dict[str, int]:
     """The highest numbers as they arrived. Raises MessageError unless there is one for each feature, in order."""
-    if not isinstance(highest, dict) or list(highest) != list(features):
+    highest = told.highest
+    if list(highest) != list(features):
         raise MessageError("it does not name the categorical features")
-    if not all(type(h) is int and -1 <= h <= MAX_ID for h in highest.values()):
+    if not all(-1 <= h <= MAX_ID for h in highest.values()):
         raise MessageError(f"a highest number is a whole number from -1 to {MAX_ID}")
     return highest
 
 
-def feature_sizes(maximum: Any, features: Sequence[str]) -> dict[str, int]:
+def feature_sizes(maximum: RingMaximum, features: Sequence[str]) -> dict[str, int]:
     """How many numbers each feature has. Raises MessageError as `check_highest` does."""
     return {f: h + 1 for f, h in check_highest(maximum, features).items()}
 

@@ -12,19 +12,21 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from preprocess.crypto.refusal import MessageError, accept
-from preprocess.crypto.ristretto import element
-from preprocess.crypto.secure_sum import Route
-from preprocess.data.schema import Schema
-from preprocess.data.table import Table
-from preprocess.encoders.base import EncoderFit
-from preprocess.encoders.ring_ids import Allotment, Ids, RingEncoder, RingIds
-from preprocess.federation import At, Federation, Public
+from leakledger.preprocess.crypto.refusal import MessageError, accept
+from leakledger.preprocess.crypto.ristretto import element
+from leakledger.preprocess.crypto.secure_sum import Route
+from leakledger.preprocess.data.schema import Schema
+from leakledger.preprocess.data.table import Table
+from leakledger.preprocess.encoders.base import EncoderFit
+from leakledger.preprocess.encoders.ring_ids import Allotment, Ids, RingEncoder, RingIds
+from leakledger.preprocess.federation import At, Federation, Public
+from leakledger.preprocess.messages import AllUnusedIds, UnusedIds
+from leakledger.preprocess.options import option
 
 Unused = Literal["keep", "drop"]
 Directions = Literal["both", "upward"]
@@ -44,8 +46,8 @@ class PsiEncoder(RingEncoder):
     the method's own way.
     """
 
-    psi_route: Route | None = None
-    unused: Unused = "keep"
+    psi_route: Route | None = option(None, help="how messages of the intersection travel; unset: the method's own way")
+    unused: Unused = option("keep", help='"drop" removes numbers that no party uses, and tells everyone which')
 
     own_route: ClassVar[Route] = "relay"
 
@@ -73,9 +75,9 @@ class PsiEncoder(RingEncoder):
     ) -> Public[dict[str, NDArray[np.int64]]]:
         """The numbers that nobody uses: known to the party that was allotted them, and then to all."""
         own = {p: fed.local(p, given_up, allotted.own[p], i) for p, i in ids.items()}
-        at_server = {p: fed.send(o, fed.server, "ids.unused") for p, o in own.items()}
+        at_server = {p: fed.send(o, fed.server) for p, o in own.items()}
         checked = [accept(fed, fed.server, p, check_unused, o, allotted.sizes) for p, o in at_server.items()]
-        everything = fed.broadcast(fed.local(fed.server, all_unused, *checked), "ids.unused-all")
+        everything = fed.broadcast(fed.local(fed.server, all_unused, *checked))
         return fed.public(check_unused, everything, allotted.sizes)
 
 
@@ -88,7 +90,7 @@ class PairwiseEncoder(PsiEncoder):
     earlier party learns only how many elements the later one has.
     """
 
-    directions: Directions = "both"
+    directions: Directions = option("both", help='"upward": only the party that is later in the ring learns')
 
     def pairs(self, ring: Sequence[str]) -> list[tuple[str, str]]:
         """(receiver, sender) in the order in which they run."""
@@ -136,25 +138,27 @@ def aligned(allotment: Allotment, lowest: Elements) -> dict[str, dict[str, int]]
     }
 
 
-def given_up(allotment: Allotment, ids: Ids) -> dict[str, NDArray[np.int64]]:
+def given_up(allotment: Allotment, ids: Ids) -> UnusedIds:
     """The numbers allotted to a party that it does not use itself. By then nobody else does: the lowest wins."""
-    return {f: np.array(sorted(set(r) - set(ids[f].values())), np.int64) for f, r in allotment.ranges.items()}
+    numbers = {f: sorted(set(r) - set(ids[f].values())) for f, r in allotment.ranges.items()}
+    return UnusedIds({f: np.array(own, np.int64) for f, own in numbers.items()})
 
 
-def check_unused(unused: Any, sizes: Mapping[str, int]) -> dict[str, NDArray[np.int64]]:
+def check_unused(told: UnusedIds | AllUnusedIds, sizes: Mapping[str, int]) -> dict[str, NDArray[np.int64]]:
     """The numbers as they arrived. Raises MessageError unless they are lists of allotted numbers, one per feature."""
-    if not isinstance(unused, dict) or list(unused) != list(sizes):
+    unused = told.numbers
+    if list(unused) != list(sizes):
         raise MessageError("it does not name the categorical features")
     for f, numbers in unused.items():
-        if not isinstance(numbers, np.ndarray) or numbers.dtype != np.int64 or numbers.ndim != 1:
+        if numbers.ndim != 1:
             raise MessageError("unused numbers are a list of whole numbers")
         if len(numbers) and not 0 <= numbers.min() <= numbers.max() < sizes[f]:
             raise MessageError("an unused number was never allotted")
     return unused
 
 
-def all_unused(*parts: Mapping[str, NDArray[np.int64]]) -> dict[str, NDArray[np.int64]]:
-    return {f: np.unique(np.concatenate([p[f] for p in parts])) for f in parts[0]}
+def all_unused(*parts: Mapping[str, NDArray[np.int64]]) -> AllUnusedIds:
+    return AllUnusedIds({f: np.unique(np.concatenate([p[f] for p in parts])) for f in parts[0]})
 
 
 def without(ids: Ids, unused: Mapping[str, NDArray[np.int64]]) -> dict[str, dict[str, int]]:

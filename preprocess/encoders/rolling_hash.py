@@ -22,17 +22,18 @@ same columns.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from preprocess.data.schema import Schema
-from preprocess.data.table import Table
-from preprocess.encoders.base import EncoderFit, distinct, positions
-from preprocess.encoders.codebook import NormalForm, TextEncoder, in_form, named_block
-from preprocess.federation import At, Federation
-from preprocess.views import CategoricalBlock
+from leakledger.preprocess.data.schema import Schema
+from leakledger.preprocess.data.table import Table
+from leakledger.preprocess.encoders.base import EncoderFit, distinct, positions
+from leakledger.preprocess.encoders.codebook import NormalForm, TextEncoder, in_form, named_block
+from leakledger.preprocess.federation import At, Federation
+from leakledger.preprocess.options import option
+from leakledger.preprocess.views import CategoricalBlock
 
 Others = Literal["zero", "drop", "code-point"]
 MAX_BUCKETS = 1_000_000
@@ -42,22 +43,13 @@ MAX_BUCKETS = 1_000_000
 class RollingHash(TextEncoder):
     """`buckets` is M, `prime` is P, `others` says what a character outside a to z counts."""
 
-    buckets: int = 5000
-    prime: int = 31
-    others: Others = "zero"
+    buckets: int = option(5000, at_least=1, at_most=MAX_BUCKETS, help="columns of a feature: M")
+    prime: int = option(31, at_least=2, help="base of the polynomial: P; 31 as published")
+    others: Others = option("zero", help="what a character outside a to z counts, a digit or a space")
 
     name = "rolling-hash"
     reference = "Privacy-preserving tabular data transformation, section 7.3; Nagy et al. (2022)"
     said_to_share = "nothing (table 5)"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 1 <= self.buckets <= MAX_BUCKETS:
-            raise ValueError(f"buckets {self.buckets} is outside 1 to {MAX_BUCKETS}")
-        if self.prime < 2:
-            raise ValueError(f"prime {self.prime} is below 2; the paper's is 31")
-        if self.others not in get_args(Others):
-            raise ValueError(f"others {self.others!r} is unknown; choose one of {', '.join(get_args(Others))}")
 
     def fit(self, fed: Federation, schema: Schema, tables: Mapping[str, At[Table]]) -> EncoderFit:
         """Nothing is learned and nothing is sent."""

@@ -9,10 +9,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from preprocess.data.schema import Schema
-from preprocess.data.table import Table
-from preprocess.encoders.base import Encoder, EncoderFit, distinct_values, merged, public_blocks, shared_encoding
-from preprocess.federation import At, Federation
+from leakledger.preprocess.data.schema import Schema
+from leakledger.preprocess.data.table import Table
+from leakledger.preprocess.encoders.base import (
+    Encoder,
+    EncoderFit,
+    distinct_values,
+    merged,
+    shared_dictionary,
+)
+from leakledger.preprocess.federation import At, Federation
+from leakledger.preprocess.messages import GlobalDictionary, LocalDictionary
 
 
 @dataclass(frozen=True)
@@ -22,11 +29,15 @@ class ServerDictionary(Encoder):
     said_to_share = "all values in the clear, with the server; all parties' together, with everyone (section 5.2)"
 
     def fit(self, fed: Federation, schema: Schema, tables: Mapping[str, At[Table]]) -> EncoderFit:
-        local = {c: fed.local(c, distinct_values, t) for c, t in tables.items()}
-        received = fed.gather(local, to=fed.server, topic="dictionary.local")
-        union = fed.local(fed.server, lambda *parts: merged(schema, parts), *received)
-        dictionary = fed.broadcast(union, topic="dictionary.global")
+        local = {c: fed.local(c, local_dictionary, t) for c, t in tables.items()}
+        received = fed.gather(local, to=fed.server)
+        dictionary = fed.broadcast(fed.local(fed.server, partial(union, schema), *received))
+        return shared_dictionary(fed, self, list(tables), fed.public(lambda told: told.values, dictionary))
 
-        encodings = {c: fed.local(c, partial(shared_encoding, self.style, self.unseen), dictionary) for c in tables}
-        sizes = {feature: len(values) for feature, values in dictionary.value.items()}
-        return EncoderFit(encodings, fed.public(public_blocks, self.style, sizes, dictionary))
+
+def local_dictionary(table: Table) -> LocalDictionary:
+    return LocalDictionary(distinct_values(table))
+
+
+def union(schema: Schema, *parts: LocalDictionary) -> GlobalDictionary:
+    return GlobalDictionary(merged(schema, [p.values for p in parts]))

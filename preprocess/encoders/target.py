@@ -25,17 +25,19 @@ The server knows of local codes their bounds, and of shared ones every value and
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from preprocess.data.schema import Schema
-from preprocess.data.table import Table
-from preprocess.encoders.base import Encoder, EncoderFit, distinct, positions
-from preprocess.encoders.codebook import named_block, numeric_blocks
-from preprocess.federation import At, Federation
-from preprocess.views import CategoricalBlock, NumericBlock
+from leakledger.preprocess.data.schema import Schema
+from leakledger.preprocess.data.table import Table
+from leakledger.preprocess.encoders.base import Encoder, EncoderFit, Style, Unseen, distinct, positions
+from leakledger.preprocess.encoders.codebook import named_block, numeric_blocks
+from leakledger.preprocess.federation import At, Federation
+from leakledger.preprocess.messages import TargetTally, TargetTotals, ValueTally
+from leakledger.preprocess.options import check_options, option
+from leakledger.preprocess.views import CategoricalBlock, NumericBlock
 
 Floats = NDArray[np.float64]
 Likelihood = Literal["value-given-class", "class-given-value"]
@@ -44,10 +46,12 @@ Exchange = Literal["local", "shared"]
 
 @dataclass(frozen=True)
 class Target(Encoder):
-    smoothing: float = 10.0
-    folds: int = 5
-    likelihood: Likelihood = "value-given-class"
-    exchange: Exchange = "local"
+    style: Style = "one-hot"
+    unseen: Unseen = "ignore"
+    smoothing: float = option(10.0, at_least=0, help="rows of the prior that a value's own rows are mixed with")
+    folds: int = option(5, at_least=1, help="1: a row's own target is in its code, as published")
+    likelihood: Likelihood = option("value-given-class", help='eq. 7 as printed, or "class-given-value"')
+    exchange: Exchange = option("local", help='"shared": counts and target sums are pooled by the server')
 
     name = "target"
     reference = "Privacy-preserving tabular data transformation, section 7.3, eq. 7; Micci-Barreca (2001)"
@@ -56,13 +60,7 @@ class Target(Encoder):
     def __post_init__(self) -> None:
         if self.style != "one-hot":
             raise ValueError(f"target has codes of its own; style {self.style!r} does not apply, leave it out")
-        if not 0 <= self.smoothing < float("inf"):
-            raise ValueError(f"smoothing {self.smoothing} is no number from 0 on")
-        if self.folds < 1:
-            raise ValueError(f"folds {self.folds} is below 1")
-        for name, choices in {"likelihood": Likelihood, "exchange": Exchange}.items():
-            if (value := getattr(self, name)) not in get_args(choices):
-                raise ValueError(f"{name} {value!r} is unknown; choose one of {', '.join(get_args(choices))}")
+        check_options(self)
 
     def fit(self, fed: Federation, schema: Schema, tables: Mapping[str, At[Table]]) -> EncoderFit:
         """Topics of the shared exchange: `target.local`, `target.global`. Raises ValueError for a regression target
@@ -78,9 +76,9 @@ class Target(Encoder):
                 c: fed.local(c, TargetEncoding.learn, self, t, own[c], fed.coins(c)) for c, t in tables.items()
             }
             return EncoderFit(encodings, fed.public(self.unnamed_blocks, schema))
-        received = fed.gather({c: fed.local(c, to_plain, o) for c, o in own.items()}, fed.server, "target.local")
-        totals = fed.broadcast(fed.local(fed.server, pooled, *received), "target.global")
-        tallies = fed.public(from_plain, totals)
+        received = fed.gather({c: fed.local(c, told_of, o) for c, o in own.items()}, fed.server)
+        totals = fed.broadcast(fed.local(fed.server, pooled, *received))
+        tallies = fed.public(tallies_of, totals)
         encodings = {c: fed.local(c, TargetEncoding.learn, self, t, tallies, fed.coins(c)) for c, t in tables.items()}
         return EncoderFit(encodings, fed.public(self.named_blocks, tallies))
 
@@ -218,32 +216,27 @@ def tally(table: Table) -> Tallies:
     return Tallies(len(table), target.sum(0), features)
 
 
-def to_plain(tallies: Tallies) -> dict[str, Any]:
+def told_of(tallies: Tallies) -> TargetTally:
     """What a client tells in the shared exchange."""
-    features = {f: {"values": list(t.values), "counts": t.counts, "sums": t.sums} for f, t in tallies.features.items()}
-    return {"rows": tallies.rows, "sums": tallies.sums, "features": features}
+    features = {f: ValueTally(list(t.values), t.counts, t.sums) for f, t in tallies.features.items()}
+    return TargetTally(tallies.rows, tallies.sums, features)
 
 
-def from_plain(plain: Mapping[str, Any]) -> Tallies:
-    features = {f: Tally(t["values"], t["counts"], t["sums"]) for f, t in plain["features"].items()}
-    return Tallies(plain["rows"], plain["sums"], features)
+def tallies_of(told: TargetTotals) -> Tallies:
+    return Tallies(told.rows, told.sums, {f: Tally(t.values, t.counts, t.sums) for f, t in told.features.items()})
 
 
-def pooled(*parts: Mapping[str, Any]) -> dict[str, Any]:
+def pooled(*parts: TargetTally) -> TargetTotals:
     """The totals of what all clients told, values in sorted order."""
     features = {}
-    for feature in parts[0]["features"]:
-        own = [p["features"][feature] for p in parts]
-        values = sorted(set().union(*(o["values"] for o in own)))
-        counts, sums = np.zeros(len(values), np.int64), np.zeros((len(values), len(parts[0]["sums"])))
+    for feature in parts[0].features:
+        own = [p.features[feature] for p in parts]
+        values = sorted(set().union(*(o.values for o in own)))
+        counts, sums = np.zeros(len(values), np.int64), np.zeros((len(values), len(parts[0].sums)))
         place = {v: k for k, v in enumerate(values)}
         for o in own:
-            at = np.array([place[v] for v in o["values"]], np.int64)
-            counts[at] += o["counts"]
-            sums[at] += o["sums"]
-        features[feature] = {"values": values, "counts": counts, "sums": sums}
-    return {
-        "rows": sum(p["rows"] for p in parts),
-        "sums": np.sum([p["sums"] for p in parts], axis=0),
-        "features": features,
-    }
+            at = np.array([place[v] for v in o.values], np.int64)
+            counts[at] += o.counts
+            sums[at] += o.sums
+        features[feature] = ValueTally(values, counts, sums)
+    return TargetTotals(sum(p.rows for p in parts), np.sum([p.sums for p in parts], axis=0), features)

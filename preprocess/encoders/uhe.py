@@ -11,11 +11,11 @@ one to the server (see `ring_ids`).
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from preprocess.data.schema import Schema
-from preprocess.data.table import Table
-from preprocess.encoders.base import EncoderFit
-from preprocess.encoders.ring_ids import RingEncoder
-from preprocess.federation import At, Federation
+from leakledger.preprocess.data.schema import Schema
+from leakledger.preprocess.data.table import Table
+from leakledger.preprocess.encoders.base import EncoderFit
+from leakledger.preprocess.encoders.ring_ids import RingEncoder
+from leakledger.preprocess.federation import At, Federation
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,11 @@
 """Scalers for numeric features, by the name that configurations use."""
 
-from preprocess.scalers.base import Scaler
-from preprocess.scalers.local import Local
-from preprocess.scalers.pooled import Pooled
-from preprocess.scalers.server_minmax import ServerMinMax
-from preprocess.scalers.server_zscore import ServerZScore
-from preprocess.scalers.zscore_sac import ZScoreSac
+from leakledger.preprocess.scalers.base import Scaler
+from leakledger.preprocess.scalers.local import Local
+from leakledger.preprocess.scalers.pooled import Pooled
+from leakledger.preprocess.scalers.server_minmax import ServerMinMax
+from leakledger.preprocess.scalers.server_zscore import ServerZScore
+from leakledger.preprocess.scalers.zscore_sac import ZScoreSac
 
 __all__ = ["SCALERS", "Scaler"]
 

@@ -13,7 +13,8 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from preprocess.federation import At, Federation, Public
+from leakledger.preprocess.federation import At, Federation, Public
+from leakledger.preprocess.options import option
 
 Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]
@@ -52,7 +53,7 @@ class ScalerFit:
 class Scaler(ABC):
     """A method for numeric features."""
 
-    columns: Literal["numeric", "all"] = "numeric"
+    columns: Literal["numeric", "all"] = option("numeric", help='"all" scales the encoded columns too')
 
     name: ClassVar[str]
     reference: ClassVar[str]

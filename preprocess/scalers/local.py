@@ -8,15 +8,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from preprocess.federation import At, Federation, Public
-from preprocess.scalers.base import Matrix, PublicScaling, Scaler, ScalerFit, Scaling, beyond_rounding, nonzero
+from leakledger.preprocess.federation import At, Federation
+from leakledger.preprocess.options import option
+from leakledger.preprocess.scalers.base import (
+    Matrix,
+    PublicScaling,
+    Scaler,
+    ScalerFit,
+    Scaling,
+    beyond_rounding,
+    nonzero,
+)
 
 
 @dataclass(frozen=True)
 class Local(Scaler):
     """`by` "zscore" uses the client's mean and deviation, "minmax" its extremes."""
 
-    by: Literal["zscore", "minmax"] = "zscore"
+    by: Literal["zscore", "minmax"] = option("zscore", help="mean and deviation, or the extremes")
 
     name = "local"
     reference = "Privacy-preserving tabular data transformation, section 5.1, eq. 3 and 4"
@@ -24,7 +33,7 @@ class Local(Scaler):
 
     def fit(self, fed: Federation, columns: Mapping[str, At[Matrix]]) -> ScalerFit:
         own = own_zscore if self.by == "zscore" else own_range
-        return ScalerFit({c: fed.local(c, own, x) for c, x in columns.items()}, Public(PublicScaling()))
+        return ScalerFit({c: fed.local(c, own, x) for c, x in columns.items()}, fed.public(PublicScaling))
 
 
 def own_zscore(columns: Matrix) -> Scaling:

@@ -8,16 +8,18 @@ adversary.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import Literal
 
 import numpy as np
 
-from preprocess.federation import At, Federation
-from preprocess.scalers.base import (
+from leakledger.preprocess.federation import At, Federation
+from leakledger.preprocess.messages import PooledColumns, PooledStatistics
+from leakledger.preprocess.options import option
+from leakledger.preprocess.scalers.base import (
     Matrix,
     PublicScaling,
     Scaler,
     ScalerFit,
-    Vector,
     beyond_rounding,
     nonzero,
     shared_fit,
@@ -26,7 +28,7 @@ from preprocess.scalers.base import (
 
 @dataclass(frozen=True)
 class Pooled(Scaler):
-    ddof: int = 0
+    ddof: Literal[0, 1] = option(0, help="a variance divides by the count less this")
 
     name = "pooled"
     reference = "centralised preprocessing (no federation)"
@@ -34,19 +36,18 @@ class Pooled(Scaler):
     federated = False
 
     def fit(self, fed: Federation, columns: Mapping[str, At[Matrix]]) -> ScalerFit:
-        received = fed.gather(columns, to=fed.server, topic="pooled.columns")
-        statistics = fed.broadcast(
-            fed.local(fed.server, partial(table_statistics, self.ddof), *received), topic="pooled.statistics"
-        )
+        tables = {c: fed.local(c, PooledColumns, x) for c, x in columns.items()}
+        received = fed.gather(tables, to=fed.server)
+        statistics = fed.broadcast(fed.local(fed.server, partial(table_statistics, self.ddof), *received))
         return shared_fit(fed, columns, fed.public(as_public, statistics))
 
 
-def table_statistics(ddof: int, *parts: Matrix) -> dict[str, Vector]:
-    table = np.vstack(parts)
+def table_statistics(ddof: int, *parts: PooledColumns) -> PooledStatistics:
+    table = np.vstack([p.rows for p in parts])
     mean = table.mean(axis=0)
     std = beyond_rounding(table.std(axis=0, ddof=ddof if len(table) > ddof else 0), mean)
-    return {"mean": mean, "std": std, "minimum": table.min(axis=0), "maximum": table.max(axis=0)}
+    return PooledStatistics(mean, std, table.min(axis=0), table.max(axis=0))
 
 
-def as_public(statistics: Mapping[str, Vector]) -> PublicScaling:
-    return PublicScaling(statistics["mean"], nonzero(statistics["std"]), statistics["minimum"], statistics["maximum"])
+def as_public(told: PooledStatistics) -> PublicScaling:
+    return PublicScaling(told.mean, nonzero(told.std), told.minimum, told.maximum)

@@ -6,8 +6,9 @@ Source: "Privacy-preserving tabular data transformation", eq. 3 and section 5.2.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from preprocess.federation import At, Federation
-from preprocess.scalers.base import Matrix, PublicScaling, Scaler, ScalerFit, Vector, nonzero, shared_fit
+from leakledger.preprocess.federation import At, Federation
+from leakledger.preprocess.messages import GlobalExtremes, LocalExtremes
+from leakledger.preprocess.scalers.base import Matrix, PublicScaling, Scaler, ScalerFit, nonzero, shared_fit
 
 
 @dataclass(frozen=True)
@@ -18,22 +19,22 @@ class ServerMinMax(Scaler):
 
     def fit(self, fed: Federation, columns: Mapping[str, At[Matrix]]) -> ScalerFit:
         extremes = {c: fed.local(c, local_extremes, x) for c, x in columns.items()}
-        received = fed.gather(extremes, to=fed.server, topic="minmax.local")
-        bounds = fed.broadcast(fed.local(fed.server, global_extremes, *received), topic="minmax.global")
+        received = fed.gather(extremes, to=fed.server)
+        bounds = fed.broadcast(fed.local(fed.server, global_extremes, *received))
         return shared_fit(fed, columns, fed.public(by_range, bounds))
 
 
-def local_extremes(columns: Matrix) -> dict[str, Vector]:
-    return {"minimum": columns.min(axis=0), "maximum": columns.max(axis=0)}
+def local_extremes(columns: Matrix) -> LocalExtremes:
+    return LocalExtremes(columns.min(axis=0), columns.max(axis=0))
 
 
-def global_extremes(*parts: Mapping[str, Vector]) -> dict[str, Vector]:
-    low, high = parts[0]["minimum"], parts[0]["maximum"]
+def global_extremes(*parts: LocalExtremes) -> GlobalExtremes:
+    low, high = parts[0].minimum, parts[0].maximum
     for p in parts[1:]:
-        low, high = p["minimum"].clip(max=low), p["maximum"].clip(min=high)
-    return {"minimum": low, "maximum": high}
+        low, high = p.minimum.clip(max=low), p.maximum.clip(min=high)
+    return GlobalExtremes(low, high)
 
 
-def by_range(bounds: Mapping[str, Vector]) -> PublicScaling:
-    low, high = bounds["minimum"], bounds["maximum"]
+def by_range(bounds: GlobalExtremes) -> PublicScaling:
+    low, high = bounds.minimum, bounds.maximum
     return PublicScaling(shift=low, scale=nonzero(high - low), low=low, high=high)

@@ -8,17 +8,18 @@ global deviation.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Literal
 
 import numpy as np
 
-from preprocess.federation import At, Federation
-from preprocess.scalers.base import (
+from leakledger.preprocess.federation import At, Federation
+from leakledger.preprocess.messages import GlobalDeviations, GlobalMeans, LocalMeans, LocalSquares
+from leakledger.preprocess.options import option
+from leakledger.preprocess.scalers.base import (
     Matrix,
     PublicScaling,
     Scaler,
     ScalerFit,
-    Vector,
     beyond_rounding,
     nonzero,
     shared_fit,
@@ -29,7 +30,7 @@ from preprocess.scalers.base import (
 class ServerZScore(Scaler):
     """`ddof` 0 divides by the total count (eq. 5), 1 by one less."""
 
-    ddof: int = 0
+    ddof: Literal[0, 1] = option(0, help="a variance divides by the count less this")
 
     name = "server-zscore"
     reference = "Privacy-preserving tabular data transformation, sections 5.2 and 6, eq. 4 and 5"
@@ -37,38 +38,39 @@ class ServerZScore(Scaler):
 
     def fit(self, fed: Federation, columns: Mapping[str, At[Matrix]]) -> ScalerFit:
         means = {c: fed.local(c, count_and_means, x) for c, x in columns.items()}
-        received = fed.gather(means, to=fed.server, topic="zscore.mean")
-        mean = fed.broadcast(fed.local(fed.server, weighted_mean, *received), topic="zscore.global-mean")
+        received = fed.gather(means, to=fed.server)
+        mean = fed.broadcast(fed.local(fed.server, weighted_mean, *received))
 
         deviations = {c: fed.local(c, squared_deviations, x, mean) for c, x in columns.items()}
-        squares = fed.gather(deviations, to=fed.server, topic="zscore.variance")
+        squares = fed.gather(deviations, to=fed.server)
         total = fed.local(fed.server, total_count, *received)
-        std = fed.broadcast(
-            fed.local(fed.server, pooled_std, self.ddof, total, mean, *squares), topic="zscore.global-std"
-        )
-        return shared_fit(fed, columns, fed.public(lambda m, s: PublicScaling(shift=m, scale=nonzero(s)), mean, std))
+        std = fed.broadcast(fed.local(fed.server, pooled_std, self.ddof, total, mean, *squares))
+        return shared_fit(fed, columns, fed.public(as_public, mean, std))
 
 
-def count_and_means(columns: Matrix) -> dict[str, Any]:
-    return {"count": len(columns), "mean": columns.mean(axis=0)}
+def count_and_means(columns: Matrix) -> LocalMeans:
+    return LocalMeans(len(columns), columns.mean(axis=0))
 
 
-def weighted_mean(*parts: Mapping[str, Any]) -> Vector:
+def weighted_mean(*parts: LocalMeans) -> GlobalMeans:
     """Around the first mean, so that equal means give exactly that mean."""
-    total, first = total_count(*parts), parts[0]["mean"]
-    mean: Vector = first + sum(((p["mean"] - first) * (p["count"] / total) for p in parts), np.zeros_like(first))
-    return mean
+    total, first = total_count(*parts), parts[0].mean
+    return GlobalMeans(first + sum(((p.mean - first) * (p.count / total) for p in parts), np.zeros_like(first)))
 
 
-def total_count(*parts: Mapping[str, Any]) -> int:
-    return sum(p["count"] for p in parts)
+def total_count(*parts: LocalMeans) -> int:
+    return sum(p.count for p in parts)
 
 
-def squared_deviations(columns: Matrix, mean: Vector) -> Vector:
-    squares: Vector = ((columns - mean) ** 2).sum(axis=0)
-    return squares
+def squared_deviations(columns: Matrix, told: GlobalMeans) -> LocalSquares:
+    return LocalSquares(((columns - told.mean) ** 2).sum(axis=0))
 
 
-def pooled_std(ddof: int, total: int, mean: Vector, *squares: Vector) -> Vector:
+def pooled_std(ddof: int, total: int, told: GlobalMeans, *parts: LocalSquares) -> GlobalDeviations:
     """0 where a column is constant but for rounding."""
-    return beyond_rounding(np.sqrt(np.sum(squares, axis=0) / max(total - ddof, 1)), mean)
+    squares = np.sum([p.squares for p in parts], axis=0)
+    return GlobalDeviations(beyond_rounding(np.sqrt(squares / max(total - ddof, 1)), told.mean))
+
+
+def as_public(means: GlobalMeans, deviations: GlobalDeviations) -> PublicScaling:
+    return PublicScaling(shift=means.mean, scale=nonzero(deviations.std))

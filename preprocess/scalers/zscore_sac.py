@@ -15,23 +15,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from preprocess.crypto.secure_moments import Moments, SacOptions, Summaries, announce, secure_moments
-from preprocess.crypto.sharing import Number
-from preprocess.federation import At, Federation, Public
-from preprocess.scalers.base import Matrix, PublicScaling, Scaler, ScalerFit, Scaling, nonzero, shared_fit
-
-TOPIC = "zscore-sac"
+from leakledger.preprocess.crypto.secure_moments import Moments, SacOptions, Summaries, announce, secure_moments
+from leakledger.preprocess.crypto.sharing import Number
+from leakledger.preprocess.federation import At, Federation
+from leakledger.preprocess.messages import ZScoreAnnounced
+from leakledger.preprocess.options import option
+from leakledger.preprocess.scalers.base import Matrix, PublicScaling, Scaler, ScalerFit, Scaling, nonzero, shared_fit
 
 
 @dataclass(frozen=True)
 class ZScoreSac(SacOptions, Scaler):
     """`ddof` 0 divides by the total count (eq. 5), 1 by one less. The other options are those of `SacOptions`."""
 
-    ddof: int = 0
+    ddof: Literal[0, 1] = option(0, help="a variance divides by the count less this")
 
     name = "zscore-sac"
     reference = "Privacy-preserving tabular data transformation, section 6, eq. 4 to 6"
@@ -39,11 +39,11 @@ class ZScoreSac(SacOptions, Scaler):
 
     def fit(self, fed: Federation, columns: Mapping[str, At[Matrix]]) -> ScalerFit:
         """Raises ValueError for fewer than three clients, numbers that are not finite, or sums out of range."""
-        moments = secure_moments(fed, columns, self, self.scheme(), SUMMARIES, TOPIC)
+        moments = secure_moments(fed, columns, self, self.scheme(), SUMMARIES, self.name)
         statistics = {c: fed.local(c, partial(Moments.zscore, ddof=self.ddof), m) for c, m in moments.items()}
         if self.publish == "everyone":
-            return shared_fit(fed, columns, fed.public(as_public, announce(fed, statistics, TOPIC)))
-        return ScalerFit({c: fed.local(c, as_own, s) for c, s in statistics.items()}, Public(PublicScaling()))
+            return shared_fit(fed, columns, fed.public(as_public, announce(fed, statistics, ZScoreAnnounced)))
+        return ScalerFit({c: fed.local(c, as_own, s) for c, s in statistics.items()}, fed.public(PublicScaling))
 
 
 def column_sums(columns: Matrix) -> list[Number]:

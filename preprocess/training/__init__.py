@@ -1,8 +1,8 @@
 """Training as protocols, by the name that configurations use."""
 
-from preprocess.training.base import Algorithm
-from preprocess.training.fedavg import FedAvg
-from preprocess.training.fedsgd import FedSGD
+from leakledger.preprocess.training.base import Algorithm
+from leakledger.preprocess.training.fedavg import FedAvg
+from leakledger.preprocess.training.fedsgd import FedSGD
 
 __all__ = ["ALGORITHMS", "Algorithm"]
 

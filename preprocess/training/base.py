@@ -12,13 +12,13 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from preprocess.federation import At, Federation
-from preprocess.models import Weights, initial_weights
-from preprocess.pipeline import Encoded
-from preprocess.training.evaluation import validation_loss
-from preprocess.views import ModelSpec, TrainingSpec
-
-MODEL_TOPIC, GRADIENT_TOPIC, WEIGHTS_TOPIC = "train.model", "train.gradient", "train.weights"
+from leakledger.preprocess.federation import At, Federation
+from leakledger.preprocess.messages import ClientGradient, ClientWeights, GlobalModel, Participants
+from leakledger.preprocess.models import Weights, initial_weights
+from leakledger.preprocess.options import check_options
+from leakledger.preprocess.pipeline import Encoded
+from leakledger.preprocess.training.evaluation import validation_loss
+from leakledger.preprocess.views import ModelSpec, TrainingSpec
 
 Protect = Callable[[Weights, np.random.Generator], Weights]
 """What a client does to an update before it leaves (a defense); the identity where there is none."""
@@ -27,15 +27,18 @@ Batches = list[NDArray[np.int64]]
 
 
 class Algorithm(Protocol):
-    """One training algorithm: what a client computes and how the server turns the answers into the next model."""
+    """One training algorithm: what a client computes, as which kind of `update` it travels, and how the server turns
+    the answers into the next model.
+    """
 
-    topic: str
+    @property
+    def update(self) -> type[ClientGradient] | type[ClientWeights]: ...
 
     def client(
-        self, spec: ModelSpec, training: TrainingSpec, model: Mapping[str, Any], data: Encoded, batches: Batches
-    ) -> dict[str, Any]: ...
+        self, spec: ModelSpec, training: TrainingSpec, model: GlobalModel, data: Encoded, batches: Batches
+    ) -> Any: ...
 
-    def server(self, training: TrainingSpec, weights: Weights, *updates: Mapping[str, Any]) -> Weights: ...
+    def server(self, training: TrainingSpec, weights: Weights, *updates: Any) -> Weights: ...
 
 
 @dataclass(frozen=True)
@@ -67,16 +70,16 @@ def train(
     rounds = 0
     for rounds in range(1, training.rounds + 1):
         with fed.scope("train", rounds - 1):
-            message = fed.local(server, lambda w: {"weights": w}, weights)
+            message = fed.local(server, GlobalModel, weights)
             updates = []
             for c in _participants(fed, training):
-                model = fed.send(message, to=c, topic=MODEL_TOPIC)
+                model = fed.send(message, to=c)
                 drawn = fed.local(c, draw_batches, training, fitting[c], fed.coins(c))
                 update = fed.local(c, algorithm.client, spec, training, model, fitting[c], drawn)
                 batches[c, fed.round] = fed.local(c, _numbers, drawn, own[c])
                 if protect is not None:
                     update = fed.local(c, _protected, protect, update, fed.coins(c))
-                updates.append(fed.send(update, to=server, topic=algorithm.topic))
+                updates.append(fed.send(update, to=server, kind=algorithm.update))
             weights = fed.local(server, algorithm.server, training, weights, *updates)
             if training.patience is not None:
                 loss = validation_loss(fed, spec, weights, checking)
@@ -88,18 +91,7 @@ def train(
 
 def check_training(training: TrainingSpec) -> None:
     """Raises ValueError naming the first setting that is out of range."""
-    batch, patience = training.batch_size, training.patience
-    problems = {
-        f"rounds = {training.rounds}: at least 1": training.rounds < 1,
-        f"local_epochs = {training.local_epochs}: at least 1": training.local_epochs < 1,
-        f"learning_rate = {training.learning_rate}: above 0": not 0 < training.learning_rate < np.inf,
-        f"batch_size = {batch}: at least 1, or none for all rows": batch is not None and batch < 1,
-        f"participation = {training.participation}: above 0, at most 1": not 0 < training.participation <= 1,
-        f"patience = {patience}: at least 1, or none": patience is not None and patience < 1,
-        f"validation = {training.validation}: above 0, below 1": not 0 < training.validation < 1,
-    }
-    if wrong := [text for text, bad in problems.items() if bad]:
-        raise ValueError(wrong[0])
+    check_options(training)
 
 
 def draw_batches(training: TrainingSpec, data: Encoded, coins: np.random.Generator) -> Batches:
@@ -135,7 +127,7 @@ class _Watch:
 
     def improved(self, loss: float) -> bool:
         better = loss < self.best
-        self.best, self.stale = (loss, 0) if better else (self.best, self.stale + 1)
+        self.best, self.stale = (loss, 0) if better else (self.best, self.stale + 1)  # exempt: public values
         return better
 
     @property
@@ -149,17 +141,20 @@ def _participants(fed: Federation, training: TrainingSpec) -> list[str]:
         return list(fed.clients)
     number = max(1, round(training.participation * len(fed.clients)))
     drawn = fed.local(fed.server, _draw_clients, len(fed.clients), number, fed.coins(fed.server))
-    return [fed.clients[i] for i in fed.broadcast(drawn, topic="train.participants").value]
+    return [fed.clients[i] for i in fed.broadcast(drawn).value.clients]
 
 
-def _draw_clients(clients: int, number: int, coins: np.random.Generator) -> list[int]:
-    return sorted(int(i) for i in coins.choice(clients, number, replace=False))
+def _draw_clients(clients: int, number: int, coins: np.random.Generator) -> Participants:
+    return Participants(sorted(int(i) for i in coins.choice(clients, number, replace=False)))
 
 
-def _protected(protect: Protect, update: dict[str, Any], coins: np.random.Generator) -> dict[str, Any]:
+def _protected(
+    protect: Protect, update: ClientGradient | ClientWeights, coins: np.random.Generator
+) -> ClientGradient | ClientWeights:
     """The update with its arrays protected; the row count leaves as it is."""
-    name = next(k for k in ("gradient", "weights") if k in update)
-    return {**update, name: protect(update[name], coins)}
+    if isinstance(update, ClientGradient):
+        return ClientGradient(update.rows, protect(update.gradient, coins))
+    return ClientWeights(update.rows, protect(update.weights, coins))
 
 
 def _hold_back(

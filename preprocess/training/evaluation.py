@@ -6,15 +6,24 @@ differs from the exact AUROC by at most half the share of such pairs). Regressio
 """
 
 from collections.abc import Mapping
+from dataclasses import fields
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from preprocess.federation import At, Federation, Public
-from preprocess.models import Weights, as_tensors, forward, mean_loss
-from preprocess.pipeline import Encoded
-from preprocess.views import ModelSpec
+from leakledger.preprocess.federation import At, Federation, Public
+from leakledger.preprocess.messages import (
+    CandidateModel,
+    ErrorSums,
+    EvaluatedModel,
+    GlobalLoss,
+    LocalLoss,
+    PredictionCounts,
+)
+from leakledger.preprocess.models import Weights, as_tensors, forward, mean_loss
+from leakledger.preprocess.pipeline import Encoded
+from leakledger.preprocess.views import ModelSpec
 
 BINS = 1000
 
@@ -24,37 +33,37 @@ def evaluate(
 ) -> At[dict[str, float]]:
     """Metrics of the model over all clients' held-out rows, at the server: f1, accuracy, auroc; or mae, r2."""
     with fed.scope("evaluate"):
-        model = fed.broadcast(weights, topic="evaluate.model")
-        count = error_sums if spec.task == "regression" else prediction_counts
-        local = {c: fed.local(c, count, spec, model, d) for c, d in test.items()}
-        received = fed.gather(local, to=fed.server, topic="evaluate.counts")
-        return fed.local(
-            fed.server, regression_metrics if spec.task == "regression" else classification_metrics, *received
-        )
+        model = fed.broadcast(fed.local(fed.server, EvaluatedModel, weights))
+        if spec.task == "regression":
+            sums = {c: fed.local(c, error_sums, spec, model, d) for c, d in test.items()}
+            return fed.local(fed.server, regression_metrics, *fed.gather(sums, to=fed.server))
+        counts = {c: fed.local(c, prediction_counts, spec, model, d) for c, d in test.items()}
+        return fed.local(fed.server, classification_metrics, *fed.gather(counts, to=fed.server))
 
 
 def validation_loss(
     fed: Federation, spec: ModelSpec, weights: At[Weights], data: Mapping[str, At[Encoded]]
 ) -> Public[float]:
     """The mean loss over all clients' validation rows, announced by the server."""
-    model = fed.broadcast(weights, topic="train.candidate")
+    model = fed.broadcast(fed.local(fed.server, CandidateModel, weights))
     sums = {c: fed.local(c, loss_sum, spec, model, d) for c, d in data.items()}
-    received = fed.gather(sums, to=fed.server, topic="train.validation")
-    return fed.broadcast(fed.local(fed.server, mean_of_sums, *received), topic="train.validation-loss")
+    received = fed.gather(sums, to=fed.server)
+    told = fed.broadcast(fed.local(fed.server, mean_of_sums, *received))
+    return fed.public(lambda mean: mean.loss, told)
 
 
-def loss_sum(spec: ModelSpec, weights: Weights, data: Encoded) -> dict[str, float]:
-    loss = mean_loss(spec, _outputs(spec, weights, data), torch.from_numpy(data.labels))
-    return {"loss": float(loss) * len(data), "rows": len(data)}
+def loss_sum(spec: ModelSpec, model: CandidateModel, data: Encoded) -> LocalLoss:
+    loss = mean_loss(spec, _outputs(spec, model.weights, data), torch.from_numpy(data.labels))
+    return LocalLoss(float(loss) * len(data), len(data))
 
 
-def mean_of_sums(*parts: Mapping[str, float]) -> float:
-    return sum(p["loss"] for p in parts) / sum(p["rows"] for p in parts)
+def mean_of_sums(*parts: LocalLoss) -> GlobalLoss:
+    return GlobalLoss(sum(p.loss for p in parts) / sum(p.rows for p in parts))
 
 
-def prediction_counts(spec: ModelSpec, weights: Weights, data: Encoded) -> dict[str, NDArray[np.int64]]:
+def prediction_counts(spec: ModelSpec, model: EvaluatedModel, data: Encoded) -> PredictionCounts:
     """`confusion` (classes, classes): rows by true and predicted class. `scores` (classes, 2, BINS): others, own."""
-    probabilities = torch.softmax(_outputs(spec, weights, data).double(), -1).numpy()
+    probabilities = torch.softmax(_outputs(spec, model.weights, data).double(), -1).numpy()
     classes = spec.outputs
     confusion = np.zeros((classes, classes), np.int64)
     labels = data.labels.astype(np.int64)
@@ -63,15 +72,15 @@ def prediction_counts(spec: ModelSpec, weights: Weights, data: Encoded) -> dict[
     scores = np.zeros((classes, 2, BINS), np.int64)
     for k in range(classes):
         np.add.at(scores[k], ((labels == k).astype(np.int64), bins[:, k]), 1)
-    return {"confusion": confusion, "scores": scores}
+    return PredictionCounts(confusion, scores)
 
 
-def classification_metrics(*parts: Mapping[str, NDArray[np.int64]]) -> dict[str, float]:
+def classification_metrics(*parts: PredictionCounts) -> dict[str, float]:
     """From summed counts: F1 of the positive class (macro over classes where there are more than two), accuracy,
     AUROC.
     """
-    confusion = np.sum([p["confusion"] for p in parts], axis=0)
-    scores = np.sum([p["scores"] for p in parts], axis=0)
+    confusion = np.sum([p.confusion for p in parts], axis=0)
+    scores = np.sum([p.scores for p in parts], axis=0)
     hits = np.diag(confusion)
     f1 = 2 * hits / np.maximum(confusion.sum(0) + confusion.sum(1), 1)
     auroc = np.array([_auroc(others, own) for others, own in scores])
@@ -83,22 +92,22 @@ def classification_metrics(*parts: Mapping[str, NDArray[np.int64]]) -> dict[str,
     }
 
 
-def error_sums(spec: ModelSpec, weights: Weights, data: Encoded) -> dict[str, float]:
-    outputs = _outputs(spec, weights, data)[:, 0].double().numpy()
+def error_sums(spec: ModelSpec, model: EvaluatedModel, data: Encoded) -> ErrorSums:
+    outputs = _outputs(spec, model.weights, data)[:, 0].double().numpy()
     y = np.asarray(data.labels, np.float64)
     errors = outputs - y
-    return {
-        "rows": len(y),
-        "absolute": float(np.abs(errors).sum()),
-        "squared": float((errors**2).sum()),
-        "target": float(y.sum()),
-        "target_squared": float((y**2).sum()),
-    }
+    return ErrorSums(
+        rows=len(y),
+        absolute=float(np.abs(errors).sum()),
+        squared=float((errors**2).sum()),
+        target=float(y.sum()),
+        target_squared=float((y**2).sum()),
+    )
 
 
-def regression_metrics(*parts: Mapping[str, float]) -> dict[str, float]:
+def regression_metrics(*parts: ErrorSums) -> dict[str, float]:
     """From summed errors: mean absolute error (in the target's unit) and R²."""
-    total = {name: sum(p[name] for p in parts) for name in parts[0]}
+    total = {f.name: sum(getattr(p, f.name) for p in parts) for f in fields(ErrorSums)}
     spread = total["target_squared"] - total["target"] ** 2 / total["rows"]
     return {"mae": total["absolute"] / total["rows"], "r2": 1 - total["squared"] / spread if spread > 0 else 0.0}
 

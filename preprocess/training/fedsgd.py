@@ -4,28 +4,26 @@ Source: McMahan et al. 2017, and "Privacy-preserving tabular data transformation
 batch is what gradient inversion attacks read.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
 import torch
 
-from preprocess.models import Weights, as_arrays, as_tensors, gradient
-from preprocess.pipeline import Encoded
-from preprocess.training.base import GRADIENT_TOPIC, Batches, weighted_mean
-from preprocess.views import ModelSpec, TrainingSpec
+from leakledger.preprocess.messages import ClientGradient, GlobalModel
+from leakledger.preprocess.models import Weights, as_arrays, as_tensors, gradient
+from leakledger.preprocess.pipeline import Encoded
+from leakledger.preprocess.training.base import Batches, weighted_mean
+from leakledger.preprocess.views import ModelSpec, TrainingSpec
 
 
 class FedSGD:
-    topic = GRADIENT_TOPIC
+    update = ClientGradient
 
     def client(
-        self, spec: ModelSpec, training: TrainingSpec, model: Mapping[str, Any], data: Encoded, batches: Batches
-    ) -> dict[str, Any]:
+        self, spec: ModelSpec, training: TrainingSpec, model: GlobalModel, data: Encoded, batches: Batches
+    ) -> ClientGradient:
         """The mean gradient over the batch, and its row count."""
         rows = batches[0]
         x, y = torch.from_numpy(data.rows[rows]), torch.from_numpy(data.labels[rows])
-        return {"rows": len(rows), "gradient": as_arrays(gradient(spec, as_tensors(model["weights"]), x, y))}
+        return ClientGradient(len(rows), as_arrays(gradient(spec, as_tensors(model.weights), x, y)))
 
-    def server(self, training: TrainingSpec, weights: Weights, *updates: Mapping[str, Any]) -> Weights:
-        step = weighted_mean([u["gradient"] for u in updates], [u["rows"] for u in updates])
+    def server(self, training: TrainingSpec, weights: Weights, *updates: ClientGradient) -> Weights:
+        step = weighted_mean([u.gradient for u in updates], [u.rows for u in updates])
         return {name: w - training.learning_rate * step[name] for name, w in weights.items()}

@@ -1,7 +1,7 @@
 """The process of one party: takes jobs from its driver over stdin, runs its part of each protocol, reports over stdout.
 
-Started by `processes.PartyProcesses` as `python -m preprocess.transport.party`. What a protocol prints goes to stderr,
-so that it cannot pass for a report. When the driver ends, however it ends, so does this process.
+Started by `processes.PartyProcesses` as `python -m leakledger.preprocess.transport.isolation`. What a protocol prints
+goes to stderr, so that it cannot pass for a report. When the driver ends, however it ends, so does this process.
 """
 
 import os
@@ -11,11 +11,12 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any, BinaryIO
 
-from preprocess.transport.channels import Channels
-from preprocess.transport.pipes import read_frame, write_frame
-from preprocess.transport.projected import Projected, Wait
-from preprocess.transport.protocol import find_protocol, perform
-from preprocess.wire import encode
+from leakledger.preprocess.transport.channels import Channels
+from leakledger.preprocess.transport.pipes import read_frame, write_frame
+from leakledger.preprocess.transport.projected import Projected, Wait
+from leakledger.preprocess.transport.protocol import find_protocol, perform
+from leakledger.preprocess.views import Abort
+from leakledger.preprocess.wire import encode
 
 
 def main() -> None:
@@ -40,15 +41,20 @@ def _work(settings: Mapping[str, Any], job: Mapping[str, Any], channels: Channel
     def on_wait(wait: Wait | None) -> None:
         _tell(reports, "wait", **({"hop": wait.hop, "what": wait.what} if wait else {}))
 
-    common = {"server": settings["server"], "seed": job["seed"], "timeout": settings["timeout"]}
+    common = {"server": settings["server"], "secret": job["secret"], "timeout": settings["timeout"]}
+    aborts: tuple[Abort, ...] = ()
     try:
         fed = Projected(me, settings["clients"], channels, on_wait=on_wait, **common)
         inputs = {p: job["input"] if p == me else None for p in job["located"]}
-        result = perform(fed, find_protocol(job["function"]), inputs, job["params"])[me]
+        try:
+            result = perform(fed, find_protocol(job["function"]), inputs, job["params"])[me]
+        finally:
+            aborts = fed.ledger.aborts
         return encode({"report": "result", "result": result.to_plain(), "sent": fed.sent, "course": fed.course})
     except Exception as error:
         where = ", ".join(getattr(error, "__notes__", ["in step start"]))
-        return encode({"report": "failure", "kind": type(error).__name__, "text": str(error), "where": where})
+        failure = {"kind": type(error).__name__, "text": str(error), "where": where}
+        return encode({"report": "failure", **failure, "aborts": [a.to_plain() for a in aborts]})
 
 
 def _tell(reports: BinaryIO, report: str, **facts: str) -> None:
@@ -73,7 +79,3 @@ def _listen(jobs: BinaryIO, inbox: "SimpleQueue[Any]") -> None:
     except EOFError:
         os._exit(1)
     inbox.put(None)
-
-
-if __name__ == "__main__":
-    main()

@@ -2,7 +2,7 @@
 
 from typing import Any, BinaryIO
 
-from preprocess.wire import decode
+from leakledger.preprocess.wire import decode
 
 LENGTH_BYTES = 8
 

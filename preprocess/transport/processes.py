@@ -1,13 +1,15 @@
 """Starts one process per party, hands each its own input, and collects what it has after a run.
 
-A process is told over a pipe: which function to run, the public parameters, and its party's input; nothing of another
-party's. Whatever goes wrong in one of them ends all of them, and the error names the party, the step and the message.
+A process is told over a pipe: which function to run, the public parameters, and its party's input and secret; nothing
+of another party's, nor the secret that all of them were derived from. It starts without the driver's environment, in a
+folder of its own, and can write nowhere else (`isolation`). Whatever goes wrong in one of them ends all of them, and
+the error names the party, the step and the message.
 """
 
-import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from queue import Empty, SimpleQueue
@@ -15,13 +17,21 @@ from threading import Thread
 from time import monotonic
 from typing import Any, BinaryIO, NoReturn, cast
 
-from preprocess.federation import FederationError, PartyLost
-from preprocess.transport.channels import MESSAGE_LIMIT
-from preprocess.transport.pipes import read_frame, write_frame
-from preprocess.transport.projected import Wait
-from preprocess.transport.protocol import PartyResult, Protocol, protocol_name
-from preprocess.transport.simulated import Simulated
-from preprocess.wire import WireError, encode
+from leakledger.preprocess.federation import FederationError, PartyLost
+from leakledger.preprocess.transport.channels import MESSAGE_LIMIT
+from leakledger.preprocess.transport.isolation import environment, new_folder
+from leakledger.preprocess.transport.pipes import read_frame, write_frame
+from leakledger.preprocess.transport.projected import Wait
+from leakledger.preprocess.transport.protocol import (
+    PartyResult,
+    Protocol,
+    party_secrets,
+    protocol_name,
+    protocol_secret,
+)
+from leakledger.preprocess.transport.simulated import Simulated
+from leakledger.preprocess.views import Abort
+from leakledger.preprocess.wire import WireError, encode
 
 START_SECONDS = 60.0
 STOP_SECONDS = 5.0
@@ -36,13 +46,13 @@ def run_projected(
     inputs: Mapping[str, Any],
     params: Mapping[str, Any],
     *,
-    seed: int | None,
+    secret: bytes | None,
     server: str = "server",
     timeout: float = 60.0,
 ) -> dict[str, PartyResult]:
     """One run with a process per party, started for it; see `PartyProcesses.run`."""
     with PartyProcesses(clients, server=server, timeout=timeout) as parties:
-        return parties.run(function, inputs, params, seed=seed)
+        return parties.run(function, inputs, params, secret=secret)
 
 
 class PartyProcesses:
@@ -55,24 +65,39 @@ class PartyProcesses:
         self, clients: Sequence[str], *, server: str = "server", timeout: float = 60.0, limit: int = MESSAGE_LIMIT
     ) -> None:
         self.everyone = Simulated(clients, server=server).everyone  # the names follow the rules of any federation
-        self._settings = {"clients": list(clients), "server": server, "timeout": timeout, "limit": limit}
+        self._settings: dict[str, Any] = {"clients": list(clients), "server": server}
+        self._settings |= {"timeout": timeout, "limit": limit}
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._folders: list[tempfile.TemporaryDirectory[str]] = []
         self._listeners: list[Thread] = []
         self._reports: SimpleQueue[tuple[str, Report | None]] = SimpleQueue()
 
     def run(
-        self, function: str | Protocol, inputs: Mapping[str, Any], params: Mapping[str, Any], *, seed: int | None
+        self, function: str | Protocol, inputs: Mapping[str, Any], params: Mapping[str, Any], *, secret: bytes | None
     ) -> dict[str, PartyResult]:
         """What each party has after `function`, a `Protocol` at the top level of a module (itself, or "module:name").
 
-        `inputs` maps parties to plain data, `params` is plain and public; `seed` None draws all coins from the
-        operating system. Raises FederationError when a party fails or the parties disagree on what was sent, PartyLost
-        when one ends or falls silent. All processes end then; the next run starts new ones.
+        `inputs` maps parties to plain data, `params` is plain and public. The parties' secrets are derived from
+        `secret` (None: drawn), the function and everything that it is given. Raises FederationError when a party fails
+        or the parties disagree on what was sent, PartyLost when one ends or falls silent. All processes end then; the
+        next run starts new ones.
         """
+        clients, server = self._settings["clients"], self._settings["server"]
+        own = protocol_secret(secret, function, clients, server, inputs, params)
+        return self.run_with(function, inputs, params, party_secrets(own, clients, server))
+
+    def run_with(
+        self,
+        function: str | Protocol,
+        inputs: Mapping[str, Any],
+        params: Mapping[str, Any],
+        secrets: Mapping[str, bytes],
+    ) -> dict[str, PartyResult]:
+        """The same with the secret of each party, which must be for this run alone."""
         if unknown := sorted(inputs.keys() - set(self.everyone)):
             raise FederationError(f"inputs for {unknown}, but the parties are {list(self.everyone)}")
-        job = {"function": protocol_name(function), "located": list(inputs), "params": dict(params), "seed": seed}
-        frames = {p: encode({**job, "input": inputs.get(p)}) for p in self.everyone}
+        job = {"function": protocol_name(function), "located": list(inputs), "params": dict(params)}
+        frames = {p: encode({**job, "input": inputs.get(p), "secret": secrets[p]}) for p in self.everyone}
         try:
             if not self._processes:
                 self._start()
@@ -106,15 +131,15 @@ class PartyProcesses:
 
     def _start(self) -> None:
         """Starts every process and tells each where the others listen and which keys are theirs."""
-        # A child finds modules where this process does, wherever it was started.
-        paths = os.pathsep.join(os.path.abspath(p) for p in sys.path)
         self._reports = SimpleQueue()
         for party in self.everyone:
+            self._folders.append(new_folder())
             process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "preprocess.transport.party"],
+                [sys.executable, "-P", "-m", "leakledger.preprocess.transport.isolation"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                env={**os.environ, "PYTHONPATH": paths},
+                cwd=(folder := self._folders[-1].name),
+                env=environment(folder),
             )
             self._processes[party] = process
             self._listeners.append(Thread(target=_listen, args=(party, process.stdout, self._reports), daemon=True))
@@ -160,7 +185,9 @@ class PartyProcesses:
             for pipe in (process.stdin, process.stdout):
                 with suppress(OSError):  # what could not be written before the end is lost
                     cast(BinaryIO, pipe).close()
-        self._processes, self._listeners = {}, []
+        for folder in self._folders:
+            folder.cleanup()
+        self._processes, self._listeners, self._folders = {}, [], []
 
     # Reports ----------------------------------------------------------------------------------------------------
 
@@ -179,7 +206,9 @@ class PartyProcesses:
             elif report["kind"] == PartyLost.__name__ and party in waits:
                 self._raise_silent(party, waits, done)
             else:
-                raise FederationError(f"{party} failed {report['where']}: {report['kind']}: {report['text']}")
+                failed = FederationError(f"{party} failed {report['where']}: {report['kind']}: {report['text']}")
+                failed.abort = Abort(**report["aborts"][-1]) if report["aborts"] else None
+                raise failed
         _check_agreement(done)
         return {p: PartyResult.from_plain(done[p]["result"]) for p in self.everyone}
 
@@ -191,7 +220,7 @@ class PartyProcesses:
                 if report is not None and report["report"] == "wait":
                     _note(waits, other, report)
         waiting = [f"while {p} waited for it ({w.what})" for p, w in waits.items() if w.hop == party]
-        raise PartyLost(f"{party} ended ({how}) {waiting[0] if waiting else 'while no other party waited for it'}")
+        raise _lost(party, f"{party} ended ({how}) {waiting[0] if waiting else 'while no other party waited for it'}")
 
     def _raise_silent(self, reporter: str, waits: Mapping[str, Wait], done: Mapping[str, Report]) -> NoReturn:
         """Follows who waits for whom, from the party whose patience ended to the one that waits for nobody."""
@@ -203,7 +232,7 @@ class PartyProcesses:
             raise FederationError(f"control flow differs: the parties wait for each other, {silent} too, where {wait}")
         if silent in done:
             raise FederationError(f"control flow differs: {silent} has finished, where {wait}")
-        raise PartyLost(f"{silent} is silent: {wait}")
+        raise _lost(silent, f"{silent} is silent: {wait}")
 
 
 def _listen(party: str, pipe: BinaryIO, reports: "SimpleQueue[tuple[str, Report | None]]") -> None:
@@ -211,6 +240,13 @@ def _listen(party: str, pipe: BinaryIO, reports: "SimpleQueue[tuple[str, Report 
         while True:
             reports.put((party, read_frame(pipe)))
     reports.put((party, None))
+
+
+def _lost(party: str, text: str) -> PartyLost:
+    """The error of a party that is gone. In which step it was, nobody can say."""
+    lost = PartyLost(text)
+    lost.abort = Abort(party, "", 0, PartyLost.__name__)
+    return lost
 
 
 def _note(waits: dict[str, Wait], party: str, report: Report) -> None:

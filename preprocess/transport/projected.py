@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from preprocess.federation import Federation, FederationError, PartyLost, describe
-from preprocess.ledger import GENESIS, link
-from preprocess.transport.channels import Channels
-from preprocess.views import Message
-from preprocess.wire import WireError, decode, encode
+from leakledger.preprocess.federation import Federation, FederationError, PartyLost, describe
+from leakledger.preprocess.ledger import GENESIS, link
+from leakledger.preprocess.transport.channels import Channels
+from leakledger.preprocess.views import Message
+from leakledger.preprocess.wire import WireError, decode, encode
 
 PATIENCE = 0.1  # seconds that a party waits for a message before it says so
 
@@ -26,7 +26,9 @@ class Wait:
 
 
 class Projected(Federation):
-    """The federation of the party `me`. Its ledger holds the messages that `me` sent, received or passed on.
+    """The federation of the party `me`, which has its own `secret` and no other.
+
+    Its ledger holds the messages that `me` sent, received or passed on.
 
     A message is waited for `timeout` seconds, then the party that should have brought it counts as lost. `on_wait` is
     told of a wait that takes noticeable time, and with None of its end. `course` commits to the header of every message
@@ -39,13 +41,13 @@ class Projected(Federation):
         clients: Sequence[str],
         channels: Channels,
         *,
+        secret: bytes,
         server: str = "server",
-        seed: int | None = None,
         timeout: float = 60.0,
         on_wait: Callable[[Wait | None], Any] = lambda wait: None,
     ) -> None:
         self.me, self.course = me, GENESIS
-        super().__init__(clients, server=server, seed=seed)
+        super().__init__(clients, server=server, secrets={me: secret})
         self._known(me)
         self._channels, self._timeout, self._on_wait = channels, timeout, on_wait
 
@@ -68,12 +70,12 @@ class Projected(Federation):
         elif self.me == header.recipient:
             body = self._await(header, hop=header.relay or header.sender)
             content = self._open(header, body)
-            self.ledger.append(replace(header, body=body, content=content))
+            self._ledger.append(replace(header, body=body, content=content))
             return content
         return None
 
     def _pass_on(self, header: Message, body: bytes, content: bytes | None, to: str) -> None:
-        self.ledger.append(replace(header, body=body, content=content))
+        self._ledger.append(replace(header, body=body, content=content))
         try:
             self._channels.send(to, encode(header.header()), body)
         except ValueError as error:
@@ -88,15 +90,19 @@ class Projected(Federation):
             self._on_wait(Wait(hop, what))
             arrived = self._channels.receive(hop, self._timeout - patience)
             if arrived is None:
-                raise PartyLost(f"{hop} is silent: {self.me} waited {self._timeout:g} s for it ({what})")
+                lost = PartyLost(f"{hop} is silent: {self.me} waited {self._timeout:g} s for it ({what})")
+                self._abort(hop, lost)
+                raise lost
             self._on_wait(None)
         header, body = arrived
         found = _message(header, hop)
         if found != expected:
-            raise FederationError(
+            other = FederationError(
                 f"{self.me} expects message {expected.sequence} ({describe(expected)}), "
                 f"but {hop} brings message {found.sequence} ({describe(found)})"
             )
+            self._abort(self.me, other)
+            raise other
         return body
 
 

@@ -1,14 +1,18 @@
 """A protocol as a named function, and what each party holds after a run: alike for simulated and projected runs."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from importlib import import_module
 from operator import attrgetter
 from typing import Any, cast
 
-from preprocess.federation import At, Federation, FederationError
-from preprocess.ledger import Ledger
-from preprocess.views import Message
+from leakledger.preprocess.federation import At, Federation, FederationError
+from leakledger.preprocess.frozen import freeze
+from leakledger.preprocess.ledger import Ledger
+from leakledger.preprocess.secret import derive, new_secret
+from leakledger.preprocess.views import Message
+from leakledger.preprocess.wire import encode
 
 Protocol = Callable[[Federation, dict[str, At[Any]], dict[str, Any]], dict[str, At[Any]]]
 """`protocol(fed, inputs, params)`: inputs and results by the party that they live at, params public and plain."""
@@ -36,6 +40,24 @@ class PartyResult:
         return cls(plain["value"], tuple(messages), plain["head"])
 
 
+def merged_ledger(results: Mapping[str, PartyResult]) -> Ledger:
+    """All messages of a run, from what each party holds of it; contents are those that the sender kept.
+
+    Raises FederationError where two parties hold one message differently, or none holds it.
+    """
+    whole: dict[int, Message] = {}
+    for party, result in results.items():
+        for m in result.messages:
+            known = whole.setdefault(m.sequence, m)
+            if (m.header(), m.body) != (known.header(), known.body):
+                raise FederationError(f"{party} holds another message {m.sequence} than {known.sender}")
+            if m.sender == party:
+                whole[m.sequence] = m
+    if missing := sorted({*range(len(whole))} - whole.keys()):
+        raise FederationError(f"no party holds message {missing[0]}")
+    return Ledger(whole[n] for n in range(len(whole)))
+
+
 def protocol_name(protocol: str | Protocol) -> str:
     """`module:qualname`, by which another process finds the function. Raises ValueError where it could not."""
     if isinstance(protocol, str):
@@ -57,11 +79,33 @@ def find_protocol(protocol: str | Protocol) -> Protocol:
         raise ValueError(f"{protocol!r} names no function ('module:name'): {error}") from None
 
 
+def party_secrets(secret: bytes, clients: Sequence[str], server: str) -> dict[str, bytes]:
+    """The secret of each party of the federation that has `secret`."""
+    return {p: derive(secret, "party", list(clients), server, p) for p in (*clients, server)}
+
+
+def protocol_secret(
+    secret: bytes | None,
+    protocol: str | Protocol,
+    clients: Sequence[str],
+    server: str,
+    inputs: Mapping[str, Any],
+    params: Mapping[str, Any],
+) -> bytes:
+    """The secret of one run of `protocol`: other parties, inputs or params have another. None: drawn afresh."""
+    if secret is None:
+        return new_secret()
+    name = protocol if isinstance(protocol, str) else f"{protocol.__module__}:{protocol.__qualname__}"
+    given = sha256(encode([dict(inputs), dict(params)])).digest()
+    return derive(secret, "protocol", name, list(clients), server, given)
+
+
 def perform(
     fed: Federation, protocol: Protocol, inputs: Mapping[str, Any], params: dict[str, Any]
 ) -> dict[str, PartyResult]:
     """Runs `protocol`; what each party that this process holds has afterwards."""
-    outcome = protocol(fed, {p: fed.at(p, v) for p, v in inputs.items()}, params)
+    with fed.running():
+        outcome = protocol(fed, {p: fed.at(p, v) for p, v in inputs.items()}, freeze(params))
     return {p: _result(fed, outcome, p) for p in fed.everyone if fed.holds(p)}
 
 

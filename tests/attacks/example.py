@@ -3,12 +3,22 @@
 import numpy as np
 import torch
 
-from preprocess.models import as_arrays, as_tensors, gradient, initial_weights
-from preprocess.pipeline import Encoded
-from preprocess.training.base import draw_batches
-from preprocess.training.fedavg import FedAvg
-from preprocess.views import CategoricalBlock, FeatureLayout, Message, ModelSpec, NumericBlock, PublicFacts, View
-from preprocess.wire import encode
+from leakledger.attacks.observed.update import ObservedUpdate
+from leakledger.preprocess.messages import GlobalModel
+from leakledger.preprocess.models import as_arrays, as_tensors, gradient, initial_weights
+from leakledger.preprocess.pipeline import Encoded
+from leakledger.preprocess.training.base import draw_batches
+from leakledger.preprocess.training.fedavg import FedAvg
+from leakledger.preprocess.views import (
+    CategoricalBlock,
+    FeatureLayout,
+    Message,
+    ModelSpec,
+    NumericBlock,
+    PublicFacts,
+    View,
+)
+from leakledger.preprocess.wire import encode
 
 JOBS = tuple(float(i) for i in range(1, 10))
 LAYOUT = FeatureLayout(
@@ -21,6 +31,7 @@ LAYOUT = FeatureLayout(
         CategoricalBlock("grade", 28, 4, codes=np.array([[0.0], [1.0], [2.0], [3.0]]), shift=(1.5,), scale=(1.1,)),
     )
 )
+SINGLE, DOUBLE = (float(np.finfo(kind).eps) for kind in (np.float32, np.float64))
 NUMERIC = FeatureLayout(tuple(NumericBlock(f"n{i}", i) for i in range(12)))
 
 
@@ -56,8 +67,8 @@ def observe_training(encoded, training, layout=LAYOUT, noise=0.0, hidden=(100, 1
     spec, coins = ModelSpec(layout.width, 2, hidden, activation), np.random.default_rng(seed)
     weights = initial_weights(spec, coins)
     data = Encoded(encoded.astype(np.float32), np.arange(len(encoded)) % 2)
-    answer = FedAvg().client(spec, training, {"weights": weights}, data, draw_batches(training, data, coins))
-    after = {k: (w + noise * coins.normal(size=w.shape)).astype(np.float32) for k, w in answer["weights"].items()}
+    answer = FedAvg().client(spec, training, GlobalModel(weights), data, draw_batches(training, data, coins))
+    after = {k: (w + noise * coins.normal(size=w.shape)).astype(np.float32) for k, w in answer.weights.items()}
     return server_view(spec, layout, weights, {"weights": after}, len(encoded), "train.weights", training)
 
 
@@ -78,3 +89,10 @@ def exact(claim, categories, numbers, tolerance=1e-3):
         np.abs(claim.numbers[:, None] - numbers) < tolerance
     ).all(2)
     return same.any(0)
+
+
+def update_of(gradient, rows, layout=NUMERIC, precision=SINGLE, **fields):
+    """The update whose first-layer gradient [dL/dW | dL/db] is `gradient` (H, d + 1); the weights are not given."""
+    spec, labels = ModelSpec(layout.width, 2, (len(gradient),)), np.zeros(0, np.int64)
+    named = {"0.weight": gradient[:, :-1], "0.bias": gradient[:, -1]}
+    return ObservedUpdate("ann", 0, rows, layout, spec, labels, {}, named, precision, **fields)

@@ -3,13 +3,14 @@
 import numpy as np
 import pandas as pd
 
-from preprocess.data.schema import Schema
-from preprocess.data.table import Table
-from preprocess.encoders import ENCODERS
-from preprocess.pipeline import prepare
-from preprocess.scalers import SCALERS
-from preprocess.transport.simulated import Simulated
-from preprocess.views import PublicFacts
+from leakledger.preprocess.data.schema import Schema
+from leakledger.preprocess.data.table import Table
+from leakledger.preprocess.encoders import ENCODERS
+from leakledger.preprocess.pipeline import prepare
+from leakledger.preprocess.scalers import SCALERS
+from leakledger.preprocess.secret import pinned
+from leakledger.preprocess.transport.simulated import Simulated
+from leakledger.preprocess.views import Method, PublicFacts
 
 FEATURES = ("ward", "diet")
 SCHEMA = Schema(target="ill", categorical=FEATURES, numeric=("age",), task="binary", classes=("no", "yes"))
@@ -36,15 +37,14 @@ def table(values, rows=12, weights=None, seed=0):
 def run(name, sets=SETS, scaler=None, seed=1, tables=None, schema=SCHEMA, **options):
     """The federation, its public facts, its tables, and the inputs of its parties."""
     tables = tables or {p: table(v, seed=i) for i, (p, v) in enumerate(sets.items())}
-    fed = Simulated(list(tables), seed=seed)
+    fed = Simulated(list(tables), secret=pinned(seed))
     located = {p: fed.at(p, t) for p, t in tables.items()}
     encoder = ENCODERS[name](**options)
     scaling = SCALERS["local"]() if scaler is None else scaler
     prepared = prepare(fed, schema, located, located, encoder, scaling)
     public = {"ring": [], **{k: v for k, v in options.items() if k != "dictionary"}}  # no order named: the clients'
-    protocol = {"encoder": name, **public}
     plain = {"categorical": list(schema.categorical), "numeric": list(schema.numeric)}
-    public = PublicFacts(fed.clients, fed.server, protocol, plain, prepared.layout.value)
+    public = PublicFacts(fed.clients, fed.server, Method(name, public), schema=plain, layout=prepared.layout.value)
     inputs = {p: {**t.to_plain(), "encoded": fed.own(prepared.train[p]).rows} for p, t in tables.items()}
     return Run(fed, public, tables, inputs)
 
@@ -56,7 +56,7 @@ class Run:
         self.fed, self.public, self.tables, self.inputs = fed, public, tables, inputs
 
     def view(self, *observers):
-        return self.fed.ledger.view(observers, self.public, inputs=self.inputs, coins=self.fed.coin_seeds())
+        return self.fed.ledger.view(observers, self.public, inputs=self.inputs, coins=self.fed.party_secrets())
 
     def size(self, party, feature):
         return len(set(self.tables[party].values(feature)))

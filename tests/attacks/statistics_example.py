@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from preprocess.scalers.zscore_sac import ZScoreSac
-from preprocess.transport.simulated import Simulated
-from preprocess.views import FeatureLayout, NumericBlock, PublicFacts
+from leakledger.preprocess.scalers.zscore_sac import ZScoreSac
+from leakledger.preprocess.secret import pinned
+from leakledger.preprocess.transport.simulated import Simulated
+from leakledger.preprocess.views import FeatureLayout, NumericBlock, PublicFacts
 
 
 def tables(sizes=(30, 50, 20, 44), features=3, seed=1, **varied):
@@ -32,7 +33,7 @@ def public(parts, integer=False):
 
 def federation(parts, *scalers, seed=0):
     """The ledger of the scalers' protocols, one after the other."""
-    fed = Simulated([f"P{i + 1}" for i in range(len(parts))], seed=seed)
+    fed = Simulated([f"P{i + 1}" for i in range(len(parts))], secret=pinned(seed))
     for scaler in scalers or (ZScoreSac(),):
         scaler.fit(fed, {c: fed.at(c, x) for c, x in zip(fed.clients, parts, strict=True)})
     return fed

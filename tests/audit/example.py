@@ -1,9 +1,10 @@
 """A small audit for tests: real protocols, real data, few iterations."""
 
-from audit.case import cases
-from audit.config import Config
-from audit.federate import federate
-from audit.truth import Truth
+from leakledger.audit.case import cases
+from leakledger.audit.config import Config
+from leakledger.audit.federate import federate
+from leakledger.audit.truth import Truth
+from leakledger.preprocess.secret import PUBLIC_MASTER
 
 SMALL = {
     "data": {"source": "fair", "rows": 400},
@@ -28,4 +29,4 @@ def config(**sections):
 def truth(**sections):
     """The truth of the first case of such a configuration."""
     settings = config(**sections)
-    return Truth(federate(settings, cases(settings)[0]))
+    return Truth(federate(settings, cases(settings)[0], PUBLIC_MASTER))

@@ -1,12 +1,13 @@
 import pytest
 
-from audit.adversaries import not_played, observer_sets
-from preprocess.views import PublicFacts
+from leakledger.audit.adversaries import not_played, observer_sets
+from leakledger.preprocess.views import Method, PublicFacts
+from tests.every import every
 
 FOUR = PublicFacts(("P1", "P2", "P3", "P4"), "server")
 
 
-@pytest.mark.parametrize(
+@every(
     ("name", "sets"),
     [
         ("server", [("server",)]),
@@ -32,7 +33,7 @@ def test_an_adversary_that_several_names_stand_for_is_played_once():
 
 
 def test_neighbours_are_those_of_the_ring_where_the_encoder_has_its_own_order():
-    public = PublicFacts(FOUR.clients, "server", {"ring": ["P1", "P3", "P2", "P4"]})
+    public = PublicFacts(FOUR.clients, "server", Method("uhe", {"ring": ["P1", "P3", "P2", "P4"]}))
     assert observer_sets(["neighbours of P1"], public) == [("P3", "P4")]
 
 

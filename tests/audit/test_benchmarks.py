@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from attacks.tableak.prior import StructuralPrior
-from audit.benchmarks import coalitions, engine
-from audit.benchmarks.base import BENCHMARKS, Options, Row, find
-from audit.benchmarks.tableak import measure
-from audit.cli import main
-from preprocess.views import ModelSpec
+from leakledger.attacks.observed.tabular import StructuralPrior
+from leakledger.audit.benchmarks import coalitions, engine
+from leakledger.audit.benchmarks.base import BENCHMARKS, Options, Row, find
+from leakledger.audit.benchmarks.tableak import measure
+from leakledger.audit.cli import main
+from leakledger.preprocess.views import ModelSpec
 
 FIELDS = {"benchmark", "dataset", "setting", "metric", "measured", "low", "high", "published", "unit", "n"}
 
@@ -42,7 +42,7 @@ def test_an_interrupted_benchmark_keeps_the_rows_that_it_has_measured(tmp_path, 
         yield Row("tableak", "survey", {"B": 1}, "accuracy", 90.0, None, None, None, "%", 1)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("audit.benchmarks.tableak.run", broken)
+    monkeypatch.setattr("leakledger.audit.benchmarks.tableak.run", broken)
     path = tmp_path / "rows.json"
     assert CliRunner().invoke(main, ["benchmark", "tableak", "--save", str(path)]).exit_code != 0
     assert [row["measured"] for row in json.loads(path.read_text())["rows"]] == [90.0]
@@ -53,7 +53,7 @@ def test_the_plain_optimisation_that_the_engine_is_measured_against_finds_the_sa
     prior = StructuralPrior(bench.layout, bench.knowledge.bounds)
     victim = bench.victims[0]
     claim = bench.attack(60, 2, (victim,), pooling=False)
-    rows = engine.Plain(bench.spec, prior, bench.target(victim)).best(range(2), 60)
+    rows = engine.Plain(bench.spec, prior, bench.update(victim)).best(range(2), 60)
     assert np.array_equal(claim.categories, rows.categories)
     assert np.allclose(claim.numbers, rows.numbers, rtol=1e-3, atol=1e-3 * prior.deviation)
 

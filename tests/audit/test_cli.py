@@ -2,14 +2,22 @@ import json
 import os
 import shutil
 import stat
+import subprocess
+import sys
+from dataclasses import replace
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from audit.catalogue import TABLES
-from audit.cli import main
-from audit.records import QUALITY
+from leakledger.audit.catalogue import TABLES
+from leakledger.audit.cli import KINDS, main
+from leakledger.audit.records import QUALITY
+from leakledger.preprocess.ledger import Ledger
+from leakledger.preprocess.secret import PUBLIC_MASTER
+from leakledger.preprocess.transcript import FORMAT, SCHEMA, read_transcript, write_transcript
+from leakledger.preprocess.views import Abort
 
 QUICK = """
 [data]
@@ -125,6 +133,82 @@ def test_view_shows_what_a_party_saw_and_no_value(finished):
     assert sum(r["messages"] for r in rows) == len(messages)
 
 
+def test_view_counts_the_hops_that_a_party_saw_and_describes_contents(finished):
+    folder, _ = finished
+    case = next(p.stem for p in (folder / "transcripts").iterdir() if "server-dictionary" in p.stem)
+    rows = json.loads(call("view", folder, "--case", case, "--json").stdout)
+    (gradients,) = (r for r in rows if r["topic"] == "train.gradient" and r["from"] == "P1")
+    assert gradients["hops"] == gradients["messages"] == 2
+    assert gradients["wire bytes"] > gradients["bytes"]
+    assert "float32[" in gradients["content"]
+    assert gradients["content"].startswith("rows: number, gradient: {")
+    messages = json.loads(call("view", folder, "--case", case, "--messages", "--json").stdout)
+    assert [m["message"] for m in messages] == sorted(m["message"] for m in messages)
+    assert sum(m["wire bytes"] for m in messages) == sum(r["wire bytes"] for r in rows)
+
+
+def copy_with(finished, folder, *, topic=None, version=FORMAT):
+    """A copy of the run whose first transcript has another topic throughout, or another format; its path."""
+    shutil.copytree(finished[0], folder)
+    path = sorted((folder / "transcripts").iterdir())[0]
+    stored = read_transcript(path)
+    if topic is not None:
+        ledger = Ledger(replace(m, topic=topic) for m in stored.ledger)
+        write_transcript(path, ledger, stored.public, stored.meta)
+        return path
+    facts = pq.read_metadata(path).metadata | {b"format": version}
+    table = pq.read_table(path).replace_schema_metadata(None)
+    with pq.ParquetWriter(path, SCHEMA) as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata({k: v for k, v in facts.items() if k != b"ARROW:schema"})
+    return path
+
+
+def test_a_transcript_of_the_older_format_is_one_line_and_the_report_needs_none(finished, tmp_path):
+    path = copy_with(finished, tmp_path / "run", version=b"leakledger-transcript-1")
+    told = refused("view", tmp_path / "run", "--case", path.stem)
+    assert told.endswith(
+        "has the older format leakledger-transcript-1, whose messages have no kinds; run the audit again to have it "
+        "written anew"
+    )
+    rows = json.loads(call("verify", tmp_path / "run", "--json", code=1).stdout)
+    assert [r["status"] for r in rows if r["case"] == path.stem] == [told.removeprefix("leakledger: ")]
+    call("report", tmp_path / "run", "--output", tmp_path / "report.html")
+
+
+def test_messages_whose_kind_is_not_installed_are_listed_as_such(finished, tmp_path):
+    path = copy_with(finished, tmp_path / "run", topic="plugin.gone")
+    for flag in ((), ("--messages",)):
+        rows = json.loads(call("view", tmp_path / "run", "--case", path.stem, "--json", *flag).stdout)
+        assert {(r["topic"], r["content"]) for r in rows} == {("plugin.gone", "its kind is not installed")}
+    assert path.stem in call("verify", tmp_path / "run", code=1).stdout  # another run than the record's
+    call("report", tmp_path / "run", "--output", tmp_path / "report.html")
+
+
+def test_view_counts_a_message_that_a_party_relays_coming_and_going(finished, tmp_path):
+    path = copy_with(finished, tmp_path / "run")
+    stored = read_transcript(path)
+    ledger = Ledger(replace(m, relay="P3") if m.sender == "P1" else m for m in stored.ledger)
+    write_transcript(path, ledger, stored.public, stored.meta)
+    for party, times in (("P3", 2), ("P1", 1), ("P1+P3", 2)):
+        rows = json.loads(call("view", tmp_path / "run", "--case", path.stem, "--party", party, "--json").stdout)
+        passed = [r for r in rows if r["from"] == "P1"]
+        assert passed
+        assert all(r["hops"] == times * r["messages"] for r in passed)
+
+
+def test_view_ends_with_who_aborted_where_and_why(finished, tmp_path):
+    path = copy_with(finished, tmp_path / "run")
+    stored = read_transcript(path)
+    stored.ledger.abort(Abort("P2", "train", 1, "MessageFormatError"))
+    write_transcript(path, stored.ledger, stored.public, stored.meta)
+    for flag in ((), ("--messages",)):
+        last = json.loads(call("view", tmp_path / "run", "--case", path.stem, "--json", *flag).stdout)[-1]
+        told = [last[k] for k in ("step", "topic", "from", "content", "messages", "wire bytes", "rounds")]
+        assert told == ["train", "(abort)", "P2", "MessageFormatError", 0, 0, "1"]
+        assert "(abort)" in call("view", tmp_path / "run", "--case", path.stem, *flag).stdout
+
+
 def test_verify_accepts_what_was_written_and_fails_on_a_changed_byte(finished, tmp_path):
     folder = tmp_path / "copy"
     shutil.copytree(finished[0], folder)
@@ -149,12 +233,60 @@ def test_init_writes_a_file_that_validate_accepts_and_never_overwrites(tmp_path)
     assert "exists already" in refused("init", path)
 
 
+def test_validate_says_what_parties_agree_on_by_messages(tmp_path):
+    path, table = tmp_path / "a.toml", tmp_path / "t.csv"
+    table.write_text("age,ill\n" + "30,no\n41.5,yes\n" * 30)
+    path.write_text(f'[data]\nsource = "{table}"\ntarget = "ill"\n')
+    said = " ".join(call("validate", path).stdout.split())
+    assert "Not declared, so parties agree by messages: kinds, integer, task, classes." in said
+    (tmp_path / "t.schema.toml").write_text(
+        'categorical = []\nnumeric = ["age"]\ninteger = []\nclasses = ["no", "yes"]\n'
+    )
+    assert "Not declared" not in call("validate", path).stdout
+
+
 def test_every_name_is_listed_and_described():
     listed = {r["name"] for r in json.loads(call("list", "--json").stdout)}
     for table in TABLES.values():
         for name in table:
             assert name in listed
             assert len(call("info", name).stdout) > 60
+
+
+def test_everything_that_is_known_can_be_listed_by_kind():
+    assert list(KINDS.values()) == list(TABLES)
+
+
+QUESTIONS = {
+    "version": (["--version"], {}, "leakledger, version"),
+    "help": (["--help"], {}, "Commands:"),
+    "the help of a command": (["run", "--help"], {}, "--reveal"),
+    "the script of completion": ([], {"_LEAKLEDGER_COMPLETE": "bash_source"}, "_leakledger_completion"),
+    "a command to complete": (
+        [],
+        {"_LEAKLEDGER_COMPLETE": "bash_complete", "COMP_WORDS": "leakledger ver", "COMP_CWORD": "1"},
+        "verify",
+    ),
+    "a choice to complete": (
+        [],
+        {"_LEAKLEDGER_COMPLETE": "bash_complete", "COMP_WORDS": "leakledger list att", "COMP_CWORD": "2"},
+        "attacks",
+    ),
+}
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_question_to_the_command_line_loads_no_slow_library(question):
+    args, environment, answer = QUESTIONS[question]
+    program = (
+        "import sys; from leakledger.audit.cli import main\n"
+        "try: main(prog_name='leakledger')\n"
+        "finally: print('slow:', sorted({'torch', 'pandas', 'numpy', 'scipy', 'pydantic'} & set(sys.modules)))"
+    )
+    told = {**os.environ, **environment}
+    done = subprocess.run([sys.executable, "-c", program, *args], env=told, capture_output=True, text=True, check=True)
+    assert answer in done.stdout
+    assert done.stdout.endswith("slow: []\n")
 
 
 def test_every_command_explains_itself_with_an_example():
@@ -170,12 +302,13 @@ SCRIPT = "<script>alert(1)</script>"
 def test_a_hostile_category_is_text_in_the_report_of_one_file_per_party(tmp_path):
     (tmp_path / "audit.toml").write_text(QUICK)
     for party in range(3):
-        rows = [f"{SCRIPT if i % 3 else 'b'},{'xy'[i % 2]},{'uvw'[i % 3]}" for i in range(party, party + 60)]
+        rows = [f"{SCRIPT if i % 10 else 'b'},{'xy'[i % 2]},{'uvw'[i % 3]}" for i in range(party, party + 60)]
         (tmp_path / f"site{party}.csv").write_text("\n".join(["ward,diet,kind", *rows]) + "\n")
     sites = json.dumps([str(tmp_path / f"site{party}.csv") for party in range(3)])
     settings = [f"data.source={sites}", "data.target=kind", "partition.kind=files"]
     flags = [part for s in settings for part in ("--set", s)]
-    call("run", tmp_path / "audit.toml", *flags, "-o", tmp_path / "run", "--reveal")
+    (tmp_path / "secrets").write_text(PUBLIC_MASTER.hex())
+    call("run", tmp_path / "audit.toml", *flags, "-o", tmp_path / "run", "--reveal", "--secrets", tmp_path / "secrets")
     page = (tmp_path / "run" / "report.html").read_text()
     assert SCRIPT not in page
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page

@@ -1,8 +1,19 @@
+import json
+import pickle
+from dataclasses import fields, is_dataclass
+from itertools import product
+
 import pytest
 
-from audit.case import cases
-from audit.config import Config, ConfigError, load_config
-from audit.start import STARTER
+from leakledger.attacks import ATTACKS
+from leakledger.audit.case import cases
+from leakledger.audit.config import Config
+from leakledger.audit.config_file import ConfigError, load_config
+from leakledger.audit.run import make_attack
+from leakledger.defenses import DEFENSES
+from leakledger.preprocess.encoders import ENCODERS
+from leakledger.preprocess.options import options_of
+from leakledger.preprocess.scalers import SCALERS
 
 
 def written(tmp_path, text):
@@ -18,15 +29,6 @@ def refusal(path, overrides=(), environment=None):
     return str(error.value)
 
 
-def test_the_file_that_init_writes_holds_the_defaults_but_for_the_second_method(tmp_path):
-    config = load_config(written(tmp_path, STARTER), environment={})
-    assert config.model_copy(update={"preprocessing": Config().preprocessing}) == Config()
-    assert [(p.encoder, p.scaler) for p in config.preprocessing] == [
-        ("server-dictionary", "server-zscore"),
-        ("local", "local"),
-    ]
-
-
 def test_the_command_line_beats_the_environment_beats_the_file_beats_the_defaults(tmp_path):
     path = written(tmp_path, "[audit]\nbaseline_draws = 2\n")
     assert load_config(None, environment={}).audit.baseline_draws == 20
@@ -39,7 +41,18 @@ def test_the_command_line_beats_the_environment_beats_the_file_beats_the_default
 def test_an_override_reaches_every_table_of_a_list(tmp_path):
     path = written(tmp_path, "[[training]]\nbatch_size = 8\n[[training]]\nbatch_size = 16\n")
     config = load_config(path, ["training.rounds=3"], {})
-    assert [(t.batch_size, t.rounds) for t in config.training] == [(8, 3), (16, 3)]
+    assert [(t.options["batch_size"], t.options["rounds"]) for t in config.training] == [(8, 3), (16, 3)]
+
+
+def test_the_environment_reaches_what_a_file_does_and_a_mistake_in_it_is_an_error(tmp_path):
+    path = written(tmp_path, "[[training]]\nbatch_size = 8\n[[training]]\nbatch_size = 16\n")
+    environment = {"LEAKLEDGER_TRAINING__ROUNDS": "3", "LEAKLEDGER_ATTACKS__SPAN__BUDGET": "7"}
+    config = load_config(path, environment=environment)
+    assert [t.options["rounds"] for t in config.training] == [3, 3]
+    assert config.attacks.options["span"]["budget"] == 7
+    assert "adit: unknown key (did you mean 'audit'?)" in refusal(path, environment={"LEAKLEDGER_ADIT__X": "3"})
+    unknown = {"LEAKLEDGER_TRAINING__LOCAL_EPOCHS": "3"}
+    assert "training[1].local_epochs: fedsgd has no such option" in refusal(path, environment=unknown)
 
 
 def test_text_needs_no_quotes_on_the_command_line():
@@ -47,7 +60,8 @@ def test_text_needs_no_quotes_on_the_command_line():
 
 
 def test_a_batch_size_of_zero_means_all_rows(tmp_path):
-    assert load_config(written(tmp_path, "[training]\nbatch_size = 0\n"), environment={}).training[0].batch_size is None
+    config = load_config(written(tmp_path, "[training]\nbatch_size = 0\n"), environment={})
+    assert config.training[0].options["batch_size"] is None
 
 
 @pytest.mark.parametrize(
@@ -56,15 +70,42 @@ def test_a_batch_size_of_zero_means_all_rows(tmp_path):
         ("[audit]\nseed = [1]\n", "audit.seed: unknown key (did you mean 'seeds'?); known here: "),
         ("[adit]\n", "adit: unknown key (did you mean 'audit'?)"),
         ("[attacks.tableak]\nrestart = 3\n", "attacks.tableak.restart: unknown key (did you mean 'restarts'?)"),
-        ("[[training]]\nepochs = 3\n", "training.epochs: unknown key (did you mean 'local_epochs'?)"),
+        ("[training]\nlearningrate = 3\n", "training.learningrate: unknown key (did you mean 'learning_rate'?)"),
+        ("[training]\nlocal_epochs = 2\n", "training.local_epochs: fedsgd has no such option; fedavg has"),
+        (
+            "[[preprocessing]]\nbuckets = 7\n",
+            "preprocessing.buckets: server-dictionary has no such option; rolling-hash has",
+        ),
+        (
+            '[[preprocessing]]\nroute = "sealed"\n',
+            "preprocessing.route: server-dictionary and server-zscore have no such option; "
+            "bytes-norm, mod-norm and zscore-sac have",
+        ),
+        (
+            '[[preprocessing]]\n[[preprocessing]]\nencoder = "rolling-hash"\nbuckets = 0\n',
+            "preprocessing[2].buckets: Input should be greater than or equal to 1 (got 0)",
+        ),
+        ('[[preprocessing]]\nencoder = "bytes-norm"\nlongest = 100\n', "preprocessing: longest 100 is outside 1 to 62"),
+        ('[[defense]]\nname = "none"\nsigma = 0.1\n', "defense.sigma: none has no such option; gaussian-noise has"),
+        (
+            "[attacks.span]\nrestarts = 3\n",
+            "attacks.span.restarts: span has no such option; tableak and tableak_fedavg",
+        ),
+        ("[attacks.spann]\n", "attacks.spann: unknown key (did you mean 'span'?)"),
+        ("[attacks.spear]\nstarts = -1\n", "attacks.spear.starts: Input should be greater than or equal to 0 (got -1)"),
+        ("[attacks]\nspan = 3\n", "attacks.span: Input should be a valid dictionary (got 3)"),
+        ('[attacks.tableak]\npooling = "modus"\n', "attacks.tableak.pooling: 'modus' is unknown; choose one of median"),
+        ('[attacks.tableak]\ntemperature = "cold"\n', "attacks.tableak.temperature: temperature 'cold' is not one of"),
+        ("[attacks.tableak]\nsoftmax = false\ntemperature = [2, 0.9]\n", "attacks.tableak: temperature (2.0, 0.9) is"),
+        ("[attacks.tableak_fedavg]\nprior_weights = [-1]\n", "attacks.tableak_fedavg.prior_weights"),
         ('[[preprocessing]]\nencoder = "onehot"\n', "preprocessing.encoder: 'onehot' is unknown"),
         ('[[preprocessing]]\nscaler = "server-zscor"\n', "(did you mean 'server-zscore'?); choose one of"),
         (
-            "[training]\nlocal_epochs = -1\n",
+            '[training]\nalgorithm = "fedavg"\nlocal_epochs = -1\n',
             "training.local_epochs: Input should be greater than or equal to 1 (got -1)",
         ),
         ("[partition]\nparties = 1\n", "partition.parties: Input should be greater than or equal to 2 (got 1)"),
-        ('[[defense]]\nname = "gaussian-noise"\n', "defense: sigma goes with gaussian-noise"),
+        ('[[defense]]\nname = "gaussian-noise"\n', "defense.sigma: gaussian-noise needs it: standard deviation"),
         ("[audit]\nseeds = []\n", "audit.seeds: "),
         ("[data]\ntest_fraction = nan\n", "data.test_fraction: "),
         ("[[training]]\n[[training]]\nrounds = 0\n", "training[2].rounds: Input should be greater than or equal to 1"),
@@ -114,3 +155,83 @@ def test_the_reference_is_marked_where_either_half_is_pooled():
         {"preprocessing": [{"encoder": "pooled"}, {"scaler": "pooled"}, {"encoder": "local"}]}
     )
     assert [c.setting.reference for c in cases(config)][::2] == [True, True, False]
+
+
+def test_an_option_of_an_attack_reaches_it_and_those_that_it_plays(tmp_path):
+    text = """
+        [attacks]
+        use = ["portfolio", "vocabulary"]
+        labels = "recovered"
+        label_recovery = "weights"
+        [attacks.linear_layer]
+        residual = 1e-3
+        [attacks.span]
+        budget = 7
+        [attacks.spear]
+        draws = 8
+        [attacks.tableak]
+        pooling = false
+        temperature = [2, 0.5]
+        [attacks.tableak_fedavg]
+        prior_weights = [0.5]
+        [attacks.vocabulary]
+        least = 0.25
+    """
+    config = load_config(written(tmp_path, text), environment={})
+    case = cases(config)[0]
+    portfolio = make_attack("portfolio", config, case)
+    assert portfolio.linear_layer["residual"] == 1e-3
+    assert (portfolio.span["budget"], portfolio.spear["draws"]) == (7, 8)
+    assert (portfolio.tableak["pooling"], portfolio.tableak["temperature"]) == ("none", (2.0, 0.5))
+    assert portfolio.tableak["label_recovery"] == "weights"
+    assert portfolio.tableak_fedavg["prior_weights"] == (0.5,)
+    assert make_attack("vocabulary", config, case).least == 0.25
+
+
+def test_every_option_of_every_attack_can_be_set():
+    for name, kind in ATTACKS.items():
+        for key, option in options_of(kind).items():
+            config = Config.model_validate({"attacks": {"use": [name], name: {key: option.default}}})
+            assert config.attacks.options[name][key] == option.default
+
+
+SET_BY_THE_AUDIT = {"seed", "device", "rounds", "victims", "progress", "recover_labels", "label_recovery", "dictionary"}
+WITHOUT_EFFECT = {"style", "unseen"}  # of encoders with codes of their own
+
+
+def test_every_field_of_a_method_is_an_option_but_for_what_the_audit_sets():
+    for name, kind in [*ENCODERS.items(), *SCALERS.items(), *DEFENSES.items(), *ATTACKS.items()]:
+        plain = {f.name for f in fields(kind)} - options_of(kind).keys() if is_dataclass(kind) else set()
+        assert plain <= SET_BY_THE_AUDIT | WITHOUT_EFFECT | set(getattr(kind, "composed_of", ())), name
+
+
+def test_values_in_force_are_those_of_the_methods_in_use_defaults_included():
+    unused = {"attacks": {"use": ["vocabulary"], "tableak": {"restarts": 3}}}
+    force = Config.model_validate({"preprocessing": {"encoder": "target"}, **unused}).in_force()
+    assert force["preprocessing"][0].keys() == {
+        *("encoder", "scaler", "smoothing", "folds", "likelihood", "exchange", "columns", "ddof")
+    }
+    assert force["attacks"]["vocabulary"] == {"least": 0.5}
+    assert not force["attacks"].keys() & (ATTACKS.keys() - {"vocabulary"})
+
+
+def test_values_in_force_give_the_same_configuration_again():
+    config = Config.model_validate(
+        {
+            "preprocessing": [
+                {"encoder": "uhe", "ring": ["P2", "P1"], "scaler": "zscore-sac"},
+                {"encoder": "fasttext"},
+            ],
+            "training": [{"algorithm": "fedavg", "batch_size": 0}],
+            "defense": [{"name": "gaussian-noise", "sigma": 0.1}],
+            "attacks": {"use": ["portfolio"], "tableak": {"temperature": [1, 0.5]}},
+        }
+    )
+    assert Config.model_validate(json.loads(json.dumps(config.in_force()))) == config
+    assert pickle.loads(pickle.dumps(config)) == config  # as a pool of processes does
+
+
+def test_an_option_of_an_encoder_and_a_scaler_is_one_option():
+    for encoder, scaler in product(ENCODERS.values(), SCALERS.values()):
+        one, other = options_of(encoder), options_of(scaler)
+        assert all(one[name] == other[name] for name in one.keys() & other.keys())

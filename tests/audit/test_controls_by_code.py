@@ -5,11 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from attacks.base import RecordsClaim
-from attacks.span import Span
-from audit.controls import BY_CODE, control_attack
-from audit.play import Play, view_of
-from audit.run import granted_knowledge
+from leakledger.attacks.base import RecordsClaim
+from leakledger.attacks.gradient.span import Span
+from leakledger.audit.controls import control_attack
+from leakledger.audit.play import Play, view_of
+from leakledger.audit.record_controls import BY_CODE
+from leakledger.audit.run import granted_knowledge
 from tests.audit.example import config, truth
 
 

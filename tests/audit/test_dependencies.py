@@ -4,14 +4,15 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from audit.case import cases
-from audit.cli import main
-from audit.config import ConfigError, load_config
-from audit.dependencies import known_dependencies
-from audit.federate import federate
-from audit.run import granted_knowledge
-from audit.truth import Truth
-from preprocess.data.read import read_table
+from leakledger.audit.case import cases
+from leakledger.audit.cli import main
+from leakledger.audit.config_file import ConfigError, load_config
+from leakledger.audit.dependencies import known_dependencies
+from leakledger.audit.federate import federate
+from leakledger.audit.run import granted_knowledge
+from leakledger.audit.truth import Truth
+from leakledger.preprocess.data.read import read_table
+from leakledger.preprocess.secret import PUBLIC_MASTER
 from tests.audit.example import config
 
 COLUMNS = {
@@ -50,7 +51,7 @@ def test_the_map_says_which_value_or_number_goes_with_each_value_of_any_party(fi
 
 def test_the_knowledge_is_granted_only_where_the_configuration_says_so(file):
     settings = audit(file, determined={"region": "town", "height": "town"})
-    truth = Truth(federate(settings, cases(settings)[0]))
+    truth = Truth(federate(settings, cases(settings)[0], PUBLIC_MASTER))
     granted = granted_knowledge(settings, truth)
     assert granted.dependencies == KNOWN
     assert "dependencies" in granted.granted()

@@ -1,6 +1,6 @@
-from audit.benchmarks.base import Options
-from audit.benchmarks.exact import after, measure
-from audit.benchmarks.tableak import settings
+from leakledger.audit.benchmarks.base import Options
+from leakledger.audit.benchmarks.exact import after, measure
+from leakledger.audit.benchmarks.tableak import settings
 
 
 def test_a_trained_network_is_attacked_in_the_round_after_its_training():

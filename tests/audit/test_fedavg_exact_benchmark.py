@@ -1,6 +1,6 @@
-from audit.benchmarks.base import Options
-from audit.benchmarks.fedavg import PUBLISHED
-from audit.benchmarks.fedavg_exact import BEYOND, CELLS, Setting, measure, plays
+from leakledger.audit.benchmarks.base import Options
+from leakledger.audit.benchmarks.fedavg import PUBLISHED
+from leakledger.audit.benchmarks.fedavg_exact import BEYOND, CELLS, Experiment, measure, plays
 
 
 def test_the_portfolio_plays_every_published_cell_and_span_goes_beyond():
@@ -13,7 +13,7 @@ def test_the_portfolio_plays_every_published_cell_and_span_goes_beyond():
 
 
 def test_rows_count_every_client_and_name_what_differs():
-    what = Setting("span", (2, 2), rows=4, rate=0.05, before=2)
+    what = Experiment("span", (2, 2), rows=4, rate=0.05, before=2)
     rows = {r.metric: r for r in measure(Options(jobs=1), "breast_cancer", what, 1)}
     assert {r.setting["learning rate"] for r in rows.values()} == {0.05}
     assert {r.setting["rounds trained"] for r in rows.values()} == {2}
@@ -24,5 +24,5 @@ def test_rows_count_every_client_and_name_what_differs():
 
 
 def test_a_client_about_whom_nothing_is_claimed_counts_as_not_recovered():
-    rows = {r.metric: r for r in measure(Options(jobs=1), "breast_cancer", Setting("span", (4, 1), rows=64), 1)}
+    rows = {r.metric: r for r in measure(Options(jobs=1), "breast_cancer", Experiment("span", (4, 1), rows=64), 1)}
     assert (rows["identical_rows"].measured, rows["identical_rows"].n) == (0, 4)

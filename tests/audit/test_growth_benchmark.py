@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from audit.benchmarks import encoders_cost, growth
-from audit.benchmarks.base import Options
-from audit.cli import main
-from preprocess.data.partition import partition
-from preprocess.encoders import ENCODERS
+from leakledger.audit.benchmarks import encoders_cost, growth
+from leakledger.audit.benchmarks.base import Options
+from leakledger.audit.cli import main
+from leakledger.preprocess.data.partition import partition
+from leakledger.preprocess.encoders import ENCODERS
 
 
 def test_made_up_parties_hold_half_of_the_values_each_and_not_the_same_half():

@@ -7,17 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from audit.benchmarks.base import Options, kept
-from audit.benchmarks.base import markdown as as_markdown
-from audit.benchmarks.transcripts import methods, settings
-from audit.benchmarks.transcripts_claims import told_to_clients
-from audit.case import cases
-from audit.config import Config
-from audit.found import found
-from audit.run import run_case
-from audit.summary import scores
-from preprocess.encoders import ENCODERS
-from preprocess.scalers import SCALERS
+from leakledger.audit.benchmarks.base import Options, kept
+from leakledger.audit.benchmarks.base import markdown as as_markdown
+from leakledger.audit.benchmarks.transcripts import methods, settings
+from leakledger.audit.benchmarks.transcripts_claims import told_to_clients
+from leakledger.audit.case import cases
+from leakledger.audit.config import Config
+from leakledger.audit.leakage import leakage_table
+from leakledger.audit.run import run_case
+from leakledger.audit.summary import scores
+from leakledger.preprocess.encoders import ENCODERS
+from leakledger.preprocess.scalers import SCALERS
+from leakledger.preprocess.secret import PUBLIC_MASTER
 
 ROOT = Path(__file__).parents[2]
 MOMENTS = {"count", "mean", "std"}
@@ -64,8 +65,11 @@ def play(tmp_path_factory):
         key = tuple(sorted(method.items()))
         if key not in done:
             config = settings(Options(quick=True), "fair", method)
-            record = run_case(config, cases(config)[0], tmp_path_factory.mktemp("run"))
-            done[key] = record, {(f.adversary, f.asset): f.score for f in found([record], scores([record])) if f.score}
+            record = run_case(config, cases(config)[0], tmp_path_factory.mktemp("run"), PUBLIC_MASTER)
+            done[key] = (
+                record,
+                {(f.adversary, f.asset): f.score for f in leakage_table([record], scores([record])) if f.score},
+            )
         return done[key]
 
     return run
@@ -227,8 +231,8 @@ def test_a_gradient_gives_the_server_whole_records_whatever_the_encoder_tells_it
     plain["data"]["rows"], plain["training"][0]["batch_size"] = 500, 2
     plain["attacks"]["use"], plain["audit"]["observers"] = ["portfolio"], ["server"]
     config = Config.model_validate(plain)
-    record = run_case(config, cases(config)[0], tmp_path)
-    (records,) = (f.score for f in found([record], scores([record])) if f.asset == "records")
+    record = run_case(config, cases(config)[0], tmp_path, PUBLIC_MASTER)
+    (records,) = (f.score for f in leakage_table([record], scores([record])) if f.asset == "records")
     assert records.low > 0
     assert records.advantage > BLURRED.get(name, 0.8)
 

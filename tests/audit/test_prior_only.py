@@ -7,18 +7,19 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from attacks.base import MembershipClaim, StatisticClaim, VocabularyClaim
-from audit.federate import Federated
-from audit.scoring.membership import score_membership
-from audit.scoring.metrics import advantage
-from audit.scoring.sizes import score_sizes
-from audit.scoring.statistics import score_statistics
-from audit.scoring.vocabulary import score_vocabularies
-from audit.truth import Truth
-from preprocess.data.schema import Schema
-from preprocess.data.table import Table
-from preprocess.transport.simulated import Simulated
-from preprocess.views import PublicFacts
+from leakledger.attacks.base import MembershipClaim, StatisticClaim, VocabularyClaim
+from leakledger.audit.federate import Federated
+from leakledger.audit.scoring.membership import score_membership
+from leakledger.audit.scoring.metrics import advantage
+from leakledger.audit.scoring.sizes import score_sizes
+from leakledger.audit.scoring.statistics import score_statistics
+from leakledger.audit.scoring.vocabulary import score_vocabularies
+from leakledger.audit.truth import Truth
+from leakledger.preprocess.data.schema import Schema
+from leakledger.preprocess.data.table import Table
+from leakledger.preprocess.secret import pinned
+from leakledger.preprocess.transport.simulated import Simulated
+from leakledger.preprocess.views import PublicFacts
 
 FEDERATIONS, PARTIES = 100, ("P1", "P2", "P3", "P4")
 CATEGORICAL, NUMERIC = ("ward", "diet"), ("age", "pulse")
@@ -32,8 +33,8 @@ def drawn(seed):
     """The truth of a federation whose parties' rows are drawn independently of each other."""
     coins = np.random.default_rng(seed)
     tables = {p: _table(coins) for p in PARTIES}
-    fed = Simulated(list(PARTIES), seed=0)
-    return Truth(Federated(fed, PublicFacts(PARTIES, "server"), SCHEMA, tables, NEVER, NEVER, NEVER, {}, 0))
+    fed = Simulated(list(PARTIES), secret=pinned(0))
+    return Truth(Federated(fed.ledger, {}, PublicFacts(PARTIES, "server"), SCHEMA, tables, NEVER, NEVER, NEVER, {}, 0))
 
 
 def _table(coins):

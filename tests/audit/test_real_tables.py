@@ -8,11 +8,12 @@ from sklearn.compose import make_column_transformer
 from sklearn.metrics import f1_score
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from audit.case import cases
-from audit.config import Config
-from audit.federate import federate, split_tables
-from audit.records import QUALITY
-from audit.run import run_audit
+from leakledger.audit.case import cases
+from leakledger.audit.config import Config
+from leakledger.audit.federate import federate, split_tables
+from leakledger.audit.records import QUALITY
+from leakledger.audit.run import run_audit
+from leakledger.preprocess.secret import PUBLIC_MASTER
 
 SEEDS = (0, 1, 2, 3, 4)
 STEPS, RATE, CLIENTS, BATCH = 400, 0.1, 4, 32
@@ -72,7 +73,7 @@ def centrally(config, case):
 @pytest.mark.parametrize("name", ["adult", "german"])
 def test_pooled_training_is_worth_what_scikit_learn_preprocessing_is_worth(datasets, name):
     config = audit(datasets / f"{name}.csv.gz")
-    pairs = [(federate(config, c).metrics["f1"], centrally(config, c)) for c in cases(config)]
+    pairs = [(federate(config, c, PUBLIC_MASTER).metrics["f1"], centrally(config, c)) for c in cases(config)]
     gaps = np.array([mine - theirs for mine, theirs in pairs])
     noise = gaps.std(ddof=1) / np.sqrt(len(gaps))
     print(name, [(round(a, 3), round(b, 3)) for a, b in pairs])
@@ -95,7 +96,7 @@ def test_on_adult_the_server_reads_what_is_sent_and_inverts_small_batches(datase
             "audit": {"seeds": [0], "jobs": 2, "observers": ["server"]},
         }
     )
-    record = run_audit(config, tmp_path / "adult")
+    record = run_audit(config, tmp_path / "adult", master=PUBLIC_MASTER)
     assert all(c.passed for case in record.cases for c in case.controls)
     found = {(s.encoder, s.scaler, s.metric): s for s in record.scores if s.status == "scored"}
     for metric, scaler in (("f1", "server-minmax"), ("minimum", "server-minmax"), ("maximum", "server-minmax")):

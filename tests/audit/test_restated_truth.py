@@ -5,15 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from attacks.base import RecordsClaim
-from audit.controls import encoded_rows, without_candidates
-from audit.play import Play
-from audit.run import granted_knowledge
-from audit.scoring.records import from_marginals, score_records
-from audit.truth import Cells, Truth
-from audit.uncertainty import surest
-from preprocess.encoders.rolling_hash import rolling_hash
-from preprocess.views import CategoricalBlock, FeatureLayout
+from leakledger.attacks.base import RecordsClaim
+from leakledger.audit.play import Play
+from leakledger.audit.record_controls import encoded_rows, without_candidates
+from leakledger.audit.run import granted_knowledge
+from leakledger.audit.scoring.records import from_marginals, score_records
+from leakledger.audit.truth import Cells, Truth
+from leakledger.audit.uncertainty import surest
+from leakledger.preprocess.encoders.rolling_hash import rolling_hash
+from leakledger.preprocess.views import CategoricalBlock, FeatureLayout
 from tests.audit.example import config, truth
 
 GIVEN = {

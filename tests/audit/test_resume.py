@@ -42,7 +42,7 @@ KILLS = 10
 
 def start(folder):
     """The run of `folder/audit.toml` into `folder/run`."""
-    command = [sys.executable, "-c", "from audit.cli import main; main()", "run", "audit.toml", "-o", "run"]
+    command = [sys.executable, "-c", "from leakledger.audit.cli import main; main()", "run", "audit.toml", "-o", "run"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     return subprocess.Popen(
         command, cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True

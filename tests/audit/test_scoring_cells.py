@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from attacks.base import RecordsClaim
-from audit.scoring.cells import EDGES, SHARES, bounds, doubt_detail, feature_shares, surest_weights
-from audit.scoring.records import compare, from_marginals, score_records
+from leakledger.attacks.base import RecordsClaim
+from leakledger.audit.scoring.cells import EDGES, SHARES, bounds, doubt_detail, feature_shares, surest_weights
+from leakledger.audit.scoring.records import compare, from_marginals, score_records
 from tests.audit.example import truth
 
 T = truth()
@@ -161,7 +161,7 @@ def test_the_buckets_are_those_of_the_paper_with_the_lowest_numeric_one_in_parts
 
 
 def test_the_detail_does_not_depend_on_the_order_of_claimed_rows():
-    rows, order = guess(3), np.arange(len(BATCH))[::-1]
+    rows, order = guess(4), np.arange(len(BATCH))[::-1]
     doubt = np.linspace(0, 1, len(BATCH))
     a, b = claim(rows, doubt), claim(rows.take(order), doubt[order])
     first, second = (measured(c)["accuracy"].detail for c in (a, b))

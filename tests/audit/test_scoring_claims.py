@@ -3,13 +3,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attacks.base import Abstained, AuxiliaryKnowledge, NotApplicable, RecordsClaim, StatisticClaim, VocabularyClaim
-from attacks.plaintext import Plaintext
-from attacks.tableak import TabLeak
-from audit.scoring import score
-from audit.scoring.records import from_marginals
-from audit.scoring.statistics import interval_quality, score_statistics
-from audit.scoring.vocabulary import overlap, score_vocabularies
+from leakledger.attacks.base import (
+    Abstained,
+    AuxiliaryKnowledge,
+    NotApplicable,
+    RecordsClaim,
+    StatisticClaim,
+    VocabularyClaim,
+)
+from leakledger.attacks.gradient.tableak import TabLeak
+from leakledger.attacks.transcript.plaintext import Plaintext
+from leakledger.audit.scoring import score
+from leakledger.audit.scoring.records import from_marginals
+from leakledger.audit.scoring.statistics import interval_quality, score_statistics
+from leakledger.audit.scoring.vocabulary import overlap, score_vocabularies
 from tests.audit.example import truth
 
 T = truth()
@@ -76,6 +83,26 @@ def test_counts_and_sizes_must_be_exact():
     count, feature = T.statistic(PARTY, "", "count"), T.federated.schema.categorical[0]
     values = [m.value for m in score_statistics([exact("", "count", count), exact(feature, "size", 0)], T)]
     assert values == [1, 0]
+
+
+def test_a_count_that_is_half_a_row_off_is_not_known():
+    count = T.statistic(PARTY, "", "count")
+    for estimate, known in ((count + 0.49, 1), (count + 0.5, 0), (count - 0.5, 0)):
+        (measured,) = score_statistics([exact("", "count", estimate)], T)
+        assert measured.value == known
+
+
+def test_the_baseline_of_sizes_is_the_better_of_the_joint_dictionary_and_the_mean_of_the_others():
+    features, better = T.federated.schema.categorical, set()
+    for party in T.parties:
+        sizes = {f: [len(T.vocabularies[p][f]) for p in T.parties if p != party] for f in features}
+        own = {f: len(T.vocabularies[party][f]) for f in features}
+        joint = np.mean([T.pooled_statistic(f, "size") == own[f] for f in features])
+        others = np.mean([round(np.mean(sizes[f])) == own[f] for f in features])
+        (measured,) = score_statistics([StatisticClaim(party, features[0], "size", 0, 0, 0, ())], T)
+        assert measured.baseline == pytest.approx(max(joint, others))
+        better.add(joint > others)
+    assert True in better
 
 
 @pytest.mark.parametrize("statistic", ["frequency", "target_rate"])

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score, roc_curve
 
-from attacks.base import MembershipClaim
-from audit.scoring.membership import RATES, ranking_metrics, score_membership
+from leakledger.attacks.base import MembershipClaim
+from leakledger.audit.scoring.membership import RATES, ranking_metrics, score_membership
 from tests.audit.example import truth
 
 T = truth()
@@ -42,6 +42,13 @@ def test_area_and_rates_are_those_of_a_trusted_library(pairs):
         assert below - 1e-12 <= found[name] <= above + 1e-12
 
 
+def test_a_rate_that_a_threshold_has_exactly_counts_all_that_is_found_at_it():
+    scores = np.array([3.0, 2.0, *np.ones(99)])  # one of a hundred others stands above the only member
+    members = np.arange(101) == 1
+    assert ranking_metrics(scores, members)["tpr_at_1%"] == 1.0
+    assert ranking_metrics(scores, members)["tpr_at_0.1%"] == 0.0
+
+
 def test_the_truth_ranks_perfectly():
     found = measured(lambda f, v: float(v in T.vocabularies[PARTY][f]))
     assert {m.value for m in found.values()} == {1.0}
@@ -62,6 +69,18 @@ def test_reversed_scores_are_worse_than_a_coin():
 def test_the_baseline_ranks_by_the_other_parties():
     common = measured(lambda f, v: sum(v in T.vocabularies[p][f] for p in T.parties if p != PARTY))
     assert all(m.value == pytest.approx(m.baseline) for m in common.values() if m.baseline > RATES.get(m.metric, 0.5))
+
+
+def test_where_frequency_ranks_below_a_coin_the_coin_is_the_baseline():
+    def others(f, v):
+        return sum(v in T.vocabularies[p][f] for p in T.parties if p != PARTY)
+
+    members = {(f, v): others(f, v) for f, held in T.vocabularies[PARTY].items() for v in held}
+    absent = {(f, v): others(f, v) for f in T.vocabularies[PARTY] for v in candidates(f) if (f, v) not in members}
+    rare, common = min(members, key=members.get), max(absent, key=absent.get)
+    assert members[rare] < absent[common]
+    claims = [MembershipClaim(PARTY, f, (v,), (0.5,)) for f, v in (rare, common)]
+    assert {m.metric: m.baseline for m in score_membership(claims, T)} == {"auc": 0.5, **RATES}
 
 
 def test_where_every_candidate_is_held_nothing_can_be_ranked():

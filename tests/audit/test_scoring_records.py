@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from attacks.base import RecordsClaim
-from audit.scoring.metrics import advantage
-from audit.scoring.records import certificates, from_marginals, match, measure, prior_only
-from audit.truth import Cells
+from leakledger.attacks.base import RecordsClaim
+from leakledger.audit.scoring.metrics import advantage
+from leakledger.audit.scoring.records import certificates, from_marginals, match, measure, prior_only
+from leakledger.audit.truth import Cells
 from tests.audit import example
 
 DEVIATIONS = np.array([1.0, 10.0])
@@ -147,5 +147,10 @@ def test_a_false_row_that_is_marked_verified_counts_against_the_attack():
     verified = np.array([True, True, False])
     claim = RecordsClaim("P1", 0, actual.categories[:3], numbers, empty, empty, (), None, verified)
     assert certificates(claim, actual, np.array([1.0])) == {"verified_rows": 0.5, "false_verified": 0.5}
+    around = np.array([2, 0, 1])  # the marks belong to rows as claimed, in whatever order
+    turned = replace(claim, categories=claim.categories[around], numbers=numbers[around], verified=verified[around])
+    assert certificates(turned, actual, np.array([1.0])) == {"verified_rows": 0.5, "false_verified": 0.5}
+    true_only = replace(turned, verified=np.array([True, True, False]))
+    assert certificates(true_only, actual, np.array([1.0])) == {"verified_rows": 0.5, "false_verified": 0.0}
     assert certificates(replace(claim, verified=None), actual, np.array([1.0])) == {}
     assert certificates(replace(claim, verified=~verified & False), actual, np.array([1.0])) == {"verified_rows": 0.0}

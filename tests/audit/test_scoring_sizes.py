@@ -1,7 +1,7 @@
 import pytest
 
-from attacks.base import StatisticClaim
-from audit.scoring.sizes import NOMINAL, score_sizes, true_size
+from leakledger.attacks.base import StatisticClaim
+from leakledger.audit.scoring.sizes import NOMINAL, score_sizes, true_size
 from tests.audit.example import truth
 
 T = truth()
@@ -45,6 +45,17 @@ def test_the_error_is_in_units_of_the_joint_dictionary():
     joint = T.pooled_statistic(feature, "size")
     found = measured(claim(feature, true_size(T, PARTY, feature) + 3))
     assert found["size_error"].value == pytest.approx(3 / joint)
+
+
+def test_the_baseline_of_the_error_guesses_the_mean_size_of_the_other_parties():
+    errors = []
+    for feature in FEATURES:
+        others = [true_size(T, p, feature) for p in T.parties if p != PARTY]
+        own, joint = true_size(T, PARTY, feature), T.pooled_statistic(feature, "size")
+        errors.append(abs(sum(others) / len(others) - own) / joint)
+    assert max(errors) > 0
+    found = measured(*(claim(f, 0) for f in FEATURES))
+    assert found["size_error"].baseline == pytest.approx(sum(errors) / len(errors))
 
 
 def test_the_size_of_all_features_together_is_claimed_under_no_name():

@@ -2,8 +2,8 @@ from collections import Counter
 
 import pytest
 
-from attacks.base import VocabularyClaim
-from audit.scoring.vocabulary import score_vocabularies
+from leakledger.attacks.base import VocabularyClaim
+from leakledger.audit.scoring.vocabulary import score_vocabularies
 from tests.audit.example import truth
 
 T = truth()

@@ -3,10 +3,10 @@ from dataclasses import replace
 
 import pytest
 
-from audit.case import cases
-from audit.facts import run_facts
-from audit.records import CaseRecord, Trial, UtilityRow
-from audit.store import FILE, Store, StoreError, only_writer
+from leakledger.audit.case import cases
+from leakledger.audit.provenance import run_facts
+from leakledger.audit.records import VERSION, CaseRecord, Trial, UtilityRow
+from leakledger.audit.store import FILE, Store, StoreError, only_writer
 from tests.audit.example import config
 
 SETTINGS = config()
@@ -89,3 +89,10 @@ def test_only_one_process_writes_a_run(tmp_path):
         pass
     with only_writer(tmp_path):
         pass
+
+
+def test_a_record_of_another_format_is_refused_with_what_to_do(tmp_path, facts, monkeypatch):
+    Store.create(tmp_path, facts, "now").close()
+    monkeypatch.setattr("leakledger.audit.store.VERSION", VERSION + 1)
+    with pytest.raises(StoreError, match="another version of the record format; run the audit again"):
+        Store.read(tmp_path)

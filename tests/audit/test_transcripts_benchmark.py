@@ -3,12 +3,12 @@ from dataclasses import replace
 import pytest
 from click.testing import CliRunner
 
-from audit.benchmarks.base import Options, Row, as_plain, kept, plain_table, save
-from audit.benchmarks.transcripts import NOTHING, measure, methods
-from audit.benchmarks.transcripts_tables import entry, markdown
-from audit.cli import main
-from preprocess.encoders import ENCODERS
-from preprocess.scalers import SCALERS
+from leakledger.audit.benchmarks.base import Options, Row, as_plain, kept, plain_table, save
+from leakledger.audit.benchmarks.transcripts import NOTHING, measure, methods
+from leakledger.audit.benchmarks.transcripts_tables import entry, markdown
+from leakledger.audit.cli import main
+from leakledger.preprocess.encoders import ENCODERS
+from leakledger.preprocess.scalers import SCALERS
 
 
 def row(metric="values", measured=1.0, low=1.0, high=1.0, n=15, note="", **setting):

@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from audit.controls import encoded_rows
-from audit.truth import cells
-from preprocess.encoders.rolling_hash import rolling_hash
-from preprocess.pipeline import Encoded
+from leakledger.audit.record_controls import encoded_rows
+from leakledger.audit.truth import cells
+from leakledger.preprocess.encoders.rolling_hash import rolling_hash
+from leakledger.preprocess.pipeline import Encoded
 from tests.audit.example import truth
 
 METHODS = [
@@ -40,7 +40,8 @@ def test_the_cells_of_a_batch_are_the_raw_values_of_its_rows(method):
 def test_the_candidates_of_a_batch_are_those_of_the_partys_own_values_where_columns_do_not_tell_them(
     encoder, candidates
 ):
-    t = truth(preprocessing={"encoder": encoder, "candidates": candidates, "buckets": 40})
+    few = {"buckets": 40} if encoder == "rolling-hash" else {}
+    t = truth(preprocessing={"encoder": encoder, "candidates": candidates, **few})
     for (victim, round), batches in t.federated.batches.items():
         table, batch = t.federated.tables[victim].rows(batches[0]), t.batch(victim, round)
         for k, block in enumerate(t.layout.categorical):

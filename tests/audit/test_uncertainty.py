@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from pydantic import TypeAdapter
 
-from attacks.base import RecordsClaim
-from audit.benchmarks.base import Options
-from audit.benchmarks.entropy import BUCKETS, MEANS, OF_128, measure, within
-from audit.records import Bucket, RecoveredRecord
-from audit.scoring.cells import bounds
-from audit.uncertainty import SUREST, surest
+from leakledger.attacks.base import RecordsClaim
+from leakledger.audit.benchmarks.base import Options
+from leakledger.audit.benchmarks.entropy import BUCKETS, MEANS, OF_128, measure, within
+from leakledger.audit.records import Bucket, RecoveredRecord
+from leakledger.audit.scoring.cells import bounds
+from leakledger.audit.uncertainty import SUREST, surest
 from tests.audit.example import truth
 
 T = truth()
@@ -55,6 +55,24 @@ def test_a_claim_of_fewer_rows_than_are_kept_keeps_them_all():
     assert all(cell.correct for cell in record.cells)
     assert SUREST > 1
     assert kept(claim([], rows=BATCH.take(np.array([], int)))) == ()
+
+
+def test_rows_are_judged_in_the_order_in_which_they_are_claimed():
+    around = np.array([1, 2, 0, 3])  # its own inverse it is not
+    rows = BATCH.take(around)
+    assert all(cell.correct for record in kept(claim([0.1, 0.2, 0.3, 0.4], rows=rows)) for cell in record.cells)
+    wrong = replace(rows, categories=np.where(np.arange(4)[:, None] == 0, -1, rows.categories))
+    first, second, third = kept(claim([0.1, 0.2, 0.3, 0.4], rows=wrong))
+    assert not any(c.correct for c in first.cells if c.kind == "categorical")
+    assert all(c.correct for record in (second, third) for c in record.cells)
+
+
+def test_rows_of_numbers_alone_are_ranked_by_the_entropy_of_numbers():
+    numeric = truth(data={"source": "breast_cancer", "rows": 60}, training={"rounds": 1})
+    batch = numeric.batch(numeric.parties[0], 0)
+    assert batch.categories.shape[1] == 0
+    made = replace(claim([0.9, 0.1, 0.5, 0.3], rows=batch), victim=numeric.parties[0])
+    assert doubts(surest("a", ("server",), [made], numeric)) == [0.1, 0.3, 0.5]
 
 
 @pytest.mark.parametrize("kind", BUCKETS)

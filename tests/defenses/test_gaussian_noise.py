@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from defenses import DEFENSES, chain
-from defenses.gaussian_noise import GaussianNoise
+from leakledger.defenses import DEFENSES, chain
+from leakledger.defenses.gaussian_noise import GaussianNoise
 
 UPDATE = {"0.weight": np.ones((200, 100), np.float32), "0.bias": np.zeros(100, np.float32)}
 
@@ -32,7 +32,7 @@ def test_a_chain_applies_its_parts_in_order_with_the_same_coins():
 
 @pytest.mark.parametrize("sigma", [0.0, -1.0, float("nan"), float("inf")])
 def test_a_deviation_that_is_no_noise_is_refused_with_its_value(sigma):
-    with pytest.raises(ValueError, match=f"sigma = {sigma}: a finite number above 0"):
+    with pytest.raises(ValueError, match=f"sigma is {sigma}; it must be "):
         GaussianNoise(sigma)
 
 

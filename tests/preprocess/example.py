@@ -5,10 +5,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from preprocess.data.schema import Schema
-from preprocess.data.table import Table
-from preprocess.federation import At, Federation
-from preprocess.transport.simulated import Simulated
+from leakledger.preprocess.data.schema import Schema
+from leakledger.preprocess.data.table import Table
+from leakledger.preprocess.federation import At, Federation
+from leakledger.preprocess.secret import pinned
+from leakledger.preprocess.transport.simulated import Simulated
 
 SCHEMA = Schema(
     target="ill",
@@ -45,7 +46,7 @@ def cut(whole: Table, parts: Sequence[Sequence[int]]) -> dict[str, Table]:
 
 
 def simulated(tables: Mapping[str, Table], seed: int = 0) -> tuple[Simulated, dict[str, At[Table]]]:
-    fed = Simulated(list(tables), seed=seed)
+    fed = Simulated(list(tables), secret=pinned(seed))
     return fed, located(fed, tables)
 
 

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from preprocess.federation import At, Federation
+from leakledger.preprocess.federation import At, Federation
+from leakledger.preprocess.messages import KINDS, LocalMeans
+from tests.preprocess.notes import collect, noted, spread, tell
 
 Inputs = dict[str, At[Any]]
 Params = dict[str, Any]
@@ -31,7 +33,8 @@ def secure_sum(fed: Federation, inputs: Inputs, params: Params) -> Inputs:
     with fed.scope("share"):
         shares = {c: fed.local(c, split, v, len(inputs), fed.coins(c)) for c, v in inputs.items()}
         held = {
-            to: fed.gather(
+            to: collect(
+                fed,
                 {c: fed.local(c, lambda s, i=i: s[i], s) for c, s in shares.items()},
                 to,
                 "sum.share",
@@ -42,8 +45,8 @@ def secure_sum(fed: Federation, inputs: Inputs, params: Params) -> Inputs:
         }
     partial = {c: fed.local(c, add, *s) for c, s in held.items()}
     with fed.scope("total", round=1):
-        total = fed.local(fed.server, add, *fed.gather(partial, fed.server, "sum.partial"))
-        everywhere = fed.broadcast(total, "sum.total")
+        total = fed.local(fed.server, add, *collect(fed, partial, fed.server, "sum.partial"))
+        everywhere = spread(fed, total, "sum.total")
     return {p: fed.local(p, lambda t: {"total": t}, everywhere) for p in fed.everyone}
 
 
@@ -54,9 +57,9 @@ def mean_model(fed: Federation, inputs: Inputs, params: Params) -> Inputs:
         return {"weight": coins.standard_normal((3, 2), np.float32), "none": np.zeros((0, 2), np.float32)}
 
     updates = {c: fed.local(c, draw, fed.coins(c)) for c in fed.clients}
-    arrived = fed.gather(updates, fed.server, "model.update", via=None, sealed=True)
+    arrived = collect(fed, updates, fed.server, "model.update", via=None, sealed=True)
     mean = fed.local(fed.server, lambda *u: np.mean([x["weight"] for x in u], axis=0), *arrived)
-    return dict.fromkeys(fed.clients[:1], fed.send(mean, fed.clients[0], "model.mean"))
+    return dict.fromkeys(fed.clients[:1], tell(fed, mean, fed.clients[0], "model.mean"))
 
 
 def own_process(fed: Federation, inputs: Inputs, params: Params) -> Inputs:
@@ -86,7 +89,7 @@ def touches_another(fed: Federation, inputs: Inputs, params: Params) -> Inputs:
 
 def sends_an_object(fed: Federation, inputs: Inputs, params: Params) -> Inputs:
     thing = fed.local("a", lambda v: fed, inputs["a"])
-    return {"b": fed.send(thing, "b", "object")}
+    return {"b": tell(fed, thing, "b", "object")}
 
 
 def returns_an_object(fed: Federation, inputs: Inputs, params: Params) -> Inputs:
@@ -103,16 +106,16 @@ def raises(fed: Federation, inputs: Inputs, params: Params) -> Inputs:
 
     with fed.scope("scale", round=2):
         quotient = fed.local("b", divide, inputs["b"])
-        return {"a": fed.send(quotient, "a", "quotient")}
+        return {"a": tell(fed, quotient, "a", "quotient")}
 
 
 def ring(fed: Federation, inputs: Inputs, disturb: Callable[[], Any]) -> Inputs:
     """a -> server -> b -> a, where `b` is disturbed before it answers."""
     with fed.scope("ring", round=3):
-        at_server = fed.send(inputs["a"], fed.server, "ring.first")
-        at_b = fed.send(at_server, "b", "ring.second")
+        at_server = tell(fed, inputs["a"], fed.server, "ring.first")
+        at_b = tell(fed, at_server, "b", "ring.second")
         answer = fed.local("b", lambda v: (disturb(), v)[1], at_b)
-        return {"a": fed.send(answer, "a", "ring.third", via=fed.server)}
+        return {"a": tell(fed, answer, "a", "ring.third", via=fed.server)}
 
 
 def sleeps(fed: Federation, inputs: Inputs, params: Params) -> Inputs:
@@ -143,31 +146,59 @@ def exits(fed: Federation, inputs: Inputs, params: Params) -> Inputs:
 def another_topic(fed: Federation, inputs: Inputs, params: Params) -> Inputs:
     """The topic depends on a private value."""
     topic = "even" if fed.holds("a") else "odd"
-    return {"b": fed.send(inputs["a"], "b", topic)}
+    return {"b": tell(fed, inputs["a"], "b", topic)}
 
 
 def one_more_message(fed: Federation, inputs: Inputs, params: Params) -> Inputs:
     """Only `a` believes that it sends a second message; nobody waits for it."""
-    sent = fed.send(inputs["a"], "b", "first")
+    sent = tell(fed, inputs["a"], "b", "first")
     if fed.holds("a"):
-        fed.send(inputs["a"], "b", "second")
+        tell(fed, inputs["a"], "b", "second")
     return {"b": sent}
 
 
 def skips_a_message(fed: Federation, inputs: Inputs, params: Params) -> Inputs:
     """`a` leaves out the first of two messages."""
     if not fed.holds("a"):
-        fed.send(inputs["a"], "b", "first")
-    return {"b": fed.send(inputs["a"], "b", "second")}
+        tell(fed, inputs["a"], "b", "first")
+    return {"b": tell(fed, inputs["a"], "b", "second")}
 
 
 def wait_for_each_other(fed: Federation, inputs: Inputs, params: Params) -> Inputs:
     """`a` and `b` disagree on who speaks first."""
     first, second = ("a", "b") if fed.holds("b") else ("b", "a")
-    fed.send(inputs[first], second, "first")
-    return {first: fed.send(inputs[second], first, "second")}
+    tell(fed, inputs[first], second, "first")
+    return {first: tell(fed, inputs[second], first, "second")}
 
 
 def ends_early(fed: Federation, inputs: Inputs, params: Params) -> Inputs:
     """`b` waits for a message that `a` does not know of."""
-    return {"b": fed.send(inputs["a"], "b", "only")} if fed.holds("b") else {}
+    return {"b": tell(fed, inputs["a"], "b", "only")} if fed.holds("b") else {}
+
+
+class Overfull(LocalMeans):
+    """Travels as a LocalMeans, with a field that none has."""
+
+    def to_plain(self) -> Any:
+        return {**super().to_plain(), "secret": "confidential"}
+
+
+def one_field_too_many(fed: Federation, inputs: Inputs, params: Params) -> Inputs:
+    with fed.scope("means", round=2):
+        fed.send(fed.local("a", Overfull, 3, np.zeros(2)), to="b")
+    return {}
+
+
+def kind_that_is_not_installed(fed: Federation, inputs: Inputs, params: Params) -> Inputs:
+    kind = noted("gone")
+    KINDS.pop("gone", None)
+    with fed.scope("means", round=2):
+        fed.send(fed.local("a", kind, "confidential"), to="b")
+    return {}
+
+
+def nested_lists(fed: Federation, inputs: Inputs, params: Params) -> Inputs:
+    """200,000 empty lists, which no recipient takes apart."""
+    with fed.scope("means", round=2):
+        tell(fed, fed.local("a", lambda: [[] for _ in range(200_000)]), "b", "note")
+    return {}

@@ -4,7 +4,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from preprocess.encoders import ENCODERS
+from leakledger.preprocess.encoders import ENCODERS
 
 NEEDS = {"apsi": "tenseal"}
 

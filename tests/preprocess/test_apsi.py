@@ -4,11 +4,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from preprocess.crypto import apsi, bfv
-from preprocess.transport.simulated import Simulated
+from leakledger.preprocess.crypto import apsi, bfv
+from leakledger.preprocess.secret import pinned
+from leakledger.preprocess.transport.simulated import Simulated
 from tests.preprocess import psi
 from tests.preprocess.contract import assert_same_views
 from tests.preprocess.example import table
+from tests.preprocess.notes import plain
 
 sealapi = pytest.importorskip("tenseal.sealapi")
 
@@ -38,7 +40,7 @@ def test_the_lowest_number_of_a_value_wins_in_every_ring(tables, ring, direction
 @settings(max_examples=6)
 @given(labelled, labelled)
 def test_the_receiver_learns_the_senders_labels_of_what_both_hold(receiver, sender):
-    fed = Simulated(["R", "S"], seed=1)
+    fed = Simulated(["R", "S"], secret=pinned(1))
     sets = {"R": fed.at("R", receiver), "S": fed.at("S", sender)}
     found = apsi.intersect(fed, sets, [("R", "S")], fed.public(lambda: 20), via=None)
     assert fed.own(found["R", "S"]) == {x: label for x, label in sender.items() if x in receiver}
@@ -75,7 +77,7 @@ def shapes(wards, **options):
     tables = {f"P{i}": psi.text_table(list(held), ["d"] * len(held)) for i, held in enumerate(wards)}
     fed, _, _ = psi.encoded_by(NAME, tables, ring_route="direct", pad_to=200, **options)
     encrypted = [m for m in fed.ledger if m.topic in ("apsi.query", "apsi.answer")]
-    return [(m.topic, len(m.payload), len(m.payload[0])) for m in encrypted]
+    return [(m.topic, len(plain(m)), len(plain(m)[0])) for m in encrypted]
 
 
 def test_queries_and_answers_have_the_same_shape_whatever_is_shared():
@@ -89,15 +91,15 @@ def test_where_the_sender_asks_nothing_shapes_hide_how_many_elements_it_has():
 
 
 def test_a_party_asks_all_others_the_same_and_answers_all_with_one_key_but_no_two_queries_are_alike(run):
-    asked = {(m.sender, m.recipient): m.payload for m in run.ledger if m.topic == "apsi.oprf-request"}
+    asked = {(m.sender, m.recipient): plain(m) for m in run.ledger if m.topic == "apsi.oprf-request"}
     assert len(asked) == 6
     assert len(set(asked.values())) == 3
-    queries = {c for m in run.ledger if m.topic == "apsi.query" for row in m.payload for c in row}
-    assert len(queries) == sum(len(row) for m in run.ledger if m.topic == "apsi.query" for row in m.payload)
+    queries = {c for m in run.ledger if m.topic == "apsi.query" for row in plain(m) for c in row}
+    assert len(queries) == sum(len(row) for m in run.ledger if m.topic == "apsi.query" for row in plain(m))
 
 
 def test_no_two_ciphertexts_of_a_run_share_their_randomness(run):
-    seen = [c for m in run.ledger if m.topic == "apsi.query" for row in m.payload for c in row]
+    seen = [c for m in run.ledger if m.topic == "apsi.query" for row in plain(m) for c in row]
     assert len(seen) >= 6
     evaluator, difference = sealapi.Evaluator(bfv.context()), sealapi.Ciphertext(bfv.context())
     for one, other in combinations([bfv.load(c, fresh=True) for c in seen], 2):

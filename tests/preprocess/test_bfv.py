@@ -3,17 +3,19 @@ from hashlib import sha256
 import numpy as np
 import pytest
 
-from preprocess.crypto import bfv
-from preprocess.crypto.labelled_psi import LONGEST
-from preprocess.crypto.randomness import Randomness
-from preprocess.crypto.refusal import MessageError
+from leakledger.preprocess.crypto import bfv
+from leakledger.preprocess.crypto.labelled_psi import LONGEST
+from leakledger.preprocess.crypto.randomness import Randomness
+from leakledger.preprocess.crypto.refusal import MessageError
+from leakledger.preprocess.secret import KeyStream, pinned
+from tests.every import every
 
 sealapi = pytest.importorskip("tenseal.sealapi")
 T = bfv.PLAIN_MODULUS
 
 
 def source(seed=0):
-    return Randomness(np.random.default_rng(seed), True)
+    return Randomness(KeyStream(pinned(seed)))
 
 
 def numbers(seed):
@@ -53,8 +55,8 @@ def test_the_same_coins_give_the_same_bytes_and_further_ones_share_nothing(key):
     assert first[100:] != second[100:]
 
 
-def test_without_a_seed_the_same_numbers_never_have_the_same_bytes(key):
-    system = Randomness(np.random.default_rng(0), False)
+def test_the_same_numbers_never_have_the_same_bytes(key):
+    system = source(0)
     assert bfv.encrypt(key, numbers(1), system) != bfv.encrypt(key, numbers(1), system)
 
 
@@ -88,7 +90,7 @@ def tampered(data):
     }
 
 
-@pytest.mark.parametrize("how", tampered(bytes(6000)))
+@every("how", tampered(bytes(6000)))
 def test_a_tampered_ciphertext_is_refused(key, how):
     with pytest.raises(MessageError, match="ciphertext"):
         bfv.load(tampered(bfv.encrypt(key, numbers(1), source(3)))[how], fresh=True)

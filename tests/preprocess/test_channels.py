@@ -3,7 +3,7 @@ from collections.abc import Iterator
 import pytest
 import zmq
 
-from preprocess.transport.channels import FRAMING, Channels
+from leakledger.preprocess.transport.channels import FRAMING, Channels
 
 SOON = 5.0  # seconds within which a message on the loopback surely arrives
 NEVER = 0.3

@@ -2,10 +2,10 @@
 
 import pytest
 
-from preprocess.scalers import SCALERS
-from preprocess.training import ALGORITHMS
-from preprocess.wire import encode
-from tests.preprocess.contract import assert_same_views
+from leakledger.preprocess.scalers import SCALERS
+from leakledger.preprocess.training import ALGORITHMS
+from leakledger.preprocess.wire import encode
+from tests.preprocess.contract import assert_same_views, assert_same_whatever_the_coins
 from tests.preprocess.example import table
 from tests.preprocess.registered import encoders
 from tests.preprocess.whole import whole_case
@@ -35,6 +35,20 @@ def test_every_encoder_runs_with_a_process_per_party(encoder):
 @pytest.mark.parametrize("scaler", SCALERS)
 def test_every_scaler_runs_with_a_process_per_party(scaler):
     run(encoder="server-dictionary", scaler=scaler, training=SGD)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("encoder", encoders())
+def test_under_other_secrets_a_process_per_party_tells_what_does_not_depend_on_coins(encoder):
+    params = {"encoder": encoder, "scaler": "server-zscore", "training": {**SGD, "rounds": 1}}
+    assert assert_same_whatever_the_coins(whole_case, CLIENTS, INPUTS, params) > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scaler", SCALERS)
+def test_under_other_secrets_a_scaler_tells_what_does_not_depend_on_coins(scaler):
+    params = {"encoder": "server-dictionary", "scaler": scaler, "training": {**SGD, "rounds": 1}}
+    assert assert_same_whatever_the_coins(whole_case, CLIENTS, INPUTS, params) > 0
 
 
 @pytest.mark.slow

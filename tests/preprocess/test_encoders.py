@@ -3,9 +3,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from preprocess.encoders import ENCODERS
-from preprocess.encoders.base import DictionaryEncoding
+from leakledger.preprocess.encoders import ENCODERS
+from leakledger.preprocess.encoders.base import DictionaryEncoding
 from tests.preprocess.example import SCHEMA, cut, simulated, table
+from tests.preprocess.notes import plain
 
 ROWS = 24
 splits = st.lists(st.integers(0, 2), min_size=ROWS, max_size=ROWS).filter(lambda owners: len(set(owners)) == 3)
@@ -53,9 +54,9 @@ def test_local_pads_every_party_to_the_largest_dictionary_and_names_nothing(owne
 
 def test_local_numbers_the_same_value_differently_at_different_clients():
     tables = {"P1": table(8, 1, wards=("surgery", "urology")), "P2": table(8, 2, wards=("cardiology", "surgery"))}
-    _, fit, _ = encode("local", tables)
-    assert fit.encodings["P1"]._value.dictionaries_["ward"].index("surgery") == 0
-    assert fit.encodings["P2"]._value.dictionaries_["ward"].index("surgery") == 1
+    fed, fit, _ = encode("local", tables)
+    assert fed.own(fit.encodings["P1"]).dictionaries_["ward"].index("surgery") == 0
+    assert fed.own(fit.encodings["P2"]).dictionaries_["ward"].index("surgery") == 1
 
 
 def test_the_declared_order_of_a_feature_is_kept():
@@ -70,17 +71,17 @@ def test_the_declared_order_of_a_feature_is_kept():
 def test_the_server_reads_each_dictionary_and_a_client_only_the_union():
     tables = {"P1": table(8, 1, wards=("surgery",)), "P2": table(8, 2, wards=("urology",))}
     fed, _, _ = encode("server-dictionary", tables)
-    to_server = [(m.sender, m.payload["ward"]) for m in fed.ledger if m.recipient == "server"]
+    to_server = [(m.sender, plain(m)["ward"]) for m in fed.ledger if m.recipient == "server"]
     assert to_server == [("P1", ["surgery"]), ("P2", ["urology"])]
-    seen_by_p1 = [(m.topic, m.payload["ward"]) for m in fed.ledger if m.recipient == "P1"]
+    seen_by_p1 = [(m.topic, plain(m)["ward"]) for m in fed.ledger if m.recipient == "P1"]
     assert seen_by_p1 == [("dictionary.global", ["surgery", "urology"])]
 
 
 def test_local_tells_the_server_sizes_and_nothing_else():
     tables = {"P1": table(8, 1, wards=("surgery",)), "P2": table(8, 2, wards=("urology", "surgery"))}
     fed, _, _ = encode("local", tables)
-    assert [m.payload["ward"] for m in fed.ledger if m.recipient == "server"] == [1, 2]
-    assert not any("surgery" in str(m.payload) for m in fed.ledger)
+    assert [plain(m)["ward"] for m in fed.ledger if m.recipient == "server"] == [1, 2]
+    assert not any("surgery" in str(plain(m)) for m in fed.ledger)
 
 
 def test_a_value_outside_the_dictionary_is_zeros_or_an_error_that_does_not_repeat_it():

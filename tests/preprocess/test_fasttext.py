@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from preprocess.encoders.fasttext import FastText
-from preprocess.encoders.subword.facebook import ModelFileError, open_model
-from preprocess.encoders.subword.hashing import Subwords
-from preprocess.encoders.subword.seeded import SeededVectors
-from preprocess.views import CategoricalBlock
+from leakledger.preprocess.encoders.fasttext import FastText
+from leakledger.preprocess.encoders.subword.facebook import ModelFileError, open_model
+from leakledger.preprocess.encoders.subword.hashing import Subwords
+from leakledger.preprocess.encoders.subword.seeded import SeededVectors
+from leakledger.preprocess.views import CategoricalBlock
+from tests.every import every
 from tests.preprocess.example import SCHEMA, cut, simulated, table
 from tests.preprocess.texts import ODD, runs_projected, table_of
 
@@ -160,7 +161,7 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("message", BAD)
+@every("message", BAD)
 def test_a_file_with_impossible_sizes_is_refused_before_anything_is_allocated(write, message):
     data, _ = model_bytes(**BAD[message])
     with pytest.raises(ModelFileError, match=message):

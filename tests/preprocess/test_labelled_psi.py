@@ -5,16 +5,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from preprocess.crypto import labelled_psi as psi
-from preprocess.crypto.bfv import PLAIN_MODULUS
-from preprocess.crypto.randomness import Randomness
-from preprocess.crypto.refusal import MessageError
+from leakledger.preprocess.crypto import labelled_psi as psi
+from leakledger.preprocess.crypto.bfv import PLAIN_MODULUS
+from leakledger.preprocess.crypto.randomness import Randomness
+from leakledger.preprocess.crypto.refusal import MessageError
+from leakledger.preprocess.secret import KeyStream, pinned
 
 T = PLAIN_MODULUS
 
 
 def source(seed=0):
-    return Randomness(np.random.default_rng(seed), True)
+    return Randomness(KeyStream(pinned(seed)))
 
 
 def item(name, bins=psi.BINS_PER_ROW):

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from preprocess.ledger import GENESIS, Ledger, link
-from preprocess.views import Message, PublicFacts
+from leakledger.preprocess.ledger import GENESIS, Ledger, link
+from leakledger.preprocess.views import Abort, Message, PublicFacts
 
 PARTIES = ("a", "b", "c", "server")
 PUBLIC = PublicFacts(PARTIES[:-1], PARTIES[-1])
@@ -104,6 +104,36 @@ def test_a_view_holds_the_inputs_and_coins_of_its_observers_only() -> None:
     assert view.public is PUBLIC
 
 
+def test_an_abort_changes_the_head_and_every_observer_knows_of_it() -> None:
+    ledger, before = Ledger([message()]), Ledger([message()]).head
+    abort = Abort("a", "fit", 3, "WireError")
+    ledger.abort(abort)
+    heads = {before, ledger.head}
+    for changed in (replace(abort, party="b"), replace(abort, step="x"), replace(abort, round=4)):
+        other = Ledger([message()])
+        other.abort(changed)
+        heads.add(other.head)
+    ledger.abort(abort)
+    assert len(heads | {ledger.head}) == 6
+    assert [ledger.view({p}, PUBLIC).aborts for p in PARTIES] == [(abort, abort)] * len(PARTIES)
+    assert ledger.view({"c"}, PUBLIC).restricted(lambda kind: False).aborts == (abort, abort)
+
+
 def test_an_observer_that_took_no_part_is_refused() -> None:
     with pytest.raises(ValueError, match=r"\['mallory'\] took no part; the parties are \['a', 'b', 'c', 'server'\]"):
         Ledger().view({"a", "mallory"}, PUBLIC)
+
+
+def test_the_head_is_the_same_however_often_it_is_asked_for_and_whichever_objects_the_bodies_are() -> None:
+    body = b"\x01"
+    messages = [replace(message(i), body=b, content=b) for i, b in enumerate([body, b"\x02", body, bytes([1])])]
+    whole, stepwise, heads = Ledger(messages), Ledger(), []
+    for m in messages:
+        stepwise.append(m)
+        heads.append(stepwise.head)
+        assert stepwise.head == heads[-1]
+    expected = [GENESIS]
+    for m in messages:
+        expected.append(link(expected[-1], m))
+    assert heads == expected[1:]
+    assert whole.head == heads[-1]

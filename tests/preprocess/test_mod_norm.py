@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from preprocess.encoders.mod_norm import ModNorm
-from preprocess.views import CategoricalBlock, NumericBlock, PublicFacts
+from leakledger.preprocess.encoders.mod_norm import ModNorm
+from leakledger.preprocess.views import CategoricalBlock, NumericBlock, PublicFacts
 from tests.preprocess.example import SCHEMA, cut, simulated, table
 from tests.preprocess.texts import ODD, runs_projected, table_of
 

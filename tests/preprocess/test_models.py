@@ -2,8 +2,16 @@ import numpy as np
 import pytest
 import torch
 
-from preprocess.models import ACTIVATIONS, as_tensors, check_weights, forward, gradient, initial_weights, layer_shapes
-from preprocess.views import ModelSpec
+from leakledger.preprocess.models import (
+    ACTIVATIONS,
+    as_tensors,
+    check_weights,
+    forward,
+    gradient,
+    initial_weights,
+    layer_shapes,
+)
+from leakledger.preprocess.views import ModelSpec
 
 
 def network(spec, weights):

@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from preprocess.crypto.field import P
-from preprocess.crypto.otmp import Bins, bins_for, check_shares, matches, place
-from preprocess.crypto.randomness import Randomness
-from preprocess.crypto.refusal import MessageError
+from leakledger.preprocess.crypto.field import P
+from leakledger.preprocess.crypto.otmp import Bins, bins_for, check_shares, matches, place
+from leakledger.preprocess.crypto.randomness import Randomness
+from leakledger.preprocess.crypto.refusal import MessageError
+from leakledger.preprocess.secret import KeyStream, pinned
 
 
 def keyed(elements):
@@ -18,7 +19,7 @@ def keyed(elements):
 
 
 def placed(elements, x, bins, threshold=2, seed=0):
-    return place(elements, keyed(elements), x, bins, threshold, Randomness(np.random.default_rng([seed, x]), True))
+    return place(elements, keyed(elements), x, bins, threshold, Randomness(KeyStream(pinned(seed, x))))
 
 
 sets = st.lists(st.sets(st.integers(0, 12).map(str).map(str.encode), max_size=10).map(sorted), min_size=3, max_size=4)

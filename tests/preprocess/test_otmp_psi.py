@@ -1,14 +1,19 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from preprocess.crypto.otmp import Placed
-from preprocess.crypto.refusal import MessageError
-from preprocess.encoders.otmp_psi import assign_roles, first_held_by, numbers_at, read_roles
+from leakledger.preprocess.crypto.otmp import Placed
+from leakledger.preprocess.crypto.refusal import MessageError
+from leakledger.preprocess.encoders.otmp_psi import assign_roles, first_held_by, numbers_at, read_roles
+from leakledger.preprocess.messages import OtmpPositions
+from leakledger.preprocess.secret import pinned
 from tests.preprocess import psi
 from tests.preprocess.contract import assert_same_views
 from tests.preprocess.example import table
+from tests.preprocess.notes import plain
 
 NAME = "otmp-psi"
 CLIENTS = ("P1", "P2", "P3")
@@ -77,7 +82,7 @@ def test_numbers_are_asked_only_of_earlier_parties_and_an_empty_question_is_aske
     nothing_shared = {"P1": psi.text_table(["a"], ["x"]), "P2": psi.text_table(["b"], ["y"])}
     fed, _, _ = psi.encoded_by(NAME, nothing_shared)
     asked = [m for m in fed.ledger if m.topic == "otmp.positions"]
-    assert [(m.sender, m.recipient, m.payload.shape) for m in asked] == [("P2", "P1", (0, 2))]
+    assert [(m.sender, m.recipient, plain(m).shape) for m in asked] == [("P2", "P1", (0, 2))]
 
 
 def test_of_several_holders_only_the_first_in_the_ring_is_asked():
@@ -90,9 +95,9 @@ def test_of_several_holders_only_the_first_in_the_ring_is_asked():
 def test_a_number_is_told_only_to_those_with_whom_the_value_is_shared():
     placed = Placed(np.zeros((9, 9), np.uint64), {(3, 1): b"x", (4, 0): b"y"})
     found, asked = np.array([[3, 1, 1, 7], [4, 0, 2, 2]]), np.array([[3, 1]])
-    assert numbers_at(asked, 1, found, placed, {b"x": 5, b"y": 6}).tolist() == [5]
+    assert numbers_at(OtmpPositions(asked), 1, found, placed, {b"x": 5, b"y": 6}).numbers.tolist() == [5]
     with pytest.raises(MessageError, match="it asks for a number at a position that does not match"):
-        numbers_at(asked, 2, found, placed, {b"x": 5, b"y": 6})
+        numbers_at(OtmpPositions(asked), 2, found, placed, {b"x": 5, b"y": 6})
 
 
 def test_no_message_shows_a_value_or_a_digest_of_one():
@@ -109,9 +114,9 @@ def test_shares_have_the_same_size_for_every_party_however_many_values_it_has():
 
 def test_a_share_tells_nothing_between_runs_of_other_seeds():
     def shares(seed):
-        fed = psi.Simulated(list(CLIENTS), seed=seed)
+        fed = psi.Simulated(list(CLIENTS), secret=pinned(seed))
         psi.ENCODERS[NAME]().fit(fed, psi.SCHEMA, {p: fed.at(p, t) for p, t in TABLES.items()})
-        return {int(s) for m in fed.ledger if m.topic == "otmp.shares" for s in m.payload.ravel()}
+        return {int(s) for m in fed.ledger if m.topic == "otmp.shares" for s in plain(m).ravel()}
 
     assert shares(1) == shares(1)
     assert not shares(1) & shares(2)
@@ -128,7 +133,11 @@ CHANGES = {
     "answer": ("otmp.answer", lambda r: r[32:], "P2 refuses a message of P1: it has .* group elements, not"),
     "shares": ("otmp.shares", lambda s: s[:-1], "P3 refuses a message of P1: it has no shares for"),
     "matches": ("otmp.matches", lambda m: moved(m, [0, 99, 0, 0]), "P1 refuses a message of P3: a match is not at"),
-    "no matches": ("otmp.matches", lambda m: m.tolist(), "P1 refuses a message of P3: it is no list of matching"),
+    "no matches": (
+        "otmp.matches",
+        lambda m: m.tolist(),
+        "P1 refuses message .* no OtmpMatches: positions is list",
+    ),
     "positions": ("otmp.positions", lambda p: moved(p, [0, 99]), "P1 refuses a message of P2: it asks for a number"),
     "no positions": ("otmp.positions", lambda p: p.ravel(), "P1 refuses a message of P2: it is no list of positions"),
     "numbers": ("otmp.numbers", lambda n: n[1:], "P2 refuses a message of P1: it has no"),
@@ -145,7 +154,7 @@ def test_roles_that_do_not_follow_from_the_ring_are_refused():
     roles = assign_roles(CLIENTS, {"ward": 30})
     assert read_roles(CLIENTS, {"ward": 30}, roles).count == 4
     with pytest.raises(MessageError, match="the server assigns roles or bins that do not follow"):
-        read_roles(CLIENTS, {"ward": 30}, {**roles, "reconstructor": "P1"})
+        read_roles(CLIENTS, {"ward": 30}, replace(roles, reconstructor="P1"))
 
 
 @pytest.mark.slow

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from preprocess.encoders import ENCODERS
-from preprocess.pipeline import encode_table, prepare
-from preprocess.scalers import SCALERS
+from leakledger.preprocess.encoders import ENCODERS
+from leakledger.preprocess.pipeline import encode_table, prepare
+from leakledger.preprocess.scalers import SCALERS
 from tests.preprocess.example import SCHEMA, simulated, table
 from tests.preprocess.test_encoders import parties, splits
 

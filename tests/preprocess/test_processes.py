@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
-from preprocess.federation import FederationError, PartyLost
-from preprocess.transport.processes import PartyProcesses, run_projected
-from preprocess.transport.protocol import PartyResult, Protocol, find_protocol, protocol_name
-from preprocess.transport.simulated import run_simulated
-from preprocess.wire import WireError
+from leakledger.preprocess.federation import FederationError, PartyLost
+from leakledger.preprocess.secret import pinned
+from leakledger.preprocess.transport.processes import PartyProcesses, run_projected
+from leakledger.preprocess.transport.protocol import PartyResult, Protocol, find_protocol, perform, protocol_name
+from leakledger.preprocess.transport.simulated import Simulated, run_simulated
+from leakledger.preprocess.views import Abort
+from leakledger.preprocess.wire import WireError
 from tests.preprocess import protocols
 from tests.preprocess.contract import assert_same_views
 
@@ -35,7 +37,7 @@ def impatient() -> Iterator[PartyProcesses]:
 
 
 def processes_of(parties: PartyProcesses) -> list[int]:
-    return [r.value for r in parties.run(protocols.own_process, {}, {}, seed=None).values()]
+    return [r.value for r in parties.run(protocols.own_process, {}, {}, secret=None).values()]
 
 
 def ends(pid: int) -> bool:
@@ -58,9 +60,9 @@ def test_every_party_has_a_process_of_its_own_and_keeps_it_between_runs(parties:
 
 
 def test_a_single_run_starts_and_ends_its_processes() -> None:
-    results = run_projected(protocols.secure_sum, CLIENTS, INPUTS, OPEN, seed=3, timeout=20.0)
-    assert results == run_simulated(protocols.secure_sum, CLIENTS, INPUTS, OPEN, seed=3)
-    pids = [r.value for r in run_projected(protocols.own_process, CLIENTS, {}, {}, seed=3).values()]
+    results = run_projected(protocols.secure_sum, CLIENTS, INPUTS, OPEN, secret=pinned(3), timeout=20.0)
+    assert results == run_simulated(protocols.secure_sum, CLIENTS, INPUTS, OPEN, secret=pinned(3))
+    pids = [r.value for r in run_projected(protocols.own_process, CLIENTS, {}, {}, secret=pinned(3)).values()]
     assert len(set(pids)) == 3
     assert all(ends(pid) for pid in pids)
 
@@ -69,7 +71,8 @@ def test_a_function_is_found_by_name(parties: PartyProcesses) -> None:
     name = "tests.preprocess.protocols:secure_sum"
     assert protocol_name(protocols.secure_sum) == name
     assert find_protocol(name) is protocols.secure_sum
-    assert parties.run(name, INPUTS, OPEN, seed=3) == run_simulated(name, CLIENTS, INPUTS, OPEN, seed=3)
+    expected = run_simulated(name, CLIENTS, INPUTS, OPEN, secret=pinned(3))
+    assert parties.run(name, INPUTS, OPEN, secret=pinned(3)) == expected
 
 
 def test_a_function_that_no_process_could_find_is_refused_before_anything_starts() -> None:
@@ -79,7 +82,7 @@ def test_a_function_that_no_process_could_find_is_refused_before_anything_starts
     functions: list[Protocol] = [local, lambda fed, inputs, params: {}]
     for function in functions:
         with pytest.raises(ValueError, match="names no function"):
-            PartyProcesses(CLIENTS).run(function, INPUTS, {}, seed=None)
+            PartyProcesses(CLIENTS).run(function, INPUTS, {}, secret=None)
     local.__module__ = "__main__"  # a script's own functions: in another process, __main__ is another module
     with pytest.raises(ValueError, match=r"__main__:.*local.* cannot be found by another process"):
         protocol_name(local)
@@ -88,7 +91,7 @@ def test_a_function_that_no_process_could_find_is_refused_before_anything_starts
 @pytest.mark.parametrize("name", ["nowhere:run", "tests.preprocess.protocols:nope", "no-colon", ""])
 def test_a_name_without_function_fails(parties: PartyProcesses, name: str) -> None:
     with pytest.raises(ValueError, match=r"names no function \('module:name'\)"):
-        run_simulated(name, CLIENTS, INPUTS, {}, seed=1)
+        run_simulated(name, CLIENTS, INPUTS, {}, secret=pinned(1))
 
 
 def test_parties_inputs_and_parameters_are_checked_before_anything_starts() -> None:
@@ -96,26 +99,26 @@ def test_parties_inputs_and_parameters_are_checked_before_anything_starts() -> N
         PartyProcesses(["a", "a"])
     parties = PartyProcesses(CLIENTS)
     with pytest.raises(FederationError, match=r"inputs for \['mallory'\], but the parties are \['a', 'b', 'server'\]"):
-        parties.run(protocols.secure_sum, {"mallory": 1}, {}, seed=None)
+        parties.run(protocols.secure_sum, {"mallory": 1}, {}, secret=None)
     with pytest.raises(WireError, match="object"):
-        parties.run(protocols.secure_sum, {"a": object()}, {}, seed=None)
+        parties.run(protocols.secure_sum, {"a": object()}, {}, secret=None)
     assert parties._processes == {}
 
 
-def test_a_seeded_run_repeats_and_another_seed_differs(parties: PartyProcesses) -> None:
-    one, again, other = (parties.run(protocols.coins_of_the_system, {}, {}, seed=s) for s in (1, 1, 2))
+def test_a_run_repeats_with_its_secret_and_differs_with_another(parties: PartyProcesses) -> None:
+    one, again, other = (parties.run(protocols.coins_of_the_system, {}, {}, secret=pinned(s)) for s in (1, 1, 2))
     assert one == again
     assert all(one[p].value != other[p].value for p in EVERYONE)
 
 
 def test_coins_come_from_the_operating_system_without_a_seed(parties: PartyProcesses) -> None:
-    runs = [parties.run(protocols.coins_of_the_system, {}, {}, seed=None) for _ in range(2)]
+    runs = [parties.run(protocols.coins_of_the_system, {}, {}, secret=None) for _ in range(2)]
     assert len({r.value for results in runs for r in results.values()}) == 6
 
 
 def test_what_a_protocol_prints_is_no_report(parties: PartyProcesses, capfd: pytest.CaptureFixture[str]) -> None:
     with PartyProcesses(CLIENTS) as fresh:  # started under the capture, whose stderr it inherits
-        results = fresh.run(protocols.prints, {}, {}, seed=None)
+        results = fresh.run(protocols.prints, {}, {}, secret=None)
     assert {p: r.value for p, r in results.items()} == dict.fromkeys(EVERYONE, "")
     printed = capfd.readouterr()
     assert (printed.out, printed.err.count("printed"), printed.err.count("written")) == ("", 3, 3)
@@ -123,7 +126,7 @@ def test_what_a_protocol_prints_is_no_report(parties: PartyProcesses, capfd: pyt
 
 def test_a_result_survives_the_pipe() -> None:
     for result in run_simulated(
-        protocols.secure_sum, CLIENTS, INPUTS, {"via": "server", "sealed": True}, seed=3
+        protocols.secure_sum, CLIENTS, INPUTS, {"via": "server", "sealed": True}, secret=pinned(3)
     ).values():
         assert PartyResult.from_plain(result.to_plain()) == result
 
@@ -131,7 +134,7 @@ def test_a_result_survives_the_pipe() -> None:
 FAILURES: list[tuple[Protocol, str]] = [
     (
         protocols.touches_another,
-        r"a failed in <lambda> at a \(step start, round 0\): FederationError: a value of b is not",
+        r"failed in step start: FederationError: <lambda> at a carries a dict in its closure \(step start\)",
     ),
     (
         protocols.sends_an_object,
@@ -168,7 +171,7 @@ def test_what_goes_wrong_in_one_party_ends_the_run_by_name(
 ) -> None:
     before = processes_of(parties)
     with pytest.raises(FederationError, match=text) as caught:
-        parties.run(function, INPUTS, {}, seed=3)
+        parties.run(function, INPUTS, {}, secret=pinned(3))
     assert not isinstance(caught.value, PartyLost)
     assert all(ends(pid) for pid in before)
 
@@ -178,25 +181,67 @@ def test_control_flow_that_comes_to_a_standstill_is_told_from_silence(
     impatient: PartyProcesses, function: Protocol, text: str
 ) -> None:
     with pytest.raises(FederationError, match=text) as caught:
-        impatient.run(function, INPUTS, {}, seed=3)
+        impatient.run(function, INPUTS, {}, secret=pinned(3))
     assert not isinstance(caught.value, PartyLost)
+
+
+REFUSALS: list[tuple[Protocol, str]] = [
+    (
+        protocols.one_field_too_many,
+        r"b refuses message 0: it is no LocalMeans: 1 field too many \(a -> b, zscore.mean, step means, round 2\)",
+    ),
+    (
+        protocols.kind_that_is_not_installed,
+        r"b refuses message 0: no installed kind of message has the topic 'gone'; install .+ "
+        r"\(a -> b, gone, step means, round 2\)",
+    ),
+    (
+        protocols.nested_lists,
+        r"b refuses message 0: 200005 bytes hold too many lists, maps and arrays: more than 16 times their size "
+        r"\(a -> b, note, step means, round 2\)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("function", "text"), REFUSALS, ids=lambda f: getattr(f, "__name__", ""))
+def test_a_message_that_its_recipient_cannot_take_is_named_in_one_line_by_both_transports(
+    function: Protocol, text: str
+) -> None:
+    fed = Simulated(["a", "b"], secret=pinned(3))
+    with pytest.raises(FederationError, match="^" + text) as simulated:
+        perform(fed, function, {}, {})
+    with (
+        PartyProcesses(["a", "b"]) as parties,
+        pytest.raises(
+            FederationError, match=r"^b failed in step means, round 2: FederationError: " + text
+        ) as projected,
+    ):
+        parties.run(function, {}, {}, secret=pinned(3))
+    (abort,) = fed.ledger.aborts
+    assert projected.value.abort == abort
+    assert (abort.party, abort.step, abort.round) == ("b", "means", 2)
+    for error in (simulated.value, projected.value):
+        assert "\n" not in str(error)
+        assert "confidential" not in str(error)
+        assert "secret" not in str(error)
 
 
 def test_a_message_beyond_the_limit_is_refused(parties: PartyProcesses) -> None:
     with pytest.raises(FederationError, match="bytes exceed the limit of 10000 bytes on a message"):
-        parties.run(protocols.sleeps, {"a": bytes(20_000)}, {"late": 0, "seconds": 0}, seed=3)
+        parties.run(protocols.sleeps, {"a": bytes(20_000)}, {"late": 0, "seconds": 0}, secret=pinned(3))
 
 
 WAITED = r"\(message 2: b -> a, ring.third, step ring, round 3\)"
 
 
 def test_a_silent_party_is_lost_by_name_even_behind_a_relay(impatient: PartyProcesses) -> None:
-    with pytest.raises(PartyLost, match=f"^b is silent: server waited 1 s for it {WAITED}$"):
-        impatient.run(protocols.sleeps, INPUTS, {"late": 0.3, "seconds": 60}, seed=3)
+    with pytest.raises(PartyLost, match=f"^b is silent: server waited 1 s for it {WAITED}$") as lost:
+        impatient.run(protocols.sleeps, INPUTS, {"late": 0.3, "seconds": 60}, secret=pinned(3))
+    assert lost.value.abort == Abort("b", "", 0, "PartyLost")
 
 
 def test_a_party_that_is_only_slow_is_not_lost(parties: PartyProcesses) -> None:
-    assert parties.run(protocols.sleeps, INPUTS, {"late": 0, "seconds": 0.3}, seed=3)["a"].value == 1
+    assert parties.run(protocols.sleeps, INPUTS, {"late": 0, "seconds": 0.3}, secret=pinned(3))["a"].value == 1
 
 
 @pytest.mark.parametrize(
@@ -204,15 +249,15 @@ def test_a_party_that_is_only_slow_is_not_lost(parties: PartyProcesses) -> None:
 )
 def test_a_party_whose_process_ends_is_lost_by_name(parties: PartyProcesses, function: Protocol, how: str) -> None:
     with pytest.raises(PartyLost, match=f"^b ended \\({how}\\) while (server|a) waited for it {WAITED}$"):
-        parties.run(function, INPUTS, {}, seed=3)
+        parties.run(function, INPUTS, {}, secret=pinned(3))
 
 
 def test_a_process_that_ended_between_runs_is_lost_and_replaced(parties: PartyProcesses) -> None:
     os.kill(processes_of(parties)[0], signal.SIGKILL)
     with pytest.raises(PartyLost, match=r"^a ended \(killed by SIGKILL\)"):
-        parties.run(protocols.secure_sum, INPUTS, OPEN, seed=3)
-    expected = run_simulated(protocols.secure_sum, CLIENTS, INPUTS, OPEN, seed=3)
-    assert parties.run(protocols.secure_sum, INPUTS, OPEN, seed=3) == expected
+        parties.run(protocols.secure_sum, INPUTS, OPEN, secret=pinned(3))
+    expected = run_simulated(protocols.secure_sum, CLIENTS, INPUTS, OPEN, secret=pinned(3))
+    assert parties.run(protocols.secure_sum, INPUTS, OPEN, secret=pinned(3)) == expected
 
 
 def test_processes_end_with_an_exception_in_the_driver() -> None:
@@ -231,11 +276,11 @@ def test_processes_end_with_an_exception_in_the_driver() -> None:
 
 DRIVER = """
 import time
-from preprocess.transport.processes import PartyProcesses
+from leakledger.preprocess.transport.processes import PartyProcesses
 from tests.preprocess import protocols
 with PartyProcesses(["a", "b"]) as parties:
-    print(*(r.value for r in parties.run(protocols.own_process, {}, {}, seed=1).values()), flush=True)
-    parties.run(protocols.sleeps, {"a": 1}, {"late": 0, "seconds": 600}, seed=1)
+    print(*(r.value for r in parties.run(protocols.own_process, {}, {}, secret=None).values()), flush=True)
+    parties.run(protocols.sleeps, {"a": 1}, {"late": 0, "seconds": 600}, secret=None)
 """
 
 

@@ -5,17 +5,21 @@ from typing import Any
 
 import pytest
 
-from preprocess.federation import At, Federation, FederationError, PartyLost
-from preprocess.ledger import Ledger
-from preprocess.transport.channels import Channels
-from preprocess.transport.projected import Projected, Wait
-from preprocess.transport.simulated import Simulated
-from preprocess.views import PublicFacts
-from preprocess.wire import encode
+from leakledger.preprocess.federation import At, Federation, FederationError, PartyLost
+from leakledger.preprocess.ledger import Ledger
+from leakledger.preprocess.secret import generator, pinned
+from leakledger.preprocess.transport.channels import Channels
+from leakledger.preprocess.transport.projected import Projected, Wait
+from leakledger.preprocess.transport.protocol import party_secrets
+from leakledger.preprocess.transport.simulated import Simulated
+from leakledger.preprocess.views import Abort, PublicFacts
+from leakledger.preprocess.wire import encode
 from tests.preprocess import protocols
 from tests.preprocess.contract import assert_same_views
+from tests.preprocess.notes import spread, tell
 
 CLIENTS = ["a", "b", "c"]
+OWN = party_secrets(pinned(1), ["a", "b"], "server")
 INPUTS = {"a": 30, "b": 2**60, "c": -7}
 TOTAL = (30 + 2**60 - 7) % protocols.MODULUS
 
@@ -32,7 +36,7 @@ def channels() -> Iterator[dict[str, Channels]]:
 
 
 def projected(channels: dict[str, Channels], me: str, **settings: Any) -> Projected:
-    return Projected(me, ["a", "b"], channels[me], **{"seed": 1, "timeout": 0.2} | settings)
+    return Projected(me, ["a", "b"], channels[me], **{"secret": OWN[me], "timeout": 0.2} | settings)
 
 
 def together(channels: dict[str, Channels], protocol: Callable[[Federation], Any]) -> dict[str, Projected]:
@@ -68,7 +72,8 @@ def test_arrays_and_coins_are_the_same_in_processes() -> None:
 def test_a_process_holds_one_party_and_its_coins_only(channels: dict[str, Channels]) -> None:
     fed = projected(channels, "a")
     assert [p for p in fed.everyone if fed.holds(p)] == ["a"]
-    assert fed.own(fed.coins("a")).bytes(8) == Simulated(["a", "b"], seed=1).coins("a")._value.bytes(8)
+    assert fed.own(fed.coins("a")).bytes(8) == generator(OWN["a"]).bytes(8)
+    assert fed.party_secrets() == {"a": OWN["a"]}
     for absent in (fed.at("b", "secret"), fed.coins("b"), fed.local("b", abs, -1)):
         with pytest.raises(FederationError, match="a value of b is not in this process"):
             fed.own(absent)
@@ -76,15 +81,15 @@ def test_a_process_holds_one_party_and_its_coins_only(channels: dict[str, Channe
 
 def test_a_party_that_is_unknown_has_no_process(channels: dict[str, Channels]) -> None:
     with pytest.raises(FederationError, match="'mallory' is not a party"):
-        Projected("mallory", ["a", "b"], channels["a"])
+        Projected("mallory", ["a", "b"], channels["a"], secret=pinned(1))
 
 
 def test_each_ledger_is_the_partys_view_of_the_simulated_one(channels: dict[str, Channels]) -> None:
     def protocol(fed: Federation) -> None:
-        at_b = fed.send(fed.at("a", {"x": [1, 2]}), "b", "note", via="server", sealed=True)
-        fed.broadcast(fed.local("b", lambda v: v["x"], at_b), "answer", via="server")
+        at_b = tell(fed, fed.at("a", {"x": [1, 2]}), "b", "note", via="server", sealed=True)
+        spread(fed, fed.local("b", lambda v: v["x"], at_b), "answer", via="server")
 
-    simulated = Simulated(["a", "b"], seed=1)
+    simulated = Simulated(["a", "b"], secret=pinned(1))
     protocol(simulated)
     for party, fed in together(channels, protocol).items():
         expected = simulated.ledger.view({party}, PublicFacts(("a", "b"), "server")).messages
@@ -94,13 +99,13 @@ def test_each_ledger_is_the_partys_view_of_the_simulated_one(channels: dict[str,
 
 def test_the_course_is_the_same_for_parties_that_follow_the_same_messages(channels: dict[str, Channels]) -> None:
     def protocol(fed: Federation) -> None:
-        fed.send(fed.at("a", 1), "b", "note")
+        tell(fed, fed.at("a", 1), "b", "note")
 
     feds = together(channels, protocol)
     assert len({fed.course for fed in feds.values()}) == 1
     assert {fed.sent for fed in feds.values()} == {1}
     alone = projected(channels, "server")
-    alone.send(alone.at("a", 1), "b", "another note")  # of others: nothing to do for the server
+    tell(alone, alone.at("a", 1), "b", "another note")  # of others: nothing to do for the server
     assert alone.course != feds["server"].course
 
 
@@ -137,8 +142,9 @@ def test_a_message_with_another_header_is_refused_naming_both(
     with pytest.raises(
         FederationError, match=r"b expects message 0 \(a -> b, note, step start, round 0\), but a " + named
     ):
-        fed.send(fed.at("a", None), "b", "note")
+        tell(fed, fed.at("a", None), "b", "note")
     assert len(fed.ledger) == 0
+    assert fed.ledger.aborts == (Abort("b", "start", 0, "FederationError"),)
 
 
 @pytest.mark.parametrize(
@@ -148,7 +154,7 @@ def test_a_header_that_is_none_is_refused(channels: dict[str, Channels], noise: 
     channels["a"].send("b", noise, encode(1))
     fed = projected(channels, "b", timeout=5.0)
     with pytest.raises(FederationError, match="a sent something that is not a message"):
-        fed.send(fed.at("a", None), "b", "note")
+        tell(fed, fed.at("a", None), "b", "note")
 
 
 def test_a_sealed_message_that_the_relay_changed_is_refused(channels: dict[str, Channels]) -> None:
@@ -162,11 +168,11 @@ def test_a_sealed_message_that_the_relay_changed_is_refused(channels: dict[str, 
 
     def protocol(fed: Federation) -> None:
         try:
-            fed.send(fed.at("a", 1), "b", "note", via="server", sealed=True)
+            tell(fed, fed.at("a", 1), "b", "note", via="server", sealed=True)
         except FederationError as error:
             refused.append(error)
 
-    server = Meddling("server", ["a", "b"], channels["server"], seed=1, timeout=5.0)
+    server = Meddling("server", ["a", "b"], channels["server"], secret=OWN["server"], timeout=5.0)
     feds: list[Federation] = [projected(channels, "a", timeout=5.0), projected(channels, "b", timeout=5.0), server]
     threads = [Thread(target=protocol, args=(fed,)) for fed in feds]
     for thread in threads:
@@ -180,7 +186,7 @@ def test_messages_that_arrive_early_wait_for_their_turn(channels: dict[str, Chan
     channels["server"].send("b", encode(HEADER | {"sender": "server", "sequence": 1}), encode("second"))
     channels["a"].send("b", encode(HEADER), encode("first"))
     fed = projected(channels, "b", timeout=5.0)
-    arrived: list[At[Any]] = [fed.send(fed.at(p, None), "b", "note") for p in ("a", "server")]
+    arrived: list[At[Any]] = [tell(fed, fed.at(p, None), "b", "note") for p in ("a", "server")]
     assert [fed.own(v) for v in arrived] == ["first", "second"]
 
 
@@ -194,23 +200,31 @@ def test_a_silent_party_is_lost_naming_who_waited_for_what(channels: dict[str, C
             match=r"a is silent: b waited 0.2 s for it \(message 0: a -> b, note, step fit, round 2\)",
         ),
     ):
-        fed.send(fed.at("a", None), "b", "note")
+        tell(fed, fed.at("a", None), "b", "note")
     assert waits == [Wait("a", "message 0: a -> b, note, step fit, round 2")]
+
+
+def test_what_a_party_learns_of_one_that_is_silent_is_in_its_view(channels: dict[str, Channels]) -> None:
+    fed = projected(channels, "b")
+    with fed.scope("fit", round=2), pytest.raises(PartyLost):
+        tell(fed, fed.at("a", None), "b", "note")
+    view = fed.ledger.view({"b"}, PublicFacts(("a", "b"), "server"))
+    assert view.aborts == (Abort("a", "fit", 2, "PartyLost"),)
 
 
 def test_a_silent_relay_is_lost_not_the_sender(channels: dict[str, Channels]) -> None:
     fed = projected(channels, "b")
     with pytest.raises(PartyLost, match="server is silent: b waited"):
-        fed.send(fed.at("a", None), "b", "note", via="server")
+        tell(fed, fed.at("a", None), "b", "note", via="server")
 
 
 def test_a_relay_waits_for_the_sender(channels: dict[str, Channels]) -> None:
     fed = projected(channels, "server")
     with pytest.raises(PartyLost, match="a is silent: server waited"):
-        fed.send(fed.at("a", None), "b", "note", via="server")
+        tell(fed, fed.at("a", None), "b", "note", via="server")
 
 
 def test_a_message_beyond_the_limit_is_refused_by_its_sender(channels: dict[str, Channels]) -> None:
     fed = projected(channels, "a")
     with pytest.raises(FederationError, match=r"a cannot send to b: \d+ bytes exceed the limit of 1000 bytes .*note"):
-        fed.send(fed.at("a", bytes(2000)), "b", "note")
+        tell(fed, fed.at("a", bytes(2000)), "b", "note")

@@ -4,18 +4,19 @@ from pathlib import Path
 
 import pytest
 
-import preprocess.encoders
-import preprocess.scalers
-import preprocess.training
-from preprocess.encoders import ENCODERS
-from preprocess.scalers import SCALERS
-from preprocess.training import ALGORITHMS
+import leakledger.preprocess.encoders
+import leakledger.preprocess.scalers
+import leakledger.preprocess.training
+from leakledger.preprocess.encoders import ENCODERS
+from leakledger.preprocess.scalers import SCALERS
+from leakledger.preprocess.training import ALGORITHMS
+from tests.every import every
 
 METHODS = {**{f"encoder {n}": e for n, e in ENCODERS.items()}, **{f"scaler {n}": s for n, s in SCALERS.items()}}
 TABLES = {
-    preprocess.encoders: (ENCODERS, {"base", "codebook", "ring_ids", "ring_psi"}),
-    preprocess.scalers: (SCALERS, {"base"}),
-    preprocess.training: (ALGORITHMS, {"base", "evaluation"}),
+    leakledger.preprocess.encoders: (ENCODERS, {"base", "codebook", "ring_ids", "ring_psi"}),
+    leakledger.preprocess.scalers: (SCALERS, {"base"}),
+    leakledger.preprocess.training: (ALGORITHMS, {"base", "evaluation"}),
 }
 
 
@@ -26,7 +27,7 @@ def test_every_file_of_a_method_is_registered_under_its_name(package):
     assert files == {name.replace("-", "_") for name in table}
 
 
-@pytest.mark.parametrize("name", METHODS)
+@every("name", METHODS)
 def test_every_method_says_what_it_shares_and_whose_account_that_is(name):
     what, _, source = METHODS[name].said_to_share.partition(" (")
     assert what

@@ -3,12 +3,14 @@
 import numpy as np
 import pytest
 
-from preprocess.crypto.refusal import MessageError
-from preprocess.data.partition import partition
-from preprocess.data.read import read_table
-from preprocess.encoders import ENCODERS
-from preprocess.encoders.ring_psi import PsiEncoder, check_unused
-from preprocess.transport.simulated import Simulated
+from leakledger.preprocess.crypto.refusal import MessageError
+from leakledger.preprocess.data.partition import partition
+from leakledger.preprocess.data.read import read_table
+from leakledger.preprocess.encoders import ENCODERS
+from leakledger.preprocess.encoders.ring_psi import PsiEncoder, check_unused
+from leakledger.preprocess.messages import UnusedIds
+from leakledger.preprocess.secret import pinned
+from leakledger.preprocess.transport.simulated import Simulated
 from tests.preprocess import psi
 from tests.preprocess.registered import encoders
 
@@ -45,12 +47,12 @@ def test_a_third_party_ends_alike_whether_others_share_a_value_or_not_so_it_cann
 
 
 @pytest.mark.parametrize(
-    "bad", [None, {"ward": []}, {"ward": [1]}, {"ward": np.array([5])}, {"ward": np.array([-1])}, {"ward": np.eye(2)}]
+    "bad", [{}, {"diet": np.array([1])}, {"ward": np.array([5])}, {"ward": np.array([-1])}, {"ward": np.eye(2)}]
 )
 def test_unused_numbers_that_were_never_allotted_are_refused(bad):
-    assert check_unused({"ward": np.array([4])}, {"ward": 5})["ward"].tolist() == [4]
+    assert check_unused(UnusedIds({"ward": np.array([4])}), {"ward": 5})["ward"].tolist() == [4]
     with pytest.raises(MessageError):
-        check_unused(bad, {"ward": 5})
+        check_unused(UnusedIds(bad), {"ward": 5})
 
 
 @pytest.mark.slow
@@ -60,7 +62,7 @@ def test_on_adult_all_give_the_columns_of_the_server_dictionary(name, datasets):
     tables = partition(whole, "iid", 4, np.random.default_rng(0), minimum=10)
 
     def columns(name, **options):
-        fed = Simulated(list(tables), seed=0)
+        fed = Simulated(list(tables), secret=pinned(0))
         fit = ENCODERS[name](**options).fit(fed, whole.schema, {p: fed.at(p, t) for p, t in tables.items()})
         rows = np.vstack([fed.own(fit.encodings[p]).transform(t).astype(np.int8) for p, t in tables.items()])
         return [rows[:, b.start : b.start + b.size].T for b in fit.blocks.value]

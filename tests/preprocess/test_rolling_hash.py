@@ -3,10 +3,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from preprocess.encoders.rolling_hash import RollingHash, rolling_hash
-from preprocess.pipeline import prepare
-from preprocess.scalers import SCALERS
-from preprocess.views import CategoricalBlock
+from leakledger.preprocess.encoders.rolling_hash import RollingHash, rolling_hash
+from leakledger.preprocess.pipeline import prepare
+from leakledger.preprocess.scalers import SCALERS
+from leakledger.preprocess.views import CategoricalBlock
 from tests.preprocess.example import SCHEMA, cut, simulated, table
 from tests.preprocess.texts import ODD, runs_projected, table_of
 
@@ -108,8 +108,8 @@ def test_a_public_dictionary_names_the_candidates_and_their_columns():
     ("wrong", "message"),
     [
         ({"style": "label"}, "style 'label' does not apply"),
-        ({"buckets": 0}, "buckets 0 is outside 1 to 1000000"),
-        ({"prime": 1}, "prime 1 is below 2"),
+        ({"buckets": 0}, "buckets is 0; it must be at least 1"),
+        ({"prime": 1}, "prime is 1; it must be at least 2"),
         ({"others": "guess"}, "others 'guess' is unknown; choose one of zero, drop, code-point"),
         ({"normal_form": "nfc"}, "normal_form 'nfc' is unknown"),
     ],

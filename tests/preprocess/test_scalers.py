@@ -5,8 +5,11 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
-from preprocess.scalers import SCALERS
-from preprocess.transport.simulated import Simulated
+from leakledger.preprocess.scalers import SCALERS
+from leakledger.preprocess.secret import pinned
+from leakledger.preprocess.transport.simulated import Simulated
+from tests.every import every
+from tests.preprocess.notes import plain
 
 numbers = st.floats(-1e6, 1e6, allow_nan=False)
 tables = st.lists(
@@ -15,7 +18,7 @@ tables = st.lists(
 
 
 def scale(name, parts, **options):
-    fed = Simulated([f"P{i + 1}" for i in range(len(parts))], seed=0)
+    fed = Simulated([f"P{i + 1}" for i in range(len(parts))], secret=pinned(0))
     located = {c: fed.at(c, x) for c, x in zip(fed.clients, parts, strict=True)}
     fit = SCALERS[name](**options).fit(fed, located)
     return fed, fit, [fed.own(fit.scalings[c]).transform(x) for c, x in zip(fed.clients, parts, strict=True)]
@@ -74,8 +77,8 @@ def test_a_constant_column_becomes_zero(name):
     assert all((np.abs(s) <= within).all() for s in scaled)
 
 
-@pytest.mark.parametrize("name", SCALERS)
-@pytest.mark.parametrize("value", [0.1, -1e6 / 3, 1e-30])
+@every("name", SCALERS)
+@every("value", [0.1, -1e6 / 3, 1e-30])
 def test_a_constant_whose_mean_is_rounded_stays_at_zero_in_its_own_units(name, value):
     parts = [np.full((rows, 1), value) for rows in (3, 20, 41)]
     _, _, scaled = scale(name, parts)
@@ -95,7 +98,7 @@ def test_the_server_sees_local_moments_and_clients_see_global_ones_only():
 
 def test_the_server_sees_local_extremes():
     fed, _, _ = scale("server-minmax", [np.array([[1.0], [5.0]]), np.array([[2.0]])])
-    received = [m.payload for m in fed.ledger if m.recipient == "server"]
+    received = [plain(m) for m in fed.ledger if m.recipient == "server"]
     assert [(float(p["minimum"][0]), float(p["maximum"][0])) for p in received] == [(1, 5), (2, 2)]
 
 

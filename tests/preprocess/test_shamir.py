@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from preprocess.crypto.field import P, add, elements, multiply, reduce
-from preprocess.crypto.shamir import reconstruct, share, weights_at_zero
+from leakledger.preprocess.crypto.field import P, add, elements, multiply, reduce
+from leakledger.preprocess.crypto.shamir import reconstruct, share, weights_at_zero
 
 numbers = st.integers(0, P - 1) | st.sampled_from([0, 1, P - 1, 2**31, 2**31 - 1, 2**60, 2**30])
 lists = st.lists(numbers, min_size=1, max_size=4)

@@ -7,15 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from preprocess.crypto.randomness import Randomness
-from preprocess.crypto.refusal import MessageError
-from preprocess.crypto.secure_moments import root
-from preprocess.crypto.secure_sum import secure_sum
-from preprocess.crypto.sharing import Proportional, Ring
-from preprocess.federation import FederationError
-from preprocess.transport.simulated import Simulated
-from preprocess.views import PublicFacts
+from leakledger.preprocess.crypto.randomness import Randomness
+from leakledger.preprocess.crypto.refusal import MessageError
+from leakledger.preprocess.crypto.secure_moments import root
+from leakledger.preprocess.crypto.secure_sum import secure_sum
+from leakledger.preprocess.crypto.sharing import Proportional, Ring
+from leakledger.preprocess.federation import FederationError
+from leakledger.preprocess.messages import PartialSum, SumKinds, SumPart
+from leakledger.preprocess.secret import KeyStream, pinned
+from leakledger.preprocess.transport.simulated import Simulated
+from leakledger.preprocess.views import PublicFacts
+from tests.every import every
 from tests.preprocess.contract import assert_same_views
+from tests.preprocess.notes import plain
 
 SCHEMES = {
     "proportional": Proportional(),
@@ -29,22 +33,25 @@ whole = st.integers(-(2**40), 2**40)
 real = st.floats(-1e12, 1e12, allow_nan=False)
 
 
-def split(scheme, values, parties=3, seed=0, reproducible=True):
-    return scheme.split(values, parties, Randomness(np.random.default_rng(seed), reproducible))
+def split(scheme, values, parties=3, seed=0):
+    return scheme.split(values, parties, Randomness(KeyStream(pinned(seed))))
+
+
+SAC = SumKinds.of("sac")
 
 
 def sum_protocol(fed, inputs, params):
     """The secure sum as a protocol over plain inputs."""
     values = {c: fed.local(c, list, inputs[c]) for c in fed.clients}
-    sums = secure_sum(fed, values, SCHEMES[params["scheme"]], params["route"], "sac")
+    sums = secure_sum(fed, values, SCHEMES[params["scheme"]], params["route"], SAC)
     held = {c: fed.local(c, lambda s: [float(v) for v in s], s) for c, s in sums.items()}
     return {**held, fed.server: fed.at(fed.server, None)}
 
 
 def simulate(values, scheme, route="relay", seed=0):
-    fed = Simulated([f"P{i + 1}" for i in range(len(values))], seed=seed)
+    fed = Simulated([f"P{i + 1}" for i in range(len(values))], secret=pinned(seed))
     located = {c: fed.at(c, v) for c, v in zip(fed.clients, values, strict=True)}
-    sums = secure_sum(fed, located, scheme, route, "sac")
+    sums = secure_sum(fed, located, scheme, route, SAC)
     return fed, [fed.own(s) for s in sums.values()]
 
 
@@ -106,21 +113,20 @@ def test_every_number_of_a_message_gets_its_own_proportion():
 
 
 @pytest.mark.parametrize("scheme", ["proportional", "ring"])
-def test_parts_are_reproducible_where_coins_are_seeded_and_nowhere_else(scheme):
-    one, other = (np.array(split(SCHEMES[scheme], [1.0])) for _ in range(2))
-    assert (one == other).all()
-    one, other = (np.array(split(SCHEMES[scheme], [1.0], reproducible=False)) for _ in range(2))
+def test_parts_follow_from_the_secret(scheme):
+    one, again, other = (np.array(split(SCHEMES[scheme], [1.0], seed=s)) for s in (0, 0, 1))
+    assert (one == again).all()
     assert (one != other).any()
 
 
 def test_a_holder_of_ring_parts_cannot_continue_the_generator_that_made_them():
     parts = split(Ring(1, 0), [0], parties=3, seed=7)
-    raw = np.frombuffer(np.random.default_rng(7).bytes(8 * 64), "<u8")
+    raw = np.frombuffer(KeyStream(pinned(7)).bytes(8 * 64), "<u8")
     assert not set(np.array(parts).ravel().tolist()) & set(raw.tolist())
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
+@every("scheme", SCHEMES)
+@every("value", [float("nan"), float("inf"), float("-inf")])
 def test_a_number_that_is_not_finite_is_refused(scheme, value):
     with pytest.raises(ValueError, match="is not finite"):
         split(SCHEMES[scheme], [1.0, value])
@@ -197,9 +203,10 @@ def view(fed, *observers):
 @pytest.mark.parametrize("scheme", ["proportional", "ring"])
 def test_a_client_reads_its_own_parts_and_all_partial_sums_whatever_the_route(scheme, route):
     fed, _ = simulate([[10.0], [20.0], [30.0]], SCHEMES[scheme], route)
-    seen = [(m.topic, m.sender) for m in view(fed, "P2").received("sac.part")]
-    assert seen == [("sac.part", "P1"), ("sac.part", "P3")]
-    assert [m.sender for m in view(fed, "P2").received("sac.partial")] == ["P1", "P3"]
+    seen = [(m.topic, m.sender) for m in view(fed, "P2").received(SumPart)]
+    part = {"proportional": "sac.part", "ring": "sac.share"}[scheme]
+    assert seen == [(part, "P1"), (part, "P3")]
+    assert [m.sender for m in view(fed, "P2").received(PartialSum)] == ["P1", "P3"]
     assert all("P2" in (m.sender, m.recipient) for m in view(fed, "P2").messages)
 
 
@@ -208,8 +215,8 @@ def test_the_relay_reads_every_part_but_the_one_that_stays_home():
     server = view(fed, "server")
     assert {m.relay for m in server.messages} == {"server"}
     pairs = [(a, b) for a in CLIENTS for b in CLIENTS if a != b]
-    assert sorted((m.sender, m.recipient) for m in server.received("sac.part")) == pairs
-    from_p1 = sum(float(m.payload[0]) for m in server.on("sac.part", sender="P1"))
+    assert sorted((m.sender, m.recipient) for m in server.received(SumPart)) == pairs
+    from_p1 = sum(float(plain(m)[0]) for m in server.on(SumPart, sender="P1"))
     assert 0 < from_p1 < 10
 
 

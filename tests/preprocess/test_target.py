@@ -7,11 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.preprocessing import TargetEncoder
 
-from preprocess.data.schema import Schema
-from preprocess.data.table import Table
-from preprocess.encoders.target import Target
-from preprocess.views import CategoricalBlock, NumericBlock, PublicFacts
+from leakledger.preprocess.data.schema import Schema
+from leakledger.preprocess.data.table import Table
+from leakledger.preprocess.encoders.target import Target
+from leakledger.preprocess.messages import TargetTally, TargetTotals
+from leakledger.preprocess.views import CategoricalBlock, NumericBlock, PublicFacts
 from tests.preprocess.example import SCHEMA, cut, simulated, table
+from tests.preprocess.notes import plain
 from tests.preprocess.texts import ODD, runs_projected, table_of
 
 ROWS = 24
@@ -173,9 +175,9 @@ def test_a_regression_target_needs_the_rate_and_finite_numbers():
     ("wrong", "message"),
     [
         ({"style": "label"}, "style 'label' does not apply"),
-        ({"smoothing": -1.0}, "smoothing -1.0 is no number from 0 on"),
-        ({"smoothing": float("nan")}, "smoothing nan is no number"),
-        ({"folds": 0}, "folds 0 is below 1"),
+        ({"smoothing": -1.0}, "smoothing is -1.0; it must be at least 0"),
+        ({"smoothing": float("nan")}, "smoothing is nan; it must be finite"),
+        ({"folds": 0}, "folds is 0; it must be at least 1"),
         ({"likelihood": "odds"}, "likelihood 'odds' is unknown"),
         ({"exchange": "public"}, "exchange 'public' is unknown; choose one of local, shared"),
     ],
@@ -210,13 +212,13 @@ def test_sharing_tells_the_server_each_clients_values_counts_and_target_sums_and
     tables = {"P1": table(8, 1, wards=("surgery",)), "P2": table(9, 2, wards=("urology",))}
     fed, fit, _ = encode(tables, exchange="shared")
     server = fed.ledger.view(["server"], PublicFacts(fed.clients, fed.server))
-    told = {m.sender: m.payload for m in server.received("target.local")}
+    told = {m.sender: plain(m) for m in server.received(TargetTally)}
     for p, t in tables.items():
         assert told[p]["rows"] == len(t)
         assert told[p]["features"]["ward"]["values"] == sorted(set(t.values("ward")))
         assert told[p]["features"]["ward"]["sums"].sum() == (t.labels() == 1).sum()
     client = fed.ledger.view(["P1"], PublicFacts(fed.clients, fed.server))
-    assert [m.topic for m in client.received("target.global")] == ["target.global"]
+    assert [m.topic for m in client.received(TargetTotals)] == ["target.global"]
     assert client.topics == {"target.local", "target.global"}
     block = fit.blocks.value[0]
     assert isinstance(block, CategoricalBlock)

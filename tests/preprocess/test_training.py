@@ -3,13 +3,15 @@ import pytest
 import torch
 from sklearn.metrics import confusion_matrix, f1_score, mean_absolute_error, r2_score, roc_auc_score
 
-from preprocess.models import as_tensors, forward, gradient, initial_weights
-from preprocess.pipeline import Encoded
-from preprocess.training import ALGORITHMS
-from preprocess.training.base import train
-from preprocess.training.evaluation import BINS, evaluate
-from preprocess.transport.simulated import Simulated
-from preprocess.views import ModelSpec, TrainingSpec
+from leakledger.preprocess.models import as_tensors, forward, gradient, initial_weights
+from leakledger.preprocess.pipeline import Encoded
+from leakledger.preprocess.secret import pinned
+from leakledger.preprocess.training import ALGORITHMS
+from leakledger.preprocess.training.base import train
+from leakledger.preprocess.training.evaluation import BINS, evaluate
+from leakledger.preprocess.transport.simulated import Simulated
+from leakledger.preprocess.views import ModelSpec, TrainingSpec
+from tests.preprocess.notes import plain
 
 SPEC = ModelSpec(5, 2, (8,))
 
@@ -22,7 +24,7 @@ def rows(n, seed, spec=SPEC):
 
 
 def federation(sizes, seed=0, spec=SPEC):
-    fed = Simulated([f"P{i + 1}" for i in range(len(sizes))], seed=seed)
+    fed = Simulated([f"P{i + 1}" for i in range(len(sizes))], secret=pinned(seed))
     data = {c: rows(n, i, spec) for i, (c, n) in enumerate(zip(fed.clients, sizes, strict=True))}
     return fed, data, {c: fed.at(c, d) for c, d in data.items()}
 
@@ -33,13 +35,13 @@ def run(fed, located, training, protect=None, spec=SPEC):
 
 def start_weights(fed_seed, clients):
     """The weights that the server of a seeded federation draws."""
-    fed = Simulated([f"P{i + 1}" for i in range(clients)], seed=fed_seed)
+    fed = Simulated([f"P{i + 1}" for i in range(clients)], secret=pinned(fed_seed))
     return initial_weights(SPEC, fed.own(fed.coins("server")))
 
 
 def test_full_batch_fedsgd_is_gradient_descent_on_the_pooled_rows():
     fed, data, located = federation((5, 9, 20))
-    trained = run(fed, located, TrainingSpec("fedsgd", rounds=20, learning_rate=0.3))
+    trained = run(fed, located, TrainingSpec("fedsgd", rounds=20, learning_rate=0.3, batch_size=None))
     x = torch.from_numpy(np.vstack([d.rows for d in data.values()]))
     y = torch.from_numpy(np.concatenate([d.labels for d in data.values()]))
     weights = as_tensors(start_weights(0, 3))
@@ -54,7 +56,9 @@ def test_fedavg_with_one_full_batch_step_is_fedsgd():
     results = []
     for algorithm in ("fedsgd", "fedavg"):
         fed, _, located = federation((6, 10))
-        results.append(fed.own(run(fed, located, TrainingSpec(algorithm, rounds=5, learning_rate=0.2)).weights))
+        results.append(
+            fed.own(run(fed, located, TrainingSpec(algorithm, rounds=5, learning_rate=0.2, batch_size=None)).weights)
+        )
     for name in results[0]:
         np.testing.assert_allclose(results[0][name], results[1][name], atol=1e-6)
 
@@ -94,12 +98,12 @@ def test_a_recorded_gradient_is_that_of_the_recorded_batch():
             batch, d = fed.own(trained.batches[message.sender, message.round])[0], data[message.sender]
             expected = gradient(
                 SPEC,
-                as_tensors(model.payload["weights"]),
+                as_tensors(plain(model)["weights"]),
                 torch.from_numpy(d.rows[batch]),
                 torch.from_numpy(d.labels[batch]),
             )
-            assert message.payload["rows"] == len(batch) == 4
-            for name, g in message.payload["gradient"].items():
+            assert plain(message)["rows"] == len(batch) == 4
+            for name, g in plain(message)["gradient"].items():
                 np.testing.assert_array_equal(g, expected[name].numpy())
 
 
@@ -124,11 +128,11 @@ def test_partial_participation_draws_the_stated_share_and_announces_it():
 
 def test_early_stopping_ends_a_training_that_diverges_and_keeps_the_best_model():
     fed, _, located = federation((40, 40))
-    trained = run(fed, located, TrainingSpec("fedsgd", rounds=200, learning_rate=500.0, patience=3))
-    losses = [m.payload for m in fed.ledger if m.topic == "train.validation-loss" and m.recipient == "P1"]
+    trained = run(fed, located, TrainingSpec("fedsgd", rounds=200, batch_size=None, learning_rate=500.0, patience=3))
+    losses = [plain(m) for m in fed.ledger if m.topic == "train.validation-loss" and m.recipient == "P1"]
     assert trained.rounds == len(losses) < 200
     assert len(losses) - 1 - int(np.argmin(losses)) == 3
-    candidates = [m.payload for m in fed.ledger if m.topic == "train.candidate" and m.recipient == "P1"]
+    candidates = [plain(m) for m in fed.ledger if m.topic == "train.candidate" and m.recipient == "P1"]
     best = candidates[int(np.argmin(losses))]
     for name, w in fed.own(trained.weights).items():
         np.testing.assert_array_equal(w, best[name])
@@ -136,8 +140,8 @@ def test_early_stopping_ends_a_training_that_diverges_and_keeps_the_best_model()
 
 def test_validation_rows_are_never_trained_on():
     fed, _, located = federation((20, 20))
-    run(fed, located, TrainingSpec("fedavg", rounds=1, patience=1, validation=0.25))
-    sent = [m.payload["rows"] for m in fed.ledger if m.topic in ("train.validation", "train.weights")]
+    run(fed, located, TrainingSpec("fedavg", rounds=1, batch_size=None, patience=1, validation=0.25))
+    sent = [plain(m)["rows"] for m in fed.ledger if m.topic in ("train.validation", "train.weights")]
     assert sorted(sent) == [5, 5, 15, 15]
 
 
@@ -150,8 +154,8 @@ def test_batches_are_told_by_the_clients_own_row_numbers_whatever_was_held_back(
         (numbers,) = fed.own(batches)
         told = next(m for m in fed.ledger if m.topic == "train.model" and (m.recipient, m.round) == (client, round))
         x, y = (torch.from_numpy(a[numbers]) for a in (data[client].rows, data[client].labels))
-        expected = gradient(SPEC, as_tensors(told.payload["weights"]), x, y)
-        for name, g in sent[client, round].payload["gradient"].items():
+        expected = gradient(SPEC, as_tensors(plain(told)["weights"]), x, y)
+        for name, g in sent[client, round].payload.gradient.items():
             np.testing.assert_array_equal(g, expected[name].numpy())
 
 
@@ -160,8 +164,8 @@ def test_a_defense_changes_what_leaves_the_client_and_only_that():
         return {name: np.zeros_like(a) for name, a in update.items()}
 
     fed, _, located = federation((8, 8))
-    trained = run(fed, located, TrainingSpec("fedsgd", rounds=3), protect=blank)
-    assert all(not g.any() for m in fed.ledger if m.topic == "train.gradient" for g in m.payload["gradient"].values())
+    trained = run(fed, located, TrainingSpec("fedsgd", rounds=3, batch_size=None), protect=blank)
+    assert all(not g.any() for m in fed.ledger if m.topic == "train.gradient" for g in plain(m)["gradient"].values())
     for name, w in start_weights(0, 2).items():
         np.testing.assert_array_equal(fed.own(trained.weights)[name], w)
 
@@ -181,14 +185,14 @@ def test_a_defense_changes_what_leaves_the_client_and_only_that():
 )
 def test_settings_out_of_range_are_refused_before_the_first_message(field, value):
     fed, _, located = federation((8, 8))
-    with pytest.raises(ValueError, match=rf"{field} = .*: "):
+    with pytest.raises(ValueError, match=rf"{field} is .*; it must be "):
         run(fed, located, TrainingSpec(**{field: value}))
     assert len(fed.ledger) == 0
 
 
 def test_evaluation_from_counts_equals_a_library_on_the_pooled_rows():
     fed, data, located = federation((50, 200, 120))
-    trained = run(fed, located, TrainingSpec("fedsgd", rounds=8, learning_rate=0.05))
+    trained = run(fed, located, TrainingSpec("fedsgd", rounds=8, learning_rate=0.05, batch_size=None))
     metrics = fed.own(evaluate(fed, SPEC, trained.weights, located))
     x, y = np.vstack([d.rows for d in data.values()]), np.concatenate([d.labels for d in data.values()])
     p = torch.softmax(forward(SPEC, as_tensors(fed.own(trained.weights)), torch.from_numpy(x)), -1).numpy()
@@ -200,7 +204,7 @@ def test_evaluation_from_counts_equals_a_library_on_the_pooled_rows():
 def test_regression_metrics_equal_a_library_on_the_pooled_rows():
     spec = ModelSpec(3, 1, (6,), task="regression")
     fed, data, located = federation((50, 70), spec=spec)
-    trained = run(fed, located, TrainingSpec("fedsgd", rounds=30, learning_rate=0.02), spec=spec)
+    trained = run(fed, located, TrainingSpec("fedsgd", rounds=30, learning_rate=0.02, batch_size=None), spec=spec)
     metrics = fed.own(evaluate(fed, spec, trained.weights, located))
     x, y = np.vstack([d.rows for d in data.values()]), np.concatenate([d.labels for d in data.values()])
     guess = forward(spec, as_tensors(fed.own(trained.weights)), torch.from_numpy(x))[:, 0].numpy()
@@ -211,5 +215,5 @@ def test_regression_metrics_equal_a_library_on_the_pooled_rows():
 def test_a_class_that_nobody_holds_out_gives_an_even_auroc_not_a_crash():
     fed, data, located = federation((10, 10))
     one_class = {c: fed.at(c, Encoded(d.rows, np.zeros(len(d), np.int64))) for c, d in data.items()}
-    trained = run(fed, located, TrainingSpec("fedsgd", rounds=1))
+    trained = run(fed, located, TrainingSpec("fedsgd", rounds=1, batch_size=None))
     assert fed.own(evaluate(fed, SPEC, trained.weights, one_class))["auroc"] == 0.5

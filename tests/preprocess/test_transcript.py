@@ -1,4 +1,5 @@
 import os
+from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,34 +12,55 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from preprocess import transcript
-from preprocess.ledger import Ledger
-from preprocess.transcript import SCHEMA, TranscriptError, read_transcript, verify_transcript, write_transcript
-from preprocess.transport.simulated import Simulated
-from preprocess.views import (
+from leakledger.preprocess import transcript
+from leakledger.preprocess.ledger import Ledger
+from leakledger.preprocess.secret import pinned
+from leakledger.preprocess.transcript import (
+    SCHEMA,
+    TranscriptError,
+    read_transcript,
+    verify_transcript,
+    write_transcript,
+)
+from leakledger.preprocess.transport.simulated import Simulated
+from leakledger.preprocess.views import (
+    Abort,
     CategoricalBlock,
     FeatureLayout,
+    Mechanism,
     Message,
+    Method,
     ModelSpec,
     NumericBlock,
     PublicFacts,
     TrainingSpec,
 )
+from leakledger.preprocess.wire import encode
+from tests.preprocess.notes import spread, tell
 
 Rows = list[dict[str, Any]]
 LAYOUT = FeatureLayout((NumericBlock("age", 0, 1.5), CategoricalBlock("ward", 1, 2, ("x", "y"), np.eye(2))))
-PUBLIC = PublicFacts(("a", "b"), "server", {"rounds": 3}, {"target": "ill"}, LAYOUT, ModelSpec(3, 2), TrainingSpec())
+PUBLIC = PublicFacts(
+    ("a", "b"),
+    "server",
+    Method("uhe", {"ring": ["b", "a"]}),
+    mechanisms=(Mechanism("gaussian-noise", {"sigma": 0.1}),),
+    schema={"target": "ill"},
+    layout=LAYOUT,
+    model=ModelSpec(3, 2),
+    training=TrainingSpec(),
+)
 META = {"case": "demo", "seed": "5"}
 
 
 def run() -> Ledger:
     """Ten messages: six public keys, then an open, a repeated, a sealed relayed and an empty-bodied direct one."""
-    fed = Simulated(["a", "b"], seed=5)
+    fed = Simulated(["a", "b"], secret=pinned(5))
     with fed.scope("fit", round=1):
-        fed.send(fed.at("a", "sealed content"), "b", "note", via="server", sealed=True)
-        fed.send(fed.at("a", {"weight": np.arange(50.0)}), "server", "update")
-        fed.send(fed.at("b", {"weight": np.arange(50.0)}), "server", "update")
-        fed.send(fed.at("server", None), "b", "done")
+        tell(fed, fed.at("a", "sealed content"), "b", "note", via="server", sealed=True)
+        tell(fed, fed.at("a", {"weight": np.arange(50.0)}), "server", "update")
+        tell(fed, fed.at("b", {"weight": np.arange(50.0)}), "server", "update")
+        tell(fed, fed.at("server", None), "b", "done")
     return fed.ledger
 
 
@@ -75,6 +97,23 @@ def test_a_transcript_gives_back_what_was_written(path: Path) -> None:
     assert list(stored.ledger) == list(run())
     assert stored.ledger.head == run().head == verify_transcript(path) == verify_transcript(path, run().head)
     assert (stored.public, stored.meta) == (PUBLIC, META)
+
+
+def test_aborts_are_stored_and_cannot_be_dropped_added_or_changed(path: Path) -> None:
+    ledger = run()
+    ledger.abort(Abort("b", "fit", 1, "WireError"))
+    write_transcript(path, ledger, PUBLIC, META)
+    assert read_transcript(path).ledger.aborts == (Abort("b", "fit", 1, "WireError"),)
+    assert verify_transcript(path, ledger.head) != run().head
+    stored = stored_facts(path)[b"aborts"]
+    for other in (b"", b64encode(encode([])), b64encode(encode([{"party": "a"}])), b64encode(encode([1])), b"!"):
+        rewrite(path, lambda rows: rows, aborts=other)
+        with pytest.raises(TranscriptError, match=str(path)):
+            read_transcript(path)
+    write_transcript(path, run(), PUBLIC, META)
+    rewrite(path, lambda rows: rows, aborts=stored)
+    with pytest.raises(TranscriptError, match="its head, public facts or metadata were changed"):
+        read_transcript(path)
 
 
 def test_a_relays_own_ledger_has_no_content_to_store(path: Path) -> None:
@@ -122,10 +161,10 @@ def test_any_number_of_row_groups_gives_the_same_ledger(path: Path, monkeypatch:
 
 def test_repeated_payloads_are_stored_once(tmp_path: Path) -> None:
     payload = np.random.default_rng(0).bytes(2**20)  # no compressor makes it smaller
-    fed = Simulated(["a", "b"], seed=1)
+    fed = Simulated(["a", "b"], secret=pinned(1))
     for number in range(8):
-        fed.send(fed.at("a", payload), "b", "model", via="server", sealed=number > 5)
-        fed.broadcast(fed.at("server", payload), "model")
+        tell(fed, fed.at("a", payload), "b", "model", via="server", sealed=number > 5)
+        spread(fed, fed.at("server", payload), "model")
     write_transcript(tmp_path / "run.parquet", fed.ledger, PUBLIC)
     # Once in the clear, and two ciphertexts; the content of these is the payload again.
     assert 3 * 2**20 < os.path.getsize(tmp_path / "run.parquet") < 3.1 * 2**20
@@ -258,6 +297,22 @@ def test_other_files_are_no_transcripts(tmp_path: Path) -> None:
         read_transcript(path)
 
 
+def older_format(path: Path) -> None:
+    """Makes a stored transcript one of the format before: the same columns, the facts that it had."""
+    public = {"clients": ["a", "b"], "server": "server", "encoder": "uhe(ring 2)", "scaler": "", "schema": {}}
+    rewrite(path, lambda rows: rows, format=b"leakledger-transcript-1", public=b64encode(encode(public)))
+
+
+def test_a_transcript_of_the_older_format_is_named_and_says_what_to_do(path: Path) -> None:
+    older_format(path)
+    with pytest.raises(TranscriptError) as refused:
+        verify_transcript(path)
+    assert str(refused.value) == (
+        f"{path} has the older format leakledger-transcript-1, whose messages have no kinds; run the audit again to "
+        "have it written anew"
+    )
+
+
 def test_columns_of_another_type_are_refused(path: Path) -> None:
     table, facts = pq.read_table(path), stored_facts(path)
     index = table.schema.get_field_index("size")
@@ -280,6 +335,6 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(path: Path) -> None
     with pytest.raises(ValueError, match="message 9 is open, yet its content is not its body"):
         write_transcript(path, broken, PUBLIC, META)
     with pytest.raises(ValueError, match="object has no encoding"):
-        write_transcript(path, run(), replace(PUBLIC, protocol={"x": object()}))
+        write_transcript(path, run(), replace(PUBLIC, schema={"x": object()}))
     assert path.read_bytes() == before
     assert os.listdir(path.parent) == [path.name]

@@ -7,18 +7,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from preprocess.views import (
+from leakledger.preprocess.messages import SecureSum, SumPart
+from leakledger.preprocess.views import (
     Block,
     CategoricalBlock,
     FeatureLayout,
+    Mechanism,
     Message,
+    Method,
     ModelSpec,
     NumericBlock,
     PublicFacts,
     TrainingSpec,
     View,
 )
-from preprocess.wire import decode, encode
+from leakledger.preprocess.wire import decode, encode
+from tests.preprocess.notes import Noted, noted
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 numeric = st.builds(
@@ -54,7 +58,8 @@ facts = st.builds(
     PublicFacts,
     st.lists(st.text(min_size=1), min_size=2, max_size=4, unique=True).map(tuple),
     st.just(""),
-    protocol=st.dictionaries(st.text(), st.integers() | finite | st.text()),
+    encoder=st.builds(Method, st.text(), st.dictionaries(st.text(), st.integers() | finite | st.text())),
+    mechanisms=st.lists(st.builds(Mechanism, st.text(), st.dictionaries(st.text(), finite)), max_size=2).map(tuple),
     schema=st.dictionaries(st.text(), st.lists(st.text())),
     layout=st.none() | layouts,
     model=st.none() | models,
@@ -122,9 +127,22 @@ def message(sequence: int = 0, **changes: Any) -> Message:
 
 def test_a_message_says_its_route_size_and_payload() -> None:
     open_one = message()
-    assert (open_one.route, open_one.size, open_one.payload) == ("direct", len(open_one.body), {"total": 3})
+    assert (open_one.route, open_one.size, open_one.payload.value) == ("direct", len(open_one.body), {"total": 3})
     assert message(relay="server", recipient="b").route == "relay"
     assert "total" not in repr(open_one)
+
+
+def test_a_relayed_message_is_two_transmissions_and_each_observer_sees_its_own() -> None:
+    direct, relayed = message(recipient="b"), message(recipient="b", relay="server")
+    assert direct.hops == (("a", "b"),)
+    assert relayed.hops == (("a", "server"), ("server", "b"))
+    assert [relayed.hops_seen(who) for who in ({"a"}, {"b"}, {"server"}, {"a", "b"}, {"c"}, ())] == [1, 1, 2, 2, 0, 0]
+    assert [direct.hops_seen(who) for who in ({"a"}, {"a", "b"}, {"server"})] == [1, 1, 0]
+
+
+def test_a_transmission_is_as_long_as_its_encoded_header_and_its_body() -> None:
+    assert message().wire_size == len(encode(message().header())) + message().size
+    assert message(topic="longer-topic").wire_size > message().wire_size
 
 
 @pytest.mark.parametrize(("observers", "involved"), [({"a"}, True), ({"b"}, True), ({"r"}, True), ({"c", "d"}, False)])
@@ -145,17 +163,42 @@ def test_a_view_finds_messages_by_topic_sender_and_recipient() -> None:
     messages = (message(0), message(1, sender="b"), message(2, topic="mean", sender="server", recipient="a"))
     view = View(frozenset({"server"}), messages, PublicFacts(("a", "b"), "server"))
     assert view.topics == {"moments", "mean"}
-    assert [m.sequence for m in view.on("moments")] == [0, 1]
-    assert [m.sequence for m in view.on("moments", sender="b")] == [1]
-    assert [m.sequence for m in view.on("mean", recipient="b")] == []
-    assert [m.sequence for m in view.received("moments")] == [0, 1]
-    assert list(view.received("mean")) == []  # sent by the observer itself
+    assert [m.sequence for m in view.on(noted("moments"))] == [0, 1]
+    assert [m.sequence for m in view.on(noted("moments"), sender="b")] == [1]
+    assert [m.sequence for m in view.on(noted("mean"), recipient="b")] == []
+    assert [m.sequence for m in view.received(noted("moments"))] == [0, 1]
+    assert list(view.received(noted("mean"))) == []  # sent by the observer itself
+
+
+def test_a_view_lists_messages_of_a_kind_and_of_kinds_derived_from_it_and_no_others() -> None:
+    topics = ("moments", "mean", "moments", "zscore-sac.mean.part", "zscore-sac.mean.partial", "mod-norm.unique.share")
+    messages = tuple(message(i, topic=topic) for i, topic in enumerate(topics))
+    view = View(frozenset({"server"}), messages, PublicFacts(("a", "b"), "server"))
+    for kind, numbers in (
+        (noted("moments"), [0, 2]),
+        (Noted, [0, 1, 2]),
+        (SecureSum, [3, 4, 5]),
+        (SumPart, [3, 5]),
+        (noted("done"), []),
+    ):
+        assert [m.sequence for m in view.on(kind)] == numbers, kind
+        assert view.has(kind) == bool(numbers)
+
+
+def test_a_restricted_view_has_the_kinds_asked_for_and_all_that_is_no_message() -> None:
+    messages = (message(0), message(1, topic="mean"), message(2))
+    public = PublicFacts(("a", "b"), "server")
+    view = View(frozenset({"server"}), messages, public, {"server": 1}, {"server": 2})
+    only = view.restricted(lambda kind: kind is noted("moments"))
+    assert only == View(frozenset({"server"}), (messages[0], messages[2]), public, {"server": 1}, {"server": 2})
+    assert view.restricted(lambda kind: False).messages == ()
+    assert only.topics == {"moments"}
 
 
 def test_a_view_has_not_received_what_it_cannot_read() -> None:
     messages = (message(0, recipient="b", relay="server", sealed=True, content=None), message(1))
     view = View(frozenset({"server"}), messages, PublicFacts(("a", "b"), "server"))
-    assert [m.sequence for m in view.received("moments")] == [1]
+    assert [m.sequence for m in view.received(noted("moments"))] == [1]
 
 
 def test_a_view_shows_no_inputs_or_coins_when_printed() -> None:

@@ -1,5 +1,9 @@
+import json
 import math
+import subprocess
+import sys
 from collections import OrderedDict
+from pathlib import Path
 from typing import Any
 
 import msgpack
@@ -9,7 +13,19 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from preprocess.wire import ARRAY, BIG_INTEGER, DTYPES, WireError, decode, encode
+from leakledger.preprocess.wire import (
+    ARRAY,
+    BIG_INTEGER,
+    CONTAINER_BASE,
+    DTYPES,
+    MEMORY_BASE,
+    MEMORY_FACTOR,
+    WireError,
+    decode,
+    encode,
+)
+from tests.every import every
+from tests.preprocess.hostile import array_extension, decoded, wide
 
 dtypes = st.sampled_from(sorted(DTYPES)).map(np.dtype)
 arrays = dtypes.flatmap(lambda d: npst.arrays(d, npst.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=3)))
@@ -36,10 +52,6 @@ def same(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-def array_extension(header: Any, body: bytes) -> bytes:
-    return bytes(msgpack.packb(msgpack.ExtType(ARRAY, msgpack.packb(header) + body)))
-
-
 @given(values)
 @example([2**63, 2**64 - 1, 2**64, -(2**63), -(2**63) - 1, -1, 0])
 @example({"": [], "nested": {"deeper": [{}]}})
@@ -48,8 +60,8 @@ def test_what_is_decoded_is_what_was_encoded(value: Any) -> None:
     assert same(decode(encode(value)), value)
 
 
-@pytest.mark.parametrize("dtype", sorted(DTYPES))
-@pytest.mark.parametrize("shape", [(), (0,), (3, 0, 2), (1,), (2, 3)])
+@every("dtype", sorted(DTYPES))
+@every("shape", [(), (0,), (3, 0, 2), (1,), (2, 3)])
 def test_every_numeric_dtype_and_shape_survives(dtype: str, shape: tuple[int, ...]) -> None:
     array = np.arange(math.prod(shape)).reshape(shape).astype(dtype)
     assert same(decode(encode(array)), array)
@@ -73,7 +85,7 @@ def test_an_array_arrives_read_only() -> None:
         decode(encode(np.zeros(3)))[0] = 1
 
 
-@pytest.mark.parametrize(
+@every(
     ("value", "names"),
     [
         (object(), "object"),
@@ -102,7 +114,7 @@ def test_a_structure_too_deep_is_refused() -> None:
         deep = [deep]
     with pytest.raises(WireError):
         encode(deep)
-    with pytest.raises(WireError):
+    with pytest.raises(WireError, match="nested too deeply"):
         decode(b"\x91" * 100_000 + b"\xc0")
     while deep:  # unwound by hand: the interpreter would recurse
         deep = deep[0]
@@ -144,7 +156,7 @@ def assert_plain_or_refused(data: bytes) -> None:
     assert same(decode(encode(value)), value)
 
 
-@pytest.mark.parametrize(
+@every(
     "malformed",
     [
         array_extension(["|O", [1]], bytes(8)),
@@ -182,3 +194,55 @@ def test_no_header_of_an_array_is_longer_than_what_is_read_of_it() -> None:
         decode(widest)
     array = np.zeros((1,) * 32, np.float64)
     assert same(decode(encode(array)), array)
+
+
+@pytest.mark.parametrize("size", [200_000, *(pytest.param(n * 10**6, marks=pytest.mark.slow) for n in (1, 5, 21))])
+def test_no_message_takes_more_memory_than_the_stated_multiple_of_its_size(size: int) -> None:
+    command = [sys.executable, "-m", "tests.preprocess.hostile", str(size)]  # apart: the table of keys is the process's
+    told = subprocess.run(command, cwd=Path(__file__).parents[2], check=True, capture_output=True).stdout
+    for name, (length, peak, refusal) in json.loads(told).items():
+        assert len(refusal) < 120, name
+        assert "\n" not in refusal, name
+        assert peak <= MEMORY_FACTOR * length + MEMORY_BASE, f"{name}: {peak / length:.0f} bytes for each byte"
+
+
+def test_a_short_message_of_announced_lists_takes_no_more_than_the_base() -> None:
+    data = b"\xdc\x17\x00" * 1000 + b"\xc0" * 6000  # each announces 5,888 items
+    peak, refusal = decoded(data)
+    assert refusal == "9000 bytes are not a message: OutOfData"
+    assert peak < MEMORY_BASE
+
+
+def test_too_many_containers_for_the_size_are_refused_by_name() -> None:
+    with pytest.raises(WireError, match="1000005 bytes hold too many lists, maps and arrays"):
+        decode(wide(b"\x90", 10**6))
+    few = CONTAINER_BASE // 64 - 100  # what any message may have
+    assert decode(wide(b"\x90", few)) == [[]] * few
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {f"value {i}": i for i in range(100_000)},
+        {"feature": [f"value {i}" for i in range(100_000)]},
+        [i.to_bytes(32, "big") for i in range(100_000)],
+        [[i, i + 1] for i in range(100_000)],
+        {f"column {i}": {"mean": 0.5, "std": 1.5} for i in range(20_000)},
+        {f"weight {i}": np.zeros(2) for i in range(20_000)},
+    ],
+    ids=["counts by value", "a dictionary", "ciphertexts", "pairs", "statistics by column", "small arrays"],
+)
+def test_large_payloads_of_protocols_are_within_the_bounds(value: Any) -> None:
+    assert same(decode(encode(value)), value)
+
+
+def test_the_bytes_of_a_value_follow_the_messagepack_specification() -> None:
+    value = {"n": [None, True, -1, 2**63, 2**64, 0.5, "\u00e9", b"\x00"], "a": np.array([[1, 2]], "<i2")}
+    expected = [
+        ("82 a16e 98", "map of 2, text n, list of 8"),
+        ("c0 c3 ff cf8000000000000000", "nil, true, negative fixint, uint 64"),
+        ("c7 09 02 010000000000000000", "ext 8 of 9 bytes, type 2: big-endian"),
+        ("cb3fe0000000000000 a2c3a9 c40100", "float 64, text of 2 bytes in UTF-8, bin 8"),
+        ("a161 c7 0c 01 92 a33c6932 920102 01000200", "text a, ext 8, type 1: dtype and shape, then raw bytes"),
+    ]
+    assert encode(value) == b"".join(bytes.fromhex(part) for part, _ in expected)

@@ -6,10 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from preprocess.scalers.zscore_sac import ZScoreSac
-from preprocess.transport.simulated import Simulated
-from preprocess.views import PublicFacts
+from leakledger.preprocess.messages import SECURE_SUMS
+from leakledger.preprocess.scalers.zscore_sac import ZScoreSac
+from leakledger.preprocess.secret import pinned
+from leakledger.preprocess.transport.simulated import Simulated
+from leakledger.preprocess.views import PublicFacts
 from tests.preprocess.contract import assert_same_views
+from tests.preprocess.notes import plain
 
 CLIENTS = ("P1", "P2", "P3")
 numbers = st.floats(-1e6, 1e6, allow_nan=False)
@@ -27,7 +30,7 @@ options = st.fixed_dictionaries(
 
 
 def fit(parts, **options):
-    fed = Simulated([f"P{i + 1}" for i in range(len(parts))], seed=0)
+    fed = Simulated([f"P{i + 1}" for i in range(len(parts))], secret=pinned(0))
     located = {c: fed.at(c, x) for c, x in zip(fed.clients, parts, strict=True)}
     found = ZScoreSac(**options).fit(fed, located)
     return fed, found, [fed.own(found.scalings[c]) for c in fed.clients]
@@ -127,7 +130,7 @@ def test_squares_out_of_range_are_an_error_that_repeats_no_number(sharing, size)
         ({"counts": "never"}, "counts 'never' is unknown"),
         ({"publish": "nobody"}, "publish 'nobody' is unknown"),
         ({"share_weights": "negative"}, "share_weights 'negative' is unknown"),
-        ({"passes": 3}, "passes 3 is neither 1 nor 2"),
+        ({"passes": 3}, "passes 3 is unknown; choose one of 1, 2"),
         ({"route": "air"}, "route 'air' is unknown"),
     ],
 )
@@ -156,20 +159,22 @@ def view(fed, *observers):
 
 
 PARTS = [np.array([[1.0, 10.0], [2.0, 30.0]]), np.array([[4.0, 20.0]]), np.array([[0.0, 5.0]] * 3)]
-SUMS = {"zscore-sac.mean.part", "zscore-sac.mean.partial", "zscore-sac.variance.part", "zscore-sac.variance.partial"}
+ENDS = {"proportional": ("part", "partial"), "ring": ("share", "share-partial")}
+TOPICS = {s: {f"zscore-sac.{q}.{e}" for q in ("mean", "variance") for e in ends} for s, ends in ENDS.items()}
+SUMS = TOPICS["proportional"]
 
 
 @pytest.mark.parametrize("sharing", ["ring", "proportional"])
 def test_each_party_and_the_relay_see_these_topics_and_no_others(sharing):
-    told = {"zscore-sac.announced"}
+    sums, told = TOPICS[sharing], {"zscore-sac.announced"}
     keys = {"channel.public-key"}
     expected = {
-        ("relay", "everyone"): (SUMS | told, SUMS | told, SUMS | told),
-        ("relay", "parties"): (SUMS, SUMS, SUMS),
-        ("direct", "everyone"): (SUMS | told, told, told),
-        ("direct", "parties"): (SUMS, set(), set()),
-        ("sealed", "everyone"): (SUMS | told | keys, SUMS | told | keys, told | keys),
-        ("sealed", "parties"): (SUMS | keys, SUMS | keys, keys),
+        ("relay", "everyone"): (sums | told, sums | told, sums | told),
+        ("relay", "parties"): (sums, sums, sums),
+        ("direct", "everyone"): (sums | told, told, told),
+        ("direct", "parties"): (sums, set(), set()),
+        ("sealed", "everyone"): (sums | told | keys, sums | told | keys, told | keys),
+        ("sealed", "parties"): (sums | keys, sums | keys, keys),
     }
     for (route, publish), (client, server, readable) in expected.items():
         fed, _, _ = fit(PARTS, sharing=sharing, route=route, publish=publish)
@@ -185,22 +190,22 @@ def test_no_readable_message_holds_a_clients_own_statistics(sharing):
     own = own[np.abs(own) > 0]
     for message in fed.ledger:
         if message.topic != "zscore-sac.announced":
-            shown = np.asarray(message.payload, np.float64).ravel()
+            shown = np.asarray(plain(message), np.float64).ravel()
             assert not np.isclose(shown[:, None], own, rtol=1e-12).any()
 
 
 def test_one_message_carries_all_features_and_the_count_once_or_per_feature():
     for counts, size in (("once", 3), ("per-feature", 4)):
         fed, _, _ = fit(PARTS, counts=counts)
-        shapes = {m.topic: m.payload.shape for m in fed.ledger if m.topic in SUMS}
+        shapes = {m.topic: plain(m).shape for m in fed.ledger if m.topic in SUMS}
         assert shapes == {t: (size if "mean" in t else 2,) for t in SUMS}
     fed, _, _ = fit(PARTS, sharing="ring")
-    assert {m.payload.shape for m in fed.ledger if m.topic == "zscore-sac.mean.part"} == {(3, 4)}
+    assert {plain(m).shape for m in fed.ledger if m.topic == "zscore-sac.mean.share"} == {(3, 4)}
 
 
 def test_the_relay_of_proportional_parts_can_add_up_what_it_needs_for_the_total():
     fed, found, _ = fit(PARTS, publish="parties")
-    partial = {m.sender: m.payload for m in view(fed, "server").received("zscore-sac.mean.partial")}
+    partial = {m.sender: plain(m) for m in view(fed, "server").received(SECURE_SUMS["zscore-sac.mean"].partial)}
     rows, *sums = np.sum(list(partial.values()), axis=0)
     np.testing.assert_allclose(np.array(sums) / rows, np.vstack(PARTS).mean(0), rtol=1e-12)
     assert found.public.value.shift is None
@@ -208,7 +213,7 @@ def test_the_relay_of_proportional_parts_can_add_up_what_it_needs_for_the_total(
 
 def test_options_are_what_everyone_announces_and_nothing_more():
     fed, found, _ = fit(PARTS)
-    announced = next(m.payload for m in fed.ledger if m.topic == "zscore-sac.announced")
+    announced = next(plain(m) for m in fed.ledger if m.topic == "zscore-sac.announced")
     assert set(announced) == {"mean", "std"}
     np.testing.assert_array_equal(announced["mean"], found.public.value.shift)
 

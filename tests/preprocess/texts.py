@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 
-from preprocess.data.table import Table
-from preprocess.encoders import ENCODERS
+from leakledger.preprocess.data.table import Table
+from leakledger.preprocess.encoders import ENCODERS
 from tests.preprocess.contract import assert_same_views
 from tests.preprocess.example import SCHEMA, table
 

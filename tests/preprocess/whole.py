@@ -1,13 +1,13 @@
 """A whole case as one protocol over plain inputs: preprocessing, training, evaluation."""
 
-from preprocess.data.table import Table
-from preprocess.encoders import ENCODERS
-from preprocess.pipeline import prepare
-from preprocess.scalers import SCALERS
-from preprocess.training import ALGORITHMS
-from preprocess.training.base import train
-from preprocess.training.evaluation import evaluate
-from preprocess.views import ModelSpec, TrainingSpec
+from leakledger.preprocess.data.table import Table
+from leakledger.preprocess.encoders import ENCODERS
+from leakledger.preprocess.pipeline import prepare
+from leakledger.preprocess.scalers import SCALERS
+from leakledger.preprocess.training import ALGORITHMS
+from leakledger.preprocess.training.base import train
+from leakledger.preprocess.training.evaluation import evaluate
+from leakledger.preprocess.views import FeatureLayout, ModelSpec, TrainingSpec
 from tests.preprocess.example import SCHEMA
 
 
@@ -20,10 +20,14 @@ def whole_case(fed, inputs, params):
     training = TrainingSpec(**params["training"])
     trained = train(fed, ALGORITHMS[training.algorithm], spec, training, prepared.train)
     metrics = evaluate(fed, spec, trained.weights, prepared.test)
-    layout = prepared.layout.value.to_plain()
+    layout = fed.public(FeatureLayout.to_plain, prepared.layout)
     held = {
-        c: fed.local(c, lambda d: {"rows": d.rows, "labels": d.labels, "layout": layout}, prepared.train[c])
+        c: fed.local(c, lambda d, x: {"rows": d.rows, "labels": d.labels, "layout": x}, prepared.train[c], layout)
         for c in fed.clients
     }
-    both = fed.local(fed.server, lambda w, m: {"weights": w, "metrics": m, "layout": layout}, trained.weights, metrics)
+    both = fed.local(fed.server, _held_by_server, trained.weights, metrics, layout)
     return {**held, fed.server: both}
+
+
+def _held_by_server(weights, metrics, layout):
+    return {"weights": weights, "metrics": metrics, "layout": layout}

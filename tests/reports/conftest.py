@@ -2,7 +2,7 @@
 
 import pytest
 
-from reports.html import render
+from leakledger.reports.html import render
 from tests.reports.example import example
 from tests.reports.page import parse
 

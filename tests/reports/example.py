@@ -4,7 +4,7 @@ from dataclasses import replace
 from itertools import pairwise, product
 from random import Random
 
-from audit.records import (
+from leakledger.audit.records import (
     ASSETS,
     AuditRecord,
     BucketScore,
@@ -15,7 +15,7 @@ from audit.records import (
     DataFacts,
     FeatureScore,
     Finding,
-    Found,
+    Leakage,
     Observation,
     RecoveredRecord,
     RunFacts,
@@ -23,6 +23,7 @@ from audit.records import (
     Setting,
     SurestScore,
     Trial,
+    Unread,
     UtilityRow,
     UtilityScore,
     Verdict,
@@ -70,7 +71,7 @@ def example() -> AuditRecord:
         ),
         missing=2,
         created="2025-03-14 09:26 UTC",
-        found=tuple(row for i, s in enumerate(settings) for row in found(i, s)),
+        leakage=tuple(row for i, s in enumerate(settings) for row in leakage(i, s)),
     )
 
 
@@ -123,6 +124,7 @@ def case(i: int, s: Setting, seed: int) -> CaseRecord:
             Finding("sac_audit", (SERVER,), party, "parts-not-hiding", "12 parts have one sign", tuple(range(3, 15)))
             for party in PARTIES[:2]
         ),
+        unread=(Unread((SERVER,), f"{QUOTES}.hint", "control", 8, "no attack that was played reads this kind"),),
         observations=tuple(observations(s)),
         recovered=tuple(recovered(random)),
         utility=(UtilityRow("f1", METHODS[i][5]),),
@@ -185,7 +187,14 @@ def observations(s: Setting) -> list[Observation]:
     ]
     if s.encoder == "local":
         rows = [o for o in rows if not o.topic.startswith("dictionary")]
-    return sorted(rows, key=lambda o: (SERVER, *PARTIES).index(o.observer))  # per observer, in order of first message
+    rows.sort(key=lambda o: (SERVER, *PARTIES).index(o.observer))  # per observer, in order of first message
+    return [passed(o) for o in rows]
+
+
+def passed(o: Observation) -> Observation:
+    """With its transmissions, each with a header of 100 bytes: a relay sees a message twice."""
+    times = 2 if o.role == "relayed" else 1
+    return replace(o, hops=times * o.messages, wire_size=times * (o.size + 100 * o.messages))
 
 
 def up(topic: str, step: str, content: str, size: int, last: int = 0) -> list[Observation]:
@@ -288,7 +297,7 @@ def scores(i: int, s: Setting) -> list[Score]:
     return found
 
 
-def found(i: int, s: Setting) -> list[Found]:
+def leakage(i: int, s: Setting) -> list[Leakage]:
     """The server and a client learn of every asset, the less the later it stands; pairs make no claim."""
     rows = []
     for k, (asset, observers) in enumerate(product(ASSETS, ((SERVER,), (QUOTES,), (SCRIPT, QUOTES)))):
@@ -297,7 +306,7 @@ def found(i: int, s: Setting) -> list[Found]:
         if asset == "maximum":
             one = replace(one, advantage=None, advantage_low=None, advantage_high=None)
         kind = (SERVER, "one client", "2 clients")[k % 3]
-        empty = Found(s.id, kind, asset, 12, None)
+        empty = Leakage(s.id, kind, asset, 12, None)
         rows.append(empty if k % 3 == 2 else replace(empty, score=one, among=4, low=gets["advantage_low"], high=1.0))
     return sorted(rows, key=lambda f: (SERVER, "one client", "2 clients").index(f.adversary))
 

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from reports.html import write_report
+from leakledger.reports.html import write_report
 from tests.reports.example import empty
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")

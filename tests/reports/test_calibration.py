@@ -1,7 +1,7 @@
 from dataclasses import replace
 
-from audit.records import CellScores
-from reports.calibration import calibrated
+from leakledger.audit.records import CellScores
+from leakledger.reports.calibration import calibrated
 from tests.reports.example import METHODS, buckets, detail, scores, setting, surest
 
 SETTINGS = {i + 1: setting(i) for i in range(len(METHODS))}

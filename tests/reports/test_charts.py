@@ -4,14 +4,14 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from audit.records import BucketScore
-from reports import charts, text
-from reports.calibration import Curve
-from reports.columns import Columns, columns
-from reports.observations import seen, topics
-from reports.plane import planes
-from reports.svg import local_name
-from reports.text import visible
+from leakledger.audit.records import BucketScore
+from leakledger.reports import charts, text
+from leakledger.reports.calibration import Curve
+from leakledger.reports.columns import ColumnTable, columns
+from leakledger.reports.observations import seen, topics
+from leakledger.reports.plane import planes
+from leakledger.reports.svg import local_name
+from leakledger.reports.text import visible
 from tests.reports.example import METHODS, PARTIES, SCRIPT, SERVER, example, observations, setting
 
 RECORD = example()
@@ -124,14 +124,14 @@ def test_columns_stand_in_their_order_and_further_right_the_more_of_them_is_righ
 
 def test_more_columns_than_a_chart_holds_are_left_to_the_table():
     many = tuple(replace(COLUMNS.features[0], feature=f"column {i}") for i in range(charts.MOST_FEATURES + 3))
-    figure = charts.features(Columns(COLUMNS.setting, COLUMNS.finding, many), "many")
+    figure = charts.features(ColumnTable(COLUMNS.setting, COLUMNS.finding, many), "many")
     assert len(set(tooltips(figure))) == charts.MOST_FEATURES
     assert "3 columns with less advantage only in the table" in figure.caption
 
 
 def test_columns_that_are_alike_when_shortened_keep_their_own_lines():
     alike = tuple(replace(COLUMNS.features[0], feature=f"the quite long name {i}") for i in range(4))
-    image = charts.features(Columns(COLUMNS.setting, COLUMNS.finding, alike), "alike").image
+    image = charts.features(ColumnTable(COLUMNS.setting, COLUMNS.finding, alike), "alike").image
     assert len(set(re.findall(r"translate\([\d.]+,([\d.]+)\)[^>]*><title>the quite", image))) == 4
 
 

@@ -1,7 +1,7 @@
 from dataclasses import replace
 
-from audit.records import Finding
-from reports.checks import SHOWN, checks
+from leakledger.audit.records import Finding
+from leakledger.reports.checks import SHOWN, checks
 from tests.reports.example import case, setting
 
 SERVER, COALITION = ("server",), ("P1", "P2")

@@ -1,6 +1,6 @@
 from dataclasses import replace
 
-from reports.columns import columns
+from leakledger.reports.columns import columns
 from tests.reports.example import METHODS, example, scores, setting
 
 SETTINGS = {i + 1: setting(i) for i in range(len(METHODS))}

@@ -1,7 +1,7 @@
 from dataclasses import replace
 
-from audit.records import Control
-from reports.controls import controls
+from leakledger.audit.records import Control
+from leakledger.reports.controls import controls
 from tests.reports.example import case, setting
 
 

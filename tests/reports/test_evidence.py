@@ -1,7 +1,7 @@
 from dataclasses import replace
 
-from audit.records import Cell, RecoveredRecord
-from reports.evidence import MASK, MOST, evidence
+from leakledger.audit.records import Cell, RecoveredRecord
+from leakledger.reports.evidence import MASK, MOST, evidence
 from tests.reports.example import SERVER, case, setting
 
 CASE = case(1, setting(1), 0)

@@ -1,6 +1,6 @@
 from dataclasses import replace
 
-from reports.findings import coverage, findings, silences, worst
+from leakledger.reports.findings import coverage, findings, silences, worst
 from tests.reports.example import SERVER, scored, scores, setting
 
 ROWS = scores(5, setting(5))  # two on records, one on statistics, two without a claim, one inconclusive

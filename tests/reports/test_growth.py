@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from preprocess.encoders import ENCODERS
-from reports import growth as page
-from reports.growth import FAMILIES, Axis, growth, lines_of, spread
-from reports.svg import ELEMENTS, local_name
+from leakledger.preprocess.encoders import ENCODERS
+from leakledger.reports import growth as page
+from leakledger.reports.growth import FAMILIES, Axis, growth, lines_of, spread
+from leakledger.reports.svg import ELEMENTS, local_name
 
 
 def row(encoder, series, metric, step, measured):

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from audit.records import Verdict
-from reports.html import SECTIONS, render, write_report
+from leakledger.audit.records import Verdict
+from leakledger.reports.html import SECTIONS, render, write_report
 from tests.reports.example import OVERRIDE, QUOTES, RIGHT_TO_LEFT, SCRIPT, SECRETS, empty, example
 from tests.reports.page import parse
 
@@ -29,8 +29,8 @@ FIXED = {"status", "asset", "kind", "role", "form", "reference"}
 def small():
     """One setting and one seed, so that a page takes a fraction of a second."""
     whole = example()
-    case = replace(whole.cases[0], seed=0)
-    one = case.setting.id
+    own = whole.cases[0].setting
+    case, one = replace(whole.cases[0], seed=0, setting=replace(own, reference=False)), own.id
     scores = tuple(s for s in whole.scores if s.setting == one)
     return replace(whole, cases=(case,), scores=scores, utility=tuple(u for u in whole.utility if u.setting == one))
 
@@ -294,7 +294,9 @@ def test_observations_of_the_first_case_are_listed_in_full(record, page):
     rows = page.table("Observations of server, setting 1")
     assert len(rows) == sum(o.observer == "server" for o in case.observations)
     assert rows[0][0] == "dictionary.local"
-    assert rows[-1][6:] == ["100", "8.54 MB", "rounds 0–99"]
+    assert rows[-1][6:] == ["100", "8.54 MB", "100", "8.55 MB", "rounds 0–99"]
+    relayed = next(row for row in rows if row[3] == "relayed")
+    assert relayed[6:] == ["3", "9.60 kB", "6", "19.8 kB", "round 0"]
 
 
 def test_of_a_setting_the_case_with_the_first_seed_is_shown(record):

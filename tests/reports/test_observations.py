@@ -3,8 +3,8 @@ from dataclasses import replace
 
 import pytest
 
-from audit.records import Observation
-from reports.observations import MOST, OTHERS, exchanges, folded, parties, seen, topics
+from leakledger.audit.records import Observation
+from leakledger.reports.observations import MOST, OTHERS, exchanges, folded, parties, seen, topics
 from tests.reports.example import PARTIES, SERVER, observations, setting
 
 ROWS = observations(setting(1))
@@ -25,6 +25,14 @@ def test_servers_come_before_those_who_hold_data():
 def test_small_federations_are_not_folded():
     rows = gather(NAMES[: MOST - 1])
     assert folded(rows) == tuple(rows)
+
+
+def test_folding_keeps_every_hop_and_its_bytes():
+    rows = [replace(o, hops=2, wire_size=110) for o in gather(NAMES)]
+    merged = folded(rows)
+    assert len(merged) < len(rows)
+    assert sum(o.hops for o in merged) == 2 * len(rows)
+    assert sum(o.wire_size for o in merged) == 110 * len(rows)
 
 
 def test_folding_keeps_every_message_and_byte():

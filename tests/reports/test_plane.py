@@ -3,7 +3,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reports.plane import planes
+from leakledger.reports.plane import planes
 from tests.reports.example import METHODS, example, scored, scores, setting, utility
 
 unit = st.sampled_from([i / 8 for i in range(9)])

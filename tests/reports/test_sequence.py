@@ -1,8 +1,8 @@
 from xml.etree import ElementTree as ET
 
-from reports.observations import exchanges
-from reports.sequence import sequence
-from reports.svg import local_name
+from leakledger.reports.observations import exchanges
+from leakledger.reports.sequence import sequence
+from leakledger.reports.svg import local_name
 from tests.reports.example import PARTIES, SCRIPT, SERVER, observations, setting
 
 EVENTS = exchanges(observations(setting(1)))

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reports import svg
-from reports.text import visible
+from leakledger.reports import svg
+from leakledger.reports.text import visible
 
 
 @given(st.text(st.characters()))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reports import text
+from leakledger.reports import text
 
 anything = st.text(st.characters())
 

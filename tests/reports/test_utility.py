@@ -1,6 +1,6 @@
 from dataclasses import replace
 
-from reports.utility import WIDEST, main_metric, shown, tables
+from leakledger.reports.utility import WIDEST, main_metric, shown, tables
 from tests.reports.example import setting, utility
 
 ROWS = [row for i in (1, 2) for row in utility(i, setting(i))]

@@ -1,6 +1,6 @@
 from dataclasses import replace
 
-from reports.verdict import doubts, facts
+from leakledger.reports.verdict import doubts, facts
 from tests.reports.example import empty, example
 
 
@@ -24,9 +24,11 @@ def test_everything_that_stands_in_the_way_of_a_verdict_is_named():
     assert doubts(record) == [
         "2 cases have not run yet.",
         "The null control of tableak failed in 1 of 21 runs.",
+        "1 kind of message reached somebody and no attack read it; see “Not read”.",
         "1 score is inconclusive: 3 clusters, and at least 5 are needed.",
     ]
-    assert doubts(replace(record, cases=record.cases[:3], missing=0, scores=record.scores[:3])) == []
+    read = tuple(replace(c, unread=()) for c in record.cases[:3])
+    assert doubts(replace(record, cases=read, missing=0, scores=record.scores[:3])) == []
 
 
 def test_a_score_spoilt_by_its_control_says_so():

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from preprocess.encoders.subword.hashing import Subwords
+from leakledger.preprocess.encoders.subword.hashing import Subwords
 
 MAGIC, VERSIONS = 793712314, (11, 12)
 SUPERVISED = 3

@@ -14,7 +14,7 @@ from hashlib import shake_128
 import numpy as np
 from numpy.typing import NDArray
 
-from preprocess.encoders.subword.hashing import Subwords
+from leakledger.preprocess.encoders.subword.hashing import Subwords
 
 MAX_DIMENSION = 10_000
 

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 from hypothesis import strategies as st
 
-from preprocess.data.read import read_table
-from preprocess.data.schema_file import Declared
+from leakledger.preprocess.data.read import read_table
+from leakledger.preprocess.data.schema_file import Declared
 
 CSV = "city,age,dose,ill\nUlm,31,0.5,no\nBonn,42,1.5,yes\nUlm,55,2.5,yes\nKiel,60,0.25,no\n"
 

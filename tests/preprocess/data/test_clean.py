@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from preprocess.data.errors import DataError
-from preprocess.data.read import read_table
-from preprocess.data.schema import Declared
+from leakledger.preprocess.data.errors import DataError
+from leakledger.preprocess.data.read import read_table
+from leakledger.preprocess.data.schema_file import Declared
+from tests.every import every
 
 SECRET = "secret-7"
 DECLARED = Declared(
@@ -41,12 +42,13 @@ BAD = {
     "overflow": (changed(3, age="1e999"), "row 4: column 'age' is not finite"),
     "out of range": (changed(0, age="121"), r"row 1: column 'age' is outside its declared range \[0, 120\]"),
     "below the range": (changed(0, age="-1"), r"row 1: column 'age' is outside its declared range \[0, 120\]"),
+    "no whole number": (changed(0, age="31.5"), "row 1: column 'age' is no whole number, as the schema has it"),
     "not in order": (changed(1, diet=SECRET), "row 2: column 'diet' is not in its declared order"),
     "no class": (changed(2, y=SECRET), "row 3: column 'y' is none of the declared classes"),
 }
 
 
-@pytest.mark.parametrize("case", BAD)
+@every("case", BAD)
 def test_a_bad_cell_is_named_by_row_and_column_and_never_shown(case):
     rows, problem = BAD[case]
     full = read(ROWS).schema

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from preprocess.data.columns import as_numbers, as_text, is_code, is_whole, plain, plain_frame, words
-from preprocess.data.errors import DataError
+from leakledger.preprocess.data.columns import as_numbers, as_text, is_code, is_whole, plain, plain_frame, words
+from leakledger.preprocess.data.errors import DataError
 
 COLUMNS = {
     "int": (pd.Series([1, 2]), [1.0, 2.0]),
@@ -61,8 +61,9 @@ def test_numbers_survive_as_text(values):
 
 def test_whole_numbers_are_written_without_a_point():
     assert as_text(pd.Series([1.0, 20.0, np.nan])).tolist()[:2] == ["1", "20"]
-    assert as_text(pd.Series([1.0, 2.5])).tolist() == ["1.0", "2.5"]
-    assert as_text(pd.Series([1.0, np.inf])).tolist() == ["1.0", "inf"]
+    assert as_text(pd.Series([1.0, 2.5])).tolist() == ["1", "2.5"]
+    assert as_text(pd.Series([1.0, np.inf])).tolist() == ["1", "inf"]
+    assert as_text(pd.Series([1e17, 2.0])).tolist() == ["1e+17", "2"]
 
 
 def test_words_are_texts_that_are_no_numbers():

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from preprocess.data.csv_file import read_csv
-from preprocess.data.errors import DataError
+from leakledger.preprocess.data.csv_file import read_csv
+from leakledger.preprocess.data.errors import DataError
+from tests.every import every
 
 CELLS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=6)
 
@@ -73,7 +74,7 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("case", BAD)
+@every("case", BAD)
 def test_a_bad_file_is_one_line_that_says_where(parse, case):
     content, problem = BAD[case]
     with pytest.raises(DataError, match=f"^[^\n]*t.csv: {problem}[^\n]*$"):

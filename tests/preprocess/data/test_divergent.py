@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from preprocess.data.divergent import divergence, divergent_owners, label_groups
-from preprocess.data.partition import partition
-from preprocess.data.read import read_table
+from leakledger.preprocess.data.divergent import divergence, divergent_owners, label_groups
+from leakledger.preprocess.data.partition import partition
+from leakledger.preprocess.data.read import read_table
 from tests.preprocess.data.example import table, tables
 
 

@@ -4,8 +4,8 @@ import pytest
 import statsmodels.api
 from sklearn.datasets import load_breast_cancer
 
-from preprocess.data.embedded import EMBEDDED, FAIR_LABELS
-from preprocess.data.read import read_table
+from leakledger.preprocess.data.embedded import EMBEDDED, FAIR_LABELS
+from leakledger.preprocess.data.read import read_table
 
 KNOWN = {
     "fair": (6366, 5, 3, ("no", "yes"), 2053),

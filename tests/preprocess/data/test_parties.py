@@ -5,7 +5,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from preprocess.data.parties import RESERVED, named, numbered
+from leakledger.preprocess.data.parties import RESERVED, named, numbered
 
 
 def test_numbered_parties_start_at_one():

@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from preprocess.data.errors import DataError
-from preprocess.data.partition import PARTITIONS, partition
-from tests.preprocess.data.example import table, tables
+from leakledger.preprocess.data.errors import DataError
+from leakledger.preprocess.data.partition import PARTITIONS, partition
+from leakledger.preprocess.data.read import read_table
+from leakledger.preprocess.data.schema_file import Declared
+from tests.preprocess.data.example import frame, table, tables
 
 DRAWN = [kind for kind in PARTITIONS if kind != "by-column"]
 WITH_BETA = ("dirichlet-labels", "dirichlet-quantity", "feature-noise")
@@ -218,6 +220,26 @@ def test_noisy_features_are_no_longer_whole_or_bounded():
     noisy = partition(whole, "feature-noise", 3, rng())["P1"].schema
     assert (whole.schema.integer, noisy.integer) == (("age",), ())
     assert (whole.schema.ranges, noisy.ranges) == ({"age": (0.0, 120.0)}, {})
+
+
+def test_what_noise_undoes_is_declared_no_longer():
+    said = {"integer": ("age",), "ranges": {"dose": (-50, 50)}, "classes": ("0", "1")}
+    whole = read_table(frame(), Declared(target="y", categorical=("city",), numeric=("age", "dose"), **said))
+    assert (whole.basis.asked, whole.schema.integer) == ((), ("age",))
+    for part in partition(whole, "feature-noise", 3, rng()).values():
+        assert part.basis.asked == ()
+        assert part.basis.schema({}, None) == part.schema
+
+
+@pytest.mark.parametrize("kind", [k for k in PARTITIONS if k != "by-column"])
+def test_missing_values_stay_missing_for_parties_to_fill(kind):
+    rows = frame(120).assign(row=[f"r{i}" for i in range(120)])
+    rows.loc[::7, "age"], rows.loc[::5, "city"] = None, None
+    declared = Declared(target="y", categorical=("city", "pet"), numeric=("age", "dose"))
+    parts = partition(read_table(rows, declared, missing="keep"), kind, 3, rng())
+    assert all(p.partial for p in parts.values())
+    found = pd.concat([p.frame for p in parts.values()]).set_index("row").loc[rows["row"], ["age", "city"]]
+    np.testing.assert_array_equal(found.isna(), rows[["age", "city"]].isna())
 
 
 def test_noise_of_beta_zero_changes_no_number():

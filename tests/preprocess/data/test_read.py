@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from preprocess.data.read import DataError, read_table, read_tables
-from preprocess.data.schema import Declared, infer_schema
+from leakledger.preprocess.data.inference import infer_schema
+from leakledger.preprocess.data.read import DataError, read_table, read_tables
+from leakledger.preprocess.data.schema_file import Declared
 from tests.preprocess.data.example import CSV, frame
 
 
@@ -83,13 +84,31 @@ def test_only_the_empty_field_is_missing_unless_more_is_named(write):
 
 def test_another_target_leaves_the_declared_one_out(write):
     path = write()
-    write('target = "ill"\npositive_class = "yes"\ncategorical = ["city"]\nnumeric = ["age", "dose"]', "t.schema.toml")
+    declared = ['target = "ill"', 'positive_class = "yes"', 'classes = ["no", "yes"]', 'categorical = ["city"]']
+    write("\n".join([*declared, 'numeric = ["age", "dose"]', 'integer = ["age"]']), "t.schema.toml")
+    assert read_table(path, target="age").schema.integer == ()
     table = read_table(path, target="city")
     assert table.schema.features == ("age", "dose")
     assert "ill" not in table.frame
     assert table.schema.classes == ("Bonn", "Kiel", "Ulm")
     with pytest.raises(DataError, match="target 'age' is not the schema's target 'ill'"):
         read_table(path, infer_schema(pd.read_csv(path), "ill"), target="age")
+
+
+def test_what_is_declared_of_a_target_without_a_name_holds_for_the_one_given(write):
+    path = write()
+    write('classes = ["yes", "no"]', "t.schema.toml")
+    assert read_table(path, target="ill").schema.classes == ("yes", "no")
+
+
+def test_a_table_says_what_of_its_schema_its_rows_decided(write):
+    path = write()
+    assert read_table(path, target="ill").basis.negotiated == ("kinds", "integer", "task", "classes")
+    typed = read_table(pd.read_csv(path), target="ill")
+    assert typed.basis.negotiated == ("integer", "classes")  # types say what is text
+    assert read_table(path, typed.schema).basis.negotiated == ()
+    declared = Declared(target="ill", task="binary", categorical=("city",), numeric=("age", "dose"), integer=())
+    assert read_table(path, declared).basis.negotiated == ("classes",)
 
 
 def test_dropped_columns_are_gone_and_others_are_carried(write):
@@ -137,7 +156,7 @@ def test_duplicate_and_unknown_columns_are_named(write):
         read_table(write("a,b,a\n1,2,3\n"), target="b")
     with pytest.raises(DataError, match=r"no column 'il' \(did you mean 'ill'\?\)"):
         read_table(write(), target="il")
-    with pytest.raises(DataError, match=r"no column 'city'.*which the schema names"):
+    with pytest.raises(DataError, match="no column 'city'; correct the target or the schema"):
         read_table(write("age,dose,ill\n1,2,no\n3,4,yes\n"), infer_schema(pd.read_csv(write(name="u.csv")), "ill"))
 
 
@@ -150,7 +169,7 @@ def test_a_target_with_one_class_is_refused(write):
 
 def test_a_constant_regression_target_is_refused():
     rows = frame().assign(y=1.5)
-    with pytest.raises(DataError, match="target 'y' has one value or none"):
+    with pytest.raises(DataError, match="target 'y' is the same in every row"):
         read_table(rows, Declared(target="y", task="regression"))
 
 

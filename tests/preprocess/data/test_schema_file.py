@@ -4,8 +4,9 @@ import json
 
 import pytest
 
-from preprocess.data.errors import DataError
-from preprocess.data.schema_file import Declared, find_schema, read_schema, stem
+from leakledger.preprocess.data.errors import DataError
+from leakledger.preprocess.data.schema_file import Declared, find_schema, read_schema, stem
+from tests.every import every
 
 TOML = """
 target = "ill"
@@ -74,10 +75,11 @@ BAD = {
     "range of one": ("toml", "ranges = {age = [1]}", r"ranges\.age"),
     "order without a list": ("toml", 'ordinal = {city = "Ulm"}', r"ordinal\.city"),
     "both spellings": ("toml", "orders = {}\nordinal = {}", "orders and ordinal are the same key"),
+    "both names": ("toml", "classes = []\ntarget_classes = []", "classes and target_classes are the same key"),
 }
 
 
-@pytest.mark.parametrize("case", BAD)
+@every("case", BAD)
 def test_a_bad_schema_file_is_one_line_with_file_and_key(tmp_path, case):
     end, content, problem = BAD[case]
     path = tmp_path / f"t.schema.{end}"
@@ -97,3 +99,12 @@ def test_a_missing_schema_file_suggests_one_that_is_there(tmp_path):
 def test_a_declaration_cannot_be_changed():
     with pytest.raises(ValueError, match="frozen"):
         Declared(target="a").target = "b"
+
+
+def test_classes_go_by_two_names_and_whole_numbers_by_one(tmp_path):
+    path = tmp_path / "t.schema.json"
+    for name in ("classes", "target_classes"):
+        path.write_text(f'{{"{name}": [0, "1"], "integer": ["age"]}}')
+        assert (read_schema(path).classes, read_schema(path).integer) == (("0", "1"), ("age",))
+    path.write_text('{"target_classes": null}')
+    assert (read_schema(path).classes, read_schema(path).integer) == (None, None)

@@ -1,6 +1,6 @@
 """Suggestions for misspelt names."""
 
-from preprocess.data.suggest import closest
+from leakledger.preprocess.data.suggest import closest
 
 
 def test_the_nearest_name_is_suggested():

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from preprocess.data.errors import DataError
-from preprocess.data.table import Table
-from preprocess.wire import decode, encode
+from leakledger.preprocess.data.errors import DataError
+from leakledger.preprocess.data.table import Table
+from leakledger.preprocess.wire import decode, encode
 from tests.preprocess.data.example import table, tables
 
 

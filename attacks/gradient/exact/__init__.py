@@ -1,0 +1,1 @@
+"""What the exact attacks share: rows of a layout, the network's passes over them, certificates and claims."""

@@ -1,0 +1,41 @@
+"""What all techniques that invert single updates share: the way from a view to claims.
+
+The updates that a view holds are read (`observed.updates`), restated in the terms of candidates where those say what
+columns mean (`candidates.restated`), inverted by the technique, and what is claimed is read back as values.
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+from leakledger.attacks.base import Abstained, Attack, AuxiliaryKnowledge, NotApplicable, Outcome, concluded
+from leakledger.attacks.candidates import by_candidates
+from leakledger.attacks.observed.update import Inverted, ObservedUpdate
+from leakledger.preprocess.views import View
+
+Finder = Callable[..., list[ObservedUpdate] | NotApplicable | Abstained]
+
+
+class Inversion(Attack):
+    """An attack on updates, each by itself. `find` is the reader of those that it can invert.
+
+    `rounds` and `victims` restrict what is attacked.
+    """
+
+    find: ClassVar[Finder]
+    rounds: tuple[int, ...] | None
+    victims: tuple[str, ...] | None
+
+    def run(self, view: View, knowledge: AuxiliaryKnowledge) -> Outcome:
+        updates = type(self).find(view, knowledge, rounds=self.rounds, victims=self.victims)
+        if not isinstance(updates, list):
+            return updates
+        return concluded(by_candidates(view, knowledge, updates, lambda some: self.invert_all(some, knowledge)))
+
+    @abstractmethod
+    def invert(self, update: ObservedUpdate, knowledge: AuxiliaryKnowledge) -> Inverted:
+        """The rows behind one update, or why none are claimed."""
+
+    def invert_all(self, updates: Sequence[ObservedUpdate], knowledge: AuxiliaryKnowledge) -> list[Inverted]:
+        """The same for updates of one layout and model; overridden where it pays to work on them together."""
+        return [self.invert(u, knowledge) for u in updates]

@@ -1,0 +1,146 @@
+"""Linear layer: reads a row off one neuron of the first layer, x = (dL/dW_j) / (dL/db_j).
+
+Exact for a batch of one row, and for every neuron that a single row of the batch activates (Geiping et al., Inverting
+Gradients, NeurIPS 2020, proposition 3.1; Boenisch et al., EuroS&P 2023). Other neurons give a weighted mean of rows,
+which seldom has valid categories. The same holds of a sum of gradients, that is of the weights after local training
+(FedAvg): a neuron that a single row ever activates shows it, however many steps there were.
+
+The adversary is honest but curious. It holds an update in the clear and the public layout; it needs no labels.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakledger.attacks.base import (
+    Abstained,
+    AuxiliaryKnowledge,
+    ControlSpec,
+    NotApplicable,
+)
+from leakledger.attacks.gradient.exact.certificate import RESIDUAL, granted, resolved, singled_out
+from leakledger.attacks.gradient.exact.claim import claim
+from leakledger.attacks.gradient.exact.rows import EncodedRows, Mask, clear, numbers, raw_range, snapped
+from leakledger.attacks.gradient.inversion import Inversion
+from leakledger.attacks.observed.affine import Array, affine
+from leakledger.attacks.observed.row_space import RANK_TOLERANCE, row_space
+from leakledger.attacks.observed.tabular import Bounds
+from leakledger.attacks.observed.update import Inverted, ObservedUpdate
+from leakledger.attacks.observed.updates import find_updates
+from leakledger.preprocess.messages import ClientGradient, ClientWeights, GlobalModel
+from leakledger.preprocess.options import check_options, option
+from leakledger.preprocess.views import FeatureLayout
+
+# A bias gradient below this share of the largest says nothing reliable. Too small: quotients of rounding give rows that
+# are none; too large: neurons that show a row alone are left out.
+FAINT = 1e-4
+LOUD = 1e3  # nor does one below so many standard deviations of noise; the same trade
+# Rows nearer than this in every encoded numeric column are one row. Too small: neurons that show one row do not agree;
+# too large: two rows are averaged.
+SAME = 1e-3
+# How far beyond its bounds a rounded number may lie, as a share of their distance. Too small: rounding refutes rows at
+# the bounds; too large: mixtures pass.
+SLACK = 1e-3
+
+
+@dataclass(frozen=True)
+class LinearLayer(Inversion):
+    """Analytic recovery, at most as many rows as the batch has, those first on which most neurons agree.
+
+    A row is verified when two neurons agree on it and either it is the batch's only row and explains the gradient, or
+    it alone shows nothing on its inactive neurons (which takes ReLU and independent rows). Neurons that agree are not
+    enough: two rows with equal masks behind the first layer mix in one ratio on many neurons. Nor is a row verified
+    with a code that several candidates have.
+    `residual` is the largest relative residual that verifies. Raises ValueError unless it is positive.
+    """
+
+    technique = "linear_layer"
+    reference = "Geiping, Bauermeister, Dröge, Moeller: Inverting Gradients, NeurIPS 2020, proposition 3.1"
+    asset = ("records",)
+    reads = (ClientGradient, ClientWeights, GlobalModel)
+    controls = (ControlSpec("records"),)
+    assumes = "honest but curious; a gradient, or the weights after local training, in the clear; a perceptron"
+    find = staticmethod(find_updates)
+
+    residual: float = option(RESIDUAL, above=0, help="largest relative residual that certifies a row")
+    rank_tolerance: float = option(
+        RANK_TOLERANCE, above=0, help="roundings of the gradient's precision that count as zero"
+    )
+    rounds: tuple[int, ...] | None = None
+    victims: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        check_options(self)
+
+    def invert(self, update: ObservedUpdate, knowledge: AuxiliaryKnowledge) -> Inverted:
+        """The rows that neurons of the first layer show; they are proven only where ReLU follows it."""
+        if not update.model.hidden:
+            return NotApplicable("the network has no hidden layer: every row reaches every neuron of the only one")
+        layout, bias = update.layout, update.gradient["0.bias"]
+        loud = np.abs(bias) > max(FAINT * np.abs(bias).max(), LOUD * update.noise)
+        points = affine(update.gradient, 0)[loud]
+        rows, valid = snapped(layout, points)
+        valid &= within_bounds(layout, rows, knowledge.bounds)
+        if update.noise:
+            valid &= clear(layout, points, rows)
+        rows, votes, weights = distinct(layout, rows.where(valid), bias[loud][valid])
+        first = np.arange(len(rows)) < update.rows
+        rows, votes, weights = rows.where(first), votes[first], weights[first]
+        if not len(rows):
+            return Abstained(f"no neuron of {update.victim} in round {update.round} shows a valid row")
+        residual, alone = self._check(update, rows)
+        error = update.noise * np.hypot(1, np.abs(rows.encoded).max(1)) / np.sqrt(weights)
+        return claim(update, rows, residual, alone & (votes > 1), resolved(layout, error))
+
+    def _check(self, update: ObservedUpdate, rows: EncodedRows) -> tuple[Array, Mask]:
+        """The residual behind each row, and whether it proves the row: nan and False where nothing is checked."""
+        weight, bias = update.gradient["0.weight"], update.gradient["0.bias"]
+        both = affine(update.gradient, 0)
+        limit = granted(both, update.noise, self.residual)
+        if update.rows == 1:
+            error = np.linalg.norm(weight - np.outer(bias, rows.encoded[0]))
+            residual = np.array([error / np.linalg.norm(both)])
+            return residual, residual <= limit
+        space = row_space(update, self.rank_tolerance)
+        if isinstance(space, str) or not update.relu:
+            return np.full(len(rows), np.nan), np.zeros(len(rows), bool)
+        alone, residual = singled_out(space, update.weights["0.weight"], update.weights["0.bias"], rows.encoded)
+        return residual, alone & (residual <= limit)
+
+
+def within_bounds(layout: FeatureLayout, rows: EncodedRows, bounds: Bounds) -> Mask:
+    """Whether every number of each row is possible, where its bounds are public or granted."""
+    inside = np.ones(len(rows), bool)
+    for block, values in zip(layout.numeric, numbers(layout, rows.encoded).T, strict=True):
+        low, high = raw_range(block, bounds)
+        if low is not None and high is not None:
+            slack = SLACK * (high - low)
+            inside &= (values >= low - slack) & (values <= high + slack)
+    return inside
+
+
+def distinct(layout: FeatureLayout, rows: EncodedRows, bias: Array) -> tuple[EncodedRows, NDArray[np.int64], Array]:
+    """Each row once, the mean over the neurons that show it; how many these are (n,), the most first; and the sum of
+    squares (n,) of their entries of the gradient's `bias`, by which the mean weighs them.
+    """
+    columns = [b.start for b in layout.numeric]
+    order = np.argsort(-np.abs(bias), kind="stable")
+    first: list[int] = []
+    shown: list[list[int]] = []
+    for i in order.tolist():
+        near = (np.abs(rows.encoded[first][:, columns] - rows.encoded[i, columns]) < SAME).all(1)
+        near &= (rows.categories[first] == rows.categories[i]).all(1)
+        if near.any():
+            shown[int(near.argmax())].append(i)
+        else:
+            first.append(i)
+            shown.append([i])
+    shown.sort(key=len, reverse=True)
+    means = [np.average(rows.encoded[own], axis=0, weights=bias[own] ** 2) for own in shown]
+    encoded = np.array(means).reshape(-1, rows.encoded.shape[1])
+    votes, weights = (
+        np.array([len(own) for own in shown], np.int64),
+        np.array([(bias[own] ** 2).sum() for own in shown]),
+    )
+    return EncodedRows(rows.categories[[own[0] for own in shown]], encoded), votes, weights

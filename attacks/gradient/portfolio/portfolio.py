@@ -1,0 +1,148 @@
+"""Portfolio: the exact attacks first; what they prove leaves the problem; TabLeak for the rest of the batch.
+
+A proven row's share of the gradient (`exact`) is subtracted (`remainder`): what is left is the gradient of a smaller
+batch, which TabLeak inverts better than the whole. Where nothing is found, under noise for one, the outcome is
+TabLeak's own.
+
+Weights after local training (FedAvg) are solved by `linear_layer` and `span` alone, as the sums of gradients that they
+are; where these do not give all rows, TabLeak on FedAvg fills in.
+
+The adversary is honest but curious, and holds a client's update in the clear with the model and the public layout.
+TabLeak needs the labels of the batch, granted or, in FedSGD, recovered; without them only exact rows are claimed.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from leakledger.attacks.base import (
+    Abstained,
+    AuxiliaryKnowledge,
+    ControlSpec,
+    NotApplicable,
+    Outcome,
+    RecordsClaim,
+    concluded,
+)
+from leakledger.attacks.candidates import by_candidates
+from leakledger.attacks.gradient.inversion import Inversion
+from leakledger.attacks.gradient.linear_layer import LinearLayer
+from leakledger.attacks.gradient.portfolio.claims import encoded, joined, solves
+from leakledger.attacks.gradient.portfolio.exact import ExactAttacks, exact_rows
+from leakledger.attacks.gradient.portfolio.remainder import remainder
+from leakledger.attacks.gradient.span import Span
+from leakledger.attacks.gradient.spear import Spear
+from leakledger.attacks.gradient.tableak import TabLeak
+from leakledger.attacks.gradient.tableak_fedavg import TabLeakFedAvg
+from leakledger.attacks.observed.tabular import StructuralPrior
+from leakledger.attacks.observed.update import Inverted, ObservedUpdate
+from leakledger.attacks.observed.updates import find_updates
+from leakledger.preprocess.messages import ClientGradient, ClientWeights, GlobalModel
+from leakledger.preprocess.views import View
+
+NOTHING = "no exact attack proves a row behind the weights"
+
+
+@dataclass(frozen=True)
+class Portfolio(Inversion):
+    """The strongest attack on updates of a training: exact where that is possible, TabLeak elsewhere.
+
+    A field named for an attack holds options of that attack; the other fields are set in all of them that have them.
+    Raises ValueError for settings out of range.
+    """
+
+    technique = "portfolio"
+    reference = "after SPEAR (Dimitrov et al., NeurIPS 2024) and TabLeak (Vero et al., ICML 2023)"
+    asset = ("records",)
+    reads = (ClientGradient, ClientWeights, GlobalModel)
+    controls = (ControlSpec("records"),)
+    assumes = (
+        "honest but curious; a gradient, or the weights after local training, in the clear; labels known where exact "
+        "attacks do not solve it"
+    )
+    find = staticmethod(find_updates)
+
+    composed_of = ("linear_layer", "span", "spear", "tableak", "tableak_fedavg")
+
+    linear_layer: Mapping[str, Any] = field(default_factory=dict)
+    span: Mapping[str, Any] = field(default_factory=dict)
+    spear: Mapping[str, Any] = field(default_factory=dict)
+    tableak: Mapping[str, Any] = field(default_factory=dict)
+    tableak_fedavg: Mapping[str, Any] = field(default_factory=dict)
+    recover_labels: bool = False
+    seed: int = 0
+    device: str = "cpu"
+    rounds: tuple[int, ...] | None = None
+    victims: tuple[str, ...] | None = None
+    progress: Callable[[int, int], None] | None = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._exact(), self._tableak(), self._tableak_fedavg()  # all check their options
+
+    def run(self, view: View, knowledge: AuxiliaryKnowledge) -> Outcome:
+        updates = type(self).find(view, knowledge, rounds=self.rounds, victims=self.victims)
+        if not isinstance(updates, list):
+            return updates
+        outcomes = by_candidates(view, knowledge, updates, lambda some: self.invert_all(some, knowledge))
+        if updates[0].schedule is not None:
+            outcomes = self._filled_in(updates, knowledge, outcomes)
+        return concluded(outcomes)
+
+    def invert(self, update: ObservedUpdate, knowledge: AuxiliaryKnowledge) -> Inverted:
+        return self.invert_all([update], knowledge)[0]
+
+    def invert_all(self, updates: Sequence[ObservedUpdate], knowledge: AuxiliaryKnowledge) -> list[Inverted]:
+        """The outcome for each of `updates`, which share layout and model; of local trainings exact rows alone."""
+        try:
+            prior = StructuralPrior(updates[0].layout, knowledge.bounds)
+        except ValueError as error:
+            return [NotApplicable(str(error))] * len(updates)
+        exact = [exact_rows(u, knowledge, prior, self._exact()) for u in updates]
+        proven = [c if c is not None and len(c.numbers) else None for c in exact]
+        if updates[0].schedule is not None:
+            return [c or Abstained(NOTHING) for c in proven]
+        open = [i for i, u in enumerate(updates) if (c := proven[i]) is None or len(c.numbers) < u.rows]
+        left = [remainder(updates[i], encoded(prior, proven[i])) or updates[i] for i in open]
+        outcomes: list[Inverted | None] = list(proven)
+        for i, guess in zip(open, self._tableak().invert_all(left, knowledge) if left else [], strict=True):
+            outcomes[i] = _completed(prior, updates[i], proven[i], guess)
+        return [o for o in outcomes if o is not None]
+
+    def _filled_in(
+        self, updates: Sequence[ObservedUpdate], knowledge: AuxiliaryKnowledge, outcomes: Sequence[Inverted]
+    ) -> list[Inverted]:
+        """The outcomes of local trainings, those that are not solved with what TabLeak on FedAvg makes of them."""
+        filled = list(outcomes)
+        open = [i for i, u in enumerate(updates) if not isinstance(c := filled[i], RecordsClaim) or not solves(c, u)]
+        if not open:
+            return filled
+        guesses = self._tableak_fedavg().invert_all([updates[i] for i in open], knowledge)
+        for i, guess in zip(open, guesses, strict=True):
+            known = filled[i]
+            if not isinstance(known, RecordsClaim):
+                filled[i] = guess
+            elif isinstance(guess, RecordsClaim) and known.layout is guess.layout:
+                prior = StructuralPrior(updates[i].layout, knowledge.bounds)
+                filled[i] = joined(prior, updates[i], known, guess)
+        return filled
+
+    def _exact(self) -> ExactAttacks:
+        spear = Spear(**{"seed": self.seed, "device": self.device, **self.spear})
+        return ExactAttacks(LinearLayer(**self.linear_layer), Span(**self.span), spear)
+
+    def _tableak(self) -> TabLeak:
+        own = {"seed": self.seed, "device": self.device, "recover_labels": self.recover_labels}
+        return TabLeak(**{**own, "progress": self.progress, **self.tableak})
+
+    def _tableak_fedavg(self) -> TabLeakFedAvg:
+        own = {"seed": self.seed, "device": self.device, "progress": self.progress}
+        return TabLeakFedAvg(**{**own, **self.tableak_fedavg})
+
+
+def _completed(
+    prior: StructuralPrior, update: ObservedUpdate, proven: RecordsClaim | None, guess: Inverted
+) -> Inverted:
+    """Proven rows with those that TabLeak guessed of the rest, as far as there are both."""
+    if proven is None:
+        return guess
+    return joined(prior, update, proven, guess) if isinstance(guess, RecordsClaim) else proven

@@ -1,0 +1,134 @@
+"""Span: whole rows of a client's training data, exactly, each with a certificate, from one update.
+
+Encoded categories give the rows away: a row of the batch lies in the row space of the first layer's gradient, and few
+combinations of categories do. Each candidate predicts where ReLU silences it, and there its own direction can be read
+off (the kernels of SPEAR, Dimitrov et al., NeurIPS 2024, without the blind search). The rows found must give back the
+observed gradient.
+
+The update is a FedSGD gradient, or the weights after a local training (FedAvg). The rows of a training lie in the row
+space of all its steps together, whatever their batches, order and number; only on neurons that change sides on the way
+a candidate predicts nothing (`neurons`). So local steps hide nothing from this attack.
+
+The adversary is honest but curious. It holds the update in the clear, the model that it began from and the public
+layout of the encoded columns; it needs no labels. Dependencies between features help where they are known (`choices`).
+Exact while the rows are well below the width of the layer in number, and independent.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from leakledger.attacks.base import (
+    Abstained,
+    AuxiliaryKnowledge,
+    ControlSpec,
+    NotApplicable,
+    check_seed,
+)
+from leakledger.attacks.gradient.exact.certificate import RESIDUAL, explained, granted, resolved, singled_out
+from leakledger.attacks.gradient.exact.claim import claim, decided
+from leakledger.attacks.gradient.exact.neurons import live_neurons
+from leakledger.attacks.gradient.exact.polish import polished
+from leakledger.attacks.gradient.exact.rows import EncodedRows, Mask, clear, snapped
+from leakledger.attacks.gradient.inversion import Inversion
+from leakledger.attacks.gradient.span.candidates import MATCH_TOLERANCE, find_candidates
+from leakledger.attacks.gradient.span.search import search, settled_coordinates
+from leakledger.attacks.observed.affine import Array
+from leakledger.attacks.observed.row_space import RANK_TOLERANCE, RowSpace, row_space
+from leakledger.attacks.observed.update import Inverted, ObservedUpdate
+from leakledger.attacks.observed.updates import find_updates
+from leakledger.preprocess.messages import ClientGradient, ClientWeights, GlobalModel
+from leakledger.preprocess.options import check_options, option
+from leakledger.preprocess.views import FeatureLayout
+
+
+@dataclass(frozen=True)
+class Span(Inversion):
+    """Exact recovery of rows; a claim may hold fewer than the batch has.
+
+    A larger `residual` is granted where an update carries rounding. `rounds` and `victims` restrict what is attacked.
+    Rows that are linearly dependent, equal ones among them, lower the rank: the attack abstains. Rows with a code that
+    several candidates have are claimed and not verified, unless known dependencies decide between those.
+    Raises ValueError for settings out of range.
+    """
+
+    technique = "span"
+    reference = "after Dimitrov, Baader, Müller, Vechev: SPEAR: Exact Gradient Inversion of Batches, NeurIPS 2024"
+    asset = ("records",)
+    reads = (ClientGradient, ClientWeights, GlobalModel)
+    controls = (ControlSpec("records"),)
+    assumes = "honest but curious; a gradient, or the weights after local training, in the clear; a ReLU perceptron"
+    find = staticmethod(find_updates)
+
+    budget: int = option(2 * 10**8, at_least=1, help="pairs of half combinations of categories that are compared")
+    candidates: int = option(2**20, at_least=1, help="combinations of categories that are kept, at about 1 kB each")
+    attempts: int = option(30, at_least=1, help="chunks of candidates that are searched")
+    rank_tolerance: float = option(
+        RANK_TOLERANCE, above=0, help="roundings of the gradient's precision that count as zero"
+    )
+    match_tolerance: float = option(
+        MATCH_TOLERANCE, above=0, help="distance of a combination of categories from the row space"
+    )
+    residual: float = option(RESIDUAL, above=0, help="largest relative residual that certifies a row")
+    seed: int = 0
+    rounds: tuple[int, ...] | None = None
+    victims: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        check_options(self)
+        check_seed(self.seed)
+
+    def invert(self, update: ObservedUpdate, knowledge: AuxiliaryKnowledge) -> Inverted:
+        """The rows that candidates of the row space lead to, as far as they explain the update."""
+        source = f"the update of {update.victim} in round {update.round}"
+        hidden, activation, layout = update.model.hidden, update.model.activation, update.layout
+        if not update.relu or not hidden:
+            return NotApplicable(f"the first layer must be followed by ReLU, not {activation} on {hidden}")
+        weight, bias = update.weights["0.weight"], update.weights["0.bias"]
+        space = row_space(update, self.rank_tolerance)
+        if isinstance(space, str):
+            return Abstained(f"{source}: {space}")
+        candidates = find_candidates(
+            layout,
+            space.right,
+            max(self.match_tolerance, space.precision * layout.width**0.5),
+            self.budget,
+            self.candidates,
+            knowledge.bounds,
+            knowledge.dependencies,
+            space.precision,
+        )
+        if isinstance(candidates, str):
+            return Abstained(f"{source}: {candidates}")
+        neurons = live_neurons(space, weight, bias)
+        kernels = search(neurons, candidates, self.attempts, self.seed)
+        coordinates = settled_coordinates(neurons, candidates, kernels)
+        rows, residual, proven, exact = self._certify(space, layout, weight, bias, coordinates)
+        if not proven.any():
+            return Abstained(f"{source}: none of {len(candidates.categories)} candidate rows explains its part of it")
+        rows, open = decided(layout, rows, space.right, candidates.choices)
+        return claim(update, rows, residual, proven, exact, open)
+
+    def _certify(
+        self, space: RowSpace, layout: FeatureLayout, weight: Array, bias: Array, coordinates: Array
+    ) -> tuple[EncodedRows, Array, Mask, Mask]:
+        """The rows at `coordinates` (n, r) that fit the layout, the residual behind each, whether it proves them, and
+        whether their numbers are exact.
+
+        All rows are held against the whole gradient, a part of them only against what their inactive neurons show. How
+        far noise turns the numbers of a part is not known.
+        """
+        points = coordinates @ space.right
+        rows, valid = snapped(layout, points)
+        rows, points = rows.where(valid), points[valid]
+        if len(rows) == space.rank:
+            encoded, whole, error = polished(space, layout, weight, bias, rows.encoded)
+            rows = EncodedRows(rows.categories, encoded)
+            single, _ = singled_out(space, weight, bias, encoded)
+            residual = np.full(len(rows), whole)
+            exact = resolved(layout, error) & explained(space, layout, weight, bias, encoded)
+        else:
+            single, residual = singled_out(space, weight, bias, rows.encoded)
+            exact = np.full(len(rows), not space.noise)
+        proven = single & (residual <= granted(space.gradient, space.noise, self.residual))
+        return rows, residual, proven & clear(layout, points, rows) if space.noise else proven, exact

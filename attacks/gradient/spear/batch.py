@@ -1,0 +1,46 @@
+"""The batch that is to be solved: its gradient in every layer, and the rank that it leaves in the last hidden one."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from leakledger.attacks.gradient.exact.network import depth
+from leakledger.attacks.gradient.spear.deflation import FactoredGradient, factored
+from leakledger.attacks.observed.affine import Weights, affine
+from leakledger.attacks.observed.update import ObservedUpdate
+from leakledger.preprocess.views import FeatureLayout
+
+
+@dataclass(frozen=True, eq=False)
+class UnsolvedBatch:
+    """A batch of `rows` rows, its gradient in every layer of a network, of rank `rank` in the last hidden one."""
+
+    layout: FeatureLayout
+    weights: Weights = field(repr=False)
+    gradient: Weights = field(repr=False)
+    rows: int
+    rank: int
+
+    @property
+    def layer(self) -> int:
+        return depth(self.weights) - 1
+
+    @property
+    def space(self) -> FactoredGradient:
+        return factored(affine(self.gradient, self.layer), self.rank)
+
+
+def unsolved(update: ObservedUpdate, tolerance: float) -> UnsolvedBatch | str:
+    """The batch behind an update, or why it cannot be solved.
+
+    `tolerance` times the roundoff of the gradient's entries counts as zero, relative to the largest singular value.
+    """
+    rows, last = update.rows, len(update.model.hidden) - 1
+    gradient = affine(update.gradient, last)
+    if rows >= min(gradient.shape):
+        return f"a batch of {rows} rows does not leave a gap in the spectrum of a {gradient.shape} gradient"
+    values = np.linalg.svd(gradient, compute_uv=False)
+    rank = int((values > tolerance * update.roundoff * values[0]).sum())
+    if rank > rows:
+        return f"its numerical rank is {rank} and the batch has {rows} rows: noise hides their subspace"
+    return UnsolvedBatch(update.layout, update.weights, update.gradient, rows, rank)

@@ -1,0 +1,126 @@
+"""Which encoded columns are not zero at a party, and how often: what scalers and gradients tell of the rows behind.
+
+* `zscore.mean` of a scaler over all columns (`columns="all"`) has a party's mean of every column: the local frequency
+  of every number. `pooled.columns` has the rows.
+* `minmax.local` over all columns has the extremes: the largest is 0 where no row has the number.
+* A gradient of the first layer has, for an input that is 0 in all rows of the batch, a column of exact zeros; so has
+  the change of the weights after local training without weight decay. What rows of other rounds hold it does not tell.
+
+The last source is used for blocks of unscaled 0/1 columns only. A round whose update has no zero column at all over
+those is left out: noise on the update looks like that.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakledger.preprocess.messages import (
+    ClientGradient,
+    ClientWeights,
+    GlobalModel,
+    LocalExtremes,
+    LocalMeans,
+    PooledColumns,
+)
+from leakledger.preprocess.views import CategoricalBlock, Message, View
+
+Floats = NDArray[np.float64]
+FIRST_LAYER = "0.weight"
+
+
+@dataclass(frozen=True)
+class Columns:
+    """One party's columns: `active` (d,), False where it is not seen to be; `means` (d,) and `extremes` (2, d), lowest
+    and highest, where they are told. `complete`: all of its rows are behind them. `rows`: how many, where known.
+    """
+
+    party: str
+    active: NDArray[np.bool_] = field(repr=False)
+    means: Floats | None = field(repr=False)
+    extremes: Floats | None = field(default=None, repr=False)
+    complete: bool = True
+    rows: float | None = None
+    evidence: frozenset[int] = frozenset()
+
+
+def observed_columns(view: View) -> Iterator[Columns]:
+    """What each message from outside tells of its sender's columns. Malformed payloads tell nothing."""
+    width = view.public.layout.width if view.public.layout else 0
+    for kind, read in ((LocalMeans, _means), (PooledColumns, _table), (LocalExtremes, _extremes)):
+        for m in view.received(kind):
+            try:
+                found = read(m)
+            except (KeyError, TypeError, ValueError, IndexError):
+                continue
+            if len(found.active) == width and width:
+                yield found
+    yield from _first_layers(view, width)
+
+
+def _means(m: Message) -> Columns:
+    means = np.asarray(m.payload.mean, np.float64)
+    rows = float(m.payload.count)
+    return Columns(m.sender, means != 0, means, rows=rows, evidence=frozenset([m.sequence]))
+
+
+def _table(m: Message) -> Columns:
+    table = np.asarray(m.payload.rows, np.float64)
+    extremes = np.array([table.min(0), table.max(0)])
+    active = (table != 0).any(0)
+    return Columns(m.sender, active, table.mean(0), extremes, rows=len(table), evidence=frozenset([m.sequence]))
+
+
+def _extremes(m: Message) -> Columns:
+    extremes = np.array([m.payload.minimum, m.payload.maximum], np.float64)
+    return Columns(m.sender, (extremes != 0).any(0), None, extremes, evidence=frozenset([m.sequence]))
+
+
+def _first_layers(view: View, width: int) -> Iterator[Columns]:
+    """One per party: the columns that any of its updates depends on."""
+    inputs = binary_columns(view, width)
+    models = {(m.round, m.recipient): m for m in view.readable(GlobalModel)}
+    found: dict[str, Columns] = {}
+    for kind, part in ((ClientGradient, "gradient"), (ClientWeights, "weights")):
+        for m in view.received(kind):
+            try:
+                layer = np.asarray(getattr(m.payload, part)[FIRST_LAYER])
+                if kind is ClientWeights:
+                    layer = layer - np.asarray(models[m.round, m.sender].payload.weights[FIRST_LAYER])
+                active, rows = (layer != 0).any(0), float(m.payload.rows)
+            except (KeyError, TypeError, ValueError, IndexError):
+                continue
+            if active.shape != (width,) or not inputs.any() or active[inputs].all():
+                continue
+            seen = Columns(m.sender, active & inputs, None, None, False, rows, frozenset([m.sequence]))
+            found[m.sender] = _either(found[m.sender], seen) if m.sender in found else seen
+    yield from found.values()
+
+
+def _either(one: Columns, other: Columns) -> Columns:
+    rows = (one.rows or 0) + (other.rows or 0)
+    return replace(one, active=one.active | other.active, rows=rows, evidence=one.evidence | other.evidence)
+
+
+def binary_columns(view: View, width: int) -> NDArray[np.bool_]:
+    """(d,) the columns of unscaled blocks whose codes are 0 and 1."""
+    found = np.zeros(width, bool)
+    for block in view.public.layout.categorical if view.public.layout else ():
+        found[block.start : block.start + block.width] = is_binary(block)
+    return found
+
+
+def is_binary(block: CategoricalBlock) -> bool:
+    """Whether each candidate of an unscaled block sets one column of its own or of its bucket."""
+    if block.shift is not None:
+        return False
+    return block.codes is None or (bool(np.isin(block.codes, (0, 1)).all()) and block.width > 1)
+
+
+def overlapping(blocks: Sequence[CategoricalBlock]) -> dict[int, list[CategoricalBlock]]:
+    """Start column -> the blocks there: more than one where features share columns."""
+    found: dict[int, list[CategoricalBlock]] = {}
+    for block in blocks:
+        found.setdefault(block.start, []).append(block)
+    return found

@@ -1,0 +1,116 @@
+"""What messages state in the clear, rearranged: dictionaries, sizes, counts, means, deviations, extremes.
+
+Exact: the claims are what the messages say. Column statistics are named by the public layout, whose numeric blocks come
+first and in the order of the scaler's columns.
+
+From `zscore.mean` (n, mean m) and `zscore.variance` (S, squared deviations from the announced global mean M) follows
+the client's own variance: S/n - (m - M)².
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from leakledger.attacks.base import Statistic, StatisticClaim, VocabularyClaim
+from leakledger.preprocess.messages import (
+    ClientWeights,
+    GlobalMeans,
+    LocalDictionary,
+    LocalExtremes,
+    LocalMeans,
+    LocalSizes,
+    LocalSquares,
+    PooledCategories,
+    PooledColumns,
+)
+from leakledger.preprocess.views import Message, View
+
+STATED_STATISTICS = (
+    LocalSizes,
+    LocalMeans,
+    GlobalMeans,
+    LocalSquares,
+    LocalExtremes,
+    PooledColumns,
+    ClientWeights,
+)
+STATED = (LocalDictionary, PooledCategories, *STATED_STATISTICS)
+
+
+def stated(view: View) -> list[StatisticClaim | VocabularyClaim]:
+    """Everything that outside parties state of themselves in messages which the observers can read."""
+    return [
+        *vocabularies(view),
+        *sizes(view),
+        *moments(view),
+        *extremes(view),
+        *columns(view),
+        *row_counts(view),
+    ]
+
+
+def vocabularies(view: View) -> Iterable[VocabularyClaim]:
+    for kind in (LocalDictionary, PooledCategories):
+        for m in view.received(kind):
+            for feature, values in m.payload.values.items():
+                yield VocabularyClaim(m.sender, feature, tuple(sorted(set(values))), (m.sequence,))
+
+
+def sizes(view: View) -> Iterable[StatisticClaim]:
+    for m in view.received(LocalSizes):
+        for feature, size in m.payload.sizes.items():
+            yield _exact(m, feature, "size", size)
+
+
+def moments(view: View) -> Iterable[StatisticClaim]:
+    squares = {m.sender: m for m in view.received(LocalSquares)}
+    announced = next((m.payload.mean for m in view.readable(GlobalMeans)), None)
+    for m in view.received(LocalMeans):
+        count, means = m.payload.count, m.payload.mean
+        yield _exact(m, "", "count", count)
+        yield from _by_feature(view, m, "mean", means)
+        if m.sender in squares and announced is not None:
+            variance = squares[m.sender].payload.squares / count - (means - announced) ** 2
+            yield from _by_feature(view, m, "std", np.sqrt(np.maximum(variance, 0)), squares[m.sender].sequence)
+
+
+def extremes(view: View) -> Iterable[StatisticClaim]:
+    for m in view.received(LocalExtremes):
+        yield from _by_feature(view, m, "minimum", m.payload.minimum)
+        yield from _by_feature(view, m, "maximum", m.payload.maximum)
+
+
+def columns(view: View) -> Iterable[StatisticClaim]:
+    for m in view.received(PooledColumns):
+        table = m.payload.rows
+        yield _exact(m, "", "count", len(table))
+        named: Mapping[Statistic, Any] = {
+            "mean": table.mean(0),
+            "std": table.std(0),
+            "minimum": table.min(0),
+            "maximum": table.max(0),
+        }
+        for statistic, values in named.items():
+            yield from _by_feature(view, m, statistic, values)
+
+
+def row_counts(view: View) -> Iterable[StatisticClaim]:
+    """FedAvg weights carry the client's row count; the first round tells it."""
+    seen: set[str] = set()
+    for m in view.received(ClientWeights):
+        if m.sender not in seen:
+            seen.add(m.sender)
+            yield _exact(m, "", "count", m.payload.rows)
+
+
+def _exact(message: Message, feature: str, statistic: Statistic, value: float, *more: int) -> StatisticClaim:
+    number = float(value)
+    return StatisticClaim(message.sender, feature, statistic, number, number, number, (message.sequence, *more))
+
+
+def _by_feature(view: View, m: Message, statistic: Statistic, values: Any, *more: int) -> Iterable[StatisticClaim]:
+    """One claim per numeric feature of the layout; columns beyond them are encoded categories."""
+    for block in view.public.layout.numeric if view.public.layout else ():
+        if block.start < len(values):
+            yield _exact(m, block.feature, statistic, values[block.start], *more)

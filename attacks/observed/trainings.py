@@ -1,0 +1,113 @@
+"""The updates that FedAvg clients send: weights after local training, with the model that it began from.
+
+A client with N rows goes through all of them once per epoch, in local batches of the agreed size (the last one of an
+epoch may be smaller), and takes one step of gradient descent per batch. The sum of its gradients is the difference of
+weights over the learning rate. But weights are rounded in every step, and the difference carries that rounding as
+`noise`.
+"""
+
+from collections.abc import Collection
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakledger.attacks.base import Abstained, AuxiliaryKnowledge, NotApplicable
+from leakledger.attacks.observed.gradients import (
+    check_labels,
+    model_before,
+    precision_of,
+    read_each,
+    row_count,
+    tensors,
+    unsuitable,
+)
+from leakledger.attacks.observed.update import Arrays, ObservedUpdate, Schedule
+from leakledger.preprocess.messages import ClientWeights, GlobalModel
+from leakledger.preprocess.views import Message, TrainingSpec, View
+
+UNIFORM = 12**-0.5  # the standard deviation of a rounding error, in units of the last place: even between -1/2 and 1/2
+
+
+def find_trainings(
+    view: View,
+    knowledge: AuxiliaryKnowledge,
+    *,
+    rounds: Collection[int] | None = None,
+    victims: Collection[str] | None = None,
+) -> list[ObservedUpdate] | NotApplicable | Abstained:
+    """The local trainings in `view`, of chosen rounds and victims, labels granted or not, or why there is none."""
+    spec, layout, training = view.public.model, view.public.layout, view.public.training
+    if reason := unsuitable(layout, spec, shared=False) or _unknown(training):
+        return NotApplicable(reason)
+    return read_each(view, ClientWeights, rounds, victims, lambda m: _read(view, m, knowledge))
+
+
+def _unknown(training: TrainingSpec | None) -> str | None:
+    """Why local training cannot be simulated; None where it can."""
+    if training is None:
+        return "the public facts name no training settings"
+    batch = training.batch_size
+    if training.local_epochs < 1 or (batch is not None and batch < 1) or not 0 < training.learning_rate < np.inf:
+        return (
+            f"{training.local_epochs} local epochs of batches of {batch} at learning rate {training.learning_rate} "
+            "cannot be simulated"
+        )
+    return None
+
+
+def _read(view: View, message: Message, knowledge: AuxiliaryKnowledge) -> ObservedUpdate | NotApplicable | Abstained:
+    """The update in one message of weights; all that is wrong with it is a reason, never an error."""
+    source = f"the weights of {message.sender} in round {message.round}"
+    spec, layout, training = view.public.model, view.public.layout, view.public.training
+    model = model_before(view, message)
+    granted = knowledge.labels.get((message.sender, message.round))
+    if spec is None or layout is None or training is None or model is None:
+        return NotApplicable(f"{source} have no readable {GlobalModel.topic} message before them in their round")
+    try:
+        before, after = tensors(spec, model, "weights"), tensors(spec, message, "weights")
+        rows = row_count(message)
+        schedule = Schedule(
+            rows, training.local_epochs, min(training.batch_size or rows, rows), float(training.learning_rate)
+        )
+        labels = np.zeros(0, np.int64)
+        if granted is not None:
+            labels = check_labels(np.asarray(granted), schedule.total, spec.outputs)
+            _check_epochs(labels.reshape(schedule.epochs, rows))
+    except ValueError as error:
+        return NotApplicable(f"{source}: {error}")
+    gradient = {name: (w - after[name]) / schedule.rate for name, w in before.items()}
+    if not any(g.any() for g in gradient.values()):
+        return Abstained(f"{source} are those of the model: its update is zero in every tensor ({', '.join(gradient)})")
+    precision = max(precision_of(m, "weights") for m in (model, message))
+    return ObservedUpdate(
+        message.sender,
+        message.round,
+        rows,
+        layout,
+        spec,
+        labels,
+        before,
+        gradient,
+        precision,
+        (model.sequence, message.sequence),
+        schedule,
+        rounding(before, gradient, precision, schedule),
+    )
+
+
+def rounding(weights: Arrays, gradient: Arrays, precision: float, schedule: Schedule) -> float:
+    """The standard deviation of what rounding in every step leaves in the update of first-layer weights that moved.
+
+    `precision` is the unit roundoff of the weights; a place of theirs is that of the power of two below each.
+    """
+    names = ("0.weight", "0.bias")
+    moved = np.abs(np.concatenate([weights[n][gradient[n] != 0] for n in names]))
+    places = np.ldexp(precision, np.frexp(moved)[1] - 1) * (moved > 0)
+    return float(UNIFORM * np.sqrt(len(schedule.steps) * (places**2).sum() / max(1, len(places))) / schedule.rate)
+
+
+def _check_epochs(labels: NDArray[np.int64]) -> None:
+    """Every epoch (E, N) goes through the same rows, so it has the same labels."""
+    counts = np.sort(labels, axis=1)
+    if (counts != counts[0]).any():
+        raise ValueError("the labels of its epochs differ in number, though each epoch goes through the same rows")

@@ -1,0 +1,84 @@
+"""What messages say in the clear that no attack was written for: read by what their kind discloses, from its first day.
+
+A kind declares whether it carries values, aggregates or sizes, and its fields are plain data. Lists of text under the
+name of a feature are values that the sender holds, mappings from text to numbers the values with their counts; sizes
+are what they say. What cannot be put into such a claim is still a finding: somebody reads it.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from leakledger.attacks.base import FindingClaim, StatisticClaim, VocabularyClaim
+from leakledger.preprocess.messages import About, Disclosure, Payload
+from leakledger.preprocess.views import Message, View
+
+IN_THE_CLEAR = frozenset({Disclosure.VALUE, Disclosure.AGGREGATE, Disclosure.SIZE})
+Claims = Iterator[StatisticClaim | VocabularyClaim]
+
+
+def in_the_clear(kind: type[Payload]) -> bool:
+    """Whether messages of this kind say values, aggregates or sizes."""
+    return kind.discloses in IN_THE_CLEAR
+
+
+def generic_claims(view: View, known: tuple[type[Payload], ...]) -> Claims:
+    """Claims from the messages that outside parties sent of themselves, of kinds other than the `known`."""
+    for m in view.received(Payload):
+        if in_the_clear(m.kind) and m.kind.about is About.SENDER and not issubclass(m.kind, known):
+            yield from _named(m, m.payload.to_plain(), features_of(view))
+
+
+def findings(view: View, evidence: Iterable[int]) -> Iterator[FindingClaim]:
+    """One finding per sender and kind of what is told in the clear and is not `evidence` of another claim."""
+    used, told = set(evidence), dict[tuple[str, str], list[Message]]()
+    for m in view.received(Payload):
+        if in_the_clear(m.kind) and m.sequence not in used:
+            told.setdefault((m.sender, m.topic), []).append(m)
+    for (sender, topic), messages in told.items():
+        kind = messages[0].kind
+        about = "its own rows" if kind.about is About.SENDER else "the rows of several parties together"
+        check = "stated" if kind.about is About.SENDER else "stated-pooled"
+        text = f"{topic} states, in the clear, {kind.discloses} data on {about}"
+        yield FindingClaim(sender, check, text, tuple(m.sequence for m in messages))
+
+
+def features_of(view: View) -> frozenset[str]:
+    """The features that public facts name."""
+    named = (*view.public.schema.get("categorical", ()), *view.public.schema.get("numeric", ()))
+    target = view.public.schema.get("target")
+    blocks = view.public.layout.blocks if view.public.layout else ()
+    return frozenset([*named, *(b.feature for b in blocks), *([target] if target else [])])
+
+
+def _named(m: Message, plain: Any, features: frozenset[str]) -> Claims:
+    """What stands under the name of a feature, however deep."""
+    if not isinstance(plain, Mapping):
+        return
+    for key, value in plain.items():
+        if key in features:
+            yield from _about(m, key, value)
+        else:
+            yield from _named(m, value, features)
+
+
+def _about(m: Message, feature: str, value: Any) -> Claims:
+    if isinstance(value, int) and m.kind.discloses is Disclosure.SIZE:
+        yield StatisticClaim(m.sender, feature, "size", value, value, value, (m.sequence,))
+    elif isinstance(value, list) and value and all(isinstance(v, str) for v in value):
+        yield VocabularyClaim(m.sender, feature, tuple(sorted(set(value))), (m.sequence,))
+    elif isinstance(value, Mapping) and (counts := _counts(value)):
+        values = tuple(sorted(counts))
+        yield VocabularyClaim(m.sender, feature, values, (m.sequence,), tuple(counts[v] for v in values))
+
+
+def _counts(value: Mapping[str, Any]) -> dict[str, float]:
+    """Value -> count, as a mapping has it, or as two lists under `values` and `counts`; empty for anything else."""
+    if {"values", "counts"} <= value.keys():
+        values, counts = value["values"], np.asarray(value["counts"])
+        fits = isinstance(values, list) and counts.shape == (len(values),) and all(isinstance(v, str) for v in values)
+        return dict(zip(values, counts.astype(float).tolist(), strict=True)) if fits else {}
+    if all(isinstance(n, int | float) and not isinstance(n, bool) for n in value.values()):
+        return {v: float(n) for v, n in value.items() if n}
+    return {}

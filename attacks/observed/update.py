@@ -1,0 +1,96 @@
+"""The observed update: all that is seen of what one client sent of its training in one round, and of its network.
+
+A FedSGD gradient is a sum of one. Weights after local training (FedAvg) tell the sum of the gradients of all local
+steps: their difference to the weights before, over the learning rate. Exact attacks need no more than such a sum; what
+weights add is the `schedule` of the steps behind it.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakledger.attacks.base import Abstained, NotApplicable, RecordsClaim
+from leakledger.preprocess.views import FeatureLayout, ModelSpec
+
+Arrays = dict[str, NDArray[np.float64]]
+Steps = tuple[tuple[int, int], ...]
+Inverted = RecordsClaim | NotApplicable | Abstained
+"""What an attack makes of one update."""
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How a client trains: `epochs` times over `rows` rows, in batches of `batch`, at learning rate `rate`."""
+
+    rows: int
+    epochs: int
+    batch: int
+    rate: float
+
+    @property
+    def total(self) -> int:
+        """Rows in all local batches of all epochs."""
+        return self.rows * self.epochs
+
+    @property
+    def steps(self) -> Steps:
+        """First and past-the-last of each local batch, counted over all epochs."""
+        starts = [(e * self.rows, i) for e in range(self.epochs) for i in range(0, self.rows, self.batch)]
+        return tuple((at + i, at + min(i + self.batch, self.rows)) for at, i in starts)
+
+
+@dataclass(frozen=True, eq=False)
+class ObservedUpdate:
+    """A sum of gradients over `rows` rows of `victim` in `round`, on a network of kind `model` for rows of `layout`.
+
+    `labels`: those of the rows (rows,), after local training those of all local batches in order (epochs * rows,);
+    none where they are not known. `weights` at which the gradient was taken, or that training began from, and
+    `gradient`, both by name in float64. `precision` is the unit roundoff of the numbers that travelled. `schedule`:
+    the local steps behind the sum; None where it is a single gradient. `noise` is the standard deviation of errors in
+    the entries beyond their own rounding. `evidence`: numbers of the messages it was read from.
+    """
+
+    victim: str
+    round: int
+    rows: int
+    layout: FeatureLayout = field(repr=False)
+    model: ModelSpec
+    labels: NDArray[np.int64] = field(repr=False)
+    weights: Arrays = field(repr=False)
+    gradient: Arrays = field(repr=False)
+    precision: float
+    evidence: tuple[int, ...] = ()
+    schedule: Schedule | None = None
+    noise: float = 0.0
+
+    @property
+    def rate(self) -> float:
+        """The weights moved by -rate * gradient while it was summed up; 0 where they stood still."""
+        return 0.0 if self.schedule is None else self.schedule.rate
+
+    @property
+    def training(self) -> Schedule:
+        """The schedule of the local training. Raises ValueError for a gradient, which has none."""
+        if self.schedule is None:
+            raise ValueError(f"the gradient of {self.victim} in round {self.round} is of no local training")
+        return self.schedule
+
+    @property
+    def roundoff(self) -> float:
+        """The unit roundoff of the gradient's entries: of what travelled, or of their computation from weights.
+
+        What the rounding of the weights leaves in a difference of them is `noise`.
+        """
+        return self.precision if self.schedule is None else unit_roundoff([np.dtype(np.float64)])
+
+    @property
+    def relu(self) -> bool:
+        """Whether hidden layers are followed by ReLU."""
+        return self.model.activation == "relu"
+
+
+def unit_roundoff(kinds: Iterable[np.dtype[np.floating]]) -> float:
+    """The relative rounding error of numbers of these floating-point types: that of the coarsest."""
+    return max(float(np.finfo(kind).eps) for kind in kinds)

@@ -1,3 +1,0 @@
-from attacks.statistics.attack import Statistics
-
-__all__ = ["Statistics"]

@@ -1,5 +1,0 @@
-"""TabLeak: inverts the gradient of a training batch of tabular rows (Vero et al., ICML 2023)."""
-
-from attacks.tableak.attack import TabLeak
-
-__all__ = ["TabLeak"]

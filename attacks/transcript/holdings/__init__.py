@@ -1,0 +1,1 @@
+"""Which values each party holds of each feature: what the attacks `vocabulary` and `membership` share."""

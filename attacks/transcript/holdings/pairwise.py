@@ -1,0 +1,110 @@
+"""What a set intersection of two parties tells its receiver: which of its values the sender holds, and their numbers.
+
+From `dh-psi`: the receiver unblinds the answer (`oprf`) and finds its elements' tags in the sender's table; the rest of
+the sender's values it does not see. A label is the number that the ring gave to the sender's value. The sender numbers
+its values of a feature in order, so between two labels a < b lie exactly b - a - 1 of its values that the receiver does
+not hold, and they lie between the two in order too ("ranks" below).
+
+Exact for the receiver's own values: shared ones score 1, others 0.
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from itertools import pairwise
+from types import MappingProxyType
+
+from nacl.exceptions import CryptoError
+from nacl.secret import SecretBox
+
+from leakledger.attacks.observed.own_rows import own_counts
+from leakledger.attacks.transcript.holdings.finding import Finding
+from leakledger.attacks.transcript.holdings.numbers import known_ranges
+from leakledger.attacks.transcript.holdings.oprf import element, find_scalar, hashed, points, unblinded
+from leakledger.preprocess.messages import DhAnswer, DhRequest
+from leakledger.preprocess.views import Message, View
+
+TAG, LABEL = 32, 8
+ENTRY = TAG + LABEL + SecretBox.MACBYTES
+NONCE = bytes(SecretBox.NONCE_SIZE)
+
+DOUBT = 0.001
+
+Labels = Mapping[str, Mapping[str, int]]  # feature -> value -> the sender's number
+Elements = tuple[tuple[bytes, str, str], ...]  # own elements: element, feature, value
+
+
+def from_pairs(view: View, candidates: Mapping[str, tuple[str, ...]]) -> Iterator[Finding]:
+    """The intersections of every observer with every party outside."""
+    own = own_counts(view)
+    ranges = known_ranges(view)
+    for receiver, counts in own.items():
+        elements = tuple((element(f, v), f, v) for f, held in counts.items() for v in held if f in candidates)
+        asked = {m.recipient: m for m in view.on(DhRequest, sender=receiver) if m.content is not None}
+        scalar = _scalar(view, receiver, elements, asked)
+        held = {f: frozenset(v) for f, v in counts.items() if f in candidates}
+        others = {f: [v for v in candidates[f] if v not in own_values] for f, own_values in held.items()}
+        for m in view.on(DhAnswer, recipient=receiver):
+            if scalar is None or m.sender in view.observers or m.sender not in asked or m.content is None:
+                continue
+            labels = _labels(scalar, elements, asked[m.sender], m)
+            if labels is not None:
+                evidence = frozenset([asked[m.sender].sequence, m.sequence])
+                ends = ranges.get(m.sender, {})
+                for f, shared in labels.items():
+                    scores = {v: float(v in shared) for v in held[f]}
+                    scores |= between_labels(shared, others[f], ends.get(f))
+                    yield Finding(m.sender, f, scores, {}, evidence)
+
+
+def _scalar(view: View, receiver: str, elements: Elements, asked: Mapping[str, Message]) -> bytes | None:
+    """The observer's blinding scalar; None where its coins or its request are missing or do not fit."""
+    if not elements or not asked:
+        return None
+    try:
+        images = points(next(iter(asked.values())).payload.points.value)
+    except ValueError:
+        return None
+    return find_scalar(view.coins.get(receiver), hashed(elements[0][0]), tuple(images))
+
+
+@lru_cache(1 << 10)
+def _labels(scalar: bytes, elements: Elements, asked: Message, answer: Message) -> Labels | None:
+    """The labels of shared values; None where the messages do not fit each other.
+
+    Results are kept, since coalitions share members.
+    """
+    try:
+        sent, table = answer.payload, answer.payload.table.value
+        outputs = unblinded(scalar, tuple(x for x, _, _ in elements), asked.payload.points.value, sent.evaluated.value)
+        rows = [table[i : i + ENTRY] for i in range(0, len(table), ENTRY)]
+        tags = {row[:TAG]: row[TAG:] for row in rows}
+        labels: dict[str, dict[str, int]] = {f: {} for _, f, _ in elements}
+        for x, feature, value in elements:
+            if x in outputs and (boxed := tags.get(outputs[x][:TAG])) is not None:
+                opened = SecretBox(outputs[x][TAG:]).decrypt(boxed, NONCE)
+                labels[feature][value] = int.from_bytes(opened, "big")
+        return MappingProxyType({f: MappingProxyType(shared) for f, shared in labels.items()})
+    except (ValueError, KeyError, TypeError, RuntimeError, CryptoError):
+        return None
+
+
+def between_labels(
+    shared: Mapping[str, int], others: list[str], ends: tuple[int, int] | None = None
+) -> dict[str, float]:
+    """Ranks: of the candidates that lie between two neighbouring shared values, the labels say how many are held.
+
+    `ends`: the first number of the sender's range and the one after its last, where known. Where a schema orders values
+    otherwise, labels do not rise along the alphabet, and nothing is said. A rank is no certainty: the dictionary of
+    candidates may be incomplete.
+    """
+    ordered: list[tuple[str | None, int]] = [*sorted(shared.items())]
+    if ends is not None:
+        ordered = [(None, ends[0] - 1), *ordered, (None, ends[1])]
+    if any(b <= a for (_, a), (_, b) in pairwise(ordered)):
+        return {}
+    scores: dict[str, float] = {}
+    for (left, a), (right, b) in pairwise(ordered):
+        inside = [v for v in others if (left is None or left < v) and (right is None or v < right)]
+        if inside and b - a - 1 <= len(inside):
+            scores |= dict.fromkeys(inside, min(max((b - a - 1) / len(inside), DOUBT), 1 - DOUBT))
+    return scores

@@ -1,0 +1,160 @@
+"""What an over-threshold set intersection tells its parties: from positions back to values.
+
+From `otmp-psi`. A party knows the keyed value F(k, x) of its own elements (`oprf`), hence each one's bin and share:
+home = first 16 bytes modulo the number of bins, coefficient c = 24 bytes of a hash of the rest, and the share of the
+party at place i of the ring is c (i + 1) modulo 2^61 - 1. From that:
+
+* a party finds its own positions in the shares that it sent, and the matches that the reconstructor returned say which
+  other party has the same element;
+* whoever reads another party's shares (the reconstructor, or an open relay) tests its own elements in them directly;
+* the key holder together with the reconstructor computes F for any candidate and tests it in everyone's shares. The
+  scheme's authors exclude that coalition; nothing in the protocol prevents it.
+
+All are exact: a chance hit has probability 2^-61 per share.
+"""
+
+from collections.abc import Iterator, Mapping
+from hashlib import sha512
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakledger.attacks.observed.own_rows import own_counts
+from leakledger.attacks.observed.ring import Unreadable, ring_order
+from leakledger.attacks.transcript.holdings.finding import Finding
+from leakledger.attacks.transcript.holdings.oprf import element, find_scalar, hashed, output, points, times, unblinded
+from leakledger.preprocess.messages import OtmpAnswer, OtmpMatches, OtmpRequest, OtmpShares
+from leakledger.preprocess.views import Message, View
+
+P = 2**61 - 1
+
+Outputs = dict[bytes, bytes]  # element -> F(k, element)
+Elements = Mapping[bytes, tuple[str, str]]
+
+
+def from_positions(view: View, candidates: Mapping[str, tuple[str, ...]]) -> Iterator[Finding]:
+    """What the observers find in shares and matches."""
+    try:
+        ring = ring_order(view, None)
+    except Unreadable:
+        return
+    outputs, names = keyed_values(view, ring, candidates)
+    shares = {m.sender: m for m in view.readable(OtmpShares)}
+    for party, message in shares.items():
+        if party not in view.observers and outputs:
+            yield from _tested(party, ring.index(party), message, outputs, names)
+    yield from _matched(view, ring, outputs, names, shares)
+
+
+def keyed_values(
+    view: View, ring: tuple[str, ...], candidates: Mapping[str, tuple[str, ...]]
+) -> tuple[Outputs, Elements]:
+    """F of every candidate where the key holder observes, else of the observers' own elements."""
+    everything = {element(f, v): (f, v) for f, values in candidates.items() for v in values}
+    key = _key(view, ring[0])
+    if key is not None:
+        return {x: output(x, times(key, hashed(x))) for x in everything}, everything
+    found: Outputs = {}
+    for party, counts in own_counts(view).items():
+        elements = [element(f, v) for f, held in counts.items() for v in held if element(f, v) in everything]
+        found |= _own_outputs(view, party, elements)
+    return found, everything
+
+
+def _key(view: View, holder: str) -> bytes | None:
+    """The key holder's scalar, if it observes: what takes a request that it received to its answer."""
+    if holder not in view.observers:
+        return None
+    answers = {m.recipient: m for m in view.on(OtmpAnswer, sender=holder)}
+    for m in view.on(OtmpRequest, recipient=holder):
+        try:
+            asked, answered = points(m.payload.points.value), points(answers[m.sender].payload.points.value)
+        except (KeyError, ValueError):
+            continue
+        if asked:
+            return find_scalar(view.coins.get(holder), asked[0], tuple(answered[:1]))
+    return None
+
+
+def _own_outputs(view: View, party: str, elements: list[bytes]) -> Outputs:
+    asked = next(view.on(OtmpRequest, sender=party), None)
+    answer = next(view.on(OtmpAnswer, recipient=party), None)
+    if asked is None or answer is None or not elements:
+        return {}
+    try:
+        sent, received = asked.payload.points.value, answer.payload.points.value
+        scalar = find_scalar(view.coins.get(party), hashed(elements[0]), tuple(points(sent)))
+        return {} if scalar is None else dict(unblinded(scalar, tuple(elements), sent, received))
+    except (ValueError, TypeError, RuntimeError):
+        return {}
+
+
+def _share(out: bytes, place: int) -> int:
+    coefficient = int.from_bytes(sha512((0).to_bytes(4, "big") + out[16:]).digest()[:24], "big")
+    return coefficient * (place + 1) % P
+
+
+def _home(out: bytes, bins: int) -> int:
+    return int.from_bytes(out[:16], "big") % bins
+
+
+def _table(message: Message) -> NDArray[np.uint64] | None:
+    """The shares (bins, capacity); None for anything else."""
+    try:
+        table: Any = message.payload.shares.value
+    except ValueError:
+        return None
+    fits = isinstance(table, np.ndarray) and table.dtype == np.uint64 and table.ndim == 2 and len(table)
+    return table if fits else None
+
+
+def _tested(party: str, place: int, message: Message, outputs: Outputs, names: Elements) -> Iterator[Finding]:
+    """Whether each known element is among a party's shares."""
+    table = _table(message)
+    if table is None:
+        return
+    scores: dict[str, dict[str, float]] = {}
+    for x, out in outputs.items():
+        feature, value = names[x]
+        held = bool((table[_home(out, len(table))] == np.uint64(_share(out, place))).any())
+        scores.setdefault(feature, {})[value] = float(held)
+    for feature, found in scores.items():
+        yield Finding(party, feature, found, {}, frozenset([message.sequence]))
+
+
+def _matched(
+    view: View, ring: tuple[str, ...], outputs: Outputs, names: Elements, shares: Mapping[str, Message]
+) -> Iterator[Finding]:
+    """What the reconstructor told observers about their own positions."""
+    for m in view.on(OtmpMatches):
+        sent = shares.get(m.recipient)
+        table = None if sent is None else _table(sent)
+        if m.recipient not in view.observers or m.content is None or sent is None or table is None:
+            continue
+        own = _positions(table, ring.index(m.recipient), outputs)
+        try:
+            matches = {(h, s, o) for h, s, o, _ in m.payload.positions.tolist()}
+        except (ValueError, TypeError):
+            continue
+        evidence = frozenset([sent.sequence, m.sequence])
+        for place, party in enumerate(ring):
+            if party in view.observers:
+                continue
+            scores: dict[str, dict[str, float]] = {}
+            for x, (home, slot) in own.items():
+                feature, value = names[x]
+                scores.setdefault(feature, {})[value] = float((home, slot, place) in matches)
+            for feature, found in scores.items():
+                yield Finding(party, feature, found, {}, evidence)
+
+
+def _positions(table: NDArray[np.uint64], place: int, outputs: Outputs) -> dict[bytes, tuple[int, int]]:
+    """Element -> (bin, slot) in a party's own shares."""
+    found = {}
+    for x, out in outputs.items():
+        home = _home(out, len(table))
+        slots = np.flatnonzero(table[home] == np.uint64(_share(out, place)))
+        if len(slots):
+            found[x] = home, int(slots[0])
+    return found

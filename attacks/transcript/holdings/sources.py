@@ -1,0 +1,127 @@
+"""All sources that tell which values a party holds, put together; each has a file of its own beside this one.
+
+| what the view has | what it tells | module |
+|---|---|---|
+| columns of a party: means, extremes, zero gradients | values behind public codes and shared numbers | `codes` |
+| an own request of `dh-psi` and its answers | own values that each other party holds; ranks of others | `pairwise` |
+| shares or matches of `otmp-psi` | own values others hold; with the key, every candidate | `positions` |
+| own final numbers under `apsi`, `dh-psi`, `otmp-psi` | own values that an earlier party holds | `numbers` |
+| shares of pseudonymous numbers | values of like frequency and order | `matching` |
+| announced sums of byte casts | the multiset of everyone else's values | `digits` |
+| counts sent for a shared target encoding | values and counts, in the clear | `tallies` |
+"""
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Literal
+from weakref import ref
+
+from leakledger.attacks.base import AuxiliaryKnowledge, ControlSpec, NotApplicable
+from leakledger.attacks.observed.values import candidate_values, held_chances, shares
+from leakledger.attacks.transcript.holdings.codes import from_codes
+from leakledger.attacks.transcript.holdings.digits import from_sums
+from leakledger.attacks.transcript.holdings.finding import Finding, Key, together
+from leakledger.attacks.transcript.holdings.matching import from_frequencies
+from leakledger.attacks.transcript.holdings.numbers import from_numbers
+from leakledger.attacks.transcript.holdings.pairwise import from_pairs
+from leakledger.attacks.transcript.holdings.positions import from_positions
+from leakledger.attacks.transcript.holdings.tallies import from_tallies
+from leakledger.preprocess.messages import (
+    SECURE_SUMS,
+    AllUnusedIds,
+    BytesNormAnnounced,
+    ClientGradient,
+    ClientWeights,
+    DhAnswer,
+    DhRequest,
+    GlobalModel,
+    LocalExtremes,
+    LocalMeans,
+    OtmpAnswer,
+    OtmpMatches,
+    OtmpRequest,
+    OtmpShares,
+    PooledColumns,
+    RingHighest,
+    RingMaximum,
+    TargetTally,
+    TargetTotals,
+)
+from leakledger.preprocess.views import View
+
+READS = (
+    LocalMeans,
+    LocalExtremes,
+    PooledColumns,
+    ClientGradient,
+    ClientWeights,
+    GlobalModel,
+    DhRequest,
+    DhAnswer,
+    OtmpRequest,
+    OtmpAnswer,
+    OtmpShares,
+    OtmpMatches,
+    RingHighest,
+    RingMaximum,
+    AllUnusedIds,
+    *(SECURE_SUMS[f"bytes-norm.{stage}"].share_partial for stage in ("mean", "variance", "moments")),
+    BytesNormAnnounced,
+    TargetTally,
+    TargetTotals,
+)
+
+
+def controls(expects: Literal["vocabulary", "membership"]) -> tuple[ControlSpec, ...]:
+    """Where an attack that puts these sources together must succeed."""
+    whole = {"columns": "all"}
+    return (
+        ControlSpec(expects, "dh-psi", observers="last"),
+        ControlSpec(expects, "dh-psi", {"unused": "drop"}, observers="last"),
+        ControlSpec(expects, "otmp-psi", observers="last"),
+        ControlSpec(expects, "bytes-norm", {"sharing": "ring"}, observers="all but first"),
+        ControlSpec(expects, "target", {"exchange": "shared"}),
+        ControlSpec(expects, "target", {"exchange": "shared"}, observers="all but first"),
+        ControlSpec(expects, "server-dictionary", scaler="server-zscore", scaler_options=whole),
+        ControlSpec(expects, "server-dictionary", scaler="server-minmax", scaler_options=whole),
+        ControlSpec(expects, "server-dictionary", scaler="pooled", scaler_options=whole),
+    )
+
+
+def refused(view: View, named: bool) -> NotApplicable | None:
+    """Why nothing can be said of values here; `named`: whether any value comes into question by name."""
+    if not view.has(*READS):
+        return NotApplicable("no message of this view depends on which values a party holds")
+    if not named:
+        return NotApplicable("no candidate is known: grant a dictionary, or observe a party with rows of its own")
+    return None
+
+
+def findings(view: View, knowledge: AuxiliaryKnowledge) -> Mapping[Key, Finding]:
+    """What all sources together say of each outside party and feature.
+
+    The latest are kept for the next attack on the same view with the same knowledge: the very objects, not equal ones.
+    """
+    for its_view, its_knowledge, kept in _LATEST:
+        if its_view() is view and its_knowledge() is knowledge:
+            return kept
+    found = MappingProxyType(_findings(view, knowledge))
+    _LATEST[:] = [(ref(view), ref(knowledge), found)]
+    return found
+
+
+_LATEST: list[tuple[ref[View], ref[AuxiliaryKnowledge], Mapping[Key, Finding]]] = []  # none or one
+
+
+def _findings(view: View, knowledge: AuxiliaryKnowledge) -> dict[Key, Finding]:
+    candidates, marginals = candidate_values(view, knowledge), shares(view, knowledge)
+    sources: tuple[Iterable[Finding], ...] = (
+        from_tallies(view),
+        from_codes(view, knowledge),
+        from_pairs(view, candidates),
+        from_positions(view, candidates),
+        from_numbers(view, held_chances(view, marginals, candidates)),
+        from_frequencies(view, marginals),
+        from_sums(view, candidates),
+    )
+    return together(f for source in sources for f in source if f.party not in view.observers)

@@ -1,0 +1,38 @@
+"""Reads out whatever a view holds in the clear: dictionaries, sizes, counts, means, deviations, extremes.
+
+Passive and exact: the claims are what the messages say, rearranged. It needs no auxiliary knowledge. Kinds of message
+that it knows it reads for what they mean (`observed.stated`), all others by what they disclose (`observed.undeclared`):
+values, aggregates and sizes of a protocol that nobody has written an attack for are claimed from its first day.
+"""
+
+from typing import ClassVar
+
+from leakledger.attacks.base import Abstained, Attack, AuxiliaryKnowledge, Claim, ControlSpec, Outcome
+from leakledger.attacks.observed.stated import STATED, stated
+from leakledger.attacks.observed.undeclared import findings, generic_claims, in_the_clear
+from leakledger.preprocess.messages import Payload
+from leakledger.preprocess.views import View
+
+
+class Plaintext(Attack):
+    technique: ClassVar[str] = "plaintext"
+    reference: ClassVar[str] = "Privacy-preserving tabular data transformation, section 5.2 (what the server reads)"
+    asset: ClassVar[tuple[str, ...]] = ("vocabulary", "statistics", "sizes")
+    reads = STATED
+    controls = (ControlSpec("fields"),)
+    assumes: ClassVar[str] = "honest but curious observer of open messages; no auxiliary knowledge"
+
+    @classmethod
+    def accepts(cls, kind: type[Payload]) -> bool:
+        """Kinds that it knows, and every kind that discloses values, aggregates or sizes."""
+        return issubclass(kind, cls.reads) or in_the_clear(kind)
+
+    def run(self, view: View, knowledge: AuxiliaryKnowledge) -> Outcome:
+        if not any(self.accepts(k) for k in view.kinds):
+            return Abstained("no message in this view carries a value in the clear")
+        claims: list[Claim] = [*stated(view), *generic_claims(view, STATED)]
+        claims += findings(view, (number for c in claims for number in c.evidence))
+        return claims or Abstained("this view sent such messages itself, but received none")
+
+    def __repr__(self) -> str:
+        return "Plaintext()"

@@ -1,0 +1,49 @@
+"""How many values a party holds over all features, from the lengths of its messages in a set intersection.
+
+A request has 32 bytes for each element of its sender, an answer of `dh-psi` 56 for each element of the answering party
+(tag, sealed label) and 32 for each element asked. A relay of sealed messages sees the same: a seal adds 16 bytes, and
+the envelope fewer than 32. The elements are those of all features together.
+"""
+
+from collections.abc import Iterator
+
+from leakledger.attacks.observed.ring import Unreadable, payload_of
+from leakledger.preprocess.messages import ApsiRequest, DhAnswer, DhRequest, OtmpRequest
+from leakledger.preprocess.views import Message, View
+
+POINT, ENTRY, SEAL, ANSWER_ENVELOPE = 32, 56, 16, 22
+REQUESTS = (DhRequest, OtmpRequest, ApsiRequest)
+
+
+def element_counts(view: View) -> dict[str, tuple[int, int]]:
+    """Party -> (elements, number of the message that shows it). Raises Unreadable where lengths do not fit."""
+    counts: dict[str, tuple[int, int]] = {}
+    for party, elements, message in [*_requested(view), *_answered(view)]:
+        if counts.setdefault(party, (elements, message.sequence))[0] != elements:
+            raise Unreadable(f"message {message.sequence} ({message.topic}) has another length than an earlier one")
+    return counts
+
+
+def _requested(view: View) -> Iterator[tuple[str, int, Message]]:
+    for kind in REQUESTS:
+        for m in view.on(kind):
+            if m.content is None:
+                yield m.sender, (m.size - SEAL) // POINT, m
+                continue
+            request = payload_of(m).points.value
+            if not isinstance(request, bytes) or len(request) % POINT:
+                raise Unreadable(f"message {m.sequence} ({m.topic}) is not a list of group elements")
+            yield m.sender, len(request) // POINT, m
+
+
+def _answered(view: View) -> Iterator[tuple[str, int, Message]]:
+    asked = {party: elements for party, elements, _ in _requested(view)}
+    for m in view.on(DhAnswer):
+        if m.content is None:
+            if m.recipient in asked:
+                yield m.sender, (m.size - SEAL - ANSWER_ENVELOPE - POINT * asked[m.recipient]) // ENTRY, m
+            continue
+        table = payload_of(m).table.value
+        if not isinstance(table, bytes) or len(table) % ENTRY:
+            raise Unreadable(f"message {m.sequence} ({m.topic}) has no table of labels")
+        yield m.sender, len(table) // ENTRY, m

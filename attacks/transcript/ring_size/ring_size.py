@@ -1,0 +1,286 @@
+"""How many values each party holds of each feature, from the ring's highest numbers and what else travels.
+
+Source of the leak: "Privacy-preserving tabular data transformation", section 8.4 (the second party of the ring learns
+the size of the first one's dictionary) and table 5 (everyone learns the sum). The attack goes further:
+
+* a range with both ends known is a size, exactly: of the first party for the second, of the last one for the one before
+  it, of whoever stands between two colluding parties, of everyone for an open relay;
+* where the order of the ring is not public, a posterior over who stands where (`arrangement`);
+* for parties whose common sum alone is known, a posterior over each one's size (`posterior`), from the sum and from an
+  occupancy model of the adversary's own rows (`occupancy`): mode and 90 % interval;
+* the lengths of set-intersection messages give a party's sum over all features (`lengths`): claimed as the size of the
+  feature "", and used to condition the posteriors;
+* `mod-norm` announces the sum of all sizes, `local` the largest of them: the same posteriors with one segment, or of
+  numbers whose maximum is known;
+* one-hot columns that are not zero at a party (`columns`) are values that it holds: all of them where a message speaks
+  of all of its rows, else a lower bound. The mode is then the bound, if nothing else is known.
+
+An adversary without rows of its own takes parties as alike: each holds each of K values with one chance, so that a size
+given the sum is hypergeometric; K, between the mean size and the sum, has equal weight on a geometric grid.
+
+Padding and noise (`pad_to`, `noise`) are options of the protocol that its parties know; where the public facts do not
+state them, the attack's own options do. A party whose own range disagrees with them says so and claims nothing.
+
+Passive. Claims are exact where low = estimate = high, else calibrated under the occupancy model.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakledger.attacks.base import (
+    Abstained,
+    Attack,
+    AuxiliaryKnowledge,
+    ControlSpec,
+    NotApplicable,
+    Outcome,
+    StatisticClaim,
+)
+from leakledger.attacks.observed.columns import observed_columns
+from leakledger.attacks.observed.own_rows import Counts, own_counts
+from leakledger.attacks.observed.ring import (
+    Boundaries,
+    OrderUnknown,
+    Unreadable,
+    payload_of,
+    read_ring,
+)
+from leakledger.attacks.transcript.ring_size.arrangement import Arrangement, of_boundaries, of_edges
+from leakledger.attacks.transcript.ring_size.lengths import REQUESTS, element_counts
+from leakledger.attacks.transcript.ring_size.posterior import Padding, given_totals, interval, normalised
+from leakledger.attacks.transcript.ring_size.prior import Posteriors, Prior, sizes_of
+from leakledger.preprocess.messages import (
+    ClientGradient,
+    ClientWeights,
+    DhAnswer,
+    GlobalModel,
+    LocalExtremes,
+    LocalMeans,
+    ModNormAnnounced,
+    PaddedSizes,
+    Payload,
+    PooledColumns,
+    RingHighest,
+    RingMaximum,
+)
+from leakledger.preprocess.options import check_options, option
+from leakledger.preprocess.views import View
+
+Floats = NDArray[np.float64]
+
+COLUMNS = (LocalMeans, PooledColumns, LocalExtremes, ClientGradient, ClientWeights, GlobalModel)
+
+
+@dataclass(frozen=True)
+class RingSize(Attack):
+    """`ring`, `pad_to` and `noise` are the encoder's options, for where the public facts lack them."""
+
+    spread: float = option(1.0, above=0, help="deviation of the logarithm of other parties' numbers of rows")
+    level: float = option(0.9, above=0, below=1, help="nominal coverage of the intervals")
+    ring: tuple[str, ...] = option((), help="the order of the ring; empty: not known")
+    pad_to: int = option(1, at_least=1, help="multiple to which ranges of numbers are padded")
+    noise: int = option(0, at_least=0, help="most unused numbers that a party adds")
+
+    technique: ClassVar[str] = "ring_size"
+    reference: ClassVar[str] = "Privacy-preserving tabular data transformation, section 8.4 and table 5"
+    asset: ClassVar[tuple[str, ...]] = ("sizes",)
+    reads = (RingHighest, RingMaximum, ModNormAnnounced, PaddedSizes, DhAnswer, *REQUESTS, *COLUMNS)
+    controls = (
+        ControlSpec("size", "uhe", {"ring_route": "relay"}),
+        ControlSpec("size", "uhe", observers="all but first"),
+        ControlSpec("size", "mod-norm", observers="all but first"),
+        ControlSpec("size", "local", observers="all but last", shuffled=False),
+        ControlSpec("size", "dh-psi", observers="all but last", shuffled=False),
+        ControlSpec("size", "otmp-psi", observers="all but last", shuffled=False),
+        ControlSpec("size", "apsi", observers="all but last", shuffled=False),
+        ControlSpec("size", "server-dictionary", scaler="server-zscore", scaler_options={"columns": "all"}),
+        ControlSpec("size", "server-dictionary", scaler="server-minmax", scaler_options={"columns": "all"}),
+        ControlSpec("size", "server-dictionary", scaler="pooled", scaler_options={"columns": "all"}),
+    )
+    assumes: ClassVar[str] = (
+        "honest but curious party, coalition or relay; knows the protocol's options; marginals and dictionaries help"
+    )
+
+    def __post_init__(self) -> None:
+        check_options(self)
+
+    def run(self, view: View, knowledge: AuxiliaryKnowledge) -> Outcome:
+        if not view.has(*self.reads):
+            return NotApplicable("no message of this view depends on a size")
+        try:
+            claims = list(self._claims(view, knowledge))
+        except Unreadable as reason:
+            return NotApplicable(str(reason))
+        return claims or Abstained("every size that these messages tell is the observers' own or stated in the clear")
+
+    def _claims(self, view: View, knowledge: AuxiliaryKnowledge) -> Iterator[StatisticClaim]:
+        totals = {p: t for p, t in element_counts(view).items() if p not in view.observers}
+        for party, (elements, sequence) in totals.items():
+            yield StatisticClaim(party, "", "size", elements, elements, elements, (sequence,))
+        laws, evidence = self._laws(view, knowledge)
+        laws.update(with_totals(laws, {party: elements for party, (elements, _) in totals.items()}))
+        intervals = {id(law): interval(law, self.level) for law in {id(law): law for law in laws.values()}.values()}
+        for (party, feature), law in laws.items():
+            seen = {*evidence[party], *([totals[party][1]] if party in totals else [])}
+            found = intervals[id(law)]
+            yield StatisticClaim(party, feature, "size", found.mode, found.low, found.high, tuple(sorted(seen)))
+
+    def _laws(self, view: View, knowledge: AuxiliaryKnowledge) -> tuple[Posteriors, dict[str, set[int]]]:
+        """The posteriors before the sums over all features, and the messages that they rest on."""
+        if view.has(RingHighest, RingMaximum):
+            laws, evidence = self._of_ring(view, knowledge)
+        elif view.has(ModNormAnnounced):
+            laws, evidence = self._of_modulus(view, knowledge)
+        elif view.has(PaddedSizes) and view.public.server not in view.observers:
+            laws, evidence = self._of_largest(view, knowledge)
+        else:
+            laws, evidence = {}, {}
+        for party, feature, seen, most, complete, sequences in active_columns(view):
+            law = laws.get((party, feature), np.append(np.zeros(seen), np.geomspace(1, 1e-6, most - seen + 1)))
+            allowed = np.arange(len(law)) >= seen
+            if complete or not (law * allowed).any():
+                law, allowed = np.eye(1, seen + 1, seen)[0], np.ones(seen + 1, bool)
+            laws[party, feature] = normalised(law * allowed)
+            evidence[party] = evidence.get(party, set()) | sequences
+        return laws, evidence
+
+    def _of_ring(self, view: View, knowledge: AuxiliaryKnowledge) -> tuple[Posteriors, dict[str, set[int]]]:
+        options = view.public.encoder.options
+        padding = Padding(int(options.get("pad_to", self.pad_to)), int(options.get("noise", self.noise)))
+        own = own_counts(view)
+        try:
+            bounds = read_ring(view, self.ring)
+        except OrderUnknown:
+            found = of_edges(view)
+            check_own(found, own, padding)
+        else:
+            ends = with_own(bounds, own, padding)
+            found = of_boundaries(replace(bounds, ends=ends))
+        return sizes_of(found, Prior(own, knowledge, found.features, self.spread), padding, view.observers)
+
+    def _of_modulus(self, view: View, knowledge: AuxiliaryKnowledge) -> tuple[Posteriors, dict[str, set[int]]]:
+        message, sums = stated_numbers(view, ModNormAnnounced, lambda payload: payload.modulus)
+        if any(s < 2 or s % 2 for s in sums.values()):
+            raise Unreadable(f"message {message} ({ModNormAnnounced.topic}) states a modulus that is not twice a sum")
+        return self._of_one_segment(view, knowledge, message, {f: s // 2 for f, s in sums.items()})
+
+    def _of_one_segment(
+        self, view: View, knowledge: AuxiliaryKnowledge, message: int, sums: Mapping[str, int]
+    ) -> tuple[Posteriors, dict[str, set[int]]]:
+        """Where only the sum of all parties is known: less what the observers have."""
+        own = own_counts(view)
+        missing = [c for c in view.public.clients if c in view.observers and c not in own]
+        if missing:
+            raise Unreadable(f"the view lacks the own table of {missing[0]}, so its part of the sum is not known")
+        unknown = [c for c in view.public.clients if c not in view.observers]
+        prior = Prior(own, knowledge, tuple(sums), self.spread)
+        rest = [total - sum(len(counts[feature]) for counts in own.values()) for feature, total in sums.items()]
+        laws: Posteriors = {}
+        for feature, law in zip(sums, prior.posteriors(len(unknown), rest, Padding()), strict=True) if unknown else ():
+            laws.update({(p, feature): law for p in unknown})
+        return laws, {p: {message} for p in unknown}
+
+    def _of_largest(self, view: View, knowledge: AuxiliaryKnowledge) -> tuple[Posteriors, dict[str, set[int]]]:
+        message, sizes = stated_numbers(view, PaddedSizes, lambda payload: payload.sizes)
+        own = own_counts(view)
+        if not own:
+            raise Unreadable("without own rows the largest size says nothing of whose it is")
+        unknown = [c for c in view.public.clients if c not in view.observers]
+        prior = Prior(own, knowledge, tuple(sizes), self.spread)
+        laws: Posteriors = {}
+        for feature, most in sizes.items():
+            reached = any(len(counts[feature]) == most for counts in own.values())
+            law = given_largest(prior.laws[feature].overall[: most + 1], len(unknown), most, reached)
+            laws.update({(p, feature): law for p in unknown})
+        return laws, {p: {message} for p in unknown}
+
+
+def active_columns(view: View) -> Iterator[tuple[str, str, int, int, bool, set[int]]]:
+    """(party, feature, columns in use, columns, whether all rows are behind them, messages) of each one-hot block."""
+    blocks = view.public.layout.categorical if view.public.layout else ()
+    if view.public.encoder.name == "rolling-hash":
+        return
+    for columns in observed_columns(view):
+        for block in blocks:
+            if block.codes is None and (columns.complete or block.shift is None):
+                active = int(columns.active[block.start : block.start + block.size].sum())
+                yield columns.party, block.feature, active, block.size, columns.complete, set(columns.evidence)
+
+
+def with_totals(laws: Posteriors, totals: Mapping[str, int]) -> Posteriors:
+    """The posteriors of parties whose sum over all features is known; those that share laws are worked out together."""
+    features: dict[str, list[str]] = defaultdict(list)
+    for party, feature in laws:
+        features[party].append(feature)
+    alike: dict[tuple[int, ...], list[str]] = defaultdict(list)
+    for party in totals:
+        alike[tuple(id(laws[party, f]) for f in features[party])].append(party)
+    found: Posteriors = {}
+    for parties in alike.values():
+        shared = [laws[parties[0], f] for f in features[parties[0]]]
+        for party, given in zip(parties, given_totals(shared, [totals[p] for p in parties]), strict=True):
+            found.update({(party, f): law for f, law in zip(features[party], given, strict=True)})
+    return found
+
+
+def with_own(bounds: Boundaries, own: Mapping[str, Counts], padding: Padding) -> Floats:
+    """The boundaries, and those that follow from an observer's own size where it has no padding.
+
+    Raises Unreadable where an own range is not what the options make of the own size.
+    """
+    ends = bounds.ends.copy()
+    for i, party in enumerate(bounds.ring):
+        if party not in own:
+            continue
+        sizes = np.array([len(own[party].get(f, ())) for f in bounds.features], np.float64)
+        gap = ends[i + 1] - ends[i]
+        possible = padding.ranges(sizes.astype(np.int64))
+        if not np.isnan(gap).any() and not (possible == gap).any(0).all():
+            raise Unreadable(own_range_differs(party, padding))
+        if padding.none:
+            ends[i] = np.where(np.isnan(ends[i]), ends[i + 1] - sizes, ends[i])
+            ends[i + 1] = np.where(np.isnan(ends[i + 1]), ends[i] + sizes, ends[i + 1])
+    return ends
+
+
+def check_own(found: Arrangement, own: Mapping[str, Counts], padding: Padding) -> None:
+    """Raises Unreadable as `with_own` does, where a stretch is one observer's range."""
+    for stretch in found.stretches:
+        if len(stretch.known) == 1 and stretch.known[0] in own and not stretch.open:
+            counts = own[stretch.known[0]]
+            sizes = np.array([len(counts.get(f, ())) for f in found.features])
+            if not (padding.ranges(sizes) == np.array(stretch.sums)).any(0).all():
+                raise Unreadable(own_range_differs(stretch.known[0], padding))
+
+
+def own_range_differs(party: str, padding: Padding) -> str:
+    return (
+        f"the range of {party} is not what pad_to {padding.pad_to} and noise {padding.noise} make of its size; set the "
+        "options of the ring"
+    )
+
+
+def stated_numbers(view: View, kind: type[Payload], read: Callable[[Any], Any]) -> tuple[int, dict[str, int]]:
+    """The first readable message of a kind: its number, and the whole numbers by feature that it states."""
+    for m in view.readable(kind):
+        numbers = read(payload_of(m))
+        return m.sequence, {str(f): int(n) for f, n in numbers.items()}
+    raise Unreadable(f"no message on {kind.topic} can be read")
+
+
+def given_largest(law: Floats, parties: int, most: int, reached: bool) -> Floats:
+    """(most + 1,) the posterior of the size of one of `parties`, none above `most`; one of them has it unless an
+    observer does (`reached`).
+    """
+    law = normalised(np.concatenate([law, np.zeros(most + 1 - len(law))]))
+    if reached:
+        return law
+    below = law[:most].sum()
+    found = law * (1 - below ** (parties - 1))
+    found[most] = law[most]
+    return normalised(found)

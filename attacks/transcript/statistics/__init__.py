@@ -1,0 +1,3 @@
+from leakledger.attacks.transcript.statistics.statistics import Statistics
+
+__all__ = ["Statistics"]

@@ -1,0 +1,85 @@
+"""The adversary's own figures, from its own table: what it takes off a sum, and where its prior comes from."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakledger.preprocess.views import FeatureLayout, View
+
+Floats = NDArray[np.float64]
+
+
+class Unreadable(ValueError):
+    """An observer's own input is missing or is no table; the text says which."""
+
+
+@dataclass(frozen=True)
+class OwnTable:
+    """One observer's rows: `columns` of numbers (n,) by feature, `texts` by categorical feature: its values, and the
+    number of each row's (n,), below 0 where it is missing.
+    """
+
+    rows: int
+    columns: Mapping[str, Floats] = field(repr=False)
+    texts: Mapping[str, tuple[tuple[str, ...], NDArray[np.int64]]] = field(repr=False)
+
+    def column(self, feature: str, value: str = "") -> Floats:
+        """(n,) the numbers of a feature, or membership of one value. Raises Unreadable for a feature that it lacks."""
+        try:
+            return self.columns[feature] if not value else self._members(feature, value)
+        except KeyError:
+            raise Unreadable(f"the observer's own table has no column {feature!r}") from None
+
+    def values(self, feature: str) -> frozenset[str]:
+        """The distinct values of a categorical feature. Raises Unreadable for one that the table lacks."""
+        if feature not in self.texts:
+            raise Unreadable(f"the observer's own table has no column {feature!r}")
+        values, numbers = self.texts[feature]
+        return frozenset(values[i] for i in np.unique(numbers[numbers >= 0]))
+
+    @cached_property
+    def figures(self) -> dict[Any, Floats]:
+        """What was worked out of this table, by what it is: several steps need the same figures."""
+        return {}
+
+    def _members(self, feature: str, value: str) -> Floats:
+        values, numbers = self.texts[feature]
+        place = values.index(value) if value in values else len(values)
+        members: Floats = (numbers == place).astype(np.float64)
+        return members
+
+
+def own_tables(view: View) -> dict[str, OwnTable]:
+    """The table of each observer that is a client. Raises Unreadable for one that is missing or has another form."""
+    clients = [c for c in view.public.clients if c in view.observers]
+    if missing := [c for c in clients if c not in view.inputs]:
+        raise Unreadable(f"the view holds no table of its own observer {missing[0]}")
+    try:
+        return {c: _read(view.inputs[c]) for c in clients}
+    except (KeyError, TypeError, IndexError, ValueError) as error:
+        raise Unreadable(f"an observer's own input is no table of columns ({type(error).__name__}: {error})") from None
+
+
+def _read(plain: Mapping[str, Any]) -> OwnTable:
+    columns, texts = {}, {}
+    for name, column in plain["columns"].items():
+        if isinstance(column, np.ndarray):
+            columns[name] = np.asarray(column, np.float64)
+        else:
+            values, numbers = tuple(str(v) for v in column["values"]), np.asarray(column["codes"], np.int64)
+            if (numbers >= len(values)).any():
+                raise ValueError(f"{name!r} has a number of no value")
+            texts[name] = values, numbers
+    lengths = {*(len(c) for c in columns.values()), *(len(numbers) for _, numbers in texts.values())}
+    if len(lengths) != 1:
+        raise ValueError(f"columns of {sorted(lengths)} rows")
+    return OwnTable(lengths.pop(), columns, texts)
+
+
+def integer_features(layout: FeatureLayout | None) -> frozenset[str]:
+    """The numeric features whose values are whole numbers: their sums are whole too."""
+    return frozenset(b.feature for b in layout.numeric if b.integer) if layout else frozenset()

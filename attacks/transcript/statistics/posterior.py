@@ -1,0 +1,228 @@
+"""What parts of a party's numbers say about its rows, means and deviations: posterior intervals on grids.
+
+For each party v outside, with n its rows, and for feature f its mean m and mean square e around the federation's mean c
+(around 0 in one pass), the numbers shared are n, n m and n e. Their parts have the likelihoods of `proportions`, and n,
+m and the deviation s the `prior`, with e = s^2 + (m - c)^2. All features share n, so
+
+    p(n | parts) ~ p(n) L(n) prod_f I_f(n)        I_f(n) = E_m L_f(n m)
+    p(m | parts) ~ p(m) E_n L_f(n m)              n by its posterior without feature f
+
+are correlations on the lattice of logs, by FFT. A total count over at most eight parties is imposed on n, by the
+density of the others' sum. Of two parties, each number is what the total leaves of the other's, so that the parts of
+both speak about each; with more of them, totals enter through the prior only. The single partial sums are not used.
+That gives information away. The deviation combines draws of e and of m, weighted by the prior of s.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakledger.attacks.observed.secure_sums import Slot
+from leakledger.attacks.transcript.statistics.curves import Curves, common_lattice, curves
+from leakledger.attacks.transcript.statistics.grids import (
+    Histogram,
+    Interval,
+    at_levels,
+    draws,
+    in_order,
+    interpolate,
+    normalised,
+    quantiles,
+    span,
+)
+from leakledger.attacks.transcript.statistics.prior import (
+    LOG_STD_SPREADS,
+    MEAN_SPREADS,
+    RATIOS,
+    SHIFTS,
+    Prior,
+    row_density,
+    t3_density,
+    t3_level,
+    t3_quantile,
+)
+from leakledger.attacks.transcript.statistics.proportions import Weights
+from leakledger.attacks.transcript.statistics.seen import Seen
+
+Floats = NDArray[np.float64]
+FLOOR = 1e-12  # of the maximum: what a feature alone may hold against a count
+NODES, IMPOSED = 48, 8
+
+
+def rows_means_deviations(
+    seen: Seen, prior: Prior, square: str, weights: Weights, level: float, coins: np.random.Generator
+) -> dict[Slot, Interval]:
+    """Intervals by Slot("count"), Slot("sum", f) for the mean and Slot("square", f) for the deviation.
+
+    `square`: whether squares are "deviation" from `prior.centre` or "square" around 0.
+    """
+    return _Inference(seen, prior, square, weights, level, coins).intervals()
+
+
+def single_numbers(seen: Seen, slots: Sequence[Slot], weights: Weights, level: float) -> dict[Slot, Interval]:
+    """Intervals of numbers that nothing else speaks about; the prior is flat in the log of the number."""
+    if not slots:
+        return {}
+    grid = common_lattice(seen)
+    alone = curves(seen, slots, grid, weights)
+    values, mass = np.exp(grid.logs(alone.origin)), normalised(alone.logs)
+    values = np.where(alone.silent[..., None], 0.0, values)
+    return {slot: quantiles(values[:, i], mass[:, i], level) for i, slot in enumerate(slots)}
+
+
+class _Inference:
+    def __init__(
+        self, seen: Seen, prior: Prior, square: str, weights: Weights, level: float, coins: np.random.Generator
+    ) -> None:
+        self.prior, self.level, self.coins = prior, level, coins
+        self.grid = common_lattice(seen)
+        sums = [Slot("sum", *f) for f in prior.features]
+        squares = [Slot(square, *f) for f in prior.features]  # type: ignore[arg-type]
+        around = prior.std**2 + (prior.mean - prior.centre) ** 2
+        self.rows = curves(seen, [Slot("count")], self.grid, weights)
+        self.alone = tuple(curves(seen, slots, self.grid, weights) for slots in (sums, squares))
+        self.sums, self.squares = self.alone
+        if len(seen.victims) == 2:
+            self.sums = curves(seen, sums, self.grid, weights, prior.rows * prior.mean)
+            self.squares = curves(seen, squares, self.grid, weights, prior.rows * around)
+        self.sign = np.array([seen.signs[s] for s in sums]).reshape(len(sums), len(seen.victims)).T  # (V, F)
+        self.apart = MEAN_SPREADS * np.sqrt(1 - 1 / len(seen.victims))  # from the mean of all of them
+        self.nodes = _mean_nodes(prior, self.apart)  # (2, F, nodes)
+
+    def intervals(self) -> dict[Slot, Interval]:
+        negative = (self.sign < 0).astype(np.int64)
+        by_sum = self._about_rows(self.alone[0], self.nodes, negative)
+        square_nodes = _square_nodes(self.prior, self.apart, self.coins)
+        by_square = self._about_rows(self.alone[1], square_nodes[None], np.zeros_like(negative))
+        log_rows = self.grid.logs(self.rows.origin[:, 0])  # (V, G)
+        usual = np.log(self.prior.rows / len(self.sign))
+        with np.errstate(divide="ignore"):
+            log_n = self.rows.logs[:, 0] + np.log(row_density(log_rows.ravel(), usual, self.prior.row_weights)).reshape(
+                log_rows.shape
+            )
+        log_n = np.where(log_rows >= 0, log_n + by_sum.sum(axis=1) + by_square.sum(axis=1), -np.inf)
+        log_n = log_n + _others_total(normalised(log_n), log_rows, self.prior.rows)
+        found = {Slot("count"): quantiles(np.exp(log_rows), normalised(log_n), self.level)}
+
+        means, mean_mass = self._means(self._about_factor(self.sums, normalised(log_n[:, None] - by_sum)), negative)
+        stds, std_mass = self._deviations(
+            self._about_factor(self.squares, normalised(log_n[:, None] - by_square)), draws(means, mean_mass)
+        )
+        mean, std = (quantiles(*of, self.level) for of in ((means, mean_mass), in_order(stds, std_mass)))
+        for i, f in enumerate(self.prior.features):
+            found[Slot("sum", *f)] = mean.of(i)
+            found[Slot("square", *f)] = std.of(i)
+        return found
+
+    def _about_rows(self, of: Curves, nodes: Floats, which: NDArray[np.int64]) -> Floats:
+        """(V, F, G) log I_f(n): the mean of L_f(n m) over nodes m > 0 of the prior, `nodes[which]` (V, F, nodes)."""
+        first = of.origin - self.rows.origin - (self.grid.size - 1)  # m = x / n on the lattices of x and n
+        masses = Histogram.at(np.log(nodes) / self.grid.step)
+        features = np.arange(nodes.shape[1])
+        chosen = Histogram(masses.first[which, features], masses.masses[which, features])
+        value = of.weighed(chosen.between(first, 2 * self.grid.size - 1))
+        log = np.log(np.maximum(value, FLOOR * value.max(axis=-1, keepdims=True)) + 1e-300)
+        return np.where(of.silent[..., None], 0.0, log - log.max(axis=-1, keepdims=True))
+
+    def _about_factor(self, of: Curves, rows: Floats) -> tuple[Floats, Floats]:
+        """(V, F, 2G - 1) E L_f(n m) over n with masses `rows` (V, F, G), and (V, F) the log of the first m."""
+        first = np.asarray(self.grid.step * (of.origin - self.rows.origin - (self.grid.size - 1)), np.float64)
+        return np.where(of.silent[..., None], 1.0, of.shifted(rows)), first
+
+    def _means(self, about: tuple[Floats, Floats], negative: NDArray[np.int64]) -> tuple[Floats, Floats]:
+        """(V, F, nodes) values of the mean and their posterior masses, where the posterior is."""
+        rising = np.stack([self.nodes[0], -self.nodes[1, :, ::-1]])  # (2, F, nodes)
+        nodes = np.abs(self.sign)[..., None] * rising[negative, np.arange(len(self.prior.features))]
+        mass = self._weigh(about, nodes)
+        for _ in range(2):
+            low, high = span(nodes, mass)
+            inside = (np.arange(NODES) + 0.5) / NODES
+            nodes = low[..., None] + (high - low)[..., None] * inside
+            scaled = (nodes - self.prior.mean[:, None]) / self.prior.spread[:, None]
+            density = sum(
+                w[:, None] * t3_density(scaled, a) for a, w in zip(self.apart, self.prior.mean_weights.T, strict=True)
+            )
+            mass = density * np.where(nodes * self.sign[..., None] > 0, self._weigh(about, nodes), 0.0)
+            mass = np.where(mass.sum(axis=-1, keepdims=True) > 0, mass, 1.0)
+        return nodes, np.where(self.sums.silent[..., None], 1.0, mass)  # all nodes are 0 where the sign is 0
+
+    def _weigh(self, about: tuple[Floats, Floats], nodes: Floats) -> Floats:
+        value, first = about
+        with np.errstate(divide="ignore"):
+            place = (np.log(np.abs(nodes)) - first[..., None]) / self.grid.step
+        return interpolate(value, place)
+
+    def _deviations(self, about: tuple[Floats, Floats], means: Floats) -> tuple[Floats, Floats]:
+        """(V, F, draws) values of the deviation with weights, from draws of the mean."""
+        value, first = about
+        points = np.broadcast_to(np.arange(value.shape[-1]) * self.grid.step, value.shape) + first[..., None]
+        order = self.coins.permutation(means.shape[-1])
+        square = np.exp(draws(points, value)[..., order])
+        around = np.where(self.squares.silent[..., None], 0.0, square)
+        left = around - (means - self.prior.centre[:, None]) ** 2
+        std = np.sqrt(np.maximum(left, 0.0))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            weight = self._ratio_density(np.log(std / self.prior.spread[:, None])) * square / left
+        weight = np.where((left > 0) & np.isfinite(weight), weight, 0.0)
+        return std, np.where(weight.sum(axis=-1, keepdims=True) > 0, weight, 1.0)
+
+    def _ratio_density(self, ratio: Floats) -> Floats:
+        """Prior density of log s / S (V, F, draws), looked up in a table by feature."""
+        table = self.prior.ratio_density()
+        place = (np.clip(np.nan_to_num(ratio, nan=-8.0), -8.0, 8.0) - RATIOS[0]) / (RATIOS[1] - RATIOS[0])
+        density: Floats = table[np.arange(len(table))[:, None], place.round().astype(np.int64)]
+        return density
+
+
+def _mean_nodes(prior: Prior, apart: Floats) -> Floats:
+    """(2, F, nodes) even quantiles of |m| under the prior, given that m is positive, then negative."""
+    side = np.array([1.0, -1.0])[:, None, None]
+    mean, scale = prior.mean[:, None], apart * prior.spread[:, None]  # (F, T)
+    at_zero = t3_level(-side * mean / scale)  # mass on the far side of 0
+    level = at_zero[..., None] + (1 - at_zero[..., None]) * (np.arange(NODES) + 0.5) / NODES
+    size = (side * mean)[..., None] + scale[..., None] * t3_quantile(level)
+    size = np.maximum(size, 1e-6 * scale[..., None])  # (2, F, T, nodes)
+    weight = np.maximum(prior.mean_weights * (1 - at_zero), 1e-12)  # (2, F, T)
+    mixed = size.reshape(*size.shape[:2], len(apart) * NODES)
+    mass = np.broadcast_to(weight[..., None], size.shape).reshape(mixed.shape)
+    return at_levels(*in_order(mixed, mass), (np.arange(NODES) + 0.5) / NODES)
+
+
+def _square_nodes(prior: Prior, apart: Floats, coins: np.random.Generator) -> Floats:
+    """(F, nodes) draws of e = s^2 + (m - c)^2 under the prior."""
+    count = 4 * NODES
+    levels = (np.arange(count) + 0.5) / count
+    tau = _dealt(prior.mean_weights, coins.permutation(levels))
+    sigma = _dealt(prior.std_weights, coins.permutation(levels))
+    mean = prior.mean[:, None] + prior.spread[:, None] * apart[tau] * t3_quantile(levels)
+    ratio = LOG_STD_SPREADS[sigma] * np.clip(coins.permutation(t3_quantile(levels)), -6, 6) - SHIFTS[tau]
+    ratio = ratio - LOG_STD_SPREADS[sigma] ** 2
+    square: Floats = (prior.spread[:, None] * np.exp(ratio)) ** 2 + (mean - prior.centre[:, None]) ** 2
+    return np.maximum(square, 1e-280)
+
+
+def _dealt(weights: Floats, levels: Floats) -> NDArray[np.int64]:
+    """(F, levels) which of T components each level belongs to, by weights (F, T)."""
+    edges = np.cumsum(weights, axis=-1)[:, :-1]
+    numbers: NDArray[np.int64] = (levels[None, :, None] > edges[:, None, :]).sum(axis=-1)
+    return numbers
+
+
+def _others_total(mass: Floats, logs: Floats, total: float) -> Floats:
+    """(V, G) log-density of what the others would have to hold together; 0 for many parties."""
+    victims, cells = len(mass), 2048
+    if victims > IMPOSED:
+        return np.zeros_like(logs)
+    edges = np.linspace(0.0, total, cells + 1)
+    cumulated = np.cumsum(mass, axis=1) - mass / 2
+    each = [np.diff(np.interp(edges, np.exp(x), c, left=0.0)) for x, c in zip(logs, cumulated, strict=True)]
+    result = np.empty_like(logs)
+    for v in range(victims):
+        others = np.ones(1)
+        for u in (u for u in range(victims) if u != v):
+            others = np.convolve(others, each[u])[:cells]
+        centres = edges[1] * (np.arange(len(others)) + (victims - 1) / 2)
+        at = np.interp(total - np.exp(logs[v]), centres, others, left=0.0, right=0.0)
+        result[v] = np.log(np.maximum(at, FLOOR * at.max(initial=0.0)) + 1e-300)
+    return result

@@ -1,0 +1,140 @@
+"""How far parties are apart: the prior of a party's rows, means and deviations, its scales learnt from the own tables.
+
+Of the group outside, totals are known: N rows of V parties, per feature a mean M and a deviation S. A party has
+
+    log(n V / N) ~ Normal(-rho^2 / 2, rho)
+    (m - M) / S  ~ tau t3
+    log(s / S)   ~ sigma t3 - sigma^2 - log(1 + tau^2) / 2
+
+S is a mean of squares and holds the distance of the means too, hence the last terms. The scales rho, tau and sigma are
+unknown: each is one of five, so that a prior is a mixture. An observer's own table says how far *its* figures are from
+M and S; the weights of the mixture are those given all observers' figures: per feature, around weights that all
+features share (a few steps of expectation maximisation, with `STRENGTH` features' worth of `BASE` behind them). So
+where the own tables are like the rest, intervals shrink towards M and S; where they differ, they widen.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakledger.attacks.transcript.statistics.own import OwnTable
+
+Floats = NDArray[np.float64]
+ROW_SPREADS = np.array([0.1, 0.2, 0.4, 0.8, 1.2])
+MEAN_SPREADS = np.array([0.06, 0.12, 0.25, 0.5, 1.0])
+LOG_STD_SPREADS = np.array([0.04, 0.09, 0.18, 0.35, 0.7])
+BASE = np.array([0.05, 0.10, 0.20, 0.35, 0.30])
+STRENGTH, STEPS = 2.0, 8
+FREEDOM = 3.0
+SHIFTS = 0.5 * np.log1p(MEAN_SPREADS**2)  # by how much log s is below log S
+RATIOS = np.linspace(-8.0, 8.0, 801)
+_ARGUMENTS = np.sinh(np.linspace(-12.0, 0.0, 2001))
+
+
+@dataclass(frozen=True)
+class Prior:
+    """What the group outside has together, and weights of how far its members are apart.
+
+    Rows; per feature (F,) mean, deviation and the centre of squares; weights (5,) of `ROW_SPREADS`, (F, 5) of
+    `MEAN_SPREADS` and (F, 5) of `LOG_STD_SPREADS`.
+    """
+
+    rows: float
+    features: tuple[tuple[str, str], ...]
+    mean: Floats = field(repr=False)
+    std: Floats = field(repr=False)
+    centre: Floats = field(repr=False)
+    row_weights: Floats = field(repr=False)
+    mean_weights: Floats = field(repr=False)
+    std_weights: Floats = field(repr=False)
+
+    @property
+    def spread(self) -> Floats:
+        """(F,) the deviation, positive."""
+        floor: Floats = np.maximum(self.std, 1e-9 * np.abs(self.mean) + 1e-300)
+        return floor
+
+    def ratio_density(self) -> Floats:
+        """(F, RATIOS) density of log(s / S), up to a factor."""
+        both = self.mean_weights[:, :, None] * self.std_weights[:, None, :]  # (F, tau, sigma)
+        density: Floats = both.reshape(len(both), len(_RATIO_DENSITIES)) @ _RATIO_DENSITIES
+        return density
+
+
+def prior(
+    rows: float,
+    features: tuple[tuple[str, str], ...],
+    mean: Floats,
+    std: Floats,
+    centre: Floats,
+    tables: Mapping[str, OwnTable],
+    victims: int,
+) -> Prior:
+    """The prior of each of so many parties, its scales learnt from the observers' own tables."""
+    own_rows = np.array([max(t.rows, 1) for t in tables.values()], np.float64)
+    columns = [np.reshape([t.column(*f) for f in features], (len(features), t.rows)) for t in tables.values()]
+    with np.errstate(invalid="ignore"):
+        own_mean, own_std = (
+            np.array([c.sum(axis=1) for c in columns]) / own_rows[:, None],
+            np.array([c.std(axis=1) if c.shape[1] else np.zeros(len(c)) for c in columns]),
+        )
+    told = std > 1e-9 * np.abs(mean)
+    scale = np.where(told, std, 1.0)
+    apart = np.where(told, (own_mean - mean) / scale, np.nan)
+    mean_weights = learnt(apart, MEAN_SPREADS)
+    with np.errstate(divide="ignore"):
+        ratio = np.log(own_std / scale) + mean_weights @ SHIFTS
+    std_weights = learnt(np.where(told & np.isfinite(ratio), ratio, np.nan), LOG_STD_SPREADS, -(LOG_STD_SPREADS**2))
+    density = row_density(np.log(own_rows), np.log(rows / victims), np.eye(len(ROW_SPREADS)))
+    row_weights = BASE * density.prod(axis=1)
+    return Prior(rows, features, mean, std, centre, row_weights / row_weights.sum(), mean_weights, std_weights)
+
+
+def learnt(deviations: Floats, spreads: Floats, centres: Floats | float = 0.0) -> Floats:
+    """(F, T) weights of the spreads given deviations (k, F) around the centre of each; NaN says nothing."""
+    each = np.where(np.isnan(deviations)[..., None], 1.0, t3_density(deviations[..., None] - centres, spreads))
+    likelihood = each.prod(axis=0)
+    likelihood = np.maximum(likelihood / likelihood.max(axis=-1, keepdims=True), 1e-12)
+    shared = BASE
+    for _ in range(STEPS):
+        weights = likelihood * shared
+        weights /= weights.sum(axis=-1, keepdims=True)
+        shared = (STRENGTH * BASE + weights.sum(axis=0)) / (STRENGTH + len(weights))
+    result: Floats = weights
+    return result
+
+
+def t3_density(x: Floats, scale: Floats) -> Floats:
+    """Student's t with three degrees of freedom, up to a constant factor."""
+    density: Floats = 1.0 / (scale * (1 + (x / scale) ** 2 / FREEDOM) ** 2)
+    return density
+
+
+def row_density(logs: Floats, centre: float, weights: Floats) -> Floats:
+    """(..., rows) mixture over `ROW_SPREADS` with `weights` (..., 5) of the density of log n, up to a factor."""
+    scaled = (logs[:, None] - centre + 0.5 * ROW_SPREADS**2) / ROW_SPREADS
+    density: Floats = weights @ (np.exp(-0.5 * scaled**2) / ROW_SPREADS).T
+    return density
+
+
+def t3_level(x: Floats) -> Floats:
+    """The distribution function of t with three degrees of freedom."""
+    u = x / np.sqrt(FREEDOM)
+    level: Floats = 0.5 + (u / (1 + u**2) + np.arctan(u)) / np.pi
+    return level
+
+
+_LEVELS = np.maximum.accumulate(t3_level(_ARGUMENTS))
+
+
+def t3_quantile(level: Floats) -> Floats:
+    """Its inverse, in [1e-13, 1 - 1e-13]."""
+    half = np.clip(np.minimum(level, 1 - level), 1e-13, 0.5)
+    below = np.interp(half, _LEVELS, _ARGUMENTS)
+    quantile: Floats = np.where(level < 0.5, below, -below)
+    return quantile
+
+
+_RATIO_DENSITIES = np.array([t3_density(RATIOS + shift + s**2, s) for shift in SHIFTS for s in LOG_STD_SPREADS])

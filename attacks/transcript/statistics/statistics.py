@@ -1,0 +1,126 @@
+"""Each party's counts, means, deviations, extremes and rates, from any mixture of messages, each with an interval.
+
+Every message of a secure sum is a linear equation in the parties' numbers and parts (`system`). What a view's equations
+determine is claimed exactly: on an open relay everything, of two parties the other one's (`exact`, `differences`,
+`published`). Where parts in real numbers are seen, the rest is inferred from the distribution of the share that a part
+is of its number (`proportions`, `posterior`): claims with nominal 90 % intervals. Plain summaries are read as they are.
+From mean, deviation and the shape of own rows follow `quartiles`.
+
+Nominal is not exact. A prior says how far parties may be apart (`prior`): where they are as far, 85 to 95 % of the
+intervals hold; where they are alike, nearly all; where they are further apart, four of five at least, by simulation
+(`test_statistics_coverage`). Intervals of quartiles are too wide where shapes agree, where up to 98 % hold, and too
+narrow where they do not (`quartiles`).
+
+Source of the leak: "Privacy-preserving tabular data transformation", sections 5.2 and 6. The adversary is honest but
+curious: a party, the server, the relay or a coalition, with its own rows.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from leakledger.attacks.base import (
+    Abstained,
+    Attack,
+    AuxiliaryKnowledge,
+    ControlSpec,
+    NotApplicable,
+    Outcome,
+    StatisticClaim,
+)
+from leakledger.attacks.observed.secure_sums import numeric_names, secure_sums
+from leakledger.attacks.observed.stated import STATED_STATISTICS, stated
+from leakledger.attacks.transcript.statistics.claims import known_claims
+from leakledger.attacks.transcript.statistics.differences import party_facts, rounds
+from leakledger.attacks.transcript.statistics.exact import Means
+from leakledger.attacks.transcript.statistics.inference import inferred
+from leakledger.attacks.transcript.statistics.own import Unreadable, own_tables
+from leakledger.attacks.transcript.statistics.published import PUBLISHED, published_claims
+from leakledger.attacks.transcript.statistics.quartiles import quartiles
+from leakledger.attacks.transcript.statistics.target import target_claims
+from leakledger.preprocess.messages import SecureSum, TargetTally, TargetTotals, ZScoreAnnounced
+from leakledger.preprocess.options import check_options, option
+from leakledger.preprocess.views import View
+
+COMPARED = (SecureSum, *PUBLISHED, TargetTotals)  # say something beside the observers' own tables
+
+
+@dataclass(frozen=True)
+class Statistics(Attack):
+    """`seed`: of the draws behind deviations and unknown counts."""
+
+    level: float = option(0.9, above=0, below=1, help="nominal coverage of the intervals")
+    seed: int = 0
+
+    technique: ClassVar[str] = "statistics"
+    reference: ClassVar[str] = (
+        "Privacy-preserving tabular data transformation, section 6, eq. 5 and 6, and section 8.4 (what is revealed)"
+    )
+    asset: ClassVar[tuple[str, ...]] = ("statistics", "sizes")
+    reads = (*STATED_STATISTICS, SecureSum, ZScoreAnnounced, *PUBLISHED, TargetTally, TargetTotals)
+    controls = (
+        ControlSpec("mean", scaler="zscore-sac"),
+        ControlSpec("mean", scaler="zscore-sac", scaler_options={"sharing": "ring"}),
+        ControlSpec("mean", scaler="zscore-sac", observers="all but first"),
+        ControlSpec("mean", scaler="server-zscore"),
+        ControlSpec("minimum", scaler="server-minmax"),
+        ControlSpec("maximum", scaler="server-minmax", observers="all but last"),
+        ControlSpec("mean", scaler="pooled"),
+        ControlSpec("size", "local"),
+        ControlSpec("size", "local", observers="all but last", shuffled=False),
+        ControlSpec("size", "mod-norm"),
+        ControlSpec("frequency", "target", {"exchange": "shared"}),
+        ControlSpec("frequency", "target", {"exchange": "shared"}, observers="all but first"),
+    )
+    assumes: ClassVar[str] = "honest but curious observers with their own tables; no auxiliary knowledge"
+
+    def __post_init__(self) -> None:
+        check_options(self)
+
+    def run(self, view: View, knowledge: AuxiliaryKnowledge) -> Outcome:
+        if not view.has(*self.reads):
+            return Abstained("no message in this view is about a statistic")
+        try:
+            return self._claims(view)
+        except Unreadable as error:
+            return NotApplicable(str(error))
+        except (AttributeError, KeyError, TypeError, IndexError, ValueError) as error:
+            kind = type(error).__name__
+            return NotApplicable(f"a message has another form than its protocol gives it ({kind}: {error})")
+
+    def _claims(self, view: View) -> Outcome:
+        told = [c for c in stated(view) if isinstance(c, StatisticClaim)]
+        tables = own_tables(view) if view.has(*COMPARED) else {}
+        runs, problems = secure_sums(view)
+        found = rounds(runs, tables, _announced(view))
+        known, more = party_facts(found)
+        claims = _first_of(
+            [
+                *told,
+                *known_claims(known),
+                *target_claims(view, tables),
+                *published_claims(view, tables, self.level),
+                *inferred(found, known, tables, self.level, self.seed),
+            ]
+        )
+        if claims:
+            return [*claims, *quartiles(claims, tables, self.level)]
+        if problems := [*problems, *more]:
+            return NotApplicable("; ".join(dict.fromkeys(problems)))
+        return Abstained("the messages say no more than what all outside have together")
+
+
+def _announced(view: View) -> Means:
+    """The published means by (feature, value)."""
+    names = numeric_names(view.public)
+    for m in view.readable(ZScoreAnnounced):
+        return {(n, ""): float(x) for n, x in zip(names, m.payload.mean, strict=False)}
+    return {}
+
+
+def _first_of(claims: Iterable[StatisticClaim]) -> list[StatisticClaim]:
+    """One claim per statistic: the first, since claims come in the order of how sure they are."""
+    kept: dict[tuple[str, str, str, str], StatisticClaim] = {}
+    for c in claims:
+        kept.setdefault((c.party, c.feature, c.statistic, c.value), c)
+    return list(kept.values())

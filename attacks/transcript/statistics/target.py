@@ -1,0 +1,64 @@
+"""What the shared exchange of target encoding says: rows, and per value of a feature how often and with which target.
+
+`target.local` tells the server each client's own tallies. `target.global` tells everyone their sum: less the observers'
+own tallies it is the tallies of the clients outside, and exact about one of them where it is alone. Rates are of the
+positive class of a binary target; other targets give counts and frequencies only.
+"""
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from leakledger.attacks.base import Statistic, StatisticClaim
+from leakledger.attacks.transcript.statistics.own import OwnTable
+from leakledger.preprocess.messages import TargetTally, TargetTotals
+from leakledger.preprocess.views import View
+
+Tally = tuple[float, float]  # rows, and of them with the positive class
+
+
+def target_claims(view: View, tables: Mapping[str, OwnTable]) -> Iterable[StatisticClaim]:
+    """Claims about senders of local tallies, and about the one client outside. Raises Unreadable as tables do."""
+    binary = view.public.schema.get("task") == "binary"
+    for m in view.received(TargetTally):
+        yield from _claims(m.sender, _read(m.payload), binary, (m.sequence,))
+    outside = [c for c in view.public.clients if c not in view.observers]
+    told = next(view.readable(TargetTotals), None)
+    if told is not None and len(outside) == 1 and tables:
+        left = _read(told.payload)
+        for table in tables.values():
+            left = {key: _less(rows, positive, table, *key, view=view) for key, (rows, positive) in left.items()}
+        yield from _claims(outside[0], left, binary, (told.sequence,))
+
+
+def _read(told: TargetTally | TargetTotals) -> dict[tuple[str, str], Tally]:
+    """(feature, value) -> tally; ("", "") is of all rows."""
+    found = {("", ""): (float(told.rows), float(told.sums[0]))}
+    for feature, of in told.features.items():
+        for value, count, sums in zip(of.values, of.counts, of.sums, strict=True):
+            found[feature, value] = (float(count), float(sums[0]))
+    return found
+
+
+def _less(rows: float, positive: float, table: OwnTable, feature: str, value: str, *, view: View) -> Tally:
+    inside = table.column(feature, value) if feature else np.ones(table.rows)
+    schema = view.public.schema
+    if schema.get("task") != "binary":
+        return rows - float(inside.sum()), 0.0
+    labels = table.column(schema["target"], schema["classes"][1])
+    return rows - float(inside.sum()), positive - float((inside * labels).sum())
+
+
+def _claims(
+    party: str, tallies: Mapping[tuple[str, str], Tally], binary: bool, evidence: tuple[int, ...]
+) -> Iterable[StatisticClaim]:
+    def claim(feature: str, statistic: Statistic, x: float, value: str = "") -> StatisticClaim:
+        return StatisticClaim(party, feature, statistic, x, x, x, evidence, value)
+
+    rows = tallies["", ""][0]
+    yield claim("", "count", rows)
+    for (feature, value), (count, positive) in tallies.items():
+        if feature and rows > 0:
+            yield claim(feature, "frequency", count / rows, value)
+        if binary and count > 0:
+            yield claim(feature, "target_rate", positive / count, value)

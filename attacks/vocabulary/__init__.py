@@ -1,5 +1,0 @@
-"""Which values each party holds: see `attack`."""
-
-from attacks.vocabulary.attack import Vocabulary
-
-__all__ = ["Vocabulary"]

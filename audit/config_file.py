@@ -1,0 +1,126 @@
+"""Reads the configuration of an audit: a TOML file, the environment and the command line; one line for each problem.
+
+Precedence: command line (`--set section.key=value`) over environment (`LEAKLEDGER_SECTION__KEY=value`) over file over
+defaults. An unknown key is an error with a suggestion.
+
+Variables are read here and not by `pydantic-settings`, which leaves unknown sections unread, cannot reach the tables of
+a list, and takes JSON where files and `--set` take TOML.
+"""
+
+import copy
+import json
+import os
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from leakledger.attacks import ATTACKS
+from leakledger.audit.config import Config
+from leakledger.preprocess.data.suggest import closest
+
+ENVIRONMENT = "LEAKLEDGER_"
+
+
+class ConfigError(ValueError):
+    """A configuration that cannot be used; the text names file and key and says what to do."""
+
+
+def load_config(
+    path: Path | None, overrides: Iterable[str] = (), environment: Mapping[str, str] = os.environ
+) -> Config:
+    """The configuration in `path` (None: defaults) under `environment` and `overrides` ("section.key=value").
+
+    Raises ConfigError, one line: a missing or broken file, an unknown key, a value out of range.
+    """
+    return config_of(_read(path) if path else {}, [*environment_overrides(environment), *overrides], path)
+
+
+def config_of(values: dict[str, Any], overrides: Iterable[str], path: Path | None = None) -> Config:
+    """The configuration that plain `values`, read from `path`, say under `overrides`. Raises ConfigError."""
+    values = copy.deepcopy(values)
+    for item in overrides:
+        key, equals, text = item.partition("=")
+        if not equals:
+            raise ConfigError(f"--set {item}: write section.key=value")
+        _set(values, key.strip().split("."), text, f"--set {key}")
+    try:
+        return Config.model_validate(values)
+    except ValidationError as error:
+        raise ConfigError(_first_problem(error, path, values)) from None
+
+
+def environment_overrides(environment: Mapping[str, str]) -> list[str]:
+    """What `LEAKLEDGER_SECTION__KEY=value` variables say, as "section.key=value"."""
+    found = [(n, text) for n, text in sorted(environment.items()) if n.startswith(ENVIRONMENT) and "__" in n]
+    return [f"{n.removeprefix(ENVIRONMENT).lower().replace('__', '.')}={text}" for n, text in found]
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: no such file; `leakledger init {path}` writes one to start from") from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read as TOML: {error}") from None
+
+
+def _set(values: dict[str, Any], keys: list[str], text: str, where: str) -> None:
+    """Sets a nested key from text in TOML notation; text that is no TOML value is a string.
+
+    Where the section is a list of tables ([[training]]), the key is set in every one of them.
+    """
+    try:
+        value: Any = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = text
+    if len(keys) < 2:
+        raise ConfigError(f"{where}: name a section and a key, like audit.seeds")
+    section = values.setdefault(keys[0], {})
+    for table in section if isinstance(section, list) else [section]:
+        for key in keys[1:-1]:
+            table = table.setdefault(key, {}) if isinstance(table, dict) else None
+        if not isinstance(table, dict):
+            raise ConfigError(f"{where}: {'.'.join(keys[:-1])} is not a table")
+        table[keys[-1]] = value
+
+
+def _first_problem(error: ValidationError, path: Path | None, values: Mapping[str, Any]) -> str:
+    """The first problem in one line: file, key, what is wrong, what to do."""
+    problem = error.errors(include_url=False)[0]
+    location = [p for p in problem["loc"] if isinstance(p, str | int)]
+    key = _dotted(location, values)
+    prefix = f"{path}: {key}" if path else key
+    if problem["type"] == "extra_forbidden":
+        known = _known_keys(location[:-1])
+        return f"{prefix}: unknown key{closest(str(location[-1]), known)}; known here: {', '.join(known)}"
+    message = problem["msg"].removeprefix("Value error, ")
+    value = problem.get("input")
+    shown = isinstance(value, str | int | float | bool | list) and problem["type"] not in ("option", "value_error")
+    return f"{prefix}: {message}{f' (got {json.dumps(value)})' if shown else ''}"
+
+
+def _dotted(location: list[str | int], values: Mapping[str, Any]) -> str:
+    """`training.rounds`, or `training[2].rounds` where the configuration has several such tables."""
+    key = ""
+    for part in location:
+        if isinstance(part, str):
+            key += f".{part}" if key else part
+        elif isinstance(tables := values.get(str(location[0])), list) and len(tables) > 1:
+            key += f"[{part + 1}]"
+    return key
+
+
+def _known_keys(location: list[str | int]) -> list[str]:
+    """The keys that the section at `location` knows."""
+    section = Config.model_fields[str(location[0])].annotation if location else Config
+    known = [f.alias or n for n, f in _model_of(section).model_fields.items()]
+    return sorted([*known, *ATTACKS] if location == ["attacks"] else known)
+
+
+def _model_of(annotation: Any) -> type[BaseModel]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next(_model_of(a) for a in annotation.__args__)

@@ -1,0 +1,137 @@
+"""Controls on made-up federations: what an attack on preprocessing states in its `controls`, built and played.
+
+*Leaky*: the attack must recover what it expects of draw 0. *Null*: the same claims, held against another party, must be
+worth nothing; for checks, a federation in which none may fire. *Shuffled*: a number of federations of the same parties,
+features and protocol are drawn, each party's tables independently of everything else; the attack gets the transcript of
+one and its claims are held against the truth of another. Its advantage is then 0 up to chance, whatever an attack looks
+at; one that reached the truth, or remembered it, would be as good as ever, and neither of the other two would tell. The
+mean over the draws has a Student-t interval, at a level (`LEVEL`) that leaves a sound attack one false alarm in a
+thousand. For checks the shares are exchanged for numbers of either sign: none may fire that speaks of them.
+
+Draws are the same in every run, so an attack always passes or never does, and what was played once is kept.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from leakledger.attacks.base import Attack, AuxiliaryKnowledge, Claim, ControlSpec, claims_in
+from leakledger.audit.control_federations import played
+from leakledger.audit.control_scores import WORDS, agreement, chance, recovered
+from leakledger.audit.intervals import interval
+from leakledger.audit.records import Control
+from leakledger.audit.scoring.metrics import advantage
+from leakledger.preprocess.messages import Disclosure, SumPart
+from leakledger.preprocess.views import View
+from leakledger.preprocess.wire import encode
+
+RECOVERED = 0.8  # of what is expected: below it, silence elsewhere proves nothing
+AT_BASELINE = 0.15  # what a null control may recover by coincidence
+DRAWS, LEVEL = 16, 0.998  # two-sided: half of the rest lies above
+PAIRS = tuple((draw % DRAWS + 1, draw) for draw in range(1, DRAWS + 1))
+"""(transcript, truth): numbers of draws."""
+
+
+@dataclass(frozen=True)
+class Shuffled:
+    """Over the draws: the mean score, its expectation without the truth, and the advantage with its interval."""
+
+    value: float
+    baseline: float
+    low: float
+    high: float
+
+    @property
+    def passed(self) -> bool:
+        """Whether the attack is not better than chance. One that claims less than it could may be worse."""
+        return self.low <= 0
+
+
+def federation_controls(attack: Attack, spec: ControlSpec) -> tuple[Control, ...]:
+    """The controls of one specification."""
+    key = type(attack), repr(attack), repr(spec)
+    if key not in _PLAYED:
+        _PLAYED[key] = tuple(_play(attack, spec))
+    return _PLAYED[key]
+
+
+_PLAYED: dict[tuple[type[Attack], str, str], tuple[Control, ...]] = {}
+
+
+def _play(attack: Attack, spec: ControlSpec) -> Iterator[Control]:
+    view = played(spec).view(spec.observers)
+    kinds, of = told_kinds(view), f"{WORDS[spec.expects]} under {spec_name(spec)}"
+    claims = claims_of(attack, view)
+    value = recovered(spec, claims)
+    expected = f"{of}: at least {RECOVERED:.0%} recovered"
+    yield outcome_control(attack, "leaky", value, value >= RECOVERED, expected, kinds)
+    if spec.quiet is None:
+        value, against = recovered(spec, claims, shift=1), f"another party: {of}"
+    else:
+        quiet = claims_of(attack, played(spec.quiet).view(spec.quiet.observers))
+        value, against = recovered(spec, quiet), f"{WORDS[spec.expects]} under {spec_name(spec.quiet)}"
+    yield outcome_control(attack, "null", value, value <= AT_BASELINE, f"{against}: at most {AT_BASELINE:.3f}", kinds)
+    if spec.shuffled:
+        expected = f"transcripts of other federations: {of}: no better than chance"
+        yield shuffled_control(attack, shuffled(attack, spec), expected, kinds)
+
+
+def shuffled(attack: Attack, spec: ControlSpec) -> Shuffled:
+    """The claims on each drawn transcript, held against the truth of another draw."""
+    scores = []
+    for shown, truth in PAIRS:
+        view = played(spec, shown).view(spec.observers)
+        scores.append(agreement(spec, claims_of(attack, _noise(view) if spec.expects == "check" else view), truth))
+    return over_draws(scores, chance(spec))
+
+
+def over_draws(scores: Sequence[float], baseline: float) -> Shuffled:
+    """The outcome of one score for each draw; of fewer than two, which have no interval, it does not pass."""
+    low, high = interval((np.array(scores) - baseline) / (1 - baseline), LEVEL) or (np.nan, np.nan)
+    return Shuffled(float(np.mean(scores)), baseline, low, high)
+
+
+def claims_of(attack: Attack, view: View) -> list[Claim]:
+    """The claims of an attack on what it reads of a view, without auxiliary knowledge; none where it says why."""
+    return claims_in(attack.run(view.restricted(attack.accepts), AuxiliaryKnowledge()))
+
+
+def told_kinds(view: View) -> tuple[str, ...]:
+    """The topics of what others told the observers and they can read."""
+    return tuple(sorted({m.topic for m in view.messages if m.sender not in view.observers and m.content is not None}))
+
+
+def spec_name(spec: ControlSpec) -> str:
+    """The federation in words."""
+    parts = [
+        name + (f" ({', '.join(f'{k} {v}' for k, v in sorted(options.items()))})" if options else "")
+        for name, options in ((spec.encoder, spec.encoder_options), (spec.scaler, spec.scaler_options))
+    ]
+    return f"{' + '.join(parts)}, seen by {spec.observers}"
+
+
+def outcome_control(
+    attack: Attack, kind: str, value: float, passed: bool, expected: str, kinds: tuple[str, ...]
+) -> Control:
+    """A leaky or null control with a baseline of nothing."""
+    gain = advantage("accuracy", value, 0.0) or 0.0
+    return Control(attack.technique, kind, value, 0.0, gain, passed, expected, kinds=kinds)  # type: ignore[arg-type]
+
+
+def shuffled_control(attack: Attack, found: Shuffled, expected: str, kinds: tuple[str, ...]) -> Control:
+    gain = (found.value - found.baseline) / (1 - found.baseline)
+    outcome = (found.value, found.baseline, gain, found.passed)
+    return Control(attack.technique, "shuffled", *outcome, expected, found.low, found.high, kinds)
+
+
+def _noise(view: View) -> View:
+    """The view with every proportional part exchanged for numbers of either sign."""
+    coins = np.random.default_rng(len(view.messages))
+    messages = []
+    for m in view.messages:
+        if issubclass(m.kind, SumPart) and m.kind.discloses is Disclosure.AGGREGATE:
+            body = encode(coins.normal(size=np.shape(m.payload.numbers)))
+            m = replace(m, body=body, content=body)
+        messages.append(m)
+    return replace(view, messages=tuple(messages))

@@ -1,0 +1,101 @@
+"""The named check of what claims to hide: two worlds, fresh coins, and nothing that tells the worlds apart.
+
+Messages that disclose shares or ciphertexts, that steer the protocol, or that were sealed, are not for an attack to
+read; that they say nothing is checked here. A method runs, with the options of the audited case, on two made-up
+federations of the same shape and other values (`control_federations`, draw 0 and its twin), several times each with
+fresh coins. Message by message, what was sent must have the same size in both worlds; must be the same in both where it
+does not depend on coins; and must have bytes of the same distribution. A kind that fails leaks, or does not hide what
+it says it hides; it counts as not read.
+
+What it cannot see: a dependence on values that leaves sizes and the frequencies of bytes as they are. It is a smoke
+detector for a secret that is sent as it is, padded with something that is not fresh, or sized by what it holds.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from leakledger.audit.control_federations import TWIN, ControlFederation, Options, run_methods
+from leakledger.preprocess.messages import HIDING, Disclosure, kind_of
+from leakledger.preprocess.views import Message
+
+RUNS = 3  # of each world
+FAR = 20.0  # standard deviations of sizes that scatter by themselves
+ALARM = 1e-9  # the chance that equal worlds differ as much, over all byte values of one kind
+LEAST = 1_000  # bytes of one kind and run that a comparison of their frequencies takes
+HIDDEN = HIDING | {Disclosure.CONTROL}
+
+
+@cache
+def hides(encoder: str, encoder_options: Options, scaler: str, scaler_options: Options) -> Mapping[str, str]:
+    """Topic -> what tells the worlds apart ("" for nothing), of each kind that is to hide, and of what was sealed."""
+    worlds = [
+        [_hidden(run_methods(encoder, encoder_options, scaler, scaler_options, draw, coins)) for coins in range(RUNS)]
+        for draw in (0, TWIN)
+    ]
+    topics = sorted({topic for world in worlds for run in world for topic in run})
+    return {t: tells_apart([[run.get(t, []) for run in world] for world in worlds]) for t in topics}
+
+
+def _hidden(federation: ControlFederation) -> dict[str, list[bytes]]:
+    """Topic -> what others hold of the messages that are to hide, in order."""
+    found: dict[str, list[bytes]] = defaultdict(list)
+    for m in federation.fed.ledger:
+        if is_hidden(m):
+            found[m.topic].append(m.body)
+    return found
+
+
+def is_hidden(message: Message) -> bool:
+    """Whether a message is to hide what it is about, from those who pass it on or from everyone."""
+    return message.sealed or kind_of(message.topic).discloses in HIDDEN
+
+
+def tells_apart(worlds: Sequence[Sequence[Sequence[bytes]]]) -> str:
+    """What differs between two worlds, each some runs of the same messages in order; "" for nothing."""
+    counts = {len(run) for world in worlds for run in world}
+    if len(counts) > 1:
+        return "how many messages there are depends on values"
+    for place in range(counts.pop()):
+        one, other = ([run[place] for run in world] for world in worlds)
+        if _sizes_differ([len(b) for b in one], [len(b) for b in other]):
+            return "its size depends on values"
+        if len(set(one)) == len(set(other)) == 1 and one[0] != other[0]:
+            return "it depends on values and not on coins"
+    return _bytes_differ([[np.frombuffer(b"".join(run), np.uint8) for run in world] for world in worlds])
+
+
+def _sizes_differ(one: Sequence[int], other: Sequence[int]) -> bool:
+    """Whether sizes differ by more than they scatter where they are compressed, or at all where they do not scatter."""
+    scatter = max(float(np.std(one)), float(np.std(other)))
+    return abs(float(np.mean(one)) - float(np.mean(other))) > FAR * scatter
+
+
+def _bytes_differ(worlds: Sequence[Sequence[NDArray[np.uint8]]]) -> str:
+    """Whether the frequencies of byte values differ more between the worlds than between runs of one world.
+
+    Runs of one world say how far chance alone goes: bytes may repeat (the same table for several recipients), so counts
+    scatter more than independent ones. The ratio of the two chi-squares, each by its degrees of freedom, has an F
+    distribution where the worlds are alike.
+    """
+    counts = np.array([[np.bincount(run, minlength=256) for run in world] for world in worlds], np.float64)
+    if counts.sum() < LEAST * 2 * RUNS:
+        return ""
+    counts = counts[..., counts.sum((0, 1)) > 0]
+    within = sum(_chi_square(world) for world in counts)
+    between, freedom = _chi_square(counts.sum(1)), counts.shape[-1] - 1
+    spare = freedom * sum(len(world) - 1 for world in counts)
+    if not freedom or not spare:
+        return ""
+    ratio = (between / freedom) / max(within / spare, 1e-12)
+    return "the frequencies of its bytes depend on values" if stats.f.sf(ratio, freedom, spare) < ALARM else ""
+
+
+def _chi_square(counts: NDArray[np.float64]) -> float:
+    """The distance (r, c) of counts from what their margins alone would give."""
+    expected = counts.sum(1, keepdims=True) * counts.sum(0, keepdims=True) / counts.sum()
+    return float(((counts - expected) ** 2 / np.where(expected > 0, expected, 1)).sum())

@@ -1,0 +1,40 @@
+"""Student-t intervals over clusters: of a mean, and of a ratio of sums; the only place where audits take quantiles."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+CONFIDENCE = 0.95
+
+
+def quantile(clusters: int, confidence: float = CONFIDENCE) -> float:
+    """Half the width, in standard errors, of the interval over so many clusters: two or more."""
+    return float(stats.t.ppf(0.5 + confidence / 2, clusters - 1))
+
+
+def interval(
+    values: Sequence[float] | NDArray[np.float64], confidence: float = CONFIDENCE
+) -> tuple[float, float] | None:
+    """Student-t interval of the mean; None below two values. Equal values give an interval of no width."""
+    if len(values) < 2:
+        return None
+    mean, error = float(np.mean(values)), float(np.std(values, ddof=1)) / np.sqrt(len(values))
+    half = quantile(len(values), confidence) * error
+    return float(mean - half), float(mean + half)
+
+
+def ratio_interval(
+    parts: Sequence[float] | NDArray[np.float64], wholes: Sequence[float] | NDArray[np.float64]
+) -> tuple[float, tuple[float, float] | None]:
+    """Sum of parts over sum of wholes, one of each per cluster, and its Student-t interval with the error linearised;
+    no interval below two clusters.
+    """
+    part, whole = np.asarray(parts, np.float64), np.asarray(wholes, np.float64)
+    ratio = float(part.mean() / whole.mean())
+    if len(part) < 2:
+        return ratio, None
+    error = float(np.std(part - ratio * whole, ddof=1) / np.sqrt(len(part)) / abs(whole.mean()))
+    half = quantile(len(part)) * error
+    return ratio, (ratio - half, ratio + half)

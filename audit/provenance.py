@@ -1,0 +1,66 @@
+"""The facts of a run: everything that is needed to run it again, none of the data's values."""
+
+import platform
+from collections.abc import Sequence
+from importlib.metadata import version
+
+import torch
+
+from leakledger.audit.adversaries import not_played, observer_sets
+from leakledger.audit.case import Case, source_name
+from leakledger.audit.config import Config
+from leakledger.audit.dependencies import known_dependencies
+from leakledger.audit.federate import party_tables
+from leakledger.audit.records import DataFacts, RunFacts
+from leakledger.preprocess.data.impute import filled
+from leakledger.preprocess.views import PublicFacts
+
+LIBRARIES = ("leakledger", "torch", "numpy", "scipy", "pandas", "scikit-learn", "pynacl")
+
+
+def run_facts(config: Config, todo: Sequence[Case], name: str, command: str) -> RunFacts:
+    """Everything needed to run it again. Reads the data and partitions it once, so that bad input stops here."""
+    partitions = {c.setting.partition: c for c in reversed(todo)}
+    tables = {name: party_tables(config, case) for name, case in partitions.items()}
+    parties = next(iter(tables.values()))
+    first = next(iter(parties.values()))
+    if config.attacks.dependencies == "known":
+        known_dependencies(tuple(filled(t) for t in parties.values()), config.attacks.determined)
+    public = PublicFacts(tuple(parties), "server")
+    played = observer_sets(config.audit.observers, public)
+    schema = first.schema
+    return RunFacts(
+        id=name,
+        config=config.in_force(),
+        command=command,
+        seeds=tuple(config.audit.seeds),
+        versions={"python": platform.python_version(), **{name: version(name) for name in LIBRARIES}},
+        device=device_name(config.audit.device),
+        data=DataFacts(
+            name=source_name(config.data.source),
+            rows=sum(len(t) for t in parties.values()),
+            features=len(schema.categorical) + len(schema.numeric),
+            categorical=len(schema.categorical),
+            numeric=len(schema.numeric),
+            target=schema.target,
+            task=schema.task,
+            sensitive=tuple(schema.sensitive),
+            negotiated=first.basis.negotiated if first.basis else (),
+            fingerprint="-".join(t.fingerprint()[:16] for t in parties.values()),
+            party_rows={name: {p: len(t) for p, t in split.items()} for name, split in tables.items()},
+        ),
+        adversaries=tuple(played),
+        not_tested=tuple(not_played(played, public)),
+    )
+
+
+def device_name(device: str) -> str:
+    """The device in words. Raises ValueError for one that this machine does not have."""
+    try:
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise ValueError(
+            f'audit.device: {device!r} cannot be used here ({str(error).splitlines()[0]}); use "cpu"'
+        ) from None
+    kind = torch.device(device).type
+    return torch.cuda.get_device_name(device) if kind == "cuda" else f"{kind} ({platform.machine()})"

@@ -1,0 +1,93 @@
+"""Which messages of a view were read, and which were not: what nobody read is no evidence of safety.
+
+A message counts as read when an attack that applies to the view names its kind, and has passed a leaky control in which
+it was shown that kind. What hides (shares, ciphertexts, sealed messages, steps of the protocol) counts as read when it
+passed its named check (`hiding`), or when such an attack reads it. A kind that an attack does not name, and accepts for
+what it discloses, counts where every message of it is behind a claim that can be scored. All others are listed, and
+forbid the verdict that no leak was found. An attack that would read anything reads nothing in this sense: kinds are
+named, or accepted for what they disclose and then tried one by one.
+
+The unit is a message. A message of which one field is behind a claim and another is not counts as read.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from leakledger.attacks.base import Attack
+from leakledger.audit.hiding import is_hidden
+from leakledger.audit.records import Control, Unread
+from leakledger.preprocess.messages import About, Payload, SecureSum, kind_of
+from leakledger.preprocess.views import Message, View
+
+
+@dataclass(frozen=True)
+class Ran:
+    """An attack that ran on a view; `applicable` unless it said that a precondition is not met.
+
+    `scored`: numbers of the messages behind its claims that the truth can be asked about, findings not among them.
+    """
+
+    attack: Attack
+    applicable: bool
+    scored: frozenset[int] = frozenset()
+
+
+def unread(
+    view: View, ran: Sequence[Ran], controls: Collection[Control], hiding: Mapping[str, str]
+) -> Iterator[Unread]:
+    """What others told the observers, by topic, that was not read; `hiding` is the outcome of the check by topic."""
+    told: dict[str, list[Message]] = {}
+    for m in view.messages:
+        if m.sender not in view.observers:
+            told.setdefault(m.topic, []).append(m)
+    for topic, messages in told.items():
+        if reason := _why_unread(kind_of(topic), messages, ran, controls, hiding):
+            observers, disclosed = tuple(sorted(view.observers)), str(kind_of(topic).discloses)
+            yield Unread(observers, topic, disclosed, len(messages), reason)
+
+
+def _why_unread(
+    kind: type[Payload],
+    messages: Sequence[Message],
+    ran: Sequence[Ran],
+    controls: Collection[Control],
+    hiding: Mapping[str, str],
+) -> str:
+    """Why messages of a kind do not count as read; "" where they do."""
+    if all(m.content is None or is_hidden(m) for m in messages) and hiding.get(kind.topic) == "":
+        return ""
+    applicable = [r for r in ran if r.applicable and r.attack.accepts(kind)]
+    known_to_work = [r for r in applicable if proven(r.attack, kind, controls)]
+    if any(understands(r, kind, messages) for r in known_to_work):
+        return ""
+    if hiding.get(kind.topic):
+        return f"it is to hide, and {hiding[kind.topic]}"
+    if not any(r.attack.accepts(kind) for r in ran):
+        return "no attack that was played reads this kind"
+    if not applicable:
+        return "no attack that reads this kind applies here"
+    if known_to_work:
+        return "it is read out by what it discloses, and no claim that can be scored follows from it"
+    return "no attack that reads this kind has passed a control with it"
+
+
+def understands(ran: Ran, kind: type[Payload], messages: Sequence[Message]) -> bool:
+    """Whether an attack makes more of a kind than that it is there: it names the kind, or claims something on each.
+
+    What everyone is told about everyone is the outcome of a protocol: reading it out is all there is to it.
+    """
+    if issubclass(kind, ran.attack.reads) or kind.about is About.EVERYONE:
+        return True
+    return all(m.sequence in ran.scored for m in messages if m.content is not None)
+
+
+def proven(attack: Attack, kind: type[Payload], controls: Collection[Control]) -> bool:
+    """Whether the attack has passed a leaky control in which it was shown this kind, or its twin of another sum."""
+    passed = [c for c in controls if c.attack == attack.technique and c.kind == "leaky" and c.passed]
+    shown = {topic for c in passed for topic in c.kinds}
+    return any(alike(kind_of(topic)) == alike(kind) for topic in shown)
+
+
+def alike(kind: type[Payload]) -> object:
+    """What two kinds have in common that are read the same way: parts of whatever secure sum, or the kind itself."""
+    return kind.__bases__ if issubclass(kind, SecureSum) else kind

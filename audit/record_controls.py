@@ -1,0 +1,185 @@
+"""Controls of attacks on updates: made-up clients that train on rows of the audited batch, from its model.
+
+*Leaky*: clients with a single row each, which the attack must recover. An adversary that lists values may be unable to
+tell those of one code apart, however good the attack: where the attack doubts all that it has wrong, the trial is
+played again without the list, for codes alone, and the control says so. *Null*: a batch of rows drawn from the
+marginals, its claims held against the real one; the attack must stay at its baseline, otherwise the scorer rewards
+guessing.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from leakledger.attacks.base import Attack, Outcome, RecordsClaim, claims_in
+from leakledger.audit.play import Play
+from leakledger.audit.records import Control
+from leakledger.audit.scoring.metrics import advantage
+from leakledger.audit.scoring.records import compare, from_marginals, measure
+from leakledger.audit.truth import Cells, Truth
+from leakledger.preprocess.messages import ClientGradient, ClientWeights, GlobalModel, Payload
+from leakledger.preprocess.pipeline import Encoded
+from leakledger.preprocess.training import ALGORITHMS
+from leakledger.preprocess.training.base import draw_batches
+from leakledger.preprocess.views import FeatureLayout, Message, View
+from leakledger.preprocess.wire import encode
+
+RECOVERED = 0.8  # of four single rows: an approximate attack may miss one of them, not two
+AT_BASELINE, DEVIATIONS, GUESSES = 0.15, 4, 40  # a null trial is one batch: luck of a guess is told from a leak
+BY_CODE = "without a list of values, since with it values of one code were not told apart"
+LEAKY_ROWS = 4  # clients with a single row each in the known-leaky control
+UPDATES = (ClientGradient, ClientWeights)
+
+
+def record_controls(play: Play, attacked: Collection[tuple[str, int]], coins: np.random.Generator) -> Iterable[Control]:
+    truth, updates = play.truth, (m for kind in UPDATES for m in play.view.received(kind))
+    first = next((m for m in updates if (m.sender, m.round) in attacked), None)
+    if first is None:
+        return
+    victims = [replace(first, sender=f"control {i}") for i in range(LEAKY_ROWS)]
+    real = truth.batch(first.sender, first.round)
+    labels = truth.labels(first.sender, first.round)[: len(real)]
+    picks = np.arange(LEAKY_ROWS) % len(real)
+
+    batch, whole = (first.sender, first.round), np.arange(len(real))
+    singles = {v.sender: picks[i : i + 1] for i, v in enumerate(victims)}
+    leaky = {victim: (real.take(row), labels[row]) for victim, row in singles.items()}
+    if not play.attack.calibrator:
+        outcome = _made_up(play, first, leaky, coins)
+        control, bare = _judge(play, "leaky", outcome, batch, singles, coins), without_candidates(play)
+        if not control.passed and bare is not None and _doubts_what_is_wrong(play.truth, outcome, batch, singles):
+            codes = _judge(bare, "leaky", _made_up(bare, first, leaky, coins), batch, singles, coins)
+            control = replace(codes, expected=f"{BY_CODE}: {codes.expected}")
+        yield control
+
+    unrelated = {"control": (from_marginals(truth.population, len(real), coins), labels)}
+    yield _judge(play, "null", _made_up(play, first, unrelated, coins), batch, {"control": whole}, coins)
+
+
+def without_candidates(play: Play) -> Play | None:
+    """The play by an adversary that lists no values; None where it lists none anyway."""
+    known = play.knowledge
+    if not (known.dictionaries or known.marginals or known.codes):
+        return None
+    return replace(play, knowledge=replace(known, dictionaries={}, marginals={}, codes={}))
+
+
+def _doubts_what_is_wrong(
+    truth: Truth, outcome: Outcome, batch: tuple[str, int], rows: Mapping[str, np.ndarray]
+) -> bool:
+    """Whether there are claims, and every wrong category in them is one that the attack is not certain of."""
+    claims = _records(outcome)
+    for c in claims:
+        terms = truth.in_terms_of(c.layout)
+        matched = compare(Cells(c.categories, c.numbers), terms.batch(*batch).take(rows[c.victim]), terms.deviations)
+        if (~matched.categories & (c.category_entropy[matched.order] == 0)).any():
+            return False
+    return bool(claims)
+
+
+def _records(outcome: Outcome) -> list[RecordsClaim]:
+    return [c for c in claims_in(outcome) if isinstance(c, RecordsClaim)]
+
+
+def _made_up(
+    play: Play, update: Message, batches: Mapping[str, tuple[Cells, np.ndarray]], coins: np.random.Generator
+) -> Outcome:
+    """The attack on a view in which made-up victims train on `batches` from the model of `update`, and answer alike."""
+    view, knowledge = play.view, play.knowledge
+    model = next(m for m in view.on(GlobalModel, recipient=update.sender) if m.round == update.round)
+    messages = [m for m in view.messages if m.kind not in (GlobalModel, *UPDATES)]
+    granted = {}
+    for victim, (rows, labels) in batches.items():
+        sent, ordered = made_up_update(view, update.kind, model.payload, rows, labels, coins)
+        body = encode(sent.to_plain())
+        messages += [replace(model, recipient=victim), replace(update, sender=victim, body=body, content=body)]
+        granted[victim, update.round] = ordered
+    known = replace(knowledge, labels=granted if knowledge.labels else {})
+    return play.attack.run(replace(view, messages=tuple(messages)).restricted(play.attack.accepts), known)
+
+
+def made_up_update(
+    view: View, kind: type[Payload], model: GlobalModel, rows: Cells, labels: np.ndarray, coins: np.random.Generator
+) -> tuple[Payload, np.ndarray]:
+    """What a client with these rows would send as `kind`, and the labels of its local batches, in order."""
+    spec, layout, training = view.public.model, view.public.layout, view.public.training
+    assert spec is not None
+    assert layout is not None
+    assert training is not None
+    data = Encoded(encoded_rows(layout, rows), np.asarray(labels))
+    algorithm = next(a for a in ALGORITHMS.values() if a.update is kind)
+    everything = [np.arange(len(rows))]  # a gradient is of one batch: all rows
+    batches = everything if kind is ClientGradient else draw_batches(training, data, coins)
+    return algorithm.client(spec, training, model, data, batches), data.labels[np.concatenate(batches)]
+
+
+def encoded_rows(layout: FeatureLayout, rows: Cells) -> np.ndarray:
+    """(n, width) float32: the encoding of cells, the inverse of `truth.cells`."""
+    x = np.zeros((len(rows), layout.width), np.float32)
+    for k, number in enumerate(layout.numeric):
+        raw = rows.numbers[:, k]
+        known = number.shift is not None and number.scale is not None
+        x[:, number.start] = (raw - (number.shift or 0)) / (number.scale or 1) if known else raw
+    scaled = {}
+    for k, block in enumerate(layout.categorical):
+        own = slice(block.start, block.start + block.width)
+        if block.codes is None:  # features may share columns: a bucket is hit once or more, and scaled once
+            x[np.arange(len(rows)), block.start + rows.categories[:, k]] = 1
+            scaled[block.start] = block
+        else:
+            x[:, own] += block.codebook()[rows.categories[:, k]].astype(np.float32)
+    for block in scaled.values():
+        own = slice(block.start, block.start + block.width)
+        if block.shift is not None and block.scale is not None:
+            x[:, own] = (x[:, own] - np.array(block.shift)) / np.array(block.scale)
+    return x
+
+
+def _judge(
+    play: Play,
+    kind: str,
+    outcome: Outcome,
+    batch: tuple[str, int],
+    rows: Mapping[str, np.ndarray],
+    coins: np.random.Generator,
+) -> Control:
+    """Scores claims about made-up victims against the `rows` of a real batch, in the terms of the claims; a victim
+    without a claim counts as not recovered.
+    """
+    claims = _records(outcome)
+    scores = []
+    for c in claims:
+        truth = play.truth.in_terms_of(c.layout)
+        actual = truth.batch(*batch).take(rows[c.victim])
+        scores.append(measure(Cells(c.categories, c.numbers), actual, truth.deviations)["accuracy"])
+    value = float(sum(scores)) / len(rows)
+    truth = play.truth.in_terms_of(claims[0].layout if claims else None)
+    guesses = [_guess(truth.batch(*batch).take(r), truth, coins) for r in rows.values() for _ in range(GUESSES)]
+    baseline, chance = float(np.mean(guesses)), DEVIATIONS * float(np.std(guesses, ddof=1))
+    kinds = shown_kinds(play.view)
+    return _control(play.attack, kind, value, baseline, chance, kinds)
+
+
+def _guess(actual: Cells, truth: Truth, coins: np.random.Generator) -> float:
+    """The accuracy of one batch drawn from the marginals."""
+    return measure(from_marginals(truth.population, len(actual), coins), actual, truth.deviations)["accuracy"]
+
+
+def shown_kinds(view: View) -> tuple[str, ...]:
+    """The topics of the updates and models that the observers hold: what made-up clients send and are sent."""
+    held = {m.topic for kind in (*UPDATES, GlobalModel) for m in view.on(kind) if m.content is not None}
+    return tuple(sorted(held))
+
+
+def _control(
+    attack: Attack, kind: str, value: float, baseline: float, chance: float, kinds: tuple[str, ...]
+) -> Control:
+    """`chance` is how far above the baseline mere luck can bring one null trial."""
+    gain = advantage("accuracy", value, baseline) or 0.0
+    if kind == "leaky":
+        expected = f"cells of single rows: at least {RECOVERED:.0%} recovered"
+        return Control(attack.technique, "leaky", value, baseline, gain, value >= RECOVERED, expected, kinds=kinds)
+    most = baseline + max(chance, AT_BASELINE * (1 - baseline))
+    expected = f"cells of an unrelated batch: at most {most:.3f}"
+    return Control(attack.technique, "null", value, baseline, gain, value <= most, expected, kinds=kinds)

@@ -1,0 +1,46 @@
+"""The master secret of a run: drawn once, kept in the run's folder for its owner alone, and in no other file.
+
+`leakledger run --secrets FILE` replays a run with the file of another one: the same configuration and data give the
+same messages, byte for byte. Who has the file and the configuration can open every sealed message of the run.
+"""
+
+from pathlib import Path
+
+from leakledger.audit.store import StoreError
+from leakledger.preprocess.atomic_file import PRIVATE, atomic_file
+from leakledger.preprocess.secret import SECRET_BYTES, new_secret
+
+FILE = "secrets"
+
+
+def master_secret(folder: Path, given: bytes | None = None, begun: bool = False) -> bytes:
+    """The master secret of the run in `folder`: the one it keeps, else `given`, else a new one; it is kept from now on.
+
+    Raises StoreError when the folder keeps another than `given`, or has finished cases (`begun`) and no secret.
+    """
+    path = folder / FILE
+    if path.exists():
+        kept = read_secret(path)
+        if given not in (None, kept):
+            raise StoreError(f"{folder}: holds a run with other secrets; choose another folder with --output")
+        return kept
+    if begun and given is None:
+        raise StoreError(f"{path}: is gone, and the finished cases need it; give a copy with --secrets, or --output")
+    master = given or new_secret()
+    with atomic_file(path, PRIVATE) as file:
+        file.write(f"{master.hex()}\n".encode())
+    return master
+
+
+def read_secret(path: Path) -> bytes:
+    """The master secret in `path`, 64 hexadecimal digits. Raises StoreError, without showing any of it, for others."""
+    try:
+        text = path.read_text(encoding="ascii").strip()
+        secret = bytes.fromhex(text)
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be read: {error.strerror}") from None
+    except ValueError:
+        secret, text = b"", ""
+    if len(secret) != SECRET_BYTES or len(text) != 2 * SECRET_BYTES:
+        raise StoreError(f"{path}: holds no secret of a run, which is {2 * SECRET_BYTES} hexadecimal digits")
+    return secret

@@ -1,0 +1,75 @@
+"""What one party or coalition saw in a stored run, as rows of plain values: shapes and sizes, never the data itself."""
+
+from pathlib import Path
+from typing import Any
+
+from leakledger.audit.observe import content_of
+from leakledger.audit.store import Store
+from leakledger.preprocess.transcript import read_transcript
+from leakledger.preprocess.views import Abort, Message, View
+
+
+def view_rows(folder: Path, party: str, case: str | None, messages: bool) -> list[dict[str, Any]]:
+    """One row per topic and sender, or per message. Raises ValueError for an unknown case or party."""
+    view = stored_view(folder, party, case)
+    aborts = [_abort_row(a, view) for a in view.aborts]
+    if messages:
+        rows = [{"message": m.sequence} | _row(m, view) | _counts([m], view) for m in view.messages]
+        return [*rows, *({"message": ""} | row for row in aborts)]
+    groups: dict[tuple[str, ...], list[Message]] = {}
+    for m in view.messages:
+        groups.setdefault(tuple(_row(m, view).values()), []).append(m)
+    return [*(_row(ms[0], view) | _counts(ms, view) for ms in groups.values()), *aborts]
+
+
+def _abort_row(abort: Abort, view: View) -> dict[str, Any]:
+    """A row with the keys of a message's: who ended the run, where, and for which named reason."""
+    what = {"step": abort.step, "topic": "(abort)", "from": abort.party, "to": "", "seen as": "abort"}
+    return what | {"content": abort.reason} | _counts([], view) | {"rounds": str(abort.round)}
+
+
+def _counts(messages: list[Message], view: View) -> dict[str, Any]:
+    """How many, how large (`bytes` of bodies; `wire bytes` of what the observers saw pass, headers included), when."""
+    hops = [m.hops_seen(view.observers) for m in messages]
+    return {
+        "messages": len(messages),
+        "bytes": sum(m.size for m in messages),
+        "hops": sum(hops),
+        "wire bytes": sum(n * m.wire_size for n, m in zip(hops, messages, strict=True)),
+        "rounds": _span(messages),
+    }
+
+
+def _span(messages: list[Message]) -> str:
+    if not messages:
+        return ""
+    first, last = messages[0].round, messages[-1].round
+    return str(first) if first == last else f"{first} to {last}"
+
+
+def stored_view(folder: Path, party: str, case: str | None) -> View:
+    """The view of `party` ("server+P2" for a coalition) in one case of a stored run; its transcript is verified
+    first.
+    """
+    store = Store.read(folder)
+    known = sorted(store.finished())
+    store.close()
+    if not known:
+        raise ValueError(f"{folder}: no case has finished yet")
+    if case is not None and case not in known:
+        raise ValueError(f"{case}: no such case in {folder}; there are {', '.join(known)}")
+    transcript = read_transcript(folder / "transcripts" / f"{case or known[0]}.parquet")
+    return transcript.ledger.view(party.split("+"), transcript.public)
+
+
+def _row(m: Message, view: View) -> dict[str, Any]:
+    inside = m.sender in view.observers
+    role = "sent" if inside else "received" if m.recipient in view.observers else "relayed"
+    return {
+        "step": m.step,
+        "topic": m.topic,
+        "from": m.sender,
+        "to": m.recipient if inside or role == "relayed" else "",
+        "seen as": f"{role} {'plaintext' if m.content is not None else 'ciphertext'}",
+        "content": content_of(m),
+    }

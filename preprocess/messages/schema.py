@@ -1,0 +1,93 @@
+"""Checks plain data against the type of a field: what arrives is what the kind declares, or it is refused.
+
+Types: None, bool, int, float, str, bytes, arrays (`NDArray[np.float64]`, `NDArray[np.integer[Any]]`, ...), `list[T]`,
+`tuple[T, ...]`, `dict[str, T]`, `T | None`, frozen dataclasses of these, and `Any`. A whole number is accepted where a
+float is declared; nothing else is converted but lists to tuples.
+"""
+
+from dataclasses import fields, is_dataclass
+from functools import lru_cache
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+
+class SchemaError(ValueError):
+    """Plain data of another type than declared; the text names types, never a value or a key."""
+
+
+def check(hint: Any, plain: Any) -> Any:
+    """`plain` as the declared type. Raises SchemaError."""
+    origin = get_origin(hint)
+    if hint is Any:
+        return plain
+    if origin is np.ndarray:
+        return _array(hint, plain)
+    if origin in (list, tuple):
+        item = get_args(hint)[0]
+        if not isinstance(plain, list):
+            raise SchemaError(f"{_name(plain)}, not a list")
+        checked = plain if item is Any else [check(item, v) for v in plain]
+        return tuple(checked) if origin is tuple else checked
+    if origin is dict:
+        if not isinstance(plain, dict):
+            raise SchemaError(f"{_name(plain)}, not a mapping")
+        item = get_args(hint)[1]
+        return {k: check(item, v) for k, v in plain.items()}
+    if origin in (Union, UnionType):
+        return _either(hint, plain)
+    if is_dataclass(hint):
+        return _record(hint, plain)
+    return _scalar(hint, plain)
+
+
+def _scalar(hint: Any, plain: Any) -> Any:
+    if hint is float and type(plain) is int:
+        return float(plain)
+    if hint is type(None) or hint is None:
+        hint = type(None)
+    if type(plain) is not hint:  # True is no number
+        raise SchemaError(f"{_name(plain)}, not {getattr(hint, '__name__', hint)}")
+    return plain
+
+
+def _array(hint: Any, plain: Any) -> Any:
+    wanted = _dtype(hint)
+    if not isinstance(plain, np.ndarray) or (wanted is not None and not np.issubdtype(plain.dtype, wanted)):
+        given = f"an array of {plain.dtype}" if isinstance(plain, np.ndarray) else _name(plain)
+        raise SchemaError(f"{given}, not an array of {getattr(wanted, '__name__', 'numbers')}")
+    return plain
+
+
+@lru_cache(None)
+def _dtype(hint: Any) -> Any:
+    """The scalar type of `NDArray[T]`; None where it may be any."""
+    scalar = get_args(get_args(hint)[1])[0]
+    return None if scalar is Any else get_origin(scalar) or scalar
+
+
+def _either(hint: Any, plain: Any) -> Any:
+    for option in get_args(hint):
+        try:
+            return check(option, plain)
+        except SchemaError as error:
+            last = error
+    raise last
+
+
+def _record(hint: Any, plain: Any) -> Any:
+    types = _record_types(hint)
+    if not isinstance(plain, dict) or plain.keys() != types.keys():
+        raise SchemaError(f"{_name(plain)}, not the fields {', '.join(types)}")
+    return hint(**{name: check(of, plain[name]) for name, of in types.items()})
+
+
+@lru_cache(None)
+def _record_types(hint: Any) -> dict[str, Any]:
+    hints = get_type_hints(hint)
+    return {f.name: hints[f.name] for f in fields(hint)}
+
+
+def _name(plain: Any) -> str:
+    return type(plain).__name__

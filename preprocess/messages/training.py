@@ -1,0 +1,135 @@
+"""Messages of training and evaluation. Tensors by name, as the model has them."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakledger.preprocess.messages.base import About, Disclosure, Payload
+
+Tensors = dict[str, NDArray[np.floating[Any]]]
+
+
+@dataclass(frozen=True)
+class Participants(Payload):
+    """Which clients take part in a round, by their number: drawn by the server, whatever their rows."""
+
+    topic = "train.participants"
+    discloses = Disclosure.CONTROL
+    about = About.NOBODY
+    bare = True
+
+    clients: list[int]
+
+
+@dataclass(frozen=True)
+class GlobalModel(Payload):
+    """The model that a round begins with; after the first round a function of all clients' updates."""
+
+    topic = "train.model"
+    discloses = Disclosure.UPDATE
+    about = About.EVERYONE
+
+    weights: Tensors = field(repr=False)
+
+
+@dataclass(frozen=True)
+class ClientGradient(Payload):
+    """The mean gradient over `rows` rows of the sender's batch."""
+
+    topic = "train.gradient"
+    discloses = Disclosure.UPDATE
+    about = About.SENDER
+
+    rows: int
+    gradient: Tensors = field(repr=False)
+
+
+@dataclass(frozen=True)
+class ClientWeights(Payload):
+    """The weights after the sender's local training on its `rows` rows."""
+
+    topic = "train.weights"
+    discloses = Disclosure.UPDATE
+    about = About.SENDER
+
+    rows: int
+    weights: Tensors = field(repr=False)
+
+
+@dataclass(frozen=True)
+class CandidateModel(Payload):
+    """The model whose validation loss is asked for."""
+
+    topic = "train.candidate"
+    discloses = Disclosure.UPDATE
+    about = About.EVERYONE
+    bare = True
+
+    weights: Tensors = field(repr=False)
+
+
+@dataclass(frozen=True)
+class LocalLoss(Payload):
+    """The summed loss over the sender's `rows` validation rows."""
+
+    topic = "train.validation"
+    discloses = Disclosure.AGGREGATE
+    about = About.SENDER
+
+    loss: float
+    rows: int
+
+
+@dataclass(frozen=True)
+class GlobalLoss(Payload):
+    """The mean loss over all clients' validation rows."""
+
+    topic = "train.validation-loss"
+    discloses = Disclosure.AGGREGATE
+    about = About.EVERYONE
+    bare = True
+
+    loss: float
+
+
+@dataclass(frozen=True)
+class EvaluatedModel(Payload):
+    """The model whose worth on held-out rows is asked for."""
+
+    topic = "evaluate.model"
+    discloses = Disclosure.UPDATE
+    about = About.EVERYONE
+    bare = True
+
+    weights: Tensors = field(repr=False)
+
+
+@dataclass(frozen=True)
+class PredictionCounts(Payload):
+    """Of the sender's held-out rows: `confusion` (classes, classes), rows by true and predicted class, and `scores`
+    (classes, 2, bins), histograms of predicted probabilities for rows of other classes and of the own one.
+    """
+
+    topic = "evaluate.counts"
+    discloses = Disclosure.AGGREGATE
+    about = About.SENDER
+
+    confusion: NDArray[np.int64]
+    scores: NDArray[np.int64] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class ErrorSums(Payload):
+    """Over the sender's held-out rows: sums of absolute and squared errors, of targets and their squares."""
+
+    topic = "evaluate.errors"
+    discloses = Disclosure.AGGREGATE
+    about = About.SENDER
+
+    rows: int
+    absolute: float
+    squared: float
+    target: float
+    target_squared: float

@@ -1,0 +1,51 @@
+"""What the methods of each setting are said to share, beside what adversaries of each kind were found to learn."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from leakledger.audit.records import ASSETS, Leakage, Setting
+
+
+@dataclass(frozen=True)
+class Line:
+    """One kind of adversary: what it learns of each asset, in the order of the table's columns."""
+
+    adversary: str
+    leakage: tuple[Leakage, ...]
+
+
+@dataclass(frozen=True)
+class Account:
+    """One setting with the page's number of it."""
+
+    number: int
+    setting: Setting
+    lines: tuple[Line, ...]
+
+
+def assets(leakage: Sequence[Leakage]) -> list[str]:
+    """The assets that anything was found about, as column headings."""
+    seen = {f.asset for f in leakage}
+    return [heading for asset, heading in ASSETS.items() if asset in seen]
+
+
+def accounts(settings: Mapping[int, Setting], leakage: Sequence[Leakage]) -> list[Account]:
+    """Every setting that adversaries were played in, with a line for each kind of them."""
+    rows: dict[tuple[str, str], list[Leakage]] = {}
+    for f in leakage:
+        rows.setdefault((f.setting, f.adversary), []).append(f)
+    order = list(ASSETS)
+    lines: dict[str, list[Line]] = {}
+    for (setting, adversary), cells in rows.items():
+        line = Line(adversary, tuple(sorted(cells, key=lambda f: order.index(f.asset))))
+        lines.setdefault(setting, []).append(line)
+    return [Account(number, s, tuple(lines[s.id])) for number, s in settings.items() if s.id in lines]
+
+
+def learnt(leakage: Leakage) -> bool:
+    """Whether more than nothing was learnt beyond chance: the whole interval of the advantage lies above 0, and no
+    control of the attack failed.
+    """
+    return (
+        leakage.low is not None and leakage.low > 0 and leakage.score is not None and leakage.score.status == "scored"
+    )

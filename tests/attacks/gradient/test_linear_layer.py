@@ -1,0 +1,123 @@
+import numpy as np
+import pytest
+import torch
+
+from leakledger.attacks.base import Abstained, AuxiliaryKnowledge, NotApplicable
+from leakledger.attacks.gradient.linear_layer import LinearLayer
+from leakledger.preprocess.models import as_arrays, as_tensors, gradient, initial_weights
+from leakledger.preprocess.views import (
+    CategoricalBlock,
+    FeatureLayout,
+    Message,
+    ModelSpec,
+    NumericBlock,
+    PublicFacts,
+    View,
+)
+from leakledger.preprocess.wire import encode
+
+LAYOUT = FeatureLayout(
+    (
+        NumericBlock("age", 0, shift=40.0, scale=13.0, low=17.0, high=90.0),
+        CategoricalBlock("job", 1, 6, shift=(0.1,) * 6, scale=(0.3,) * 6),
+        NumericBlock("score", 7),
+        CategoricalBlock("city", 8, 6),
+    )
+)
+
+
+def rows_of(count, seed=0):
+    """Categories (n, 2), numbers (n, 2) in claim units, encoded rows (n, 14)."""
+    coins = np.random.default_rng(seed)
+    categories = coins.integers(0, 6, (count, 2))
+    numbers = np.stack([coins.uniform(17, 90, count), coins.normal(size=count)], -1)
+    codes = [LAYOUT.block(name).codebook()[c] for name, c in zip(("job", "city"), categories.T, strict=True)]
+    encoded = np.hstack([(numbers[:, :1] - 40) / 13, codes[0], numbers[:, 1:], codes[1]])
+    return categories, numbers, encoded
+
+
+def attack(encoded, hidden=(40, 20), activation="relu", bounds=None, noise=0.0, bias=0.0, **options):
+    spec = ModelSpec(LAYOUT.width, 2, hidden, activation)
+    weights = initial_weights(spec, np.random.default_rng(0))
+    weights["0.bias"] = weights["0.bias"] + np.float32(bias)
+    told = torch.tensor(encoded, dtype=torch.float32), torch.arange(len(encoded)) % 2
+    observed = as_arrays(gradient(spec, as_tensors(weights), *told))
+    coins = np.random.default_rng(1)
+    observed = {k: (g + noise * coins.normal(size=g.shape)).astype(np.float32) for k, g in observed.items()}
+    payloads = {"weights": weights}, {"rows": len(encoded), "gradient": observed}
+    messages = (
+        Message(0, "train", 0, "train.model", "server", "ann", None, False, encode(payloads[0]), encode(payloads[0])),
+        Message(
+            1, "train", 0, "train.gradient", "ann", "server", None, False, encode(payloads[1]), encode(payloads[1])
+        ),
+    )
+    view = View(frozenset(["server"]), messages, PublicFacts(("ann",), "server", layout=LAYOUT, model=spec))
+    return LinearLayer(**options).run(view, AuxiliaryKnowledge(bounds=bounds or {}))
+
+
+def true_rows(claim, categories, numbers):
+    same = (claim.categories[:, None] == categories).all(2)
+    return (same & (np.abs(claim.numbers[:, None] - numbers) < 0.05).all(2)).any(1)
+
+
+@pytest.mark.parametrize("activation", ["relu", "tanh", "gelu"])
+def test_a_batch_of_one_row_is_read_exactly_whatever_the_activation(activation):
+    categories, numbers, encoded = rows_of(1)
+    (claim,) = attack(encoded, activation=activation)
+    assert np.array_equal(claim.categories, categories)
+    assert np.allclose(claim.numbers, numbers, atol=1e-3)
+    assert claim.verified.tolist() == [True]
+    assert claim.residual[0] < 1e-6
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_neurons_that_one_row_activates_give_it_away_and_what_is_verified_is_true(seed):
+    """A negative bias leaves most neurons to one row or none."""
+    categories, numbers, encoded = rows_of(5, seed)
+    (claim,) = attack(encoded, hidden=(200, 20), bias=-0.6)
+    assert claim.verified.any()
+    assert true_rows(claim, categories, numbers)[claim.verified].all()
+
+
+def test_a_claim_holds_no_more_rows_than_the_batch_and_none_twice():
+    _, _, encoded = rows_of(4)
+    (claim,) = attack(encoded, hidden=(200, 20), bias=-0.6)
+    rows = np.column_stack([claim.categories, claim.numbers.round(2)])
+    assert len(rows) == len(np.unique(rows, axis=0)) <= 4
+
+
+def test_a_mean_of_two_rows_that_neurons_agree_on_is_not_verified():
+    """Two rows of one job and city are active together on many neurons, in one ratio where the masks behind agree."""
+    _, _, encoded = rows_of(1)
+    pair = np.concatenate([encoded, encoded])
+    pair[:, 0], pair[:, 7] = [0.2, 0.21], [0.3, 0.29]
+    outcome = attack(pair, bias=2.0)
+    assert isinstance(outcome, Abstained) or not outcome[0].verified.any()
+
+
+def test_a_row_that_only_one_neuron_shows_is_a_candidate():
+    (claim,) = attack(rows_of(1)[2], hidden=(1, 20), bias=9.0)
+    assert claim.verified.tolist() == [False]
+    assert claim.category_entropy.all()
+
+
+def test_rows_outside_granted_bounds_are_not_claimed():
+    _, numbers, encoded = rows_of(1)
+    assert isinstance(attack(encoded, bounds={"score": (numbers[0, 1] + 1, numbers[0, 1] + 2)}), Abstained)
+    assert isinstance(attack(encoded, bounds={"score": (numbers[0, 1] - 1, numbers[0, 1] + 1)}), list)
+
+
+def test_a_noisy_gradient_verifies_nothing():
+    outcome = attack(rows_of(1)[2], noise=0.001)
+    assert isinstance(outcome, Abstained) or not outcome[0].verified.any()
+
+
+def test_a_network_without_hidden_layer_is_not_applicable():
+    assert isinstance(attack(rows_of(2)[2], hidden=()), NotApplicable)
+
+
+@pytest.mark.parametrize("options", [{"residual": 0.0}, {"rank_tolerance": -1.0}])
+def test_settings_out_of_range_are_refused_with_their_value(options):
+    ((name, value),) = options.items()
+    with pytest.raises(ValueError, match=f"{name} is {value}"):
+        LinearLayer(**options)

@@ -1,0 +1,179 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from leakledger.attacks.base import Abstained, AuxiliaryKnowledge, NotApplicable
+from leakledger.attacks.gradient.linear_layer import LinearLayer
+from leakledger.attacks.gradient.portfolio import Portfolio
+from leakledger.attacks.gradient.portfolio.claims import certain, joined, some, strongest
+from leakledger.attacks.gradient.portfolio.exact import exact_rows
+from leakledger.attacks.gradient.portfolio.remainder import labels_left, remainder
+from leakledger.attacks.gradient.span import Span
+from leakledger.attacks.gradient.spear import Spear
+from leakledger.attacks.gradient.tableak import TabLeak
+from leakledger.attacks.observed.gradients import find_gradients
+from leakledger.attacks.observed.tabular import StructuralPrior
+from leakledger.preprocess.models import as_arrays, as_tensors, gradient
+from leakledger.preprocess.views import View
+from tests.attacks.example import LAYOUT, exact, observe, rows_of
+
+SHORT = {"restarts": 3, "iterations": 40}
+
+
+def labels(count):
+    return AuxiliaryKnowledge(labels={("ann", 0): np.arange(count) % 2})
+
+
+def played(view, knowledge, **options):
+    outcome = Portfolio(tableak=SHORT, **options).run(view, knowledge)
+    return outcome[0] if isinstance(outcome, list) else outcome
+
+
+def update_in(view, knowledge):
+    (update,) = find_gradients(view, knowledge)
+    return update
+
+
+@pytest.mark.parametrize("count", [1, 8])
+def test_a_batch_that_exact_attacks_solve_needs_no_labels(count):
+    categories, numbers, encoded = rows_of(LAYOUT, count, 0)
+    claim = played(observe(encoded), AuxiliaryKnowledge())
+    assert exact(claim, categories, numbers).all()
+    assert claim.verified.all()
+
+
+def test_what_remains_of_a_batch_is_the_gradient_of_the_rows_that_are_left():
+    _, _, encoded = rows_of(LAYOUT, 8, 0)
+    view = observe(encoded)
+    whole = update_in(view, labels(8))
+    left = remainder(whole, encoded[[1, 4, 6]])
+    kept = [0, 2, 3, 5, 7]
+    weights = as_tensors(whole.weights)
+    x, y = as_tensors({"x": encoded[kept]})["x"], np.array(kept) % 2
+    expected = as_arrays(gradient(view.public.model, weights, x, as_tensors({"y": y})["y"].long()))
+    assert left.rows == 5
+    assert left.labels.tolist() == sorted(y.tolist())
+    for name, g in expected.items():
+        assert np.allclose(left.gradient[name], g, atol=1e-5 * np.abs(g).max())
+
+
+def test_rows_that_are_not_in_the_batch_leave_no_remainder():
+    _, _, encoded = rows_of(LAYOUT, 8, 0)
+    update = update_in(observe(encoded), labels(8))
+    assert remainder(update, rows_of(LAYOUT, 2, 9)[2]) is None
+
+
+@pytest.mark.parametrize(
+    ("labels", "taken", "left"), [([0, 0, 1], [0], [0, 1]), ([0, 1], [1, 1], None), ([], [1], []), ([2, 2], [2], [2])]
+)
+def test_the_labels_left_are_those_that_known_rows_do_not_take(labels, taken, left):
+    found = labels_left(np.array(labels, np.int64), np.array(taken, np.int64))
+    assert (found is None) if left is None else found.tolist() == left
+
+
+@pytest.mark.parametrize("noise", [0.001, 0.1])
+def test_under_noise_the_portfolio_is_tableak(noise):
+    view = observe(rows_of(LAYOUT, 6, 0)[2], noise=noise)
+    mine = played(view, labels(6), seed=3)
+    (theirs,) = TabLeak(seed=3, **SHORT).run(view, labels(6))
+    assert np.array_equal(mine.categories, theirs.categories)
+    assert np.array_equal(mine.numbers, theirs.numbers)
+
+
+def test_proven_rows_stay_and_tableak_fills_the_batch(monkeypatch):
+    categories, numbers, encoded = rows_of(LAYOUT, 8, 0)
+    view = observe(encoded)
+
+    def three(*arguments):
+        return some(exact_rows(*arguments), np.arange(3))
+
+    monkeypatch.setattr("leakledger.attacks.gradient.portfolio.portfolio.exact_rows", three)
+    claim = played(view, labels(8))
+    assert len(claim.numbers) == 8
+    assert claim.verified.tolist() == [True] * 3 + [False] * 5
+    assert exact(claim, categories, numbers).sum() >= 3
+    assert np.isinf(claim.residual[3:]).all()
+    assert (claim.number_entropy[:3] == 0).all()
+    only_exact = played(view, AuxiliaryKnowledge())
+    assert len(only_exact.numbers) == 3
+
+
+def test_without_labels_and_without_proof_the_reason_is_tableaks():
+    outcome = played(observe(rows_of(LAYOUT, 6, 0)[2], noise=0.01), AuxiliaryKnowledge())
+    assert isinstance(outcome, NotApplicable)
+    assert "labels" in outcome.reason
+
+
+def test_another_activation_is_left_to_tableak():
+    view = observe(rows_of(LAYOUT, 4, 0)[2], activation="tanh")
+    claim = played(view, labels(4))
+    (theirs,) = TabLeak(**SHORT).run(view, labels(4))
+    assert np.array_equal(claim.categories, theirs.categories)
+
+
+def test_no_gradient_is_not_applicable():
+    view = observe(rows_of(LAYOUT, 4, 0)[2])
+    assert isinstance(played(View(view.observers, view.messages[:1], view.public), labels(4)), NotApplicable)
+
+
+@pytest.mark.parametrize("options", [{"spear": {"draws": -1}}, {"seed": -1}, {"tableak": {"restarts": 0}}])
+def test_settings_out_of_range_are_refused(options):
+    with pytest.raises(ValueError, match="must be at least"):
+        Portfolio(**options)
+
+
+def test_rows_that_a_search_found_without_proof_go_before_those_that_tableak_guesses(monkeypatch):
+    categories, numbers, encoded = rows_of(LAYOUT, 8, 0)
+    (found,) = Spear().run(observe(encoded), AuxiliaryKnowledge())
+    six = some(found, np.arange(6))
+    unsure = replace(found, residual=np.full(8, 1e-4), verified=np.arange(8) > 6)
+    monkeypatch.setattr(Span, "invert", lambda *arguments: six)
+    monkeypatch.setattr(Spear, "invert", lambda *arguments: unsure)
+    claim = played(observe(encoded), AuxiliaryKnowledge())
+    assert exact(claim, categories, numbers).all()
+    assert claim.verified.tolist() == [True] * 6 + [False, True]
+    assert claim.residual[6:].tolist() == [1e-4, 1e-4]
+    monkeypatch.setattr(Spear, "invert", lambda *arguments: replace(unsure, residual=np.full(8, 0.1)))
+    assert len(played(observe(encoded), AuxiliaryKnowledge()).numbers) == 6
+
+
+def test_rows_that_single_neurons_show_are_no_batch_unless_they_are_proven(monkeypatch):
+    _, _, encoded = rows_of(LAYOUT, 8, 0)
+    (found,) = Spear().run(observe(encoded), AuxiliaryKnowledge())
+    monkeypatch.setattr(LinearLayer, "invert", lambda *arguments: replace(found, verified=np.zeros(8, bool)))
+    monkeypatch.setattr(Span, "invert", lambda *arguments: Abstained("nothing"))
+    monkeypatch.setattr(Spear, "invert", lambda *arguments: Abstained("nothing"))
+    assert isinstance(played(observe(encoded), AuxiliaryKnowledge()), NotApplicable)
+    monkeypatch.setattr(LinearLayer, "invert", lambda *arguments: found)
+    assert played(observe(encoded), AuxiliaryKnowledge()).verified.all()
+
+
+def test_of_a_batch_that_no_attack_solves_only_certain_rows_stay():
+    view = observe(rows_of(LAYOUT, 8, 0)[2])
+    update = update_in(view, AuxiliaryKnowledge())
+    (found,) = Spear().run(view, AuxiliaryKnowledge())
+    unsure = replace(found, residual=np.full(8, 1e-4), verified=np.arange(8) < 3)
+    assert np.array_equal(strongest([unsure], update).numbers, found.numbers[:3])
+    assert strongest([unsure, found], update) is found
+    assert strongest([], update) is None
+
+
+def test_behind_noise_rows_of_which_only_numbers_are_unsure_are_certain_too():
+    view = observe(rows_of(LAYOUT, 8, 0)[2])
+    update = update_in(view, AuxiliaryKnowledge())
+    (found,) = Spear().run(view, AuxiliaryKnowledge())
+    unsure = replace(found, verified=np.zeros(8, bool))
+    assert certain(unsure, replace(update, noise=1e-6)).all()
+    assert not certain(unsure, update).any()
+    open = replace(unsure, category_entropy=np.full(found.category_entropy.shape, 0.1))
+    assert not certain(open, replace(update, noise=1e-6)).any()
+
+
+def test_guesses_of_rows_that_are_proven_already_give_way_wherever_they_stand():
+    view = observe(rows_of(LAYOUT, 8, 0)[2])
+    update = update_in(view, AuxiliaryKnowledge())
+    (found,) = Spear().run(view, AuxiliaryKnowledge())
+    order = np.array([5, 1, 7, 0, 2, 6, 3, 4])
+    claim = joined(StructuralPrior(LAYOUT, {}), update, some(found, np.arange(3)), some(found, order))
+    assert np.array_equal(claim.numbers[3:], found.numbers[[5, 7, 6, 3, 4]])

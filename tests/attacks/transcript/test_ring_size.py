@@ -1,0 +1,450 @@
+from collections import Counter, defaultdict
+from dataclasses import replace
+from itertools import combinations, permutations, product
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from leakledger.attacks.base import Abstained, AuxiliaryKnowledge, NotApplicable
+from leakledger.attacks.observed.own_rows import own_counts
+from leakledger.attacks.observed.ring import Unreadable, read_ring
+from leakledger.attacks.transcript.ring_size import RingSize
+from leakledger.attacks.transcript.ring_size.arrangement import of_boundaries, of_edges
+from leakledger.attacks.transcript.ring_size.occupancy import Known, poisson_binomial, size_priors, unseen_values
+from leakledger.attacks.transcript.ring_size.posterior import (
+    Interval,
+    Padding,
+    given_sums,
+    given_totals,
+    interval,
+    normalised,
+    range_law,
+    size_posteriors,
+)
+from leakledger.attacks.transcript.ring_size.prior import Prior, sizes_of
+from leakledger.attacks.transcript.ring_size.ring_size import given_largest
+from leakledger.preprocess.models import as_arrays, as_tensors, gradient, initial_weights
+from leakledger.preprocess.scalers import SCALERS
+from leakledger.preprocess.views import Message, Method, ModelSpec
+from leakledger.preprocess.wire import encode
+from tests.attacks.ring_example import FEATURES, SETS, run
+from tests.every import every
+
+KNOW_NOTHING = AuxiliaryKnowledge()
+laws = st.lists(st.floats(0.01, 1), min_size=2, max_size=6).map(lambda w: np.array(w) / np.sum(w))
+
+
+def attack(found, *observers, knowledge=KNOW_NOTHING, **options):
+    """(party, feature) -> claim."""
+    outcome = RingSize(**options).run(found.view(*observers), knowledge)
+    assert not isinstance(outcome, NotApplicable | Abstained), outcome
+    return {(c.party, c.feature): c for c in outcome}
+
+
+def exact(claims):
+    return {key: c.estimate for key, c in claims.items() if c.low == c.high and key[1]}
+
+
+def brute_force(laws, total):
+    """The posterior of each number given their sum, by enumeration."""
+    found = [np.zeros(len(law)) for law in laws]
+    for values in product(*(range(len(law)) for law in laws)):
+        if sum(values) == total:
+            chance = np.prod([law[v] for law, v in zip(laws, values, strict=True)])
+            for k, v in enumerate(values):
+                found[k][v] += chance
+    return [f / f.sum() for f in found]
+
+
+def changed(view, topic, change):
+    """The view with the first message on a topic changed."""
+    messages = list(view.messages)
+    i = next(i for i, m in enumerate(messages) if m.topic == topic)
+    messages[i] = change(messages[i])
+    return replace(view, messages=tuple(messages))
+
+
+def with_payload(payload):
+    return lambda m: replace(m, body=encode(payload), content=encode(payload))
+
+
+@given(laws, st.integers(2, 4), st.data())
+@settings(deadline=None, max_examples=30)
+def test_the_posterior_given_a_sum_is_that_of_enumeration(law, parties, data):
+    total = data.draw(st.integers(0, parties * (len(law) - 1)))
+    expected = brute_force([law] * parties, total)[0]
+    found = normalised(given_sums([law], parties, [total])[0])
+    np.testing.assert_allclose(np.pad(found, (0, 9))[: len(law)], expected, atol=1e-12)
+
+
+@given(st.lists(laws, min_size=2, max_size=4), st.data())
+@settings(deadline=None, max_examples=30)
+def test_features_given_their_total_are_conditioned_as_enumeration_has_it(several, data):
+    total = data.draw(st.integers(0, sum(len(law) - 1 for law in several)))
+    for found, expected in zip(given_totals(several, [total])[0], brute_force(several, total), strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+@given(laws, st.integers(1, 5), st.integers(0, 6), st.integers(1, 3), st.data())
+@settings(deadline=None, max_examples=40)
+def test_padding_is_undone_as_enumeration_has_it(law, pad_to, noise, parties, data):
+    padding = Padding(pad_to, noise)
+    shares = [(s, e, r) for e, row in enumerate(padding.ranges(np.arange(len(law)))) for s, r in enumerate(row)]
+    chances = np.zeros(max(r for *_, r in shares) + 1)
+    for s, _, r in shares:
+        chances[r] += law[s] / (noise + 1)
+    total = sum(data.draw(st.sampled_from(np.flatnonzero(chances).tolist())) for _ in range(parties))
+    rest = brute_force([chances] * parties, total)[0]
+    expected = np.zeros(len(law))
+    for s, _, r in shares:
+        expected[s] += law[s] / (noise + 1) / chances[r] * rest[r]
+    long = np.concatenate([law, np.zeros(total + len(chances))])
+    np.testing.assert_allclose(range_law(long, padding)[: len(chances)], chances, atol=1e-12)
+    found = normalised(size_posteriors([long], parties, [total], padding)[0])
+    np.testing.assert_allclose(np.pad(found, (0, 9))[: len(law)], expected, atol=1e-9)
+
+
+@given(st.lists(st.floats(0, 1), max_size=6))
+def test_the_recurrence_is_the_law_of_a_sum_of_coins(absent):
+    coins = [np.array([a, 1 - a]) for a in absent]
+    expected = np.ones(1)
+    for c in coins:
+        expected = np.convolve(expected, c)
+    np.testing.assert_allclose(poisson_binomial(np.array(absent)), expected, atol=1e-12)
+
+
+@given(laws, st.floats(0.1, 0.99))
+def test_an_interval_holds_its_level_and_no_shorter_one_does(law, level):
+    found = interval(law, level)
+    width = found.high - found.low + 1
+    assert law[found.low : found.high + 1].sum() >= level - 1e-9
+    assert width == 2 or all(law[i : i + width - 1].sum() < level for i in range(len(law)))
+    assert width > 1
+
+
+def test_one_number_alone_is_certain():
+    assert interval(np.array([0.0, 1.0, 0.0])) == Interval(1, 1, 1)
+    assert interval(np.array([0.01, 0.97, 0.02])) == Interval(1, 1, 2)
+
+
+def test_the_number_of_unseen_values_is_chao_s_estimate():
+    assert unseen_values(np.array([1, 1, 1, 1, 2, 2, 9])) == 2  # 4 * 3 / (2 * 3)
+    assert unseen_values(np.array([5, 9])) == 0
+
+
+def test_a_prior_sums_to_one_and_a_longer_table_is_expected_to_hold_more():
+    counts = np.arange(1, 40)
+    short, long = (size_priors([Known(780, counts, 60)], parties, 0.3)[0].overall for parties in (20, 1))
+    assert short.sum() == pytest.approx(1)
+    assert short @ np.arange(len(short)) < long @ np.arange(len(long))
+
+
+def test_many_values_have_the_normal_law_that_the_recurrence_comes_close_to():
+    counts = np.tile(np.arange(1, 9), 64)  # 512 values: the recurrence
+    one, other = (size_priors([Known(c.sum(), c, len(c))], 1, 0.5)[0].overall for c in (counts, np.append(counts, 4)))
+    assert abs(np.cumsum(one)[:500] - np.cumsum(other)[:500]).max() < 0.02
+
+
+@pytest.fixture(scope="module")
+def ring():
+    return run("uhe")
+
+
+def test_the_second_party_learns_the_first_one_s_sizes_exactly(ring):
+    found = exact(attack(ring, "P2"))
+    assert {f: found["P1", f] for f in FEATURES} == {f: len(SETS["P1"][f]) for f in FEATURES}
+
+
+def test_the_party_before_the_last_one_learns_the_last_one_s_sizes_exactly(ring):
+    assert {f: exact(attack(ring, "P3"))["P4", f] for f in FEATURES} == {f: len(SETS["P4"][f]) for f in FEATURES}
+    assert exact(attack(ring, "P1")) == {}
+
+
+def test_neighbours_who_collude_learn_the_sizes_of_whoever_is_between_them(ring):
+    assert exact(attack(ring, "P1", "P3"))["P2", "ward"] == 4
+    assert ("P2", "ward") not in exact(attack(ring, "P1"))
+
+
+@pytest.mark.parametrize("route", ["relay", "sealed"])
+def test_a_relay_learns_everyone_s_sizes_unless_messages_are_sealed(route):
+    found = run("uhe", ring_route=route)
+    known = exact(attack(found, "server"))
+    everything = {(p, f): found.size(p, f) for p in SETS for f in FEATURES}
+    assert known == (everything if route == "relay" else {})
+
+
+@every("encoder", ["uhe", "dh-psi", "otmp-psi"])
+@every("observers", [("server",), ("P1",), ("P2",), ("P3",), ("P2", "P4"), ("P1", "server")])
+def test_what_is_called_exact_is_true_and_intervals_are_consistent(encoder, observers):
+    found = run(encoder)
+    claims = attack(found, *observers)
+    assert {p for p, _ in claims} == set(SETS) - set(observers)
+    for (party, feature), claim in claims.items():
+        truth = found.size(party, feature) if feature else sum(found.size(party, f) for f in FEATURES)
+        assert claim.low <= claim.estimate <= claim.high
+        assert claim.low < claim.high or claim.estimate == truth
+        assert claim.evidence
+
+
+def test_a_request_s_length_tells_a_peer_and_a_relay_the_size_of_all_features_together():
+    open_, sealed = run("dh-psi"), run("dh-psi", psi_route="sealed")
+    totals = {p: sum(open_.size(p, f) for f in FEATURES) for p in SETS}
+    for found, observer in ((open_, "server"), (sealed, "server"), (open_, "P3")):
+        claims = attack(found, observer)
+        assert {p: claims[p, ""].estimate for p in SETS if p != observer} == {
+            p: n for p, n in totals.items() if p != observer
+        }
+
+
+def test_the_key_holder_learns_totals_and_another_party_does_not():
+    found = run("otmp-psi")
+    assert ("P3", "") in attack(found, "P1")
+    assert ("P3", "") not in attack(found, "P2")
+
+
+@pytest.mark.parametrize("options", [{"pad_to": 5}, {"noise": 7}, {"pad_to": 3, "noise": 4}])
+@pytest.mark.parametrize("observers", [("P2",), ("P1", "P3"), ("P3",)])
+def test_under_padding_the_interval_holds_the_truth(options, observers):
+    found = run("uhe", **options)
+    for (party, feature), claim in attack(found, *observers, level=0.999).items():
+        assert claim.low <= found.size(party, feature) <= claim.high
+
+
+def test_padding_hides_what_was_exact(ring):
+    assert ("P1", "ward") in exact(attack(ring, "P2"))
+    assert ("P1", "ward") not in exact(attack(run("uhe", pad_to=5), "P2"))
+
+
+def test_padding_that_nobody_stated_is_noticed_and_nothing_is_claimed():
+    found = run("uhe", pad_to=5)
+    found.public = replace(found.public, encoder=Method())
+    outcome = RingSize().run(found.view("P2"), KNOW_NOTHING)
+    assert isinstance(outcome, NotApplicable)
+    assert "pad_to" in outcome.reason
+    assert not isinstance(RingSize(pad_to=5).run(found.view("P2"), KNOW_NOTHING), NotApplicable)
+
+
+def test_the_sum_that_mod_norm_announces_gives_two_colluders_the_third_s_size():
+    sets = {p: SETS[p] for p in ("P1", "P2", "P3")}
+    found = run("mod-norm", sets)
+    assert exact(attack(found, "P1", "P2")) == {("P3", f): found.size("P3", f) for f in FEATURES}
+    assert exact(attack(found, "P1")) == {}
+
+
+def test_the_largest_size_is_the_other_s_where_it_is_not_the_own_of_two():
+    found = run("local", {p: SETS[p] for p in ("P1", "P3")})
+    claims = exact(attack(found, "P1"))
+    assert claims == {("P3", "ward"): 5, ("P3", "diet"): 3}
+    assert ("P1", "ward") not in exact(attack(found, "P3"))
+
+
+def test_a_ring_in_another_order_is_read_from_its_edges_or_refused():
+    order = ("P3", "P1", "P4", "P2")
+    found = run("uhe", ring=order, ring_route="relay")
+    found.public = replace(found.public, encoder=Method())
+    assert exact(attack(found, "server"))["P4", "ward"] == 2
+    found.public = replace(found.public, encoder=Method("uhe", {"ring": []}))
+    assert isinstance(RingSize().run(found.view("P1"), KNOW_NOTHING), NotApplicable)
+    assert exact(attack(found, "P1", ring=order))["P3", "ward"] == 5
+
+
+SIX = {**SETS, "P5": {"ward": ("burns", "lab"), "diet": ("full",)}, "P6": {"ward": ("ent",), "diet": ("soft", "none")}}
+SEVEN = {**SIX, "P7": {"ward": ("burns", "ent", "xray"), "diet": ("full", "soft")}}
+ORDER = ("P4", "P1", "P6", "P3", "P7", "P2", "P5")
+
+
+@pytest.fixture(scope="module", params=[{}, {"pad_to": 2, "noise": 1}])
+def secret_ring(request):
+    """A ring of seven parties whose order is not among the public facts."""
+    found = run("uhe", SEVEN, ring=ORDER, **request.param)
+    found.public = replace(found.public, encoder=Method("", request.param))
+    return found
+
+
+def by_enumeration(found, observers, padding, spread=1.0):
+    """The posterior of every size, over all orders that the observers' own messages allow, each with one chance."""
+    view = found.view(*observers)
+    prior = Prior(own_counts(view), KNOW_NOTHING, FEATURES, spread)
+    seen, mixed = Counter(), defaultdict(lambda: np.zeros(200))
+    for order in ((ORDER[0], *rest) for rest in permutations(ORDER[1:])):  # who is first is told to all
+        try:
+            bounds = read_ring(view, order)
+        except Unreadable:
+            continue
+        if bounds.ring != order:
+            continue
+        known = of_boundaries(bounds).stretches
+        laws = [prior.weighed(len(s.known), s.sums, padding) for s in known]
+        chance = np.exp(sum(log for _, log in laws))
+        for stretch, (each, _) in zip(known, laws, strict=True):
+            for party, (k, feature) in product(stretch.known, enumerate(FEATURES)):
+                mixed[party, feature][: len(each[k])] += chance * each[k]
+        seen[order] = 1
+    assert len(seen) > 1
+    return {key: law / law.sum() for key, law in mixed.items() if key[0] not in observers}
+
+
+@every("observers", [("P6",), ("P4",), ("P5",), ("P1",), ("P1", "P2"), ("P4", "P7")])
+def test_an_order_that_nobody_stated_is_averaged_over_as_enumeration_has_it(secret_ring, observers):
+    options = secret_ring.public.encoder.options
+    padding = Padding(options.get("pad_to", 1), options.get("noise", 0))
+    view = secret_ring.view(*observers)
+    expected = by_enumeration(secret_ring, observers, padding)
+    laws, evidence = sizes_of(
+        of_edges(view), Prior(own_counts(view), KNOW_NOTHING, FEATURES, 1.0), padding, view.observers
+    )
+    assert laws.keys() == expected.keys()
+    for key, law in laws.items():
+        np.testing.assert_allclose(np.pad(law, (0, 200 - len(law))), expected[key], atol=1e-9)
+        assert evidence[key[0]]
+
+
+def test_without_a_public_order_only_the_second_party_still_knows_a_size():
+    secret_ring = run("uhe", SEVEN, ring=ORDER)
+    secret_ring.public = replace(secret_ring.public, encoder=Method())
+    sizes = {(p, f): secret_ring.size(p, f) for p in SEVEN for f in FEATURES}
+    known = {p: exact(attack(secret_ring, p)) for p in SEVEN}
+    assert known["P1"] == {("P4", f): sizes["P4", f] for f in FEATURES}
+    assert not known["P2"]  # the last but one cannot tell that it is
+    assert exact(attack(secret_ring, "P2", ring=ORDER)) == {("P5", f): sizes["P5", f] for f in FEATURES}
+    assert {p for p, _ in exact(attack(secret_ring, "P1", "P3"))} == {"P4", "P6"}
+
+
+def test_the_order_of_the_clients_is_not_taken_for_the_ring_s_where_nobody_said_so():
+    found = run("uhe", SEVEN)
+    assert {p for p, _ in exact(attack(found, "P6"))} == {"P7"}
+    found.public = replace(found.public, encoder=Method())
+    assert exact(attack(found, "P6")) == {}
+    assert {p for p, _ in exact(attack(found, "P2"))} == {"P1"}
+
+
+def test_a_server_that_is_told_the_sum_alone_needs_no_order():
+    found = run("uhe", SEVEN, ring=ORDER)
+    known = RingSize().run(found.view("server"), KNOW_NOTHING)
+    found.public = replace(found.public, encoder=Method())
+    assert {(c.party, c.feature, c.low, c.high) for c in RingSize().run(found.view("server"), KNOW_NOTHING)} == {
+        (c.party, c.feature, c.low, c.high) for c in known
+    }
+
+
+def test_neighbours_settle_the_order_of_four():
+    found = run("uhe")
+    known = exact(attack(found, "P3"))
+    found.public = replace(found.public, encoder=Method())
+    assert exact(attack(found, "P3")) == known != {}
+
+
+@every(
+    "change",
+    [
+        with_payload({"ward": 99, "diet": 99}),
+        lambda m: replace(m, recipient=m.sender),
+        lambda m: replace(m, sender="nobody"),
+        lambda m: replace(m, body=m.body[:-2], content=m.content[:-2]),
+    ],
+)
+@every("observer", ["P1", "P2", "P6"])
+def test_a_broken_message_of_a_ring_without_order_is_refused_with_a_reason(change, observer):
+    found = run("uhe", SEVEN, ring=ORDER)
+    found.public = replace(found.public, encoder=Method())
+    outcome = RingSize().run(changed(found.view(observer), "ring.highest", change), KNOW_NOTHING)
+    assert isinstance(outcome, NotApplicable)
+    assert outcome.reason
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda m: replace(m, body=m.body[:-2], content=m.content[:-2]),
+        with_payload([1, 2]),
+        with_payload({"ward": -7, "diet": 1}),
+        with_payload({"ward": 2}),
+        with_payload({"ward": 99, "diet": 99}),
+        lambda m: replace(m, recipient="P4"),
+        lambda m: replace(m, sender="nobody"),
+    ],
+)
+def test_a_broken_ring_message_is_refused_with_a_reason(ring, change):
+    outcome = RingSize().run(changed(ring.view("P2"), "ring.highest", change), KNOW_NOTHING)
+    assert isinstance(outcome, NotApplicable)
+    assert outcome.reason
+
+
+def test_highest_numbers_that_fall_along_the_ring_are_refused():
+    view = changed(
+        run("uhe", ring_route="relay").view("server"), "ring.highest", with_payload({"ward": 50, "diet": 50})
+    )
+    outcome = RingSize().run(view, KNOW_NOTHING)
+    assert isinstance(outcome, NotApplicable)
+    assert "fall" in outcome.reason
+
+
+def test_the_sum_over_features_ties_their_sizes_together():
+    found = run("dh-psi")
+    claims = attack(found, "P1", level=0.5)
+    for party in ("P2", "P3", "P4"):
+        assert claims[party, "ward"].estimate + claims[party, "diet"].estimate == claims[party, ""].estimate
+
+
+@given(laws, st.integers(1, 3), st.booleans())
+@settings(deadline=None, max_examples=30)
+def test_sizes_whose_largest_is_known_are_conditioned_as_enumeration_has_it(law, parties, reached):
+    most = len(law) - 1
+    expected = np.zeros(len(law))
+    for values in product(range(len(law)), repeat=parties):
+        if reached or max(values) == most:
+            expected[values[0]] += np.prod(law[list(values)])
+    np.testing.assert_allclose(given_largest(law, parties, most, reached), expected / expected.sum(), atol=1e-12)
+
+
+def test_without_own_rows_the_second_party_still_reads_the_first_and_estimates_the_others(ring):
+    claims = {(c.party, c.feature): c for c in RingSize().run(replace(ring.view("P2"), inputs={}), KNOW_NOTHING)}
+    assert claims["P1", "ward"].low == claims["P1", "ward"].high == 3
+    assert claims["P3", "ward"].low < claims["P3", "ward"].high
+
+
+def test_an_empty_view_does_not_apply(ring):
+    assert isinstance(RingSize().run(replace(ring.view("P2"), messages=()), KNOW_NOTHING), NotApplicable)
+
+
+def test_all_clients_together_have_nothing_to_find_out(ring):
+    assert isinstance(RingSize().run(ring.view(*SETS), KNOW_NOTHING), Abstained)
+
+
+def test_the_same_view_gives_the_same_claims(ring):
+    views = [ring.view(*pair) for pair in combinations(SETS, 2)]
+    assert repr([RingSize().run(v, KNOW_NOTHING) for v in views]) == repr(
+        [RingSize().run(v, KNOW_NOTHING) for v in views]
+    )
+
+
+@pytest.mark.parametrize("scaler", ["server-zscore", "server-minmax"])
+def test_statistics_of_all_columns_tell_the_server_every_size(scaler):
+    found = run("uhe", scaler=SCALERS[scaler](columns="all"))
+    everything = {(p, f): found.size(p, f) for p in SETS for f in FEATURES}
+    assert exact(attack(found, "server")) == everything
+
+
+def test_zero_columns_of_a_gradient_bound_a_size_from_below(ring):
+    spec = ModelSpec(ring.public.layout.width, 2, (16,))
+    rows = torch.tensor(ring.inputs["P3"]["encoded"][:2], dtype=torch.float32)
+    weights = as_tensors(initial_weights(spec, np.random.default_rng(0)))
+    body = encode({"rows": 2, "gradient": as_arrays(gradient(spec, weights, rows, torch.tensor([0, 1])))})
+    view = ring.view("server")
+    sent = Message(99, "train", 0, "train.gradient", "P3", "server", None, False, body, body)
+    before, after = (
+        {(c.party, c.feature): c for c in RingSize(level=0.99).run(v, KNOW_NOTHING)}
+        for v in (view, replace(view, messages=(*view.messages, sent)))
+    )
+    assert after["P3", "ward"].low == max(before["P3", "ward"].low, 2)
+    assert 99 in after["P3", "ward"].evidence
+    assert after["P2", "ward"] == before["P2", "ward"]
+
+
+@pytest.mark.parametrize("buckets", [60, 5000])
+def test_buckets_of_a_hash_are_not_taken_for_numbers_of_values(buckets):
+    found = run("rolling-hash", scaler=SCALERS["server-zscore"](columns="all"), buckets=buckets)
+    assert isinstance(RingSize().run(found.view("server"), KNOW_NOTHING), NotApplicable | Abstained)

@@ -1,0 +1,297 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from leakledger.attacks.base import Abstained, AuxiliaryKnowledge, NotApplicable, StatisticClaim
+from leakledger.attacks.observed.secure_sums import secure_sums
+from leakledger.attacks.transcript.statistics import Statistics
+from leakledger.attacks.transcript.statistics.differences import rounds
+from leakledger.attacks.transcript.statistics.own import own_tables
+from leakledger.attacks.transcript.statistics.seen import own_weights
+from leakledger.preprocess.scalers.pooled import Pooled
+from leakledger.preprocess.scalers.server_minmax import ServerMinMax
+from leakledger.preprocess.scalers.server_zscore import ServerZScore
+from leakledger.preprocess.scalers.zscore_sac import ZScoreSac
+from leakledger.preprocess.secret import pinned
+from leakledger.preprocess.transport.simulated import Simulated
+from leakledger.preprocess.wire import encode
+from tests.attacks.statistics_example import federation, inputs, public, real, tables, view_of
+from tests.every import every
+
+PARTS = tables()
+SCHEMES = pytest.mark.parametrize("sharing", ["proportional", "ring"])
+
+
+def run(view):
+    return Statistics().run(view, AuxiliaryKnowledge())
+
+
+def assert_exact(claims, parts, parties):
+    """Count, and mean and deviation of every feature of these parties, to float64's precision, and no other but
+    quartiles."""
+    assert not isinstance(claims, Abstained | NotApplicable), claims
+    claims = [c for c in claims if c.statistic != "quantile"]
+    features = parts[0].shape[1]
+    kinds = sorted((c.party, c.statistic) for c in claims)
+    assert kinds == sorted((p, s) for p in parties for s in ("count", *["mean"] * features, *["std"] * features))
+    for c in claims:
+        assert c.estimate == pytest.approx(real(parts, c), rel=1e-8)
+        assert c.low <= c.estimate <= c.high
+
+
+@SCHEMES
+@settings(max_examples=15)
+@given(
+    sizes=st.lists(st.integers(2, 9), min_size=3, max_size=5),
+    passes=st.sampled_from([1, 2]),
+    counts=st.sampled_from(["once", "per-feature"]),
+)
+def test_the_open_relay_works_out_every_party_exactly(sharing, sizes, passes, counts):
+    parts = tables(sizes)
+    scaler = ZScoreSac(sharing=sharing, passes=passes, counts=counts)
+    assert_exact(run(view_of(parts, ["server"], scaler)), parts, [f"P{i + 1}" for i in range(len(sizes))])
+
+
+@SCHEMES
+@pytest.mark.parametrize("route", ["relay", "sealed", "direct"])
+def test_all_clients_but_one_work_out_the_last_one_on_every_route(sharing, route):
+    claims = run(view_of(PARTS, ["P1", "P2", "P4"], ZScoreSac(sharing=sharing, route=route)))
+    assert_exact(claims, PARTS, ["P3"])
+
+
+@pytest.mark.parametrize("observers", [["P1"], ["P1", "P2"]])
+def test_over_a_ring_a_party_has_no_claim_beyond_the_sum(observers):
+    assert isinstance(run(view_of(PARTS, observers, ZScoreSac(sharing="ring", route="sealed"))), Abstained)
+
+
+@SCHEMES
+@pytest.mark.parametrize("publish", ["everyone", "parties"])
+def test_a_relay_of_sealed_messages_has_no_claim(sharing, publish):
+    assert isinstance(
+        run(view_of(PARTS, ["server"], ZScoreSac(sharing=sharing, route="sealed", publish=publish))), Abstained
+    )
+
+
+def test_one_party_estimates_all_others_under_proportional_sharing():
+    claims = run(view_of(PARTS, ["P1"], ZScoreSac(route="sealed")))
+    assert {(c.party, c.statistic) for c in claims} == {
+        (p, s) for p in ("P2", "P3", "P4") for s in ("count", "mean", "std", "quantile")
+    }
+    assert all(c.low < c.high for c in claims)
+    assert np.mean([c.low <= real(PARTS, c) <= c.high for c in claims]) >= 0.8
+
+
+def test_a_second_run_of_the_same_sums_narrows_the_intervals():
+    def width(runs):
+        claims = run(view_of(PARTS, ["P1"], *[ZScoreSac(route="direct")] * runs))
+        return np.mean([np.log(c.high / c.low) for c in claims if c.statistic == "count"])
+
+    assert width(6) < 0.75 * width(1)
+
+
+def test_a_number_shared_as_zero_is_known_to_be_zero():
+    parts = [x * [1, 1, 0] for x in PARTS]
+    claims = {(c.party, c.feature, c.statistic): c for c in run(view_of(parts, ["P1"]))}
+    for party in ("P2", "P3", "P4"):
+        assert claims[party, "f2", "mean"].estimate == 0
+        assert claims[party, "f2", "std"].high == 0
+
+
+@SCHEMES
+def test_who_leaves_between_two_rounds_is_worked_out_by_difference(sharing):
+    fed = Simulated(["P1", "P2", "P3", "P4"], secret=pinned(0))
+    at = {c: fed.at(c, x) for c, x in zip(fed.clients, PARTS, strict=True)}
+    scaler = ZScoreSac(sharing=sharing, route="direct")
+    scaler.fit(fed, at)
+    scaler.fit(fed, {c: x for c, x in at.items() if c != "P4"})
+    claims = run(fed.ledger.view(["P1"], public(PARTS), inputs=inputs(PARTS)))
+    exact = [c for c in claims if c.party == "P4"]
+    assert_exact(exact, PARTS, ["P4"])
+
+
+def test_a_table_that_changes_between_rounds_is_not_subtracted():
+    fed = Simulated(["P1", "P2", "P3", "P4"], secret=pinned(0))
+    scaler = ZScoreSac(sharing="ring", route="direct")
+    for parts in (PARTS, [*PARTS[:3], PARTS[3][:9]]):
+        scaler.fit(fed, {c: fed.at(c, x) for c, x in zip(fed.clients, parts, strict=True)})
+    scaler.fit(fed, {c: fed.at(c, x) for c, x in zip(fed.clients[:3], PARTS, strict=False)})
+    outcome = run(fed.ledger.view(["P1"], public(PARTS), inputs=inputs(PARTS)))
+    assert isinstance(outcome, NotApplicable)
+    assert "a table changed" in outcome.reason
+
+
+@pytest.mark.parametrize("observers", [["server"], ["P1"], ["P1", "P2"]])
+def test_the_order_of_messages_in_a_view_changes_nothing(observers):
+    view = view_of(PARTS, observers)
+    assert run(replace(view, messages=view.messages[::-1])) == run(view)
+
+
+@pytest.mark.parametrize("observers", [["server"], ["P1"], ["P1", "P2"]])
+def test_claims_are_the_same_for_a_seed_about_outsiders_and_rest_on_messages_in_the_view(observers):
+    view = view_of(PARTS, observers)
+    claims = run(view)
+    assert claims == run(view)
+    assert not {c.party for c in claims} & {*observers, "server"}
+    assert {number for c in claims for number in c.evidence} <= {m.sequence for m in view.messages}
+    assert all(c.evidence for c in claims)
+
+
+@pytest.mark.parametrize("observers", [["server"], ["P1"]])
+@pytest.mark.parametrize("topic", ["zscore-sac.mean.part", "zscore-sac.mean.partial"])
+def test_a_view_with_a_message_missing_makes_no_claim_and_names_it(observers, topic):
+    view = view_of(PARTS, observers, ZScoreSac(route="relay"))
+    lost = next(m for m in view.messages if m.topic == topic and m.sender == "P2")
+    outcome = run(replace(view, messages=tuple(m for m in view.messages if m is not lost)))
+    assert isinstance(outcome, NotApplicable)
+    assert f"of P2 to {lost.recipient} is missing" in outcome.reason
+
+
+def test_a_client_whose_messages_are_all_missing_is_not_taken_for_absent():
+    view = view_of(PARTS, ["server"])
+    kept = tuple(m for m in view.messages if "P4" not in (m.sender, m.recipient))
+    outcome = run(replace(view, messages=kept))
+    assert isinstance(outcome, NotApplicable)
+    assert "no message of P4" in outcome.reason
+
+
+def test_parts_of_another_form_are_refused():
+    view = view_of(PARTS, ["P1"])
+    bad = next(m for m in view.messages if m.topic == "zscore-sac.mean.part" and m.sender == "P2")
+    for payload, reason in (
+        ("x", "is str"),
+        (np.ones(2), "differ in form"),
+        (np.full(4, np.nan), "not finite"),
+    ):
+        body = encode(payload)
+        messages = tuple(replace(m, body=body, content=body) if m is bad else m for m in view.messages)
+        outcome = run(replace(view, messages=messages))
+        assert isinstance(outcome, NotApplicable)
+        assert reason in outcome.reason
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({}, "no table of its own observer P1"),
+        ({"P1": 3}, "is no table"),
+        ({"P1": {"columns": {"f0": np.ones(3)}}}, "'f1'"),
+    ],
+)
+def test_an_observer_without_a_usable_table_of_its_own_makes_no_claim(given, reason):
+    outcome = run(replace(view_of(PARTS, ["P1"]), inputs=given))
+    assert isinstance(outcome, NotApplicable)
+    assert reason in outcome.reason
+
+
+def test_whole_numbers_in_a_published_mean_betray_how_many_rows_it_is_over():
+    parts = [x.round() for x in tables((31, 47))]
+    assert_exact(run(view_of(parts, ["P1"], ServerZScore(), integer=True)), parts, ["P2"])
+
+
+def test_without_whole_numbers_the_other_of_two_clients_is_known_within_intervals():
+    parts = tables((310, 470))
+    claims = run(view_of(parts, ["P1"], ServerZScore()))
+    assert {c.statistic for c in claims} == {"count", "mean", "std", "quantile"}
+    assert all(c.low < c.high for c in claims)
+    assert all(c.low <= real(parts, c) <= c.high for c in claims)
+
+
+def test_one_of_three_clients_learns_nothing_of_one_other_from_published_aggregates():
+    assert isinstance(run(view_of(PARTS[:3], ["P1"], ServerZScore())), Abstained)
+
+
+def test_extremes_beyond_the_own_ones_are_the_last_clients_and_others_are_left_open():
+    parts = [np.array([[0.0, 5.0], [9.0, 6.0]]), np.array([[3.0, 4.0], [11.0, 7.0]])]
+    claims = run(view_of(parts, ["P1"], ServerMinMax()))
+    assert {(c.feature, c.statistic, c.estimate) for c in claims} == {
+        ("f0", "maximum", 11),
+        ("f1", "minimum", 4),
+        ("f1", "maximum", 7),
+    }
+
+
+def test_plain_columns_are_read_out():
+    claims = run(view_of(PARTS[:2], ["server"], Pooled()))
+    assert {c.statistic for c in claims} == {"count", "mean", "std", "minimum", "maximum"}
+    assert all(c.estimate == pytest.approx(real(PARTS, c)) for c in claims)
+
+
+def test_the_level_is_the_width_and_a_level_outside_zero_to_one_is_refused():
+    view = view_of(PARTS, ["P1"])
+    narrow, wide = (Statistics(level=x).run(view, AuxiliaryKnowledge()) for x in (0.5, 0.9))
+    assert all(w.high - w.low > n.high - n.low or w.statistic == "count" for n, w in zip(narrow, wide, strict=True))
+    with pytest.raises(ValueError, match=r"level is 1\.5; it must be below 1"):
+        Statistics(level=1.5)
+
+
+def test_a_ledger_without_statistics_makes_it_abstain():
+    empty = replace(view_of(PARTS, ["P1"]), messages=())
+    assert isinstance(run(empty), Abstained)
+    assert all(isinstance(c, StatisticClaim) for c in run(federation_view()))
+
+
+def federation_view():
+    return federation(PARTS).ledger.view(["server"], public(PARTS))
+
+
+@SCHEMES
+def test_sums_below_zero_are_worked_out_too(sharing):
+    parts = [x - 20 for x in PARTS]
+    assert_exact(run(view_of(parts, ["server"], ZScoreSac(sharing=sharing))), parts, ["P1", "P2", "P3", "P4"])
+
+
+def test_a_sum_of_zero_over_values_that_differ_is_a_mean_of_zero_with_a_deviation():
+    parts = tables((6, 9, 8, 7), features=2)
+    parts[1] = np.array([[1.0, 2.0], [-1.0, 5.0], [3.0, 4.0], [-3.0, 9.0]])
+    claims = {(c.party, c.feature, c.statistic): c for c in run(view_of(parts, ["P1"], ZScoreSac(passes=1)))}
+    assert claims["P2", "f0", "mean"].low == claims["P2", "f0", "mean"].high == 0
+    assert claims["P2", "f0", "std"].low > 0
+
+
+def test_a_column_that_is_the_same_everywhere_is_known_to_float64s_precision():
+    parts = [np.hstack([x[:, :1], np.full((len(x), 1), 3.0)]) for x in PARTS]
+    claims = [c for c in run(view_of(parts, ["P1"])) if c.feature == "f1"]
+    for c in claims:
+        assert [c.low, c.high] == pytest.approx([{"mean": 3, "std": 0, "quantile": 3}[c.statistic]] * 2, abs=1e-5)
+    assert len(claims) == 15
+
+
+@every("payload", [3, {"mean": 1}, {"minimum": np.ones(1), "maximum": np.ones(1)}, np.ones(2)])
+@every("scaler", [ServerZScore(), ServerMinMax(), Pooled()])
+@every("observer", ["server", "P1"])
+def test_messages_of_another_form_than_their_topics_are_refused_by_a_reason(scaler, payload, observer):
+    view = view_of(PARTS[:2], [observer], scaler)
+    body = encode(payload)
+    outcome = run(replace(view, messages=tuple(replace(m, body=body, content=body) for m in view.messages)))
+    assert isinstance(outcome, NotApplicable | Abstained) or all(np.isfinite(c.estimate) for c in outcome)
+
+
+def count_claims(seeds, sizes, features, spread):
+    """(claim, true count) over seeds, of one observer among parties with so many rows."""
+    for seed in range(seeds):
+        rng = np.random.default_rng(seed)
+        parts = [rng.normal(5, spread, (n, features)) for n in sizes]
+        for c in run(view_of(parts, ["P1"], ZScoreSac(route="direct"), seed=seed)):
+            if c.statistic == "count":
+                yield c, real(parts, c)
+
+
+def test_many_features_with_a_mean_that_hardly_varies_betray_the_count_better_than_its_own_part():
+    errors = [abs(c.estimate / n - 1) for c, n in count_claims(8, (30, 20, 80, 55), 12, spread=1)]
+    assert np.median(errors) < 0.15  # its own part alone leaves 0.40
+
+
+def test_two_counts_add_up_to_what_both_parties_have():
+    found = [c.estimate for c, _ in count_claims(20, (30, 20, 80), 1, spread=5)]
+    sums = np.array(found).reshape(20, 2).sum(axis=1)
+    assert np.median(np.abs(sums / 100 - 1)) <= 0.02
+
+
+@pytest.mark.parametrize("weights", ["uniform", "exponential"])
+def test_the_proportions_of_own_numbers_tell_how_others_were_split(weights):
+    view = view_of(PARTS, ["P1"], ZScoreSac(route="direct", share_weights=weights))
+    own = own_tables(view)
+    assert own_weights(rounds(secure_sums(view)[0], own, {}), own) == weights

@@ -1,0 +1,97 @@
+"""What the sums and tables of encoders give: row counts, dictionary sizes, frequencies and target rates."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from leakledger.attacks.base import AuxiliaryKnowledge
+from leakledger.attacks.transcript.statistics import Statistics
+from leakledger.preprocess.data.schema import Schema
+from leakledger.preprocess.data.table import Table
+from leakledger.preprocess.encoders.bytes_norm import BytesNorm
+from leakledger.preprocess.encoders.local import Local
+from leakledger.preprocess.encoders.mod_norm import ModNorm
+from leakledger.preprocess.encoders.target import Target
+from leakledger.preprocess.secret import pinned
+from leakledger.preprocess.transport.simulated import Simulated
+from leakledger.preprocess.views import PublicFacts
+
+SCHEMA = Schema(target="ill", task="binary", classes=("no", "yes"), categorical=("ward", "unit"), numeric=())
+WARDS = (("a", "a", "b", "c"), ("a", "b", "b"), ("c", "c", "c", "c", "d"), ("b", "e"))
+LABELS = (("no", "yes", "no", "no"), ("yes", "yes", "no"), ("no",) * 5, ("yes", "no"))
+
+
+def party_tables(count):
+    frames = [
+        pd.DataFrame({"ward": w, "unit": w[::-1], "ill": y}, dtype="str") for w, y in zip(WARDS, LABELS, strict=True)
+    ]
+    return [Table(f, SCHEMA, "t") for f in frames[:count]]
+
+
+def claims_of(encoder, count, observers):
+    own = party_tables(count)
+    fed = Simulated([f"P{i + 1}" for i in range(count)], secret=pinned(0))
+    encoder.fit(fed, SCHEMA, {c: fed.at(c, t) for c, t in zip(fed.clients, own, strict=True)})
+    schema = {
+        "target": "ill",
+        "task": "binary",
+        "classes": ["no", "yes"],
+        "categorical": ["ward", "unit"],
+        "numeric": [],
+    }
+    view = fed.ledger.view(
+        observers,
+        PublicFacts(fed.clients, "server", schema=schema),
+        inputs={c: t.to_plain() for c, t in zip(fed.clients, own, strict=True)},
+    )
+    outcome = Statistics().run(view, AuxiliaryKnowledge())
+    return {(c.party, c.feature, c.statistic, c.value): c for c in outcome}
+
+
+@pytest.mark.parametrize("sharing", ["proportional", "ring"])
+def test_the_relay_of_mod_norm_reads_row_counts_and_dictionary_sizes(sharing):
+    found = claims_of(ModNorm(sharing=sharing), 4, ["server"])
+    for i, wards in enumerate(WARDS):
+        assert found[f"P{i + 1}", "", "count", ""].estimate == len(wards)
+        assert found[f"P{i + 1}", "ward", "size", ""].estimate == len(set(wards))
+
+
+def test_one_party_of_mod_norm_has_intervals_for_counts_and_sizes():
+    found = claims_of(ModNorm(route="direct"), 4, ["P1"])
+    assert {(p, s) for p, _, s, _ in found} == {(p, s) for p in ("P2", "P3", "P4") for s in ("count", "size")}
+    assert all(c.low <= c.estimate <= c.high for c in found.values())
+
+
+@pytest.mark.parametrize("sharing", ["proportional", "ring"])
+def test_all_but_one_party_of_bytes_norm_know_the_last_ones_rows(sharing):
+    found = claims_of(BytesNorm(sharing=sharing, route="direct"), 4, ["P1", "P2", "P3"])
+    assert {key: c.estimate for key, c in found.items()} == {("P4", "", "count", ""): 2}
+
+
+def target_truth(party, value):
+    rows = np.array(WARDS[party]) == value
+    return rows.mean(), (np.array(LABELS[party])[rows] == "yes").mean()
+
+
+@pytest.mark.parametrize(("observers", "party"), [(["server"], 0), (["P1"], 1)])
+def test_shared_target_encoding_gives_frequencies_and_rates_of_each_value(observers, party):
+    found = claims_of(Target(exchange="shared"), 2, observers)
+    name = f"P{party + 1}"
+    assert found[name, "", "count", ""].estimate == len(WARDS[party])
+    assert found[name, "", "target_rate", ""].estimate == pytest.approx(np.mean(np.array(LABELS[party]) == "yes"))
+    for value in set(WARDS[party]):
+        frequency, rate = target_truth(party, value)
+        assert found[name, "ward", "frequency", value].estimate == pytest.approx(frequency)
+        assert found[name, "ward", "target_rate", value].estimate == pytest.approx(rate)
+
+
+def test_a_value_that_the_last_client_lacks_has_frequency_zero_and_no_rate():
+    found = claims_of(Target(exchange="shared"), 2, ["P1"])
+    assert found["P2", "ward", "frequency", "c"].estimate == 0
+    assert ("P2", "ward", "target_rate", "c") not in found
+
+
+def test_padding_beyond_the_own_dictionary_is_the_last_clients_size():
+    assert claims_of(Local(), 2, ["P2"])["P1", "ward", "size", ""].estimate == 3
+    own = party_tables(2)
+    assert len(set(own[0].values("ward"))) == 3

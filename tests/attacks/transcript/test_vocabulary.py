@@ -1,0 +1,377 @@
+import gc
+from collections import Counter
+from dataclasses import replace
+from itertools import combinations, product
+from weakref import ref
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from leakledger.attacks.base import Abstained, AuxiliaryKnowledge, NotApplicable
+from leakledger.attacks.observed.values import byte_number, rolling_hash
+from leakledger.attacks.transcript.holdings.finding import Finding, together
+from leakledger.attacks.transcript.holdings.lattice import non_negative_solution
+from leakledger.attacks.transcript.holdings.matching import free_matching, ordered_matching
+from leakledger.attacks.transcript.holdings.numbers import held_by_some
+from leakledger.attacks.transcript.holdings.pairwise import between_labels
+from leakledger.attacks.transcript.holdings.sources import findings
+from leakledger.attacks.transcript.vocabulary import Vocabulary
+from leakledger.preprocess.encoders.bytes_norm import text_number
+from leakledger.preprocess.encoders.rolling_hash import rolling_hash as its_own
+from leakledger.preprocess.models import as_arrays, as_tensors, gradient, initial_weights
+from leakledger.preprocess.scalers import SCALERS
+from leakledger.preprocess.views import Message, ModelSpec
+from leakledger.preprocess.wire import encode
+from tests.attacks.ring_example import EVERYTHING, FEATURES, SETS, run, table
+
+DICTIONARY = AuxiliaryKnowledge(dictionaries=EVERYTHING)
+NOTHING = AuxiliaryKnowledge()
+OTHER_SETS = {"P1": SETS["P2"], "P2": SETS["P1"], "P3": SETS["P4"], "P4": SETS["P3"]}
+ALL_COLUMNS = SCALERS["server-zscore"](columns="all")
+
+
+def claimed(found, *observers, knowledge=DICTIONARY):
+    """(party, feature) -> the values claimed."""
+    outcome = Vocabulary().run(found.view(*observers), knowledge)
+    assert not isinstance(outcome, NotApplicable | Abstained), outcome
+    return {(c.party, c.feature): set(c.values) for c in outcome}
+
+
+def counts(found, *observers, knowledge=DICTIONARY):
+    outcome = Vocabulary().run(found.view(*observers), knowledge)
+    return {(c.party, c.feature): dict(zip(c.values, c.counts, strict=True)) for c in outcome if c.counts}
+
+
+def truth(found, parties=SETS):
+    return {(p, f): found.held(p, f) for p in parties for f in FEATURES}
+
+
+def true_counts(found, parties=SETS):
+    return {(p, f): dict(Counter(found.tables[p].values(f))) for p in parties for f in FEATURES}
+
+
+@given(st.text(max_size=12), st.sampled_from(["zero", "drop", "code-point"]), st.sampled_from(["as-is", "NFC", "NFD"]))
+def test_the_attack_hashes_as_the_encoder_does(value, others, form):
+    options = {"others": others, "normal_form": form, "prime": 37}
+    assert rolling_hash(value, 101, options) == its_own(value, 37, 101, others, form)
+    assert byte_number(value, options) == text_number("f", value, 100, form)
+
+
+@pytest.mark.parametrize("scaler", [ALL_COLUMNS, SCALERS["server-minmax"](columns="all")])
+def test_rolling_hashes_are_inverted_by_a_server_with_a_dictionary(scaler):
+    found = run("rolling-hash", scaler=scaler)
+    assert claimed(found, "server") == truth(found)
+
+
+def test_means_of_hashed_columns_give_counts():
+    found = run("rolling-hash", scaler=ALL_COLUMNS)
+    assert counts(found, "server") == true_counts(found)
+
+
+def test_a_hash_that_two_candidates_share_is_no_certainty():
+    sets = {p: {"ward": ("a", "bb"), "diet": ("c",)} for p in SETS}
+    found = run("rolling-hash", sets, scaler=ALL_COLUMNS, others="zero")
+    knowledge = AuxiliaryKnowledge(dictionaries={"ward": ("a", "a1", "a2", "zz")})
+    scores = findings(found.view("server"), knowledge)["P1", "ward"].scores
+    assert scores["a"] == scores["a1"] == scores["a2"] == pytest.approx(1 / 3)
+    assert scores["zz"] == 0
+
+
+def test_mean_vectors_give_the_shares_of_the_words_behind_them():
+    found = run("fasttext", scaler=ALL_COLUMNS, dictionary=EVERYTHING, dimension=24)
+    assert claimed(found, "server", knowledge=NOTHING) == truth(found)
+    assert counts(found, "server", knowledge=NOTHING) == true_counts(found)
+
+
+def test_extreme_byte_casts_name_the_values_that_they_belong_to():
+    found = run("bytes-norm", scaler=SCALERS["server-minmax"](columns="all"))
+    assert claimed(found, "server")["P2", "ward"] == {"ent", "surgery"}
+
+
+def told(view, topic, sender, recipient, payload, round=0):
+    body = encode(payload)
+    sequence = len(view.messages)
+    message = Message(sequence, "train", round, topic, sender, recipient, None, False, body, body)
+    return replace(view, messages=(*view.messages, message))
+
+
+def with_gradient(found, party="P1", noise=0.0):
+    """The server's view with the gradient of all rows of one party."""
+    spec = ModelSpec(found.public.layout.width, 2, (16,))
+    rows = torch.tensor(found.inputs[party]["encoded"], dtype=torch.float32)
+    weights = initial_weights(spec, np.random.default_rng(0))
+    step = as_arrays(gradient(spec, as_tensors(weights), rows, torch.arange(len(rows)) % 2))
+    step = {
+        k: g + np.float32(noise) * np.random.default_rng(1).normal(size=g.shape).astype("f4") for k, g in step.items()
+    }
+    sent = {"rows": len(rows), "gradient": step}
+    return told(found.view("server"), "train.gradient", party, "server", sent)
+
+
+@pytest.mark.parametrize("encoder", ["rolling-hash", "server-dictionary"])
+def test_zero_columns_of_a_gradient_tell_which_values_a_batch_has(encoder):
+    found = run(encoder)
+    outcome = Vocabulary().run(with_gradient(found), DICTIONARY)
+    assert {(c.party, c.feature): set(c.values) for c in outcome} == truth(found, ["P1"])
+
+
+def test_weights_that_did_not_change_tell_the_same_as_zero_columns():
+    found = run("rolling-hash")
+    view = with_gradient(found)
+    step = view.messages[-1].payload.gradient
+    before = {k: np.ones_like(g) for k, g in step.items()}
+    after = {k: before[k] - np.float32(0.1) * g for k, g in step.items()}
+    view = told(found.view("server"), "train.model", "server", "P1", {"weights": before})
+    view = told(view, "train.weights", "P1", "server", {"rows": 12, "weights": after})
+    assert {(c.party, c.feature): set(c.values) for c in Vocabulary().run(view, DICTIONARY)} == truth(found, ["P1"])
+
+
+def test_a_noisy_gradient_has_no_zero_columns_and_nothing_is_claimed():
+    found = run("rolling-hash")
+    assert isinstance(Vocabulary().run(with_gradient(found, noise=1e-3), DICTIONARY), Abstained)
+
+
+@pytest.mark.parametrize("observer", list(SETS))
+def test_a_pairwise_intersection_tells_each_party_exactly_what_it_shares_with_each_other(observer):
+    found = run("dh-psi")
+    known = findings(found.view(observer), NOTHING)
+    for party in set(SETS) - {observer}:
+        for feature in FEATURES:
+            own = found.held(observer, feature)
+            certain = {v for v, s in known[party, feature].scores.items() if v in own and s == 1}
+            assert certain == own & found.held(party, feature)
+            assert {v for v in own if known[party, feature].scores[v] == 0} == own - certain
+
+
+def test_a_coalition_knows_the_union_of_what_its_members_share():
+    found = run("dh-psi")
+    known = findings(found.view("P1", "P2"), NOTHING)["P3", "ward"].scores
+    assert {v for v, s in known.items() if s == 1} == {"burns", "dental", "surgery"}
+
+
+def test_ranks_of_labels_say_how_many_values_lie_between():
+    assert between_labels({"b": 3, "e": 6}, ["a", "c", "d", "f"]) == {"c": 0.999, "d": 0.999}
+    assert between_labels({"b": 3, "e": 5}, ["c", "d"]) == {"c": 0.5, "d": 0.5}
+    assert between_labels({"b": 3, "e": 4}, ["c", "d"]) == {"c": 0.001, "d": 0.001}
+    assert between_labels({"b": 3}, ["a", "c"], (2, 4)) == {"a": 0.999, "c": 0.001}
+    assert between_labels({"b": 6, "e": 3}, ["c"]) == {}
+
+
+@pytest.mark.parametrize("observer", list(SETS))
+def test_positions_tell_each_party_what_it_shares_but_the_key_holder_only_with_those_before(observer):
+    found = run("otmp-psi")
+    known = findings(found.view(observer), NOTHING)
+    for party in set(SETS) - {observer}:
+        for feature in FEATURES:
+            own = found.held(observer, feature)
+            certain = {v for v in own if known[party, feature].scores[v] == 1}
+            assert certain == own & found.held(party, feature)
+
+
+def test_the_key_holder_and_the_reconstructor_together_read_everyone():
+    found = run("otmp-psi")
+    assert claimed(found, "P1", "P4") == truth(found, ["P2", "P3"])
+    assert claimed(found, "P1", "P3")["P2", "ward"] <= found.held("P2", "ward")
+
+
+@pytest.mark.parametrize("unused", ["keep", "drop"])
+def test_without_coins_the_final_numbers_still_tell_what_an_earlier_party_holds(unused):
+    found = run("dh-psi", unused=unused)
+    view = replace(found.view("P2"), coins={})
+    scores = findings(view, NOTHING)["P1", "ward"].scores
+    assert scores == {"burns": 1, "ent": 1, "icu": 0, "surgery": 0}
+
+
+def test_a_lowered_number_names_no_party_where_the_range_is_not_known():
+    found = run("dh-psi")
+    view = replace(found.view("P3"), coins={})
+    for party in ("P1", "P2"):
+        scores = findings(view, NOTHING)[party, "ward"].scores
+        assert {v for v, score in scores.items() if score == 0} == {"maternity", "xray"}
+        assert {v for v, score in scores.items() if 0.5 < score < 1} == {"burns", "dental", "surgery"}
+
+
+@pytest.mark.parametrize("parties", [1, 2, 3])
+def test_the_chance_to_hold_what_one_of_some_holds_is_that_of_all_combinations(parties):
+    prior = 0.3
+    chances = {
+        held: np.prod([prior if h else 1 - prior for h in held]) for held in product((True, False), repeat=parties)
+    }
+    some = sum(p for held, p in chances.items() if any(held))
+    assert held_by_some(prior, parties) == pytest.approx(sum(p for held, p in chances.items() if held[0]) / some)
+
+
+@pytest.mark.parametrize("unused", ["keep", "drop"])
+def test_a_number_in_a_known_range_names_the_first_holder_and_clears_those_before(unused):
+    found = run("dh-psi", unused=unused)
+    known = findings(replace(found.view("P2", "P4"), coins={}), NOTHING)
+    assert known["P3", "ward"].scores == {"xray": 1}
+    assert known["P1", "ward"].scores == {"burns": 1, "ent": 1, "icu": 0, "surgery": 0, "xray": 0}
+    assert known["P3", "diet"].scores == {"none": 1, "soft": 1}
+
+
+def test_what_is_certain_outweighs_chances_and_of_two_chances_the_likelier_counts():
+    parts = [Finding("P1", "f", s) for s in ({"a": 1.0, "b": 0.0, "c": 0.2}, {"a": 0.3, "b": 0.9, "c": 0.6, "d": 0.1})]
+    assert together(parts)["P1", "f"].scores == {"a": 1, "b": 0, "c": 0.6, "d": 0.1}
+
+
+def test_a_server_and_a_party_together_see_who_uses_the_party_s_numbers():
+    found = run("dh-psi", scaler=ALL_COLUMNS)
+    scores = findings(replace(found.view("server", "P1"), coins={}), NOTHING)
+    for party in ("P2", "P3", "P4"):
+        own = found.held("P1", "ward")
+        assert {v for v in own if scores[party, "ward"].scores[v] == 1} == own & found.held(party, "ward")
+
+
+def brute_force(likelihood, absent):
+    """The posterior over increasing injections by enumeration."""
+    k, m = likelihood.shape
+    found = np.zeros((k, m))
+    for chosen in combinations(range(m), k):
+        weight = sum(likelihood[i, v] for i, v in enumerate(chosen)) + sum(
+            absent[v] for v in set(range(m)) - set(chosen)
+        )
+        found[np.arange(k), list(chosen)] += np.exp(weight)
+    return found / found.sum(1, keepdims=True)
+
+
+@given(st.integers(1, 4), st.integers(0, 3), st.integers(0, 10**6))
+@settings(deadline=None, max_examples=30)
+def test_the_posterior_of_an_ordered_matching_is_that_of_enumeration(k, more, seed):
+    coins = np.random.default_rng(seed)
+    likelihood, absent = coins.normal(size=(k, k + more)), coins.normal(size=k + more)
+    np.testing.assert_allclose(ordered_matching(likelihood, absent), brute_force(likelihood, absent), atol=1e-9)
+
+
+def test_a_free_matching_is_sure_of_what_it_could_not_swap():
+    likelihood = np.array([[0.0, -50, -50], [-50, 0.0, -0.1], [-50, -0.1, 0.0]])
+    chance = free_matching(likelihood, np.zeros(3))
+    assert chance[0, 0] > 0.999
+    assert 0.5 < chance[1, 1] < 0.6
+
+
+WEIGHTS = {"ward": (0.5, 0.3, 0.15, 0.05), "diet": (0.8, 0.2)}
+FREQUENT = {"ward": ("burns", "ent", "icu", "surgery"), "diet": ("full", "none")}
+
+
+@pytest.mark.parametrize(("encoder", "observers"), [("uhe", ("server",)), ("local", ("server",)), ("uhe", ("P2",))])
+def test_numbers_are_matched_with_values_by_frequency_and_order(encoder, observers):
+    tables = {p: table(FREQUENT, 400, WEIGHTS, seed=i) for i, p in enumerate(SETS)}
+    found = run(encoder, tables=tables, scaler=ALL_COLUMNS)
+    wider = {
+        "ward": ([*FREQUENT["ward"], "dental", "xray"], np.array([*(0.9 * w for w in WEIGHTS["ward"]), 0.09, 0.01])),
+        "diet": ([*FREQUENT["diet"]], np.array(WEIGHTS["diet"])),
+    }
+    wider = {f: (list(np.array(v)[o := np.argsort(v)]), p[o]) for f, (v, p) in wider.items()}
+    knowledge = AuxiliaryKnowledge(marginals=wider)
+    assert claimed(found, *observers, knowledge=knowledge)["P1", "ward"] == found.held("P1", "ward")
+
+
+@pytest.mark.parametrize("passes", [1, 2])
+def test_sums_of_byte_casts_give_two_colluders_the_third_one_s_rows(passes):
+    sets = {p: SETS[p] for p in ("P1", "P2", "P3")}
+    found = run("bytes-norm", sets, sharing="ring", passes=passes)
+    expected = true_counts(found, ["P3"])
+    assert counts(found, "P1", "P2") == expected
+
+
+def test_sums_of_byte_casts_tell_one_party_which_values_nobody_else_holds():
+    sets = {p: SETS[p] for p in ("P1", "P2", "P3")}
+    found = run("bytes-norm", sets, sharing="ring")
+    scores = findings(found.view("P1"), DICTIONARY)["P2", "ward"].scores
+    others = found.held("P2", "ward") | found.held("P3", "ward")
+    assert {v for v, s in scores.items() if s > 0} == others
+
+
+@given(st.lists(st.integers(0, 500), min_size=2, max_size=7), st.integers(0, 10**6))
+@settings(deadline=None, max_examples=20)
+def test_a_knapsack_of_low_density_is_solved(counts, seed):
+    coins = np.random.default_rng(seed)
+    codes = [int.from_bytes(coins.bytes(24), "big") for _ in counts]
+    equations = [[1] * len(counts), codes]
+    sums = [sum(counts), sum(n * x for n, x in zip(counts, codes, strict=True))]
+    assert non_negative_solution(equations, sums, [100] * len(counts), [3] * len(counts)) == counts
+
+
+def test_a_knapsack_with_several_solutions_is_left_alone():
+    assert non_negative_solution([[1, 1, 1], [1, 2, 3]], [30, 60], [10, 10, 10], [1, 1, 1]) is None
+
+
+def test_shared_target_tallies_are_read_by_the_server_and_by_one_of_two():
+    two = {p: SETS[p] for p in ("P1", "P2")}
+    found = run("target", two, exchange="shared", likelihood="class-given-value")
+    assert counts(found, "server") == true_counts(found, two)
+    assert counts(found, "P1")["P2", "ward"] == true_counts(found, two)["P2", "ward"]
+
+
+@pytest.mark.parametrize("encoder", ["uhe", "local"])
+def test_numbers_without_frequencies_name_nothing(encoder):
+    found = run(encoder)
+    assert isinstance(Vocabulary().run(found.view("P2"), DICTIONARY), Abstained | NotApplicable)
+
+
+def test_without_a_candidate_it_does_not_apply():
+    outcome = Vocabulary().run(run("rolling-hash", scaler=ALL_COLUMNS).view("server"), NOTHING)
+    assert isinstance(outcome, NotApplicable)
+    assert "dictionary" in outcome.reason
+
+
+def test_an_empty_view_does_not_apply():
+    view = replace(run("uhe").view("P2"), messages=())
+    assert isinstance(Vocabulary().run(view, DICTIONARY), NotApplicable)
+
+
+@pytest.mark.parametrize("encoder", ["dh-psi", "otmp-psi", "bytes-norm", "target"])
+def test_truncated_and_reordered_messages_raise_nothing(encoder):
+    options = {"exchange": "shared"} if encoder == "target" else {}
+    found = run(encoder, scaler=ALL_COLUMNS, **options)
+    view = found.view("P2", "server")
+    cut = [m if m.content is None else replace(m, body=m.body[:-3], content=m.content[:-3]) for m in view.messages]
+    outcome = Vocabulary().run(replace(view, messages=tuple(cut)), DICTIONARY)
+    assert isinstance(outcome, Abstained | NotApplicable)
+    swapped = replace(view, messages=view.messages[::-1], inputs={})
+    Vocabulary().run(swapped, DICTIONARY)
+
+
+@pytest.mark.parametrize("encoder", ["dh-psi", "otmp-psi"])
+def test_the_answers_of_another_run_tell_nothing(encoder):
+    """A transcript that has nothing to do with the observer's own secrets."""
+    one, other = run(encoder, seed=1), run(encoder, seed=2)
+    view = replace(one.view("P3"), coins=other.view("P3").coins, inputs={"P3": other.tables["P3"].to_plain()})
+    assert isinstance(Vocabulary().run(view, NOTHING), Abstained)
+
+
+def test_the_same_view_gives_the_same_claims():
+    view = run("dh-psi", scaler=ALL_COLUMNS).view("P1", "server")
+    assert repr(Vocabulary().run(view, DICTIONARY)) == repr(Vocabulary().run(view, DICTIONARY))
+
+
+def test_findings_are_kept_for_the_same_view_with_the_same_knowledge_and_for_no_other():
+    found, other = run("rolling-hash", scaler=ALL_COLUMNS), run("rolling-hash", OTHER_SETS, scaler=ALL_COLUMNS)
+    view = found.view("server")
+    first = findings(view, DICTIONARY)
+    assert findings(view, DICTIONARY) is first
+    assert findings(view, replace(DICTIONARY)) is not first
+    some = AuxiliaryKnowledge(dictionaries={f: v[:1] for f, v in EVERYTHING.items()})
+    assert {len(f.scores) for f in findings(view, some).values()} == {1}
+    assert claimed(other, "server") == truth(other)
+    assert claimed(found, "server") == truth(found)
+
+
+def test_a_view_that_is_gone_is_not_taken_for_one_in_its_place():
+    found, other = run("rolling-hash", scaler=ALL_COLUMNS), run("rolling-hash", OTHER_SETS, scaler=ALL_COLUMNS)
+    for _ in range(20):  # a new view may get the address of the last one
+        assert claimed(found, "server") == truth(found)
+        assert claimed(other, "server") == truth(other)
+
+
+def test_kept_findings_do_not_keep_the_view():
+    view = run("rolling-hash", scaler=ALL_COLUMNS).view("server")
+    findings(view, DICTIONARY)
+    gone = ref(view)
+    del view
+    gc.collect()
+    assert gone() is None

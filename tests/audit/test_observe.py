@@ -1,0 +1,64 @@
+"""What each party saw of a run, counted and described without any of its values."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from leakledger.audit.observe import content_of, observations
+from leakledger.preprocess.messages import LocalMeans
+from leakledger.preprocess.secret import pinned
+from leakledger.preprocess.transport.simulated import Simulated
+from leakledger.preprocess.views import Message, PublicFacts
+from leakledger.preprocess.wire import encode
+from tests.preprocess.notes import tell
+
+PUBLIC = PublicFacts(("a", "b"), "server")
+
+
+def run(**route: Any) -> list[Any]:
+    """What each party saw of one note from a to b; the exchange of keys left out."""
+    fed = Simulated(["a", "b"], secret=pinned(1))
+    tell(fed, fed.at("a", "confidential"), "b", "note", **route)
+    (sent,) = (m for m in fed.ledger if m.topic == "note")
+    seen = [o for o in observations(fed.ledger, PUBLIC) if o.topic == "note"]
+    return [sent, {o.observer: o for o in seen}]
+
+
+def test_a_relay_sees_a_message_twice_and_its_ends_once_with_headers() -> None:
+    sent, seen = run(via="server")
+    assert {p: (o.role, o.messages, o.hops) for p, o in seen.items()} == {
+        "a": ("sent", 1, 1),
+        "b": ("received", 1, 1),
+        "server": ("relayed", 1, 2),
+    }
+    one = len(encode(sent.header())) + len(sent.body)
+    assert {p: o.wire_size for p, o in seen.items()} == {"a": one, "b": one, "server": 2 * one}
+    assert {o.size for o in seen.values()} == {len(sent.body)}
+
+
+def test_a_direct_message_is_one_hop_that_nobody_else_sees() -> None:
+    _, seen = run()
+    assert {p: o.hops for p, o in seen.items()} == {"a": 1, "b": 1}
+
+
+@pytest.mark.parametrize(("sealed", "at_relay"), [(False, "text"), (True, "sealed")])
+def test_content_is_described_for_who_can_read_it(sealed: bool, at_relay: str) -> None:
+    _, seen = run(via="server", sealed=sealed)
+    assert {p: o.content for p, o in seen.items()} == {"a": "text", "b": "text", "server": at_relay}
+    assert {p: o.form for p, o in seen.items()}["server"] == ("ciphertext" if sealed else "plaintext")
+
+
+def message(topic: str, payload: Any) -> Message:
+    body = encode(payload)
+    return Message(0, "fit", 0, topic, "a", "b", None, False, body, body)
+
+
+def test_content_is_shape_and_type_and_never_a_value() -> None:
+    means = LocalMeans(12345, np.array([0.125, 7.5]))
+    assert content_of(message("zscore.mean", means.to_plain())) == "count: number, mean: float64[2]"
+    assert content_of(message("dictionary.local", {"ward": ["secret"] * 3, "job": []})) == "ward: 3 texts, job: 0 items"
+
+
+def test_a_message_whose_kind_is_not_installed_says_so() -> None:
+    assert content_of(message("never.declared", {"total": 3})) == "its kind is not installed"

@@ -1,0 +1,238 @@
+"""What nobody read forbids the verdict that no leak was found; what is new is read by what it discloses."""
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pytest
+
+from leakledger.attacks.base import Attack, ControlSpec, StatisticClaim, VocabularyClaim
+from leakledger.attacks.transcript.plaintext import Plaintext
+from leakledger.audit.hiding import hides, tells_apart
+from leakledger.audit.reading import Ran, unread
+from leakledger.audit.records import Control
+from leakledger.audit.run import run_audit
+from leakledger.preprocess.encoders import ENCODERS
+from leakledger.preprocess.encoders.local import Local
+from leakledger.preprocess.messages import About, Disclosure, Payload, Share
+from tests.audit.example import config
+
+
+@dataclass(frozen=True)
+class ToyCounts(Payload):
+    """Feature -> value -> how many of the sender's rows hold it."""
+
+    topic = "toy.counts"
+    discloses = Disclosure.AGGREGATE
+    about = About.SENDER
+    bare = True
+
+    counts: dict[str, dict[str, int]] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class ToyHint(Payload):
+    """The same, by a kind of message that says it is only about how the protocol goes on."""
+
+    topic = "toy.hint"
+    discloses = Disclosure.CONTROL
+    about = About.NOBODY
+    bare = True
+
+    counts: dict[str, dict[str, int]] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class ToyShare(Payload):
+    """The same again, in the type that is made for what hides."""
+
+    topic = "toy.share"
+    discloses = Disclosure.SHARE
+    about = About.SENDER
+    bare = True
+
+    counts: Share = field(repr=False)
+
+
+@dataclass(frozen=True)
+class ToyNumbers(Payload):
+    """A raw column, without a word on which feature it is."""
+
+    topic = "toy.numbers"
+    discloses = Disclosure.AGGREGATE
+    about = About.SENDER
+
+    numbers: list[float] = field(repr=False)
+
+
+def in_numbers(table) -> ToyNumbers:
+    return ToyNumbers(table.numbers()[:, 0].tolist())
+
+
+def counted(table):
+    return {f: {str(v): int(n) for v, n in table.frame[f].value_counts().items()} for f in table.schema.categorical}
+
+
+def in_counts(table) -> ToyCounts:
+    return ToyCounts(counted(table))
+
+
+def in_a_hint(table) -> ToyHint:
+    return ToyHint(counted(table))
+
+
+def in_a_share(table) -> ToyShare:
+    return ToyShare(Share(counted(table)))
+
+
+@dataclass(frozen=True)
+class Toy(Local):
+    """`local`, and every client's value counts, sent to the server in the clear."""
+
+    name = "toy"
+
+    def fit(self, fed, schema, tables):
+        fed.gather({c: fed.local(c, TOLD[self.name], t) for c, t in tables.items()}, to=fed.server)
+        return super().fit(fed, schema, tables)
+
+
+@dataclass(frozen=True)
+class Hinting(Toy):
+    name = "hinting"
+
+
+@dataclass(frozen=True)
+class Sharing(Toy):
+    name = "sharing"
+
+
+@dataclass(frozen=True)
+class Numbering(Toy):
+    name = "numbering"
+
+
+TOLD = {"toy": in_counts, "hinting": in_a_hint, "sharing": in_a_share, "numbering": in_numbers}
+
+
+@pytest.fixture
+def registered(monkeypatch):
+    for kind in (Toy, Hinting, Sharing, Numbering):
+        monkeypatch.setitem(ENCODERS, kind.name, kind)
+
+
+def audited(folder, encoder):
+    given = {
+        "preprocessing": {"encoder": "local", "scaler": "local"},
+        "attacks": {"use": ["plaintext", "sac_audit"]},
+        "audit": {"seeds": [0], "jobs": 1, "observers": ["server"]},
+    }
+    settings = config(**given)
+    chosen = settings.preprocessing[0].model_copy(update={"encoder": encoder})
+    return run_audit(settings.model_copy(update={"preprocessing": [chosen]}), folder)
+
+
+def test_value_counts_on_a_topic_that_no_attack_knows_are_called_leaking(registered, tmp_path):
+    record = audited(tmp_path / "run", "toy")
+    assert record.verdict.status == "leaks"
+    exact = [s for s in record.scores if s.attack == "plaintext" and s.asset == "vocabulary" and s.metric == "f1"]
+    assert [s.value for s in exact] == [1.0]
+    assert not any(u.topic == "toy.counts" for c in record.cases for u in c.unread)
+
+
+@pytest.mark.parametrize(("encoder", "topic"), [("hinting", "toy.hint"), ("sharing", "toy.share")])
+def test_what_says_that_it_hides_and_does_not_is_listed_with_what_gives_it_away(registered, tmp_path, encoder, topic):
+    (case,) = audited(tmp_path / "run", encoder).cases
+    (found,) = (u for u in case.unread if u.topic == topic)
+    assert "depends on values" in found.reason or "depend on values" in found.reason
+
+
+def test_numbers_that_are_read_out_but_not_understood_are_not_called_read(registered, tmp_path):
+    record = audited(tmp_path / "run", "numbering")
+    assert ("plaintext", "stated") in {(f.attack, f.check) for f in record.cases[0].findings}
+    (found,) = (u for u in record.cases[0].unread if u.topic == "toy.numbers")
+    assert found.reason == "it is read out by what it discloses, and no claim that can be scored follows from it"
+    assert record.verdict.status != "no leak found"
+
+
+@pytest.mark.parametrize("name", ["zscore-sac", "server-zscore"])
+def test_shares_over_a_ring_and_sealed_messages_hide_and_proportional_parts_do_not_claim_to(name):
+    options = (("route", "relay"), ("sharing", "ring")) if name == "zscore-sac" else ()
+    found = hides("target", (), name, options)
+    assert set(found.values()) <= {""}
+    assert bool(found) == (name == "zscore-sac")
+    sealed = hides("target", (), "zscore-sac", (("route", "sealed"), ("sharing", "proportional")))
+    assert set(sealed.values()) == {""}
+    assert "zscore-sac.mean.part" in sealed
+
+
+@pytest.mark.parametrize("encoder", ["dh-psi", "otmp-psi"])
+def test_what_intersections_send_hides_what_it_is_about(encoder):
+    found = hides(encoder, (), "local", ())
+    assert found
+    assert set(found.values()) == {""}
+
+
+def test_two_worlds_are_told_apart_by_number_size_constancy_and_bytes():
+    coins = np.random.default_rng(0)
+    fair = [[[coins.bytes(4_000)] for _ in range(3)] for _ in range(2)]
+    assert tells_apart(fair) == ""
+    assert tells_apart([[[b"a"]], [[b"a"], [b"b", b"c"]]]) == "how many messages there are depends on values"
+    assert tells_apart([[[b"a"], [b"b"]], [[b"aa"], [b"bb"]]]) == "its size depends on values"
+    assert tells_apart([[[b"a"], [b"a"]], [[b"b"], [b"b"]]]) == "it depends on values and not on coins"
+    biased = [fair[0], [[bytes(x & 0x7F for x in coins.bytes(4_000))] for _ in range(3)]]
+    assert tells_apart(biased) == "the frequencies of its bytes depend on values"
+    assert tells_apart([[[b"same"]] * 3] * 2) == ""
+
+
+class Everything(Attack):
+    """Says that it reads everything, and has never been shown a thing."""
+
+    technique, reference, asset, assumes = "everything", "-", ("statistics",), "-"
+    reads = (Payload,)
+    controls = (ControlSpec("mean", scaler="server-zscore"),)
+
+    def run(self, view, knowledge):
+        return [StatisticClaim("P1", "", "count", 1, 1, 1)]
+
+
+def test_an_attack_reads_only_kinds_that_a_passed_control_has_shown_it(server_view):
+    passed = Control("everything", "leaky", 1.0, 0.0, 1.0, True, "-", kinds=("minmax.local",))
+    ran = [Ran(Everything(), True)]
+    topics = {u.topic for u in unread(server_view, ran, [passed], {})}
+    assert "minmax.local" not in topics
+    assert {"dictionary.local", "evaluate.counts", "train.gradient"} <= topics
+    failed = replace(passed, passed=False)
+    assert "minmax.local" in {u.topic for u in unread(server_view, ran, [failed], {})}
+    null = replace(passed, kind="null")
+    assert "minmax.local" in {u.topic for u in unread(server_view, ran, [null], {})}
+    assert "minmax.local" in {u.topic for u in unread(server_view, [Ran(Everything(), False)], [passed], {})}
+
+
+def test_nothing_is_read_where_no_attack_was_played(server_view):
+    found = list(unread(server_view, [], [], {}))
+    assert {u.topic for u in found} == {m.topic for m in server_view.messages if m.sender != "server"}
+    assert all(u.reason == "no attack that was played reads this kind" for u in found)
+    assert all(u.observers == ("server",) and u.messages > 0 and u.discloses for u in found)
+
+
+@pytest.fixture(scope="module")
+def server_view():
+    from tests.audit.example import truth
+
+    federated = truth().federated
+    return federated.ledger.view(["server"], federated.public)
+
+
+def test_plaintext_claims_no_more_than_a_finding_where_no_feature_is_named(server_view):
+    @dataclass(frozen=True)
+    class Odd(Payload):
+        topic = "test.odd"
+        discloses = Disclosure.AGGREGATE
+        about = About.SENDER
+
+        numbers: list[float]
+
+    from leakledger.audit.field_controls import with_message
+
+    claims = Plaintext().run(with_message(server_view, Odd([1.0, 2.0])), None)
+    assert [(c.check, c.party) for c in claims] == [("stated", "control")]
+    assert not any(isinstance(c, VocabularyClaim | StatisticClaim) for c in claims)
