@@ -77,7 +77,8 @@ def federate(config: Config, case: Case, master: bytes) -> Federated:
     training = training_spec(case)
     inputs = {c: {"train": pair[0].to_plain(), "test": pair[1].to_plain()} for c, pair in split.items()}
     params = case_params(case, config.model, basis, config.data.missing, dictionary)
-    secret = protocol_secret(derive(master, "case", case.id), "case", list(split), SERVER, inputs, params)
+    given = without_places(inputs, params)
+    secret = protocol_secret(derive(master, "case", case.id), "case", list(split), SERVER, *given)
     run = run_projected if config.audit.mode == "projected" else run_simulated
     ledger, held = run(inputs, params, secret)
     layout, schema = FeatureLayout.from_plain(held[SERVER]["layout"]), Schema.from_plain(held[SERVER]["schema"])
@@ -125,6 +126,16 @@ def run_projected(
     with PartyProcesses(list(inputs), server=SERVER, timeout=PATIENCE) as parties:
         results = parties.run_with(case_protocol, inputs, with_absolute_paths(params), own)
     return merged_ledger(results), {p: r.value for p, r in results.items()}
+
+
+def without_places(
+    inputs: Mapping[str, Mapping[str, Any]], params: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Inputs and params without the file that a table came from, which errors name: a copy in another folder has the
+    same secret.
+    """
+    tables = {c: {part: {**table, "name": ""} for part, table in given.items()} for c, given in inputs.items()}
+    return tables, {**params, "basis": {**params["basis"], "source": ""}}
 
 
 def with_absolute_paths(params: Mapping[str, Any]) -> dict[str, Any]:

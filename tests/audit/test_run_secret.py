@@ -181,6 +181,17 @@ def test_what_is_attacked_and_by_whom_changes_no_message(change):
     assert identities(config(**QUICK)) == identities(config(**{**QUICK, **change}))
 
 
+def test_a_copy_of_the_table_in_another_folder_has_the_same_keys(tmp_path):
+    found = []
+    for folder in (tmp_path / "one", tmp_path / "other"):
+        folder.mkdir()
+        rows = "\n".join(f"{20 + n},{'abc'[n % 3]},{n % 2}" for n in range(40))
+        (folder / "people.csv").write_text(f"age,town,label\n{rows}\n")
+        (folder / "people.schema.toml").write_text('target = "label"\nnumeric = ["age"]\ncategorical = ["town"]\n')
+        found.append(identities(config(**{**QUICK, "data": {"source": str(folder / "people.csv"), "rows": None}})))
+    assert found[0] == found[1]
+
+
 def test_no_view_holds_the_secret_of_another_party_or_what_it_came_from(tmp_path):
     settings = config(**QUICK)
     found = federate(settings, cases(settings)[0], PUBLIC_MASTER)

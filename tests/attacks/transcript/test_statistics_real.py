@@ -15,6 +15,7 @@ from leakledger.audit.truth import Truth
 from leakledger.preprocess.secret import PUBLIC_MASTER
 
 SEEDS = (0,)
+INTERVALS = (0, 1, 2, 3)  # seeds for the share of intervals that hold: one of three counts missed is no news
 ADVERSARIES = (["server"], ["P1"], ["P1", "P2"])
 SETTINGS = {
     "zscore-sac proportional, open relay": {"scaler": "zscore-sac"},
@@ -88,7 +89,8 @@ def shown(setting, found):
 def test_on_adult_the_open_relay_knows_all_a_party_estimates_and_a_sealed_ring_tells_nothing(datasets, partition):
     found = {}
     for name, options in SETTINGS.items():
-        found[name] = quality(datasets / "adult.csv.gz", partition, SEEDS, **options)
+        seeds = INTERVALS if name == "zscore-sac proportional, sealed" else SEEDS
+        found[name] = quality(datasets / "adult.csv.gz", partition, seeds, **options)
         shown(name, {k: v for k, v in found[name].items() if k != "guess" or name == "server-minmax"})
     for name in ("zscore-sac proportional, open relay", "zscore-sac ring, open relay", "server-zscore"):
         assert all(error < 1e-6 and held == 1 for error, held in found[name]["server"].values())
