@@ -70,7 +70,7 @@ class VocabularyClaim:
     """The values that one party holds of one categorical feature.
 
     `counts` (as many as `values`): in how many of the party's rows each occurs, or the share of them; empty where the
-    attack does not say.
+    attack does not say. `certain`: the party itself says so in the clear, and nothing was inferred.
     """
 
     party: str
@@ -78,6 +78,7 @@ class VocabularyClaim:
     values: tuple[str, ...]
     evidence: tuple[int, ...] = ()
     counts: tuple[float, ...] = ()
+    certain: bool = False
 
 
 @dataclass(frozen=True)

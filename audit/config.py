@@ -188,6 +188,9 @@ class Audit(Section):
     jobs: int | None = Field(None, ge=1, description="cases at a time; unset: one per core")
     device: str = Field("cpu", description="where tensors live")
     baseline_draws: int = Field(20, ge=1, description="draws from the prior that a score is compared with")
+    floor: float = Field(0.01, ge=0, lt=1, description="the advantage over the prior from which on something leaks")
+    ceiling: float = Field(0.1, gt=0, lt=1, description='"no leak" means: provably below this advantage')
+    alpha: float = Field(0.05, gt=0, lt=0.5, description="the chance of a wrong verdict that is accepted")
 
 
 class Config(Section):

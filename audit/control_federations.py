@@ -36,7 +36,7 @@ FEATURES = ("colour", "shape")
 COLUMNS = ("height", "weight", "visits", "days")
 WHOLE = ("visits", "days")
 SCHEMA = Schema("label", FEATURES, COLUMNS, "binary", ("no", "yes"), integer=WHOLE)
-NAMES = tuple(f"control {p}" for p in range(PARTIES))
+NAMES = tuple(f"P{p + 1}" for p in range(PARTIES))  # as parties of a split table: what is known by name shows here
 TWIN = -1  # the number of the draw that is the twin of draw 0
 Options = tuple[tuple[str, Any], ...]
 

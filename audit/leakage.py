@@ -5,18 +5,17 @@ counts, that of one attack by one adversary: the one whose advantage has the hig
 cluster has no bound; its advantage stands for it, but a score that is shown to lie above 0 goes first.
 
 The best of many looks better than it is, so intervals are widened until those of all k scores that were compared hold
-at once (Bonferroni): Student-t at level 1 - 0.05 / k each. Then that of the chosen one holds, however it was chosen.
-Nothing else is allowed for: of many rows of the table, some are wrong.
+at once (Bonferroni): as much wider as Student-t at level 1 - 0.05 / k is. Then that of the chosen one holds, however it
+was chosen. Nothing else is allowed for: of many rows of the table, some are wrong. Verdicts are `audit.verdicts`'.
 """
 
 from collections import defaultdict
 from collections.abc import Sequence
 
 from leakledger.audit.intervals import CONFIDENCE, quantile
-from leakledger.audit.records import ASSETS, CaseRecord, Leakage, Score, speaks
+from leakledger.audit.records import ASSETS, CaseRecord, Leakage, Observers, Score, speaks
 
 SERVER = "server"  # its name in every audit
-Observers = tuple[str, ...]
 Limits = tuple[float | None, float | None]
 
 
@@ -72,12 +71,11 @@ def widened(score: Score, among: int) -> Limits:
 
     None below two clusters, and where the prior alone is right.
     """
-    gain, low, clusters = score.advantage, score.advantage_low, score.clusters
-    if gain is None or low is None:
+    gain, low, high, clusters = score.advantage, score.advantage_low, score.advantage_high, score.clusters
+    if gain is None or low is None or high is None:
         return None, None
     wider = quantile(clusters, 1 - (1 - CONFIDENCE) / among) / quantile(clusters)
-    half = (gain - low) * wider
-    return gain - half, min(gain + half, 1.0)
+    return gain - (gain - low) * wider, min(gain + (high - gain) * wider, 1.0)
 
 
 def _possible(records: Sequence[CaseRecord], setting: str, observers: Observers, asset: str) -> int:

@@ -4,7 +4,10 @@
 tell those of one code apart, however good the attack: where the attack doubts all that it has wrong, the trial is
 played again without the list, for codes alone, and the control says so. *Null*: a batch of rows drawn from the
 marginals, its claims held against the real one; the attack must stay at its baseline, otherwise the scorer rewards
-guessing.
+guessing. *Power*: a batch of other rows of the federation, as many as are audited, protected as is audited; where the
+attack gets no more of them than luck, its silence about the real batch proves nothing.
+
+Made-up clients have the names of real ones, so that an attack that knows the truth by name tells it where it is none.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -18,10 +21,11 @@ from leakledger.audit.records import Control
 from leakledger.audit.scoring.metrics import advantage
 from leakledger.audit.scoring.records import compare, from_marginals, measure
 from leakledger.audit.truth import Cells, Truth
+from leakledger.defenses import DEFENSES, chain
 from leakledger.preprocess.messages import ClientGradient, ClientWeights, GlobalModel, Payload
 from leakledger.preprocess.pipeline import Encoded
 from leakledger.preprocess.training import ALGORITHMS
-from leakledger.preprocess.training.base import draw_batches
+from leakledger.preprocess.training.base import draw_batches, protected
 from leakledger.preprocess.views import FeatureLayout, Message, View
 from leakledger.preprocess.wire import encode
 
@@ -37,7 +41,10 @@ def record_controls(play: Play, attacked: Collection[tuple[str, int]], coins: np
     first = next((m for m in updates if (m.sender, m.round) in attacked), None)
     if first is None:
         return
-    victims = [replace(first, sender=f"control {i}") for i in range(LEAKY_ROWS)]
+    clients = play.view.public.clients
+    names = [first.sender, *(c for c in clients if c != first.sender)]
+    names += [f"control {i}" for i in range(len(names), LEAKY_ROWS)]
+    victims = [replace(first, sender=name) for name in names[:LEAKY_ROWS]]
     real = truth.batch(first.sender, first.round)
     labels = truth.labels(first.sender, first.round)[: len(real)]
     picks = np.arange(LEAKY_ROWS) % len(real)
@@ -53,8 +60,14 @@ def record_controls(play: Play, attacked: Collection[tuple[str, int]], coins: np
             control = replace(codes, expected=f"{BY_CODE}: {codes.expected}")
         yield control
 
-    unrelated = {"control": (from_marginals(truth.population, len(real), coins), labels)}
-    yield _judge(play, "null", _made_up(play, first, unrelated, coins), batch, {"control": whole}, coins)
+    own = {first.sender: whole}
+    unrelated = {first.sender: (from_marginals(truth.population, len(real), coins), labels)}
+    yield _judge(play, "null", _made_up(play, first, unrelated, coins, defended=True), batch, own, coins)
+
+    if not play.attack.calibrator:
+        planted = truth.population.take(coins.choice(len(truth.population), len(real)))
+        outcome = _made_up(play, first, {first.sender: (planted, labels)}, coins, defended=True)
+        yield _power(play, outcome, planted, coins)
 
 
 def without_candidates(play: Play) -> Play | None:
@@ -83,16 +96,24 @@ def _records(outcome: Outcome) -> list[RecordsClaim]:
 
 
 def _made_up(
-    play: Play, update: Message, batches: Mapping[str, tuple[Cells, np.ndarray]], coins: np.random.Generator
+    play: Play,
+    update: Message,
+    batches: Mapping[str, tuple[Cells, np.ndarray]],
+    coins: np.random.Generator,
+    defended: bool = False,
 ) -> Outcome:
-    """The attack on a view in which made-up victims train on `batches` from the model of `update`, and answer alike."""
+    """The attack on a view in which made-up victims train on `batches` from the model of `update`, and answer alike:
+    protected like the audited updates where they are `defended`.
+    """
     view, knowledge = play.view, play.knowledge
     model = next(m for m in view.on(GlobalModel, recipient=update.sender) if m.round == update.round)
     messages = [m for m in view.messages if m.kind not in (GlobalModel, *UPDATES)]
+    defense = chain(*(DEFENSES[m.kind](**m.parameters) for m in view.public.mechanisms)) if defended else chain()
     granted = {}
     for victim, (rows, labels) in batches.items():
         sent, ordered = made_up_update(view, update.kind, model.payload, rows, labels, coins)
-        body = encode(sent.to_plain())
+        assert isinstance(sent, UPDATES)
+        body = encode(protected(defense.protect, sent, coins).to_plain())
         messages += [replace(model, recipient=victim), replace(update, sender=victim, body=body, content=body)]
         granted[victim, update.round] = ordered
     known = replace(knowledge, labels=granted if knowledge.labels else {})
@@ -152,13 +173,34 @@ def _judge(
     for c in claims:
         truth = play.truth.in_terms_of(c.layout)
         actual = truth.batch(*batch).take(rows[c.victim])
-        scores.append(measure(Cells(c.categories, c.numbers), actual, truth.deviations)["accuracy"])
+        scores.append(_accuracy(c, actual, truth.deviations))
     value = float(sum(scores)) / len(rows)
     truth = play.truth.in_terms_of(claims[0].layout if claims else None)
     guesses = [_guess(truth.batch(*batch).take(r), truth, coins) for r in rows.values() for _ in range(GUESSES)]
     baseline, chance = float(np.mean(guesses)), DEVIATIONS * float(np.std(guesses, ddof=1))
     kinds = shown_kinds(play.view)
     return _control(play.attack, kind, value, baseline, chance, kinds)
+
+
+def _power(play: Play, outcome: Outcome, planted: Cells, coins: np.random.Generator) -> Control:
+    """Whether the attack gets more of planted rows than luck does."""
+    claims, value, truth = _records(outcome), 0.0, play.truth
+    if claims and claims[0].layout is None:
+        value = _accuracy(claims[0], planted, truth.deviations)
+    guesses = [_guess(planted, truth, coins) for _ in range(GUESSES)]
+    baseline, chance = float(np.mean(guesses)), DEVIATIONS * float(np.std(guesses, ddof=1))
+    least = baseline + max(chance, AT_BASELINE * (1 - baseline))
+    gain = advantage("accuracy", value, baseline) or 0.0
+    expected = f"cells of {len(planted)} planted rows, protected as is audited: more than {least:.3f}"
+    kinds = shown_kinds(play.view)
+    return Control(play.attack.technique, "power", value, baseline, gain, value > least, expected, kinds=kinds)
+
+
+def _accuracy(claim: RecordsClaim, actual: Cells, deviations: np.ndarray) -> float:
+    """The share of cells right; of more rows than there are, none."""
+    if len(claim.categories) > len(actual):
+        return 0.0
+    return measure(Cells(claim.categories, claim.numbers), actual, deviations)["accuracy"]
 
 
 def _guess(actual: Cells, truth: Truth, coins: np.random.Generator) -> float:

@@ -15,6 +15,9 @@ VERSION = 3
 HEADLINE = {"records": "accuracy", "vocabulary": "f1", "membership": "auc"}
 """The metric that speaks for an asset where several describe one attack; elsewhere every metric speaks for itself."""
 
+SCORER = "scorer"
+"""Under this name stand the controls of the scoring itself."""
+
 QUALITY = frozenset({"size_error", "size_coverage", "false_exact"})
 """Metrics that say how good claims are, beside those that say how much was learnt: they decide nothing."""
 
@@ -42,6 +45,8 @@ def speaks(asset: str, metric: str) -> bool:
 
 
 Status = Literal["scored", "abstained", "not_applicable", "inconclusive"]
+Decision = Literal["leaks", "no leak", "inconclusive"]
+Observers = tuple[str, ...]
 Kind = Literal["categorical", "numeric"]
 
 
@@ -139,16 +144,23 @@ class Trial:
     knowledge: tuple[str, ...] = ()
     evidence: tuple[int, ...] = ()
     detail: CellDetail | None = None  # beside the headline metric of records only
+    certain: int = 0  # claims that the attack vouches for as beyond doubt: proven rows, intervals of no width
+    certain_wrong: int = 0  # those of them that are not so
+    spread: float = 0.0  # how far the prior's `draws` scatter around `baseline`: their standard deviation
+    draws: int = 0
 
 
 @dataclass(frozen=True)
 class Control:
     """A trial whose answer is known beforehand: `leaky` must be recovered, `null` must stay at the baseline, and so
-    must `shuffled`, whose advantage has an interval from `low` to `high` over repetitions.
+    must `shuffled`, whose advantage has an interval from `low` to `high` over repetitions. `power` asks whether the
+    attack gets anywhere at the audited strength: where it does not, its silence proves nothing, and its claims stand.
+
+    `attack` may be `SCORER`: then it is the scoring itself that was tried.
     """
 
     attack: str
-    kind: Literal["leaky", "null", "shuffled"]
+    kind: Literal["leaky", "null", "shuffled", "power"]
     value: float
     baseline: float
     advantage: float
@@ -383,10 +395,37 @@ class UtilityScore:
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """The audit in one sentence each. `status` is `leaks`, `no leak found` or `inconclusive`."""
+class Ruling:
+    """What the audit may say of one asset under one kind of adversary in one setting (`audit.verdicts`).
 
-    status: Literal["leaks", "no leak found", "inconclusive"]
+    `reasons` show a leak; `missing` says what keeps the audit from an answer. `ceiling`: "no leak" means none above
+    this advantage. The other fields are of the series that speaks for it: a mean `advantage` with its 95 % interval,
+    over so many clusters and seeds; `p` is that of the leak, adjusted for all that the audit tested.
+    """
+
+    setting: str
+    adversary: str
+    asset: str
+    verdict: Decision
+    ceiling: float
+    reasons: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    p: float | None = None
+    attack: str = ""
+    observers: Observers = ()
+    metric: str = ""
+    advantage: float | None = None
+    low: float | None = None
+    high: float | None = None
+    clusters: int = 0
+    seeds: int = 0
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The audit in one sentence each: it leaks where anything leaks, and does not where nothing is inconclusive."""
+
+    status: Decision
     leakage: str
     utility: str
 
@@ -435,6 +474,7 @@ class AuditRecord:
     missing: int = 0
     created: str = ""  # when the run started; not part of results.json
     leakage: tuple[Leakage, ...] = ()
+    rulings: tuple[Ruling, ...] = ()
 
 
 def results(record: AuditRecord) -> dict[str, Any]:
@@ -447,6 +487,7 @@ def results(record: AuditRecord) -> dict[str, Any]:
         "verdict": asdict(record.verdict),
         "settings": [asdict(s) for s in dict.fromkeys(c.setting for c in record.cases)],
         "scores": [asdict(replace(s, detail=None), dict_factory=_without_detail) for s in record.scores],
+        "rulings": [asdict(r) for r in record.rulings],
         "leakage": [_leakage(row) for row in record.leakage],
         "features": _details(record.scores, "features"),
         "entropy_buckets": _details(record.scores, "buckets"),

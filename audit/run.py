@@ -40,16 +40,20 @@ from leakledger.audit.records import (
     results,
 )
 from leakledger.audit.run_secret import master_secret
+from leakledger.audit.scorer_controls import scorer_controls
 from leakledger.audit.scoring import score
 from leakledger.audit.store import Store, only_writer
-from leakledger.audit.summary import scores, utility, verdict
+from leakledger.audit.summary import scores, utility
 from leakledger.audit.truth import Truth
 from leakledger.audit.uncertainty import surest
+from leakledger.audit.verdicts.policy import policy_of
+from leakledger.audit.verdicts.rulings import rulings
+from leakledger.audit.verdicts.words import verdict
 from leakledger.preprocess.atomic_file import atomic_file, remove_leftovers
 from leakledger.preprocess.secret import derive
 from leakledger.preprocess.transcript import write_transcript
 
-ATTACK_STREAM, BASELINE_STREAM, CONTROL_STREAM = 2_001, 2_002, 2_003
+ATTACK_STREAM, BASELINE_STREAM, CONTROL_STREAM, SCORER_STREAM = 2_001, 2_002, 2_003, 2_004
 
 Progress = Callable[[str, int, int], None]
 """Called with the name of a finished case, how many are done and how many there are."""
@@ -100,7 +104,7 @@ def run_case(config: Config, case: Case, folder: Path, master: bytes) -> CaseRec
         path = folder / "transcripts" / f"{case.id}.parquet"
         path.parent.mkdir(parents=True, exist_ok=True)
         write_transcript(path, federated.ledger, federated.public, {"case": case.id})
-    kept = CaseResults()
+    kept, views = CaseResults(), []
     knowledge, attempted = granted_knowledge(config, truth), attempts(config, truth)
     with clock.stage("attacks"):
         for observers in observer_sets(config.audit.observers, federated.public):
@@ -110,6 +114,9 @@ def run_case(config: Config, case: Case, folder: Path, master: bytes) -> CaseRec
                 play = Play(make_attack(name, config, case), view, knowledge, truth)
                 ran.append(kept.add(play, attempted, config.audit.baseline_draws, case.seed))
             kept.unread += unread(view, ran, kept.controls, hiding_of(case))
+            views.append(view)
+        tried, coins = attempted if _attacks_records(config) else (), _stream(case.seed, SCORER_STREAM)
+        kept.controls += scorer_controls(truth, views, tried, coins, config.audit.baseline_draws)
     return CaseRecord(
         id=case.id,
         setting=case.setting,
@@ -163,6 +170,10 @@ class CaseResults:
         for control in control_attack(play, attacked, _stream(seed, CONTROL_STREAM)):
             if (control.attack, control.kind, control.expected) not in done:
                 self.controls.append(control)
+
+
+def _attacks_records(config: Config) -> bool:
+    return any("records" in ATTACKS[name].asset for name in config.attacks.use)
 
 
 def hiding_of(case: Case) -> Mapping[str, str]:
@@ -223,16 +234,18 @@ def assemble(store: Store, todo: Sequence[Case]) -> AuditRecord:
     """The audit so far, its cases in the order of the configuration."""
     position = {c.id: i for i, c in enumerate(todo)}
     records = sorted(store.cases(), key=lambda r: position[r.id])
-    all_scores, rows = scores(records), utility(records)
+    facts, missing = store.facts(), len(todo) - len(records)
+    all_scores, rows, decided = scores(records), utility(records), rulings(records, policy_of(facts.config))
     return AuditRecord(
-        run=store.facts(),
+        run=facts,
         cases=tuple(records),
         scores=all_scores,
         utility=rows,
-        verdict=verdict(records, all_scores, rows),
-        missing=len(todo) - len(records),
+        verdict=verdict(records, decided, all_scores, rows, missing),
+        missing=missing,
         created=store.created(),
         leakage=leakage_table(records, all_scores),
+        rulings=decided,
     )
 
 

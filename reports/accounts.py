@@ -3,15 +3,17 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from leakledger.audit.records import ASSETS, Leakage, Setting
+from leakledger.audit.records import ASSETS, Leakage, Ruling, Setting
 
 
 @dataclass(frozen=True)
 class Line:
-    """One kind of adversary: what it learns of each asset, in the order of the table's columns."""
+    """One kind of adversary: what it learns of each asset, in the order of the table's columns, and the verdict on each
+    (None for a reference, which no federation runs).
+    """
 
     adversary: str
-    leakage: tuple[Leakage, ...]
+    leakage: tuple[tuple[Leakage, Ruling | None], ...]
 
 
 @dataclass(frozen=True)
@@ -29,23 +31,16 @@ def assets(leakage: Sequence[Leakage]) -> list[str]:
     return [heading for asset, heading in ASSETS.items() if asset in seen]
 
 
-def accounts(settings: Mapping[int, Setting], leakage: Sequence[Leakage]) -> list[Account]:
+def accounts(settings: Mapping[int, Setting], leakage: Sequence[Leakage], rulings: Sequence[Ruling]) -> list[Account]:
     """Every setting that adversaries were played in, with a line for each kind of them."""
+    ruled = {(r.setting, r.adversary, r.asset): r for r in rulings}
     rows: dict[tuple[str, str], list[Leakage]] = {}
     for f in leakage:
         rows.setdefault((f.setting, f.adversary), []).append(f)
     order = list(ASSETS)
     lines: dict[str, list[Line]] = {}
     for (setting, adversary), cells in rows.items():
-        line = Line(adversary, tuple(sorted(cells, key=lambda f: order.index(f.asset))))
+        ordered = sorted(cells, key=lambda f: order.index(f.asset))
+        line = Line(adversary, tuple((f, ruled.get((f.setting, f.adversary, f.asset))) for f in ordered))
         lines.setdefault(setting, []).append(line)
     return [Account(number, s, tuple(lines[s.id])) for number, s in settings.items() if s.id in lines]
-
-
-def learnt(leakage: Leakage) -> bool:
-    """Whether more than nothing was learnt beyond chance: the whole interval of the advantage lies above 0, and no
-    control of the attack failed.
-    """
-    return (
-        leakage.low is not None and leakage.low > 0 and leakage.score is not None and leakage.score.status == "scored"
-    )

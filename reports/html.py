@@ -18,7 +18,7 @@ from markupsafe import Markup
 from leakledger.audit.records import AuditRecord, CaseRecord, Observation, Setting
 from leakledger.preprocess.atomic_file import atomic_file
 from leakledger.reports import charts, text, utility, verdict
-from leakledger.reports.accounts import accounts, assets, learnt
+from leakledger.reports.accounts import accounts, assets
 from leakledger.reports.calibration import calibrated
 from leakledger.reports.checks import checks
 from leakledger.reports.columns import columns
@@ -117,7 +117,7 @@ def _content(record: AuditRecord, reveal: bool) -> dict[str, Any]:
         "more_findings": shown[OPEN_FINDINGS:],
         "silences": silences(record.scores),
         "assets": assets(record.leakage),
-        "accounts": accounts(settings, record.leakage),
+        "accounts": accounts(settings, record.leakage, record.rulings),
         "main_metric": utility.main_metric(record.utility),
         "planes": [(p, charts.plane(p, f"plane-{i}")) for i, p in enumerate(drawn, 1)],
         "flows": [_flow(number, case, record) for number, case in firsts.items() if case.observations],
@@ -176,7 +176,6 @@ def _environment() -> Environment:
     for name in ("number", "count", "seconds", "interval", "size", "rounds", "span", "plural", "together", "percent"):
         environment.filters[name] = getattr(text, name)
     environment.filters["utility"] = utility.shown
-    environment.tests["learnt"] = learnt
     return environment
 
 

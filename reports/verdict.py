@@ -9,7 +9,7 @@ from leakledger.reports.controls import controls
 from leakledger.reports.findings import findings
 from leakledger.reports.unread import unread
 
-SYMBOLS = {"leaks": "▲", "no leak found": "●", "inconclusive": "◆"}
+SYMBOLS = {"leaks": "▲", "no leak": "●", "inconclusive": "◆"}
 
 
 def facts(record: AuditRecord) -> list[tuple[str, str]]:

@@ -50,11 +50,14 @@ def stated(view: View) -> list[StatisticClaim | VocabularyClaim]:
     ]
 
 
-def vocabularies(view: View) -> Iterable[VocabularyClaim]:
+def vocabularies(view: View) -> Iterable[VocabularyClaim | StatisticClaim]:
+    """The dictionaries, and how many values they have."""
     for kind in (LocalDictionary, PooledCategories):
         for m in view.received(kind):
             for feature, values in m.payload.values.items():
-                yield VocabularyClaim(m.sender, feature, tuple(sorted(set(values))), (m.sequence,))
+                held = tuple(sorted(set(values)))
+                yield VocabularyClaim(m.sender, feature, held, (m.sequence,), certain=True)
+                yield _exact(m, feature, "size", len(held))
 
 
 def sizes(view: View) -> Iterable[StatisticClaim]:

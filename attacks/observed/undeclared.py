@@ -15,6 +15,7 @@ from leakledger.preprocess.messages import About, Disclosure, Payload
 from leakledger.preprocess.views import Message, View
 
 IN_THE_CLEAR = frozenset({Disclosure.VALUE, Disclosure.AGGREGATE, Disclosure.SIZE})
+STATED, STATED_POOLED = "stated", "stated-pooled"  # of the sender's own rows; of several parties' together
 Claims = Iterator[StatisticClaim | VocabularyClaim]
 
 
@@ -39,7 +40,7 @@ def findings(view: View, evidence: Iterable[int]) -> Iterator[FindingClaim]:
     for (sender, topic), messages in told.items():
         kind = messages[0].kind
         about = "its own rows" if kind.about is About.SENDER else "the rows of several parties together"
-        check = "stated" if kind.about is About.SENDER else "stated-pooled"
+        check = STATED if kind.about is About.SENDER else STATED_POOLED
         text = f"{topic} states, in the clear, {kind.discloses} data on {about}"
         yield FindingClaim(sender, check, text, tuple(m.sequence for m in messages))
 
@@ -67,10 +68,10 @@ def _about(m: Message, feature: str, value: Any) -> Claims:
     if isinstance(value, int) and m.kind.discloses is Disclosure.SIZE:
         yield StatisticClaim(m.sender, feature, "size", value, value, value, (m.sequence,))
     elif isinstance(value, list) and value and all(isinstance(v, str) for v in value):
-        yield VocabularyClaim(m.sender, feature, tuple(sorted(set(value))), (m.sequence,))
+        yield VocabularyClaim(m.sender, feature, tuple(sorted(set(value))), (m.sequence,), certain=True)
     elif isinstance(value, Mapping) and (counts := _counts(value)):
         values = tuple(sorted(counts))
-        yield VocabularyClaim(m.sender, feature, values, (m.sequence,), tuple(counts[v] for v in values))
+        yield VocabularyClaim(m.sender, feature, values, (m.sequence,), tuple(counts[v] for v in values), True)
 
 
 def _counts(value: Mapping[str, Any]) -> dict[str, float]:

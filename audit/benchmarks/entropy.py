@@ -24,7 +24,7 @@ from leakledger.audit.case import cases
 from leakledger.audit.intervals import interval, ratio_interval
 from leakledger.audit.pool import each
 from leakledger.audit.records import HEADLINE, Bucket, CellDetail, Kind, SurestShare
-from leakledger.audit.summary import FEWEST, bounded
+from leakledger.audit.summary import FEWEST, cut
 
 MEANS: dict[str, dict[Kind, dict[int, tuple[float, float]]]] = {  # accuracy in %, entropy: tables 14 to 16
     "adult": {
@@ -150,7 +150,7 @@ class EntropyTable:
         """Over the clusters that have any of the whole; a few clusters give no interval."""
         some = [(p, w) for p, w in zip(parts, wholes, strict=True) if w]
         value, limits = ratio_interval([p for p, _ in some], [w for _, w in some])
-        low, high = (None if x is None else 100 * x for x in bounded("accuracy", limits))
+        low, high = (None if x is None else 100 * x for x in cut("accuracy", limits))
         if len(some) < FEWEST:
             low, high = None, None
         mean, n = 100 * value, len(some)

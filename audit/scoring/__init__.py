@@ -73,6 +73,10 @@ def score(
                 granted,
                 m.evidence,
                 m.detail,
+                m.certain,
+                m.certain_wrong,
+                m.spread,
+                m.draws,
             )
             for m in measured
         ),

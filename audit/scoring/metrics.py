@@ -38,8 +38,8 @@ PERFECT = {
 
 @dataclass(frozen=True)
 class Measured:
-    """One metric in one cluster: the attack's value beside the prior's. The headline metric of records has the
-    detail.
+    """One metric in one cluster: the attack's value beside the prior's, in the fields of `records.Trial`. The headline
+    metric of records has the detail.
     """
 
     asset: str
@@ -50,6 +50,10 @@ class Measured:
     baseline: float
     evidence: tuple[int, ...] = ()
     detail: CellDetail | None = None
+    certain: int = 0
+    certain_wrong: int = 0
+    spread: float = 0.0
+    draws: int = 0
 
 
 def advantage(metric: str, value: float, baseline: float) -> float | None:

@@ -50,11 +50,13 @@ class Matched:
 
 @dataclass(frozen=True)
 class PriorOnly:
-    """What an adversary with the prior only gets: mean metrics, and how often each true cell, (n, K) and (n, L), is
-    right.
+    """What an adversary with the prior only gets in so many `draws`: mean metrics, how far each scatters (standard
+    deviation), and how often each true cell, (n, K) and (n, L), is right.
     """
 
+    draws: int
     metrics: dict[str, float]
+    spreads: dict[str, float]
     categories: NDArray[np.float64]
     numbers: NDArray[np.float64]
 
@@ -70,9 +72,15 @@ def score_records(
         matched = compare(Cells(claim.categories, claim.numbers), actual, truth.deviations)
         prior = prior_only(actual, truth, coins, draws)
         for metric, value in metrics(matched, len(actual)).items():
-            detail = cell_detail(claim, matched, prior, truth) if metric == HEADLINE["records"] else None
-            baseline = prior.metrics[metric]
-            yield Measured("records", metric, claim.victim, claim.round, value, baseline, claim.evidence, detail)
+            about = ("records", metric, claim.victim, claim.round)
+            found = Measured(
+                *about, value, prior.metrics[metric], claim.evidence, spread=prior.spreads[metric], draws=prior.draws
+            )
+            if metric == HEADLINE["records"]:
+                certain, wrong = proven(claim, matched)
+                detail = cell_detail(claim, matched, prior, truth)
+                found = replace(found, detail=detail, certain=certain, certain_wrong=wrong)
+            yield found
         for metric, value in certificates(claim, actual, truth.deviations).items():
             yield Measured("records", metric, claim.victim, claim.round, value, 0.0, claim.evidence)
 
@@ -131,6 +139,14 @@ def cell_detail(claim: RecordsClaim, matched: Matched, prior: PriorOnly, truth: 
     return CellDetail(a.features + b.features, a.buckets + b.buckets, a.surest + b.surest)
 
 
+def proven(claim: RecordsClaim, matched: Matched) -> tuple[int, int]:
+    """The rows that the attack says it has proven, and those of them that are not in the batch."""
+    if claim.verified is None:
+        return 0, 0
+    verified = claim.verified[matched.order]
+    return int(verified.sum()), int((verified & ~matched.identical).sum())
+
+
 def certificates(claim: RecordsClaim, actual: Cells, deviations: NDArray[np.float64]) -> dict[str, float]:
     """Share of the batch that the attack says it has proven, and how much of that is false; empty without proof."""
     if claim.verified is None:
@@ -176,8 +192,11 @@ def prior_only(actual: Cells, truth: Truth, coins: np.random.Generator, draws: i
     n = len(actual)
     drawn = [compare(from_marginals(truth.population, n, coins), actual, truth.deviations) for _ in range(draws)]
     each = [metrics(d, n) for d in drawn]
+    values = {metric: [m[metric] for m in each] for metric in each[0]}
     return PriorOnly(
-        {metric: float(np.mean([m[metric] for m in each])) for metric in each[0]},
+        draws,
+        {metric: float(np.mean(v)) for metric, v in values.items()},
+        {metric: float(np.std(v, ddof=1)) if draws > 1 else 0.0 for metric, v in values.items()},
         np.mean([d.categories for d in drawn], axis=0),  # all rows are claimed, so true rows stand in their order
         np.mean([d.numbers for d in drawn], axis=0),
     )

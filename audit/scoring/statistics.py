@@ -35,7 +35,19 @@ def score_statistics(claims: Sequence[StatisticClaim], truth: Truth) -> Iterator
         baseline = max(_guessed(truth, party, statistic, keys))
         evidence = tuple(sorted({number for c in claimed.values() for number in c.evidence}))
         asset = "sizes" if statistic in ("size", "count") else "statistics"
-        yield Measured(asset, statistic, party, 0, float(np.mean(hits)), baseline, evidence)
+        exact = [is_exact(truth, c) for key, c in claimed.items() if c.low == c.high and key in keys]
+        known = float(np.mean(hits))
+        yield Measured(
+            asset,
+            statistic,
+            party,
+            0,
+            known,
+            baseline,
+            evidence,
+            certain=len(exact),
+            certain_wrong=exact.count(False),
+        )
 
 
 def _guessed(truth: Truth, party: str, statistic: str, keys: Sequence[Key]) -> Iterator[float]:
@@ -59,6 +71,18 @@ def is_known(truth: Truth, party: str, feature: str, value: str, statistic: str,
     return bool(
         error < 0.5 if statistic in ("count", "size") else error <= KNOWN * _yardstick(truth, feature, value, statistic)
     )
+
+
+def is_exact(truth: Truth, claim: StatisticClaim) -> bool:
+    """Whether the estimate is the statistic itself, up to the rounding of float64 sums."""
+    real = truth.statistic(claim.party, claim.feature, claim.statistic, claim.value)
+    return abs(claim.estimate - real) <= _slack(truth, claim, real)
+
+
+def _slack(truth: Truth, claim: StatisticClaim, real: float) -> float:
+    counted = claim.statistic in ("count", "size")
+    unit = 0.0 if counted else _yardstick(truth, claim.feature, claim.value, claim.statistic)
+    return ROUNDING * (abs(real) + unit)
 
 
 def _yardstick(truth: Truth, feature: str, value: str, statistic: str) -> float:
@@ -102,8 +126,7 @@ def interval_quality(claims: Iterable[StatisticClaim], truth: Truth) -> dict[str
     held: dict[str, list[bool]] = defaultdict(list)
     for c in claims:
         real = truth.statistic(c.party, c.feature, c.statistic, c.value)
-        unit = 0.0 if c.statistic in ("count", "size") else _yardstick(truth, c.feature, c.value, c.statistic)
-        slack = ROUNDING * (abs(real) + unit)
+        slack = _slack(truth, c, real)
         errors[c.statistic].append(abs(c.estimate - real) / (abs(real) or 1.0))
         held[c.statistic].append(c.low - slack <= real <= c.high + slack)
     return {s: IntervalQuality(len(e), float(np.median(e)), float(np.mean(held[s]))) for s, e in errors.items()}

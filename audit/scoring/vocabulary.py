@@ -12,6 +12,7 @@ out.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import replace
 
 import numpy as np
 from scipy.stats import spearmanr
@@ -31,8 +32,12 @@ def score_vocabularies(claims: Sequence[VocabularyClaim], truth: Truth) -> Itera
         values = _mean_overlap([(set(claimed[f].values) if f in claimed else set(), held[f]) for f in held])
         baseline = _mean_overlap([(union[f], held[f]) for f in held])
         evidence = tuple(sorted({number for c in claimed.values() for number in c.evidence}))
+        certain = [c for f, c in claimed.items() if c.certain and f in held]
+        vouched = len(certain), sum(not set(c.values) <= held[c.feature] for c in certain)
         for metric, value in values.items():
-            yield Measured("vocabulary", metric, party, 0, value, baseline[metric], evidence)
+            about = ("vocabulary", metric, party, 0)
+            told = Measured(*about, value, baseline[metric], evidence)
+            yield replace(told, certain=vouched[0], certain_wrong=vouched[1])
         if ranks := _count_ranks(party, claimed, truth):
             value, prior = (float(np.mean(part)) for part in zip(*ranks, strict=True))
             yield Measured("vocabulary", "count_rank", party, 0, value, prior, evidence)

@@ -78,7 +78,7 @@ def train(
                 update = fed.local(c, algorithm.client, spec, training, model, fitting[c], drawn)
                 batches[c, fed.round] = fed.local(c, _numbers, drawn, own[c])
                 if protect is not None:
-                    update = fed.local(c, _protected, protect, update, fed.coins(c))
+                    update = fed.local(c, protected, protect, update, fed.coins(c))
                 updates.append(fed.send(update, to=server, kind=algorithm.update))
             weights = fed.local(server, algorithm.server, training, weights, *updates)
             if training.patience is not None:
@@ -148,7 +148,7 @@ def _draw_clients(clients: int, number: int, coins: np.random.Generator) -> Part
     return Participants(sorted(int(i) for i in coins.choice(clients, number, replace=False)))
 
 
-def _protected(
+def protected(
     protect: Protect, update: ClientGradient | ClientWeights, coins: np.random.Generator
 ) -> ClientGradient | ClientWeights:
     """The update with its arrays protected; the row count leaves as it is."""

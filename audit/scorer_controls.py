@@ -1,0 +1,159 @@
+"""Controls of the scoring itself, and of what it takes for true: claims whose score is known beforehand.
+
+*Leaky*: the truth, claimed with its rows in another order, must score as perfect; numbers a little off must count as
+right. *Null*: what an adversary with the prior only would claim must be worth no more than the prior; numbers further
+off than the tolerance must count as wrong; the rows that count as true must make the observed gradient; a view must
+hold nothing of parties that do not observe. A scorer that fails any of these measures something else than it says, and
+every score of the setting is inconclusive.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakledger.attacks.base import RecordsClaim, StatisticClaim, VocabularyClaim
+from leakledger.audit.record_controls import made_up_update
+from leakledger.audit.records import SCORER, Control
+from leakledger.audit.scoring.metrics import Measured
+from leakledger.audit.scoring.records import from_marginals, measure, score_records
+from leakledger.audit.scoring.statistics import score_statistics
+from leakledger.audit.scoring.vocabulary import score_vocabularies
+from leakledger.audit.truth import TOLERANCE, Cells, Truth
+from leakledger.preprocess.messages import ClientGradient, GlobalModel, Payload
+from leakledger.preprocess.views import View
+
+INSIDE, OUTSIDE = 0.9 * TOLERANCE, 1.1 * TOLERANCE  # standard deviations off
+DEVIATIONS = 5  # of what prior-only draws scatter: luck beyond that is one in millions
+EXPLAINED = 1e-3  # relative error of a gradient in float32 that was made again
+BATCHES = 2  # attacked batches that are tried: the scorer is the same for all
+
+Key = tuple[str, int]
+
+
+def scorer_controls(
+    truth: Truth, views: Sequence[View], attempted: Sequence[Key], coins: np.random.Generator, draws: int
+) -> Iterator[Control]:
+    """The controls of one case; of records where batches are attacked, of the rest always."""
+    yield _at_most("a view holds what its observers put in, and nothing of others", float(_foreign(views)), 0.0)
+    yield from _statistics(truth)
+    yield from _vocabularies(truth)
+    for key in attempted[:BATCHES]:
+        yield from _records(truth, key, coins, draws)
+    told = next((v for v in views if any(True for _ in v.received(ClientGradient))), None)
+    if told is not None:
+        yield from _explained(truth, told, attempted)
+
+
+def _foreign(views: Sequence[View]) -> int:
+    """Parties whose input or coins a view holds though they are none of its observers."""
+    return sum(len({*v.inputs, *v.coins} - v.observers) for v in views)
+
+
+def _records(truth: Truth, key: Key, coins: np.random.Generator, draws: int) -> Iterator[Control]:
+    actual = truth.batch(*key)
+    planted = _scored(_claim(key, actual.take(coins.permutation(len(actual)))), truth, coins, draws)
+    perfect = min(planted["accuracy"].value, planted["identical_rows"].value)
+    yield _at_least("the rows of a batch in another order: all right", perfect, 1.0)
+    guess = _scored(_claim(key, from_marginals(truth.population, len(actual), coins)), truth, coins, draws)["accuracy"]
+    chance = DEVIATIONS * max(guess.spread, 1 / actual.categories.size)
+    yield _at_most("rows drawn from the marginals: no better than the prior", guess.value, guess.baseline + chance)
+    one = actual.take(np.array([0]))
+    if one.numbers.shape[1]:
+        near, far = (_moved(one, off, truth) for off in (INSIDE, OUTSIDE))
+        yield _at_least(f"numbers {INSIDE:.2f} standard deviations off: right", near, 1.0)
+        yield _at_most(f"numbers {OUTSIDE:.2f} standard deviations off: wrong", far, 0.0)
+
+
+def _moved(one: Cells, off: float, truth: Truth) -> float:
+    """The numeric accuracy of rows whose numbers are so many standard deviations off; constant columns are not."""
+    units = np.where(truth.deviations > 0, truth.deviations, 1.0)
+    moved = Cells(one.categories, one.numbers + off * units, one.sources)
+    return measure(moved, one, truth.deviations)["numeric_accuracy"]
+
+
+def _claim(key: Key, rows: Cells) -> RecordsClaim:
+    unsure = np.ones(rows.categories.shape), np.ones(rows.numbers.shape)
+    return RecordsClaim(*key, rows.categories, rows.numbers, *unsure)
+
+
+def _scored(claim: RecordsClaim, truth: Truth, coins: np.random.Generator, draws: int) -> dict[str, Measured]:
+    return {m.metric: m for m in score_records([claim], truth, coins, draws)}
+
+
+def _statistics(truth: Truth) -> Iterator[Control]:
+    """Means of a party, claimed exactly; and the federation's own in their place."""
+    numeric, party = truth.federated.schema.numeric, truth.parties[0]
+    if not numeric:
+        return
+    own = [truth.statistic(party, f, "mean") for f in numeric]
+    pooled = [truth.pooled_statistic(f, "mean") for f in numeric]
+    for what, figures in (("own", own), ("pooled", pooled)):
+        claims = [StatisticClaim(party, f, "mean", x, x, x) for f, x in zip(numeric, figures, strict=True)]
+        (found,) = score_statistics(claims, truth)
+        if what == "own":
+            yield _at_least("a party's means: all right", found.value, 1.0)
+        else:
+            yield _at_most("the federation's means: no better than the prior", found.value, found.baseline)
+
+
+def _vocabularies(truth: Truth) -> Iterator[Control]:
+    """A party's values, and everyone's in their place."""
+    party = truth.parties[0]
+    own, everyone = truth.vocabularies[party], truth.dictionaries
+    if not own:
+        return
+    told = [VocabularyClaim(party, f, tuple(sorted(v))) for f, v in own.items()]
+    all_told = [VocabularyClaim(party, f, v) for f, v in everyone.items()]
+    planted, guessed = ({m.metric: m for m in score_vocabularies(c, truth)}["f1"] for c in (told, all_told))
+    yield _at_least("a party's values: all right", planted.value, 1.0)
+    yield _at_most("everyone's values: no better than the prior", guessed.value, guessed.baseline)
+
+
+def _explained(truth: Truth, view: View, attempted: Sequence[Key]) -> Iterator[Control]:
+    """Whether the rows that count as true make the observed gradient: exactly, or under a defense better than the rows
+    of any other attacked batch, where the batches differ by enough to tell.
+    """
+    off: list[float] = []
+    for key in attempted[:BATCHES]:
+        update = next((m for m in view.received(ClientGradient) if (m.sender, m.round) == key), None)
+        if update is None:
+            continue
+        seen, own = _flat(update.payload), _gradient(truth, view, key, key)
+        if own is None:
+            continue
+        if not view.public.mechanisms:
+            off.append(float(np.linalg.norm(seen - own) / max(float(np.linalg.norm(seen)), 1e-12)))
+            continue
+        others = [g for o in attempted if o != key and (g := _gradient(truth, view, key, o)) is not None]
+        noise = float(np.linalg.norm(seen - own)) / np.sqrt(len(seen))
+        told_apart = [g for g in others if np.linalg.norm(g - own) > 2 * DEVIATIONS * noise]
+        if told_apart:
+            nearer = min(float(np.linalg.norm(seen - g)) for g in told_apart)
+            off.append(float(np.linalg.norm(seen - own) > nearer))
+    if off:
+        yield _at_most("the rows that count as true make the observed gradient: relative error", max(off), EXPLAINED)
+
+
+def _gradient(truth: Truth, view: View, key: Key, rows: Key) -> NDArray[np.float64] | None:
+    """What the client of `key` would have sent of the batch `rows`, without any defense; None without its model."""
+    model = next((m for m in view.on(GlobalModel, recipient=key[0]) if m.round == key[1]), None)
+    if model is None or model.content is None:
+        return None
+    batch = truth.batch(*rows)
+    labels = truth.labels(*rows)[: len(batch)]
+    made, _ = made_up_update(view, ClientGradient, model.payload, batch, labels, np.random.default_rng(0))
+    return _flat(made)
+
+
+def _flat(update: Payload) -> NDArray[np.float64]:
+    assert isinstance(update, ClientGradient)
+    return np.concatenate([np.asarray(a, np.float64).ravel() for _, a in sorted(update.gradient.items())])
+
+
+def _at_least(expected: str, value: float, least: float) -> Control:
+    return Control(SCORER, "leaky", value, 0.0, value, value >= least - 1e-12, expected)
+
+
+def _at_most(expected: str, value: float, most: float) -> Control:
+    return Control(SCORER, "null", value, most, value - most, value <= most + 1e-12, expected)

@@ -1,0 +1,77 @@
+"""How much an attack could be getting at most: a bound of the mean advantage that needs no assumption on its shape.
+
+Gaffke (2005), as restated by Learned-Miller and Thomas (2019, arXiv:1905.06208) and, with a proof for a bound that is
+hardly wider, by Phan, Thomas and Learned-Miller (2021): the mass between two neighbouring observations is uncertain by
+what the order statistics of uniform numbers say, and counts at its upper end. Advantages are at most 1, and how low
+they can be plays no part. Of n clusters without any gain the bound is 1 - alpha^(1/n): a leak that no cluster showed
+can still be that frequent.
+
+Exact for numbers that are independent. So the unit is the seed; clusters are, where the variance between seeds is no
+more than chance (`exchangeable`).
+"""
+
+from collections.abc import Sequence
+from functools import cache
+from math import ceil, log
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+
+from leakledger.audit.clusters import SEEDS
+
+DRAWS = 20_000  # of uniform order statistics
+ALIKE = 0.2  # the p-value from which seeds count as alike: below, their clusters are not taken for independent
+
+Floats = NDArray[np.float64]
+
+
+def upper_bound(values: ArrayLike, alpha: float, most: float = 1.0) -> float:
+    """The one-sided bound, at level `alpha`, of the mean of numbers (n,) that are at most `most`; `most` of none."""
+    ordered = np.sort(np.asarray(values, np.float64))
+    if not len(ordered):
+        return most
+    steps = np.diff(np.append(ordered, most))
+    return float(np.quantile(most - _uniform(len(ordered)) @ steps, 1 - alpha))
+
+
+@cache
+def _uniform(count: int) -> Floats:
+    """(draws, count) sorted uniform numbers, from spacings; the same at each call."""
+    coins = np.random.default_rng(count)
+    spacings = coins.standard_exponential((DRAWS, count + 1))
+    ordered: Floats = np.cumsum(spacings, 1)[:, :-1] / spacings.sum(1, keepdims=True)
+    return ordered
+
+
+def independent(values: Floats, seeds: Sequence[int]) -> Floats:
+    """What counts as independent of one number per cluster: the clusters where seeds are exchangeable, else the mean of
+    each seed; nothing below five seeds, where that cannot be told.
+    """
+    which, of = np.unique(np.asarray(seeds), return_inverse=True)
+    if len(which) < SEEDS:
+        return np.zeros(0)
+    if exchangeable(values, of):
+        return values
+    means: Floats = np.bincount(of, values) / np.bincount(of)
+    return means
+
+
+def exchangeable(values: Floats, of: NDArray[np.intp]) -> bool:
+    """Whether clusters of one seed are no more alike than others (analysis of variance); `of` (n,): number of the seed.
+
+    True as well where each seed has one cluster.
+    """
+    groups = [values[of == k] for k in range(of.max() + 1)]
+    if all(len(g) == 1 for g in groups):
+        return True
+    if np.ptp(values) == 0:
+        return True
+    if all(np.ptp(g) == 0 for g in groups):
+        return False
+    return bool(stats.f_oneway(*groups).pvalue >= ALIKE)
+
+
+def fewest(ceiling: float, alpha: float) -> int:
+    """The clusters without any gain from which on the bound is below `ceiling`."""
+    return ceil(log(alpha) / log(1 - ceiling))

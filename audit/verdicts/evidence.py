@@ -1,0 +1,166 @@
+"""What the cases of an audit say of one cell of the verdict table: attack results cluster by cluster, and plain facts.
+
+A cell is a setting, a kind of adversary (`audit.leakage.adversary`) and an asset. Its *series* are the numbers that are
+tested: one attack by one adversary under one metric. Its *facts* need no statistics: a row that an attack has proven
+and that is in the batch, a statistic claimed as certain that is right, a check of the protocol that fired.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakledger.attacks import ATTACKS
+from leakledger.attacks.observed.undeclared import STATED_POOLED
+from leakledger.audit.leakage import adversary
+from leakledger.audit.records import ASSETS, CaseRecord, Observers, Trial, speaks
+from leakledger.audit.scoring.metrics import PERFECT
+
+CHECKS = "check"  # the asset of findings: what is in the clear, and what does not hide
+VOUCHED = {"records": "rows proven", "vocabulary": "values told in the clear"}
+WORST = "worst_record"  # decides beside the headline metric: a mean over rows hides one that is known
+
+Floats = NDArray[np.float64]
+Key = tuple[str, str, str]  # setting, kind of adversary, asset
+
+
+@dataclass(frozen=True)
+class Series:
+    """One attack by one adversary under one metric: a number per cluster, (n,), and where each comes from.
+
+    `rooms` is what a perfect attack gains over the prior. `spreads` is how the prior's own draws scatter, 0 where there
+    are none, and `draws` how many there were.
+    """
+
+    attack: str
+    observers: Observers
+    metric: str
+    column: str
+    gains: Floats
+    rooms: Floats
+    seeds: tuple[int, ...]
+    victims: tuple[str, ...]
+    spreads: Floats
+    draws: int
+
+    def of(self, victim: str) -> "Series":
+        """The clusters of one party."""
+        keep = np.array([v == victim for v in self.victims])
+        seeds = tuple(s for s, k in zip(self.seeds, keep, strict=True) if k)
+        victims = (victim,) * len(seeds)
+        parts = (self.gains[keep], self.rooms[keep], seeds, victims, self.spreads[keep])
+        return Series(self.attack, self.observers, self.metric, self.column, *parts, self.draws)
+
+    @property
+    def advantages(self) -> Floats:
+        """(n,) of each cluster, in units of the mean room, so that their mean is the advantage of the series."""
+        room = float(self.rooms.mean())
+        shares: Floats = 1 - (self.rooms - self.gains) / room if room > 0 else np.zeros(len(self.gains))
+        return shares
+
+
+@dataclass
+class Cell:
+    """Everything about one cell. `silent`: attacks that made no claim, and why; `wrong`: facts that attacks vouched for
+    and that are not so.
+    """
+
+    series: list[Series] = field(default_factory=list)
+    facts: list[tuple[str, str]] = field(default_factory=list)  # attack, in words
+    wrong: set[str] = field(default_factory=set)
+    silent: dict[tuple[str, Observers], str] = field(default_factory=dict)
+    left_out: int = 0  # batches without a claim, beside others with one
+
+
+def cells(records: Sequence[CaseRecord]) -> Mapping[Key, Cell]:
+    """The cells of all settings that a federation can run, in the order of the cases, then of the adversaries.
+
+    Of a setting and an adversary there is one for every asset that anything in the audit is about.
+    """
+    federated = [r for r in records if not r.setting.reference]
+    assets = [a for a in ASSETS if any(_asset(t) == a for r in federated for t in r.trials)]
+    assets += [CHECKS] if any(r.findings for r in federated) else []
+    found: dict[Key, Cell] = {}
+    trials: dict[tuple[Key, str, Observers, str], list[tuple[int, Trial]]] = defaultdict(list)
+    for record in federated:
+        for kind in dict.fromkeys(adversary(t.observers) for t in record.trials):
+            for asset in assets:
+                found.setdefault((record.setting.id, kind, asset), Cell())
+        for t in record.trials:
+            if is_calibrator(t.attack):
+                continue
+            for asset in _assets(t, assets):
+                cell = found[record.setting.id, adversary(t.observers), asset]
+                _note(cell, t)
+                if t.status == "scored" and _decides(t):
+                    key = (record.setting.id, adversary(t.observers), asset)
+                    trials[key, t.attack, t.observers, t.metric].append((record.seed, t))
+        for f in record.findings:
+            if f.check == STATED_POOLED:
+                continue  # what a protocol gives everyone; what it says of one party is scored
+            key = (record.setting.id, adversary(f.observers), CHECKS)
+            said = f"{f.check} fired in the view of {'+'.join(f.observers)}"
+            found.setdefault(key, Cell()).facts.append((f.attack, said))
+    for (key, attack, observers, metric), of in trials.items():
+        found[key].series += _series(attack, observers, metric, of)
+    return found
+
+
+def is_calibrator(attack: str) -> bool:
+    """Whether an attack guesses on purpose: it shows nothing about safety, nor about a leak."""
+    return attack in ATTACKS and ATTACKS[attack].calibrator
+
+
+def _asset(t: Trial) -> str:
+    """The asset that a trial decides about; "" for none."""
+    name = t.asset if t.asset in ASSETS else t.metric
+    return name if name in ASSETS else ""
+
+
+def _assets(t: Trial, all_assets: Sequence[str]) -> list[str]:
+    """The assets that a trial concerns: a silent one of `statistics` those that no name of its own stands for."""
+    if (own := _asset(t)) or t.metric:
+        return [own] if own in all_assets else []
+    sizes, others = ("size", "count"), ("records", "vocabulary", "membership", CHECKS)
+    groups = {"sizes": sizes, "statistics": [a for a in ASSETS if a not in (*sizes, *others)]}
+    return [a for a in groups.get(t.asset, ()) if a in all_assets]
+
+
+def _decides(t: Trial) -> bool:
+    return t.value is not None and t.baseline is not None and (speaks(t.asset, t.metric) or t.metric == WORST)
+
+
+def _note(cell: Cell, t: Trial) -> None:
+    """Keeps what a trial says beside its number."""
+    if t.status in ("abstained", "not_applicable"):
+        if t.victim:
+            cell.left_out += 1
+        else:
+            cell.silent[t.attack, t.observers] = t.reason
+    if t.certain:
+        where = f"{t.attack} by {'+'.join(t.observers)}"
+        if t.certain_wrong:
+            cell.wrong.add(where)
+        elif speaks(t.asset, t.metric):
+            cell.facts.append((t.attack, f"{where}: {VOUCHED.get(t.asset, 'claims vouched for as exact')}, and right"))
+
+
+def _series(attack: str, observers: Observers, metric: str, trials: Sequence[tuple[int, Trial]]) -> Iterator[Series]:
+    """The series of the metric itself, and one for each column that its details tell of."""
+    seeds = tuple(seed for seed, _ in trials)
+    victims = tuple(t.victim for _, t in trials)
+    values, baselines = (np.array([getattr(t, name) for _, t in trials], np.float64) for name in ("value", "baseline"))
+    spreads, draws = np.array([t.spread for _, t in trials]), min(t.draws for _, t in trials)
+    rooms = PERFECT[metric] - baselines
+    yield Series(attack, observers, metric, "", values - baselines, rooms, seeds, victims, spreads, draws)
+    columns: dict[str, list[tuple[int, str, float, float]]] = defaultdict(list)
+    for seed, t in trials:
+        for f in t.detail.features if t.detail else ():
+            columns[f.feature].append((seed, t.victim, f.value, f.baseline))
+    for column, of in columns.items():
+        at, about, right, prior = zip(*of, strict=True)
+        gain, room = np.subtract(right, prior), 1 - np.array(prior)
+        none = np.zeros(len(of))
+        yield Series(attack, observers, metric, column, gain, room, tuple(at), tuple(about), none, 0)

@@ -1,0 +1,23 @@
+"""What a verdict takes, said before anything runs."""
+
+from collections.abc import Iterator
+
+from leakledger.audit.clusters import SEEDS
+from leakledger.audit.verdicts.ceilings import fewest
+from leakledger.audit.verdicts.policy import Policy
+from leakledger.audit.verdicts.significance import FEWEST
+
+
+def needs(policy: Policy, seeds: int, clusters: int) -> Iterator[str]:
+    """What these many seeds, with so many clusters in all for each setting, can and cannot show, one sentence each."""
+    least = max(fewest(policy.ceiling, policy.alpha), SEEDS)
+    if clusters < FEWEST:
+        yield (
+            f"{clusters} clusters per setting cannot show a leak in the mean, only one that needs no statistics; "
+            f"from {FEWEST} on they can."
+        )
+    if seeds < least:
+        yield (
+            f'"No leak above {policy.ceiling:g}" needs at least {least} seeds; audit.seeds has {seeds}, '
+            "so where nothing leaks this audit will end inconclusive."
+        )

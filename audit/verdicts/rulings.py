@@ -1,0 +1,209 @@
+"""Decides, for each setting, kind of adversary and asset: leaks, no leak above the ceiling, or inconclusive.
+
+* *leaks*: a fact shows it; or some series gains more than the floor over the prior, in the mean over clusters, for one
+  party, in one column or in one cluster, at level alpha over the whole audit (`significance`).
+* *no leak above c*: attacks made claims and none failed, every series that could hide a leak is bounded below c
+  (`ceilings`): overall, and for each party and column; nothing told to such an adversary stayed unread; every control
+  held, those that show the attack's power at this strength among them.
+* *inconclusive*: everything else. `missing` says what it would take.
+
+A weak attack, a small sample and an unread message all end here: silence is no evidence.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from leakledger.audit.clusters import SEEDS, mean_interval
+from leakledger.audit.leakage import adversary
+from leakledger.audit.records import SCORER, CaseRecord, Ruling
+from leakledger.audit.verdicts.ceilings import fewest, independent, upper_bound
+from leakledger.audit.verdicts.evidence import CHECKS, Cell, Key, Series, cells
+from leakledger.audit.verdicts.policy import Policy
+from leakledger.audit.verdicts.significance import holm, in_one_cluster, of_any, over_clusters
+
+POWER = "power"  # the kind of control that asks whether the attack gets anywhere at the audited strength
+
+
+@dataclass(frozen=True)
+class Test:
+    """One hypothesis: that a series, or a part of it, gains no more than the floor."""
+
+    series: Series
+    where: str  # "": in the mean
+    p: float
+
+
+@dataclass(frozen=True)
+class Failures:
+    """The attacks, by setting, of which a control failed: what they found shows no leak. Failing at `POWER` is no such
+    failure. Where the scoring itself failed, nothing found shows anything.
+    """
+
+    attacks: frozenset[tuple[str, str]]
+
+    def trusts(self, setting: str, attack: str) -> bool:
+        return not {(setting, attack), (setting, SCORER)} & self.attacks
+
+
+@dataclass(frozen=True)
+class _Tested:
+    """Of one cell: the series of trusted attacks, their tests, and the p-value of the cell, adjusted for all cells that
+    need one; None where a fact decides, or nothing can be tested.
+    """
+
+    usable: Sequence[Series]
+    tests: Sequence[Test]
+    p: float | None
+    broken: Failures
+
+
+def failures(records: Iterable[CaseRecord]) -> Failures:
+    """Which controls failed."""
+    failed = ((r.setting.id, c) for r in records for c in r.controls if not c.passed)
+    return Failures(frozenset((setting, c.attack) for setting, c in failed if c.kind != POWER))
+
+
+def rulings(records: Sequence[CaseRecord], policy: Policy) -> tuple[Ruling, ...]:
+    """One for each cell of the verdict table, in its order."""
+    found, broken = cells(records), failures(records)
+    usable = {key: [s for s in cell.series if broken.trusts(key[0], s.attack)] for key, cell in found.items()}
+    tests = {key: [t for s in series for t in hypotheses(s, policy)] for key, series in usable.items()}
+    family = [key for key, cell in found.items() if tests[key] and not _shown(key, cell, broken)]
+    adjusted = dict(zip(family, holm([of_any([t.p for t in tests[key]]) for key in family]), strict=True))
+    return tuple(
+        _rule(records, key, cell, _Tested(usable[key], tests[key], adjusted.get(key), broken), policy)
+        for key, cell in found.items()
+    )
+
+
+def hypotheses(series: Series, policy: Policy) -> Iterator[Test]:
+    """What is tested of a series: its mean, each party's, each single cluster. How many does not depend on results."""
+    excess = series.gains - policy.floor * series.rooms
+    if (p := over_clusters(excess, series.seeds)) is not None:
+        yield Test(series, f"in column {series.column}" if series.column else "", p)
+    if series.column:
+        return
+    parties = sorted(set(series.victims))
+    for victim in parties if len(parties) > 1 else ():
+        own = series.of(victim)
+        if (p := over_clusters(own.gains - policy.floor * own.rooms, own.seeds)) is not None:
+            yield Test(own, f"of {victim}", p)
+    for k in np.flatnonzero(series.spreads > 0):
+        where = f"in one batch, of {series.victims[k]} under seed {series.seeds[k]}"
+        yield Test(series, where, in_one_cluster(float(excess[k]), float(series.spreads[k]), series.draws))
+
+
+def _rule(
+    records: Sequence[CaseRecord],
+    key: Key,
+    cell: Cell,
+    tested: _Tested,
+    policy: Policy,
+) -> Ruling:
+    best = min(tested.tests, key=lambda t: t.p, default=None)
+    shown = best.series if best is not None else max(tested.usable or cell.series, key=_mean, default=None)
+    ruling = _measured(Ruling(*key, "inconclusive", policy.ceiling, p=tested.p), shown)
+    if facts := _shown(key, cell, tested.broken):
+        return replace(ruling, verdict="leaks", reasons=facts)
+    if best is not None and tested.p is not None and tested.p <= policy.alpha:
+        where = f" {best.where}" if best.where else ""
+        reason = f"{best.series.attack} by {'+'.join(best.series.observers)} gets more than the prior{where}"
+        return replace(ruling, verdict="leaks", reasons=(reason,))
+    missing = tuple(_missing(records, key, cell, tested.usable, policy))
+    return replace(ruling, verdict="inconclusive" if missing else "no leak", missing=missing)
+
+
+def _shown(key: Key, cell: Cell, broken: Failures) -> tuple[str, ...]:
+    """The facts that show a leak: of trusted attacks, none of which was wrong where it vouched for something."""
+    trusted = (said for attack, said in cell.facts if broken.trusts(key[0], attack))
+    return () if cell.wrong else tuple(dict.fromkeys(trusted))
+
+
+def _mean(series: Series) -> float:
+    return float(series.advantages.mean())
+
+
+def _measured(ruling: Ruling, series: Series | None) -> Ruling:
+    """The ruling with what was measured of the series that it speaks of."""
+    if series is None:
+        return ruling
+    low, high = _interval(series) or (None, None)
+    return replace(
+        ruling,
+        attack=series.attack,
+        observers=series.observers,
+        metric=series.metric,
+        advantage=_mean(series),
+        low=low,
+        high=high,
+        clusters=len(series.gains),
+        seeds=len(set(series.seeds)),
+    )
+
+
+def _interval(series: Series) -> tuple[float, float] | None:
+    """The interval of the advantage, which is at most 1 and in theory as low as no cell right."""
+    values = series.advantages
+    return mean_interval(values, series.seeds, (min(-1.0, float(values.min())), 1.0))
+
+
+def _missing(
+    records: Sequence[CaseRecord], key: Key, cell: Cell, usable: Sequence[Series], policy: Policy
+) -> Iterator[str]:
+    """What keeps a cell from the verdict that nothing leaks; nothing where it may be said."""
+    setting, kind, asset = key
+    cases = [r for r in records if r.setting.id == setting]
+    yield from _failures(cases, {s.attack for s in cell.series})
+    for where in sorted(cell.wrong):
+        yield f"{where} vouched for something that is not so"
+    unseen = {u.topic for r in cases for u in r.unread if adversary(u.observers) == kind}
+    if unseen:
+        yield f"{len(unseen)} kind{'s' if len(unseen) > 1 else ''} of message unread: {', '.join(sorted(unseen))}"
+    if asset == CHECKS:
+        if not unseen:
+            yield "that no check fired is no proof that nothing is told"
+        return
+    heard = {(s.attack, s.observers) for s in cell.series}
+    quiet = sorted((attack, reason) for (attack, who), reason in cell.silent.items() if (attack, who) not in heard)
+    for attack, reason in dict.fromkeys(quiet):
+        yield f"{attack} made no claim: {reason}"
+    if cell.left_out:
+        yield f"no claim about {cell.left_out} of the attacked batches"
+    if not cell.series:
+        yield "no attack made a claim"
+    yield from dict.fromkeys(m for s in usable for m in _unbounded(s, policy))
+
+
+def _failures(cases: Iterable[CaseRecord], attacks: set[str]) -> Iterator[str]:
+    """The controls that did not hold, of these attacks and of the scorer; and those that show power and are missing."""
+    failed = {(c.kind, c.attack) for r in cases for c in r.controls if not c.passed and c.attack in {*attacks, SCORER}}
+    for kind, attack in sorted(failed):
+        if kind == POWER:
+            yield f"{attack} gets nowhere against rows that were planted under this batch size and defense"
+        else:
+            yield f"the {kind} control of {attack} failed"
+
+
+def _unbounded(series: Series, policy: Policy) -> Iterator[str]:
+    """Why a series, or that of one party or column, is not bounded below the ceiling."""
+    who = f"{series.attack} by {'+'.join(series.observers)}"
+    limits = _interval(series)
+    if limits is not None and limits[1] < 0 and not series.column:
+        yield f"{who} does worse than the prior, so it is no measure of what there is"
+    seeds, needed = len(set(series.seeds)), max(fewest(policy.ceiling, policy.alpha), SEEDS)
+    parties = sorted(set(series.victims))
+    parts = [series, *(series.of(v) for v in parties)] if len(parties) > 1 else [series]
+    for part in parts:
+        values = independent(part.advantages, part.seeds)
+        if len(values) < needed:
+            have = f"{seeds} seed{'s' if seeds > 1 else ''}"
+            yield f"{have}, of at least {needed} that no leak above {policy.ceiling:g} needs"
+            return
+        bound = upper_bound(values, policy.alpha)
+        if bound >= policy.ceiling:
+            of = f" of {part.victims[0]}" if part is not series else ""
+            column = f" in column {series.column}" if series.column else ""
+            yield f"{who} may get up to {bound:.2f}{of}{column}, in {len(values)} independent clusters"
+            return

@@ -1,0 +1,111 @@
+"""The verdict of an audit in sentences, from its rulings and what its models are worth."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from leakledger.audit.records import ASSETS, CaseRecord, Ruling, Score, Setting, UtilityScore, Verdict, speaks
+from leakledger.audit.verdicts.evidence import CHECKS
+
+NOUNS = {
+    "records": "cells of records",
+    "vocabulary": "local vocabularies",
+    "mean": "local means",
+    "std": "local deviations",
+    "minimum": "local minima",
+    "maximum": "local maxima",
+    "count": "local row counts",
+    "size": "local dictionary sizes",
+    "quantile": "local quartiles",
+    "frequency": "local shares of values",
+    "target_rate": "local rates of the outcome",
+    "membership": "the ranking of who holds which value (AUC)",
+    CHECKS: "what checks of the protocol are about",
+}
+SAID = 3  # of what is missing, so many of the commonest reasons
+
+
+def verdict(
+    records: Sequence[CaseRecord],
+    found: Sequence[Ruling],
+    all_scores: Sequence[Score],
+    rows: Sequence[UtilityScore],
+    missing: int = 0,
+) -> Verdict:
+    """One sentence on leakage, one on utility; `missing` cases have not run yet, which forbids that nothing leaks."""
+    settings = {r.setting.id: r.setting for r in records}
+    reference = {name for name, s in settings.items() if s.reference}
+    leaks = [r for r in found if r.verdict == "leaks"]
+    open_ones = [r for r in found if r.verdict == "inconclusive"]
+    utility = _utility_sentence(rows, reference)
+    if leaks:
+        federated = len(settings) - len(reference)
+        return Verdict("leaks", _leak_sentence(leaks, federated, settings, all_scores), utility)
+    if open_ones or not found or missing:
+        return Verdict("inconclusive", _doubt_sentence(open_ones, len(found), missing), utility)
+    ceiling, worst = found[0].ceiling, max(found, key=lambda r: r.advantage or 0.0)
+    mean = "" if worst.advantage is None else f"; the nearest is {_who(worst)}, advantage {worst.advantage:.2f}"
+    return Verdict("no leak", f"No leak above {ceiling:g} of what a perfect attack gains{mean}.", utility)
+
+
+def _leak_sentence(
+    leaks: Sequence[Ruling], federated: int, settings: dict[str, Setting], all_scores: Sequence[Score]
+) -> str:
+    """The worst leak of records in full (or the worst of all), then the other kinds in short."""
+    worst: dict[str, Ruling] = {}
+    for r in sorted(leaks, key=lambda r: -(r.advantage if r.advantage is not None else -1.0)):
+        worst.setdefault(r.asset, r)
+    first, *others = sorted(worst.values(), key=lambda r: (r.asset != "records", r.asset == CHECKS))
+    rest = ", ".join(NOUNS[r.asset] for r in others if r.asset != CHECKS)
+    places = len({r.setting for r in leaks})
+    effect = _effect(first, settings[first.setting], all_scores)
+    return f"Leaks in {places} of {federated} settings: {effect}{'; also ' if rest else ''}{rest}."
+
+
+def _effect(r: Ruling, setting: Setting, all_scores: Sequence[Score]) -> str:
+    """What was got, beside the prior, and what shows it where the mean does not."""
+    where = setting.method if setting.defense == "none" else f"{setting.method} with {setting.defense}"
+    score = next((s for s in all_scores if _speaks_for(s, r)), None)
+    if score is None or score.value is None or score.baseline is None:
+        return f"{r.reasons[0]} under {where}"
+    spread = "" if r.low is None else f", {r.low:.2f} to {r.high:.2f}"
+    gain = "" if r.advantage is None else f"; advantage {r.advantage:.2f}{spread}"
+    who = f"{score.attack} by {'+'.join(score.observers)}"
+    return f"{who} gets {score.value:.1%} of {NOUNS[r.asset]} under {where} (prior alone {score.baseline:.1%}{gain})"
+
+
+def _speaks_for(s: Score, r: Ruling) -> bool:
+    same = (s.setting, s.attack, s.observers) == (r.setting, r.attack, r.observers)
+    return same and (s.asset if s.asset in ASSETS else s.metric) == r.asset and speaks(s.asset, s.metric)
+
+
+def _who(r: Ruling) -> str:
+    return f"{r.attack} by {'+'.join(r.observers)} about {NOUNS[r.asset]}"
+
+
+def _doubt_sentence(open_ones: Sequence[Ruling], of: int, missing: int) -> str:
+    if missing:
+        return f"Inconclusive: {missing} case{'' if missing == 1 else 's'} did not run to the end."
+    if not of:
+        return "Inconclusive: no attack made a claim that could be scored."
+    reasons = Counter(reason for r in open_ones for reason in dict.fromkeys(r.missing))
+    said = "; ".join(reason for reason, _ in reasons.most_common(SAID))
+    more = f"; and {len(reasons) - SAID} more" if len(reasons) > SAID else ""
+    return f"Inconclusive in {len(open_ones)} of {of} questions: {said}{more}."
+
+
+def _utility_sentence(rows: Sequence[UtilityScore], reference: set[str]) -> str:
+    main = next((m for m in ("f1", "r2") if any(u.metric == m for u in rows)), None)
+    if main is None:
+        return "No model was evaluated."
+    chosen = [u for u in rows if u.metric == main]
+    name = {"f1": "F1", "r2": "R²"}[main]
+    best = max((u for u in chosen if u.setting not in reference), key=lambda u: u.value, default=None)
+    yardstick = max((u for u in chosen if u.setting in reference), key=lambda u: u.value, default=None)
+    parts = []
+    if best is not None:
+        defense = "" if best.defense == "none" else f" with {best.defense}"
+        parts.append(f"best {name} {best.value:.3f} by {best.method}{defense}, {best.training}")
+    if yardstick is not None:
+        parts.append(f"pooled reference {yardstick.value:.3f}")
+    text = "; ".join(parts)
+    return f"{text[0].upper()}{text[1:]}."

@@ -1,0 +1,246 @@
+"""What is called a leak, what is not, and what an audit may not say."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from leakledger.audit.records import SCORER, CaseRecord, Control, Finding, Setting, Trial, Unread, UtilityRow
+from leakledger.audit.summary import scores, utility
+from leakledger.audit.verdicts.plan import needs
+from leakledger.audit.verdicts.policy import Policy, policy_of
+from leakledger.audit.verdicts.rulings import rulings
+from leakledger.audit.verdicts.words import verdict
+
+SETTING = Setting("a", "data", "iid", 4, "a", "a", "none", "fedsgd", False)
+POLICY = Policy()
+
+
+def trial(value, victim="P1", **changes):
+    fields = {"attack": "tableak", "observers": ("server",), "asset": "records", "metric": "accuracy", "round": 0}
+    return Trial(**{**fields, "victim": victim, "status": "scored", "value": value, "baseline": 0.5, **changes})
+
+
+def case(values, seed=0, setting=SETTING, **changes):
+    """One trial for each party."""
+    trials = tuple(trial(v, f"P{k + 1}") for k, v in enumerate(values))
+    fields = {"trials": trials, "utility": (UtilityRow("f1", 0.5 + seed / 10),), **changes}
+    return CaseRecord(f"{setting.id}-{seed}", setting, seed, **fields)
+
+
+def ruled(records, policy=POLICY):
+    return {(r.setting, r.adversary, r.asset): r for r in rulings(records, policy)}
+
+
+def the_only(records, policy=POLICY):
+    (ruling,) = rulings(records, policy)
+    return ruling
+
+
+def guesses(seeds, seed=0, parties=4):
+    coins = np.random.default_rng(seed)
+    return [case(coins.normal(0.5, 0.01, parties), s) for s in range(seeds)]
+
+
+def said(records):
+    found = rulings(records, POLICY)
+    return verdict(records, found, scores(records), utility(records))
+
+
+def test_a_gain_in_every_cluster_leaks():
+    found = the_only([case([0.9, 0.8, 0.95, 0.85], s) for s in range(2)])
+    assert (found.verdict, found.clusters, found.seeds) == ("leaks", 8, 2)
+    assert found.reasons == ("tableak by server gets more than the prior",)
+    assert found.p < 0.05
+    assert found.advantage == pytest.approx(0.75)
+    assert found.low < found.advantage < found.high
+
+
+def test_one_exact_cluster_of_a_client_who_subtracts_leaks():
+    """Two parties, one seed: one cluster has no interval, and needs none where the attack vouches for what it says."""
+    exact = trial(1.0, "P2", attack="statistics", observers=("P1",), asset="statistics", metric="std", certain=2)
+    found = the_only([CaseRecord("a", SETTING, 0, (exact,))])
+    assert found.verdict == "leaks"
+    assert found.reasons == ("statistics by P1: claims vouched for as exact, and right",)
+    wrong = replace(exact, certain_wrong=1)
+    assert the_only([CaseRecord("a", SETTING, 0, (wrong,))]).verdict == "inconclusive"
+
+
+def test_one_cluster_of_an_attack_that_vouches_for_nothing_is_inconclusive():
+    found = the_only([case([1.0])])
+    assert found.verdict == "inconclusive"
+    assert any("1 seed, of at least 29" in m for m in found.missing)
+
+
+def test_one_batch_that_leaks_among_many_is_found_by_how_the_prior_scatters():
+    values = [trial(0.5, f"P{k}", spread=0.04, draws=20) for k in range(9)]
+    quiet = CaseRecord("a", SETTING, 0, tuple(values))
+    assert the_only([quiet]).verdict == "inconclusive"
+    loud = replace(quiet, trials=(*values, trial(1.0, "P9", spread=0.04, draws=20)))
+    found = the_only([loud])
+    assert (found.verdict, found.reasons) == (
+        "leaks",
+        ("tableak by server gets more than the prior in one batch, of P9 under seed 0",),
+    )
+
+
+def test_one_party_that_leaks_among_twenty_is_found():
+    coins = np.random.default_rng(0)
+    records = [case([1.0, *coins.normal(0.5, 0.2, 19)], s) for s in range(6)]
+    found = the_only(records)
+    assert found.verdict == "leaks"
+    assert "of P1" in found.reasons[0]
+
+
+def test_nothing_leaks_where_every_party_is_bounded_over_enough_seeds():
+    found = the_only(guesses(80))
+    assert (found.verdict, found.ceiling, found.missing) == ("no leak", 0.1, ())
+    assert said(guesses(80)).leakage.startswith("No leak above 0.1 of what a perfect attack gains; the nearest is")
+
+
+@pytest.mark.parametrize("seeds", [2, 5, 20])
+def test_too_few_seeds_end_inconclusive_and_say_how_many_it_takes(seeds):
+    found = the_only(guesses(seeds))
+    assert found.verdict == "inconclusive"
+    assert found.missing == (f"{seeds} seeds, of at least 29 that no leak above 0.1 needs",)
+
+
+def test_a_party_that_leaks_hides_in_no_mean():
+    """One of forty: the mean stays below the ceiling, the party does not."""
+    coins = np.random.default_rng(1)
+    records = [case([0.75, *coins.normal(0.4, 0.01, 39)], s) for s in range(30)]
+    assert the_only(records).verdict == "leaks"
+
+
+FAILED = Control("tableak", "leaky", 0.4, 0.3, 0.1, False, "recovered")
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"controls": (FAILED,)}, "the leaky control of tableak failed"),
+        ({"controls": (replace(FAILED, kind="power"),)}, "tableak gets nowhere against rows that were planted"),
+        ({"controls": (replace(FAILED, attack=SCORER, kind="null"),)}, "the null control of scorer failed"),
+        ({"unread": (Unread(("server",), "toy.x", "value", 3, "no attack"),)}, "1 kind of message unread: toy.x"),
+    ],
+)
+def test_one_failed_control_or_unread_message_forbids_that_nothing_leaks(change, why):
+    records = guesses(80)
+    records[3] = replace(records[3], **change)
+    found = the_only(records)
+    assert found.verdict == "inconclusive"
+    assert any(why in m for m in found.missing)
+
+
+@pytest.mark.parametrize("attack", ["tableak", SCORER])
+def test_what_an_attack_finds_shows_nothing_where_it_or_the_scorer_failed_a_control(attack):
+    leaky = [case([0.9, 0.8, 0.95, 0.85], s, findings=(FOUND,)) for s in range(2)]
+    proven = tuple(replace(t, certain=1) for t in leaky[0].trials)
+    leaky[0] = replace(leaky[0], trials=proven, controls=(replace(FAILED, attack=attack),))
+    found = ruled(leaky)
+    assert found["a", "server", "records"].verdict == "inconclusive"
+    assert (found["a", "server", "check"].verdict == "inconclusive") == (attack == SCORER)
+
+
+FOUND = Finding("sac-audit", ("server",), "P1", "proportional-shares", "shares do not hide", (3,))
+
+
+def test_a_check_of_the_protocol_that_fires_leaks_and_the_silence_of_checks_does_not():
+    records = [replace(r, findings=(FOUND,) if k == 0 else ()) for k, r in enumerate(guesses(80))]
+    found = ruled(records)
+    assert found["a", "server", "check"].verdict == "leaks"
+    assert found["a", "server", "check"].reasons == ("proportional-shares fired in the view of server",)
+    assert found["a", "server", "records"].verdict == "no leak"
+    other = replace(SETTING, id="b")
+    silent = [replace(r, setting=other) for r in guesses(80)]
+    assert ruled([*records, *silent])["b", "server", "check"].verdict == "inconclusive"
+
+
+def test_what_everyone_is_told_about_everyone_is_no_leak_of_one_party():
+    pooled = replace(FOUND, attack="plaintext", check="stated-pooled")
+    records = [replace(r, findings=(pooled,)) for r in guesses(80)]
+    assert {r.verdict for r in rulings(records, POLICY)} == {"no leak"} | (
+        {"inconclusive"} if ("a", "server", "check") in ruled(records) else set()
+    )
+    assert not any(r.verdict == "leaks" for r in rulings(records, POLICY))
+
+
+def test_an_attack_that_does_worse_than_the_prior_measures_nothing():
+    coins = np.random.default_rng(2)
+    records = [case(coins.normal(0.3, 0.01, 4), s) for s in range(80)]
+    found = the_only(records)
+    assert found.verdict == "inconclusive"
+    assert found.missing == ("tableak by server does worse than the prior, so it is no measure of what there is",)
+
+
+def test_an_attack_that_abstains_beside_a_guesser_shows_nothing():
+    def silent(seed):
+        guess = [trial(0.5, f"P{k}", attack="random_baseline") for k in range(4)]
+        no = Trial("portfolio", ("server",), "records", "", "", 0, "abstained", reason="no claim to stand by")
+        return CaseRecord(f"a-{seed}", SETTING, seed, (*guess, no))
+
+    found = the_only([silent(s) for s in range(80)])
+    assert found.verdict == "inconclusive"
+    assert found.missing == ("portfolio made no claim: no claim to stand by", "no attack made a claim")
+
+
+def test_a_batch_left_out_beside_others_forbids_that_nothing_leaks():
+    records = guesses(80)
+    left = Trial("tableak", ("server",), "records", "", "P1", 0, "abstained", reason="no claim about this batch")
+    records[0] = replace(records[0], trials=(*records[0].trials, left))
+    assert "no claim about 1 of the attacked batches" in the_only(records).missing
+
+
+def test_the_pooled_reference_is_no_setting_of_a_federation():
+    reference = replace(SETTING, id="pooled", reference=True)
+    records = [case([0.9] * 8, 0, reference), *guesses(80)]
+    assert set(ruled(records)) == {("a", "server", "records")}
+    found = said(records)
+    assert found.status == "no leak"
+    assert "pooled reference 0.500" in found.utility
+
+
+def test_the_floor_says_how_much_counts_as_a_leak():
+    records = [case([0.52] * 4, s) for s in range(10)]
+    assert the_only(records, Policy(floor=0.01)).verdict == "leaks"
+    assert the_only(records, Policy(floor=0.05)).verdict == "inconclusive"
+
+
+def test_twenty_null_settings_are_seldom_called_a_leak_and_one_leak_among_them_is_found():
+    coins, wrong = np.random.default_rng(3), 0
+    for _ in range(60):
+        records = [
+            case(coins.normal(0.5, 0.05, 4), s, replace(SETTING, id=f"s{k}")) for k in range(20) for s in range(2)
+        ]
+        wrong += any(r.verdict == "leaks" for r in rulings(records, POLICY))
+    assert wrong <= 8  # 60 audits at 5 %: 3 are expected, more than 8 in one of 300
+    leaky = [*records, *(case(coins.normal(0.9, 0.05, 4), s, replace(SETTING, id="leaky")) for s in range(2))]
+    assert ruled(leaky)["leaky", "server", "records"].verdict == "leaks"
+
+
+def test_the_sentence_says_what_leaks_and_how_surely():
+    found = said([case([0.9, 0.8, 0.95, 0.85], s) for s in range(2)])
+    assert found.status == "leaks"
+    start = "Leaks in 1 of 1 settings: tableak by server gets 87.5% of cells of records under a (prior alone 50.0%"
+    assert found.leakage.startswith(start)
+    assert "Best F1 0.550 by a" in found.utility
+
+
+def test_an_audit_without_scores_or_with_missing_cases_is_inconclusive():
+    empty = CaseRecord("a", SETTING, 0)
+    assert verdict([empty], rulings([empty], POLICY), (), ()).status == "inconclusive"
+    records = guesses(80)
+    found = verdict(records, rulings(records, POLICY), scores(records), utility(records), missing=2)
+    assert (found.status, found.leakage) == ("inconclusive", "Inconclusive: 2 cases did not run to the end.")
+
+
+def test_the_policy_is_that_of_the_configuration():
+    assert policy_of({"audit": {"ceiling": 0.2, "floor": 0.0, "alpha": 0.1}}) == Policy(0.0, 0.2, 0.1)
+    assert policy_of({}) == Policy()
+
+
+def test_what_a_verdict_takes_is_said_beforehand():
+    few = list(needs(POLICY, 1, 3))
+    assert "3 clusters per setting cannot show a leak in the mean" in few[0]
+    assert "needs at least 29 seeds; audit.seeds has 1" in few[1]
+    assert list(needs(POLICY, 40, 160)) == []
