@@ -185,6 +185,9 @@ class Audit(Section):
     mode: Literal["simulated", "projected"] = Field(
         "simulated", description='"projected": one process per party; the results are the same'
     )
+    times: bool = Field(
+        False, description="note when messages passed; simulated times are one process's and say nothing of a network"
+    )
     jobs: int | None = Field(None, ge=1, description="cases at a time; unset: one per core")
     device: str = Field("cpu", description="where tensors live")
     baseline_draws: int = Field(20, ge=1, description="draws from the prior that a score is compared with")

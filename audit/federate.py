@@ -5,8 +5,9 @@ the parties' own values that become the truth. Both ways give the same.
 """
 
 import os
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ from leakledger.preprocess.data.read import read_table, read_tables
 from leakledger.preprocess.data.schema import Schema
 from leakledger.preprocess.data.table import Table
 from leakledger.preprocess.encoders import ENCODERS, Encoder
+from leakledger.preprocess.federation import FederationError
 from leakledger.preprocess.frozen import freeze
 from leakledger.preprocess.ledger import Ledger
 from leakledger.preprocess.pipeline import Encoded
@@ -43,6 +45,8 @@ from leakledger.preprocess.transport.simulated import Simulated
 from leakledger.preprocess.views import FeatureLayout, Method, PublicFacts, TrainingSpec
 
 SERVER = "server"
+OnAbort = Callable[[Ledger, PublicFacts], None]
+"""Told, where a party could not go on, what was sent until then and what was public before."""
 PATIENCE = 3600.0  # seconds that a party's process waits for a message: another one may compute for long
 SPLIT, PARTITION = 1, 2  # streams of a case's seed, apart from those of the parties
 
@@ -64,11 +68,12 @@ class Federated:
     encoder: Encoder | None = None
 
 
-def federate(config: Config, case: Case, master: bytes) -> Federated:
+def federate(config: Config, case: Case, master: bytes, on_abort: OnAbort = lambda ledger, public: None) -> Federated:
     """Runs the case's protocol and reads the results out.
 
     The parties' secrets are derived from `master`, the case, and everything that the parties are given: their rows and
-    what they agreed on. How the protocol is run, and what attacks the result, is no part of that.
+    what they agreed on. How the protocol is run, and what attacks the result, is no part of that. Raises what ended the
+    run where a party could not go on, after `on_abort` was told.
     """
     split = split_tables(config, case)
     basis = next(iter(split.values()))[0].basis
@@ -80,23 +85,21 @@ def federate(config: Config, case: Case, master: bytes) -> Federated:
     given = without_places(inputs, params)
     secret = protocol_secret(derive(master, "case", case.id), "case", list(split), SERVER, *given)
     run = run_projected if config.audit.mode == "projected" else run_simulated
-    ledger, held = run(inputs, params, secret)
-    layout, schema = FeatureLayout.from_plain(held[SERVER]["layout"]), Schema.from_plain(held[SERVER]["schema"])
     public = PublicFacts(
         tuple(split),
         SERVER,
         Method(case.preprocessing.encoder, public_options(make_encoder(case))),
         Method(case.preprocessing.scaler, public_options(make_scaler(case))),
         make_defense(case.defense).mechanisms(),
-        public_schema(schema, basis),
-        layout,
-        model_spec(config.model, schema, layout.width),
-        training,
+        training=training,
     )
+    ledger, held = run(inputs, params, secret, config.audit.times, lambda ledger: on_abort(ledger, public))
+    layout, schema = FeatureLayout.from_plain(held[SERVER]["layout"]), Schema.from_plain(held[SERVER]["schema"])
+    model = model_spec(config.model, schema, layout.width)
     return Federated(
         ledger=ledger,
         secrets=party_secrets(secret, list(split), SERVER),
-        public=public,
+        public=replace(public, schema=public_schema(schema, basis), layout=layout, model=model),
         schema=schema,
         tables={c: Table.from_plain(held[c]["table"]) for c in split},
         train={c: encoded_from_plain(held[c]["train"]) for c in split},
@@ -109,22 +112,41 @@ def federate(config: Config, case: Case, master: bytes) -> Federated:
 
 
 def run_simulated(
-    inputs: Mapping[str, Any], params: Mapping[str, Any], secret: bytes
+    inputs: Mapping[str, Any],
+    params: Mapping[str, Any],
+    secret: bytes,
+    times: bool = False,
+    on_abort: Callable[[Ledger], None] = lambda ledger: None,
 ) -> tuple[Ledger, Mapping[str, Any]]:
     """The ledger, and what each party has afterwards; all parties in this process."""
-    fed = Simulated(list(inputs), server=SERVER, secret=secret)
-    with fed.running():
-        outcome = case_protocol(fed, {c: fed.at(c, x) for c, x in inputs.items()}, freeze(params))
+    fed = Simulated(list(inputs), server=SERVER, secret=secret, clock=monotonic if times else None)
+    try:
+        with fed.running():
+            outcome = case_protocol(fed, {c: fed.at(c, x) for c, x in inputs.items()}, freeze(params))
+    except Exception:
+        if fed.ledger.aborts:
+            on_abort(fed.ledger)
+        raise
     return fed.ledger, {p: fed.own(v) for p, v in outcome.items()}
 
 
 def run_projected(
-    inputs: Mapping[str, Any], params: Mapping[str, Any], secret: bytes
+    inputs: Mapping[str, Any],
+    params: Mapping[str, Any],
+    secret: bytes,
+    times: bool = False,
+    on_abort: Callable[[Ledger], None] = lambda ledger: None,
 ) -> tuple[Ledger, Mapping[str, Any]]:
     """The same with a process per party; the ledger is merged from theirs."""
     own = party_secrets(secret, list(inputs), SERVER)
-    with PartyProcesses(list(inputs), server=SERVER, timeout=PATIENCE) as parties:
-        results = parties.run_with(case_protocol, inputs, with_absolute_paths(params), own)
+    with PartyProcesses(list(inputs), server=SERVER, timeout=PATIENCE, times=times) as parties:
+        try:
+            results = parties.run_with(case_protocol, inputs, with_absolute_paths(params), own)
+        except FederationError as error:
+            if error.ledger is not None:
+                on_abort(error.ledger)
+                error.ledger = None  # it is told, and the error travels on to other processes
+            raise
     return merged_ledger(results), {p: r.value for p, r in results.items()}
 
 

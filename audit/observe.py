@@ -57,7 +57,10 @@ def content_of(message: Message) -> str:
         return "sealed"
     if message.topic not in KINDS:
         return "its kind is not installed"
-    return describe(message.payload.to_plain())
+    try:
+        return describe(message.payload.to_plain())
+    except ValueError:  # its recipient refused it too, which ended the run
+        return "no message of its kind"
 
 
 def describe(value: Any, depth: int = 0) -> str:

@@ -6,6 +6,7 @@ from importlib.metadata import version
 
 import torch
 
+from leakledger.attacks import ATTACKS
 from leakledger.audit.adversaries import not_played, observer_sets
 from leakledger.audit.case import Case, source_name
 from leakledger.audit.config import Config
@@ -50,8 +51,15 @@ def run_facts(config: Config, todo: Sequence[Case], name: str, command: str) -> 
             party_rows={name: {p: len(t) for p, t in split.items()} for name, split in tables.items()},
         ),
         adversaries=tuple(played),
-        not_tested=tuple(not_played(played, public)),
+        not_tested=(*not_played(played, public), *unread_times(config)),
     )
+
+
+def unread_times(config: Config) -> list[str]:
+    """In words, that times are noted and nobody looks at them."""
+    if not config.audit.times or any(ATTACKS[name].reads_times for name in config.attacks.use):
+        return []
+    return ["the times of messages: they are in the transcripts, and no attack in use reads them"]
 
 
 def device_name(device: str) -> str:

@@ -237,6 +237,23 @@ class RecoveredRecord:
 
 
 @dataclass(frozen=True)
+class Aborted:
+    """That `party` could not go on, which ended a case: where, and the name of the kind of error. Never its text, which
+    may repeat what the party holds. `step` is empty where the party is gone and nobody knows how far it came.
+    """
+
+    party: str
+    step: str
+    round: int
+    reason: str
+
+    @property
+    def text(self) -> str:
+        where = f"in step {self.step}, round {self.round}" if self.step else "in a step that nobody knows"
+        return f"{self.party} could not go on {where}: {self.reason}"
+
+
+@dataclass(frozen=True)
 class UtilityRow:
     """One metric of the trained model on held-out rows of all parties, or of the cost of getting there."""
 
@@ -246,7 +263,7 @@ class UtilityRow:
 
 @dataclass(frozen=True)
 class CaseRecord:
-    """All that one case leaves behind."""
+    """All that one case leaves behind; of an aborted one, what was observed until then and nothing that was tried."""
 
     id: str
     setting: Setting
@@ -258,6 +275,7 @@ class CaseRecord:
     observations: tuple[Observation, ...] = ()
     recovered: tuple[RecoveredRecord, ...] = ()
     utility: tuple[UtilityRow, ...] = ()
+    aborts: tuple[Aborted, ...] = ()
     transcript_head: str = ""
     seconds: Mapping[str, float] = field(
         default_factory=dict
@@ -464,7 +482,9 @@ class RunFacts:
 
 @dataclass(frozen=True)
 class AuditRecord:
-    """A whole audit, finished or not: `missing` counts the cases that have not run yet."""
+    """A whole audit, finished or not: `missing` counts the cases that have not run yet. `cases` finished; `aborted` are
+    those whose federation a party ended when they were last run.
+    """
 
     run: RunFacts
     cases: tuple[CaseRecord, ...]
@@ -475,6 +495,7 @@ class AuditRecord:
     created: str = ""  # when the run started; not part of results.json
     leakage: tuple[Leakage, ...] = ()
     rulings: tuple[Ruling, ...] = ()
+    aborted: tuple[CaseRecord, ...] = ()
 
 
 def results(record: AuditRecord) -> dict[str, Any]:
@@ -496,6 +517,7 @@ def results(record: AuditRecord) -> dict[str, Any]:
         "unread": [{"setting": c.setting.id, "seed": c.seed, **asdict(u)} for c in record.cases for u in c.unread],
         "controls": [{"setting": c.setting.id, "seed": c.seed, **asdict(k)} for c in record.cases for k in c.controls],
         "utility": [asdict(u) for u in record.utility],
+        "aborted": [{"setting": c.setting.id, "seed": c.seed, **asdict(a)} for c in record.aborted for a in c.aborts],
         "missing": record.missing,
     }
 

@@ -1,6 +1,7 @@
 """The main path: a configuration becomes cases, each case a record, all records one audit.
 
-Read downwards: `run_audit` finds what is left to do and does it; `run_case` is one case from federation to scores.
+Read downwards: `run_audit` finds what is left to do and does it; `run_case` is one case from federation to scores. A
+case whose federation a party ends is kept as aborted, and the others go on.
 """
 
 import json
@@ -15,12 +16,13 @@ import numpy as np
 
 from leakledger.attacks import ATTACKS
 from leakledger.attacks.base import Attack, AuxiliaryKnowledge, FindingClaim, NotApplicable, RecordsClaim, claims_in
+from leakledger.audit.aborts import Played, aborted_record, show_traceback, with_aborts
 from leakledger.audit.adversaries import observer_sets
 from leakledger.audit.case import Case, cases
 from leakledger.audit.config import Config
 from leakledger.audit.control_federations import frozen
 from leakledger.audit.controls import control_attack
-from leakledger.audit.federate import Federated, federate, make_encoder, make_scaler, public_options
+from leakledger.audit.federate import Federated, OnAbort, federate, make_encoder, make_scaler, public_options
 from leakledger.audit.hiding import hides
 from leakledger.audit.leakage import leakage_table
 from leakledger.audit.observe import observations
@@ -50,8 +52,10 @@ from leakledger.audit.verdicts.policy import policy_of
 from leakledger.audit.verdicts.rulings import rulings
 from leakledger.audit.verdicts.words import verdict
 from leakledger.preprocess.atomic_file import atomic_file, remove_leftovers
+from leakledger.preprocess.ledger import Ledger
 from leakledger.preprocess.secret import derive
 from leakledger.preprocess.transcript import write_transcript
+from leakledger.preprocess.views import PublicFacts, View
 
 ATTACK_STREAM, BASELINE_STREAM, CONTROL_STREAM, SCORER_STREAM = 2_001, 2_002, 2_003, 2_004
 
@@ -70,7 +74,8 @@ def run_audit(
     """Runs every case of `config` that `folder` does not hold yet, and writes `results.json` there.
 
     All secrets of the parties follow from `master`; None is the one that the folder keeps, or else a new one. Raises
-    ValueError (with one line) for data or settings that cannot be used, before anything is written.
+    ValueError (with one line) for data or settings that cannot be used, before anything is written; and what ended the
+    first case, where all that were played were aborted and none has finished before.
     """
     todo = cases(config)
     facts = run_facts(config, todo, folder.name, command)
@@ -81,30 +86,60 @@ def run_audit(
         done = store.finished()
         left = [c for c in todo if c.id not in done]
         own = derive(master_secret(folder, master, begun=bool(done)), "run", json.dumps(facts.versions, sort_keys=True))
-        work = partial(run_case, config, folder=folder, master=own)
+        work = partial(play_case, config, folder=folder, master=own)
+        errors: dict[str, Exception] = {}
         jobs = config.audit.jobs or (
             None if config.audit.device == "cpu" else 1
         )  # one case at a time on one accelerator
-        for i, finished in enumerate(each(work, left, jobs), start=len(done) + 1):
-            store.add(finished)
-            progress(finished.id, i, len(todo))
+        for i, played in enumerate(each(work, left, jobs), start=len(done) + 1):
+            case = played.record
+            if played.error is None:
+                store.add(case)
+            else:
+                store.add_aborted(case)
+                errors[case.id] = played.error
+            progress(case.id if played.error is None else f"{case.id}: aborted", i, len(todo))
         record = assemble(store, todo)
         with atomic_file(folder / "results.json") as file:
             file.write(f"{json.dumps(results(record), indent=1, allow_nan=False)}\n".encode())
+    if errors and not record.cases:
+        raise next(errors[c.id] for c in todo if c.id in errors)
     return record
 
 
-def run_case(config: Config, case: Case, folder: Path, master: bytes) -> CaseRecord:
+def play_case(config: Config, case: Case, folder: Path, master: bytes) -> Played:
+    """`run_case`, or what is left of a case that a party ended: its transcript until then and a record that says so.
+
+    Other errors are raised: they are no party's, and would meet every case.
+    """
+    left: list[tuple[Ledger, PublicFacts]] = []
+    try:
+        return Played(run_case(config, case, folder, master, lambda *ended: left.append(ended)))
+    except Exception as error:
+        if not left:
+            raise
+        show_traceback(error)
+        keep_transcript(folder, case, *left[0])
+        return Played(aborted_record(case, *left[0]), error)
+
+
+def keep_transcript(folder: Path, case: Case, ledger: Ledger, public: PublicFacts) -> None:
+    path = folder / "transcripts" / f"{case.id}.parquet"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_transcript(path, ledger, public, {"case": case.id})
+
+
+def run_case(
+    config: Config, case: Case, folder: Path, master: bytes, on_abort: OnAbort = lambda ledger, public: None
+) -> CaseRecord:
     """One case: run the federation, split its ledger into views, attack each, score against the truth."""
     clock = Clock()
     with clock.stage("federation"):
-        federated = federate(config, case, master)
+        federated = federate(config, case, master, on_abort)
         truth = Truth(federated)
     with clock.stage("transcript"):
-        path = folder / "transcripts" / f"{case.id}.parquet"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_transcript(path, federated.ledger, federated.public, {"case": case.id})
-    kept, views = CaseResults(), []
+        keep_transcript(folder, case, federated.ledger, federated.public)
+    kept, views = CaseResults(), list[View]()
     knowledge, attempted = granted_knowledge(config, truth), attempts(config, truth)
     with clock.stage("attacks"):
         for observers in observer_sets(config.audit.observers, federated.public):
@@ -145,7 +180,7 @@ class CaseResults:
 
     def add(self, play: Play, attempted: Sequence[tuple[str, int]], draws: int, seed: int) -> Ran:
         """Runs the attack on what it reads, scores its claims and plays those of its controls that fit the view."""
-        readable = play.view.restricted(play.attack.accepts)
+        readable = play.view.restricted(play.attack.accepts, times=play.attack.reads_times)
         technique, outcome = play.attack.technique, play.attack.run(readable, play.knowledge)
         coins = _stream(seed, BASELINE_STREAM)
         self.trials += score(play.attack, play.observers, outcome, play.knowledge, play.truth, attempted, coins, draws)
@@ -234,18 +269,20 @@ def assemble(store: Store, todo: Sequence[Case]) -> AuditRecord:
     """The audit so far, its cases in the order of the configuration."""
     position = {c.id: i for i, c in enumerate(todo)}
     records = sorted(store.cases(), key=lambda r: position[r.id])
-    facts, missing = store.facts(), len(todo) - len(records)
+    aborted = sorted(store.aborted(), key=lambda r: position[r.id])
+    facts, missing = store.facts(), len(todo) - len(records) - len(aborted)
     all_scores, rows, decided = scores(records), utility(records), rulings(records, policy_of(facts.config))
     return AuditRecord(
         run=facts,
         cases=tuple(records),
         scores=all_scores,
         utility=rows,
-        verdict=verdict(records, decided, all_scores, rows, missing),
+        verdict=with_aborts(verdict(records, decided, all_scores, rows, missing), aborted),
         missing=missing,
         created=store.created(),
         leakage=leakage_table(records, all_scores),
         rulings=decided,
+        aborted=tuple(aborted),
     )
 
 

@@ -23,6 +23,7 @@ _CASE, _RUN = TypeAdapter(CaseRecord), TypeAdapter(RunFacts)
 _TABLES = """
 CREATE TABLE run (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
 CREATE TABLE cases (id TEXT PRIMARY KEY, setting TEXT NOT NULL, seed INTEGER NOT NULL, document TEXT NOT NULL) STRICT;
+CREATE TABLE aborted (id TEXT NOT NULL, document TEXT NOT NULL) STRICT;
 CREATE TRIGGER cases_stay BEFORE UPDATE ON cases BEGIN SELECT RAISE(ABORT, 'the record is append-only'); END;
 CREATE TRIGGER cases_remain BEFORE DELETE ON cases BEGIN SELECT RAISE(ABORT, 'the record is append-only'); END;
 CREATE TRIGGER run_stays BEFORE UPDATE ON run BEGIN SELECT RAISE(ABORT, 'the record is append-only'); END;
@@ -93,6 +94,19 @@ class Store:
             except ValueError as error:
                 raise StoreError(f"{self.folder / FILE}: case {name} is damaged: {_first_line(error)}") from None
 
+    def add_aborted(self, record: CaseRecord) -> None:
+        """Appends a case that a party ended. It is not finished: the next run plays it again."""
+        self._db.execute("INSERT INTO aborted VALUES (?, ?)", (record.id, _CASE.dump_json(record).decode()))
+
+    def aborted(self) -> list[CaseRecord]:
+        """The cases that ended so when they were last played, and have not finished since. Raises StoreError, naming
+        the case, for a document that is not one.
+        """
+        if not _has_tables(self._db, "aborted"):  # a record that was begun before such cases were kept
+            return []
+        last, finished = dict(self._db.execute("SELECT id, document FROM aborted ORDER BY rowid")), self.finished()
+        return [_aborted(self.folder, n, document) for n, document in sorted(last.items()) if n not in finished]
+
     def facts(self) -> RunFacts:
         try:
             return _RUN.validate_json(self._value("facts"))
@@ -150,9 +164,16 @@ def only_writer(folder: Path) -> Iterator[None]:
         yield
 
 
-def _has_tables(db: sqlite3.Connection) -> bool:
+def _has_tables(db: sqlite3.Connection, *needed: str) -> bool:
     names = {row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    return {"run", "cases"} <= names
+    return set(needed or ("run", "cases")) <= names
+
+
+def _aborted(folder: Path, name: str, document: str) -> CaseRecord:
+    try:
+        return _CASE.validate_json(document)
+    except ValueError as error:
+        raise StoreError(f"{folder / FILE}: aborted case {name} is damaged: {_first_line(error)}") from None
 
 
 def _initialise(db: sqlite3.Connection, facts: RunFacts, created: str) -> None:

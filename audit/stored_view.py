@@ -14,18 +14,18 @@ def view_rows(folder: Path, party: str, case: str | None, messages: bool) -> lis
     view = stored_view(folder, party, case)
     aborts = [_abort_row(a, view) for a in view.aborts]
     if messages:
-        rows = [{"message": m.sequence} | _row(m, view) | _counts([m], view) for m in view.messages]
+        rows = [{"message": m.sequence} | _row(m, view) | _counts([m], view) | _times([m], view) for m in view.messages]
         return [*rows, *({"message": ""} | row for row in aborts)]
     groups: dict[tuple[str, ...], list[Message]] = {}
     for m in view.messages:
         groups.setdefault(tuple(_row(m, view).values()), []).append(m)
-    return [*(_row(ms[0], view) | _counts(ms, view) for ms in groups.values()), *aborts]
+    return [*(_row(ms[0], view) | _counts(ms, view) | _times(ms, view) for ms in groups.values()), *aborts]
 
 
 def _abort_row(abort: Abort, view: View) -> dict[str, Any]:
     """A row with the keys of a message's: who ended the run, where, and for which named reason."""
     what = {"step": abort.step, "topic": "(abort)", "from": abort.party, "to": "", "seen as": "abort"}
-    return what | {"content": abort.reason} | _counts([], view) | {"rounds": str(abort.round)}
+    return what | {"content": abort.reason} | _counts([], view) | {"rounds": str(abort.round)} | _times([], view)
 
 
 def _counts(messages: list[Message], view: View) -> dict[str, Any]:
@@ -40,6 +40,14 @@ def _counts(messages: list[Message], view: View) -> dict[str, Any]:
     }
 
 
+def _times(messages: list[Message], view: View) -> dict[str, str]:
+    """From when to when, at the observer's own clock; nothing of a run that noted no times."""
+    if not view.times:
+        return {}
+    noted = [f"{view.times[m.sequence]:.6f}" for m in messages if m.sequence in view.times]
+    return {"seconds": " to ".join(dict.fromkeys(noted[:1] + noted[-1:]))}
+
+
 def _span(messages: list[Message]) -> str:
     if not messages:
         return ""
@@ -52,10 +60,10 @@ def stored_view(folder: Path, party: str, case: str | None) -> View:
     first.
     """
     store = Store.read(folder)
-    known = sorted(store.finished())
+    known = sorted(store.finished() | {c.id for c in store.aborted()})
     store.close()
     if not known:
-        raise ValueError(f"{folder}: no case has finished yet")
+        raise ValueError(f"{folder}: no case has run yet")
     if case is not None and case not in known:
         raise ValueError(f"{case}: no such case in {folder}; there are {', '.join(known)}")
     transcript = read_transcript(folder / "transcripts" / f"{case or known[0]}.parquet")

@@ -92,6 +92,10 @@ def print_verdict(console: Console, record: AuditRecord, report: Path) -> None:
         console.print(
             f"  {c.kind} control of {c.attack} in {name}: {c.value:.3f} (expected {c.expected})", markup=False
         )
+    for case in record.aborted:
+        console.print(f"Aborted and not attacked: {case.id}: {case.aborts[-1].text}.", markup=False)
+    if record.aborted:
+        console.print("The same command plays these again; LEAKLEDGER_DEBUG=1 shows what ended them.", markup=False)
     console.print(f"Report: {report}", markup=False, soft_wrap=True, highlight=False)
 
 

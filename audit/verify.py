@@ -8,10 +8,10 @@ from leakledger.preprocess.transcript import verify_transcript
 
 
 def verify_run(folder: Path) -> list[dict[str, Any]]:
-    """One row per finished case: `intact`, or what is wrong with its transcript."""
+    """One row per case, finished or aborted: `intact`, or what is wrong with its transcript."""
     store = Store.read(folder)
     rows = []
-    for record in store.cases():
+    for record in (*store.cases(), *store.aborted()):
         path = folder / "transcripts" / f"{record.id}.parquet"
         try:
             verify_transcript(path, bytes.fromhex(record.transcript_head))

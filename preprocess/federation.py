@@ -42,9 +42,18 @@ class Federation(ABC):
     `secrets` has the secret of each party that this process holds: its coins and keys follow from it alone. One set of
     secrets is for one federation (`secret.derive` gives another for the next): a second one with other messages would
     use keys and nonces again. `server` is one more party: it computes and can pass messages on, but holds no rows.
+
+    `clock` tells seconds; with it the ledger notes when messages passed, counted from now. None: it notes no times.
     """
 
-    def __init__(self, clients: Sequence[str], *, server: str = "server", secrets: Mapping[str, bytes]) -> None:
+    def __init__(
+        self,
+        clients: Sequence[str],
+        *,
+        server: str = "server",
+        secrets: Mapping[str, bytes],
+        clock: Callable[[], float] | None = None,
+    ) -> None:
         everyone = (*clients, server)
         if len(clients) < 2:
             raise FederationError(f"a federation needs at least two clients, got {list(clients)}")
@@ -64,6 +73,8 @@ class Federation(ABC):
         self._encoded: dict[str, tuple[At[Any], bytes]] = {}  # the value that each party sent last
         self._identities: dict[str, At[Identity]] = {}
         self._keys: dict[str, bytes] = {}
+        self._clock = clock
+        self._began = clock() if clock else 0.0
 
     # Where values live ------------------------------------------------------------------------------------------
 
@@ -213,6 +224,14 @@ class Federation(ABC):
     @abstractmethod
     def _carry(self, header: Message, content: bytes | None) -> bytes | None:
         """Moves one message and records it; the content in a process that holds the recipient, else None."""
+
+    def _record(self, message: Message) -> None:
+        """Appends to the ledger, with the time for those ends of the message that live here."""
+        self._ledger.append(message)
+        if self._clock:
+            now = self._clock() - self._began
+            for party in filter(self.holds, message.ends):
+                self._ledger.note_time(message.sequence, party, now)
 
     def _seal(self, header: Message, content: bytes) -> bytes:
         """The body that travels: the content itself, or its ciphertext for the recipient."""

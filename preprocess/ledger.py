@@ -1,6 +1,6 @@
 """The ledger: every message in order, as a hash chain, and its projection onto what a set of observers saw.
 
-Beside the messages it holds who aborted the run, if anyone did.
+Beside the messages it holds who aborted the run, if anyone did, and when messages passed, if anyone took the time.
 """
 
 import hashlib
@@ -15,13 +15,15 @@ GENESIS = bytes(32)
 
 class Ledger:
     """An append-only list of messages, and of aborts after them. `head` commits to all, in order: change one bit and it
-    differs.
+    differs. `times` is no part of what it commits to: number of a message -> party -> seconds since that party began,
+    at its own clock.
     """
 
     def __init__(self, messages: Iterable[Message] = ()) -> None:
         self._messages: list[Message] = []
         self._head, self._linked = GENESIS, 0  # of the first so many messages
         self.aborts: tuple[Abort, ...] = ()
+        self.times: dict[int, dict[str, float]] = {}
         for message in messages:
             self.append(message)
 
@@ -31,6 +33,10 @@ class Ledger:
     def abort(self, abort: Abort) -> None:
         """Records that a party could not go on. It stands after all messages, whenever it happened."""
         self.aborts = (*self.aborts, abort)
+
+    def note_time(self, sequence: int, party: str, seconds: float) -> None:
+        """Records when `party` sent, passed on or took up a message: at its own clock, since it began."""
+        self.times.setdefault(sequence, {})[party] = seconds
 
     @property
     def head(self) -> bytes:
@@ -66,14 +72,21 @@ class Ledger:
         who = frozenset(observers)
         if unknown := who - {*public.clients, public.server}:
             raise ValueError(f"{sorted(unknown)} took no part; the parties are {[*public.clients, public.server]}")
+        seen = tuple(m.as_seen_by(who) for m in self._messages if m.involves(who))
         return View(
             observers=who,
-            messages=tuple(m.as_seen_by(who) for m in self._messages if m.involves(who)),
+            messages=seen,
             public=public,
             inputs={p: v for p, v in (inputs or {}).items() if p in who},
             coins={p: v for p, v in (coins or {}).items() if p in who},
             aborts=self.aborts,
+            times={m.sequence: t for m in seen if (t := self._time_of(m, who)) is not None},
         )
+
+    def _time_of(self, message: Message, observers: Iterable[str]) -> float | None:
+        """When the first of the message's ends that is an observer had it."""
+        noted = self.times.get(message.sequence, {})
+        return next((noted[p] for p in message.ends if p in observers and p in noted), None)
 
 
 def link(head: bytes, message: Message, body_hash: bytes | None = None) -> bytes:

@@ -4,6 +4,7 @@ from dataclasses import InitVar, dataclass
 from typing import Final, Generic, TypeVar
 
 from leakledger.preprocess.frozen import freeze
+from leakledger.preprocess.ledger import Ledger
 from leakledger.preprocess.messages import Payload
 from leakledger.preprocess.views import Abort
 
@@ -15,10 +16,12 @@ FEDERATION: Final = object()  # makes values public; for `federation` alone
 class FederationError(ValueError):
     """A protocol broke a rule of the federation, or a party did; the text names party, step and topic.
 
-    `abort` is what other parties learn of it where a party of a projected run could not go on.
+    `abort` is what other parties learn of it where a party of a projected run could not go on, and `ledger` then has it
+    and every message that the parties that were still there had sent, passed on or taken up.
     """
 
     abort: Abort | None = None
+    ledger: Ledger | None = None
 
 
 class PartyLost(FederationError):

@@ -5,6 +5,10 @@ content. Bytes that occurred before in the file (a broadcast, an unchanged model
 the digest. The content of an open message is its body; a sealed one has a content of its own, where it is known. The
 public facts, `meta` and the aborts, if any, are in the file's key-value metadata, as base64 of their wire encoding.
 
+Where a run noted times, three more columns have them: seconds at the sender, the relay and the recipient, each at its
+own clock. They are outside the chain and outside the digest, and have a digest of their own: the head of a run is the
+same with them and without.
+
 What a reader can rely on: the file is whole and unchanged since it was written. That the run really had these messages
 only a head from elsewhere can tell (`expected_head`), because whoever rewrites a file can compute its chain anew.
 """
@@ -42,8 +46,10 @@ HEADER = {
 DERIVED = {"route": pa.string(), "size": pa.int64(), "digest": pa.string(), "head": pa.string()}
 OPTIONAL = {"content_digest": pa.string(), "body": pa.large_binary(), "content": pa.large_binary()}
 COLUMNS = HEADER | DERIVED | OPTIONAL
+TIMES = {"sent_at": "sender", "relayed_at": "relay", "received_at": "recipient"}  # column -> whose clock
 DAMAGE = (pa.ArrowException, OSError, ValueError)  # what the libraries raise for a damaged file
 SCHEMA = pa.schema([pa.field(n, kind, nullable=n in OPTIONAL or n == "relay") for n, kind in COLUMNS.items()])
+TIMED_SCHEMA = pa.schema([*SCHEMA, *(pa.field(name, pa.float64()) for name in TIMES)])
 
 
 class TranscriptError(ValueError):
@@ -80,7 +86,7 @@ def read_transcript(path: str | os.PathLike[str]) -> Transcript:
                 f"{path} has the older format {facts[b'format'].decode()}, whose messages have no kinds; run the audit "
                 "again to have it written anew"
             )
-        if facts.get(b"format") != FORMAT or not parquet.schema_arrow.equals(SCHEMA):
+        if facts.get(b"format") != FORMAT or not parquet.schema_arrow.equals(_schema(b"times" in facts)):
             raise TranscriptError(f"{path} is not a transcript of format {FORMAT.decode()}")
         ledger = _read_messages(parquet, path)
         public, meta = b64decode(facts[b"public"], validate=True), b64decode(facts[b"meta"], validate=True)
@@ -89,7 +95,8 @@ def read_transcript(path: str | os.PathLike[str]) -> Transcript:
         if (count := int(facts[b"messages"])) != len(ledger):
             last = max((m.sequence for m in ledger), default=None)
             raise TranscriptError(f"{path} has {len(ledger)} of {count} messages: the last is message {last}")
-        if _facts(ledger, public, meta).items() - facts.items():
+        own = _facts(ledger, public, meta)
+        if own.items() - facts.items() or (b"times" in facts) != (b"times" in own):
             raise TranscriptError(f"{path}: its head, public facts or metadata were changed")
         return Transcript(ledger, PublicFacts.from_plain(decode(public)), decode(meta))
 
@@ -107,8 +114,10 @@ def verify_transcript(path: str | os.PathLike[str], expected_head: bytes | None 
 
 def _facts(ledger: Ledger, public: bytes, meta: bytes) -> dict[bytes, bytes]:
     """The file's metadata; its digest covers the head, the public facts and `meta`."""
-    aborts = {b"aborts": b64encode(encode([a.to_plain() for a in ledger.aborts]))} if ledger.aborts else {}
-    return aborts | {
+    some = {b"aborts": b64encode(encode([a.to_plain() for a in ledger.aborts]))} if ledger.aborts else {}
+    if ledger.times:
+        some[b"times"] = _digest(encode([[m.sequence, *_times(m, ledger).values()] for m in ledger])).encode()
+    return some | {
         b"format": FORMAT,
         b"messages": str(len(ledger)).encode(),
         b"head": ledger.head.hex().encode(),
@@ -118,17 +127,28 @@ def _facts(ledger: Ledger, public: bytes, meta: bytes) -> dict[bytes, bytes]:
     }
 
 
+def _schema(timed: bool) -> pa.Schema:
+    return TIMED_SCHEMA if timed else SCHEMA
+
+
+def _times(message: Message, ledger: Ledger) -> dict[str, float | None]:
+    """The columns of a message's times; None where there is no such end, or it noted none."""
+    noted = ledger.times.get(message.sequence, {})
+    return {column: noted.get(getattr(message, end)) for column, end in TIMES.items()}
+
+
 def _write(file: BinaryIO, ledger: Ledger, facts: dict[bytes, bytes]) -> None:
+    schema = _schema(bool(ledger.times))
     with pq.ParquetWriter(
         file,
-        SCHEMA,
+        schema,
         compression="zstd",
         use_dictionary=["step", "topic", "sender", "recipient", "relay", "route"],
         write_statistics=["sequence", "round", "topic", "size"],
         write_page_checksum=True,
     ) as writer:
         for group in _groups(ledger):
-            writer.write_table(pa.Table.from_pylist(group, SCHEMA))
+            writer.write_table(pa.Table.from_pylist(group, schema))
         writer.add_key_value_metadata(facts)
 
 
@@ -141,7 +161,7 @@ def _groups(ledger: Ledger) -> Iterator[list[dict[str, Any]]]:
         if not message.sealed and message.content != message.body:
             raise ValueError(f"message {message.sequence} is open, yet its content is not its body")
         head = link(head, message)
-        group.append(_row(message, head, seen))
+        group.append(_row(message, head, seen) | (_times(message, ledger) if ledger.times else {}))
         size += message.size
         if len(group) == GROUP_ROWS or size >= GROUP_BYTES:
             yield group
@@ -200,6 +220,7 @@ def _read_messages(parquet: pq.ParquetFile, path: str | os.PathLike[str]) -> Led
         for row in _rows(parquet, i, ledger, path):
             try:
                 ledger.append(_message(row, stored))
+                _note_times(row, ledger)
                 if ledger.head.hex() != row["head"]:
                     raise ValueError("it does not follow the message before it: changed, moved, or one is missing")
             except ValueError as error:
@@ -233,6 +254,12 @@ def _message(row: Mapping[str, Any], stored: dict[str, bytes]) -> Message:
     if (message.route, message.size) != (row["route"], row["size"]):
         raise ValueError(f"it is {message.route} of {message.size} bytes, not {row['route']} of {row['size']}")
     return message
+
+
+def _note_times(row: Mapping[str, Any], ledger: Ledger) -> None:
+    for column, end in TIMES.items():
+        if row.get(column) is not None:
+            ledger.note_time(row["sequence"], row[end], row[column])
 
 
 def _fetch(digest: str, data: bytes | None, stored: dict[str, bytes]) -> bytes:

@@ -87,6 +87,11 @@ class Message:
         except ValueError as error:
             raise ValueError(f"message {self.sequence} ({self.topic}): {error}") from None
 
+    @property
+    def ends(self) -> tuple[str, ...]:
+        """Who held it, in order: the sender, the relay if there is one, the recipient."""
+        return (self.sender, self.recipient) if self.relay is None else (self.sender, self.relay, self.recipient)
+
     def involves(self, observers: Iterable[str]) -> bool:
         return not {self.sender, self.recipient, self.relay}.isdisjoint(observers)
 
@@ -374,6 +379,11 @@ class View:
     `inputs` and `coins` map each observer to its own plain input and to the secret of 32 bytes that its own coins and
     keys follow from (`secret.generator`, `secret.KeyStream`). No secret leads to another party's. `aborts`: who ended
     the run, where something went wrong, and for which named reason.
+
+    `times`: seconds by the number of a message, where the run was told to note them, else empty. Each is at the clock
+    of the first of sender, relay and recipient who is an observer, and counts from when that party began: clocks of
+    several observers are not aligned. It says when a message was sent or taken up, which may be later than it arrived.
+    Two views that differ only in times are equal.
     """
 
     observers: frozenset[str]
@@ -382,6 +392,7 @@ class View:
     inputs: Mapping[str, Any] = field(default_factory=dict, repr=False)
     coins: Mapping[str, Any] = field(default_factory=dict, repr=False)
     aborts: tuple[Abort, ...] = ()
+    times: Mapping[int, float] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
     def topics(self) -> frozenset[str]:
@@ -423,7 +434,11 @@ class View:
         """The payloads of `received`."""
         return (m.payload for m in self.received(kind))
 
-    def restricted(self, reads: Callable[[type[Payload]], bool]) -> "View":
-        """This view with only the messages whose kind `reads` accepts. Inputs, secrets and public facts stay."""
+    def restricted(self, reads: Callable[[type[Payload]], bool], *, times: bool = False) -> "View":
+        """This view with only the messages whose kind `reads` accepts, and their times where `times` is set. Inputs,
+        secrets and public facts stay.
+        """
         wanted = {k.topic for k in self.kinds if reads(k)}
-        return replace(self, messages=tuple(m for m in self.messages if m.topic in wanted))
+        kept = tuple(m for m in self.messages if m.topic in wanted)
+        clock = {m.sequence: self.times[m.sequence] for m in kept if m.sequence in self.times} if times else {}
+        return replace(self, messages=kept, times=clock)

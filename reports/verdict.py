@@ -43,6 +43,11 @@ def doubts(record: AuditRecord) -> list[str]:
     return [
         *([f"{text.plural(record.missing, 'case has', 'cases have')} not run yet."] if record.missing else []),
         *(
+            f"Case {c.id} was aborted and not attacked: {a.text}. Its transcript has what was sent until then."
+            for c in record.aborted
+            for a in c.aborts
+        ),
+        *(
             f"The {c.kind} control of {c.attack} failed in {c.runs - c.passed} of {text.plural(c.runs, 'run')}."
             for c in failed
         ),

@@ -8,43 +8,66 @@ import os
 import signal
 from collections.abc import Mapping
 from queue import SimpleQueue
-from threading import Thread
+from threading import Lock, Thread
+from time import monotonic
 from typing import Any, BinaryIO
 
+from leakledger.preprocess.ledger import Ledger
 from leakledger.preprocess.transport.channels import Channels
 from leakledger.preprocess.transport.pipes import read_frame, write_frame
 from leakledger.preprocess.transport.projected import Projected, Wait
-from leakledger.preprocess.transport.protocol import find_protocol, perform
+from leakledger.preprocess.transport.protocol import find_protocol, held_by, perform
 from leakledger.preprocess.views import Abort
 from leakledger.preprocess.wire import encode
+
+HOLDINGS = "holdings"
+"""What a driver says to learn which messages a party has of a run that will not end."""
+
+
+class Reports:
+    """The pipe to the driver: two threads report, what the party does and, when it is asked, what it holds."""
+
+    def __init__(self, pipe: BinaryIO) -> None:
+        self._pipe, self._lock = pipe, Lock()
+        self.ledger = Ledger()  # of the run that was begun last
+
+    def write(self, report: bytes) -> None:
+        with self._lock:
+            write_frame(self._pipe, report)
+
+    def tell(self, report: str, **facts: str) -> None:
+        self.write(encode({"report": report, **facts}))
 
 
 def main() -> None:
     """Serves one driver: its settings, the addresses of the other parties, then jobs until it says None."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # ctrl-C goes to the whole group; the driver decides what follows
-    jobs, reports = _take_standard_streams()
+    jobs, pipe = _take_standard_streams()
     inbox: SimpleQueue[Any] = SimpleQueue()
-    Thread(target=_listen, args=(jobs, inbox), daemon=True).start()
+    reports = Reports(pipe)
+    Thread(target=_listen, args=(jobs, inbox, reports), daemon=True).start()
     settings = inbox.get()
     with Channels(settings["limit"]) as channels:
-        _tell(reports, "listens", endpoint=channels.endpoint, key=channels.key)
+        reports.tell("listens", endpoint=channels.endpoint, key=channels.key)
         channels.admit(inbox.get())
-        _tell(reports, "admits")  # no other party may connect before: it would be refused, and its message lost
+        reports.tell("admits")  # no other party may connect before: it would be refused, and its message lost
         while (job := inbox.get()) is not None:
-            write_frame(reports, _work(settings, job, channels, reports))
+            reports.write(_work(settings, job, channels, reports))
 
 
-def _work(settings: Mapping[str, Any], job: Mapping[str, Any], channels: Channels, reports: BinaryIO) -> bytes:
+def _work(settings: Mapping[str, Any], job: Mapping[str, Any], channels: Channels, reports: Reports) -> bytes:
     """This party's part of one run: the encoded report of its result, or of the error that ended it."""
     me = settings["party"]
 
     def on_wait(wait: Wait | None) -> None:
-        _tell(reports, "wait", **({"hop": wait.hop, "what": wait.what} if wait else {}))
+        reports.tell("wait", **({"hop": wait.hop, "what": wait.what} if wait else {}))
 
     common = {"server": settings["server"], "secret": job["secret"], "timeout": settings["timeout"]}
+    common["clock"] = monotonic if settings["times"] else None
     aborts: tuple[Abort, ...] = ()
     try:
         fed = Projected(me, settings["clients"], channels, on_wait=on_wait, **common)
+        reports.ledger = fed.ledger
         inputs = {p: job["input"] if p == me else None for p in job["located"]}
         try:
             result = perform(fed, find_protocol(job["function"]), inputs, job["params"])[me]
@@ -57,10 +80,6 @@ def _work(settings: Mapping[str, Any], job: Mapping[str, Any], channels: Channel
         return encode({"report": "failure", **failure, "aborts": [a.to_plain() for a in aborts]})
 
 
-def _tell(reports: BinaryIO, report: str, **facts: str) -> None:
-    write_frame(reports, encode({"report": report, **facts}))
-
-
 def _take_standard_streams() -> tuple[BinaryIO, BinaryIO]:
     """The pipes from and to the driver, taken out of the way of whatever a protocol reads or prints."""
     jobs, reports = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
@@ -71,11 +90,15 @@ def _take_standard_streams() -> tuple[BinaryIO, BinaryIO]:
     return jobs, reports
 
 
-def _listen(jobs: BinaryIO, inbox: "SimpleQueue[Any]") -> None:
+def _listen(jobs: BinaryIO, inbox: "SimpleQueue[Any]", reports: Reports) -> None:
     """Passes frames on until None; a driver that is gone ends the process, whatever it is doing."""
     try:
         while (frame := read_frame(jobs)) is not None:
-            inbox.put(frame)
+            if isinstance(frame, Mapping) and HOLDINGS in frame:
+                reports.write(encode({"report": HOLDINGS, "held": held_by(frame[HOLDINGS], reports.ledger).to_plain()}))
+            else:
+                reports.ledger = Ledger()  # what was held before is of another run
+                inbox.put(frame)
     except EOFError:
         os._exit(1)
     inbox.put(None)

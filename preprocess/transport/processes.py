@@ -18,13 +18,16 @@ from time import monotonic
 from typing import Any, BinaryIO, NoReturn, cast
 
 from leakledger.preprocess.federation import FederationError, PartyLost
+from leakledger.preprocess.ledger import Ledger
 from leakledger.preprocess.transport.channels import MESSAGE_LIMIT
 from leakledger.preprocess.transport.isolation import environment, new_folder
+from leakledger.preprocess.transport.party import HOLDINGS
 from leakledger.preprocess.transport.pipes import read_frame, write_frame
 from leakledger.preprocess.transport.projected import Wait
 from leakledger.preprocess.transport.protocol import (
     PartyResult,
     Protocol,
+    merged_ledger,
     party_secrets,
     protocol_name,
     protocol_secret,
@@ -35,6 +38,7 @@ from leakledger.preprocess.wire import WireError, encode
 
 START_SECONDS = 60.0
 STOP_SECONDS = 5.0
+SALVAGE_SECONDS = 20.0  # in which a party says what it holds of a run that failed
 GRACE_SECONDS = 0.5  # to learn who was waiting for a party that ended
 
 Report = dict[str, Any]
@@ -58,15 +62,22 @@ def run_projected(
 class PartyProcesses:
     """The processes of all parties, for any number of runs: started by the first, ended by `close` or by a failure.
 
-    `timeout` is how long a party waits for one message, in seconds; `limit` is the largest message, in bytes.
+    `timeout` is how long a party waits for one message, in seconds; `limit` is the largest message, in bytes. With
+    `times`, each party notes when it had each message, at its own clock.
     """
 
     def __init__(
-        self, clients: Sequence[str], *, server: str = "server", timeout: float = 60.0, limit: int = MESSAGE_LIMIT
+        self,
+        clients: Sequence[str],
+        *,
+        server: str = "server",
+        timeout: float = 60.0,
+        limit: int = MESSAGE_LIMIT,
+        times: bool = False,
     ) -> None:
         self.everyone = Simulated(clients, server=server).everyone  # the names follow the rules of any federation
         self._settings: dict[str, Any] = {"clients": list(clients), "server": server}
-        self._settings |= {"timeout": timeout, "limit": limit}
+        self._settings |= {"timeout": timeout, "limit": limit, "times": times}
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._folders: list[tempfile.TemporaryDirectory[str]] = []
         self._listeners: list[Thread] = []
@@ -104,6 +115,12 @@ class PartyProcesses:
             for party, frame in frames.items():
                 self._tell(party, frame)
             return self._collect()
+        except FederationError as error:
+            if error.abort is not None:
+                with suppress(FederationError):  # that they disagree is no reason to lose the first error
+                    error.ledger = self._salvaged(error.abort)
+            self._kill()
+            raise
         except BaseException:
             self._kill()
             raise
@@ -211,6 +228,23 @@ class PartyProcesses:
                 raise failed
         _check_agreement(done)
         return {p: PartyResult.from_plain(done[p]["result"]) for p in self.everyone}
+
+    def _salvaged(self, abort: Abort) -> Ledger:
+        """What the parties that are still there hold of a run that failed, and how it ended."""
+        asked = {p for p, process in self._processes.items() if process.poll() is None}
+        for party in asked:
+            self._tell(party, encode({HOLDINGS: party}))
+        held, deadline = {}, monotonic() + SALVAGE_SECONDS
+        with suppress(PartyLost):  # who does not answer in time is left out
+            while asked:
+                party, report = self._next(max(0.0, deadline - monotonic()))
+                if report is not None and report["report"] == HOLDINGS:
+                    held[party] = PartyResult.from_plain(report["held"])
+                if report is None or party in held:
+                    asked.discard(party)
+        ledger = merged_ledger(held, whole=False)
+        ledger.abort(abort)
+        return ledger
 
     def _raise_ended(self, party: str, waits: dict[str, Wait]) -> NoReturn:
         how, deadline = self._exit(party), monotonic() + GRACE_SECONDS

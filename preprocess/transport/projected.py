@@ -32,7 +32,8 @@ class Projected(Federation):
 
     A message is waited for `timeout` seconds, then the party that should have brought it counts as lost. `on_wait` is
     told of a wait that takes noticeable time, and with None of its end. `course` commits to the header of every message
-    of the protocol, of other parties too: parties whose control flow is the same end with the same course.
+    of the protocol, of other parties too: parties whose control flow is the same end with the same course. `clock` is
+    that of `me`: it notes when `me` hands a message on, or takes it up.
     """
 
     def __init__(
@@ -45,9 +46,10 @@ class Projected(Federation):
         server: str = "server",
         timeout: float = 60.0,
         on_wait: Callable[[Wait | None], Any] = lambda wait: None,
+        clock: Callable[[], float] | None = None,
     ) -> None:
         self.me, self.course = me, GENESIS
-        super().__init__(clients, server=server, secrets={me: secret})
+        super().__init__(clients, server=server, secrets={me: secret}, clock=clock)
         self._known(me)
         self._channels, self._timeout, self._on_wait = channels, timeout, on_wait
 
@@ -70,15 +72,16 @@ class Projected(Federation):
         elif self.me == header.recipient:
             body = self._await(header, hop=header.relay or header.sender)
             content = self._open(header, body)
-            self._ledger.append(replace(header, body=body, content=content))
+            self._record(replace(header, body=body, content=content))
             return content
         return None
 
     def _pass_on(self, header: Message, body: bytes, content: bytes | None, to: str) -> None:
-        self._ledger.append(replace(header, body=body, content=content))
+        self._record(replace(header, body=body, content=content))
         try:
             self._channels.send(to, encode(header.header()), body)
         except ValueError as error:
+            self._abort(self.me, error)
             raise FederationError(f"{self.me} cannot send to {to}: {error} ({describe(header)})") from None
 
     def _await(self, expected: Message, hop: str) -> bytes:

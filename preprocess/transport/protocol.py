@@ -22,40 +22,48 @@ Protocol = Callable[[Federation, dict[str, At[Any]], dict[str, Any]], dict[str, 
 class PartyResult:
     """What one party has after a run: its own result, and the messages it sent, received or passed on.
 
-    `head` is the head of the ledger of exactly these messages.
+    `head` is the head of the ledger of exactly these messages. `times`: when the party had each, by number and at its
+    own clock, where they were noted; results that differ only in them are equal.
     """
 
     value: Any = field(repr=False)
     messages: tuple[Message, ...]
     head: bytes
+    times: Mapping[int, float] = field(default_factory=dict, repr=False, compare=False)
 
     def to_plain(self) -> dict[str, Any]:
         parts = [(m.header(), m.body, m.content if m.sealed else None) for m in self.messages]
-        return {"value": self.value, "messages": parts, "head": self.head}
+        return {"value": self.value, "messages": parts, "head": self.head, "times": list(self.times.items())}
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> "PartyResult":
         parts = plain["messages"]
         messages = (Message(**h, body=body, content=content if h["sealed"] else body) for h, body, content in parts)
-        return cls(plain["value"], tuple(messages), plain["head"])
+        return cls(plain["value"], tuple(messages), plain["head"], dict(plain["times"]))
 
 
-def merged_ledger(results: Mapping[str, PartyResult]) -> Ledger:
-    """All messages of a run, from what each party holds of it; contents are those that the sender kept.
+def merged_ledger(results: Mapping[str, PartyResult], *, whole: bool = True) -> Ledger:
+    """All messages of a run, from what each party holds of it; contents are those that the sender kept, times each
+    party's own.
 
-    Raises FederationError where two parties hold one message differently, or none holds it.
+    Raises FederationError where two parties hold one message differently, or none holds it (unless the run is not
+    `whole`: it ended before its time).
     """
-    whole: dict[int, Message] = {}
+    merged: dict[int, Message] = {}
     for party, result in results.items():
         for m in result.messages:
-            known = whole.setdefault(m.sequence, m)
+            known = merged.setdefault(m.sequence, m)
             if (m.header(), m.body) != (known.header(), known.body):
                 raise FederationError(f"{party} holds another message {m.sequence} than {known.sender}")
             if m.sender == party:
-                whole[m.sequence] = m
-    if missing := sorted({*range(len(whole))} - whole.keys()):
+                merged[m.sequence] = m
+    if whole and (missing := sorted({*range(len(merged))} - merged.keys())):
         raise FederationError(f"no party holds message {missing[0]}")
-    return Ledger(whole[n] for n in range(len(whole)))
+    ledger = Ledger(merged[n] for n in sorted(merged))
+    for party, result in results.items():
+        for sequence, seconds in result.times.items():
+            ledger.note_time(sequence, party, seconds)
+    return ledger
 
 
 def protocol_name(protocol: str | Protocol) -> str:
@@ -113,5 +121,11 @@ def _result(fed: Federation, outcome: Mapping[str, At[Any]], party: str) -> Part
     located = outcome.get(party)
     if located is not None and located.party != party:
         raise FederationError(f"the result of {party} is a value that lives at {located.party}")
-    messages = tuple(m.as_seen_by({party}) for m in fed.ledger if m.involves({party}))
-    return PartyResult(None if located is None else fed.own(located), messages, Ledger(messages).head)
+    return held_by(party, fed.ledger, None if located is None else fed.own(located))
+
+
+def held_by(party: str, ledger: Ledger, value: Any = None) -> PartyResult:
+    """What `party` has of a run with this ledger, finished or not."""
+    messages = tuple(m.as_seen_by({party}) for m in tuple(ledger) if m.involves({party}))
+    times = {n: noted[party] for n, noted in dict(ledger.times).items() if party in noted}
+    return PartyResult(value, messages, Ledger(messages).head, times)

@@ -1,6 +1,6 @@
 """All parties in one process: the way audits run. Every message still goes through bytes, seals and the ledger."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -24,11 +24,21 @@ class Simulated(Federation):
     Each party's secret is derived from `secret`, 32 bytes; None draws it from the operating system. A secret is for one
     federation: `secret.derive` gives the next one its own, and `secret.pinned` one that is public, for tests and
     benchmarks.
+
+    A message arrives when it is sent: the times that `clock` gives are those of one process and say nothing of a
+    network.
     """
 
-    def __init__(self, clients: Sequence[str], *, server: str = "server", secret: bytes | None = None) -> None:
+    def __init__(
+        self,
+        clients: Sequence[str],
+        *,
+        server: str = "server",
+        secret: bytes | None = None,
+        clock: Callable[[], float] | None = None,
+    ) -> None:
         own = new_secret() if secret is None else secret
-        super().__init__(clients, server=server, secrets=party_secrets(own, clients, server))
+        super().__init__(clients, server=server, secrets=party_secrets(own, clients, server), clock=clock)
 
     def holds(self, party: str) -> bool:
         return True
@@ -36,7 +46,7 @@ class Simulated(Federation):
     def _carry(self, header: Message, content: bytes | None) -> bytes | None:
         assert content is not None  # every sender is here
         body = self._seal(header, content)
-        self._ledger.append(replace(header, body=body, content=content))
+        self._record(replace(header, body=body, content=content))
         return self._open(header, body)
 
 

@@ -150,7 +150,7 @@ def test_numbers_that_are_read_out_but_not_understood_are_not_called_read(regist
     assert ("plaintext", "stated") in {(f.attack, f.check) for f in record.cases[0].findings}
     (found,) = (u for u in record.cases[0].unread if u.topic == "toy.numbers")
     assert found.reason == "it is read out by what it discloses, and no claim that can be scored follows from it"
-    assert record.verdict.status != "no leak found"
+    assert record.verdict.status != "no leak"
 
 
 @pytest.mark.parametrize("name", ["zscore-sac", "server-zscore"])

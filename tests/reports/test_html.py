@@ -267,7 +267,7 @@ def test_an_inconclusive_verdict_says_why(page):
     assert "2 cases have not run yet." in verdict
 
 
-@pytest.mark.parametrize("status", ["leaks", "no leak found", "inconclusive"])
+@pytest.mark.parametrize("status", ["leaks", "no leak", "inconclusive"])
 def test_the_verdict_is_in_words_and_not_in_colour_alone(status):
     page = parse(render(replace(empty(), verdict=Verdict(status, "About leaks.", "About use."))))
     assert status.capitalize() in page.by_id("verdict").words

@@ -1,7 +1,9 @@
 from dataclasses import replace
 
+from leakledger.audit.records import Aborted
+from leakledger.reports.html import render
 from leakledger.reports.verdict import doubts, facts
-from tests.reports.example import empty, example
+from tests.reports.example import SCRIPT, empty, example
 
 
 def test_the_figures_under_the_verdict_are_those_of_the_record():
@@ -29,6 +31,21 @@ def test_everything_that_stands_in_the_way_of_a_verdict_is_named():
     ]
     read = tuple(replace(c, unread=()) for c in record.cases[:3])
     assert doubts(replace(record, cases=read, missing=0, scores=record.scores[:3])) == []
+
+
+def test_every_aborted_case_is_named_with_who_where_and_why():
+    record = example()
+    why = Aborted("P1", "train", 3, "PartyLost"), Aborted(SCRIPT, "", 0, "PartyLost")
+    aborted = tuple(replace(record.cases[i], id=f"case-{i}", aborts=(a,)) for i, a in enumerate(why))
+    assert set(doubts(replace(record, aborted=aborted))) - set(doubts(record)) == {
+        "Case case-0 was aborted and not attacked: P1 could not go on in step train, round 3: PartyLost. Its "
+        "transcript has what was sent until then.",
+        f"Case case-1 was aborted and not attacked: {SCRIPT} could not go on in a step that nobody knows: PartyLost. "
+        "Its transcript has what was sent until then.",
+    }
+    page = render(replace(record, aborted=aborted))
+    assert "P1 could not go on in step train, round 3" in page
+    assert SCRIPT not in page
 
 
 def test_a_score_spoilt_by_its_control_says_so():

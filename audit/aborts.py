@@ -1,0 +1,52 @@
+"""Cases that a party ended: what is kept of them, and what they mean for the verdict.
+
+Nothing was attacked in them, so nothing that an audit says of the others is about them.
+"""
+
+import os
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from leakledger.audit.case import Case
+from leakledger.audit.observe import observations
+from leakledger.audit.records import Aborted, CaseRecord, Verdict
+from leakledger.preprocess.ledger import Ledger
+from leakledger.preprocess.views import PublicFacts
+
+
+@dataclass(frozen=True)
+class Played:
+    """A case as it was left: its record, and the error behind it where a party ended it."""
+
+    record: CaseRecord
+    error: Exception | None = None
+
+
+def aborted_record(case: Case, ledger: Ledger, public: PublicFacts) -> CaseRecord:
+    """The record of a case that ended with `ledger`: who could not go on and where, what everybody saw until then."""
+    return CaseRecord(
+        id=case.id,
+        setting=case.setting,
+        seed=case.seed,
+        observations=observations(ledger, public),
+        aborts=tuple(Aborted(a.party, a.step, a.round, a.reason) for a in ledger.aborts),
+        transcript_head=ledger.head.hex(),
+    )
+
+
+def with_aborts(verdict: Verdict, aborted: Sequence[CaseRecord]) -> Verdict:
+    """The verdict on the cases that finished, where some did not: no longer that nothing leaks."""
+    if not aborted:
+        return verdict
+    many = f"{len(aborted)} cases were" if len(aborted) > 1 else "1 case was"
+    note = f"{many} aborted and not attacked, first {aborted[0].id} ({aborted[0].aborts[-1].text})"
+    if verdict.status == "no leak":
+        return replace(verdict, status="inconclusive", leakage=f"Inconclusive: {note}.")
+    return replace(verdict, leakage=f"{verdict.leakage} {note[0].upper()}{note[1:]}.")
+
+
+def show_traceback(error: Exception) -> None:
+    """Prints where `error` is from, since the record has its kind alone: of a defect, and of any on request."""
+    if "LEAKLEDGER_DEBUG" in os.environ or not isinstance(error, ValueError | OSError):
+        traceback.print_exception(error)
