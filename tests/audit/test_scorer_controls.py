@@ -1,0 +1,218 @@
+"""Sabotage of attacks and of the scoring: each must end inconclusive, whatever it claims to have found."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from leakledger.attacks import ATTACKS
+from leakledger.attacks.base import RecordsClaim, StatisticClaim
+from leakledger.audit import record_controls, run, scorer_controls, truth
+from leakledger.audit.play import view_of
+from leakledger.audit.records import SCORER
+from leakledger.audit.run import attempts, run_audit
+from leakledger.audit.scoring import records as scoring
+from leakledger.audit.truth import Cells, Truth
+from leakledger.preprocess.messages import ClientGradient
+from tests.audit.example import config
+from tests.audit.example import truth as true_of
+
+QUICK = {
+    "data": {"source": "fair", "rows": 200},
+    "preprocessing": [{"encoder": "local", "scaler": "local"}],
+    "training": {"rounds": 1, "batch_size": 4},
+    "attacks": {"use": ["span"]},
+    "audit": {"seeds": [0], "observers": ["server"]},
+}
+
+
+def outcome(tmp_path, **changes):
+    return run_audit(config(**{**QUICK, **changes}), tmp_path / "run")
+
+
+def failed(record, attack=SCORER):
+    return [c for case in record.cases for c in case.controls if c.attack == attack and not c.passed]
+
+
+def controls(**changes):
+    settings = config(**{**QUICK, **changes})
+    case_truth = true_of(**{**QUICK, **changes})
+    views = [view_of(("server",), case_truth), view_of(("P1",), case_truth)]
+    coins = np.random.default_rng(0)
+    return list(scorer_controls.scorer_controls(case_truth, views, attempts(settings, case_truth), coins, 20))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"defense": {"name": "gaussian-noise", "sigma": 0.05}},
+        {"preprocessing": [{"encoder": "rolling-hash", "scaler": "server-zscore"}]},
+        {"training": {"algorithm": "fedavg", "rounds": 1, "batch_size": 4}},
+    ],
+)
+def test_a_sound_scorer_passes(changes):
+    found = controls(**changes)
+    assert len(found) >= 8
+    assert [c for c in found if not c.passed] == []
+
+
+def test_an_honest_audit_has_its_leaks_and_no_failed_control_of_the_scorer(tmp_path):
+    record = outcome(tmp_path)
+    assert record.verdict.status == "leaks"
+    assert not failed(record)
+
+
+def wrong_batch(monkeypatch):
+    real = Truth.batch
+
+    def next_party(self, victim, round):
+        names = self.parties
+        return real(self, names[(names.index(victim) + 1) % len(names)], round)
+
+    monkeypatch.setattr(Truth, "batch", next_party)
+
+
+def no_matching(monkeypatch):
+    def in_order(claimed, actual, deviations):
+        return np.arange(len(claimed)), np.arange(len(claimed))
+
+    monkeypatch.setattr(scoring, "match", in_order)
+
+
+def wide_tolerance(monkeypatch):
+    monkeypatch.setattr(scoring, "TOLERANCE", 10 * truth.TOLERANCE)
+
+
+def no_baseline(monkeypatch):
+    real = scoring.prior_only
+
+    def nothing(*arguments):
+        found = real(*arguments)
+        return replace(found, metrics=dict.fromkeys(found.metrics, 0.0), spreads=dict.fromkeys(found.spreads, 0.01))
+
+    monkeypatch.setattr(scoring, "prior_only", nothing)
+
+
+def all_right(monkeypatch):
+    real = scoring.cell_hits
+
+    def right(*arguments):
+        return tuple(np.ones_like(hits) for hits in real(*arguments))
+
+    monkeypatch.setattr(scoring, "cell_hits", right)
+
+
+@pytest.mark.parametrize("sabotage", [wrong_batch, no_matching, wide_tolerance, no_baseline, all_right])
+def test_a_scorer_that_measures_something_else_makes_the_audit_inconclusive(sabotage, monkeypatch, tmp_path):
+    sabotage(monkeypatch)
+    record = outcome(tmp_path)
+    assert failed(record)
+    records = [r for r in record.rulings if r.asset == "records"]
+    assert [r.verdict for r in records] == ["inconclusive"] * len(records) != []
+    assert record.verdict.status == "inconclusive"
+
+
+def test_a_view_with_the_inputs_of_others_makes_the_audit_inconclusive(monkeypatch, tmp_path):
+    real = run.view_of
+
+    def everything(observers, of):
+        view = real(observers, of)
+        return replace(view, inputs={p: dict(of.input_of(p)) for p in of.parties})
+
+    monkeypatch.setattr(run, "view_of", everything)
+    record = outcome(tmp_path)
+    assert any("nothing of others" in c.expected for c in failed(record))
+    assert record.verdict.status == "inconclusive"
+
+
+def knows_by_name(monkeypatch, claims_of):
+    """Every attack that is made returns what is true of the real parties, by their names."""
+    kept = {}
+    real_truth = run.Truth
+
+    def remembered(federated):
+        kept["truth"] = real_truth(federated)
+        return kept["truth"]
+
+    monkeypatch.setattr(run, "Truth", remembered)
+    for kind in {ATTACKS["span"], ATTACKS["statistics"]}:
+        monkeypatch.setattr(kind, "run", lambda self, view, knowledge: claims_of(kept["truth"], view))
+
+
+def rows_by_name(case_truth, view):
+    claims = []
+    for m in view.received(ClientGradient):
+        if (m.sender, m.round) in case_truth.federated.batches:
+            rows = case_truth.batch(m.sender, m.round)
+            unsure = np.ones(rows.categories.shape), np.ones(rows.numbers.shape)
+            claims.append(RecordsClaim(m.sender, m.round, rows.categories, rows.numbers, *unsure, (m.sequence,)))
+    return claims
+
+
+def means_by_name(case_truth, view):
+    return [
+        StatisticClaim(p, f, "mean", x, x, x)
+        for p in case_truth.parties
+        if p not in view.observers
+        for f in case_truth.federated.schema.numeric
+        for x in [case_truth.statistic(p, f, "mean")]
+    ]
+
+
+def test_rows_returned_by_the_names_of_clients_are_found_out(monkeypatch, tmp_path):
+    knows_by_name(monkeypatch, rows_by_name)
+    record = outcome(tmp_path)
+    assert {c.kind for c in failed(record, "span")} >= {"leaky", "null", "power"}
+    assert {r.verdict for r in record.rulings if r.asset == "records"} == {"inconclusive"}
+
+
+def test_statistics_returned_by_the_names_of_clients_are_found_out(monkeypatch, tmp_path):
+    knows_by_name(monkeypatch, means_by_name)
+    method = {"encoder": "local", "scaler": "zscore-sac"}
+    record = outcome(tmp_path, preprocessing=[method], attacks={"use": ["statistics"]})
+    assert failed(record, "statistics")
+    assert {r.verdict for r in record.rulings if r.asset == "mean"} == {"inconclusive"}
+
+
+def test_an_attack_on_single_rows_only_has_no_power_over_a_batch(monkeypatch, tmp_path):
+    real = ATTACKS["span"].run
+
+    def singles(self, view, knowledge):
+        found = real(self, view, knowledge)
+        return [
+            c
+            if len(c.categories) == 1
+            else replace(c, numbers=c.numbers * 0, categories=c.categories * 0, verified=None)
+            for c in found
+        ]
+
+    monkeypatch.setattr(ATTACKS["span"], "run", singles)
+    record = outcome(tmp_path)
+    assert {c.kind for c in failed(record, "span")} == {"power"}
+    (ruling,) = (r for r in record.rulings if r.asset == "records")
+    assert ruling.verdict == "inconclusive"
+    assert any("gets nowhere against rows that were planted" in m for m in ruling.missing)
+
+
+def test_planted_rows_are_protected_as_the_audited_ones_are():
+    """The made-up update carries the audited noise: two of the same rows differ."""
+    case_truth = true_of(**QUICK, defense={"name": "gaussian-noise", "sigma": 0.05})
+    view = view_of(("server",), case_truth)
+    first = next(view.received(ClientGradient))
+    seen = []
+
+    class Watching(ATTACKS["span"]):
+        def run(self, view, knowledge):
+            seen.append(next(view.received(ClientGradient)).payload.gradient)
+            return []
+
+    play = run.Play(Watching(), view, run.granted_knowledge(config(**QUICK), case_truth), case_truth)
+    rows, labels = case_truth.batch("P1", 0), case_truth.labels("P1", 0)
+    for defended in (True, True, False, False):
+        coins = np.random.default_rng(len(seen))
+        record_controls._made_up(play, first, {"P1": (rows, labels)}, coins, defended)
+    assert isinstance(rows, Cells)
+    spread = [np.abs(seen[0][n] - seen[1][n]).max() for n in seen[0]]
+    assert min(spread) > 0.01
+    assert all(np.array_equal(seen[2][n], seen[3][n]) for n in seen[2])
