@@ -241,7 +241,7 @@ def info(name: str) -> None:
 def validate(config: Path, overrides: tuple[str, ...], as_json: bool) -> None:
     """Check CONFIG and its data.
 
-    Nothing is run; the cases that it asks for are listed.
+    Nothing is run; the cases that it asks for are listed, and what their verdicts can and cannot say.
 
     \b
     Example:
@@ -251,6 +251,7 @@ def validate(config: Path, overrides: tuple[str, ...], as_json: bool) -> None:
     from leakledger.audit.case import cases
     from leakledger.audit.config_file import load_config
     from leakledger.audit.provenance import run_facts
+    from leakledger.audit.verdicts.plan import verdicts_need
 
     settings = load_config(config, overrides)
     todo = cases(settings)
@@ -259,10 +260,14 @@ def validate(config: Path, overrides: tuple[str, ...], as_json: bool) -> None:
         {"case": c.id, "method": c.setting.method, "defense": c.setting.defense, "training": c.setting.training}
         for c in todo
     ]
+    expected = list(verdicts_need(settings, todo))
     if as_json:
-        click.echo(json.dumps({"config": settings.in_force(), "data": asdict(facts.data), "cases": rows}, indent=1))
+        plain = {"config": settings.in_force(), "data": asdict(facts.data), "cases": rows, "verdicts": expected}
+        click.echo(json.dumps(plain, indent=1))
         return
     tables.print_rows(console, rows, f"{config}: {len(rows)} cases on {facts.data.rows} rows of {facts.data.name}")
+    for sentence in expected:
+        console.print(sentence, markup=False)
     if facts.data.negotiated:
         console.print(
             f"Not declared, so parties agree by messages: {', '.join(facts.data.negotiated)}. A schema that lists "

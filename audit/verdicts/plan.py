@@ -1,11 +1,20 @@
 """What a verdict takes, said before anything runs."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from leakledger.audit.case import Case
 from leakledger.audit.clusters import SEEDS
+from leakledger.audit.config import Config
 from leakledger.audit.verdicts.ceilings import fewest
-from leakledger.audit.verdicts.policy import Policy
+from leakledger.audit.verdicts.policy import Policy, policy_of
 from leakledger.audit.verdicts.significance import FEWEST
+
+
+def verdicts_need(config: Config, todo: Sequence[Case]) -> Iterator[str]:
+    """What the verdicts of these cases can and cannot say."""
+    seeds = len(config.audit.seeds)
+    fewest_clusters = min((c.setting.parties for c in todo), default=0) * seeds
+    yield from needs(policy_of(config.in_force()), seeds, fewest_clusters)
 
 
 def needs(policy: Policy, seeds: int, clusters: int) -> Iterator[str]:
