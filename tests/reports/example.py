@@ -18,6 +18,7 @@ from leakledger.audit.records import (
     Leakage,
     Observation,
     RecoveredRecord,
+    Ruling,
     RunFacts,
     Score,
     Setting,
@@ -72,6 +73,7 @@ def example() -> AuditRecord:
         missing=2,
         created="2025-03-14 09:26 UTC",
         leakage=tuple(row for i, s in enumerate(settings) for row in leakage(i, s)),
+        rulings=tuple(ruling(f) for i, s in enumerate(settings) if not s.reference for f in leakage(i, s)),
     )
 
 
@@ -309,6 +311,16 @@ def leakage(i: int, s: Setting) -> list[Leakage]:
         empty = Leakage(s.id, kind, asset, 12, None)
         rows.append(empty if k % 3 == 2 else replace(empty, score=one, among=4, low=gets["advantage_low"], high=1.0))
     return sorted(rows, key=lambda f: (SERVER, "one client", "2 clients").index(f.adversary))
+
+
+def ruling(f: Leakage) -> Ruling:
+    """Leaks where the interval lies above 0, none above the ceiling where it lies below, else inconclusive."""
+    if f.score is None or f.low is None or f.score.advantage is None:
+        return Ruling(f.setting, f.adversary, f.asset, "inconclusive", 0.1, missing=(f"{SCRIPT} made no claim",))
+    if f.low > 0:
+        return Ruling(f.setting, f.adversary, f.asset, "leaks", 0.1, reasons=(f"{SCRIPT} gets more",), p=0.001)
+    verdict = "no leak" if f.asset == "frequency" else "inconclusive"
+    return Ruling(f.setting, f.adversary, f.asset, verdict, 0.1)
 
 
 def utility(i: int, s: Setting) -> list[UtilityScore]:

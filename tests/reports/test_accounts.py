@@ -1,7 +1,7 @@
 from dataclasses import replace
 
-from leakledger.audit.records import ASSETS, Leakage
-from leakledger.reports.accounts import accounts, assets, learnt
+from leakledger.audit.records import ASSETS
+from leakledger.reports.accounts import accounts, assets
 from leakledger.reports.html import render
 from tests.reports.example import METHODS, SCRIPT, example, leakage, setting
 from tests.reports.page import parse
@@ -16,24 +16,25 @@ def test_columns_are_the_assets_that_something_was_found_about_in_the_order_of_t
 
 
 def test_every_setting_has_a_line_per_kind_of_adversary_with_a_cell_per_column():
-    rows = accounts(SETTINGS, example().leakage)
+    rows = accounts(SETTINGS, example().leakage, ())
     assert [t.setting for t in rows] == list(SETTINGS.values())
     for t in rows:
         assert [line.adversary for line in t.lines] == ["server", "one client", "2 clients"]
-        assert all([f.asset for f in line.leakage] == list(ASSETS) for line in t.lines)
+        assert all([f.asset for f, _ in line.leakage] == list(ASSETS) for line in t.lines)
 
 
 def test_a_setting_without_anything_played_is_left_out():
-    assert accounts(SETTINGS, leakage(0, setting(0)))[0].number == 1
-    assert len(accounts(SETTINGS, leakage(0, setting(0)))) == 1
+    assert accounts(SETTINGS, leakage(0, setting(0)), ())[0].number == 1
+    assert len(accounts(SETTINGS, leakage(0, setting(0)), ())) == 1
 
 
-def test_only_an_interval_above_0_counts_as_learnt():
-    one = next(f for f in example().leakage if f.score is not None)
-    for low, expected in ((0.01, True), (0.0, False), (-0.1, False), (None, False)):
-        assert learnt(replace(one, low=low)) is expected
-    assert not learnt(replace(one, low=0.01, score=replace(one.score, status="inconclusive")))
-    assert not learnt(Leakage("a", "server", "size", 4, None))
+def test_each_cell_has_its_verdict_and_a_reference_has_none():
+    rows = accounts(SETTINGS, example().leakage, example().rulings)
+    for t in rows:
+        for line in t.lines:
+            for f, r in line.leakage:
+                assert (r is None) == t.setting.reference
+                assert r is None or (r.setting, r.adversary, r.asset) == (f.setting, f.adversary, f.asset)
 
 
 def test_the_page_sets_the_account_of_both_methods_above_what_was_found(page):
@@ -47,15 +48,17 @@ def test_the_page_sets_the_account_of_both_methods_above_what_was_found(page):
     assert local.words.count("it gives no account") == 2
 
 
-def test_a_cell_shows_advantage_and_interval_in_bold_where_something_was_learnt(page):
-    group = next(page.by_id("accounts").all("tbody"))
+def test_a_cell_shows_advantage_interval_and_verdict_in_bold_where_something_leaks(page):
+    reference, group, *_ = page.by_id("accounts").all("tbody")
     server, client, pair = list(group.all("tr"))[1:]
     first = next(server.all("td"))
-    assert first.words == "0.860[0.460, 1.000]9 of 12"
-    assert [b.words for b in first.all("b")] == ["0.860"]
-    assert {c.words for c in pair.all("td")} == {"–"}
+    assert first.words == "0.830leaks[0.430, 1.000]9 of 12"
+    assert [b.words for b in first.all("b")] == ["0.830"]
+    assert {c.words for c in pair.all("td")} == {"–inconclusive"}
     assert "prior is right" in client.words
-    assert not list(list(client.all("td"))[-1].all("b"))  # 0.86 - 0.03 * 31 < 0
+    assert not list(list(client.all("td"))[-1].all("b"))  # 0.83 - 0.03 * 31 < 0
+    assert "none above 0.100" in page.by_id("accounts").words
+    assert not list(reference.all("b"))[1:]  # its name alone
 
 
 def test_an_audit_without_scores_says_so():
