@@ -39,9 +39,13 @@ ASSETS = {
 """What there is to learn, and its heading in tables: assets with a headline metric, the metrics of the others."""
 
 
+INFORMATION = "_information"
+"""Ends the name of the graded metric of a statistic or size."""
+
+
 def speaks(asset: str, metric: str) -> bool:
-    """Whether a metric decides how much leaked of an asset."""
-    return metric == HEADLINE.get(asset, metric) and metric not in QUALITY
+    """Whether a metric stands for how much leaked of an asset."""
+    return metric == HEADLINE.get(asset, metric) and metric not in QUALITY and not metric.endswith(INFORMATION)
 
 
 Status = Literal["scored", "abstained", "not_applicable", "inconclusive"]

@@ -92,7 +92,7 @@ def _statistics(truth: Truth) -> Iterator[Control]:
     pooled = [truth.pooled_statistic(f, "mean") for f in numeric]
     for what, figures in (("own", own), ("pooled", pooled)):
         claims = [StatisticClaim(party, f, "mean", x, x, x) for f, x in zip(numeric, figures, strict=True)]
-        (found,) = score_statistics(claims, truth)
+        found = next(iter(score_statistics(claims, truth)))
         if what == "own":
             yield _at_least("a party's means: all right", found.value, 1.0)
         else:

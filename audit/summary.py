@@ -8,6 +8,7 @@ import numpy as np
 
 from leakledger.audit.clusters import mean_interval, ratio_interval
 from leakledger.audit.records import (
+    INFORMATION,
     Bucket,
     BucketScore,
     CaseRecord,
@@ -29,12 +30,13 @@ from leakledger.audit.scoring.metrics import PERFECT
 FEWEST = 3  # clusters (for utility: seeds) that say something about how far they scatter
 KINDS: tuple[Kind, ...] = ("categorical", "numeric")
 SHARES = {metric for metric, perfect in PERFECT.items() if perfect == 1.0} | {"auroc", "r2"}
+BELOW_ZERO = {"r2", *(metric for metric in PERFECT if metric.endswith(INFORMATION))}  # what is at most 1, and no share
 UTILITY_ORDER = ("f1", "accuracy", "auroc", "r2", "mae", "input_width", "messages", "bytes", "rounds")
 
 
 def limits_of(metric: str) -> tuple[float, float] | None:
     """What a metric can be where that is bounded on both sides."""
-    return (0.0, 1.0) if metric in SHARES and metric != "r2" else None
+    return (0.0, 1.0) if metric in SHARES - BELOW_ZERO else None
 
 
 def cut(metric: str, limits: tuple[float, float] | None) -> tuple[float | None, float | None]:
@@ -42,7 +44,7 @@ def cut(metric: str, limits: tuple[float, float] | None) -> tuple[float | None, 
     if limits is None:
         return None, None
     low, high = limits
-    return float(low if metric == "r2" else max(low, 0.0)), float(min(high, 1.0) if metric in SHARES else high)
+    return float(low if metric in BELOW_ZERO else max(low, 0.0)), float(min(high, 1.0) if metric in SHARES else high)
 
 
 def value_interval(

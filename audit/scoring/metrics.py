@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 
-from leakledger.audit.records import CellDetail
+from leakledger.audit.records import ASSETS, HEADLINE, INFORMATION, CellDetail
+
+STATISTICS = tuple(a for a in ASSETS if a not in HEADLINE)
 
 PERFECT = {
     "accuracy": 1.0,  # share of cells right after matching rows (numeric cells within 0.319 standard deviations)
@@ -29,6 +31,7 @@ PERFECT = {
     "size_error": 0.0,  # mean error of claimed sizes, relative to the joint dictionary
     "size_coverage": 0.9,  # share of claimed intervals that hold the size: as many as the attack promises, no more
     "false_exact": 0.0,  # share of the sizes claimed as exact that are wrong
+    **{f"{statistic}{INFORMATION}": 1.0 for statistic in STATISTICS},  # share of the bits that the prior leaves
     "count_rank": 1.0,  # rank correlation of claimed and true counts of values, mean over features
     "tpr_at_0.1%": 1.0,  # share of held values found while one in a thousand others is taken for held
     "tpr_at_1%": 1.0,  # share of held values found while one in a hundred others is taken for held

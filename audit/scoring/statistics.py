@@ -6,6 +6,8 @@ counts and sizes when exact. The denominator is all features (or values of featu
 not. The baseline guesses the federation's own value: the pooled statistic, the mean row count, the size of the joint
 dictionary; or, for sizes, the mean size of the other parties where that is right more often.
 
+Beside the share of hits stands the share of bits that the claims gain over the prior (`information`).
+
 Claims come with intervals; `interval_quality` measures how wide they are and whether they hold what they say.
 """
 
@@ -16,6 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from leakledger.attacks.base import StatisticClaim
+from leakledger.audit.records import INFORMATION
+from leakledger.audit.scoring.information import information
 from leakledger.audit.scoring.metrics import Measured
 from leakledger.audit.truth import Truth
 
@@ -48,6 +52,9 @@ def score_statistics(claims: Sequence[StatisticClaim], truth: Truth) -> Iterator
             certain=len(exact),
             certain_wrong=exact.count(False),
         )
+        units = {(f, v): 0.5 if asset == "sizes" else KNOWN * _yardstick(truth, f, v, statistic) for f, v in keys}
+        if (told := information(truth, party, statistic, claimed, units)) is not None:
+            yield Measured(asset, statistic + INFORMATION, party, 0, *told, evidence)
 
 
 def _guessed(truth: Truth, party: str, statistic: str, keys: Sequence[Key]) -> Iterator[float]:

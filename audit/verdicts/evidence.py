@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from leakledger.attacks import ATTACKS
 from leakledger.attacks.observed.undeclared import STATED_POOLED
 from leakledger.audit.leakage import adversary
-from leakledger.audit.records import ASSETS, CaseRecord, Observers, Trial, speaks
+from leakledger.audit.records import ASSETS, INFORMATION, CaseRecord, Observers, Trial, speaks
 from leakledger.audit.scoring.metrics import PERFECT
 
 CHECKS = "check"  # the asset of findings: what is in the clear, and what does not hide
@@ -115,7 +115,7 @@ def is_calibrator(attack: str) -> bool:
 
 def _asset(t: Trial) -> str:
     """The asset that a trial decides about; "" for none."""
-    name = t.asset if t.asset in ASSETS else t.metric
+    name = t.asset if t.asset in ASSETS else t.metric.removesuffix(INFORMATION)
     return name if name in ASSETS else ""
 
 
@@ -129,7 +129,8 @@ def _assets(t: Trial, all_assets: Sequence[str]) -> list[str]:
 
 
 def _decides(t: Trial) -> bool:
-    return t.value is not None and t.baseline is not None and (speaks(t.asset, t.metric) or t.metric == WORST)
+    graded = t.metric == WORST or t.metric.endswith(INFORMATION)
+    return t.value is not None and t.baseline is not None and (speaks(t.asset, t.metric) or graded)
 
 
 def _note(cell: Cell, t: Trial) -> None:
