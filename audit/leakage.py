@@ -1,8 +1,8 @@
 """What each kind of adversary learns of each asset in each setting: the table beside what methods are said to share.
 
 A kind is the server, one client, so many clients together, or the server with them. Of a kind and an asset one score
-counts, that of one attack by one adversary: the one whose advantage has the highest lower bound. A score of a single
-cluster has no bound; its advantage stands for it, but a score that is shown to lie above 0 goes first.
+counts, that of one attack by one adversary: the one whose advantage has the highest lower bound, if that lies above 0;
+where none does, nothing is shown of any, and the highest advantage counts.
 
 The best of many looks better than it is, so intervals are widened until those of all k scores that were compared hold
 at once (Bonferroni): as much wider as Student-t at level 1 - 0.05 / k is. Then that of the chosen one holds, however it
@@ -50,15 +50,15 @@ def asset_of(score: Score) -> str:
 
 
 def best(group: Sequence[Score], row: Leakage) -> Leakage:
-    """`row` with the score of the highest lower bound, one whose controls held before others; as it is for none."""
+    """`row` with the score that counts, one whose controls held before others; as it is for none."""
     if not group:
         return row
     limits = [widened(s, len(group)) for s in group]
 
     def rank(k: int) -> tuple[bool, bool, float, int]:
         low = limits[k][0]
-        bound = group[k].advantage if low is None else low
         shown = low is not None and low > 0
+        bound = low if shown else group[k].advantage
         return group[k].status == "scored", shown, float("-inf") if bound is None else bound, group[k].clusters
 
     top = max(range(len(group)), key=rank)

@@ -50,6 +50,8 @@ def speaks(asset: str, metric: str) -> bool:
 
 Status = Literal["scored", "abstained", "not_applicable", "inconclusive"]
 Decision = Literal["leaks", "no leak", "inconclusive"]
+Level = Literal["", "value", "pseudonym", "code"]
+"""How records are known: by their values, by numbers without names, by what a method makes of them; "" elsewhere."""
 Observers = tuple[str, ...]
 Kind = Literal["categorical", "numeric"]
 
@@ -152,6 +154,7 @@ class Trial:
     certain_wrong: int = 0  # those of them that are not so
     spread: float = 0.0  # how far the prior's `draws` scatter around `baseline`: their standard deviation
     draws: int = 0
+    level: Level = ""
 
 
 @dataclass(frozen=True)
@@ -377,6 +380,7 @@ class Score:
     reason: str = ""
     knowledge: tuple[str, ...] = ()
     detail: CellScores | None = None  # beside the headline metric of records only
+    level: Level = ""
 
 
 @dataclass(frozen=True)
@@ -441,6 +445,7 @@ class Ruling:
     high: float | None = None
     clusters: int = 0
     seeds: int = 0
+    level: Level = ""
 
 
 @dataclass(frozen=True)

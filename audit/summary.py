@@ -78,13 +78,14 @@ def advantage_interval(
 
 
 def scores(records: Sequence[CaseRecord]) -> tuple[Score, ...]:
-    """One score per setting x attack x observers x asset x metric; what made no claim has a row that says so."""
+    """One score per setting x attack x observers x asset x metric x level; what made no claim has a row, too."""
     groups: dict[tuple[str, ...], list[tuple[int, Trial]]] = defaultdict(list)
     settings = {r.setting.id: r.setting for r in records}
     failed = {(r.setting.id, c.attack) for r in records for c in r.controls if not c.passed and c.kind != "power"}
     for record in records:
         for t in record.trials:
-            key = (record.setting.id, t.attack, "+".join(t.observers), t.asset, t.metric, t.status, t.reason)
+            who = "+".join(t.observers)
+            key = (record.setting.id, t.attack, who, t.asset, t.metric, t.level, t.status, t.reason)
             groups[key].append((record.seed, t))
     return tuple(_score(settings[key[0]], trials, (key[0], key[1]) in failed) for key, trials in groups.items())
 
@@ -107,6 +108,7 @@ def _score(setting: Setting, found: Sequence[tuple[int, Trial]], control_failed:
         "clusters": len(trials),
         "reason": "a control of this attack failed" if control_failed else first.reason,
         "knowledge": first.knowledge,
+        "level": first.level,
     }
     if first.status != "scored":
         empty = dict.fromkeys(("value", "low", "high", "baseline", "advantage", "advantage_low", "advantage_high"))

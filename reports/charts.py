@@ -29,7 +29,7 @@ AXES = {
     "tickCount": 5,
 }
 UNNUMBERED = "substring(datum.value, indexof(datum.value, ' ') + 1)"
-KINDS = ("on the front", "dominated", "reference")
+KINDS = ("on the front", "dominated", "inconclusive", "reference")
 WHO = ("attack", "prior alone")
 MOST_FEATURES = 20  # drawn; the table has all
 
@@ -70,8 +70,8 @@ def plane(points: Plane, name: str) -> Figure:
 
 def _points(base: alt.Chart, x: alt.X, y: alt.Y) -> alt.Chart:
     legend = alt.Legend(title=None, orient="bottom", direction="horizontal", columnPadding=14, symbolSize=80)
-    colours = alt.Scale(domain=KINDS, range=[ACCENT, MUTED, WARN])
-    shapes = alt.Scale(domain=KINDS, range=["circle", "square", "diamond"])
+    colours = alt.Scale(domain=KINDS, range=[ACCENT, MUTED, MUTED, WARN])
+    shapes = alt.Scale(domain=KINDS, range=["circle", "square", "cross", "diamond"])
     points: alt.Chart = base.mark_point(filled=True, size=80, opacity=1).encode(
         x=x,
         y=y,
@@ -120,7 +120,7 @@ def _label(p: Point) -> str:
 def _plane_words(points: Plane) -> tuple[str, str]:
     front = ", ".join(p.setting.id for p in points.front) or "no setting"
     return (
-        f"Leakage of {points.asset} against {points.metric}",
+        f"Leakage of {points.asset}{f' by {points.level}' if points.level else ''} against {points.metric}",
         f"{text.plural(len(points.points), 'setting')}. On the Pareto front: {front}. The table has the numbers.",
     )
 

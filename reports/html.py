@@ -108,7 +108,7 @@ def _content(record: AuditRecord, reveal: bool) -> dict[str, Any]:
     firsts = _first_cases(record.cases)
     settings = {number: case.setting for number, case in firsts.items()}
     shown = findings(record.scores)
-    drawn = [p for p in planes(settings, record.scores, record.utility) if p.points]
+    drawn = [p for p in planes(settings, record.scores, record.utility, record.rulings) if p.points]
     return {
         "settings": settings,
         "numbers": _numbers(record, settings),

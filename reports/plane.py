@@ -1,14 +1,20 @@
-"""The leakage-utility plane: where each setting stands on one asset, and which settings no other one beats."""
+"""The leakage-utility plane: where each setting stands on one asset, and which settings no other one beats.
+
+Rows that are known by their values, by pseudonyms and by codes are different things to know, so each has a plane of its
+own. A setting about which the verdict is open is shown and compared with nothing: an attack that failed is no defense.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from leakledger.audit.records import Score, Setting, UtilityScore
+from leakledger.audit import records
+from leakledger.audit.records import Level, Ruling, Score, Setting, UtilityScore
 from leakledger.reports.findings import worst
 from leakledger.reports.utility import main_metric
 
 ASSETS = ("records", "statistics", "vocabulary")
+LEVELS: tuple[Level, ...] = ("", "value", "pseudonym", "code")
 
 
 @dataclass(frozen=True)
@@ -19,18 +25,20 @@ class Point:
     setting: Setting
     utility: UtilityScore
     finding: Score
-    kind: Literal["on the front", "dominated", "reference"] = "dominated"
+    kind: Literal["on the front", "dominated", "inconclusive", "reference"] = "dominated"
 
     @property
     def leakage(self) -> float:
-        return self.finding.advantage or 0.0
+        """Its advantage; one below 0 is as good as none."""
+        return max(self.finding.advantage or 0.0, 0.0)
 
 
 @dataclass(frozen=True)
 class Plane:
-    """The settings of one asset; `absent` are those without a utility or without a scored finding."""
+    """The settings of one asset and level; `absent` are those without a utility or without a scored finding."""
 
     asset: str
+    level: Level
     metric: str
     points: tuple[Point, ...]
     absent: tuple[Setting, ...]
@@ -43,21 +51,43 @@ class Plane:
 
 
 def planes(
-    settings: Mapping[int, Setting], scores: Sequence[Score], utility: Sequence[UtilityScore]
+    settings: Mapping[int, Setting],
+    scores: Sequence[Score],
+    utility: Sequence[UtilityScore],
+    rulings: Sequence[Ruling],
 ) -> tuple[Plane, ...]:
-    """One plane for each asset with a scored finding: in each of them an advantage means another thing."""
+    """One plane for each asset, and level of it, with a scored finding: in each an advantage means another thing."""
     metric = main_metric(utility)
     if metric is None:
         return ()
-    scored = {s.asset: None for s in scores if s.status == "scored" and s.advantage is not None}
-    assets = sorted(scored, key=lambda a: ASSETS.index(a) if a in ASSETS else len(ASSETS))
-    return tuple(_plane(asset, metric, settings, scores, utility) for asset in assets)
+    found: dict[tuple[str, Level], list[Score]] = {}
+    for s in scores:
+        if s.status == "scored" and s.advantage is not None:
+            found.setdefault((s.asset, s.level), []).append(s)
+    order = sorted(found, key=lambda k: (ASSETS.index(k[0]) if k[0] in ASSETS else len(ASSETS), LEVELS.index(k[1])))
+    useful = {u.setting: u for u in utility if u.metric == metric}
+    return tuple(_plane(*key, metric, settings, found[key], useful, _open(found[key], rulings)) for key in order)
+
+
+def _open(scores: Sequence[Score], rulings: Sequence[Ruling]) -> frozenset[str]:
+    """The settings of which nothing behind these scores is shown to leak, and not everything shown not to."""
+    about = {s.asset if s.asset in records.ASSETS else s.metric for s in scores}
+    verdicts: dict[str, set[str]] = {}
+    for r in rulings:
+        if r.asset in about:
+            verdicts.setdefault(r.setting, set()).add(r.verdict)
+    return frozenset(setting for setting, said in verdicts.items() if "leaks" not in said and "inconclusive" in said)
 
 
 def _plane(
-    asset: str, metric: str, settings: Mapping[int, Setting], scores: Sequence[Score], utility: Sequence[UtilityScore]
+    asset: str,
+    level: Level,
+    metric: str,
+    settings: Mapping[int, Setting],
+    scores: Sequence[Score],
+    useful: Mapping[str, UtilityScore],
+    doubtful: frozenset[str],
 ) -> Plane:
-    useful = {u.setting: u for u in utility if u.metric == metric}
     points, absent = [], []
     for number, setting in settings.items():
         finding, value = worst(scores, setting.id, asset), useful.get(setting.id)
@@ -65,14 +95,19 @@ def _plane(
             absent.append(setting)
         else:
             points.append(Point(number, setting, value, finding))
-    return Plane(asset, metric, tuple(_with_kind(p, points) for p in points), tuple(absent))
+    return Plane(asset, level, metric, tuple(_with_kind(p, points, doubtful) for p in points), tuple(absent))
 
 
-def _with_kind(point: Point, points: Sequence[Point]) -> Point:
-    """The pooled reference is no choice that a federation has: it neither is on the front nor dominates."""
+def _with_kind(point: Point, points: Sequence[Point], doubtful: frozenset[str]) -> Point:
+    """The pooled reference is no choice that a federation has, and what is open is no result: neither is on the front,
+    and neither dominates.
+    """
     if point.setting.reference:
         return replace(point, kind="reference")
-    beaten = any(_beats(p, point) for p in points if not p.setting.reference)
+    if point.setting.id in doubtful:
+        return replace(point, kind="inconclusive")
+    compared = (p for p in points if not p.setting.reference and p.setting.id not in doubtful)
+    beaten = any(_beats(p, point) for p in compared)
     return point if beaten else replace(point, kind="on the front")
 
 

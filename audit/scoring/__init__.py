@@ -77,6 +77,7 @@ def score(
                 m.certain_wrong,
                 m.spread,
                 m.draws,
+                m.level,
             )
             for m in measured
         ),

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from leakledger.audit.records import ASSETS, HEADLINE, INFORMATION, CellDetail
+from leakledger.audit.records import ASSETS, HEADLINE, INFORMATION, CellDetail, Level
 
 STATISTICS = tuple(a for a in ASSETS if a not in HEADLINE)
 
@@ -57,6 +57,7 @@ class Measured:
     certain_wrong: int = 0
     spread: float = 0.0
     draws: int = 0
+    level: Level = ""
 
 
 def advantage(metric: str, value: float, baseline: float) -> float | None:

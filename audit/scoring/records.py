@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from leakledger.attacks.base import RecordsClaim
-from leakledger.audit.records import HEADLINE, CellDetail, Kind
+from leakledger.audit.records import HEADLINE, CellDetail, Kind, Level
 from leakledger.audit.scoring.cells import doubt_detail, feature_shares
 from leakledger.audit.scoring.metrics import Measured
 from leakledger.audit.truth import TOLERANCE, Cells, Truth
-from leakledger.preprocess.views import CategoricalBlock, NumericBlock
+from leakledger.preprocess.views import CategoricalBlock, FeatureLayout, NumericBlock
 
 IDENTICAL = 0.001  # of a standard deviation: a recovered row with numbers this close is the row itself
 
@@ -74,7 +74,13 @@ def score_records(
         for metric, value in metrics(matched, len(actual)).items():
             about = ("records", metric, claim.victim, claim.round)
             found = Measured(
-                *about, value, prior.metrics[metric], claim.evidence, spread=prior.spreads[metric], draws=prior.draws
+                *about,
+                value,
+                prior.metrics[metric],
+                claim.evidence,
+                spread=prior.spreads[metric],
+                draws=prior.draws,
+                level=level_of(truth.layout),
             )
             if metric == HEADLINE["records"]:
                 certain, wrong = proven(claim, matched)
@@ -82,7 +88,16 @@ def score_records(
                 found = replace(found, detail=detail, certain=certain, certain_wrong=wrong)
             yield found
         for metric, value in certificates(claim, actual, truth.deviations).items():
-            yield Measured("records", metric, claim.victim, claim.round, value, 0.0, claim.evidence)
+            about = ("records", metric, claim.victim, claim.round)
+            yield Measured(*about, value, 0.0, claim.evidence, level=level_of(truth.layout))
+
+
+def level_of(layout: FeatureLayout) -> Level:
+    """How rows in these terms are known: the vaguest of their categorical features decides."""
+    vague = [b for b in layout.categorical if b.values is None]
+    if not vague:
+        return "value"
+    return "pseudonym" if any(b.codes is None for b in vague) else "code"
 
 
 def measure(claimed: Cells, actual: Cells, deviations: NDArray[np.float64]) -> dict[str, float]:

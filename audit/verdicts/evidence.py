@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from leakledger.attacks import ATTACKS
 from leakledger.attacks.observed.undeclared import STATED_POOLED
 from leakledger.audit.leakage import adversary
-from leakledger.audit.records import ASSETS, INFORMATION, CaseRecord, Observers, Trial, speaks
+from leakledger.audit.records import ASSETS, INFORMATION, CaseRecord, Level, Observers, Trial, speaks
 from leakledger.audit.scoring.metrics import PERFECT
 
 CHECKS = "check"  # the asset of findings: what is in the clear, and what does not hide
@@ -44,6 +44,7 @@ class Series:
     victims: tuple[str, ...]
     spreads: Floats
     draws: int
+    level: Level = ""
 
     def of(self, victim: str) -> "Series":
         """The clusters of one party."""
@@ -51,7 +52,7 @@ class Series:
         seeds = tuple(s for s, k in zip(self.seeds, keep, strict=True) if k)
         victims = (victim,) * len(seeds)
         parts = (self.gains[keep], self.rooms[keep], seeds, victims, self.spreads[keep])
-        return Series(self.attack, self.observers, self.metric, self.column, *parts, self.draws)
+        return Series(self.attack, self.observers, self.metric, self.column, *parts, self.draws, self.level)
 
     @property
     def advantages(self) -> Floats:
@@ -83,7 +84,7 @@ def cells(records: Sequence[CaseRecord]) -> Mapping[Key, Cell]:
     assets = [a for a in ASSETS if any(_asset(t) == a for r in federated for t in r.trials)]
     assets += [CHECKS] if any(r.findings for r in federated) else []
     found: dict[Key, Cell] = {}
-    trials: dict[tuple[Key, str, Observers, str], list[tuple[int, Trial]]] = defaultdict(list)
+    trials: dict[tuple[Key, str, Observers, str, Level], list[tuple[int, Trial]]] = defaultdict(list)
     for record in federated:
         for kind in dict.fromkeys(adversary(t.observers) for t in record.trials):
             for asset in assets:
@@ -96,14 +97,14 @@ def cells(records: Sequence[CaseRecord]) -> Mapping[Key, Cell]:
                 _note(cell, t)
                 if t.status == "scored" and _decides(t):
                     key = (record.setting.id, adversary(t.observers), asset)
-                    trials[key, t.attack, t.observers, t.metric].append((record.seed, t))
+                    trials[key, t.attack, t.observers, t.metric, t.level].append((record.seed, t))
         for f in record.findings:
             if f.check == STATED_POOLED:
                 continue  # what a protocol gives everyone; what it says of one party is scored
             key = (record.setting.id, adversary(f.observers), CHECKS)
             said = f"{f.check} fired in the view of {'+'.join(f.observers)}"
             found.setdefault(key, Cell()).facts.append((f.attack, said))
-    for (key, attack, observers, metric), of in trials.items():
+    for (key, attack, observers, metric, _), of in trials.items():
         found[key].series += _series(attack, observers, metric, of)
     return found
 
@@ -155,7 +156,8 @@ def _series(attack: str, observers: Observers, metric: str, trials: Sequence[tup
     values, baselines = (np.array([getattr(t, name) for _, t in trials], np.float64) for name in ("value", "baseline"))
     spreads, draws = np.array([t.spread for _, t in trials]), min(t.draws for _, t in trials)
     rooms = PERFECT[metric] - baselines
-    yield Series(attack, observers, metric, "", values - baselines, rooms, seeds, victims, spreads, draws)
+    level = trials[0][1].level
+    yield Series(attack, observers, metric, "", values - baselines, rooms, seeds, victims, spreads, draws, level)
     columns: dict[str, list[tuple[int, str, float, float]]] = defaultdict(list)
     for seed, t in trials:
         for f in t.detail.features if t.detail else ():
@@ -164,4 +166,4 @@ def _series(attack: str, observers: Observers, metric: str, trials: Sequence[tup
         at, about, right, prior = zip(*of, strict=True)
         gain, room = np.subtract(right, prior), 1 - np.array(prior)
         none = np.zeros(len(of))
-        yield Series(attack, observers, metric, column, gain, room, tuple(at), tuple(about), none, 0)
+        yield Series(attack, observers, metric, column, gain, room, tuple(at), tuple(about), none, 0, level)

@@ -140,6 +140,7 @@ def _measured(ruling: Ruling, series: Series | None) -> Ruling:
         high=high,
         clusters=len(series.gains),
         seeds=len(set(series.seeds)),
+        level=series.level,
     )
 
 

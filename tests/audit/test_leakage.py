@@ -45,10 +45,14 @@ def test_an_adversary_is_named_by_how_many_clients_are_in_it_and_whether_the_ser
 
 def test_of_a_kind_the_one_with_the_highest_lower_bound_counts_not_the_highest_mean():
     steady, lucky = trials(("P1",), [0.8, 0.8, 0.8]), trials(("P2",), [1.0, 1.0, 0.5])
-    (row,) = leakage_table([case(steady + lucky)], scores([case(steady + lucky)]))
+    records = [case(steady + lucky, seed) for seed in range(12)]
+    (row,) = leakage_table(records, scores(records))
+    assert row.score.observers == ("P2",)  # each seed has the same mean, so nothing scatters
+    records = [case(steady + trials(("P2",), [1.0 - seed % 2 / 2] * 3), seed) for seed in range(12)]
+    (row,) = leakage_table(records, scores(records))
     assert row.score.observers == ("P1",)
     assert row.score.advantage == pytest.approx(0.6)
-    assert (row.among, row.score.clusters, row.possible) == (2, 3, 3)
+    assert (row.among, row.score.clusters, row.possible) == (2, 36, 36)
 
 
 def test_a_score_whose_controls_held_goes_before_one_whose_did_not():

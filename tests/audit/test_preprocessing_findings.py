@@ -34,9 +34,9 @@ SAC = {  # scaler options -> what the server gets whole
     ("ring", "direct"): set(),
 }
 WHOLE = {  # what the server gets whole, of what it gets whole nothing else counts
-    "pooled": {"vocabulary"},
+    "pooled": {"vocabulary", "size"},
     "local": {"size"},
-    "server-dictionary": {"vocabulary"},
+    "server-dictionary": {"vocabulary", "size"},
     "uhe": set(),
     "dh-psi": set(),
     "apsi": set(),

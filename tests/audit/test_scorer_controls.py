@@ -7,7 +7,7 @@ import pytest
 
 from leakledger.attacks import ATTACKS
 from leakledger.attacks.base import RecordsClaim, StatisticClaim
-from leakledger.audit import record_controls, run, scorer_controls, truth
+from leakledger.audit import federation_controls, record_controls, run, scorer_controls, truth
 from leakledger.audit.play import view_of
 from leakledger.audit.records import SCORER
 from leakledger.audit.run import attempts, run_audit
@@ -169,6 +169,7 @@ def test_rows_returned_by_the_names_of_clients_are_found_out(monkeypatch, tmp_pa
 
 def test_statistics_returned_by_the_names_of_clients_are_found_out(monkeypatch, tmp_path):
     knows_by_name(monkeypatch, means_by_name)
+    monkeypatch.setattr(federation_controls, "_PLAYED", {})  # what sound attacks have played before
     method = {"encoder": "local", "scaler": "zscore-sac"}
     record = outcome(tmp_path, preprocessing=[method], attacks={"use": ["statistics"]})
     assert failed(record, "statistics")

@@ -17,7 +17,7 @@ from tests.reports.example import METHODS, PARTIES, SCRIPT, SERVER, example, obs
 RECORD = example()
 SETTINGS = {i + 1: setting(i) for i in range(len(METHODS))}
 COLUMNS = columns(SETTINGS, RECORD.scores)[0]
-PLANE, _ = planes(SETTINGS, RECORD.scores, RECORD.utility)
+PLANE, _ = planes(SETTINGS, RECORD.scores, RECORD.utility, ())
 ROWS = observations(setting(1))
 TOPICS = [topic for _, topic in topics(ROWS)]
 
