@@ -22,6 +22,9 @@ SILENT = 2e-5
 # Standard errors, root mean square, by which a row may miss the row space. Too small: a misjudged rounding refutes true
 # rows; too large: mixtures of rows pass.
 MISSED = 5.0
+# Of the length of a point, what its own arithmetic in float64 leaves. Too small: rows behind gradients in float64 are
+# refuted; too large: it hides the rounding of the gradient.
+ARITHMETIC = 1e-14
 FLOOR = 1e-6  # of the largest error of a column: smaller divides columns of zeros by nothing, larger hides faint ones
 
 
@@ -62,7 +65,7 @@ def _numbers(
     """The step (L,) of the numbers in `columns` of a `point` (d+1,), and their standard errors (L,)."""
     at = space.right @ point
     weights = space.left @ (at / (space.left**2).sum(0))  # (H,): of the neurons' errors in that of the point
-    error = np.sqrt(weights**2 @ space.entry_errors**2)  # (d+1,)
+    error = np.hypot(np.sqrt(weights**2 @ space.entry_errors**2), ARITHMETIC * np.linalg.norm(point))  # (d+1,)
     error = error.clip(max(FLOOR * float(error.max()), TINY))
     basis = np.linalg.qr((space.right / error).T)[0]  # (d+1, r)
     moves = np.zeros((len(point), len(columns)))
@@ -83,4 +86,5 @@ def _numbers(
 
 def in_errors(value: Array, at: Array, error: Array) -> Array:
     """A kernel's `value` at coordinates `at` (r,), in units of its standard error there."""
-    return np.asarray(value / max(float(np.linalg.norm(at @ error)), TINY))
+    size = np.hypot(np.linalg.norm(at @ error), ARITHMETIC * np.linalg.norm(at))
+    return np.asarray(value / max(float(size), TINY))
