@@ -74,7 +74,9 @@ def deviations(layout: FeatureLayout, columns: Array) -> Array:
     if kept > 1:
         near = np.argsort(np.abs(columns - np.median(columns, axis=0)), axis=0, kind="stable")[:kept]
         seen = np.take_along_axis(columns, near, axis=0).std(axis=0)
-    return np.where([has_deviation(b) for b in layout.numeric], 1.0, np.minimum(seen, 1.0))
+    beyond = ((columns < -EXACT) | (columns > 1 + EXACT)).any(axis=0)  # which no range leaves
+    known = beyond | np.array([has_deviation(b) for b in layout.numeric], bool)
+    return np.where(known, 1.0, np.minimum(seen, 1.0))
 
 
 def has_deviation(block: NumericBlock) -> bool:

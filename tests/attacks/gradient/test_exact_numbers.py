@@ -102,6 +102,8 @@ def test_the_deviation_of_a_column_scaled_by_its_range_is_what_rows_show_without
     assert deviations(RANGE, SKEWED)[0] == pytest.approx(SKEWED[:7].std())
     assert deviations(DEVIATION, SKEWED)[0] == 1
     assert deviations(RANGE, SKEWED[:1])[0] == 0
+    assert deviations(block(), SKEWED)[0] < 0.01  # of a scale that is not public, which may be a range
+    assert deviations(block(), -SKEWED)[0] == 1  # and here is none
 
 
 @pytest.mark.parametrize(
