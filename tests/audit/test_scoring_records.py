@@ -201,3 +201,11 @@ def test_a_false_row_that_is_marked_verified_counts_against_the_attack():
     assert certificates(true_only, actual, np.array([1.0])) == {"verified_rows": 0.5, "false_verified": 0.0}
     assert certificates(replace(claim, verified=None), actual, np.array([1.0])) == {}
     assert certificates(replace(claim, verified=~verified & False), actual, np.array([1.0])) == {"verified_rows": 0.0}
+
+
+@given(st.permutations(range(5)))
+def test_a_part_of_the_truth_is_matched_with_itself_where_all_rows_are_close(order):
+    actual = Cells(np.zeros((5, 3), np.int64), np.column_stack([np.arange(5) / 20, np.zeros(5)]))
+    some = np.asarray(order[:3])
+    true, claimed = match(actual.take(some), actual, DEVIATIONS)
+    assert np.array_equal(some[claimed], true)
