@@ -19,7 +19,7 @@ from leakledger.attacks.base import (
     ControlSpec,
     NotApplicable,
 )
-from leakledger.attacks.gradient.exact.certificate import RESIDUAL, granted, resolved, singled_out
+from leakledger.attacks.gradient.exact.certificate import RESIDUAL, determined_rows, granted, resolved, singled_out
 from leakledger.attacks.gradient.exact.claim import claim
 from leakledger.attacks.gradient.exact.rows import EncodedRows, Mask, clear, numbers, raw_range, snapped
 from leakledger.attacks.gradient.inversion import Inversion
@@ -89,24 +89,43 @@ class LinearLayer(Inversion):
         rows, votes, weights = rows.where(first), votes[first], weights[first]
         if not len(rows):
             return Abstained(f"no neuron of {update.victim} in round {update.round} shows a valid row")
-        residual, alone = self._check(update, rows)
-        error = update.noise * np.hypot(1, np.abs(rows.encoded).max(1)) / np.sqrt(weights)
-        return claim(update, rows, residual, alone & (votes > 1), resolved(layout, error))
-
-    def _check(self, update: ObservedUpdate, rows: EncodedRows) -> tuple[Array, Mask]:
-        """The residual behind each row, and whether it proves the row: nan and False where nothing is checked."""
-        weight, bias = update.gradient["0.weight"], update.gradient["0.bias"]
-        both = affine(update.gradient, 0)
-        limit = granted(both, update.noise, self.residual)
         if update.rows == 1:
-            error = np.linalg.norm(weight - np.outer(bias, rows.encoded[0]))
-            residual = np.array([error / np.linalg.norm(both)])
-            return residual, residual <= limit
+            residual, alone = self._check_one(update, rows)
+            error = read_errors(update, layout, rows, weights)
+        else:
+            rows, residual, alone, error = self._check(update, rows)
+        return claim(update, rows, residual, alone & (votes > 1), resolved(layout, rows.encoded, error))
+
+    def _check_one(self, update: ObservedUpdate, rows: EncodedRows) -> tuple[Array, Mask]:
+        """The residual that the only row leaves of the gradient (1,), and whether it proves the row."""
+        both = affine(update.gradient, 0)
+        error = np.linalg.norm(both[:, :-1] - np.outer(both[:, -1], rows.encoded[0]))
+        residual = np.array([error / np.linalg.norm(both)])
+        return residual, residual <= granted(both, update.noise, self.residual)
+
+    def _check(self, update: ObservedUpdate, rows: EncodedRows) -> tuple[EncodedRows, Array, Mask, Array]:
+        """Rows with the numbers that the row space leaves them, the residual behind each, whether it proves the row,
+        and standard errors (n, L) of its numbers: nan, False and infinite where nothing is checked.
+        """
+        layout, weight, bias = update.layout, update.weights["0.weight"], update.weights["0.bias"]
         space = row_space(update, self.rank_tolerance)
         if isinstance(space, str) or not update.relu:
-            return np.full(len(rows), np.nan), np.zeros(len(rows), bool)
-        alone, residual = singled_out(space, update.weights["0.weight"], update.weights["0.bias"], rows.encoded)
-        return residual, alone & (residual <= limit)
+            open = np.full((len(rows), len(layout.numeric)), np.inf)
+            return rows, np.full(len(rows), np.nan), np.zeros(len(rows), bool), open
+        encoded, error = determined_rows(space, layout, weight, bias, rows.encoded)
+        alone, residual = singled_out(space, weight, bias, encoded)
+        proven = alone & (residual <= granted(space.gradient, update.noise, self.residual))
+        return EncodedRows(rows.categories, encoded), residual, proven, error
+
+
+def read_errors(update: ObservedUpdate, layout: FeatureLayout, rows: EncodedRows, weights: Array) -> Array:
+    """Standard errors (n, L) of numbers that are quotients of entries, of which `weights` (n,) is the sum of squares of
+    the lower ones: what noise and rounding make of them.
+    """
+    values = rows.encoded[:, [b.start for b in layout.numeric]]
+    return np.asarray(
+        np.hypot(update.noise * np.hypot(1, values) / np.sqrt(weights)[:, None], update.roundoff * values)
+    )
 
 
 def within_bounds(layout: FeatureLayout, rows: EncodedRows, bounds: Bounds) -> Mask:

@@ -10,6 +10,7 @@ rounding as `noise`, far above the rounding of a gradient.
 """
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -28,6 +29,7 @@ PRECISION = 1e-7
 # Standard deviations, or estimates of a largest one, that noise is taken to stay below. Too small: noise passes for a
 # row; too large: faint rows drown in the allowance.
 SURE = 2.0
+TINY = 1e-300  # keeps a quotient by a gradient of zero finite
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +37,7 @@ class RowSpace:
     """`gradient` (H, d+1) = left @ right up to rounding; `left` (H, r), `right` (r, d+1) with orthonormal rows.
 
     `noise`: the standard deviation of further errors in each entry. `rate`: the gradient is a sum along a way on which
-    the weights moved by -rate * gradient; 0 where they stood still.
+    the weights moved by -rate * gradient; 0 where they stood still. `roundoff`: the unit roundoff of the entries.
     """
 
     gradient: Array = field(repr=False)
@@ -43,10 +45,24 @@ class RowSpace:
     right: Array = field(repr=False)
     noise: float = 0.0
     rate: float = 0.0
+    roundoff: float = 0.0
 
     @property
     def rank(self) -> int:
         return len(self.right)
+
+    @cached_property
+    def entry_errors(self) -> Array:
+        """(H, d+1) standard deviations of the errors in the entries: the noise, and the rounding of sums.
+
+        What is left of the gradient outside the row space says whether the rounding is worse than reckoned.
+        """
+        rounding = rounding_errors(self.gradient, self.roundoff)
+        outside = float(np.linalg.norm(self.gradient - self.left @ self.right))
+        open = np.prod([max(0.0, 1 - self.rank / n) for n in rounding.shape])
+        expected = float(np.sqrt(open * ((rounding**2).sum() + rounding.size * self.noise**2)))
+        worse = max(1.0, outside / expected) if expected > 0 else 1.0
+        return np.asarray(np.hypot(worse * rounding, self.noise))
 
     @property
     def precision(self) -> float:
@@ -54,6 +70,17 @@ class RowSpace:
         if not self.noise:
             return PRECISION
         return max(PRECISION, SURE * self.noise / float(np.linalg.norm(self.left, axis=0).min()))
+
+
+def rounding_errors(gradient: Array, roundoff: float) -> Array:
+    """(H, d+1) standard deviations of what rounding leaves in the entries of a gradient.
+
+    A sum of rounded terms is as imprecise as its terms are large, which an entry that happens to be small does not
+    show: its row and column do.
+    """
+    size = np.abs(gradient)
+    lines = np.sqrt(np.outer((size**2).mean(1), (size**2).mean(0)))
+    return np.asarray(roundoff * np.maximum(size, lines / max(float(np.sqrt((size**2).mean())), TINY)))
 
 
 def row_space(update: ObservedUpdate, tolerance: float) -> RowSpace | str:
@@ -74,4 +101,4 @@ def row_space(update: ObservedUpdate, tolerance: float) -> RowSpace | str:
     rank = int((values > floor * values[0]).sum())
     if values[rows] > floor * values[0] or values[rows - 1] < GAP * values[rows]:
         return f"its numerical rank is {rank} and the batch has {rows} rows, or rounding and noise blur the difference"
-    return RowSpace(gradient, left[:, :rows] * values[:rows], right[:rows], noise, update.rate)
+    return RowSpace(gradient, left[:, :rows] * values[:rows], right[:rows], noise, update.rate, update.roundoff)

@@ -55,6 +55,7 @@ BENCHMARKS = {
     "encoders": "leakledger.audit.benchmarks.encoders",
     "tableak": "leakledger.audit.benchmarks.tableak",
     "exact": "leakledger.audit.benchmarks.exact",
+    "certificates": "leakledger.audit.benchmarks.certificates",
     "engine": "leakledger.audit.benchmarks.engine",
     "fedavg": "leakledger.audit.benchmarks.fedavg",
     "fedavg_long": "leakledger.audit.benchmarks.fedavg_long",

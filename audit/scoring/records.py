@@ -1,7 +1,10 @@
 """Scores claimed records: matched accuracy (TabLeak, eq. 7 and 8), by type and column, worst case, rows, RMSE (eq. 9).
 
 Claimed and true rows are matched by the assignment with the least total cost; the cost of a pair is the share of cells
-that differ, a numeric cell when it is off by more than 0.319 standard deviations (closed interval). The baseline draws
+that differ, a numeric cell when it is off by more than 0.319 standard deviations (closed interval). Of assignments with
+the same cost, that with the most identical rows is taken, then that with the least distance of numbers, so that the
+order of rows does not matter. Closeness is not transitive, and the best assignment may yet move a row that is claimed
+as it is: which rows are recovered identically is matched apart, by identity alone. The baseline draws
 each cell of each row from the population's marginals and is matched like an attack. (The paper's random baseline draws
 one number per numeric feature for a whole batch; it is lower.)
 
@@ -33,7 +36,8 @@ class Matched:
     """Claimed rows beside the true rows that they are matched to, as many as were claimed (m).
 
     `true` and `order` (m,): numbers of the true and the claimed rows. `categories` (m, K) and `numbers` (m, L): which
-    cells are right. `error` (m, L): of numeric cells, in standard deviations. `identical` (m,): see `IDENTICAL`.
+    cells are right. `error` (m, L): of numeric cells, in standard deviations. `identical` (m,): which claimed rows are
+    identical to a true row of their own (`IDENTICAL`), be it that beside them or another one.
     """
 
     true: NDArray[np.int64]
@@ -130,7 +134,8 @@ def compare(claimed: Cells, actual: Cells, deviations: NDArray[np.float64]) -> M
     true, order = match(claimed, actual, deviations)
     mine, theirs = claimed.take(order), actual.take(true)
     error = (mine.numbers - theirs.numbers) / _units(deviations)
-    return Matched(true, order, *cell_hits(mine, theirs, deviations), error, identical(mine, theirs, deviations))
+    own = identical(claimed, actual, deviations)[order]
+    return Matched(true, order, *cell_hits(mine, theirs, deviations), error, own)
 
 
 def cell_detail(claim: RecordsClaim, matched: Matched, prior: PriorOnly, truth: Truth) -> CellDetail:
@@ -166,18 +171,28 @@ def certificates(claim: RecordsClaim, actual: Cells, deviations: NDArray[np.floa
     """Share of the batch that the attack says it has proven, and how much of that is false; empty without proof."""
     if claim.verified is None:
         return {}
-    matched = compare(Cells(claim.categories, claim.numbers), actual, deviations)
-    verified = claim.verified[matched.order]
-    false = verified & ~matched.identical
-    shares = {"verified_rows": float(verified.sum()) / len(actual)}
-    return shares | ({"false_verified": float(false.sum() / verified.sum())} if verified.any() else {})
+    proven = Cells(claim.categories[claim.verified], claim.numbers[claim.verified])
+    shares = {"verified_rows": len(proven) / len(actual)}
+    false = ~identical(proven, actual, deviations)
+    return shares | ({"false_verified": float(false.mean())} if len(proven) else {})
 
 
 def identical(claimed: Cells, actual: Cells, deviations: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """(n,) which rows, in the same order, are the same in every category and to `IDENTICAL` in every number."""
-    error = np.abs(claimed.numbers - actual.numbers) / _units(deviations)
-    same: NDArray[np.bool_] = (claimed.categories == actual.categories).all(1) & (error <= IDENTICAL).all(1)
-    return same
+    """(m,) which claimed rows are the same as a true row, in every category and to `IDENTICAL` in every number: as many
+    as can be, each of them another true row.
+    """
+    same = alike(claimed, actual, deviations)
+    true, order = linear_sum_assignment(~same)
+    found = np.zeros(len(claimed), np.bool_)
+    found[order] = same[true, order]
+    return found
+
+
+def alike(claimed: Cells, actual: Cells, deviations: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """(true, claimed): which pairs of rows are identical."""
+    error = np.abs(actual.numbers[:, None] - claimed.numbers[None]) / _units(deviations)
+    same: NDArray[np.bool_] = (actual.categories[:, None] == claimed.categories[None]).all(-1)
+    return same & (error <= IDENTICAL).all(-1)
 
 
 def match(
@@ -189,10 +204,29 @@ def match(
     """
     if len(claimed) > len(actual):
         raise ValueError(f"{len(claimed)} rows claimed of a batch of {len(actual)}")
+    rows, guesses = in_order(actual), in_order(claimed)
+    actual, claimed = actual.take(rows), claimed.take(guesses)
     differ = (actual.categories[:, None] != claimed.categories[None]).sum(-1)  # (true, claimed)
     differ = differ + (~_close(actual.numbers[:, None], claimed.numbers[None], deviations)).sum(-1)
-    true, order = linear_sum_assignment(differ)
-    return np.asarray(true, np.int64), np.asarray(order, np.int64)
+    true, order = linear_sum_assignment(differ - nearness(claimed, actual, deviations))
+    pairs = np.argsort(rows[true])
+    return rows[true][pairs], guesses[order][pairs]
+
+
+def in_order(cells: Cells) -> NDArray[np.int64]:
+    """(n,) the numbers of the rows, sorted by what they hold: what is tied is then settled alike in every order."""
+    columns = np.hstack([cells.categories, cells.numbers])
+    return np.asarray(np.lexsort(columns.T) if columns.shape[1] else np.arange(len(cells)), np.int64)
+
+
+def nearness(claimed: Cells, actual: Cells, deviations: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(true, claimed): what breaks ties. Over the pairs of an assignment it sums to less than one cell, and the
+    distances in it, each at most a standard deviation, to less than one identical row.
+    """
+    error = np.abs(actual.numbers[:, None] - claimed.numbers[None]) / _units(deviations)
+    near = 1.0 - error.clip(max=1.0).mean(-1) if error.shape[-1] else np.ones(error.shape[:2])
+    pairs = len(claimed) + 1
+    return np.asarray((alike(claimed, actual, deviations) + near / pairs) / (2 * pairs))
 
 
 def cell_hits(

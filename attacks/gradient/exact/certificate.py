@@ -7,14 +7,15 @@ carries noise, its numbers must be beyond it (`resolved`).
 
 import numpy as np
 
-from leakledger.attacks.gradient.exact.kernels import HEARD, verified_kernels
-from leakledger.attacks.gradient.exact.neurons import Mask, live_neurons
-from leakledger.attacks.gradient.exact.polish import excess
-from leakledger.attacks.gradient.exact.rows import NEAR_WHOLE
+from leakledger.attacks.gradient.exact.kernels import HEARD, Kernels, agreeing, verified_kernels
+from leakledger.attacks.gradient.exact.neurons import Mask, Neurons, Signs, live_neurons
+from leakledger.attacks.gradient.exact.numbers import determined
+from leakledger.attacks.gradient.exact.polish import excess, with_integers
+from leakledger.attacks.gradient.exact.rows import NEAR_WHOLE, numbers
 from leakledger.attacks.observed.affine import Array, with_ones
 from leakledger.attacks.observed.row_space import RowSpace
 from leakledger.attacks.observed.tabular import raw_units
-from leakledger.preprocess.views import FeatureLayout
+from leakledger.preprocess.views import FeatureLayout, NumericBlock
 
 # The largest relative residual that certifies rows, by default. Too small: the rounding of float32 gradients refutes
 # true rows; too large: rows that are nearly right pass. No false row among 6,800 of Adult and German was verified
@@ -27,9 +28,14 @@ LEFT = 2.0
 # Times the square of the noise: what a right batch leaves in the row space at most; it leaves about 1
 # (`polish.excess`). Too small: chance refutes it; too large: a batch with a wrong row passes.
 MOST = 2.5
-# How far off, in encoded units, a number of a proven row may be. Too small: none behind weights is exact; too large:
-# numbers are called exact that a table tells apart.
+# How far off, in standard deviations, a number of a proven row may be that is not known to the last whole number. Too
+# small: none behind weights is exact; too large: numbers are called exact that a table tells apart.
 EXACT = 1e-3
+# Less than this share of a number, or of an encoded unit, is what float32 leaves of a sum. A column scaled by its range
+# has a deviation of at least a thousandth of that in tables of up to half a million rows.
+FLOAT = 1e-6
+OUTER = 8  # one row in so many is left out of a deviation; fewer, and rare large numbers excuse any error
+RANGE = 1e-6  # a scale this near to the distance of the bounds, relative to it, is that distance
 
 
 def granted(gradient: Array, noise: float, limit: float) -> float:
@@ -42,14 +48,44 @@ def explained(space: RowSpace, layout: FeatureLayout, weight: Array, bias: Array
     return not space.noise or excess(space, layout, weight, bias, encoded) <= MOST
 
 
-def resolved(layout: FeatureLayout, error: Array) -> Mask:
-    """(n,) whether a standard error (n,) of the encoded entries leaves no number another value, rounded where it is a
-    whole one.
+def resolved(layout: FeatureLayout, encoded: Array, error: Array) -> Mask:
+    """(n,) whether standard errors (n, L) leave no number of rows (n, d) another value: none at all where it is a whole
+    one, otherwise none beyond a thousandth of a deviation (`deviations`) or beyond the precision of floats.
     """
-    error = SURE * error[:, None]
+    columns = encoded[:, [b.start for b in layout.numeric]]
+    error = SURE * error
     scale, _ = raw_units(layout.numeric)
-    whole = np.array([b.integer and b.scaled for b in layout.numeric], bool)
-    return np.asarray(((error <= EXACT) | (whole & (error * scale < NEAR_WHOLE))).all(1))
+    whole = np.array([b.integer and b.scaled for b in layout.numeric], bool) & (error * scale < NEAR_WHOLE)
+    constant = np.array([b.scaled and b.low is not None and b.low == b.high for b in layout.numeric], bool)
+    near = error <= np.maximum(EXACT * deviations(layout, columns), FLOAT * np.abs(columns).clip(1))
+    raw = numbers(layout, encoded)
+    possible = ~whole | (np.abs(raw - raw.round()) < NEAR_WHOLE)
+    return np.asarray(((constant | near | whole) & possible).all(1))
+
+
+def deviations(layout: FeatureLayout, columns: Array) -> Array:
+    """(L,) at most the standard deviation of each numeric feature, in encoded units, as far as `columns` (n, L) tell.
+
+    A public scale is the deviation, unless it is the public range. A range says nothing, and a scale that is not public
+    may be one; there the rows tell, without those farthest out: of skewed columns few rows make the deviation.
+    """
+    kept = len(columns) - int(np.ceil(len(columns) / OUTER))
+    seen = np.zeros(columns.shape[1])
+    if kept > 1:
+        near = np.argsort(np.abs(columns - np.median(columns, axis=0)), axis=0, kind="stable")[:kept]
+        seen = np.take_along_axis(columns, near, axis=0).std(axis=0)
+    beyond = ((columns < -EXACT) | (columns > 1 + EXACT)).any(axis=0)  # which no range leaves
+    known = beyond | np.array([has_deviation(b) for b in layout.numeric], bool)
+    return np.where(known, 1.0, np.minimum(seen, 1.0))
+
+
+def has_deviation(block: NumericBlock) -> bool:
+    """Whether the scale of a numeric column is public and is not the distance of its public bounds."""
+    if block.scale is None or block.shift is None:
+        return False
+    if block.low is None or block.high is None:
+        return True
+    return not np.isclose(block.scale, block.high - block.low, rtol=RANGE, atol=0.0)
 
 
 def singled_out(space: RowSpace, weight: Array, bias: Array, encoded: Array) -> tuple[Mask, Array]:
@@ -58,11 +94,42 @@ def singled_out(space: RowSpace, weight: Array, bias: Array, encoded: Array) -> 
     With what it does show on its inactive neurons relative to all (n,), beyond the noise: how far the gradient is from
     having this row.
     """
-    neurons = live_neurons(space, weight, bias)
-    signs = neurons.signs(with_ones(encoded) @ space.right.T)
-    kernels = verified_kernels(neurons, np.arange(len(encoded)), signs)
+    neurons, signs, kernels = own_kernels(space, weight, bias, encoded)
     signals = kernels.directions @ neurons.left.T
     silent = signs.values < -signs.drift
     beyond = (np.abs(signals) - HEARD * neurons.noise).clip(0) if space.noise else signals
     residual = np.linalg.norm(beyond * silent, axis=1) / np.linalg.norm(signals, axis=1)
     return kernels.agreement == 1, residual
+
+
+def own_kernels(space: RowSpace, weight: Array, bias: Array, encoded: Array) -> tuple[Neurons, Signs, Kernels]:
+    """The live neurons, the signs that rows (n, d) have on them, and the kernels that these give."""
+    neurons = live_neurons(space, weight, bias)
+    signs = neurons.signs(with_ones(encoded) @ space.right.T)
+    return neurons, signs, verified_kernels(neurons, np.arange(len(encoded)), signs)
+
+
+def determined_rows(
+    space: RowSpace, layout: FeatureLayout, weight: Array, bias: Array, encoded: Array
+) -> tuple[Array, Array]:
+    """Some rows (n, d) of a batch with the numbers that they have by the row space and the kernels of one another, and
+    the standard errors (n, L) of these, in encoded units: infinite for rows that these leave open.
+
+    A kernel counts where a row that is itself determined has it: others may be of a mixture of rows, and make mixtures
+    of those that they settle.
+    """
+    rows, errors = encoded.copy(), np.full((len(encoded), len(layout.numeric)), np.inf)
+    neurons, signs, own = own_kernels(space, weight, bias, encoded)
+    proven = own.agreement == 1
+    while proven.any():
+        kernels = own.directions[proven]
+        theirs = [agreeing(np.abs(q @ neurons.left.T)[None], signs, neurons.noise) == 1 for q in kernels]
+        others = ~np.array(theirs, bool).T
+        rows[proven], errors[proven] = determined(space, layout, encoded[proven], kernels, others[proven])
+        certain = proven.copy()
+        certain[proven] = np.isfinite(errors[proven]).all(1)
+        if (certain == proven).all():
+            break
+        errors[proven & ~certain] = np.inf
+        proven = certain
+    return with_integers(layout.numeric, rows), errors

@@ -7,9 +7,9 @@ of the rows that neuron h may see, d_h their signals and r_h what they leave of 
 
     M s = sum_h d_h x (1 - Pi_h) r_h,   M = sum_h d_h d_h^T x (1 - Pi_h),   Pi_h the projection on the rows of P_h,
 
-in the numeric columns; x is the Kronecker product. The covariance of the numbers is noise^2 M^-1, as far as the fit is
-as good as noise allows (`excess`). Where M is too large for that (vectors in place of categories), D and X are fitted
-in turn, and standard errors are not known.
+in the numeric columns; x is the Kronecker product. The covariance of the numbers is e^2 M^-1, e the error of an entry
+(noise, or rounding), as far as the fit is as good as noise allows (`excess`). Where M is too large for that (vectors in
+place of categories), D and X are fitted in turn, and standard errors are not known.
 """
 
 from dataclasses import dataclass, field
@@ -73,11 +73,11 @@ def polished(
     space: RowSpace, layout: FeatureLayout, weight: Array, bias: Array, encoded: Array
 ) -> tuple[Array, float, Array]:
     """A whole batch (r, d) with its numbers fitted to the gradient, the relative residual that is left, and standard
-    errors (r,), each of the least sure number of a row.
+    errors (r, L) of the numbers, infinite where they are not known.
     """
     columns = [b.start for b in layout.numeric]
     if not columns:
-        return encoded, fitted(space, weight, bias, encoded)[1], np.zeros(len(encoded))
+        return encoded, fitted(space, weight, bias, encoded)[1], np.zeros((len(encoded), 0))
     descend = least_squares if len(encoded) * len(columns) <= LARGEST else alternating
     best, error = descend(space, weight, bias, encoded, columns)
     whole = with_integers(layout.numeric, best)
@@ -88,11 +88,12 @@ def polished(
 def least_squares(
     space: RowSpace, weight: Array, bias: Array, encoded: Array, columns: list[int]
 ) -> tuple[Array, Array]:
-    """The rows (n, d) with the numeric `columns` that fit the gradient best, and standard errors (n,)."""
+    """The rows (n, d) with the numeric `columns` that fit the gradient best, and standard errors (n, L)."""
     best, fit, damping = encoded, held(space, weight, bias, encoded, columns), 0.0
+    entry = float(np.sqrt((space.entry_errors**2).mean()))
     for _ in range(ROUNDS):
         step, _ = fit.solved(damping)
-        if fit.goal @ step <= DONE * (space.noise**2 or fit.left):
+        if fit.goal @ step <= DONE * (entry**2 or fit.left):
             break
         trial = best.copy()
         trial[:, columns] += step.reshape(len(best), -1)
@@ -104,9 +105,7 @@ def least_squares(
             else max(DAMPING_FACTOR * damping, DAMPING)
         )
         best, fit = (trial, tried) if better else (best, fit)
-    if not space.noise:
-        return best, np.zeros(len(best))
-    return best, space.noise * np.sqrt(fit.solved(0.0)[1]).reshape(len(best), -1).max(1)
+    return best, entry * np.sqrt(fit.solved(0.0)[1]).reshape(len(best), -1)
 
 
 def held(space: RowSpace, weight: Array, bias: Array, encoded: Array, columns: list[int]) -> Fit:
@@ -141,7 +140,7 @@ def alternating(space: RowSpace, weight: Array, bias: Array, encoded: Array, col
             break
         encoded = encoded.copy()
         encoded[:, columns] = np.linalg.lstsq(signals.T, space.gradient[:, columns], rcond=None)[0]
-    return best, np.full(len(encoded), np.inf if space.noise else 0.0)
+    return best, np.full((len(encoded), len(columns)), np.inf)
 
 
 def excess(space: RowSpace, layout: FeatureLayout, weight: Array, bias: Array, encoded: Array) -> float:

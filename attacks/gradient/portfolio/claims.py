@@ -39,9 +39,11 @@ def verified(claim: RecordsClaim) -> NDArray[np.bool_]:
 
 
 def certain(claim: RecordsClaim, update: ObservedUpdate) -> NDArray[np.bool_]:
-    """The rows that are verified; where the update carries noise also those of which only the numbers are unsure."""
-    proven: NDArray[np.bool_] = (claim.category_entropy == 0).all(1)
-    return verified(claim) | proven if update.noise else verified(claim)
+    """The rows that are verified, and those of which only the numbers are unsure: all of sure categories behind noise,
+    else those of which the claim says so.
+    """
+    proven: NDArray[np.bool_] = (claim.category_entropy == 0).all(1) & (claim.category_entropy.shape[1] > 0)
+    return verified(claim) | (proven if update.noise else proven & (claim.number_entropy == 1).any(1))
 
 
 def residual_of(claim: RecordsClaim) -> Array:

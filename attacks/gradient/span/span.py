@@ -25,7 +25,14 @@ from leakledger.attacks.base import (
     NotApplicable,
     check_seed,
 )
-from leakledger.attacks.gradient.exact.certificate import RESIDUAL, explained, granted, resolved, singled_out
+from leakledger.attacks.gradient.exact.certificate import (
+    RESIDUAL,
+    determined_rows,
+    explained,
+    granted,
+    resolved,
+    singled_out,
+)
 from leakledger.attacks.gradient.exact.claim import claim, decided
 from leakledger.attacks.gradient.exact.neurons import live_neurons
 from leakledger.attacks.gradient.exact.polish import polished
@@ -115,8 +122,8 @@ class Span(Inversion):
         """The rows at `coordinates` (n, r) that fit the layout, the residual behind each, whether it proves them, and
         whether their numbers are exact.
 
-        All rows are held against the whole gradient, a part of them only against what their inactive neurons show. How
-        far noise turns the numbers of a part is not known.
+        All rows are held against the whole gradient, a part of them against the row space, one
+        another's kernels and what their inactive neurons show. How far noise turns the numbers of a part is not known.
         """
         points = coordinates @ space.right
         rows, valid = snapped(layout, points)
@@ -126,9 +133,13 @@ class Span(Inversion):
             rows = EncodedRows(rows.categories, encoded)
             single, _ = singled_out(space, weight, bias, encoded)
             residual = np.full(len(rows), whole)
-            exact = resolved(layout, error) & explained(space, layout, weight, bias, encoded)
+            if np.isinf(error).all():  # of a polish that knows no errors
+                error = determined_rows(space, layout, weight, bias, encoded)[1]
+            exact = resolved(layout, encoded, error) & explained(space, layout, weight, bias, encoded)
         else:
-            single, residual = singled_out(space, weight, bias, rows.encoded)
-            exact = np.full(len(rows), not space.noise)
+            encoded, error = determined_rows(space, layout, weight, bias, rows.encoded)
+            rows = EncodedRows(rows.categories, encoded)
+            single, residual = singled_out(space, weight, bias, encoded)
+            exact = resolved(layout, encoded, error) & (not space.noise)
         proven = single & (residual <= granted(space.gradient, space.noise, self.residual))
         return rows, residual, proven & clear(layout, points, rows) if space.noise else proven, exact

@@ -13,13 +13,17 @@ from leakledger.preprocess.views import FeatureLayout
 
 @dataclass(frozen=True, eq=False)
 class UnsolvedBatch:
-    """A batch of `rows` rows, its gradient in every layer of a network, of rank `rank` in the last hidden one."""
+    """A batch of `rows` rows, its gradient in every layer of a network, of rank `rank` in the last hidden one.
+
+    `roundoff` is the unit roundoff of the gradient's entries.
+    """
 
     layout: FeatureLayout
     weights: Weights = field(repr=False)
     gradient: Weights = field(repr=False)
     rows: int
     rank: int
+    roundoff: float = 0.0
 
     @property
     def layer(self) -> int:
@@ -43,4 +47,4 @@ def unsolved(update: ObservedUpdate, tolerance: float) -> UnsolvedBatch | str:
     rank = int((values > tolerance * update.roundoff * values[0]).sum())
     if rank > rows:
         return f"its numerical rank is {rank} and the batch has {rows} rows: noise hides their subspace"
-    return UnsolvedBatch(update.layout, update.weights, update.gradient, rows, rank)
+    return UnsolvedBatch(update.layout, update.weights, update.gradient, rows, rank, update.roundoff)

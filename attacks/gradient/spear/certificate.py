@@ -8,11 +8,13 @@ goes with them is that of one row with some label: rows that all neurons see ali
 
 import numpy as np
 
+from leakledger.attacks.gradient.exact.certificate import resolved
 from leakledger.attacks.gradient.exact.network import depth, forward, signals
 from leakledger.attacks.gradient.exact.polish import STALLED, WHOLE_COSTS, with_integers
 from leakledger.attacks.gradient.exact.rows import EncodedRows, Mask
 from leakledger.attacks.gradient.spear.batch import UnsolvedBatch
 from leakledger.attacks.gradient.spear.deflation import fit, norm
+from leakledger.attacks.gradient.spear.errors import settled, whole_errors
 from leakledger.attacks.gradient.spear.search import FINE, RecoveredRows
 from leakledger.attacks.observed.affine import Array, affine
 
@@ -20,19 +22,23 @@ ROUNDS = 10  # of alternating least squares: fewer leave a residual that refutes
 TINY = 1e-300  # keeps a quotient by a gradient of zero finite
 
 
-def certified(batch: UnsolvedBatch, recovered: RecoveredRows, limit: float) -> tuple[EncodedRows, Array, Mask]:
-    """The rows, polished, the relative residual behind each (n,), and whether it proves the row (up to `limit`)."""
-    rows = recovered.rows
+def certified(batch: UnsolvedBatch, recovered: RecoveredRows, limit: float) -> tuple[EncodedRows, Array, Mask, Mask]:
+    """The rows, polished, the relative residual behind each (n,), whether it proves the row (up to `limit`), and
+    whether its numbers are exact.
+    """
+    rows, layout = recovered.rows, batch.layout
     if len(rows) == batch.rows:
         encoded, residual = polished(batch, rows.encoded)
-        return EncodedRows(rows.categories, encoded), residual, alone(batch, encoded) & (residual <= limit)
-    encoded = with_integers(batch.layout.numeric, rows.encoded)
-    before, after = (fit(batch.weights, batch.space, e, batch.rows) for e in (rows.encoded, encoded))
+        exact = resolved(layout, encoded, whole_errors(batch, encoded, explained(batch, encoded)[1]))
+        return EncodedRows(rows.categories, encoded), residual, alone(batch, encoded) & (residual <= limit), exact
+    found, error = settled(batch, rows.encoded)
+    encoded = with_integers(layout.numeric, found)
+    before, after = (fit(batch.weights, batch.space, e, batch.rows) for e in (found, encoded))
     better = after.residual <= WHOLE_COSTS * before.residual
-    encoded = np.where(better[:, None], encoded, rows.encoded)
+    encoded = np.where(better[:, None], encoded, found)
     fits = fit(batch.weights, batch.space, encoded, batch.rows)
     proven = fits.single & (fits.off < FINE) & (fits.residual <= limit)
-    return EncodedRows(rows.categories, encoded), fits.residual, proven
+    return EncodedRows(rows.categories, encoded), fits.residual, proven, resolved(layout, encoded, error)
 
 
 def polished(batch: UnsolvedBatch, encoded: Array) -> tuple[Array, Array]:

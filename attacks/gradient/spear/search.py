@@ -124,7 +124,7 @@ def lessened(batch: UnsolvedBatch, new: RecoveredRows) -> UnsolvedBatch | None:
     values = np.linalg.svd(affine(smaller, batch.layer), compute_uv=False)
     if values[rank] > GONE * np.linalg.norm(batch.space.right, axis=1)[-1]:
         return None
-    return UnsolvedBatch(batch.layout, batch.weights, smaller, batch.rows, rank)
+    return UnsolvedBatch(batch.layout, batch.weights, smaller, batch.rows, rank, batch.roundoff)
 
 
 def candidates(batch: UnsolvedBatch, points: Array) -> RecoveredRows:

@@ -96,7 +96,7 @@ class Spear(Inversion):
             return Abstained(
                 f"{source}: no row of {update.rows} was found from {self.starts} starts and {self.draws} draws"
             )
-        rows, residual, verified = certified(batch, recovered, self.residual)
-        if not verified.any():
+        rows, residual, proven, exact = certified(batch, recovered, self.residual)
+        if not proven.any():
             return Abstained(f"{source}: none of the {len(rows)} rows found explains its part of it")
-        return claim(update, rows, residual, verified, np.ones(len(rows), bool))
+        return claim(update, rows, residual, proven, exact)

@@ -159,13 +159,14 @@ def test_of_a_batch_that_no_attack_solves_only_certain_rows_stay():
     assert strongest([], update) is None
 
 
-def test_behind_noise_rows_of_which_only_numbers_are_unsure_are_certain_too():
+def test_rows_of_which_only_numbers_are_unsure_are_certain_too():
     view = observe(rows_of(LAYOUT, 8, 0)[2])
     update = update_in(view, AuxiliaryKnowledge())
     (found,) = Spear().run(view, AuxiliaryKnowledge())
     unsure = replace(found, verified=np.zeros(8, bool))
     assert certain(unsure, replace(update, noise=1e-6)).all()
     assert not certain(unsure, update).any()
+    assert certain(replace(unsure, number_entropy=np.ones(found.number_entropy.shape)), update).all()
     open = replace(unsure, category_entropy=np.full(found.category_entropy.shape, 0.1))
     assert not certain(open, replace(update, noise=1e-6)).any()
 

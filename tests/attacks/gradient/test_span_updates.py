@@ -16,11 +16,13 @@ from leakledger.attacks.gradient.spear import Spear
 from leakledger.attacks.gradient.tableak_fedavg import TabLeakFedAvg
 from leakledger.attacks.observed.row_space import RowSpace
 from leakledger.preprocess.models import initial_weights
-from leakledger.preprocess.views import ModelSpec, TrainingSpec
+from leakledger.preprocess.views import FeatureLayout, ModelSpec, TrainingSpec
 from tests.attacks.example import LAYOUT, NUMERIC, exact, observe_training, rows_of, server_view
 from tests.attacks.gradient.test_span_attack import table_layout
 
 NOTHING = AuxiliaryKnowledge()
+# The scale of every number is public, so that one row tells what is near.
+STATED = FeatureLayout(tuple(replace(b, shift=0.0, scale=1.0) if b.feature == "score" else b for b in LAYOUT.blocks))
 FEW = {"restarts": 2, "iterations": 20, "refinement": 10, "prior_weights": (0.1,)}
 
 
@@ -38,8 +40,8 @@ SCHEDULES = [spec(), spec(4), spec(4, 5), spec(4, 20), spec(1, 3), spec(4, 5, 0.
 @pytest.mark.parametrize("training", SCHEDULES, ids=lambda t: f"{t.batch_size}x{t.local_epochs} at {t.learning_rate}")
 @pytest.mark.parametrize("count", [1, 8, 12])
 def test_every_row_behind_weights_is_recovered_whatever_the_local_steps(training, count):
-    categories, numbers, encoded = rows_of(LAYOUT, count, 3)
-    (claim,) = Span().run(observe_training(encoded, training), NOTHING)
+    categories, numbers, encoded = rows_of(STATED, count, 3)
+    (claim,) = Span().run(observe_training(encoded, training, STATED), NOTHING)
     assert exact(claim, categories, numbers, 2e-3).all()
     assert claim.verified.mean() > 0.7
     right = true_rows(claim, categories, numbers)
@@ -91,10 +93,17 @@ def test_a_neuron_may_have_been_active_that_ends_on_the_other_side():
 
 @pytest.mark.parametrize("activation", ["relu", "tanh"])
 def test_a_client_of_one_row_shows_it_on_every_neuron_after_many_steps(activation):
-    categories, numbers, encoded = rows_of(LAYOUT, 1, 5)
-    (claim,) = LinearLayer().run(observe_training(encoded, spec(1, 20), activation=activation), NOTHING)
+    categories, numbers, encoded = rows_of(STATED, 1, 5)
+    (claim,) = LinearLayer().run(observe_training(encoded, spec(1, 20), STATED, activation=activation), NOTHING)
     assert exact(claim, categories, numbers).all()
     assert claim.verified.all()
+
+
+def test_a_single_number_behind_weights_is_not_certain_where_its_scale_may_be_a_range():
+    categories, numbers, encoded = rows_of(LAYOUT, 1, 5)
+    (claim,) = LinearLayer().run(observe_training(encoded, spec(1, 20)), NOTHING)
+    assert exact(claim, categories, numbers).all()
+    assert not claim.verified.any()
 
 
 def test_a_single_row_whose_numbers_are_lost_in_rounding_is_not_verified():

@@ -1,0 +1,56 @@
+import pytest
+
+from leakledger.audit.benchmarks import certificates
+from leakledger.audit.benchmarks.base import Options, Row
+from leakledger.audit.benchmarks.certificates import SCALERS, amounts, run, shared, totals, written
+
+
+def test_made_up_amounts_are_whole_skewed_and_end_at_a_million():
+    table = amounts(0)
+    columns = [c for c in table if c.startswith("amount")]
+    assert 8 <= len(columns) <= 13
+    for name in columns:
+        assert (table[name] % 10 == 0).all()
+        assert 0 <= table[name].min() <= table[name].max() <= 10**6
+        assert table[name].mean() > table[name].median()
+
+
+def test_made_up_tables_have_a_schema_beside_them(tmp_path):
+    assert [p.rsplit("/", 1)[1] for p in written(tmp_path, 2)] == ["amounts0.csv", "amounts1.csv"]
+    assert (tmp_path / "amounts1.schema.json").exists()
+
+
+def test_the_shared_tables_are_those_in_the_folder_that_the_environment_names(tmp_path, monkeypatch):
+    monkeypatch.delenv("LEAKLEDGER_DATASETS", raising=False)
+    assert shared() == ()
+    (tmp_path / "b.csv.gz").touch()
+    (tmp_path / "a.csv.gz").touch()
+    monkeypatch.setenv("LEAKLEDGER_DATASETS", str(tmp_path))
+    assert shared() == (str(tmp_path / "a.csv.gz"), str(tmp_path / "b.csv.gz"))
+
+
+def row(attack, metric, value):
+    return Row("certificates", "t", {"attack": attack}, metric, value, None, None, None, "rows", 1)
+
+
+def test_totals_bound_the_share_that_is_false():
+    """Of n rows without a false one the bound is 1 - 0.05^(1/n)."""
+    rows = [row("span", "verified rows", 60), row("span", "false verified rows", 0)]
+    rows += [row("spear", "verified rows", 40), row("spear", "false verified rows", 2)]
+    found = {(r.setting["attack"], r.metric): r for r in totals(rows)}
+    assert found["span", "share that is false"].high == pytest.approx(100 * (1 - 0.05 ** (1 / 60)))
+    assert found["all", "verified rows"].measured == 100
+    assert found["all", "share that is false"].measured == 2
+
+
+def test_all_scalers_and_attacks_are_counted(monkeypatch):
+    monkeypatch.setattr(certificates, "ROUNDS", 1)
+    monkeypatch.setattr(certificates, "SETTINGS", (certificates.Setting(4), certificates.Setting(4, 2)))
+    rows = list(run(Options(data=("breast_cancer",), jobs=1)))
+    counted = {(r.setting["attack"], r.setting.get("scaler"), "epochs" in r.setting) for r in rows[:-9]}
+    for scaler in SCALERS:
+        assert {a for a, s, trained in counted if s == scaler and not trained} == set(certificates.SHORT)
+        assert {a for a, s, trained in counted if s == scaler and trained} == set(certificates.SUMS)
+    last = {(r.setting["attack"], r.metric): r.measured for r in rows if r.dataset == "all"}
+    assert last["all", "verified rows"] > 100
+    assert last["all", "false verified rows"] == 0
