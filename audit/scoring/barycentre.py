@@ -94,11 +94,10 @@ def _commonest(values: NDArray[np.int64]) -> NDArray[np.int64]:
 def densest(values: NDArray[np.float64], tolerance: float) -> NDArray[np.float64]:
     """(B,) for each column of (M, B) the middle of the values within an interval of 2 `tolerance` that holds most."""
     ordered = np.sort(values, axis=0)
-    reach = 2 * tolerance * (1 - 1e-9)  # so that the ends stay within the tolerance of the middle after rounding
     middles = np.empty(values.shape[1])
     for b in range(values.shape[1]):
         column = ordered[:, b]
-        last = np.searchsorted(column, column + reach, side="right") - 1
+        last = np.searchsorted(column, column + 2 * tolerance, side="right") - 1
         first = int(np.argmax(last - np.arange(len(column))))
         middles[b] = (column[first] + column[last[first]]) / 2
     return middles

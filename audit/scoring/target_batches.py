@@ -20,7 +20,6 @@ Counts = tuple[tuple[int, int], ...]
 """(stratum, rows of it) for each stratum that occurs."""
 
 CLASSES = 20  # labels of more distinct values than this are grouped
-ROUNDING = 1e-5  # as in the scorer: keeps the interval closed under float32 rounding of encoded columns
 
 
 @dataclass(frozen=True)
@@ -89,7 +88,7 @@ def population_without(truth: Truth, victim: str, round: int) -> Population:
     rows = np.flatnonzero(kept) if kept.any() else np.arange(len(labels))
     distinct = np.unique(labels)
     cuts = distinct[1:] if len(distinct) <= CLASSES else np.unique(np.quantile(labels, np.arange(1, 10) / 10))
-    tolerance = TOLERANCE * np.where(truth.deviations > 0, truth.deviations, 1.0) * (1 + ROUNDING)
+    tolerance = TOLERANCE * np.where(truth.deviations > 0, truth.deviations, 1.0)
     owner = np.repeat(np.arange(len(sizes)), sizes)
     return Population(truth.population.take(rows), owner[rows], _strata(cuts, labels[rows]), cuts, tolerance)
 

@@ -64,6 +64,12 @@ def test_statistics_that_no_other_party_has_are_guessed_as_the_federation_has_th
         assert way(one, ["P2", "P3", "P4"]) == pytest.approx([2.0]), name
 
 
+def test_the_mode_is_what_is_right_for_most_though_it_is_neither_mean_nor_median():
+    one, parties = known(1.0, 1.05, 7.0, 8.0, 9.0), [f"P{i + 1}" for i in range(5)]
+    assert guessed_statistics.WAYS["mode"](one, parties) == pytest.approx(1.0, abs=0.05)
+    assert guessed_statistics.WAYS["median"](one, parties) == 7
+
+
 def test_whole_numbers_are_guessed_whole():
     assert guessed_statistics.WAYS["mean"](known(0, 2, 3, whole=True), ["P2", "P3"]) == [2]
     assert guessed_statistics.WAYS["mean"](known(0, 2, 3), ["P2", "P3"]) == [2.5]
