@@ -152,7 +152,7 @@ class Trial:
     detail: CellDetail | None = None  # beside the headline metric of records only
     certain: int = 0  # claims that the attack vouches for as beyond doubt: proven rows, intervals of no width
     certain_wrong: int = 0  # those of them that are not so
-    spread: float = 0.0  # how far the prior's `draws` scatter around `baseline`: their standard deviation
+    spread: float = 0.0  # how far other guesses may be from `baseline`: a standard deviation, of so many `draws`
     draws: int = 0
     level: Level = ""
 

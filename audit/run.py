@@ -151,7 +151,7 @@ def run_case(
             kept.unread += unread(view, ran, kept.controls, hiding_of(case))
             views.append(view)
         tried, coins = attempted if _attacks_records(config) else (), _stream(case.seed, SCORER_STREAM)
-        kept.controls += scorer_controls(truth, views, tried, coins, config.audit.baseline_draws)
+        kept.controls += scorer_controls(truth, views, tried, knowledge, coins, config.audit.baseline_draws)
     return CaseRecord(
         id=case.id,
         setting=case.setting,

@@ -12,9 +12,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from leakledger.attacks.base import RecordsClaim, StatisticClaim, VocabularyClaim
+from leakledger.attacks.base import AuxiliaryKnowledge, RecordsClaim, StatisticClaim, VocabularyClaim
 from leakledger.audit.record_controls import made_up_update
 from leakledger.audit.records import SCORER, Control
+from leakledger.audit.scoring.best_prior import BestPrior
 from leakledger.audit.scoring.metrics import Measured
 from leakledger.audit.scoring.records import from_marginals, measure, score_records
 from leakledger.audit.scoring.statistics import score_statistics
@@ -33,7 +34,12 @@ Key = tuple[str, int]
 
 
 def scorer_controls(
-    truth: Truth, views: Sequence[View], attempted: Sequence[Key], coins: np.random.Generator, draws: int
+    truth: Truth,
+    views: Sequence[View],
+    attempted: Sequence[Key],
+    knowledge: AuxiliaryKnowledge,
+    coins: np.random.Generator,
+    draws: int,
 ) -> Iterator[Control]:
     """The controls of one case; of records where batches are attacked, of the rest always."""
     yield _at_most("a view holds what its observers put in, and nothing of others", float(_foreign(views)), 0.0)
@@ -41,7 +47,7 @@ def scorer_controls(
     yield from _vocabularies(truth)
     small = [key for key in attempted if len(truth.batch(*key)) <= MOST_ROWS]
     for key in small[:BATCHES]:
-        yield from _records(truth, key, coins, draws)
+        yield from _records(truth, key, BestPrior(truth, knowledge, int(coins.integers(2**63)), draws), coins)
     told = next((v for v in views if any(True for _ in v.received(ClientGradient))), None)
     if told is not None:
         yield from _explained(truth, told, attempted)
@@ -52,12 +58,12 @@ def _foreign(views: Sequence[View]) -> int:
     return sum(len({*v.inputs, *v.coins} - v.observers) for v in views)
 
 
-def _records(truth: Truth, key: Key, coins: np.random.Generator, draws: int) -> Iterator[Control]:
+def _records(truth: Truth, key: Key, prior: BestPrior, coins: np.random.Generator) -> Iterator[Control]:
     actual = truth.batch(*key)
-    planted = _scored(_claim(key, actual.take(coins.permutation(len(actual)))), truth, coins, draws)
+    planted = _scored(_claim(key, actual.take(coins.permutation(len(actual)))), truth, prior)
     perfect = min(planted["accuracy"].value, planted["identical_rows"].value)
     yield _at_least("the rows of a batch in another order: all right", perfect, 1.0)
-    guess = _scored(_claim(key, from_marginals(truth.population, len(actual), coins)), truth, coins, draws)["accuracy"]
+    guess = _scored(_claim(key, from_marginals(truth.population, len(actual), coins)), truth, prior)["accuracy"]
     chance = DEVIATIONS * max(guess.spread, 1 / actual.categories.size)
     yield _at_most("rows drawn from the marginals: no better than the prior", guess.value, guess.baseline + chance)
     one = actual.take(np.array([0]))
@@ -79,8 +85,8 @@ def _claim(key: Key, rows: Cells) -> RecordsClaim:
     return RecordsClaim(*key, rows.categories, rows.numbers, *unsure)
 
 
-def _scored(claim: RecordsClaim, truth: Truth, coins: np.random.Generator, draws: int) -> dict[str, Measured]:
-    return {m.metric: m for m in score_records([claim], truth, coins, draws)}
+def _scored(claim: RecordsClaim, truth: Truth, prior: BestPrior) -> dict[str, Measured]:
+    return {m.metric: m for m in score_records([claim], truth, prior.of)}
 
 
 def _statistics(truth: Truth) -> Iterator[Control]:

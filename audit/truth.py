@@ -95,6 +95,11 @@ class Truth:
         return Cells(categories, numbers, self._sources)
 
     @cached_property
+    def kept_baselines(self) -> dict[Any, Any]:
+        """The baselines of claims about its batches, kept once found: they cost more than a score."""
+        return {}
+
+    @cached_property
     def _sources(self) -> tuple[int, ...]:
         """(L,) the columns "feature[k]" of one encoded feature have one source."""
         features = {f: i for i, f in enumerate(self.federated.schema.categorical)}

@@ -66,6 +66,7 @@ BENCHMARKS = {
     "transcripts": "leakledger.audit.benchmarks.transcripts",
     "recording": "leakledger.audit.benchmarks.recording",
     "verdicts": "leakledger.audit.benchmarks.verdicts",
+    "baselines": "leakledger.audit.benchmarks.baselines",
 }
 
 

@@ -16,6 +16,7 @@ from leakledger.attacks.base import (
     VocabularyClaim,
 )
 from leakledger.audit.records import Trial
+from leakledger.audit.scoring.best_prior import BestPrior
 from leakledger.audit.scoring.membership import score_membership
 from leakledger.audit.scoring.records import score_records
 from leakledger.audit.scoring.sizes import score_sizes
@@ -48,8 +49,9 @@ def score(
         ]
     records = [c for c in outcome if isinstance(c, RecordsClaim)]
     statistics = [c for c in outcome if isinstance(c, StatisticClaim)]
+    prior = BestPrior(truth, knowledge, int(coins.integers(2**63)), draws)
     measured = [
-        *score_records(records, truth, coins, draws),
+        *score_records(records, truth, prior.of),
         *score_vocabularies([c for c in outcome if isinstance(c, VocabularyClaim)], truth),
         *score_statistics(statistics, truth),
         *score_sizes(statistics, truth),

@@ -6,23 +6,29 @@ together; candidates are the claims' own, so that a member is a candidate that t
 whole threshold: a false positive rate between two of them is interpolated, which is what breaking ties by coin flips
 gives.
 
-The baseline is the same ranking by *public frequency*: the number of parties that hold a value, the victim left out, as
-the adversary with everyone else's dictionaries would rank it. A coin has an area of 0.5 and a rate equal to the false
-positive rate; where frequency ranks below a coin, the coin is the baseline. A party without both members and
+The baseline is the same ranking by *public frequency*, as the adversary with everyone else's tables would rank values:
+by the number of other parties that hold one, by the number of their rows that have it, or by a coin, which has an area
+of 0.5 and a rate equal to the false positive rate; of these, metric by metric, the one that ranks best for the other
+parties (`other_parties`). A party without both members and
 non-members among the candidates is left out: nothing can be ranked.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from leakledger.attacks.base import MembershipClaim
 from leakledger.audit.scoring.metrics import Measured
+from leakledger.audit.scoring.other_parties import best_way, rows_with
 from leakledger.audit.truth import Truth
 
 Floats = NDArray[np.float64]
+
+Rank = Callable[[Sequence[NDArray[np.int64]], int], Floats]
+"""Scores (k,) of so many candidates, from the rows of each of some parties that have them."""
 
 RATES = {"tpr_at_0.1%": 0.001, "tpr_at_1%": 0.01}
 
@@ -37,16 +43,41 @@ def score_membership(claims: Sequence[MembershipClaim], truth: Truth) -> Iterato
         if members.all() or not members.any():
             continue
         scores = np.array([s for c in of_party for s in c.scores])
-        public = np.array([_holders(truth, party, c.feature, v) for c in of_party for v in c.values], np.float64)
         evidence = tuple(sorted({number for c in of_party for number in c.evidence}))
-        reached, prior = ranking_metrics(scores, members), ranking_metrics(public, members)
-        for metric, value in reached.items():
-            coin = RATES.get(metric, 0.5)
-            yield Measured("membership", metric, party, 0, value, max(prior[metric], coin), evidence)
+        prior = _prior(of_party, truth, party)
+        for metric, value in ranking_metrics(scores, members).items():
+            yield Measured("membership", metric, party, 0, value, prior[metric], evidence)
 
 
-def _holders(truth: Truth, party: str, feature: str, value: str) -> int:
-    return sum(value in held[feature] for other, held in truth.vocabularies.items() if other != party)
+def _prior(claims: Sequence[MembershipClaim], truth: Truth, victim: str) -> dict[str, float]:
+    """The metrics of the best ranking of the claims' candidates by who else has them."""
+    each = [rows_with(truth, c.feature, c.values) for c in claims]
+    rows = {p: np.concatenate([r[p] for r in each]) for p in truth.parties}
+
+    def reached(metric: str, way: Rank, party: str, known: Sequence[str]) -> float:
+        members = rows[party] > 0
+        if members.all() or not members.any():
+            return 0.0  # the same for every way: nothing can be ranked
+        return ranking_metrics(way([rows[p] for p in known], len(members)), members)[metric]
+
+    others = [p for p in truth.parties if p != victim]
+    best = {m: best_way(truth.parties, victim, WAYS, partial(reached, m)) for m in (*RATES, "auc")}
+    return {m: reached(m, WAYS[name], victim, others) for m, name in best.items()}
+
+
+def _by_holders(rows: Sequence[NDArray[np.int64]], candidates: int) -> Floats:
+    return np.sum([r > 0 for r in rows], axis=0, dtype=np.float64) + np.zeros(candidates)
+
+
+def _by_rows(rows: Sequence[NDArray[np.int64]], candidates: int) -> Floats:
+    return np.sum(rows, axis=0, dtype=np.float64) + np.zeros(candidates)
+
+
+def _coin(rows: Sequence[NDArray[np.int64]], candidates: int) -> Floats:
+    return np.zeros(candidates)
+
+
+WAYS: dict[str, Rank] = {"holders": _by_holders, "rows": _by_rows, "coin": _coin}
 
 
 def ranking_metrics(scores: Floats, members: NDArray[np.bool_]) -> dict[str, float]:

@@ -13,7 +13,7 @@ best of the matched rows, whichever it is. Luck favours the best of many rows, s
 drawn batch, found in the same way. It needs the truth to find that row; an adversary has only the entropy (`cells`).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -54,8 +54,8 @@ class Matched:
 
 @dataclass(frozen=True)
 class PriorOnly:
-    """What an adversary with the prior only gets in so many `draws`: mean metrics, how far each scatters (standard
-    deviation), and how often each true cell, (n, K) and (n, L), is right.
+    """What an adversary with the prior only gets: mean metrics, how far other guesses may be from them on one batch
+    (standard deviation, of so many `draws`), and how often each true cell, (n, K) and (n, L), is right.
     """
 
     draws: int
@@ -65,16 +65,18 @@ class PriorOnly:
     numbers: NDArray[np.float64]
 
 
-def score_records(
-    claims: Sequence[RecordsClaim], truth: Truth, coins: np.random.Generator, draws: int
-) -> Iterator[Measured]:
+PriorOf = Callable[[RecordsClaim, Cells, Truth], PriorOnly]
+"""The baseline of a claim: given the true rows of its batch and the truth, both in the claim's terms."""
+
+
+def score_records(claims: Sequence[RecordsClaim], truth: Truth, prior_of: PriorOf) -> Iterator[Measured]:
     """Every record metric of every claimed batch, the headline metric with the detail by cells."""
     public = truth
     for claim in claims:
         truth = public.in_terms_of(claim.layout)
         actual = truth.batch(claim.victim, claim.round)
         matched = compare(Cells(claim.categories, claim.numbers), actual, truth.deviations)
-        prior = prior_only(actual, truth, coins, draws)
+        prior = prior_of(claim, actual, truth)
         for metric, value in metrics(matched, len(actual)).items():
             about = ("records", metric, claim.victim, claim.round)
             found = Measured(

@@ -3,8 +3,8 @@
 Means, deviations, extremes and quartiles count as known within 1 % of the feature's standard deviation over the
 federation, shares of rows within 1 % of the standard deviation of belonging to them (rates: of the positive class);
 counts and sizes when exact. The denominator is all features (or values of features) that have the statistic, claimed or
-not. The baseline guesses the federation's own value: the pooled statistic, the mean row count, the size of the joint
-dictionary; or, for sizes, the mean size of the other parties where that is right more often.
+not. The baseline guesses from the federation's own value and from those of the other parties, in the way that is right
+most often for these (`guessed_statistics`).
 
 Beside the share of hits stands the share of bits that the claims gain over the prior (`information`).
 
@@ -12,18 +12,20 @@ Claims come with intervals; `interval_quality` measures how wide they are and wh
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from leakledger.attacks.base import StatisticClaim
 from leakledger.audit.records import INFORMATION
+from leakledger.audit.scoring.guessed_statistics import Known, known_by_prior
 from leakledger.audit.scoring.information import information
 from leakledger.audit.scoring.metrics import Measured
 from leakledger.audit.truth import Truth
 
 KNOWN = 0.01  # of a standard deviation
+WHOLE = np.nextafter(0.5, 0)  # of counts and sizes: less than half
 ROUNDING = 1e-9  # of a standard deviation, and of the value: an exact claim of a float64 number
 QUARTILES = ("0.25", "0.5", "0.75")
 Key = tuple[str, str]  # feature, value
@@ -36,7 +38,7 @@ def score_statistics(claims: Sequence[StatisticClaim], truth: Truth) -> Iterator
     for (party, statistic), claimed in grouped.items():
         keys = _keys(truth, party, statistic)
         hits = [k in claimed and is_known(truth, party, *k, statistic, claimed[k].estimate) for k in keys]
-        baseline = max(_guessed(truth, party, statistic, keys))
+        baseline = _prior(truth, party, statistic, keys)
         evidence = tuple(sorted({number for c in claimed.values() for number in c.evidence}))
         asset = "sizes" if statistic in ("size", "count") else "statistics"
         exact = [is_exact(truth, c) for key, c in claimed.items() if c.low == c.high and key in keys]
@@ -57,26 +59,34 @@ def score_statistics(claims: Sequence[StatisticClaim], truth: Truth) -> Iterator
             yield Measured(asset, statistic + INFORMATION, party, 0, *told, evidence)
 
 
-def _guessed(truth: Truth, party: str, statistic: str, keys: Sequence[Key]) -> Iterator[float]:
-    """The share of `keys` that each way to guess knows."""
-    yield _share_known(truth, party, statistic, keys, lambda f, v: truth.pooled_statistic(f, statistic, v))
-    if statistic == "size":
-        others = [o for o in truth.parties if o != party]
-        guess = {f: round(np.mean([truth.statistic(o, f, statistic) for o in others])) for f, _ in keys}
-        yield _share_known(truth, party, statistic, keys, lambda f, _: guess[f])
+def _prior(truth: Truth, party: str, statistic: str, keys: Sequence[Key]) -> float:
+    """The share of `keys` that the prior alone knows."""
+    every = list(dict.fromkeys(k for p in truth.parties for k in _keys(truth, p, statistic)))
+    kept, name = truth.kept_baselines, ("statistic", statistic)
+    if name not in kept:
+        kept[name] = _known(truth, statistic, every)
+    own = set(keys)
+    return known_by_prior(kept[name], party, np.array([k in own for k in every]))
 
 
-def _share_known(
-    truth: Truth, party: str, statistic: str, keys: Sequence[Key], guess: Callable[[str, str], float]
-) -> float:
-    return float(np.mean([is_known(truth, party, f, v, statistic, guess(f, v)) for f, v in keys]))
+def _known(truth: Truth, statistic: str, keys: Sequence[Key]) -> Known:
+    """The statistic of all parties; a rate where there are rows."""
+    whole = statistic in ("count", "size")
+    return Known(
+        {p: np.array([truth.statistic(p, f, statistic, v) for f, v in keys]) for p in truth.parties},
+        np.array([truth.pooled_statistic(f, statistic, v) for f, v in keys]),
+        np.array([WHOLE if whole else KNOWN * _yardstick(truth, f, v, statistic) for f, v in keys]),
+        whole,
+    )
 
 
 def is_known(truth: Truth, party: str, feature: str, value: str, statistic: str, estimate: float) -> bool:
     """Whether the estimate is as good as knowing the statistic."""
     error = abs(estimate - truth.statistic(party, feature, statistic, value))
     return bool(
-        error < 0.5 if statistic in ("count", "size") else error <= KNOWN * _yardstick(truth, feature, value, statistic)
+        error <= WHOLE
+        if statistic in ("count", "size")
+        else error <= KNOWN * _yardstick(truth, feature, value, statistic)
     )
 
 

@@ -1,8 +1,9 @@
 """Scores claimed vocabularies: precision, recall and Dice overlap per party, mean over its categorical features.
 
-The baseline is an adversary with the strongest auxiliary dictionary: every value that any party of the federation
-holds. It claims all of them for every party, so its recall is perfect and only its precision is not. A feature without
-a claim counts as an empty claim.
+The baseline is an adversary with the strongest auxiliary dictionary, every value that any party of the federation
+holds, and with the tables of all parties but the victim (`guessed_values`): it claims all values, those that some, half
+or all of the others hold, or those that so many rows are likely to have; whichever does best, metric by metric, for the
+other parties. A feature without a claim counts as an empty claim.
 
 Where claims say how often values occur, `count_rank` is Spearman's rank correlation between claimed and true counts
 over the values of the joint dictionary (a value that is not claimed counts 0), mean over those features; its baseline
@@ -18,6 +19,7 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from leakledger.attacks.base import VocabularyClaim
+from leakledger.audit.scoring.guessed_values import overlap_of_prior
 from leakledger.audit.scoring.metrics import Measured
 from leakledger.audit.truth import Truth
 
@@ -28,9 +30,8 @@ def score_vocabularies(claims: Sequence[VocabularyClaim], truth: Truth) -> Itera
         by_party[claim.party][claim.feature] = claim
     for party, claimed in by_party.items():
         held = truth.vocabularies[party]
-        union = {f: frozenset().union(*(v[f] for v in truth.vocabularies.values())) for f in held}
         values = _mean_overlap([(set(claimed[f].values) if f in claimed else set(), held[f]) for f in held])
-        baseline = _mean_overlap([(union[f], held[f]) for f in held])
+        baseline = overlap_of_prior(truth, party)
         evidence = tuple(sorted({number for c in claimed.values() for number in c.evidence}))
         certain = [c for f, c in claimed.items() if c.certain and f in held]
         vouched = len(certain), sum(not set(c.values) <= held[c.feature] for c in certain)

@@ -98,6 +98,22 @@ def own(truth):
     return source
 
 
+def others_by_majority(truth):
+    """The other parties' median statistic, the values that half of them hold, the rows that they have."""
+
+    def source(party, feature, what):
+        others = [p for p in PARTIES if p != party]
+        if what == "values":
+            held = [truth.vocabularies[p][feature] for p in others]
+            return {v for v in truth.dictionaries[feature] if 2 * sum(v in h for h in held) >= len(held)}
+        if what == "holders":
+            rows = np.concatenate([truth.federated.tables[p].values(feature) for p in others])
+            return dict(zip(*np.unique(np.asarray(rows, str), return_counts=True), strict=True))
+        return float(np.median([truth.statistic(p, feature, what) for p in others]))
+
+    return source
+
+
 def sizes_of_others(truth):
     """The mean size of the other parties' dictionaries: what sizes and their errors are measured against."""
 
@@ -150,6 +166,12 @@ def test_a_claim_equal_to_the_prior_has_no_advantage(asset):
         low, high = interval(values)
         assert low <= 0, metric
         assert high >= 0 or asset == "membership", metric  # its baseline is a coin where frequencies rank below one
+
+
+@pytest.mark.parametrize("asset", ASSETS)
+def test_a_claim_by_the_majority_of_the_others_has_none(asset):
+    for metric, values in advantages(asset, lambda i: others_by_majority(TRUTHS[i])).items():
+        assert interval(values)[0] <= 0, metric
 
 
 @pytest.mark.parametrize("asset", ASSETS)

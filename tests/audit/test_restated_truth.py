@@ -5,10 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from leakledger.attacks.base import RecordsClaim
+from leakledger.attacks.base import AuxiliaryKnowledge, RecordsClaim
 from leakledger.audit.play import Play
 from leakledger.audit.record_controls import encoded_rows, without_candidates
 from leakledger.audit.run import granted_knowledge
+from leakledger.audit.scoring.best_prior import BestPrior
 from leakledger.audit.scoring.records import from_marginals, score_records
 from leakledger.audit.truth import Cells, Truth
 from leakledger.audit.uncertainty import surest
@@ -77,7 +78,8 @@ def test_a_cell_without_a_claim_is_wrong_and_shown_as_none(hashed):
     categories[0, 0] = -1
     doubt = np.zeros(categories.shape), np.zeros(actual.numbers.shape)
     claim = RecordsClaim("P1", 0, categories, actual.numbers, *doubt, layout=layout)
-    found = {m.metric: m.value for m in score_records([claim], hashed, np.random.default_rng(0), 3)}
+    prior = BestPrior(hashed, AuxiliaryKnowledge(), seed=0, draws=3)
+    found = {m.metric: m.value for m in score_records([claim], hashed, prior.of)}
     assert found["exact_rows"] == 0.75
     shown = [cell.value for r in surest("portfolio", ["server"], [claim], hashed) for cell in r.cells]
     assert all("value number" not in text for text in shown)

@@ -10,7 +10,8 @@ from leakledger.attacks.base import RecordsClaim, StatisticClaim
 from leakledger.audit import federation_controls, record_controls, run, scorer_controls, truth
 from leakledger.audit.play import view_of
 from leakledger.audit.records import SCORER
-from leakledger.audit.run import attempts, run_audit
+from leakledger.audit.run import attempts, granted_knowledge, run_audit
+from leakledger.audit.scoring import best_prior
 from leakledger.audit.scoring import records as scoring
 from leakledger.audit.truth import Cells, Truth
 from leakledger.preprocess.messages import ClientGradient
@@ -39,7 +40,8 @@ def controls(**changes):
     case_truth = true_of(**{**QUICK, **changes})
     views = [view_of(("server",), case_truth), view_of(("P1",), case_truth)]
     coins = np.random.default_rng(0)
-    return list(scorer_controls.scorer_controls(case_truth, views, attempts(settings, case_truth), coins, 20))
+    tried, known = attempts(settings, case_truth), granted_knowledge(settings, case_truth)
+    return list(scorer_controls.scorer_controls(case_truth, views, tried, known, coins, 20))
 
 
 @pytest.mark.parametrize(
@@ -85,13 +87,13 @@ def wide_tolerance(monkeypatch):
 
 
 def no_baseline(monkeypatch):
-    real = scoring.prior_only
+    real = best_prior.best_prior
 
     def nothing(*arguments):
         found = real(*arguments)
         return replace(found, metrics=dict.fromkeys(found.metrics, 0.0), spreads=dict.fromkeys(found.spreads, 0.01))
 
-    monkeypatch.setattr(scoring, "prior_only", nothing)
+    monkeypatch.setattr(best_prior, "best_prior", nothing)
 
 
 def all_right(monkeypatch):
@@ -208,7 +210,7 @@ def test_planted_rows_are_protected_as_the_audited_ones_are():
             seen.append(next(view.received(ClientGradient)).payload.gradient)
             return []
 
-    play = run.Play(Watching(), view, run.granted_knowledge(config(**QUICK), case_truth), case_truth)
+    play = run.Play(Watching(), view, granted_knowledge(config(**QUICK), case_truth), case_truth)
     rows, labels = case_truth.batch("P1", 0), case_truth.labels("P1", 0)
     for defended in (True, True, False, False):
         coins = np.random.default_rng(len(seen))

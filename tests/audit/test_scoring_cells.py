@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import arrays
 
 from leakledger.attacks.base import RecordsClaim
 from leakledger.audit.scoring.cells import EDGES, SHARES, bounds, doubt_detail, feature_shares, surest_weights
-from leakledger.audit.scoring.records import compare, from_marginals, score_records
+from leakledger.audit.scoring.records import compare, from_marginals, prior_only, score_records
 from tests.audit.example import truth
 
 T = truth()
@@ -25,7 +25,10 @@ def claim(rows=BATCH, doubt=0.5, verified=None):
 
 
 def measured(claim, draws=5):
-    return {m.metric: m for m in score_records([claim], T, np.random.default_rng(0), draws)}
+    def prior_of(claim, actual, terms):
+        return prior_only(actual, terms, np.random.default_rng(0), draws)
+
+    return {m.metric: m for m in score_records([claim], T, prior_of)}
 
 
 def guess(seed, rows=None):

@@ -66,21 +66,13 @@ def test_reversed_scores_are_worse_than_a_coin():
     assert measured(lambda f, v: -float(v in T.vocabularies[PARTY][f]))["auc"].value == 0
 
 
-def test_the_baseline_ranks_by_the_other_parties():
-    common = measured(lambda f, v: sum(v in T.vocabularies[p][f] for p in T.parties if p != PARTY))
-    assert all(m.value == pytest.approx(m.baseline) for m in common.values() if m.baseline > RATES.get(m.metric, 0.5))
-
-
-def test_where_frequency_ranks_below_a_coin_the_coin_is_the_baseline():
-    def others(f, v):
-        return sum(v in T.vocabularies[p][f] for p in T.parties if p != PARTY)
-
-    members = {(f, v): others(f, v) for f, held in T.vocabularies[PARTY].items() for v in held}
-    absent = {(f, v): others(f, v) for f in T.vocabularies[PARTY] for v in candidates(f) if (f, v) not in members}
-    rare, common = min(members, key=members.get), max(absent, key=absent.get)
-    assert members[rare] < absent[common]
-    claims = [MembershipClaim(PARTY, f, (v,), (0.5,)) for f, v in (rare, common)]
-    assert {m.metric: m.baseline for m in score_membership(claims, T)} == {"auc": 0.5, **RATES}
+def test_the_baseline_is_a_ranking_by_who_else_has_a_value_or_a_coin():
+    others = [p for p in T.parties if p != PARTY]
+    held = measured(lambda f, v: sum(v in T.vocabularies[p][f] for p in others))
+    rows = measured(lambda f, v: sum((T.federated.tables[p].values(f) == v).sum() for p in others))
+    coin = measured(lambda f, v: 0.0)
+    for name, m in held.items():
+        assert m.baseline in {held[name].value, rows[name].value, coin[name].value}
 
 
 def test_where_every_candidate_is_held_nothing_can_be_ranked():
