@@ -17,8 +17,9 @@ Its ways to claim a batch:
 * `closest`: rows of the population of which one is expected nearest to a row of the batch, for the worst record.
 
 Which of them is best is found out for each metric on simulated batches (`target_batches`) that none of them was made
-from, and the chosen one is scored on the real batch: nothing is gained by picking the best of many. Of the optimised
-rows none is computed for batches beyond `LARGEST`: there whole rows come near it.
+from, and the chosen one is scored on the real batch: nothing is gained by picking the best of many. For batches beyond
+`LARGEST` no rows are optimised: there whole rows come near it. Simulated batches share rows with `closest`, which so
+looks better than it is: the baseline of the worst record may be too low (docs/baselines.md).
 """
 
 from collections.abc import Callable, Mapping
