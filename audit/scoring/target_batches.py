@@ -37,6 +37,9 @@ class Population:
     def __len__(self) -> int:
         return len(self.owner)
 
+    def take(self, rows: NDArray[np.int64]) -> "Population":
+        return Population(self.cells.take(rows), self.owner[rows], self.stratum[rows], self.cuts, self.tolerance)
+
     @cached_property
     def owners(self) -> NDArray[np.int64]:
         return np.unique(self.owner)
