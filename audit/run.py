@@ -5,8 +5,8 @@ Read downwards: `run_audit` finds what is left to do and does it; `run_case` is 
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import closing
-from dataclasses import dataclass, field
+from contextlib import closing, suppress
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -34,18 +34,31 @@ from leakledger.audit.records import (
     Control,
     Finding,
     RecoveredRecord,
+    RunFacts,
     Trial,
     Unread,
     UtilityRow,
     results,
 )
-from leakledger.audit.run_secret import master_secret
+from leakledger.audit.run_files import keep_results
+from leakledger.audit.run_secret import check_secret, master_secret, secret_text
 from leakledger.audit.scoring import score
-from leakledger.audit.store import Store, only_writer
+from leakledger.audit.signature import read_signature
+from leakledger.audit.store import FILE as STORE
+from leakledger.audit.store import (
+    RESULTS,
+    SECRETS,
+    TRANSCRIPTS,
+    NoRecordYet,
+    Store,
+    StoreError,
+    only_writer,
+    transcript_name,
+)
 from leakledger.audit.summary import scores, utility, verdict
 from leakledger.audit.truth import Truth
 from leakledger.audit.uncertainty import surest
-from leakledger.preprocess.atomic_file import atomic_file, remove_leftovers
+from leakledger.preprocess.atomic_file import private_folder, remove_leftovers
 from leakledger.preprocess.secret import derive
 from leakledger.preprocess.transcript import write_transcript
 
@@ -65,29 +78,46 @@ def run_audit(
 ) -> AuditRecord:
     """Runs every case of `config` that `folder` does not hold yet, and writes `results.json` there.
 
-    All secrets of the parties follow from `master`; None is the one that the folder keeps, or else a new one. Raises
-    ValueError (with one line) for data or settings that cannot be used, before anything is written.
+    All secrets of the parties follow from `master`; None is the one that the folder keeps, or else a new one. Of a run
+    that has finished nothing is written, so its folder may be read-only. Raises ValueError (with one line) for data or
+    settings that cannot be used, before anything is written, and StoreError for a record that was changed.
     """
     todo = cases(config)
     facts = run_facts(config, todo, folder.name, command)
+    if (before := _finished(folder, facts, master)) is not None:
+        return before
     started = datetime.now(UTC).isoformat(timespec="seconds")
     with only_writer(folder), closing(Store.create(folder, facts, started)) as store:
-        remove_leftovers(folder, "results.json")
-        remove_leftovers(folder / "transcripts")
+        remove_leftovers(folder)
+        remove_leftovers(folder / TRANSCRIPTS)
         done = store.finished()
         left = [c for c in todo if c.id not in done]
-        own = derive(master_secret(folder, master, begun=bool(done)), "run", json.dumps(facts.versions, sort_keys=True))
+        secret = master_secret(folder, master, begun=bool(done), recorded=store.digests(SECRETS))
+        store.add_file(SECRETS, secret_text(secret))
+        own = derive(secret, "run", json.dumps(facts.versions, sort_keys=True))
         work = partial(run_case, config, folder=folder, master=own)
         jobs = config.audit.jobs or (
             None if config.audit.device == "cpu" else 1
         )  # one case at a time on one accelerator
         for i, finished in enumerate(each(work, left, jobs), start=len(done) + 1):
-            store.add(finished)
+            store.add(finished, [transcript_name(finished.id)])
             progress(finished.id, i, len(todo))
         record = assemble(store, todo)
-        with atomic_file(folder / "results.json") as file:
-            file.write(f"{json.dumps(results(record), indent=1, allow_nan=False)}\n".encode())
-    return record
+        keep_results(store, f"{json.dumps(results(record), indent=1, allow_nan=False)}\n".encode())
+        return replace(record, head=store.head)
+
+
+def _finished(folder: Path, facts: RunFacts, master: bytes | None) -> AuditRecord | None:
+    """The audit in `folder` where it has finished and its results are as they were recorded; None where not."""
+    if not (folder / STORE).is_file():
+        return None
+    with suppress(NoRecordYet), closing(Store.read(folder)) as store:
+        store.must_match(facts)
+        if store.holds(RESULTS):
+            check_secret(folder, master, store.digests(SECRETS))
+            remove_leftovers(folder)
+            return _loaded(store)
+    return None
 
 
 def run_case(config: Config, case: Case, folder: Path, master: bytes) -> CaseRecord:
@@ -97,8 +127,8 @@ def run_case(config: Config, case: Case, folder: Path, master: bytes) -> CaseRec
         federated = federate(config, case, master)
         truth = Truth(federated)
     with clock.stage("transcript"):
-        path = folder / "transcripts" / f"{case.id}.parquet"
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path = folder / transcript_name(case.id)
+        private_folder(path.parent)
         write_transcript(path, federated.ledger, federated.public, {"case": case.id})
     kept = CaseResults()
     knowledge, attempted = granted_knowledge(config, truth), attempts(config, truth)
@@ -222,8 +252,10 @@ def utility_rows(federated: Federated) -> tuple[UtilityRow, ...]:
 def assemble(store: Store, todo: Sequence[Case]) -> AuditRecord:
     """The audit so far, its cases in the order of the configuration."""
     position = {c.id: i for i, c in enumerate(todo)}
+    if unknown := sorted(store.finished() - position.keys()):
+        raise StoreError(f"{store.folder}: its record has a case that its configuration does not ask for: {unknown[0]}")
     records = sorted(store.cases(), key=lambda r: position[r.id])
-    all_scores, rows = scores(records), utility(records)
+    all_scores, rows, signed = scores(records), utility(records), read_signature(store)
     return AuditRecord(
         run=store.facts(),
         cases=tuple(records),
@@ -233,13 +265,19 @@ def assemble(store: Store, todo: Sequence[Case]) -> AuditRecord:
         missing=len(todo) - len(records),
         created=store.created(),
         leakage=leakage_table(records, all_scores),
+        head=store.head,
+        signer=signed.key if signed else "",
     )
 
 
 def load_record(folder: Path) -> AuditRecord:
     """The audit in `folder`, finished or not. Raises StoreError when there is none."""
     with closing(Store.read(folder)) as store:
-        return assemble(store, cases(Config.model_validate(dict(store.facts().config))))
+        return _loaded(store)
+
+
+def _loaded(store: Store) -> AuditRecord:
+    return assemble(store, cases(Config.model_validate(dict(store.facts().config))))
 
 
 def _stream(seed: int, stream: int) -> np.random.Generator:
