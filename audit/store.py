@@ -263,7 +263,7 @@ def _named(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        raise StoreError(f"{path}: cannot be used: {_first_line(error)}; is it damaged?") from None
+        raise StoreError(f"{path}: cannot be used as a record: {_first_line(error)}") from None
 
 
 @contextmanager
