@@ -1,7 +1,7 @@
 """Kills commands of one small run, at random moments or at every step that reaches the disk, and watches what is left.
 
-`python killing.py FOLDER KILLS SEED` kills at random moments, `python killing.py FOLDER steps` at each step; either
-prints what it counted as JSON. Commands run in forks of this process, which has all libraries loaded, so that a kill
+`python killing.py FOLDER KILLS SEED` kills at random moments, `python killing.py FOLDER steps EVERY` at every so many
+steps; either prints what it counted as JSON. Commands run in forks of this process, which has all libraries loaded, so that a kill
 meets work and not imports.
 """
 
@@ -130,17 +130,17 @@ def kill_at_random(kills, seed):
     return {" ".join(key): n for key, n in sorted(counts.items())}
 
 
-def kill_at_each_step():
-    """Kills the run before each of its steps in turn, and continues it each time."""
+def kill_at_steps(every):
+    """Kills the run before one after another of its steps, and continues it each time."""
     finish("run")
     expected = (Path("run") / RESULTS).read_bytes()
     shutil.rmtree("run")
-    steps = 0
-    while ended(started("run", steps)) == -signal.SIGKILL:
-        steps += 1
+    step = kills = 0
+    while ended(started("run", step)) == -signal.SIGKILL:
+        step, kills = step + every, kills + 1
         finish("verify", ENDED)
         whole(expected)
-    return {"steps": steps}
+    return {"kills": kills}
 
 
 def warm_up():
@@ -155,5 +155,6 @@ def warm_up():
 if __name__ == "__main__":
     os.chdir(sys.argv[1])
     warm_up()
-    found = kill_at_each_step() if sys.argv[2] == "steps" else kill_at_random(*map(int, sys.argv[2:4]))
+    what, number = sys.argv[2:4]
+    found = kill_at_steps(int(number)) if what == "steps" else kill_at_random(int(what), int(number))
     print(json.dumps(found))
