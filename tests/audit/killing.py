@@ -1,8 +1,8 @@
 """Kills commands of one small run, at random moments or at every step that reaches the disk, and watches what is left.
 
 `python killing.py FOLDER KILLS SEED` kills at random moments, `python killing.py FOLDER steps EVERY` at every so many
-steps; either prints what it counted as JSON. Commands run in forks of this process, which has all libraries loaded, so that a kill
-meets work and not imports.
+steps; either prints what it counted as JSON. Commands run in forks of this process, which has all libraries loaded, so
+that a kill meets work and not imports.
 """
 
 import json

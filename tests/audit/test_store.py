@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from leakledger.audit.case import cases
-from leakledger.audit.chain import digest_of
+from leakledger.audit.chain import GENESIS, digest_of, extended
 from leakledger.audit.provenance import run_facts
 from leakledger.audit.records import VERSION, CaseRecord, Trial, UtilityRow
 from leakledger.audit.store import _SCHEMA, FILE, Store, StoreError, only_writer
@@ -162,6 +162,21 @@ def test_a_file_that_names_no_part_of_a_run_is_never_opened(tmp_path, facts):
     store = Store.create(tmp_path, facts, "now")
     store._append([("transcripts/../../secrets.parquet", digest_of(b""), None)])
     with pytest.raises(StoreError, match="is no part of a run"):
+        Store.read(tmp_path)
+
+
+@pytest.mark.parametrize("missing_or_twice", [[], ["run/facts"], ["run/facts", "run/created", "run/facts"]])
+def test_a_chain_that_is_sound_and_no_run_is_refused(tmp_path, facts, missing_or_twice):
+    store = Store.create(tmp_path, facts, "now")
+    document = store.facts().id
+    contents = [(name, digest_of(document.encode())) for name in missing_or_twice]
+    store.close()
+    altered(tmp_path, "DELETE FROM entries")
+    db = sqlite3.connect(tmp_path / FILE, isolation_level=None)
+    for position, e in enumerate(extended(GENESIS, contents), 1):
+        db.execute("INSERT INTO entries VALUES (?, ?, ?, ?, ?)", (position, e.name, e.digest, e.head, document))
+    db.close()
+    with pytest.raises(StoreError, match="an entry occurs twice, or the facts of the run are missing"):
         Store.read(tmp_path)
 
 
