@@ -5,11 +5,12 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 export PYTHONHASHSEED = 0
 
-.PHONY: help demo test check bench docs format clean
+.PHONY: help demo test soak check bench docs format clean
 
 help:
 	@echo "make demo    install and audit the embedded survey; ends with the verdict and the report's path"
 	@echo "make test    lint, types and all tests"
+	@echo "make soak    the tests that take many minutes: damaged records, killed runs"
 	@echo "make check   lint and types only"
 	@echo "make bench   the quick benchmarks, measured next to published"
 	@echo "make docs    write docs/configuration.md again"
@@ -36,6 +37,9 @@ check: $(BIN)/installed-test
 
 test: check
 	$(BIN)/pytest --cov --cov-report=term:skip-covered
+
+soak: $(BIN)/installed-test
+	$(BIN)/pytest --no-cov -m soak -s
 
 bench: $(BIN)/installed
 	$(BIN)/leakledger benchmark tableak --quick

@@ -9,7 +9,8 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
-from dataclasses import asdict
+from contextlib import closing
+from dataclasses import asdict, replace
 from functools import wraps
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
@@ -92,6 +93,12 @@ def main() -> None:
     envvar="LEAKLEDGER_SECRETS",
     help="Replay a run with its file of secrets [default: new ones, kept in the folder].",
 )
+@click.option(
+    "--sign",
+    "key",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Sign the finished record with the key in this file, of `leakledger keygen`.",
+)
 @click.option("--reveal", is_flag=True, help="Show recovered values in the report instead of masking them.")
 @click.option("--json", "as_json", is_flag=True, help="Print the content of results.json instead of tables.")
 @reports_problems
@@ -100,13 +107,15 @@ def run(
     output: Path | None,
     overrides: tuple[str, ...],
     secrets: Path | None,
+    key: Path | None,
     reveal: bool,
     as_json: bool,
 ) -> None:
     """Run the audit that CONFIG describes.
 
     Without CONFIG: the defaults, on the embedded `fair` survey. A run that was interrupted continues where it stopped
-    when the same command is given again.
+    when the same command is given again. Of one that has finished, the report is written again, and a signature where
+    --sign asks for one.
 
     \b
     Examples:
@@ -114,24 +123,33 @@ def run(
       leakledger run audit.toml --set attacks.tableak.restarts=10
       leakledger run --set data.source=patients.csv --set data.target=readmitted
       leakledger run audit.toml --secrets runs/NAME/secrets --output runs/again
+      leakledger run audit.toml --sign audit.key
     """
     from leakledger.audit import tables
     from leakledger.audit.case import cases
     from leakledger.audit.config_file import load_config
     from leakledger.audit.run import run_audit
     from leakledger.audit.run_secret import read_secret
+    from leakledger.audit.signature import read_signer, sign_run
 
+    signer = None if key is None else read_signer(key)
     settings = load_config(config, overrides)
     folder = output or Path("runs") / tables.run_name(settings, config)
     master = None if secrets is None else read_secret(secrets)
     with tables.progress_bar(notes, len(cases(settings))) as progress:
         command = tables.run_command(config, overrides)
         record = run_audit(settings, folder, master=master, command=command, progress=progress)
+    if signer is not None:
+        record = replace(record, signer=signer.public)
     report_path = _write_report(folder, record, reveal)
+    if signer is not None:
+        sign_run(folder, signer)
     if as_json:
         click.echo((folder / "results.json").read_text(encoding="utf-8"), nl=False)
     else:
         tables.print_verdict(console, record, report_path)
+        signed = f", signed by {record.signer}" if record.signer else ""
+        console.print(f"Record: head {record.head}{signed}", markup=False, soft_wrap=True, highlight=False)
 
 
 @main.command()
@@ -179,22 +197,55 @@ def view(folder: Path, party: str, case: str | None, messages: bool, as_json: bo
 @main.command()
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
 @click.option("--json", "as_json", is_flag=True, help="Print rows as JSON.")
+@click.option("--verify-key", "key", metavar="KEY", help="Who must have signed: a public key, or the file that has it.")
 @reports_problems
-def verify(folder: Path, as_json: bool) -> None:
-    """Check the transcripts of a run.
+def verify(folder: Path, key: str | None, as_json: bool) -> None:
+    """Check every file of a run against its record.
 
-    Their hash chains, their payloads, and the heads that the record keeps. Exit code 1 if one is not intact.
+    The record is a hash chain over the facts of the run, the document and the transcript of every case, the secrets,
+    results.json and report.html; transcripts are hash chains of messages. Exit code 1 if a file is damaged, missing or
+    not signed as asked, 2 if the record itself is damaged.
+
+    What a hash chain proves: no file was changed, moved or lost since the record was written, by accident or by someone
+    who left the record alone. What it does not: whoever can write the record can compute all of it anew, consistently,
+    or leave its last entries out. Compare the head that is printed with one that was noted elsewhere, such as in a
+    report that was sent.
+
+    What a signature adds: with --verify-key, the record is the one that the holder of that key signed, to the last
+    entry, wherever it has been since. It says who vouches for the record, not that the audit was run well, and is worth
+    as much as the way by which you got the public key.
 
     \b
-    Example:
+    Examples:
       leakledger verify runs/fair-1a2b3c4d
+      leakledger verify runs/fair-1a2b3c4d --verify-key audit.key.pub
     """
+    from leakledger.audit.signature import public_key
     from leakledger.audit.verify import verify_run
 
-    rows = verify_run(folder)
-    _print(rows, as_json, "Transcripts")
-    if any(row["status"] != "intact" for row in rows):
+    rows = verify_run(folder, None if key is None else public_key(key))
+    _print([asdict(row) for row in rows], as_json, "Files of the run")
+    if not all(row.ok for row in rows):
         raise click.exceptions.Exit(FAILURE)
+
+
+@main.command()
+@click.argument("path", type=click.Path(path_type=Path, dir_okay=False))
+@reports_problems
+def keygen(path: Path) -> None:
+    """Make a key to sign records with.
+
+    PATH gets the secret key, for its owner alone (mode 0600), PATH.pub the public key, which is also printed: give it
+    to those who are to check your records, by a way that they trust.
+
+    \b
+    Examples:
+      leakledger keygen audit.key
+      leakledger run audit.toml --sign audit.key
+    """
+    from leakledger.audit.signature import new_key
+
+    click.echo(new_key(path).public)
 
 
 @main.command(name="list")
@@ -364,11 +415,14 @@ def benchmark(
 
 
 def _write_report(folder: Path, record: Any, reveal: bool, path: Path | None = None) -> Path:
-    from leakledger.reports.html import write_report
+    """Writes the report to `path`, or to the folder of the run, whose record then has it."""
+    from leakledger.audit.run_files import keep_report
+    from leakledger.reports.html import render, write_report
 
-    target = path or folder / "report.html"
-    write_report(record, target, reveal=reveal)
-    return target
+    if path is not None:
+        write_report(record, path, reveal=reveal)
+        return path
+    return keep_report(folder, render(record, reveal=reveal).encode())
 
 
 def _print(rows: list[dict[str, Any]], as_json: bool, title: str) -> None:
@@ -388,9 +442,11 @@ def _runs() -> list[dict[str, Any]]:
 
     rows = []
     for path in sorted(Path("runs").glob(f"*/{FILE}")):
-        store = Store.read(path.parent)
-        facts, config = store.facts(), Config.model_validate(dict(store.facts().config))
-        finished = f"{len(store.finished())} of {len(cases(config))}"
-        rows.append({"run": facts.id, "started": store.created(), "data": facts.data.name, "cases": finished})
-        store.close()
+        try:
+            with closing(Store.read(path.parent)) as store:
+                facts, config = store.facts(), Config.model_validate(dict(store.facts().config))
+                finished = f"{len(store.finished())} of {len(cases(config))}"
+                rows.append({"run": facts.id, "started": store.created(), "data": facts.data.name, "cases": finished})
+        except ValueError as error:  # the others are listed all the same
+            rows.append({"run": path.parent.name, "started": "", "data": "", "cases": " ".join(str(error).split())})
     return rows

@@ -6,11 +6,13 @@ trials of a setting over its clusters; an interval is over clusters, never over 
 (columns, entropy buckets, the surest cells) is the *detail* of the one trial or score that speaks for an attack.
 """
 
+import hashlib
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
-VERSION = 3
+VERSION = 4
 
 HEADLINE = {"records": "accuracy", "vocabulary": "f1", "membership": "auc"}
 """The metric that speaks for an asset where several describe one attack; elsewhere every metric speaks for itself."""
@@ -505,6 +507,8 @@ class AuditRecord:
     leakage: tuple[Leakage, ...] = ()
     rulings: tuple[Ruling, ...] = ()
     aborted: tuple[CaseRecord, ...] = ()
+    head: str = ""  # of the record's hash chain; not part of results.json, which the chain covers
+    signer: str = ""  # the public key of who signed the record; empty: nobody
 
 
 def results(record: AuditRecord) -> dict[str, Any]:
@@ -516,6 +520,7 @@ def results(record: AuditRecord) -> dict[str, Any]:
         "run": asdict(record.run),
         "verdict": asdict(record.verdict),
         "settings": [asdict(s) for s in dict.fromkeys(c.setting for c in record.cases)],
+        "cases": [{"case": c.id, "digest": case_digest(c), "transcript_head": c.transcript_head} for c in record.cases],
         "scores": [asdict(replace(s, detail=None), dict_factory=_without_detail) for s in record.scores],
         "rulings": [asdict(r) for r in record.rulings],
         "leakage": [_leakage(row) for row in record.leakage],
@@ -529,6 +534,12 @@ def results(record: AuditRecord) -> dict[str, Any]:
         "aborted": [{"setting": c.setting.id, "seed": c.seed, **asdict(a)} for c in record.aborted for a in c.aborts],
         "missing": record.missing,
     }
+
+
+def case_digest(case: CaseRecord) -> str:
+    """SHA-256 of all that a case left but its seconds, as canonical JSON: the same for every run of the case."""
+    plain = json.dumps(asdict(replace(case, seconds={})), sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(plain.encode()).hexdigest()
 
 
 def _leakage(leakage: Leakage) -> dict[str, Any]:

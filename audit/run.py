@@ -6,8 +6,8 @@ case whose federation a party ends is kept as aborted, and the others go on.
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import closing
-from dataclasses import dataclass, field
+from contextlib import closing, suppress
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -36,22 +36,35 @@ from leakledger.audit.records import (
     Control,
     Finding,
     RecoveredRecord,
+    RunFacts,
     Trial,
     Unread,
     UtilityRow,
     results,
 )
-from leakledger.audit.run_secret import master_secret
+from leakledger.audit.run_files import keep_results
+from leakledger.audit.run_secret import check_secret, master_secret, secret_text
 from leakledger.audit.scorer_controls import scorer_controls
 from leakledger.audit.scoring import score
-from leakledger.audit.store import Store, only_writer
+from leakledger.audit.signature import read_signature
+from leakledger.audit.store import FILE as STORE
+from leakledger.audit.store import (
+    RESULTS,
+    SECRETS,
+    TRANSCRIPTS,
+    NoRecordYet,
+    Store,
+    StoreError,
+    only_writer,
+    transcript_name,
+)
 from leakledger.audit.summary import scores, utility
 from leakledger.audit.truth import Truth
 from leakledger.audit.uncertainty import surest
 from leakledger.audit.verdicts.policy import policy_of
 from leakledger.audit.verdicts.rulings import rulings
 from leakledger.audit.verdicts.words import verdict
-from leakledger.preprocess.atomic_file import atomic_file, remove_leftovers
+from leakledger.preprocess.atomic_file import private_folder, remove_leftovers
 from leakledger.preprocess.ledger import Ledger
 from leakledger.preprocess.secret import derive
 from leakledger.preprocess.transcript import write_transcript
@@ -73,19 +86,24 @@ def run_audit(
 ) -> AuditRecord:
     """Runs every case of `config` that `folder` does not hold yet, and writes `results.json` there.
 
-    All secrets of the parties follow from `master`; None is the one that the folder keeps, or else a new one. Raises
-    ValueError (with one line) for data or settings that cannot be used, before anything is written; and what ended the
-    first case, where all that were played were aborted and none has finished before.
+    All secrets of the parties follow from `master`; None is the one that the folder keeps, or else a new one. Of a run
+    that has finished nothing is written, so its folder may be read-only. Raises ValueError (with one line) for data or
+    settings that cannot be used, before anything is written, and StoreError for a record that was changed; and what
+    ended the first case, where all that were played were aborted and none has finished before.
     """
     todo = cases(config)
     facts = run_facts(config, todo, folder.name, command)
+    if (before := _finished(folder, facts, master)) is not None:
+        return before
     started = datetime.now(UTC).isoformat(timespec="seconds")
     with only_writer(folder), closing(Store.create(folder, facts, started)) as store:
-        remove_leftovers(folder, "results.json")
-        remove_leftovers(folder / "transcripts")
+        remove_leftovers(folder)
+        remove_leftovers(folder / TRANSCRIPTS)
         done = store.finished()
         left = [c for c in todo if c.id not in done]
-        own = derive(master_secret(folder, master, begun=bool(done)), "run", json.dumps(facts.versions, sort_keys=True))
+        secret = master_secret(folder, master, begun=bool(done), recorded=store.digests(SECRETS))
+        store.add_file(SECRETS, secret_text(secret))
+        own = derive(secret, "run", json.dumps(facts.versions, sort_keys=True))
         work = partial(play_case, config, folder=folder, master=own)
         errors: dict[str, Exception] = {}
         jobs = config.audit.jobs or (
@@ -94,17 +112,30 @@ def run_audit(
         for i, played in enumerate(each(work, left, jobs), start=len(done) + 1):
             case = played.record
             if played.error is None:
-                store.add(case)
+                store.add(case, [transcript_name(case.id)])
             else:
-                store.add_aborted(case)
+                store.add_aborted(case, [transcript_name(case.id)])
                 errors[case.id] = played.error
             progress(case.id if played.error is None else f"{case.id}: aborted", i, len(todo))
         record = assemble(store, todo)
-        with atomic_file(folder / "results.json") as file:
-            file.write(f"{json.dumps(results(record), indent=1, allow_nan=False)}\n".encode())
+        keep_results(store, f"{json.dumps(results(record), indent=1, allow_nan=False)}\n".encode())
+        record = replace(record, head=store.head)
     if errors and not record.cases:
         raise next(errors[c.id] for c in todo if c.id in errors)
     return record
+
+
+def _finished(folder: Path, facts: RunFacts, master: bytes | None) -> AuditRecord | None:
+    """The audit in `folder` where it has finished and its results are as they were recorded; None where not."""
+    if not (folder / STORE).is_file():
+        return None
+    with suppress(NoRecordYet), closing(Store.read(folder)) as store:
+        store.must_match(facts)
+        if store.complete and store.holds(RESULTS):
+            check_secret(folder, master, store.digests(SECRETS))
+            remove_leftovers(folder)
+            return _loaded(store)
+    return None
 
 
 def play_case(config: Config, case: Case, folder: Path, master: bytes) -> Played:
@@ -124,8 +155,8 @@ def play_case(config: Config, case: Case, folder: Path, master: bytes) -> Played
 
 
 def keep_transcript(folder: Path, case: Case, ledger: Ledger, public: PublicFacts) -> None:
-    path = folder / "transcripts" / f"{case.id}.parquet"
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path = folder / transcript_name(case.id)
+    private_folder(path.parent)
     write_transcript(path, ledger, public, {"case": case.id})
 
 
@@ -268,10 +299,13 @@ def utility_rows(federated: Federated) -> tuple[UtilityRow, ...]:
 def assemble(store: Store, todo: Sequence[Case]) -> AuditRecord:
     """The audit so far, its cases in the order of the configuration."""
     position = {c.id: i for i, c in enumerate(todo)}
+    if unknown := sorted(store.finished() - position.keys()):
+        raise StoreError(f"{store.folder}: its record has a case that its configuration does not ask for: {unknown[0]}")
     records = sorted(store.cases(), key=lambda r: position[r.id])
     aborted = sorted(store.aborted(), key=lambda r: position[r.id])
     facts, missing = store.facts(), len(todo) - len(records) - len(aborted)
     all_scores, rows, decided = scores(records), utility(records), rulings(records, policy_of(facts.config))
+    signed = read_signature(store)
     return AuditRecord(
         run=facts,
         cases=tuple(records),
@@ -283,13 +317,19 @@ def assemble(store: Store, todo: Sequence[Case]) -> AuditRecord:
         leakage=leakage_table(records, all_scores),
         rulings=decided,
         aborted=tuple(aborted),
+        head=store.head,
+        signer=signed.key if signed else "",
     )
 
 
 def load_record(folder: Path) -> AuditRecord:
     """The audit in `folder`, finished or not. Raises StoreError when there is none."""
     with closing(Store.read(folder)) as store:
-        return assemble(store, cases(Config.model_validate(dict(store.facts().config))))
+        return _loaded(store)
+
+
+def _loaded(store: Store) -> AuditRecord:
+    return assemble(store, cases(Config.model_validate(dict(store.facts().config))))
 
 
 def _stream(seed: int, stream: int) -> np.random.Generator:

@@ -1,10 +1,11 @@
 """What one party or coalition saw in a stored run, as rows of plain values: shapes and sizes, never the data itself."""
 
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from leakledger.audit.observe import content_of
-from leakledger.audit.store import Store
+from leakledger.audit.store import Store, transcript_name
 from leakledger.preprocess.transcript import read_transcript
 from leakledger.preprocess.views import Abort, Message, View
 
@@ -56,17 +57,19 @@ def _span(messages: list[Message]) -> str:
 
 
 def stored_view(folder: Path, party: str, case: str | None) -> View:
-    """The view of `party` ("server+P2" for a coalition) in one case of a stored run; its transcript is verified
-    first.
+    """The view of `party` ("server+P2" for a coalition) in one case of a stored run.
+
+    Its transcript is verified first. Raises ValueError for one that is damaged or not the one that the record has.
     """
-    store = Store.read(folder)
-    known = sorted(store.finished() | {c.id for c in store.aborted()})
-    store.close()
-    if not known:
-        raise ValueError(f"{folder}: no case has run yet")
-    if case is not None and case not in known:
-        raise ValueError(f"{case}: no such case in {folder}; there are {', '.join(known)}")
-    transcript = read_transcript(folder / "transcripts" / f"{case or known[0]}.parquet")
+    with closing(Store.read(folder)) as store:
+        known = sorted(store.finished() | {c.id for c in store.aborted()})
+        if not known:
+            raise ValueError(f"{folder}: no case has run yet")
+        if case is not None and case not in known:
+            raise ValueError(f"{case}: no such case in {folder}; there are {', '.join(known)}")
+        name = transcript_name(case or known[0])
+        transcript = read_transcript(folder / name)
+        store.check_file(name)
     return transcript.ledger.view(party.split("+"), transcript.public)
 
 

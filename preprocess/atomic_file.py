@@ -1,14 +1,22 @@
-"""A file that is written whole or not at all: whoever reads it finds the old content or the new, never half of one."""
+"""A file that is written whole or not at all: whoever reads it finds the old content or the new, never half of one.
 
+Content is on the disk before its name is, and the name before `atomic_file` ends, so that this holds where the power
+fails too.
+"""
+
+import errno
+import fcntl
 import os
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
 PRIVATE = 0o600  # readable by its owner alone
+PRIVATE_FOLDER = 0o700
 ENDING = ".partial"
+UNSUPPORTED = (errno.EINVAL, errno.ENOTSUP, errno.EACCES)  # file systems that sync no folders
 
 
 @contextmanager
@@ -22,16 +30,41 @@ def atomic_file(path: str | os.PathLike[str], mode: int = 0o666) -> Iterator[Bin
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
         with os.fdopen(descriptor, "wb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)  # until this process ends: how `remove_leftovers` knows a living writer
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, target)
+            os.replace(temporary, target)
+        sync_folder(target.parent)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
 
 
+def private_folder(path: Path) -> None:
+    """Makes a folder for its owner alone, unless it is there already; its parents are made as the process masks."""
+    if path.is_dir():
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Brings the names in `folder` to the disk, where its file system can."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in UNSUPPORTED:
+            raise
+    finally:
+        os.close(descriptor)
+
+
 def remove_leftovers(folder: Path, name: str = "*") -> None:
-    """Removes what killed writers of `name` left in `folder`. Only for whoever knows that nobody writes it now."""
+    """Removes what killed writers of `name` left in `folder`, where it may; a file that is being written stays."""
     for path in folder.glob(f".{name}.*{ENDING}"):
-        path.unlink(missing_ok=True)
+        with suppress(OSError), path.open("r+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            path.unlink(missing_ok=True)

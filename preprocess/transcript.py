@@ -209,7 +209,7 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[pq.ParquetFile]:
             yield pq.ParquetFile(file, page_checksum_verification=True)
         except TranscriptError:
             raise
-        except (*DAMAGE, TypeError, KeyError, AttributeError) as error:
+        except Exception as error:  # of damaged metadata, the libraries and what is read from it raise any type
             raise TranscriptError(f"{path} is not a whole transcript: {_line(error)}") from None
 
 
@@ -238,7 +238,7 @@ def _rows(parquet: pq.ParquetFile, group: int, before: Ledger, path: str | os.Pa
 
 
 def _line(error: Exception) -> str:
-    return " ".join(str(error).split())
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 def _message(row: Mapping[str, Any], stored: dict[str, bytes]) -> Message:

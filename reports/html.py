@@ -16,7 +16,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from leakledger.audit.records import AuditRecord, CaseRecord, Observation, Setting
-from leakledger.preprocess.atomic_file import atomic_file
+from leakledger.preprocess.atomic_file import PRIVATE, atomic_file
 from leakledger.reports import charts, text, utility, verdict
 from leakledger.reports.accounts import accounts, assets
 from leakledger.reports.calibration import calibrated
@@ -66,9 +66,12 @@ class Flow:
 
 
 def write_report(record: AuditRecord, path: str | Path, *, reveal: bool = False) -> None:
-    """Writes `render(record)` to `path` in one step: a reader finds the old page or the new one, never half of one."""
+    """Writes `render(record)` to `path` in one step: a reader finds the old page or the new one, never half of one.
+
+    Only its owner can read a new one, as recovered records may be in it.
+    """
     page = render(record, reveal=reveal)
-    with atomic_file(path) as file:
+    with atomic_file(path, PRIVATE) as file:
         file.write(page.encode())
 
 

@@ -1,7 +1,7 @@
 """A case that a party ends: its transcript is kept, the record says who, where and why, and the others go on."""
 
 import json
-import sqlite3
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -9,12 +9,13 @@ from click.testing import CliRunner
 
 from leakledger.audit.aborts import with_aborts
 from leakledger.audit.case import cases
+from leakledger.audit.chain import digest_of
 from leakledger.audit.cli import main
 from leakledger.audit.federate import federate
 from leakledger.audit.observe import observations
 from leakledger.audit.records import Aborted, Verdict, results
 from leakledger.audit.run import load_record, play_case, run_audit
-from leakledger.audit.store import FILE, Store, StoreError
+from leakledger.audit.store import Store, StoreError
 from leakledger.audit.stored_view import view_rows
 from leakledger.audit.verify import verify_run
 from leakledger.preprocess.federation import FederationError
@@ -84,7 +85,7 @@ def test_its_transcript_has_what_was_sent_until_then_and_is_verified_like_others
     assert not any(m.topic.startswith("train.") for m in stored.ledger)
     assert [a.to_plain() for a in stored.ledger.aborts] == [vars(a) for a in aborted.aborts]
     assert stored.ledger.head.hex() == aborted.transcript_head
-    assert {(r["case"], r["status"]) for r in verify_run(folder)} >= {(aborted.id, "intact")}
+    assert {(r.file, r.status) for r in verify_run(folder)} >= {(f"transcripts/{aborted.id}.parquet", "intact")}
     assert aborted.observations == observations(stored.ledger, stored.public)
 
 
@@ -142,8 +143,8 @@ def test_an_aborted_case_is_played_again_until_it_finishes(tables, tmp_path, mon
     assert told == [(name, 2, 2)]
     assert ([c.id for c in again.aborted], len(again.cases), again.missing) == ([], 2, 0)
     assert results(load_record(tmp_path)) == results(again)
-    assert all(r["status"] == "intact" for r in verify_run(tmp_path))
-    assert len(verify_run(tmp_path)) == 2
+    assert all(r.ok for r in verify_run(tmp_path))
+    assert sum(r.file.startswith("transcripts/") for r in verify_run(tmp_path)) == 2
 
 
 def test_where_every_case_is_aborted_the_command_ends_as_it_did_and_the_transcripts_stay(tables, tmp_path):
@@ -241,7 +242,7 @@ def test_a_party_that_is_gone_was_in_a_step_that_nobody_knows():
     assert Aborted("P2", "", 0, "PartyLost").text == "P2 could not go on in a step that nobody knows: PartyLost"
 
 
-def test_the_last_word_on_an_aborted_case_counts_and_a_damaged_one_is_named(mixed, tmp_path):
+def test_the_last_word_on_an_aborted_case_counts_until_it_finishes(mixed, tmp_path):
     record = load_record(mixed[0])
     (one,) = record.aborted
     store = Store.create(tmp_path, record.run, "now")
@@ -251,16 +252,18 @@ def test_the_last_word_on_an_aborted_case_counts_and_a_damaged_one_is_named(mixe
     assert (store.aborted(), store.finished()) == ([later], set())
     store.add(replace(one, aborts=()))
     assert (store.aborted(), store.finished()) == ([], {one.id})
-    store.add_aborted(replace(one, id="another"))
+    with pytest.raises(StoreError, match="has another"):
+        store.add(replace(one, aborts=()))
     store.close()
-    db = sqlite3.connect(tmp_path / FILE)
-    with db:
-        db.execute("UPDATE aborted SET document = '{}' WHERE id = 'another'")
-    store = Store.read(tmp_path)
-    with pytest.raises(StoreError, match="aborted case another is damaged"):
-        store.aborted()
-    with db:
-        db.execute("DROP TABLE aborted")
-    db.close()
-    assert store.aborted() == []
+    again = Store.read(tmp_path)
+    assert (again.aborted(), again.finished()) == ([], {one.id})
+    again.close()
+
+
+def test_a_document_of_an_aborted_case_that_is_none_is_named(mixed, tmp_path):
+    record = load_record(mixed[0])
+    store = Store.create(tmp_path, record.run, "now")
+    store._append([("aborted/x", digest_of(b"{}"), "{}")])
     store.close()
+    with closing(Store.read(tmp_path)) as damaged, pytest.raises(StoreError, match="aborted case x is damaged"):
+        damaged.aborted()

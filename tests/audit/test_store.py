@@ -1,12 +1,14 @@
 import sqlite3
+import stat
 from dataclasses import replace
 
 import pytest
 
 from leakledger.audit.case import cases
+from leakledger.audit.chain import GENESIS, digest_of, extended
 from leakledger.audit.provenance import run_facts
 from leakledger.audit.records import VERSION, CaseRecord, Trial, UtilityRow
-from leakledger.audit.store import FILE, Store, StoreError, only_writer
+from leakledger.audit.store import _SCHEMA, FILE, Store, StoreError, only_writer
 from tests.audit.example import config
 
 SETTINGS = config()
@@ -38,10 +40,10 @@ def test_a_finished_case_comes_back_as_it_was(tmp_path, facts):
 def test_the_record_is_append_only(tmp_path, facts):
     store = Store.create(tmp_path, facts, "now")
     store.add(RECORD)
-    with pytest.raises(sqlite3.IntegrityError):
+    with pytest.raises(StoreError, match=f"has another case/{CASE.id} already"):
         store.add(RECORD)
     db = sqlite3.connect(tmp_path / FILE)
-    for statement in ("DELETE FROM cases", "UPDATE cases SET seed = 7", "UPDATE run SET value = ''"):
+    for statement in ("DELETE FROM entries", "UPDATE entries SET document = ''"):
         with pytest.raises(sqlite3.IntegrityError, match="append-only"):
             db.execute(statement)
     db.close()
@@ -71,17 +73,125 @@ def test_a_folder_without_a_run_and_a_file_that_is_no_record_are_refused(tmp_pat
     with pytest.raises(StoreError, match="holds no run"):
         Store.read(tmp_path)
     (tmp_path / FILE).write_text("not a database, but long enough to look at" * 10)
-    with pytest.raises(StoreError, match="cannot be read"):
+    with pytest.raises(StoreError, match=f"{FILE}: cannot be used as a record: file is not a database"):
         Store.read(tmp_path)
 
 
-def test_a_damaged_document_is_named(tmp_path, facts):
+def test_a_document_that_is_no_case_is_named(tmp_path, facts):
     store = Store.create(tmp_path, facts, "now")
-    db = sqlite3.connect(tmp_path / FILE, isolation_level=None)
-    db.execute("INSERT INTO cases VALUES ('x', 's', 0, '{')")
-    db.close()
+    store._append([("case/x", digest_of(b"{"), "{")])
     with pytest.raises(StoreError, match="case x is damaged"):
-        list(store.cases())
+        list(Store.read(tmp_path).cases())
+
+
+def altered(folder, statement, *values):
+    """Changes the file behind the back of the triggers, which are as they were afterwards."""
+    db = sqlite3.connect(folder / FILE, isolation_level=None)
+    for name in ("entries_stay", "entries_remain"):
+        db.execute(f"DROP TRIGGER {name}")
+    db.execute(statement, values)
+    for name in ("entries_stay", "entries_remain"):
+        db.execute(_SCHEMA[name])
+    db.close()
+
+
+@pytest.mark.parametrize(
+    ("statement", "told"),
+    [
+        (
+            "UPDATE entries SET document = replace(document, '0.5', '0.6') WHERE name LIKE 'case/%'",
+            "case/.* was changed",
+        ),
+        ("UPDATE entries SET document = replace(document, 'fair', 'Fair') WHERE position = 1", "run/facts was changed"),
+        ("UPDATE entries SET document = 'then' WHERE position = 2", "run/created was changed"),
+        ("UPDATE entries SET document = NULL WHERE position = 2", "run/created: its document is missing"),
+        ("UPDATE entries SET digest = hex(zeroblob(32)) WHERE position = 3", r"entry 3 \(case/.*\) was changed"),
+        ("UPDATE entries SET name = 'case/y' WHERE position = 3", r"entry 3 \(case/y\) was changed"),
+        ("DELETE FROM entries WHERE position = 2", "entry 2 is missing"),
+        ("DELETE FROM entries WHERE position < 3", "entry 1 is missing"),
+        ("INSERT INTO entries VALUES (4, 'case/x', '', '', '')", r"entry 4 \(case/x\) was changed"),
+        ("CREATE TABLE more (x)", "its tables or the triggers that guard them were changed"),
+        ("PRAGMA user_version = 3", "was written by another version"),
+    ],
+)
+def test_no_part_of_a_record_can_be_changed_alone(tmp_path, facts, statement, told):
+    store = Store.create(tmp_path, facts, "now")
+    store.add(RECORD)
+    store.close()
+    altered(tmp_path, statement)
+    for opened in (lambda: Store.read(tmp_path), lambda: Store.create(tmp_path, facts, "now")):
+        with pytest.raises(StoreError, match=told):
+            opened()
+
+
+def test_a_record_without_its_triggers_is_refused(tmp_path, facts):
+    Store.create(tmp_path, facts, "now").close()
+    db = sqlite3.connect(tmp_path / FILE)
+    db.execute("DROP TRIGGER entries_stay")
+    db.close()
+    with pytest.raises(StoreError, match="triggers that guard them"):
+        Store.read(tmp_path)
+
+
+def test_entries_follow_those_of_the_interrupted_run_and_of_other_processes(tmp_path, facts):
+    first = Store.create(tmp_path, facts, "now")
+    other = Store.read(tmp_path)
+    first.add(RECORD)
+    other.add_file("report.html", b"page")
+    first.add_file("results.json", b"{}")
+    names = [e.name for e in Store.read(tmp_path).entries]
+    assert names == ["run/facts", "run/created", f"case/{CASE.id}", "report.html", "results.json"]
+
+
+def test_results_are_recorded_once_and_reports_each_time_that_they_differ(tmp_path, facts):
+    store = Store.create(tmp_path, facts, "now")
+    assert not store.complete
+    for content in (b"{}", b"{}"):
+        store.add_file("results.json", content)
+    with pytest.raises(StoreError, match=r"has another results\.json already"):
+        store.add_file("results.json", b"{ }")
+    head = store.head
+    for page in (b"one", b"two", b"one"):
+        store.add_file("report.html", page)
+    read = Store.read(tmp_path)
+    assert (read.head, read.complete, len(read.entries)) == (head, True, 5)
+    assert read.digests("report.html") == {digest_of(b"one"), digest_of(b"two")}
+
+
+def test_a_file_that_names_no_part_of_a_run_is_never_opened(tmp_path, facts):
+    store = Store.create(tmp_path, facts, "now")
+    store._append([("transcripts/../../secrets.parquet", digest_of(b""), None)])
+    with pytest.raises(StoreError, match="is no part of a run"):
+        Store.read(tmp_path)
+
+
+@pytest.mark.parametrize("missing_or_twice", [[], ["run/facts"], ["run/facts", "run/created", "run/facts"]])
+def test_a_chain_that_is_sound_and_no_run_is_refused(tmp_path, facts, missing_or_twice):
+    store = Store.create(tmp_path, facts, "now")
+    document = store.facts().id
+    contents = [(name, digest_of(document.encode())) for name in missing_or_twice]
+    store.close()
+    altered(tmp_path, "DELETE FROM entries")
+    db = sqlite3.connect(tmp_path / FILE, isolation_level=None)
+    for position, e in enumerate(extended(GENESIS, contents), 1):
+        db.execute("INSERT INTO entries VALUES (?, ?, ?, ?, ?)", (position, e.name, e.digest, e.head, document))
+    db.close()
+    with pytest.raises(StoreError, match="an entry occurs twice, or the facts of the run are missing"):
+        Store.read(tmp_path)
+
+
+def test_a_run_whose_record_is_gone_is_not_begun_anew(tmp_path, facts):
+    (tmp_path / "results.json").write_text("{}")
+    with pytest.raises(StoreError, match=r"record.sqlite: is gone or empty, and results\.json is not"):
+        Store.create(tmp_path, facts, "now")
+
+
+def test_what_a_run_writes_is_for_its_owner_alone(tmp_path, facts):
+    folder = tmp_path / "runs" / "one"
+    with only_writer(folder):
+        Store.create(folder, facts, "now").add(RECORD)
+    modes = {p.name: stat.S_IMODE(p.stat().st_mode) for p in [folder, *folder.iterdir()]}
+    assert modes == {"one": 0o700, ".lock": 0o600, FILE: 0o600}
 
 
 def test_only_one_process_writes_a_run(tmp_path):

@@ -1,9 +1,10 @@
+import os
 import stat
 from pathlib import Path
 
 import pytest
 
-from leakledger.preprocess.atomic_file import PRIVATE, atomic_file, remove_leftovers
+from leakledger.preprocess.atomic_file import PRIVATE, atomic_file, private_folder, remove_leftovers
 
 ROOT = Path(__file__).parents[2]
 
@@ -40,15 +41,38 @@ def test_every_file_that_is_replaced_is_replaced_here():
     assert files == [ROOT / "preprocess" / "atomic_file.py"]
 
 
-def test_what_killed_writers_left_can_be_removed(tmp_path):
-    path, other = tmp_path / "a.json", tmp_path / "b.json"
-    killed = [atomic_file(p) for p in (path, other)]
-    for writer in killed:
-        writer.__enter__()
-    remove_leftovers(tmp_path, "a.json")
-    assert [p.name.split(".")[1] for p in tmp_path.iterdir()] == ["b"]
-    remove_leftovers(tmp_path)
-    assert list(tmp_path.iterdir()) == []
+def test_what_killed_writers_left_is_removed_and_what_is_being_written_is_not(tmp_path):
+    for name in (".a.json.00.partial", ".a.json.01.partial", ".b.json.00.partial", "a.json.partial"):
+        (tmp_path / name).write_bytes(b"half")
+    with atomic_file(tmp_path / "a.json") as file:
+        file.write(b"new")
+        remove_leftovers(tmp_path, "a.json")
+        remove_leftovers(tmp_path, "b.json")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.json", "a.json.partial"]
+    assert (tmp_path / "a.json").read_bytes() == b"new"
+    remove_leftovers(tmp_path / "none")
+
+
+def test_content_reaches_the_disk_before_its_name_and_the_name_before_the_end(tmp_path, monkeypatch):
+    done = []
+    sync, replace = os.fsync, os.replace
+    monkeypatch.setattr(os, "fsync", lambda d: (done.append("folder" if is_folder(d) else "file"), sync(d)))
+    monkeypatch.setattr(os, "replace", lambda *a: (done.append("name"), replace(*a)))
+    with atomic_file(tmp_path / "a") as file:
+        file.write(b"new")
+    assert done == ["file", "name", "folder"]
+
+
+def is_folder(descriptor):
+    return stat.S_ISDIR(os.fstat(descriptor).st_mode)
+
+
+def test_a_private_folder_is_for_its_owner_alone_and_one_that_is_there_stays(tmp_path):
+    private_folder(tmp_path / "runs" / "one")
+    assert stat.S_IMODE((tmp_path / "runs" / "one").stat().st_mode) == 0o700
+    (tmp_path / "open").mkdir(mode=0o755)
+    private_folder(tmp_path / "open")
+    assert stat.S_IMODE((tmp_path / "open").stat().st_mode) == 0o755
 
 
 def test_a_folder_that_is_missing_is_an_error_of_the_system(tmp_path):

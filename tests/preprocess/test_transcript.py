@@ -1,8 +1,11 @@
+import hashlib
 import os
 from base64 import b64encode
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -294,6 +297,44 @@ def test_other_files_are_no_transcripts(tmp_path: Path) -> None:
             read_transcript(path)
     pq.write_table(pa.table({"x": [1]}), path)
     with pytest.raises(TranscriptError, match=f"{path} is not a transcript"):
+        read_transcript(path)
+
+
+def with_facts(path: Path, public: bytes, meta: bytes) -> None:
+    """Puts public facts and metadata into a transcript, with the digest that fits them."""
+    parts = run().head + hashlib.sha256(public).digest() + hashlib.sha256(meta).digest()
+    digest = hashlib.sha256(parts).hexdigest().encode()
+    rewrite(path, lambda rows: rows, public=b64encode(public), meta=b64encode(meta), digest=digest)
+
+
+plain = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**70), 2**70)
+    | st.floats()
+    | st.text(max_size=3)
+    | st.binary(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=6,
+)
+names = st.sampled_from(["clients", "encoder", "scaler", "mechanisms", "schema", "layout", "model", "training"])
+
+
+@given(changes=st.dictionaries(names, plain, min_size=1), meta=plain)
+def test_public_facts_and_metadata_of_another_form_are_named_or_read(changes: dict[str, Any], meta: Any) -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "run.parquet"
+        write_transcript(path, run(), PUBLIC)
+        with_facts(path, encode({**PUBLIC.to_plain(), **changes}), encode(meta))
+        with suppress(TranscriptError):
+            read_transcript(path)
+
+
+@pytest.mark.parametrize("name", ["public", "meta", "aborts", "messages", "head", "digest", "format"])
+@pytest.mark.parametrize("value", [b"\xff", b"AAAA", b"=", b"-1", b"9" * 5000, b64encode(encode([{"party": []}]))])
+def test_metadata_that_was_replaced_is_named(path: Path, name: str, value: bytes) -> None:
+    rewrite(path, lambda rows: rows, **{name: value})
+    with pytest.raises(TranscriptError, match=str(path)):
         read_transcript(path)
 
 
