@@ -64,6 +64,7 @@ BENCHMARKS = {
     "coalitions": "leakledger.audit.benchmarks.coalitions",
     "transcripts": "leakledger.audit.benchmarks.transcripts",
     "recording": "leakledger.audit.benchmarks.recording",
+    "posteriors": "leakledger.audit.benchmarks.posteriors",
 }
 
 
