@@ -80,7 +80,9 @@ COLUMNS = (LocalMeans, PooledColumns, LocalExtremes, ClientGradient, ClientWeigh
 class RingSize(Attack):
     """`ring`, `pad_to` and `noise` are the encoder's options, for where the public facts lack them."""
 
-    spread: float = option(1.0, above=0, help="deviation of the logarithm of other parties' numbers of rows")
+    spread: float = option(
+        1.0, above=0, help="what the deviation of the logarithm of numbers of rows is a tenth to 3.2 times of"
+    )
     level: float = option(0.9, above=0, below=1, help="nominal coverage of the intervals")
     ring: tuple[str, ...] = option((), help="the order of the ring; empty: not known")
     pad_to: int = option(1, at_least=1, help="multiple to which ranges of numbers are padded")
@@ -195,7 +197,7 @@ class RingSize(Attack):
         laws: Posteriors = {}
         for feature, most in sizes.items():
             reached = any(len(counts[feature]) == most for counts in own.values())
-            law = given_largest(prior.laws[feature].overall[: most + 1], len(unknown), most, reached)
+            law = given_largest(prior.laws(feature, most).overall, len(unknown), most, reached)
             laws.update({(p, feature): law for p in unknown})
         return laws, {p: {message} for p in unknown}
 
