@@ -183,10 +183,11 @@ def _of_all(worlds: Sequence[tuple[Floats, Floats]], feature: int) -> Floats:
     say, of a tail in that world by the feature's own.
     """
     prior, logs = worlds[feature]
-    shared = np.mean([_over_tails(*w) for w in worlds], axis=0) - _over_tails(prior, logs)
+    shared: Floats = np.mean([_over_tails(*w) for w in worlds], axis=0) - _over_tails(prior, logs)
     logs = logs + shared[:, None]
-    weights: Floats = (prior * np.exp(logs - logs.max())).ravel()
-    return weights / weights.sum()
+    weights = (prior * np.exp(logs - logs.max())).ravel()
+    normal: Floats = weights / weights.sum()
+    return normal
 
 
 def _over_tails(prior: Floats, logs: Floats) -> Floats:

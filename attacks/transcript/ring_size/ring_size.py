@@ -80,9 +80,7 @@ COLUMNS = (LocalMeans, PooledColumns, LocalExtremes, ClientGradient, ClientWeigh
 class RingSize(Attack):
     """`ring`, `pad_to` and `noise` are the encoder's options, for where the public facts lack them."""
 
-    spread: float = option(
-        1.0, above=0, help="what the deviation of the logarithm of numbers of rows is a tenth to 3.2 times of"
-    )
+    spread: float = option(0.0, at_least=0, help="deviation of the logarithm of parties' numbers of rows; 0: learnt")
     level: float = option(0.9, above=0, below=1, help="nominal coverage of the intervals")
     ring: tuple[str, ...] = option((), help="the order of the ring; empty: not known")
     pad_to: int = option(1, at_least=1, help="multiple to which ranges of numbers are padded")

@@ -1,9 +1,9 @@
 """How unlike in size parties are: not known, hence a mixture of worlds that own rows and sums weigh.
 
 In a world the parties' numbers of rows N are independent, and log N is Student's t with `FREEDOM` degrees of freedom,
-so that one outlying party does not speak for all of them. Worlds differ in scale, one of `SPREADS` in units of the
-option `spread`, and in centre, on a grid of `SHIFTS` scales around the mean of the observers' log N. Given the scale
-the prior of the centre is flat, so that the weight of a world is the chance of its scale times the density of the
+so that one outlying party does not speak for all of them. Worlds differ in scale, one of `SPREADS` unless the option
+`spread` says which, and in centre, on a grid of `SHIFTS` scales around the mean of the observers' log N. Given the
+scale the prior of the centre is flat, so that the weight of a world is the chance of its scale times the density of the
 observers' own numbers of rows. Of one observer they say nothing about the scale; of several they do.
 """
 
@@ -33,15 +33,16 @@ class Worlds:
 
 
 def worlds(own_rows: Floats, spread: float) -> Worlds:
-    """The worlds of an adversary whose parties have so many rows each, (k,), none of them 0."""
+    """The worlds of an adversary whose parties have so many rows each, (k,), none of them 0. `spread` 0: not known."""
+    spreads, chances = (np.array([spread]), np.ones(1)) if spread else (SPREADS, CHANCES)
     logs = np.log(own_rows)
     centre = logs.mean()
     nodes = centre + np.arange(-REACH, REACH + STEP, STEP)
     nodes = nodes[nodes >= 0]  # a party has a row
-    scales = np.repeat(SPREADS * spread, len(SHIFTS))
-    centres = centre + scales * np.tile(SHIFTS, len(SPREADS))
+    scales = np.repeat(spreads, len(SHIFTS))
+    centres = centre + scales * np.tile(SHIFTS, len(spreads))
     density = _density(nodes, centres, scales)
-    weights = np.repeat(CHANCES, len(SHIFTS)) * scales * _density(logs, centres, scales).prod(axis=1)
+    weights = np.repeat(chances, len(SHIFTS)) * scales * _density(logs, centres, scales).prod(axis=1)
     return Worlds(np.exp(nodes), density / density.sum(axis=1, keepdims=True), weights / weights.sum())
 
 

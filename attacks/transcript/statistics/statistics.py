@@ -94,17 +94,18 @@ class Statistics(Attack):
         runs, problems = secure_sums(view)
         found = rounds(runs, tables, _announced(view))
         known, more = party_facts(found)
+        open_, two = inferred(found, known, tables, self.level, self.seed)
         claims = _first_of(
             [
                 *told,
                 *known_claims(known),
                 *target_claims(view, tables),
                 *published_claims(view, tables, self.level),
-                *inferred(found, known, tables, self.level, self.seed),
+                *open_,
             ]
         )
         if claims:
-            return [*claims, *quartiles(claims, tables, self.level)]
+            return [*claims, *quartiles(claims, tables, self.level, two)]
         if problems := [*problems, *more]:
             return NotApplicable("; ".join(dict.fromkeys(problems)))
         return Abstained("the messages say no more than what all outside have together")

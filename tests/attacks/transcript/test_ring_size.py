@@ -170,7 +170,7 @@ def test_another_party_holds_as_many_identifiers_as_rows_and_no_more_memory_than
 
 
 def test_observers_whose_tables_differ_expect_parties_that_differ():
-    alike, unlike = (worlds(np.array(rows), 1.0) for rows in ([100.0, 110.0, 95.0], [20.0, 900.0, 100.0]))
+    alike, unlike = (worlds(np.array(rows), 0.0) for rows in ([100.0, 110.0, 95.0], [20.0, 900.0, 100.0]))
     small = np.arange(len(alike.weights)) < len(alike.weights) // 2
     assert alike.weights[small].sum() > 2 * unlike.weights[small].sum()
 

@@ -51,7 +51,7 @@ def coverage(adversaries, seed, granted=True, **options):
     for _ in range(FEDERATIONS):
         tables, view = federation(coins, **options)
         for observers, victim in adversaries:
-            for claim in RingSize(spread=SPREAD).run(view(*observers), knowledge):
+            for claim in RingSize(spread=SPREAD / np.sqrt(2)).run(view(*observers), knowledge):
                 size = len(set(tables[claim.party].values(claim.feature)))
                 assert claim.low < claim.high or claim.estimate == size
                 if claim.party == victim and claim.low < claim.high:
