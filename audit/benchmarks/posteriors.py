@@ -8,7 +8,7 @@ protocol. Four figures for each cell and statistic:
   the number of claims over the design effect, the variance of the share over federations in units of the binomial one;
 * "width": the median width, relative to that of the interval that holds 90 % of the true figures of the cell (both in
   units of the federation's mean size, mean rows or pooled deviation). That is the prior of someone who knows the cell:
-  below 1, messages said something. 0 where all true figures are alike;
+  below 1, messages said something. Not given where all true figures are alike;
 * "exact and wrong": the share of the claims without a width that are not right, of all that have none;
 * "time": seconds for the attack on one federation, in processor time.
 
@@ -33,7 +33,7 @@ from leakledger.audit.benchmarks.posteriors_federations import Cell, RingCell, S
 from leakledger.audit.intervals import CONFIDENCE
 from leakledger.audit.pool import each
 
-FEDERATIONS, QUICK = 100, 3
+FEDERATIONS, QUICK = 60, 1
 NOMINAL, TOLERATED = 0.90, (0.85, 0.96)
 NO_WIDTH, ROUNDING = 1e-6, 1e-9
 COVERAGE, WIDTH, WRONG, TIME = "coverage", "width", "exact and wrong", "time"
@@ -134,7 +134,8 @@ def _statistic_rows(where: dict[str, Any], federations: Sequence[Sequence[Judged
         yield row(COVERAGE, len(open_), 100 * share, (100 * ends[0], 100 * ends[1]), "%")
         usual = np.quantile([c.truth for mine in federations for c in mine], [0.05, 0.95])
         wide = float(np.median([c.width for c in open_]))
-        yield row(WIDTH, len(open_), wide / float(np.ptp(usual)) if np.ptp(usual) > 0 else 0.0, None, "of the prior")
+        if np.ptp(usual) > 0:
+            yield row(WIDTH, len(open_), wide / float(np.ptp(usual)), None, "of the prior")
     if sure:
         yield row(WRONG, len(sure), 100 * float(np.mean([not c.holds for c in sure])), None, "%")
 
@@ -197,7 +198,8 @@ def _entry(rows: Sequence[Row]) -> str:
     by = {r.metric: r for r in rows}
     found = []
     if (share := by.get(COVERAGE)) is not None:
-        found.append(f"{share.measured:.0f} ({share.low:.0f} to {share.high:.0f}), width {by[WIDTH].measured:.2f}")
+        width = f", width {by[WIDTH].measured:.2f}" if WIDTH in by else ""
+        found.append(f"{share.measured:.0f} ({share.low:.0f} to {share.high:.0f}){width}")
     if (wrong := by.get(WRONG)) is not None:
         found.append(f"{wrong.setting['claims']} exact" + (f", {wrong.measured:.1f} % wrong" if wrong.measured else ""))
     return "; ".join(found) or "–"

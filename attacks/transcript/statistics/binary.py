@@ -29,7 +29,7 @@ Floats = NDArray[np.float64]
 Pair = tuple[float, float]
 
 SPREADS = np.array([0.1, 0.25, 0.5, 1.0, 2.0])  # of logit p between parties
-NODES = np.linspace(-9.0, 9.0, 121)
+NODES = np.linspace(-9.0, 9.0, 81)
 SAME = 1e-7  # relative: two ways to a variance agree
 
 

@@ -127,7 +127,9 @@ class _Inference:
 
         means, mean_mass = self._means(self._about_factor(self.sums, normalised(log_n[:, None] - by_sum)), negative)
         stds, std_mass = self._deviations(
-            self._about_factor(self.squares, normalised(log_n[:, None] - by_square)), draws(means, mean_mass)
+            self._about_factor(self.squares, normalised(log_n[:, None] - by_square)),
+            draws(means, mean_mass),
+            found[Slot("count")].estimate,
         )
         mean, std = (quantiles(*of, self.level) for of in ((means, mean_mass), in_order(stds, std_mass)))
         if self.two.any():
@@ -199,8 +201,8 @@ class _Inference:
             place = (np.log(np.abs(nodes)) - first[..., None]) / self.grid.step
         return interpolate(value, place)
 
-    def _deviations(self, about: tuple[Floats, Floats], means: Floats) -> tuple[Floats, Floats]:
-        """(V, F, draws) values of the deviation with weights, from draws of the mean."""
+    def _deviations(self, about: tuple[Floats, Floats], means: Floats, rows: Floats) -> tuple[Floats, Floats]:
+        """(V, F, draws) values of the deviation with weights, from draws of the mean; `rows` (V,) is usual."""
         value, first = about
         points = np.broadcast_to(np.arange(value.shape[-1]) * self.grid.step, value.shape) + first[..., None]
         order = self.coins.permutation(means.shape[-1])
@@ -209,7 +211,7 @@ class _Inference:
         left = around - (means - self.prior.centre[:, None]) ** 2
         std = np.sqrt(np.maximum(left, 0.0))
         with np.errstate(divide="ignore", invalid="ignore"):
-            weight = self._ratio_density(np.log(std / self.prior.spread[:, None])) * square / left
+            weight = self._ratio_density(np.log(std / self.prior.spread[:, None]), rows) * square / left
         weight = np.where((left > 0) & np.isfinite(weight), weight, 0.0)
         none = (weight.sum(axis=-1, keepdims=True) <= 0) & ~self.squares.silent[..., None]
         return np.where(none, self._ratio_draws(), std), np.where(weight.sum(axis=-1, keepdims=True) > 0, weight, 1.0)
@@ -220,11 +222,11 @@ class _Inference:
         drawn: Floats = self.prior.spread[:, None] * np.exp(draws(ratios, self.prior.ratio_density()))
         return drawn
 
-    def _ratio_density(self, ratio: Floats) -> Floats:
-        """Prior density of log s / S (V, F, draws), looked up in a table by feature."""
-        table = self.prior.ratio_density()
+    def _ratio_density(self, ratio: Floats, rows: Floats) -> Floats:
+        """Prior density of log s / S (V, F, draws), looked up in a table by party and feature."""
+        table = np.array([self.prior.ratio_density(max(n, 1.0)) for n in rows.tolist()])  # (V, F, RATIOS)
         place = (np.clip(np.nan_to_num(ratio, nan=-8.0), -8.0, 8.0) - RATIOS[0]) / (RATIOS[1] - RATIOS[0])
-        density: Floats = table[np.arange(len(table))[:, None], place.round().astype(np.int64)]
+        density: Floats = np.take_along_axis(table, place.round().astype(np.int64), axis=-1)
         return density
 
 
