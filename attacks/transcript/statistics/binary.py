@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakledger.attacks.transcript.statistics.curves import Curves
-from leakledger.attacks.transcript.statistics.grids import Interval, in_order, interpolate, quantiles
+from leakledger.attacks.transcript.statistics.grids import Interval, interpolate, quantiles
 from leakledger.attacks.transcript.statistics.own import OwnTable
 from leakledger.attacks.transcript.statistics.prior import learnt, t3_density
 from leakledger.attacks.transcript.statistics.proportions import Lattice
@@ -132,18 +132,20 @@ class Rates:
     ) -> tuple[Interval, Interval]:
         """Of means and deviations, each (V, F), from masses (V, F, nodes) of the rate; `rows` (V,) is usual.
 
-        A sum of 0 is the rate 0 where a is 0, for certain.
+        The deviation goes from the least to the greatest that rates in the interval give: half the range where one half
+        is among them. A sum of 0 is the rate 0 where a is 0, for certain.
         """
         rate = np.broadcast_to(self.rate, mass.shape)
         found = quantiles(rate, mass, level)
         high = np.where((1 - found.high) * rows[:, None] < 1, 1.0, found.high)
         low = np.where(found.low * rows[:, None] < 1, np.where(self.numbers[:, 0] == 0, found.low, 0.0), found.low)
         a, wide = self.numbers[:, 0], self.numbers[:, 1] - self.numbers[:, 0]
-        spread = quantiles(*in_order(np.sqrt(rate * (1 - rate)), mass), level)
-        least = np.where((high == 1) | (low == 0), 0.0, spread.low)
+        ends = np.sqrt(low * (1 - low)), np.sqrt(high * (1 - high))
+        most = np.where((low < 0.5) & (high > 0.5), 0.5, np.maximum(*ends))
+        usual = np.sqrt(found.estimate * (1 - found.estimate))
         none = silent & (a == 0)
         mean = Interval(*(np.where(none, 0.0, a + wide * x) for x in (found.estimate, low, high)))
-        std = Interval(*(np.where(none, 0.0, wide * x) for x in (spread.estimate, least, spread.high)))
+        std = Interval(*(np.where(none, 0.0, wide * x) for x in (usual, np.minimum(*ends), most)))
         return mean, std
 
 
