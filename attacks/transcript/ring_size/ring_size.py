@@ -21,7 +21,11 @@ given the sum is hypergeometric; K, between the mean size and the sum, has equal
 Padding and noise (`pad_to`, `noise`) are options of the protocol that its parties know; where the public facts do not
 state them, the attack's own options do. A party whose own range disagrees with them says so and claims nothing.
 
-Passive. Claims are exact where low = estimate = high, else calibrated under the occupancy model.
+How far parties' numbers of rows are apart is learnt from own rows and from all sums that are seen (`worlds`). Little
+says so where few parties stand behind few sums, so intervals are wide where parties are alike, and 80 to 90 % of the
+nominal 90 hold where sizes have a log-deviation of 2 (`leakledger benchmark posteriors`).
+
+Passive. Claims are exact where low = estimate = high, and then certain, else calibrated under the occupancy model.
 """
 
 from collections import defaultdict

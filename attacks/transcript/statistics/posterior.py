@@ -10,7 +10,8 @@ m and the deviation s the `prior`, with e = s^2 + (m - c)^2. All features share 
 are correlations on the lattice of logs, by FFT. A total count over at most eight parties is imposed on n, by the
 density of the others' sum. Of two parties, each number is what the total leaves of the other's, so that the parts of
 both speak about each; with more of them, totals enter through the prior only. The single partial sums are not used.
-That gives information away. The deviation combines draws of e and of m, weighted by the prior of s.
+That gives information away. The deviation combines draws of e and of m, weighted by the prior of s; where no two go
+together it has its prior. Columns of two numbers are inferred by their rate (`binary`).
 """
 
 from collections.abc import Sequence
