@@ -48,7 +48,7 @@ RING = (
     *(RingCell(values="identifier", parties=p, spread=2.0) for p in (3, 20)),
     *(RingCell(values=v, spread=0.5, outlying=True) for v in ("zipf", "identifier")),
     *(RingCell(values=v, spread=2.0, granted=True) for v in ("zipf", "disjoint")),
-    *(RingCell(v, s, encoder=e) for e in ("mod-norm", "dh-psi") for v, s in (("zipf", 0.5), ("zipf", 2.0))),
+    *(RingCell("zipf", s, encoder=e) for e in ("mod-norm", "dh-psi") for s in (0.5, 2.0)),
     *(RingCell("identifier", s, encoder="mod-norm") for s in (0.5, 2.0)),
     RingCell("identifier", 0.5, encoder="dh-psi"),  # further apart, its group elements take minutes
 )
