@@ -108,7 +108,7 @@ def test_padding_is_undone_as_enumeration_has_it(law, pad_to, noise, parties, da
     np.testing.assert_allclose(np.pad(found, (0, 9))[: len(law)], expected, atol=1e-9)
 
 
-@given(st.lists(st.floats(0.02, 0.5), min_size=10, max_size=20))
+@given(st.lists(st.floats(0.05, 0.5), min_size=30, max_size=40))
 @settings(deadline=None, max_examples=30)
 def test_the_law_of_many_values_is_close_to_that_of_coins(chances):
     rows, coins = np.array([3.0]), [np.array([q, 1 - q]) for q in np.exp(-3.0 * np.array(chances))]
