@@ -67,6 +67,7 @@ BENCHMARKS = {
     "recording": "leakledger.audit.benchmarks.recording",
     "verdicts": "leakledger.audit.benchmarks.verdicts",
     "baselines": "leakledger.audit.benchmarks.baselines",
+    "posteriors": "leakledger.audit.benchmarks.posteriors",
 }
 
 

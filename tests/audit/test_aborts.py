@@ -15,7 +15,7 @@ from leakledger.audit.federate import federate
 from leakledger.audit.observe import observations
 from leakledger.audit.records import Aborted, Verdict, results
 from leakledger.audit.run import load_record, play_case, run_audit
-from leakledger.audit.store import Store, StoreError
+from leakledger.audit.store import FILE, Store, StoreError
 from leakledger.audit.stored_view import view_rows
 from leakledger.audit.verify import verify_run
 from leakledger.preprocess.federation import FederationError

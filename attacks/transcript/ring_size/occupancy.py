@@ -1,40 +1,42 @@
 """How many distinct values a party holds of whom only the population is known: an occupancy model.
 
-Each candidate value v occurs in the rows of a party with N rows Poisson(N pi_v) times, so the party holds v with chance
-1 - exp(-N pi_v), and its number of distinct values is Poisson-binomial. What the adversary knows of pi:
+Each candidate value v has a chance pi_v in every row, so that of a party with N rows the number of distinct values has
+
+    mean D(N) = sum_v (1 - e^(-N pi_v))          variance  sum_v e^(-N pi_v) (1 - e^(-N pi_v)) - N D'(N)^2,
+
+the second term since the rows are N, not Poisson (Karlin 1967). What the adversary knows of pi:
 
 * granted marginals: pi_v itself;
-* its own rows, n of them, with c_v occurrences of v: pi_v has a Gamma(c_v + a, n) posterior (a = `PRIOR_COUNT`). All
-  parties share pi, so it is not averaged over for each party by itself: values of one count take the quantiles of their
-  posterior. A value that the adversary has not seen counts c_v = 0. How many of those there are follows from a granted
-  dictionary, else it is one more than Chao's (1984) lower estimate f1 (f1 - 1) / (2 (f2 + 1)), with f1 and f2 the
-  numbers of values that occur once and twice.
+* its own rows, n of them, with c_v occurrences of v. Values that it has not seen have the chance f1 / n together (Good
+  1953), f1 being the number of values that occur once; so a column of identifiers goes on as it began. The others have
+  what is left, in proportion to the quantiles of Gamma(c_v + a) (a = `PRIOR_COUNT`), as have unseen ones with c = 0.
+  How many are unseen follows from a granted dictionary, else it is Chao's (1984) lower estimate
+  f1 (f1 - 1) / (2 (f2 + 1)) and one, or several times as many: one of `TAILS`, of which sums say which is likelier.
 
-N is unknown: log-normal with standard deviation `spread` of the logarithm of the ratio of a party's rows to the mean of
-k observers. Of this variance a part 1 / (k + 1) is the observers' own deviation, which all other parties have in
-common: it makes *worlds*, within which parties are independent. A share `OUTSIDE` of each law is spread evenly over all
-sizes, for parties whose population is another one; beyond the number of candidates too, unless a dictionary is granted,
-which is taken to be complete.
-
-The law of a Poisson-binomial is computed by its recurrence over `BLOCK` values, for all blocks of all features and all
-N at once; the blocks of a feature are then convolved by FFT. Beyond `EXACT` values it is a normal law.
+N is unknown (`worlds`). The law of the size at each node of N is binomial with the mean and variance above, which comes
+close to the exact one (Ehm 1991), or normal where the step to the next node is wider than the law. A share `OUTSIDE` of
+each law is spread over all sizes r as 1 / (r + 1), for parties whose population is another one; up to the number of
+candidates only where a dictionary is granted, which is taken to be complete.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.fft import irfft, next_fast_len, rfft
-from scipy.special import gammaincinv, ndtr
+from scipy.special import gammaincinv, gammaln, ndtr
 from scipy.stats import binom
+
+from leakledger.attacks.transcript.ring_size.worlds import STEP, Worlds
 
 Floats = NDArray[np.float64]
 
 PRIOR_COUNT, OUTSIDE = 0.5, 0.02
-NODES, WORLDS = np.linspace(-2.5, 2.5, 17), 5
-REACH = 3  # how many times beyond the number of candidates a size may lie
-BLOCK, EXACT = 16, 512
+TAILS, TAIL_CHANCES = (1.0, 4.0, 16.0), np.array([0.5, 0.3, 0.2])
+QUANTILES = 16  # of values that occur equally often
+EXACT, FINE = 512, 0.9  # most trials of a law that is binomial; most variance between nodes, in units of the mean
+WIDEST = 1e6  # sizes beyond are left out of the share outside
 
 
 @dataclass(frozen=True)
@@ -51,13 +53,16 @@ class Known:
 
 @dataclass(frozen=True)
 class Laws:
-    """`sizes` (worlds, length): in each world, the chance of each size of a party. `weights` (worlds,) add up to 1.
+    """`sizes` (worlds, length): in each world the chance of each cell of `step` sizes. `weights` (worlds,) add to 1.
 
-    Within a world parties are independent; what they have in common is which world it is.
+    Within a world parties are independent; what they have in common is which world it is. The first axis has the worlds
+    of numbers of rows times `tails`, those of unseen values.
     """
 
     sizes: Floats = field(repr=False)
     weights: Floats
+    tails: int = 1
+    step: int = 1
 
     @property
     def overall(self) -> Floats:
@@ -66,34 +71,81 @@ class Laws:
         return law
 
 
-def size_priors(known: Sequence[Known], parties: int, spread: float) -> list[Laws]:
-    """For each feature the law of another party's size; `parties` hold the own rows together."""
-    absent = _absent(known, parties, spread)  # F arrays (nodes, values)
-    common = spread / np.sqrt(parties + 1)  # of the adversary's mean level, seen from the level of the population
-    own = spread * np.sqrt(parties / (parties + 1))
-    worlds = spread * NODES[:: len(NODES) // (WORLDS - 1)]
-    weights = _normal_weights(worlds[None], common)[0]
-    mixtures = _normal_weights(spread * NODES[None] - worlds[:, None], own)  # (worlds, nodes)
-    return [
-        Laws(_with_outside(mixtures @ law, k.candidates is not None), weights)
-        for k, law in zip(known, _laws(absent), strict=True)
-    ]
+class Occupancy:
+    """The law of a party's number of distinct values of one feature."""
+
+    def __init__(self, known: Known, worlds: Worlds) -> None:
+        self.known, self.worlds = known, worlds
+
+    def laws(self, length: int, step: int = 1) -> Laws:
+        """Of the first `length` cells of so many sizes each. What lies beyond is left out, not added to them."""
+        weights = np.outer(self.worlds.weights, self._tail_chances)
+        laws = np.stack([self.worlds.mixtures @ self._at_nodes(k, length, step) for k in range(weights.shape[1])], 1)
+        laws = (1 - OUTSIDE) * laws + OUTSIDE * _anywhere(length, step, self._most)
+        return Laws(laws.reshape(-1, length), weights.ravel(), weights.shape[1], step)
+
+    @cached_property
+    def _classes(self) -> list[tuple[Floats, Floats]]:
+        """For each tail the chances of values, and how many values have each."""
+        known = self.known
+        if known.probabilities is not None:
+            return [(known.probabilities, np.ones(len(known.probabilities)))]
+        if known.candidates is not None:
+            return [chances_of(known.counts, max(known.candidates - len(known.counts), 0))]
+        least = unseen_values(known.counts) + 1
+        return [chances_of(known.counts, round(tail * least)) for tail in TAILS]
+
+    @property
+    def _tail_chances(self) -> Floats:
+        return TAIL_CHANCES if len(self._classes) == len(TAILS) else np.ones(1)
+
+    @property
+    def _most(self) -> float:
+        return WIDEST if self.known.candidates is None else float(max(self.known.candidates, len(self.known.counts)))
+
+    def _at_nodes(self, tail: int, length: int, step: int) -> Floats:
+        """(nodes, length)."""
+        chances, times = self._classes[tail]
+        rows = self.worlds.rows
+        mean, variance, between = moments(rows, chances, times)
+        variance = variance + between
+        law = normal_laws(mean, variance, length, step)
+        trials = mean / np.maximum(1 - variance / mean, 1e-9)
+        few = (between < FINE * mean) & (trials <= EXACT)
+        if step == 1 and few.any():
+            law[few] = binomial_laws(mean[few], variance[few], length)
+        return law
 
 
-def _normal_weights(distances: Floats, deviation: float) -> Floats:
-    """Rows of normal densities that add up to 1."""
-    exponent = -((distances / max(deviation, 1e-9)) ** 2) / 2
-    density = np.exp(exponent - exponent.max(-1, keepdims=True))
-    normal: Floats = density / density.sum(-1, keepdims=True)
-    return normal
+def moments(rows: Floats, chances: Floats, times: Floats) -> tuple[Floats, Floats, Floats]:
+    """(nodes,) mean and variance of the number of distinct values, and the variance of its mean between nodes."""
+    absent = np.exp(-rows[:, None] * chances)  # (nodes, classes)
+    mean = (1 - absent) @ times
+    growth = absent @ (chances * times)  # of the mean, per row
+    variance = (absent * (1 - absent)) @ times - rows * growth**2
+    return mean, np.maximum(variance, 1e-4), (STEP * rows * growth) ** 2 / 12
 
 
-def _with_outside(laws: Floats, complete: bool) -> Floats:
-    """(worlds, longer) the laws with a share spread evenly, beyond their end unless the candidates are `complete`."""
-    length = laws.shape[1] if complete else REACH * laws.shape[1] + 20
-    found = np.full((len(laws), length), OUTSIDE / length)
-    found[:, : laws.shape[1]] += (1 - OUTSIDE) * laws
-    return found
+def chances_of(counts: NDArray[np.int64], unseen: int) -> tuple[Floats, Floats]:
+    """The chance of each class of values, and how many values it has; all chances add up to 1."""
+    rows, once = float(counts.sum()), float((counts == 1).sum())
+    beyond = (once + PRIOR_COUNT) / (rows + 1) if unseen else 0.0
+    seen = [_quantiles(float(c), int(n)) for c, n in zip(*np.unique(counts, return_counts=True), strict=True)]
+    parts = [(seen, 1 - beyond), ([_quantiles(0.0, unseen)] if unseen else [], beyond if seen else 1.0)]
+    chances, times = [], []
+    for classes, share in parts:
+        if classes:
+            rates, many = (np.concatenate(x) for x in zip(*classes, strict=True))
+            chances.append(share * rates / (rates @ many))
+            times.append(many)
+    return np.concatenate([*chances, np.zeros(0)]), np.concatenate([*times, np.zeros(0)])
+
+
+def _quantiles(count: float, values: int) -> tuple[Floats, Floats]:
+    """Rates of values that occur equally often: even quantiles of Gamma(c + a), and how many values have each."""
+    cells = min(values, QUANTILES)
+    rates: Floats = gammaincinv(count + PRIOR_COUNT, (np.arange(cells) + 0.5) / cells)
+    return rates, np.full(cells, values / cells)
 
 
 def unseen_values(counts: NDArray[np.int64]) -> int:
@@ -102,93 +154,43 @@ def unseen_values(counts: NDArray[np.int64]) -> int:
     return -(-once * (once - 1) // (2 * (twice + 1)))
 
 
+def normal_laws(mean: Floats, variance: Floats, length: int, step: int) -> Floats:
+    """(nodes, length) the chances of cells of `step` sizes under normal laws, given at least one value."""
+    edges = np.maximum(np.arange(length + 1) * step - 0.5, 0.5)
+    below = ndtr((edges - mean[:, None]) / np.sqrt(variance)[:, None])
+    law: Floats = np.diff(below, axis=1) / (1 - below[:, :1] + 1e-300)
+    return law
+
+
+def binomial_laws(mean: Floats, variance: Floats, length: int) -> Floats:
+    """(nodes, length) binomial laws of these means and variances, given at least one value; the number of trials need
+    not be whole.
+    """
+    chance = np.clip(1 - variance / mean, 1e-9, 1 - 1e-9)[:, None]
+    trials = mean[:, None] / chance
+    sizes = np.arange(1, int(np.ceil(trials.max())) + 1)
+    left = trials - sizes
+    possible = left > -1
+    left = np.where(possible, left, 0.0)
+    log = gammaln(trials + 1) - gammaln(sizes + 1) - gammaln(left + 1)
+    log = log + sizes * np.log(chance) + left * np.log1p(-chance)
+    held = np.exp(np.where(possible, log, -np.inf))
+    law = np.zeros((len(mean), length))
+    cut = min(len(sizes), max(length - 1, 0))
+    law[:, 1 : cut + 1] = (held / held.sum(axis=1, keepdims=True))[:, :cut]
+    return law
+
+
+def _anywhere(length: int, step: int, most: float) -> Floats:
+    """(length,) 1 / (r + 1) over sizes up to `most`, on cells."""
+    edges = np.log(np.minimum(np.arange(length + 1) * step + 1.0, most + 1))
+    law: Floats = np.diff(edges) / np.log(most + 1)
+    return law
+
+
 def equal_parties(candidates: int, chance: float, longest: int) -> Floats:
     """(longest,) the size of a party that holds each of some candidates with one chance: binomial."""
     law: Floats = binom.pmf(np.arange(longest), candidates, chance)
-    return law
-
-
-def _absent(known: Sequence[Known], parties: int, spread: float) -> list[Floats]:
-    """For each feature (nodes, values): the chance that another party lacks each candidate, at each number of rows."""
-    rows = [max(k.rows, 1.0) for k in known]
-    counts = [np.concatenate([np.zeros(_unseen(k)), np.sort(k.counts)]) for k in known]
-    common = np.split(_typical(counts), np.cumsum([len(c) for c in counts])[:-1])
-    pi = [
-        rates / n if k.probabilities is None else k.probabilities
-        for k, rates, n in zip(known, common, rows, strict=True)
-    ]
-    expected = np.concatenate([p * (n / max(parties, 1)) for p, n in zip(pi, rows, strict=True)])
-    absent = np.exp(-np.exp(spread * NODES)[:, None] * expected)
-    return np.split(absent, np.cumsum([len(p) for p in pi])[:-1], axis=1)
-
-
-def _unseen(known: Known) -> int:
-    """How many candidates the adversary takes to exist beside those in its own rows."""
-    if known.candidates is None:
-        return unseen_values(known.counts) + 1
-    return max(known.candidates - len(known.counts), 0)
-
-
-def _typical(counts: Sequence[Floats]) -> Floats:
-    """(all values,) of each feature, whose counts are sorted, the quantiles of Gamma(c + a, 1), as many as values have
-    the count c: a typical draw of all of them.
-    """
-    together = np.concatenate([*counts, np.zeros(0)])
-    first = np.cumsum([0, *(len(c) for c in counts)])[:-1]
-    begins = np.diff(together, prepend=-1) != 0
-    begins[first[first < len(together)]] = True
-    starts = np.flatnonzero(begins)
-    times = np.diff(starts, append=len(together))
-    rank = np.arange(len(together)) - np.repeat(starts, times)
-    rates: Floats = gammaincinv(together + PRIOR_COUNT, (rank + 0.5) / np.repeat(times, times))
-    return rates
-
-
-def _laws(absent: Sequence[Floats]) -> list[Floats]:
-    """F arrays (nodes, values + 1): exact for features of few values, else the normal law."""
-    few = [a if a.shape[1] <= EXACT else a[:, :0] for a in absent]
-    blocks = [_in_blocks(a) for a in few]
-    parts = poisson_binomial(np.concatenate(blocks, axis=1))  # (nodes, all blocks, BLOCK + 1)
-    ends = np.cumsum([0, *(b.shape[1] for b in blocks)])
-    return [
-        _normal(a) if a.shape[1] > EXACT else _sum_law(parts[:, i:j], a.shape[1] + 1)
-        for a, i, j in zip(absent, ends, ends[1:], strict=False)
-    ]
-
-
-def _in_blocks(absent: Floats) -> Floats:
-    """(nodes, blocks, BLOCK) with values that nobody holds at the end."""
-    nodes, values = absent.shape
-    padded = np.ones((nodes, -(-max(values, 1) // BLOCK) * BLOCK))
-    padded[:, :values] = absent
-    return padded.reshape(nodes, -1, BLOCK)
-
-
-def _sum_law(parts: Floats, length: int) -> Floats:
-    """(nodes, length) the law of the sum of independent numbers with laws (nodes, numbers, k); it ends at `length`."""
-    if parts.shape[1] == 1:
-        return parts[:, 0, :length]
-    size = next_fast_len(length, real=True)
-    law: Floats = np.maximum(irfft(rfft(parts, size).prod(axis=1), size)[:, :length], 0.0)
-    return law
-
-
-def poisson_binomial(absent: Floats) -> Floats:
-    """(..., v + 1) the law of the number of values held, each lacking with its own chance (..., v)."""
-    lacking = np.moveaxis(absent, -1, 0)
-    law = np.zeros((len(lacking) + 1, *lacking.shape[1:]))  # numbers first: slices of it are one piece of memory
-    law[0] = 1.0
-    for k, missing in enumerate(lacking):
-        held = law[: k + 1] * (1 - missing)
-        law[: k + 1] -= held
-        law[1 : k + 2] += held
-    return np.moveaxis(law, 0, -1)
-
-
-def _normal(absent: Floats) -> Floats:
-    mean, deviation = (1 - absent).sum(1), np.sqrt(np.maximum((absent * (1 - absent)).sum(1), 1e-6))
-    edges = (np.arange(absent.shape[1] + 2) - 0.5 - mean[:, None]) / deviation[:, None]
-    law: Floats = np.diff(ndtr(edges), axis=1)
     return law
 
 

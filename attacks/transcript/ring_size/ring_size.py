@@ -21,7 +21,11 @@ given the sum is hypergeometric; K, between the mean size and the sum, has equal
 Padding and noise (`pad_to`, `noise`) are options of the protocol that its parties know; where the public facts do not
 state them, the attack's own options do. A party whose own range disagrees with them says so and claims nothing.
 
-Passive. Claims are exact where low = estimate = high, else calibrated under the occupancy model.
+How far parties' numbers of rows are apart is learnt from own rows and from all sums that are seen (`worlds`). Little
+says so where few parties stand behind few sums, so intervals are wide where parties are alike, and 80 to 90 % of the
+nominal 90 hold where sizes have a log-deviation of 2 (`leakledger benchmark posteriors`).
+
+Passive. Claims are exact where low = estimate = high, and then certain, else calibrated under the occupancy model.
 """
 
 from collections import defaultdict
@@ -80,7 +84,7 @@ COLUMNS = (LocalMeans, PooledColumns, LocalExtremes, ClientGradient, ClientWeigh
 class RingSize(Attack):
     """`ring`, `pad_to` and `noise` are the encoder's options, for where the public facts lack them."""
 
-    spread: float = option(1.0, above=0, help="deviation of the logarithm of other parties' numbers of rows")
+    spread: float = option(0.0, at_least=0, help="deviation of the logarithm of parties' numbers of rows; 0: learnt")
     level: float = option(0.9, above=0, below=1, help="nominal coverage of the intervals")
     ring: tuple[str, ...] = option((), help="the order of the ring; empty: not known")
     pad_to: int = option(1, at_least=1, help="multiple to which ranges of numbers are padded")
@@ -195,7 +199,7 @@ class RingSize(Attack):
         laws: Posteriors = {}
         for feature, most in sizes.items():
             reached = any(len(counts[feature]) == most for counts in own.values())
-            law = given_largest(prior.laws[feature].overall[: most + 1], len(unknown), most, reached)
+            law = given_largest(prior.laws(feature, most).overall, len(unknown), most, reached)
             laws.update({(p, feature): law for p in unknown})
         return laws, {p: {message} for p in unknown}
 

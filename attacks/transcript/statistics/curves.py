@@ -55,6 +55,10 @@ class Curves:
         """(V, S, G)."""
         return np.where(self.silent[..., None], 0.0, self.shapes.logs[self.which])
 
+    def of(self, slots: NDArray[np.bool_]) -> "Curves":
+        """The curves of some of the numbers, of which `slots` (S,) says which."""
+        return Curves(self.origin[:, slots], self.silent[:, slots], self.which[:, slots], self.shapes)
+
     def weighed(self, weights: Floats) -> Floats:
         """(V, S, G) sum_p L[p] w[p - j + G - 1] at j = 0..G-1, of `weights` (V, S, 2G - 1)."""
         both, size = self._correlated(weights), self.shapes.size

@@ -17,6 +17,10 @@ class Interval:
     low: Floats
     high: Floats
 
+    @property
+    def ends(self) -> tuple[Floats, Floats, Floats]:
+        return self.estimate, self.low, self.high
+
     def of(self, feature: int) -> "Interval":
         """(V,) of one feature."""
         return Interval(self.estimate[:, feature], self.low[:, feature], self.high[:, feature])

@@ -7,6 +7,7 @@ import numpy as np
 
 from leakledger.attacks.base import StatisticClaim
 from leakledger.attacks.observed.secure_sums import Slot
+from leakledger.attacks.transcript.statistics.binary import Pair, Rates
 from leakledger.attacks.transcript.statistics.claims import named
 from leakledger.attacks.transcript.statistics.differences import Round
 from leakledger.attacks.transcript.statistics.exact import Fact
@@ -19,27 +20,32 @@ from leakledger.attacks.transcript.statistics.seen import Seen, own_weights, see
 
 def inferred(
     rounds: Sequence[Round], known: Sequence[Fact], tables: Mapping[str, OwnTable], level: float, seed: int
-) -> list[StatisticClaim]:
-    """Claims about clients that the equations leave open, from proportional parts that reached an observer."""
+) -> tuple[list[StatisticClaim], dict[str, Pair]]:
+    """Claims about clients that the equations leave open, from proportional parts that reached an observer, and the
+    numbers of each feature whose column has two.
+    """
     settled = {p for f in known for p in f.group if len(f.group) == 1 and Slot("count") in f.values}
     reference = _reference(rounds)
     if reference is None or not tables:
-        return []
+        return [], {}
     clients = reference.runs[0].clients
     victims = [c for c in clients if c not in tables and c not in settled]
     usable = [r for r in rounds if set(victims) <= set(r.runs[0].clients) and _same_centre(r, reference)]
     seen = seen_parts(usable, victims, frozenset(tables)) if len(victims) > 1 else None
     if seen is None:
-        return []
+        return [], {}
     weights = own_weights(usable, tables)
     coins = np.random.default_rng(seed)
     claims: list[StatisticClaim] = []
+    pairs: dict[str, Pair] = {}
     if Slot("count") in seen.sharings:
         together, square = _prior(reference, victims, known, tables, seen)
-        found = rows_means_deviations(seen, together, square, weights, level, coins)
+        rates = Rates.of(together.features, tables, together.mean, together.std, together.centre)
+        found = rows_means_deviations(seen, together, square, weights, level, coins, rates)
         claims += _claims(seen, found)
+        pairs = rates.pairs(together.features) if rates else {}
     sizes = single_numbers(seen, [s for s in seen.sharings if s.kind == "size"], weights, level)
-    return [*claims, *_claims(seen, sizes)]
+    return [*claims, *_claims(seen, sizes)], pairs
 
 
 def _reference(rounds: Sequence[Round]) -> Round | None:

@@ -10,7 +10,8 @@ m and the deviation s the `prior`, with e = s^2 + (m - c)^2. All features share 
 are correlations on the lattice of logs, by FFT. A total count over at most eight parties is imposed on n, by the
 density of the others' sum. Of two parties, each number is what the total leaves of the other's, so that the parts of
 both speak about each; with more of them, totals enter through the prior only. The single partial sums are not used.
-That gives information away. The deviation combines draws of e and of m, weighted by the prior of s.
+That gives information away. The deviation combines draws of e and of m, weighted by the prior of s; where no two go
+together it has its prior. Columns of two numbers are inferred by their rate (`binary`).
 """
 
 from collections.abc import Sequence
@@ -19,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakledger.attacks.observed.secure_sums import Slot
+from leakledger.attacks.transcript.statistics.binary import Rates
 from leakledger.attacks.transcript.statistics.curves import Curves, common_lattice, curves
 from leakledger.attacks.transcript.statistics.grids import (
     Histogram,
@@ -51,13 +53,20 @@ NODES, IMPOSED = 48, 8
 
 
 def rows_means_deviations(
-    seen: Seen, prior: Prior, square: str, weights: Weights, level: float, coins: np.random.Generator
+    seen: Seen,
+    prior: Prior,
+    square: str,
+    weights: Weights,
+    level: float,
+    coins: np.random.Generator,
+    rates: Rates | None = None,
 ) -> dict[Slot, Interval]:
     """Intervals by Slot("count"), Slot("sum", f) for the mean and Slot("square", f) for the deviation.
 
-    `square`: whether squares are "deviation" from `prior.centre` or "square" around 0.
+    `square`: whether squares are "deviation" from `prior.centre` or "square" around 0. `rates`: of features with two
+    numbers, if there are any.
     """
-    return _Inference(seen, prior, square, weights, level, coins).intervals()
+    return _Inference(seen, prior, square, weights, level, coins, rates).intervals()
 
 
 def single_numbers(seen: Seen, slots: Sequence[Slot], weights: Weights, level: float) -> dict[Slot, Interval]:
@@ -73,8 +82,17 @@ def single_numbers(seen: Seen, slots: Sequence[Slot], weights: Weights, level: f
 
 class _Inference:
     def __init__(
-        self, seen: Seen, prior: Prior, square: str, weights: Weights, level: float, coins: np.random.Generator
+        self,
+        seen: Seen,
+        prior: Prior,
+        square: str,
+        weights: Weights,
+        level: float,
+        coins: np.random.Generator,
+        rates: Rates | None,
     ) -> None:
+        self.rates = rates
+        self.two = rates.two if rates else np.zeros(len(prior.features), np.bool_)  # (F,) columns of two numbers
         self.prior, self.level, self.coins = prior, level, coins
         self.grid = common_lattice(seen)
         sums = [Slot("sum", *f) for f in prior.features]
@@ -91,10 +109,13 @@ class _Inference:
         self.nodes = _mean_nodes(prior, self.apart)  # (2, F, nodes)
 
     def intervals(self) -> dict[Slot, Interval]:
+        """By slot; what the parts of columns of two numbers say comes from their rates."""
         negative = (self.sign < 0).astype(np.int64)
         by_sum = self._about_rows(self.alone[0], self.nodes, negative)
         square_nodes = _square_nodes(self.prior, self.apart, self.coins)
         by_square = self._about_rows(self.alone[1], square_nodes[None], np.zeros_like(negative))
+        by_rate = self._about_rows_by_rate()
+        by_sum[:, self.two], by_square[:, self.two] = by_rate, 0.0
         log_rows = self.grid.logs(self.rows.origin[:, 0])  # (V, G)
         usual = np.log(self.prior.rows / len(self.sign))
         with np.errstate(divide="ignore"):
@@ -107,9 +128,17 @@ class _Inference:
 
         means, mean_mass = self._means(self._about_factor(self.sums, normalised(log_n[:, None] - by_sum)), negative)
         stds, std_mass = self._deviations(
-            self._about_factor(self.squares, normalised(log_n[:, None] - by_square)), draws(means, mean_mass)
+            self._about_factor(self.squares, normalised(log_n[:, None] - by_square)),
+            draws(means, mean_mass),
+            found[Slot("count")].estimate,
         )
         mean, std = (quantiles(*of, self.level) for of in ((means, mean_mass), in_order(stds, std_mass)))
+        if self.two.any():
+            given = normalised(log_n[:, None] - by_sum[:, self.two])  # (V, two, G)
+            usual_rows = found[Slot("count")].estimate
+            for all_of, part in zip((mean, std), self._of_rates(given, usual_rows), strict=True):
+                for ends, of_two in zip(all_of.ends, part.ends, strict=True):
+                    ends[:, self.two] = of_two
         for i, f in enumerate(self.prior.features):
             found[Slot("sum", *f)] = mean.of(i)
             found[Slot("square", *f)] = std.of(i)
@@ -124,6 +153,26 @@ class _Inference:
         value = of.weighed(chosen.between(first, 2 * self.grid.size - 1))
         log = np.log(np.maximum(value, FLOOR * value.max(axis=-1, keepdims=True)) + 1e-300)
         return np.where(of.silent[..., None], 0.0, log - log.max(axis=-1, keepdims=True))
+
+    def _about_rows_by_rate(self) -> Floats:
+        """(V, two, G) log I_f(n) of columns of two numbers."""
+        if self.rates is None:
+            return np.zeros((len(self.sign), 0, self.grid.size))
+        sums, squares = (of.of(self.two) for of in self.alone)
+        like = self.rates.likelihood(self.rows, sums, squares, self.sign[:, self.two], self.grid)
+        value = np.einsum("fp,vfpg->vfg", self.rates.density, like)
+        log = np.log(np.maximum(value, FLOOR * value.max(axis=-1, keepdims=True)) + 1e-300)
+        return np.asarray(log - log.max(axis=-1, keepdims=True))
+
+    def _of_rates(self, rows: Floats, usual: Floats) -> tuple[Interval, Interval]:
+        """Means and deviations (V, two) of columns of two numbers, given n with masses `rows` (V, two, G)."""
+        rates = self.rates
+        assert rates is not None  # where a column has two numbers
+        sums, squares = (of.of(self.two) for of in (self.sums, self.squares))
+        like = rates.likelihood(self.rows, sums, squares, self.sign[:, self.two], self.grid)
+        mass = rates.density * np.einsum("vfpg,vfg->vfp", like, rows)
+        mass = np.where(mass.sum(axis=-1, keepdims=True) > 0, mass, rates.density)
+        return rates.intervals(mass, sums.silent, usual, self.level)
 
     def _about_factor(self, of: Curves, rows: Floats) -> tuple[Floats, Floats]:
         """(V, F, 2G - 1) E L_f(n m) over n with masses `rows` (V, F, G), and (V, F) the log of the first m."""
@@ -153,8 +202,8 @@ class _Inference:
             place = (np.log(np.abs(nodes)) - first[..., None]) / self.grid.step
         return interpolate(value, place)
 
-    def _deviations(self, about: tuple[Floats, Floats], means: Floats) -> tuple[Floats, Floats]:
-        """(V, F, draws) values of the deviation with weights, from draws of the mean."""
+    def _deviations(self, about: tuple[Floats, Floats], means: Floats, rows: Floats) -> tuple[Floats, Floats]:
+        """(V, F, draws) values of the deviation with weights, from draws of the mean; `rows` (V,) is usual."""
         value, first = about
         points = np.broadcast_to(np.arange(value.shape[-1]) * self.grid.step, value.shape) + first[..., None]
         order = self.coins.permutation(means.shape[-1])
@@ -163,15 +212,22 @@ class _Inference:
         left = around - (means - self.prior.centre[:, None]) ** 2
         std = np.sqrt(np.maximum(left, 0.0))
         with np.errstate(divide="ignore", invalid="ignore"):
-            weight = self._ratio_density(np.log(std / self.prior.spread[:, None])) * square / left
+            weight = self._ratio_density(np.log(std / self.prior.spread[:, None]), rows) * square / left
         weight = np.where((left > 0) & np.isfinite(weight), weight, 0.0)
-        return std, np.where(weight.sum(axis=-1, keepdims=True) > 0, weight, 1.0)
+        none = (weight.sum(axis=-1, keepdims=True) <= 0) & ~self.squares.silent[..., None]
+        return np.where(none, self._ratio_draws(), std), np.where(weight.sum(axis=-1, keepdims=True) > 0, weight, 1.0)
 
-    def _ratio_density(self, ratio: Floats) -> Floats:
-        """Prior density of log s / S (V, F, draws), looked up in a table by feature."""
-        table = self.prior.ratio_density()
+    def _ratio_draws(self) -> Floats:
+        """(F, draws) of the deviation under the prior: for draws of means and squares of which none go together."""
+        ratios = np.broadcast_to(RATIOS, (len(self.prior.features), len(RATIOS)))
+        drawn: Floats = self.prior.spread[:, None] * np.exp(draws(ratios, self.prior.ratio_density()))
+        return drawn
+
+    def _ratio_density(self, ratio: Floats, rows: Floats) -> Floats:
+        """Prior density of log s / S (V, F, draws), looked up in a table by party and feature."""
+        table = np.array([self.prior.ratio_density(max(n, 1.0)) for n in rows.tolist()])  # (V, F, RATIOS)
         place = (np.clip(np.nan_to_num(ratio, nan=-8.0), -8.0, 8.0) - RATIOS[0]) / (RATIOS[1] - RATIOS[0])
-        density: Floats = table[np.arange(len(table))[:, None], place.round().astype(np.int64)]
+        density: Floats = np.take_along_axis(table, place.round().astype(np.int64), axis=-1)
         return density
 
 

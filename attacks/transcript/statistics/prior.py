@@ -56,10 +56,14 @@ class Prior:
         floor: Floats = np.maximum(self.std, 1e-9 * np.abs(self.mean) + 1e-300)
         return floor
 
-    def ratio_density(self) -> Floats:
-        """(F, RATIOS) density of log(s / S), up to a factor."""
+    def ratio_density(self, rows: float = np.inf) -> Floats:
+        """(F, RATIOS) density of log(s / S) of a party with so many rows, up to a factor: the fewer, the further off a
+        deviation may be by chance, by 1 / sqrt(rows) in its logarithm (of normal columns it is 0.7 of that).
+        """
         both = self.mean_weights[:, :, None] * self.std_weights[:, None, :]  # (F, tau, sigma)
-        density: Floats = both.reshape(len(both), len(_RATIO_DENSITIES)) @ _RATIO_DENSITIES
+        scales = np.sqrt(LOG_STD_SPREADS**2 + 1 / rows)
+        known = np.array([t3_density(RATIOS + shift + s**2, s) for shift in SHIFTS for s in scales])
+        density: Floats = both.reshape(len(both), len(known)) @ known
         return density
 
 
@@ -135,6 +139,3 @@ def t3_quantile(level: Floats) -> Floats:
     below = np.interp(half, _LEVELS, _ARGUMENTS)
     quantile: Floats = np.where(level < 0.5, below, -below)
     return quantile
-
-
-_RATIO_DENSITIES = np.array([t3_density(RATIOS + shift + s**2, s) for shift in SHIFTS for s in LOG_STD_SPREADS])

@@ -14,6 +14,9 @@ It is cut at what no distribution goes beyond, m - s sqrt((1 - p) / p) and m + s
 extremes that are known. Observers without rows of their own know no shape: about those there is no claim, nor where
 mean, deviation and rows are not all claimed. Extremes alone are no quartile.
 
+Columns of two numbers (`binary`) have no shape of their own: a quartile is one of the two, exactly where rows and mean
+are known, and else the interval is both.
+
 `level` is a promise for shapes that differ by a: at 90 %, 93 to 94 % hold where each column of each party has a skew of
 its own. Where shapes are the same, the interval is too wide (96 to 97 % for normal columns). Shapes that differ by more
 break it: of four parties of Adult that were made to differ (`divergent`), 78 % hold for one observer, 83 to 89 % for
@@ -28,22 +31,35 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from leakledger.attacks.base import StatisticClaim
+from leakledger.attacks.transcript.statistics.binary import Pair, is_of, own_pair
 from leakledger.attacks.transcript.statistics.own import OwnTable
 
 Floats = NDArray[np.float64]
 Key = tuple[str, str, str]  # party, feature, statistic
 LEVELS = {"0.25": 0.25, "0.5": 0.5, "0.75": 0.75}
+NO_WIDTH = 1e-6  # relative: an interval no wider is exact but for rounding
 ALIKE, APART, MOST = 0.04, 0.08, 0.25  # how far the level of a quantile differs between parties
 
 
 def quartiles(
-    claims: Sequence[StatisticClaim], tables: Mapping[str, OwnTable], level: float
+    claims: Sequence[StatisticClaim],
+    tables: Mapping[str, OwnTable],
+    level: float,
+    two: Mapping[str, Pair] | None = None,
 ) -> Iterable[StatisticClaim]:
-    """Claims about quantiles, `value` the level as text, where `claims` have the moments."""
+    """Claims about quantiles, `value` the level as text, where `claims` have the moments. `two`: features whose columns
+    have two numbers, and which.
+    """
     if sum(t.rows for t in tables.values()) < 2:
         return
     told: dict[Key, StatisticClaim] = {(c.party, c.feature, c.statistic): c for c in claims if not c.value}
     pairs = [(p, f) for p, f, s in told if s == "std" and (p, f, "mean") in told and (p, "", "count") in told]
+    if not pairs:
+        return
+    binary = {(p, f): numbers for p, f in pairs if (numbers := _numbers(told, tables, p, f, two or {}))}
+    for (party, feature), numbers in binary.items():
+        yield from _of_two(party, feature, numbers, told)
+    pairs = [pair for pair in pairs if pair not in binary]
     if not pairs:
         return
     shapes = {f: _Shape.of(tables, f) for f in dict.fromkeys(f for _, f in pairs)}
@@ -54,6 +70,35 @@ def quartiles(
         ends = zip(pairs, behind, *(x.tolist() for x in known.quantile(p, z)), strict=True)
         for (party, feature), evidence, x, low, high in ends:
             yield StatisticClaim(party, feature, "quantile", x, low, high, evidence, name)
+
+
+def _numbers(
+    told: Mapping[Key, StatisticClaim],
+    tables: Mapping[str, OwnTable],
+    party: str,
+    feature: str,
+    two: Mapping[str, Pair],
+) -> Pair | None:
+    """The two numbers of a party's column: of everyone's, or by its own moments if both are exact."""
+    mean, std = told[party, feature, "mean"], told[party, feature, "std"]
+    pair = two.get(feature) or own_pair(tables, feature)
+    exact = pair is not None and max(mean.high - mean.low, std.high - std.low) <= NO_WIDTH * (pair[1] - pair[0])
+    return pair if feature in two or (exact and pair and is_of(pair, mean.estimate, std.estimate)) else None
+
+
+def _of_two(party: str, feature: str, numbers: Pair, told: Mapping[Key, StatisticClaim]) -> Iterable[StatisticClaim]:
+    """A quartile of a column of two numbers is one of them, or between them in one of n cases: known where mean and
+    rows are, else open, however likely one of the two is.
+    """
+    mean, count, std = told[party, feature, "mean"], told[party, "", "count"], told[party, feature, "std"]
+    (a, b), rows = numbers, max(count.estimate, 1.0)
+    rate = (mean.estimate - a) / (b - a)
+    sure = count.low == count.high and mean.high - mean.low <= NO_WIDTH * (b - a)
+    for name, level in LEVELS.items():
+        share = float(np.clip(level * (rows - 1) - (round(rows * (1 - rate)) - 1), 0.0, 1.0))
+        x = a + (b - a) * share
+        low, high = (x, x) if sure else numbers
+        yield StatisticClaim(party, feature, "quantile", x, low, high, std.evidence, name)
 
 
 @dataclass(frozen=True)

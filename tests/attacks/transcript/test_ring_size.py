@@ -13,7 +13,7 @@ from leakledger.attacks.observed.own_rows import own_counts
 from leakledger.attacks.observed.ring import Unreadable, read_ring
 from leakledger.attacks.transcript.ring_size import RingSize
 from leakledger.attacks.transcript.ring_size.arrangement import of_boundaries, of_edges
-from leakledger.attacks.transcript.ring_size.occupancy import Known, poisson_binomial, size_priors, unseen_values
+from leakledger.attacks.transcript.ring_size.occupancy import Known, Occupancy, binomial_laws, moments, unseen_values
 from leakledger.attacks.transcript.ring_size.posterior import (
     Interval,
     Padding,
@@ -26,6 +26,7 @@ from leakledger.attacks.transcript.ring_size.posterior import (
 )
 from leakledger.attacks.transcript.ring_size.prior import Prior, sizes_of
 from leakledger.attacks.transcript.ring_size.ring_size import given_largest
+from leakledger.attacks.transcript.ring_size.worlds import worlds
 from leakledger.preprocess.models import as_arrays, as_tensors, gradient, initial_weights
 from leakledger.preprocess.scalers import SCALERS
 from leakledger.preprocess.views import Message, Method, ModelSpec
@@ -107,13 +108,19 @@ def test_padding_is_undone_as_enumeration_has_it(law, pad_to, noise, parties, da
     np.testing.assert_allclose(np.pad(found, (0, 9))[: len(law)], expected, atol=1e-9)
 
 
-@given(st.lists(st.floats(0, 1), max_size=6))
-def test_the_recurrence_is_the_law_of_a_sum_of_coins(absent):
-    coins = [np.array([a, 1 - a]) for a in absent]
-    expected = np.ones(1)
-    for c in coins:
-        expected = np.convolve(expected, c)
-    np.testing.assert_allclose(poisson_binomial(np.array(absent)), expected, atol=1e-12)
+@given(st.lists(st.floats(0.05, 0.5), min_size=30, max_size=40))
+@settings(deadline=None, max_examples=30)
+def test_the_law_of_many_values_is_close_to_that_of_coins(chances):
+    rows, coins = np.array([3.0]), [np.array([q, 1 - q]) for q in np.exp(-3.0 * np.array(chances))]
+    exact_law = np.ones(1)
+    for coin in coins:
+        exact_law = np.convolve(exact_law, coin)
+    mean, _, _ = moments(rows, np.array(chances), np.ones(len(chances)))
+    values = np.arange(len(exact_law))
+    variance = np.array([exact_law @ (values - exact_law @ values) ** 2])
+    found = binomial_laws(mean, variance, len(exact_law))[0]
+    assert mean[0] == pytest.approx(exact_law @ values)
+    assert abs(found[1:] - exact_law[1:] / (1 - exact_law[0])).sum() < 0.12
 
 
 @given(laws, st.floats(0.1, 0.99))
@@ -135,17 +142,37 @@ def test_the_number_of_unseen_values_is_chao_s_estimate():
     assert unseen_values(np.array([5, 9])) == 0
 
 
+def law_of(counts, rows, candidates=60, spread=0.3, length=400):
+    """The law of another party's size, for one observer with so many rows, whatever the counts add up to."""
+    return Occupancy(Known(float(np.sum(counts)), counts, candidates), worlds(np.array([rows]), spread)).laws(length)
+
+
 def test_a_prior_sums_to_one_and_a_longer_table_is_expected_to_hold_more():
     counts = np.arange(1, 40)
-    short, long = (size_priors([Known(780, counts, 60)], parties, 0.3)[0].overall for parties in (20, 1))
+    short, long = (law_of(counts, rows).overall for rows in (39.0, 780.0))
     assert short.sum() == pytest.approx(1)
     assert short @ np.arange(len(short)) < long @ np.arange(len(long))
 
 
-def test_many_values_have_the_normal_law_that_the_recurrence_comes_close_to():
-    counts = np.tile(np.arange(1, 9), 64)  # 512 values: the recurrence
-    one, other = (size_priors([Known(c.sum(), c, len(c))], 1, 0.5)[0].overall for c in (counts, np.append(counts, 4)))
-    assert abs(np.cumsum(one)[:500] - np.cumsum(other)[:500]).max() < 0.02
+def test_cells_of_several_sizes_hold_what_their_sizes_do():
+    fine, coarse = (
+        Occupancy(Known(780.0, np.arange(1, 40), None), worlds(np.array([780.0]), 1.0)).laws(n, step)
+        for n, step in ((800, 1), (100, 8))
+    )
+    together = fine.overall.reshape(100, 8).sum(axis=1)
+    assert abs(np.cumsum(together) - np.cumsum(coarse.overall)).max() < 0.03
+
+
+def test_another_party_holds_as_many_identifiers_as_rows_and_no_more_memory_than_others():
+    """One of a thousand rows has a thousand; that its column holds half a million others is no list of them."""
+    law = law_of(np.ones(1000, np.int64), 1000.0, None, 0.1, 3000).overall
+    assert np.cumsum(law)[900] < 0.5 < np.cumsum(law)[1100]
+
+
+def test_observers_whose_tables_differ_expect_parties_that_differ():
+    alike, unlike = (worlds(np.array(rows), 0.0) for rows in ([100.0, 110.0, 95.0], [20.0, 900.0, 100.0]))
+    small = np.arange(len(alike.weights)) < len(alike.weights) // 2
+    assert alike.weights[small].sum() > 2 * unlike.weights[small].sum()
 
 
 @pytest.fixture(scope="module")
