@@ -1,14 +1,16 @@
 """The process of one party: takes jobs from its driver over stdin, runs its part of each protocol, reports over stdout.
 
 Started by `processes.PartyProcesses` as `python -m leakledger.preprocess.transport.isolation`. What a protocol prints
-goes to stderr, so that it cannot pass for a report. When the driver ends, however it ends, so does this process.
+goes to stderr, so that it cannot pass for a report. While it works on a job it gives signs of life. When the driver
+ends, however it ends, so does this process.
 """
 
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from queue import SimpleQueue
-from threading import Thread
+from threading import Event, Lock, Thread
 from typing import Any, BinaryIO
 
 from leakledger.preprocess.transport.channels import Channels
@@ -18,6 +20,22 @@ from leakledger.preprocess.transport.protocol import find_protocol, perform
 from leakledger.preprocess.views import Abort
 from leakledger.preprocess.wire import encode
 
+BEAT_SECONDS = 0.5
+
+
+class Reports:
+    """The pipe to the driver, for several threads."""
+
+    def __init__(self, pipe: BinaryIO) -> None:
+        self._pipe, self._lock = pipe, Lock()
+
+    def tell(self, report: str, **facts: Any) -> None:
+        self.write(encode({"report": report, **facts}))
+
+    def write(self, encoded: bytes) -> None:
+        with self._lock:
+            write_frame(self._pipe, encoded)
+
 
 def main() -> None:
     """Serves one driver: its settings, the addresses of the other parties, then jobs until it says None."""
@@ -26,44 +44,60 @@ def main() -> None:
     inbox: SimpleQueue[Any] = SimpleQueue()
     Thread(target=_listen, args=(jobs, inbox), daemon=True).start()
     settings = inbox.get()
-    with Channels(settings["limit"]) as channels:
-        _tell(reports, "listens", endpoint=channels.endpoint, key=channels.key)
+    with Channels(settings["limit"], settings["backlog"]) as channels:
+        reports.tell("listens", endpoint=channels.endpoint, key=channels.key)
         channels.admit(inbox.get())
-        _tell(reports, "admits")  # no other party may connect before: it would be refused, and its message lost
+        reports.tell("admits")  # no other party may connect before: it would be refused, and its message lost
         while (job := inbox.get()) is not None:
-            write_frame(reports, _work(settings, job, channels, reports))
+            reports.write(_work(settings, job, channels, reports))
 
 
-def _work(settings: Mapping[str, Any], job: Mapping[str, Any], channels: Channels, reports: BinaryIO) -> bytes:
+def _work(settings: Mapping[str, Any], job: Mapping[str, Any], channels: Channels, reports: Reports) -> bytes:
     """This party's part of one run: the encoded report of its result, or of the error that ended it."""
     me = settings["party"]
 
     def on_wait(wait: Wait | None) -> None:
-        _tell(reports, "wait", **({"hop": wait.hop, "what": wait.what} if wait else {}))
+        reports.tell("wait", **({"hop": wait.hop, "what": wait.what} if wait else {}))
 
     common = {"server": settings["server"], "secret": job["secret"], "timeout": settings["timeout"]}
     aborts: tuple[Abort, ...] = ()
     try:
+        channels.begin(job["run"])
         fed = Projected(me, settings["clients"], channels, on_wait=on_wait, **common)
-        inputs = {p: job["input"] if p == me else None for p in job["located"]}
-        try:
-            result = perform(fed, find_protocol(job["function"]), inputs, job["params"])[me]
-        finally:
-            aborts = fed.ledger.aborts
-        return encode({"report": "result", "result": result.to_plain(), "sent": fed.sent, "course": fed.course})
+        with _beating(reports, lambda: fed.sent):
+            inputs = {p: job["input"] if p == me else None for p in job["located"]}
+            try:
+                result = perform(fed, find_protocol(job["function"]), inputs, job["params"])[me]
+            finally:
+                aborts = fed.ledger.aborts
+            return encode({"report": "result", "result": result.to_plain(), "sent": fed.sent, "course": fed.course})
     except Exception as error:
         where = ", ".join(getattr(error, "__notes__", ["in step start"]))
         failure = {"kind": type(error).__name__, "text": str(error), "where": where}
         return encode({"report": "failure", **failure, "aborts": [a.to_plain() for a in aborts]})
 
 
-def _tell(reports: BinaryIO, report: str, **facts: str) -> None:
-    write_frame(reports, encode({"report": report, **facts}))
+@contextmanager
+def _beating(reports: Reports, sent: Callable[[], int]) -> Iterator[None]:
+    """Tells the driver, all the while, that this process runs, and how many messages it has got through."""
+    over = Event()
+
+    def beat() -> None:
+        while not over.wait(BEAT_SECONDS):
+            reports.tell("alive", sent=sent())
+
+    thread = Thread(target=beat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
-def _take_standard_streams() -> tuple[BinaryIO, BinaryIO]:
+def _take_standard_streams() -> tuple[BinaryIO, Reports]:
     """The pipes from and to the driver, taken out of the way of whatever a protocol reads or prints."""
-    jobs, reports = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    jobs, reports = os.fdopen(os.dup(0), "rb"), Reports(os.fdopen(os.dup(1), "wb"))
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
