@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import click
-from rich.console import Console
+
+from leakledger.audit.terminal import Commands, Terminal, echo
 
 KINDS = {  # what `list` lists, and which of `catalogue.TABLES` that is
     "data": "data",
@@ -30,8 +31,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 USAGE, FAILURE = 2, 1
-console = Console(width=None if sys.stdout.isatty() else 140)
-notes = Console(stderr=True)
+console = Terminal(width=None if sys.stdout.isatty() else 140)
+notes = Terminal(stderr=True)
 
 
 class OneLine(click.ClickException):
@@ -40,7 +41,7 @@ class OneLine(click.ClickException):
     exit_code = USAGE
 
     def show(self, file: Any = None) -> None:
-        click.echo(f"leakledger: {self.message}", err=True)
+        echo(f"leakledger: {self.format_message()}", err=True)
 
 
 def reports_problems(command: Callable[P, R]) -> Callable[P, R]:
@@ -62,7 +63,7 @@ def reports_problems(command: Callable[P, R]) -> Callable[P, R]:
     return wrapped
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(package_name="leakledger", prog_name="leakledger")
 def main() -> None:
     """A privacy audit for federated learning on tabular data.
@@ -129,7 +130,7 @@ def run(
         record = run_audit(settings, folder, master=master, command=command, progress=progress)
     report_path = _write_report(folder, record, reveal)
     if as_json:
-        click.echo((folder / "results.json").read_text(encoding="utf-8"), nl=False)
+        echo((folder / "results.json").read_text(encoding="utf-8"), nl=False)
     else:
         tables.print_verdict(console, record, report_path)
 
@@ -150,7 +151,7 @@ def report(folder: Path, path: Path | None, reveal: bool) -> None:
     """
     from leakledger.audit.run import load_record
 
-    click.echo(_write_report(folder, load_record(folder), reveal, path))
+    echo(_write_report(folder, load_record(folder), reveal, path))
 
 
 @main.command()
@@ -230,7 +231,7 @@ def info(name: str) -> None:
     """
     from leakledger.audit.catalogue import describe
 
-    click.echo(describe(name))
+    echo(describe(name))
 
 
 @main.command()
@@ -260,7 +261,7 @@ def validate(config: Path, overrides: tuple[str, ...], as_json: bool) -> None:
         for c in todo
     ]
     if as_json:
-        click.echo(json.dumps({"config": settings.in_force(), "data": asdict(facts.data), "cases": rows}, indent=1))
+        echo(json.dumps({"config": settings.in_force(), "data": asdict(facts.data), "cases": rows}, indent=1))
         return
     tables.print_rows(console, rows, f"{config}: {len(rows)} cases on {facts.data.rows} rows of {facts.data.name}")
     if facts.data.negotiated:
@@ -293,7 +294,7 @@ def init(path: Path, overrides: tuple[str, ...]) -> None:
             file.write(text)
     except FileExistsError:
         raise OneLine(f"{path}: exists already; choose another name") from None
-    click.echo(f"{path} written; `leakledger validate {path}` checks it, `leakledger run {path}` runs it")
+    echo(f"{path} written; `leakledger validate {path}` checks it, `leakledger run {path}` runs it")
 
 
 @main.command()
@@ -343,7 +344,7 @@ def benchmark(
     rows = base.kept(kept) if kept else []
     for row in () if kept else measure(Options(data, schema, quick, device, seeds, jobs)):
         rows.append(row)
-        click.echo(f"{row.dataset} {row.setting} {row.metric}: {row.measured:.2f} {row.unit}", err=True)
+        echo(f"{row.dataset} {row.setting} {row.metric}: {row.measured:.2f} {row.unit}", err=True)
         if path is not None:  # whole after every row: an interrupted run keeps what it has measured
             save(path, tables.benchmark_command(name, data, quick, seeds), rows)
     if plot is not None:
@@ -351,9 +352,9 @@ def benchmark(
 
         plot.write_text(growth([as_plain(r) for r in rows], base.made(kept)), encoding="utf-8")
     if as_json:
-        click.echo(json.dumps([as_plain(r) for r in rows], indent=1))
+        echo(json.dumps([as_plain(r) for r in rows], indent=1))
     elif as_markdown:
-        click.echo(base.markdown(name, rows))
+        echo(base.markdown(name, rows))
     else:
         tables.print_rows(console, tables.benchmark_rows(rows), f"{name}: measured beside published")
 
@@ -369,7 +370,7 @@ def _write_report(folder: Path, record: Any, reveal: bool, path: Path | None = N
 def _print(rows: list[dict[str, Any]], as_json: bool, title: str) -> None:
     """The rows as JSON or as a table."""
     if as_json:
-        click.echo(json.dumps(rows, indent=1))
+        echo(json.dumps(rows, indent=1))
         return
     from leakledger.audit.tables import print_rows
 
