@@ -1,4 +1,4 @@
-"""The command line. Exit codes: 0 pass, 1 the tool failed, 2 it was used wrongly or the input is bad.
+"""The command line. Exit codes: 0 pass, 1 the tool failed, 2 it was used wrongly or the input is bad, 130 interrupted.
 
 Commands import what they use when they run: torch and pandas take seconds to load, which neither `--help` nor the
 completion of a word on a terminal should.
@@ -30,7 +30,7 @@ KINDS = {  # what `list` lists, and which of `catalogue.TABLES` that is
 P = ParamSpec("P")
 R = TypeVar("R")
 
-USAGE, FAILURE = 2, 1
+USAGE, FAILURE, INTERRUPTED = 2, 1, 130
 console = Terminal(width=None if sys.stdout.isatty() else 140)
 notes = Terminal(stderr=True)
 
@@ -119,15 +119,19 @@ def run(
     from leakledger.audit import tables
     from leakledger.audit.case import cases
     from leakledger.audit.config_file import load_config
-    from leakledger.audit.run import run_audit
+    from leakledger.audit.run import Interrupted, run_audit
     from leakledger.audit.run_secret import read_secret
 
     settings = load_config(config, overrides)
     folder = output or Path("runs") / tables.run_name(settings, config)
     master = None if secrets is None else read_secret(secrets)
-    with tables.progress_bar(notes, len(cases(settings))) as progress:
-        command = tables.run_command(config, overrides)
-        record = run_audit(settings, folder, master=master, command=command, progress=progress)
+    command = tables.run_command(config, overrides)
+    try:
+        with tables.progress_bar(notes, len(cases(settings))) as progress:
+            record = run_audit(settings, folder, master=master, command=command, progress=progress)
+    except Interrupted as interrupted:
+        echo(f"leakledger: {interrupted}", err=True)
+        raise click.exceptions.Exit(INTERRUPTED) from None
     report_path = _write_report(folder, record, reveal)
     if as_json:
         echo((folder / "results.json").read_text(encoding="utf-8"), nl=False)

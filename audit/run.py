@@ -4,8 +4,8 @@ Read downwards: `run_audit` finds what is left to do and does it; `run_case` is 
 """
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -66,7 +66,8 @@ def run_audit(
     """Runs every case of `config` that `folder` does not hold yet, and writes `results.json` there.
 
     All secrets of the parties follow from `master`; None is the one that the folder keeps, or else a new one. Raises
-    ValueError (with one line) for data or settings that cannot be used, before anything is written.
+    ValueError (with one line) for data or settings that cannot be used, before anything is written; Interrupted, which
+    says how to continue, for a KeyboardInterrupt while cases run.
     """
     todo = cases(config)
     facts = run_facts(config, todo, folder.name, command)
@@ -81,20 +82,36 @@ def run_audit(
         jobs = config.audit.jobs or (
             None if config.audit.device == "cpu" else 1
         )  # one case at a time on one accelerator
-        for i, finished in enumerate(each(work, left, jobs), start=len(done) + 1):
-            store.add(finished)
-            progress(finished.id, i, len(todo))
+        with resumable(store, len(todo)):
+            for i, finished in enumerate(each(work, left, jobs), start=len(done) + 1):
+                store.add(finished)
+                progress(finished.id, i, len(todo))
         record = assemble(store, todo)
         with atomic_file(folder / "results.json") as file:
             file.write(f"{json.dumps(results(record), indent=1, allow_nan=False)}\n".encode())
     return record
 
 
+class Interrupted(KeyboardInterrupt):
+    """A run that its user stopped; the text says what is kept and how to continue."""
+
+
+@contextmanager
+def resumable(store: Store, total: int) -> Iterator[None]:
+    """A KeyboardInterrupt becomes one that says what the store has kept."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        kept = f"{len(store.finished())} of {total} cases are finished and kept in {store.folder}"
+        raise Interrupted(f"interrupted: {kept}; the same command does the rest") from None
+
+
 def run_case(config: Config, case: Case, folder: Path, master: bytes) -> CaseRecord:
     """One case: run the federation, split its ledger into views, attack each, score against the truth."""
     clock = Clock()
     with clock.stage("federation"):
-        federated = federate(config, case, master)
+        with naming(case):
+            federated = federate(config, case, master)
         truth = Truth(federated)
     with clock.stage("transcript"):
         path = folder / "transcripts" / f"{case.id}.parquet"
@@ -124,6 +141,20 @@ def run_case(config: Config, case: Case, folder: Path, master: bytes) -> CaseRec
         transcript_head=federated.ledger.head.hex(),
         seconds=clock.seconds,
     )
+
+
+class CaseError(ValueError):
+    """A case whose federation cannot be run: the text names it, and where in it that was."""
+
+
+@contextmanager
+def naming(case: Case) -> Iterator[None]:
+    """An error of bad input or of a protocol becomes one that names the case."""
+    try:
+        yield
+    except ValueError as error:
+        where = "".join(f" ({note})" for note in getattr(error, "__notes__", [])[:1])
+        raise CaseError(f"case {case.id}: {error}{where}") from error
 
 
 @dataclass
