@@ -93,6 +93,13 @@ def main() -> None:
     envvar="LEAKLEDGER_SECRETS",
     help="Replay a run with its file of secrets [default: new ones, kept in the folder].",
 )
+@click.option(
+    "--cluster",
+    metavar="ADDRESS",
+    help="Run cases on the Dask cluster with this scheduler, like tls://host:8786, instead of this machine's cores. "
+    "Results are the same. The run's secrets go to the scheduler and its workers, in the clear under tcp:// and "
+    "encrypted under tls:// (certificates: Dask's configuration). Workers read the data under the same path.",
+)
 @click.option("--reveal", is_flag=True, help="Show recovered values in the report instead of masking them.")
 @click.option("--json", "as_json", is_flag=True, help="Print the content of results.json instead of tables.")
 @reports_problems
@@ -101,6 +108,7 @@ def run(
     output: Path | None,
     overrides: tuple[str, ...],
     secrets: Path | None,
+    cluster: str | None,
     reveal: bool,
     as_json: bool,
 ) -> None:
@@ -115,6 +123,7 @@ def run(
       leakledger run audit.toml --set attacks.tableak.restarts=10
       leakledger run --set data.source=patients.csv --set data.target=readmitted
       leakledger run audit.toml --secrets runs/NAME/secrets --output runs/again
+      leakledger run audit.toml --cluster tls://scheduler:8786
     """
     from leakledger.audit import tables
     from leakledger.audit.case import cases
@@ -128,7 +137,7 @@ def run(
     command = tables.run_command(config, overrides)
     try:
         with tables.progress_bar(notes, len(cases(settings))) as progress:
-            record = run_audit(settings, folder, master=master, command=command, progress=progress)
+            record = run_audit(settings, folder, master=master, command=command, progress=progress, cluster=cluster)
     except Interrupted as interrupted:
         echo(f"leakledger: {interrupted}", err=True)
         raise click.exceptions.Exit(INTERRUPTED) from None

@@ -30,7 +30,7 @@ def each(work: Callable[[T], R], items: Sequence[T], jobs: int | None = None) ->
     """
     jobs = min(jobs or os.cpu_count() or 1, max(len(items), 1))
     if jobs == 1:
-        _one_thread()
+        one_thread()
         yield from map(work, items)
         return
     listening, lifeline = Pipe(duplex=False)
@@ -58,13 +58,14 @@ def _interrupts_held() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _one_thread() -> None:
+def one_thread() -> None:
+    """From here on, this process computes with one thread: results do not depend on how many cores there are."""
     torch.set_num_threads(1)
     threadpool_limits(1)  # and the linear algebra of numpy and scipy
 
 
 def _begin_worker(lifeline: connection.Connection) -> None:
-    _one_thread()
+    one_thread()
     threading.Thread(target=_end_with_parent, args=(lifeline,), daemon=True).start()
 
 

@@ -34,7 +34,7 @@ def run_facts(config: Config, todo: Sequence[Case], name: str, command: str) -> 
         config=config.in_force(),
         command=command,
         seeds=tuple(config.audit.seeds),
-        versions={"python": platform.python_version(), **{name: version(name) for name in LIBRARIES}},
+        versions=versions(),
         device=device_name(config.audit.device),
         data=DataFacts(
             name=source_name(config.data.source),
@@ -52,6 +52,11 @@ def run_facts(config: Config, todo: Sequence[Case], name: str, command: str) -> 
         adversaries=tuple(played),
         not_tested=tuple(not_played(played, public)),
     )
+
+
+def versions() -> dict[str, str]:
+    """Of what results depend on."""
+    return {"python": platform.python_version(), **{name: version(name) for name in LIBRARIES}}
 
 
 def device_name(device: str) -> str:

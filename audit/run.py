@@ -17,6 +17,7 @@ from leakledger.attacks import ATTACKS
 from leakledger.attacks.base import Attack, AuxiliaryKnowledge, FindingClaim, NotApplicable, RecordsClaim, claims_in
 from leakledger.audit.adversaries import observer_sets
 from leakledger.audit.case import Case, cases
+from leakledger.audit.cluster import each_on_cluster
 from leakledger.audit.config import Config
 from leakledger.audit.control_federations import frozen
 from leakledger.audit.controls import control_attack
@@ -62,10 +63,12 @@ def run_audit(
     master: bytes | None = None,
     command: str = "leakledger run",
     progress: Progress = lambda *_: None,
+    cluster: str | None = None,
 ) -> AuditRecord:
     """Runs every case of `config` that `folder` does not hold yet, and writes `results.json` there.
 
-    All secrets of the parties follow from `master`; None is the one that the folder keeps, or else a new one. Raises
+    All secrets of the parties follow from `master`; None is the one that the folder keeps, or else a new one. Cases run
+    on this machine, or on the Dask cluster with the scheduler at `cluster`: results are the same to the byte. Raises
     ValueError (with one line) for data or settings that cannot be used, before anything is written; Interrupted, which
     says how to continue, for a KeyboardInterrupt while cases run.
     """
@@ -78,18 +81,26 @@ def run_audit(
         done = store.finished()
         left = [c for c in todo if c.id not in done]
         own = derive(master_secret(folder, master, begun=bool(done)), "run", json.dumps(facts.versions, sort_keys=True))
-        work = partial(run_case, config, folder=folder, master=own)
-        jobs = config.audit.jobs or (
-            None if config.audit.device == "cpu" else 1
-        )  # one case at a time on one accelerator
         with resumable(store, len(todo)):
-            for i, finished in enumerate(each(work, left, jobs), start=len(done) + 1):
+            running = run_cases(config, left, folder, own, cluster)
+            for i, finished in enumerate(running, start=len(done) + 1):
                 store.add(finished)
                 progress(finished.id, i, len(todo))
         record = assemble(store, todo)
         with atomic_file(folder / "results.json") as file:
             file.write(f"{json.dumps(results(record), indent=1, allow_nan=False)}\n".encode())
     return record
+
+
+def run_cases(
+    config: Config, left: Sequence[Case], folder: Path, master: bytes, cluster: str | None = None
+) -> Iterator[CaseRecord]:
+    """The records of the cases as they finish, here or on a cluster."""
+    if cluster is not None:
+        return each_on_cluster(run_case, config, left, folder, master, cluster)
+    one_accelerator = config.audit.device != "cpu"  # one case at a time on it
+    jobs = config.audit.jobs or (1 if one_accelerator else None)
+    return each(partial(run_case, config, folder=folder, master=master), left, jobs)
 
 
 class Interrupted(KeyboardInterrupt):
