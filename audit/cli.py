@@ -255,7 +255,7 @@ def info(name: str) -> None:
 def validate(config: Path, overrides: tuple[str, ...], as_json: bool) -> None:
     """Check CONFIG and its data.
 
-    Nothing is run; the cases that it asks for are listed.
+    Nothing is run; the cases that it asks for are listed, with what they will take, roughly: time, memory and disk.
 
     \b
     Example:
@@ -264,17 +264,23 @@ def validate(config: Path, overrides: tuple[str, ...], as_json: bool) -> None:
     from leakledger.audit import tables
     from leakledger.audit.case import cases
     from leakledger.audit.config_file import load_config
-    from leakledger.audit.provenance import run_facts
+    from leakledger.audit.estimate import estimate, many_values
+    from leakledger.audit.provenance import partitioned, run_facts
 
     settings = load_config(config, overrides)
     todo = cases(settings)
-    facts = run_facts(settings, todo, tables.run_name(settings, config), tables.run_command(config, overrides))
+    read = partitioned(settings, todo)
+    name, command = tables.run_name(settings, config), tables.run_command(config, overrides)
+    facts = run_facts(settings, todo, name, command, read)
+    parties = next(iter(read.values()))
+    takes, warnings = estimate(settings, todo, parties), many_values(todo, parties)
     rows = [
         {"case": c.id, "method": c.setting.method, "defense": c.setting.defense, "training": c.setting.training}
         for c in todo
     ]
     if as_json:
-        echo(json.dumps({"config": settings.in_force(), "data": asdict(facts.data), "cases": rows}, indent=1))
+        told = {"config": settings.in_force(), "data": asdict(facts.data), "cases": rows}
+        echo(json.dumps({**told, "estimate": asdict(takes), "warnings": warnings}, indent=1))
         return
     tables.print_rows(console, rows, f"{config}: {len(rows)} cases on {facts.data.rows} rows of {facts.data.name}")
     if facts.data.negotiated:
@@ -283,6 +289,9 @@ def validate(config: Path, overrides: tuple[str, ...], as_json: bool) -> None:
             "categorical, numeric, integer and classes (or task = regression) spares them.",
             markup=False,
         )
+    console.print(takes.in_words(), markup=False, highlight=False)
+    for line in warnings:
+        console.print(f"Warning: {line}.", markup=False, highlight=False)
 
 
 @main.command()
