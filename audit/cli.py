@@ -1,4 +1,4 @@
-"""The command line. Exit codes: 0 pass, 1 the tool failed, 2 it was used wrongly or the input is bad.
+"""The command line. Exit codes: 0 pass, 1 the tool failed, 2 it was used wrongly or the input is bad, 130 interrupted.
 
 Commands import what they use when they run: torch and pandas take seconds to load, which neither `--help` nor the
 completion of a word on a terminal should.
@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import click
-from rich.console import Console
+
+from leakledger.audit.terminal import Commands, Terminal, echo
 
 KINDS = {  # what `list` lists, and which of `catalogue.TABLES` that is
     "data": "data",
@@ -30,9 +31,9 @@ KINDS = {  # what `list` lists, and which of `catalogue.TABLES` that is
 P = ParamSpec("P")
 R = TypeVar("R")
 
-USAGE, FAILURE = 2, 1
-console = Console(width=None if sys.stdout.isatty() else 140)
-notes = Console(stderr=True)
+USAGE, FAILURE, INTERRUPTED = 2, 1, 130
+console = Terminal(width=None if sys.stdout.isatty() else 140)
+notes = Terminal(stderr=True)
 
 
 class OneLine(click.ClickException):
@@ -41,7 +42,7 @@ class OneLine(click.ClickException):
     exit_code = USAGE
 
     def show(self, file: Any = None) -> None:
-        click.echo(f"leakledger: {self.message}", err=True)
+        echo(f"leakledger: {self.format_message()}", err=True)
 
 
 def reports_problems(command: Callable[P, R]) -> Callable[P, R]:
@@ -63,7 +64,7 @@ def reports_problems(command: Callable[P, R]) -> Callable[P, R]:
     return wrapped
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(package_name="leakledger", prog_name="leakledger")
 def main() -> None:
     """A privacy audit for federated learning on tabular data.
@@ -99,6 +100,13 @@ def main() -> None:
     type=click.Path(path_type=Path, dir_okay=False),
     help="Sign the finished record with the key in this file, of `leakledger keygen`.",
 )
+@click.option(
+    "--cluster",
+    metavar="ADDRESS",
+    help="Run cases on the Dask cluster with this scheduler, like tls://host:8786, instead of this machine's cores. "
+    "Results are the same. The run's secrets go to the scheduler and its workers, in the clear under tcp:// and "
+    "encrypted under tls:// (certificates: Dask's configuration). Workers read the data under the same path.",
+)
 @click.option("--reveal", is_flag=True, help="Show recovered values in the report instead of masking them.")
 @click.option("--json", "as_json", is_flag=True, help="Print the content of results.json instead of tables.")
 @reports_problems
@@ -108,6 +116,7 @@ def run(
     overrides: tuple[str, ...],
     secrets: Path | None,
     key: Path | None,
+    cluster: str | None,
     reveal: bool,
     as_json: bool,
 ) -> None:
@@ -124,11 +133,12 @@ def run(
       leakledger run --set data.source=patients.csv --set data.target=readmitted
       leakledger run audit.toml --secrets runs/NAME/secrets --output runs/again
       leakledger run audit.toml --sign audit.key
+      leakledger run audit.toml --cluster tls://scheduler:8786
     """
     from leakledger.audit import tables
     from leakledger.audit.case import cases
     from leakledger.audit.config_file import load_config
-    from leakledger.audit.run import run_audit
+    from leakledger.audit.run import Interrupted, run_audit
     from leakledger.audit.run_secret import read_secret
     from leakledger.audit.signature import read_signer, sign_run
 
@@ -136,16 +146,20 @@ def run(
     settings = load_config(config, overrides)
     folder = output or Path("runs") / tables.run_name(settings, config)
     master = None if secrets is None else read_secret(secrets)
-    with tables.progress_bar(notes, len(cases(settings))) as progress:
-        command = tables.run_command(config, overrides)
-        record = run_audit(settings, folder, master=master, command=command, progress=progress)
+    command = tables.run_command(config, overrides)
+    try:
+        with tables.progress_bar(notes, len(cases(settings))) as progress:
+            record = run_audit(settings, folder, master=master, command=command, progress=progress, cluster=cluster)
+    except Interrupted as interrupted:
+        echo(f"leakledger: {interrupted}", err=True)
+        raise click.exceptions.Exit(INTERRUPTED) from None
     if signer is not None:
         record = replace(record, signer=signer.public)
     report_path = _write_report(folder, record, reveal)
     if signer is not None:
         sign_run(folder, signer)
     if as_json:
-        click.echo((folder / "results.json").read_text(encoding="utf-8"), nl=False)
+        echo((folder / "results.json").read_text(encoding="utf-8"), nl=False)
     else:
         tables.print_verdict(console, record, report_path)
         signed = f", signed by {record.signer}" if record.signer else ""
@@ -168,7 +182,7 @@ def report(folder: Path, path: Path | None, reveal: bool) -> None:
     """
     from leakledger.audit.run import load_record
 
-    click.echo(_write_report(folder, load_record(folder), reveal, path))
+    echo(_write_report(folder, load_record(folder), reveal, path))
 
 
 @main.command()
@@ -245,7 +259,7 @@ def keygen(path: Path) -> None:
     """
     from leakledger.audit.signature import new_key
 
-    click.echo(new_key(path).public)
+    echo(new_key(path).public)
 
 
 @main.command(name="list")
@@ -281,7 +295,7 @@ def info(name: str) -> None:
     """
     from leakledger.audit.catalogue import describe
 
-    click.echo(describe(name))
+    echo(describe(name))
 
 
 @main.command()
@@ -292,7 +306,8 @@ def info(name: str) -> None:
 def validate(config: Path, overrides: tuple[str, ...], as_json: bool) -> None:
     """Check CONFIG and its data.
 
-    Nothing is run; the cases that it asks for are listed, and what their verdicts can and cannot say.
+    Nothing is run; the cases that it asks for are listed, with what they will take, roughly (time, memory and disk),
+    and what their verdicts can and cannot say.
 
     \b
     Example:
@@ -301,20 +316,25 @@ def validate(config: Path, overrides: tuple[str, ...], as_json: bool) -> None:
     from leakledger.audit import tables
     from leakledger.audit.case import cases
     from leakledger.audit.config_file import load_config
-    from leakledger.audit.provenance import run_facts
+    from leakledger.audit.estimate import estimate, many_values
+    from leakledger.audit.provenance import partitioned, run_facts
     from leakledger.audit.verdicts.plan import verdicts_need
 
     settings = load_config(config, overrides)
     todo = cases(settings)
-    facts = run_facts(settings, todo, tables.run_name(settings, config), tables.run_command(config, overrides))
+    read = partitioned(settings, todo)
+    name, command = tables.run_name(settings, config), tables.run_command(config, overrides)
+    facts = run_facts(settings, todo, name, command, read)
+    parties = next(iter(read.values()))
+    takes, warnings = estimate(settings, todo, parties), many_values(todo, parties)
     rows = [
         {"case": c.id, "method": c.setting.method, "defense": c.setting.defense, "training": c.setting.training}
         for c in todo
     ]
     expected = list(verdicts_need(settings, todo))
     if as_json:
-        plain = {"config": settings.in_force(), "data": asdict(facts.data), "cases": rows, "verdicts": expected}
-        click.echo(json.dumps(plain, indent=1))
+        told = {"config": settings.in_force(), "data": asdict(facts.data), "cases": rows, "verdicts": expected}
+        echo(json.dumps({**told, "estimate": asdict(takes), "warnings": warnings}, indent=1))
         return
     tables.print_rows(console, rows, f"{config}: {len(rows)} cases on {facts.data.rows} rows of {facts.data.name}")
     for sentence in expected:
@@ -325,6 +345,9 @@ def validate(config: Path, overrides: tuple[str, ...], as_json: bool) -> None:
             "categorical, numeric, integer and classes (or task = regression) spares them.",
             markup=False,
         )
+    console.print(takes.in_words(), markup=False, highlight=False)
+    for line in warnings:
+        console.print(f"Warning: {line}.", markup=False, highlight=False)
 
 
 @main.command()
@@ -349,7 +372,7 @@ def init(path: Path, overrides: tuple[str, ...]) -> None:
             file.write(text)
     except FileExistsError:
         raise OneLine(f"{path}: exists already; choose another name") from None
-    click.echo(f"{path} written; `leakledger validate {path}` checks it, `leakledger run {path}` runs it")
+    echo(f"{path} written; `leakledger validate {path}` checks it, `leakledger run {path}` runs it")
 
 
 @main.command()
@@ -399,7 +422,7 @@ def benchmark(
     rows = base.kept(kept) if kept else []
     for row in () if kept else measure(Options(data, schema, quick, device, seeds, jobs)):
         rows.append(row)
-        click.echo(f"{row.dataset} {row.setting} {row.metric}: {row.measured:.2f} {row.unit}", err=True)
+        echo(f"{row.dataset} {row.setting} {row.metric}: {row.measured:.2f} {row.unit}", err=True)
         if path is not None:  # whole after every row: an interrupted run keeps what it has measured
             save(path, tables.benchmark_command(name, data, quick, seeds), rows)
     if plot is not None:
@@ -407,9 +430,9 @@ def benchmark(
 
         plot.write_text(growth([as_plain(r) for r in rows], base.made(kept)), encoding="utf-8")
     if as_json:
-        click.echo(json.dumps([as_plain(r) for r in rows], indent=1))
+        echo(json.dumps([as_plain(r) for r in rows], indent=1))
     elif as_markdown:
-        click.echo(base.markdown(name, rows))
+        echo(base.markdown(name, rows))
     else:
         tables.print_rows(console, tables.benchmark_rows(rows), f"{name}: measured beside published")
 
@@ -428,7 +451,7 @@ def _write_report(folder: Path, record: Any, reveal: bool, path: Path | None = N
 def _print(rows: list[dict[str, Any]], as_json: bool, title: str) -> None:
     """The rows as JSON or as a table."""
     if as_json:
-        click.echo(json.dumps(rows, indent=1))
+        echo(json.dumps(rows, indent=1))
         return
     from leakledger.audit.tables import print_rows
 

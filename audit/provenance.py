@@ -1,7 +1,7 @@
 """The facts of a run: everything that is needed to run it again, none of the data's values."""
 
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 
 import torch
@@ -14,15 +14,29 @@ from leakledger.audit.dependencies import known_dependencies
 from leakledger.audit.federate import party_tables
 from leakledger.audit.records import DataFacts, RunFacts
 from leakledger.preprocess.data.impute import filled
+from leakledger.preprocess.data.table import Table
 from leakledger.preprocess.views import PublicFacts
 
 LIBRARIES = ("leakledger", "torch", "numpy", "scipy", "pandas", "scikit-learn", "pynacl")
 
 
-def run_facts(config: Config, todo: Sequence[Case], name: str, command: str) -> RunFacts:
-    """Everything needed to run it again. Reads the data and partitions it once, so that bad input stops here."""
+def partitioned(config: Config, todo: Sequence[Case]) -> dict[str, dict[str, Table]]:
+    """Each party's rows under each partition that the cases have. Raises ValueError for data that cannot be used."""
     partitions = {c.setting.partition: c for c in reversed(todo)}
-    tables = {name: party_tables(config, case) for name, case in partitions.items()}
+    return {name: party_tables(config, case) for name, case in partitions.items()}
+
+
+def run_facts(
+    config: Config,
+    todo: Sequence[Case],
+    name: str,
+    command: str,
+    tables: Mapping[str, Mapping[str, Table]] | None = None,
+) -> RunFacts:
+    """Everything needed to run it again. Reads the data and partitions it, so that bad input stops here; `tables` are
+    those of `partitioned`, where they are read already.
+    """
+    tables = partitioned(config, todo) if tables is None else tables
     parties = next(iter(tables.values()))
     first = next(iter(parties.values()))
     if config.attacks.dependencies == "known":
@@ -35,7 +49,7 @@ def run_facts(config: Config, todo: Sequence[Case], name: str, command: str) -> 
         config=config.in_force(),
         command=command,
         seeds=tuple(config.audit.seeds),
-        versions={"python": platform.python_version(), **{name: version(name) for name in LIBRARIES}},
+        versions=versions(),
         device=device_name(config.audit.device),
         data=DataFacts(
             name=source_name(config.data.source),
@@ -60,6 +74,11 @@ def unread_times(config: Config) -> list[str]:
     if not config.audit.times or any(ATTACKS[name].reads_times for name in config.attacks.use):
         return []
     return ["the times of messages: they are in the transcripts, and no attack in use reads them"]
+
+
+def versions() -> dict[str, str]:
+    """Of what results depend on."""
+    return {"python": platform.python_version(), **{name: version(name) for name in LIBRARIES}}
 
 
 def device_name(device: str) -> str:

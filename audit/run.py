@@ -5,8 +5,8 @@ case whose federation a party ends is kept as aborted, and the others go on.
 """
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import closing, suppress
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -19,6 +19,7 @@ from leakledger.attacks.base import Attack, AuxiliaryKnowledge, FindingClaim, No
 from leakledger.audit.aborts import Played, aborted_record, show_traceback, with_aborts
 from leakledger.audit.adversaries import observer_sets
 from leakledger.audit.case import Case, cases
+from leakledger.audit.cluster import each_on_cluster
 from leakledger.audit.config import Config
 from leakledger.audit.control_federations import frozen
 from leakledger.audit.controls import control_attack
@@ -83,13 +84,16 @@ def run_audit(
     master: bytes | None = None,
     command: str = "leakledger run",
     progress: Progress = lambda *_: None,
+    cluster: str | None = None,
 ) -> AuditRecord:
     """Runs every case of `config` that `folder` does not hold yet, and writes `results.json` there.
 
-    All secrets of the parties follow from `master`; None is the one that the folder keeps, or else a new one. Of a run
+    All secrets of the parties follow from `master`; None is the one that the folder keeps, or else a new one. Cases run
+    on this machine, or on the Dask cluster with the scheduler at `cluster`: results are the same to the byte. Of a run
     that has finished nothing is written, so its folder may be read-only. Raises ValueError (with one line) for data or
-    settings that cannot be used, before anything is written, and StoreError for a record that was changed; and what
-    ended the first case, where all that were played were aborted and none has finished before.
+    settings that cannot be used, before anything is written, and StoreError for a record that was changed; what ended
+    the first case, where all that were played were aborted and none has finished before; and Interrupted, which says
+    how to continue, for a KeyboardInterrupt while cases run.
     """
     todo = cases(config)
     facts = run_facts(config, todo, folder.name, command)
@@ -104,19 +108,17 @@ def run_audit(
         secret = master_secret(folder, master, begun=bool(done), recorded=store.digests(SECRETS))
         store.add_file(SECRETS, secret_text(secret))
         own = derive(secret, "run", json.dumps(facts.versions, sort_keys=True))
-        work = partial(play_case, config, folder=folder, master=own)
         errors: dict[str, Exception] = {}
-        jobs = config.audit.jobs or (
-            None if config.audit.device == "cpu" else 1
-        )  # one case at a time on one accelerator
-        for i, played in enumerate(each(work, left, jobs), start=len(done) + 1):
-            case = played.record
-            if played.error is None:
-                store.add(case, [transcript_name(case.id)])
-            else:
-                store.add_aborted(case, [transcript_name(case.id)])
-                errors[case.id] = played.error
-            progress(case.id if played.error is None else f"{case.id}: aborted", i, len(todo))
+        with resumable(store, len(todo)):
+            running = play_cases(config, left, folder, own, cluster)
+            for i, played in enumerate(running, start=len(done) + 1):
+                case = played.record
+                if played.error is None:
+                    store.add(case, [transcript_name(case.id)])
+                else:
+                    store.add_aborted(case, [transcript_name(case.id)])
+                    errors[case.id] = played.error
+                progress(case.id if played.error is None else f"{case.id}: aborted", i, len(todo))
         record = assemble(store, todo)
         keep_results(store, f"{json.dumps(results(record), indent=1, allow_nan=False)}\n".encode())
         record = replace(record, head=store.head)
@@ -136,6 +138,31 @@ def _finished(folder: Path, facts: RunFacts, master: bytes | None) -> AuditRecor
             remove_leftovers(folder)
             return _loaded(store)
     return None
+
+
+def play_cases(
+    config: Config, left: Sequence[Case], folder: Path, master: bytes, cluster: str | None = None
+) -> Iterator[Played]:
+    """The cases as they end, here or on a cluster."""
+    if cluster is not None:
+        return each_on_cluster(play_case, config, left, folder, master, cluster)
+    one_accelerator = config.audit.device != "cpu"  # one case at a time on it
+    jobs = config.audit.jobs or (1 if one_accelerator else None)
+    return each(partial(play_case, config, folder=folder, master=master), left, jobs)
+
+
+class Interrupted(KeyboardInterrupt):
+    """A run that its user stopped; the text says what is kept and how to continue."""
+
+
+@contextmanager
+def resumable(store: Store, total: int) -> Iterator[None]:
+    """A KeyboardInterrupt becomes one that says what the store has kept."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        kept = f"{len(store.finished())} of {total} cases are finished and kept in {store.folder}"
+        raise Interrupted(f"interrupted: {kept}; the same command does the rest") from None
 
 
 def play_case(config: Config, case: Case, folder: Path, master: bytes) -> Played:
@@ -166,7 +193,8 @@ def run_case(
     """One case: run the federation, split its ledger into views, attack each, score against the truth."""
     clock = Clock()
     with clock.stage("federation"):
-        federated = federate(config, case, master, on_abort)
+        with naming(case):
+            federated = federate(config, case, master, on_abort)
         truth = Truth(federated)
     with clock.stage("transcript"):
         keep_transcript(folder, case, federated.ledger, federated.public)
@@ -197,6 +225,20 @@ def run_case(
         transcript_head=federated.ledger.head.hex(),
         seconds=clock.seconds,
     )
+
+
+class CaseError(ValueError):
+    """A case whose federation cannot be run: the text names it, and where in it that was."""
+
+
+@contextmanager
+def naming(case: Case) -> Iterator[None]:
+    """An error of bad input or of a protocol becomes one that names the case."""
+    try:
+        yield
+    except ValueError as error:
+        where = "".join(f" ({note})" for note in getattr(error, "__notes__", [])[:1])
+        raise CaseError(f"case {case.id}: {error}{where}") from error
 
 
 @dataclass

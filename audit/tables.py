@@ -21,6 +21,7 @@ from leakledger.audit.config_file import environment_overrides
 from leakledger.audit.records import AuditRecord, Score
 from leakledger.audit.run import Progress as Report
 from leakledger.audit.summary import headline
+from leakledger.audit.terminal import printable
 
 SURE = 0.2  # of the cells of a batch: the share that the command line prints
 MOST_COLUMNS, MOST_ROWS = 4, 40
@@ -127,7 +128,7 @@ def print_rows(console: Console, rows: Sequence[Mapping[str, Any]], title: str) 
     for key, value in rows[0].items():
         table.add_column(key, justify="right" if _is_number(value) else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(escape(str(v)) for v in row.values()))
+        table.add_row(*(escape(printable(str(v), kept="")) for v in row.values()))
     console.print(table)
 
 

@@ -77,11 +77,11 @@ def as_numbers(column: pd.Series) -> NDArray[np.float64]:
     return numbers
 
 
-def words(column: pd.Series) -> NDArray[np.bool_]:
-    """(rows,) True where a plain column holds text that is not a number."""
+def words(column: pd.Series, numbers: NDArray[np.float64] | None = None) -> NDArray[np.bool_]:
+    """(rows,) True where a plain column holds text that is not a number; `numbers`: what it parses as, where known."""
     if column.dtype == np.float64:
         return np.zeros(len(column), bool)
-    failed = np.isnan(as_numbers(column)) & column.notna().to_numpy()
+    failed = np.isnan(as_numbers(column) if numbers is None else numbers) & column.notna().to_numpy()
     if failed.any():
         failed[failed] = ~column[failed].str.strip().str.lower().isin(list(NOT_A_NUMBER)).to_numpy()
     return failed

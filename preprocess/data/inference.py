@@ -4,7 +4,7 @@ Whoever reads a table before it is divided infers its schema so, to check the in
 the outcome: where rows decide, parties agree by messages (`preprocess.agreement`), on the same schema.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 import numpy as np
 import pandas as pd
@@ -52,24 +52,26 @@ def infer(basis: Basis, frame: pd.DataFrame) -> Schema:
     Where only one of `categorical` and `numeric` is declared, the other is inferred from the remaining columns and what
     is of neither kind is no feature. Raises DataError for columns that cannot be told.
     """
-    _refuse_unclear(frame, basis.undeclared, basis)
     kinds = {c: kind_of(frame[c]) for c in basis.asked}
+    _refuse_unclear(frame, basis.undeclared, basis, kinds)
     target = frame[basis.target]
     classes = distinct_classes(target, basis.most_classes(kinds)) if basis.classes_are_open else None
     if basis.task_is_open and (classes is None or len(classes) > 2):
-        _refuse_unclear(frame, [basis.target], basis)
+        _refuse_unclear(frame, [basis.target], basis, kinds)
     return basis.schema(kinds, classes)
 
 
-def _refuse_unclear(frame: pd.DataFrame, columns: Collection[str], basis: Basis) -> None:
+def _refuse_unclear(frame: pd.DataFrame, columns: Collection[str], basis: Basis, kinds: Mapping[str, Kind]) -> None:
     """Raises DataError for an empty column, and for numbers with some text among them."""
     for name in columns:
+        if kinds.get(name) in ("whole", "number"):
+            continue
         column = frame[name]
         if column.isna().all():
             raise DataError(
                 f"{basis.source}: column {name!r} holds nothing; list it under drop in a schema, or remove it"
             )
-        if name in basis.types or kind_of(column) != "text" or is_code(column):
+        if name in basis.types or (kinds.get(name) or kind_of(column)) != "text" or is_code(column):
             continue
         word = words(column)
         if word.sum() < column.notna().sum() / 2:

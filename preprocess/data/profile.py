@@ -23,9 +23,12 @@ def kind_of(column: pd.Series) -> Kind:
     """
     if column.isna().all():
         return "empty"
-    if column.dtype != np.float64 and (is_code(column) or words(column).any()):
+    if is_code(column):
         return "text"
-    return "whole" if is_whole(as_numbers(column)) else "number"
+    numbers = as_numbers(column)
+    if column.dtype != np.float64 and words(column, numbers).any():
+        return "text"
+    return "whole" if is_whole(numbers) else "number"
 
 
 def join_kinds(kinds: Iterable[Kind]) -> Kind:

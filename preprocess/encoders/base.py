@@ -50,9 +50,18 @@ class DictionaryEncoding:
 
     def transform(self, table: Table) -> NDArray[Any]:
         """(rows, columns of all features in the order of the dictionaries): bytes if one-hot, float64 if labels."""
-        parts = [self._columns(feature, self.numbers(table, feature)) for feature in self.dictionaries_]
-        columns: NDArray[Any] = np.hstack([np.empty((len(table), 0), np.uint8), *parts])
-        return columns
+        features = list(self.dictionaries_)
+        if self.style == "label":
+            labels = [self.numbers(table, f).astype(np.float64) for f in features]
+            return np.column_stack(labels) if labels else np.empty((len(table), 0), np.uint8)
+        hot = np.zeros((len(table), sum(self.sizes_[f] for f in features)), np.uint8)
+        start = 0
+        for feature in features:  # one array of the final size: with very many values, a copy is what does not fit
+            numbers = self.numbers(table, feature)
+            own = np.flatnonzero(numbers >= 0)
+            hot[own, start + numbers[own]] = 1
+            start += self.sizes_[feature]
+        return hot
 
     def candidates(self, table: Table, block: CategoricalBlock) -> NDArray[np.int64]:
         return self.numbers(table, block.feature)
@@ -63,12 +72,6 @@ class DictionaryEncoding:
         if self.unseen == "error" and (numbers < 0).any():
             raise ValueError(f"{feature}: {int((numbers < 0).sum())} rows hold a value that is not in the dictionary")
         return numbers
-
-    def _columns(self, feature: str, numbers: NDArray[np.int64]) -> NDArray[Any]:
-        if self.style == "label":
-            return numbers[:, None].astype(np.float64)
-        hot: NDArray[np.uint8] = (numbers[:, None] == np.arange(self.sizes_[feature])).astype(np.uint8)
-        return hot
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from leakledger.preprocess.messages import ClientGradient, ClientWeights, Global
 from leakledger.preprocess.models import Weights, initial_weights
 from leakledger.preprocess.options import check_options
 from leakledger.preprocess.pipeline import Encoded
+from leakledger.preprocess.training.divergence import finite_update, finite_weights
 from leakledger.preprocess.training.evaluation import validation_loss
 from leakledger.preprocess.views import ModelSpec, TrainingSpec
 
@@ -60,7 +61,9 @@ def train(
     data: Mapping[str, At[Encoded]],
     protect: Protect | None = None,
 ) -> Trained:
-    """Trains `spec` from fresh weights. Raises ValueError for settings out of range before the first message."""
+    """Trains `spec` from fresh weights. Raises ValueError for settings out of range before the first message, and
+    TrainingDiverged where an update or the model is not finite.
+    """
     check_training(training)
     server = fed.server
     fitting, checking, own = _hold_back(fed, training, data)
@@ -79,8 +82,10 @@ def train(
                 batches[c, fed.round] = fed.local(c, _numbers, drawn, own[c])
                 if protect is not None:
                     update = fed.local(c, protected, protect, update, fed.coins(c))
+                update = fed.local(c, finite_update, update, c, fed.round, training.learning_rate)
                 updates.append(fed.send(update, to=server, kind=algorithm.update))
             weights = fed.local(server, algorithm.server, training, weights, *updates)
+            weights = fed.local(server, finite_weights, weights, fed.round, training.learning_rate)
             if training.patience is not None:
                 loss = validation_loss(fed, spec, weights, checking)
                 best = weights if watch.improved(loss.value) else best
@@ -111,12 +116,13 @@ def draw_batches(training: TrainingSpec, data: Encoded, coins: np.random.Generat
 def weighted_mean(arrays: Sequence[Mapping[str, NDArray[Any]]], rows: Sequence[int]) -> Weights:
     """The mean of each named array, weighted by rows."""
     shares = np.asarray(rows, np.float64) / sum(rows)
-    return {
-        name: sum(share * a[name].astype(np.float64) for share, a in zip(shares, arrays, strict=True)).astype(
-            np.float32
-        )
-        for name in arrays[0]
-    }
+    with np.errstate(over="ignore"):  # what is not finite has an error of its own (`divergence`)
+        return {
+            name: sum(share * a[name].astype(np.float64) for share, a in zip(shares, arrays, strict=True)).astype(
+                np.float32
+            )
+            for name in arrays[0]
+        }
 
 
 class _Watch:

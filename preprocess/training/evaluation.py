@@ -23,6 +23,7 @@ from leakledger.preprocess.messages import (
 )
 from leakledger.preprocess.models import Weights, as_tensors, forward, mean_loss
 from leakledger.preprocess.pipeline import Encoded
+from leakledger.preprocess.training.divergence import finite_outputs
 from leakledger.preprocess.views import ModelSpec
 
 BINS = 1000
@@ -121,4 +122,4 @@ def _auroc(others: NDArray[np.int64], own: NDArray[np.int64]) -> float:
 
 def _outputs(spec: ModelSpec, weights: Weights, data: Encoded) -> torch.Tensor:
     with torch.inference_mode():
-        return forward(spec, as_tensors(weights), torch.tensor(data.rows))
+        return finite_outputs(forward(spec, as_tensors(weights), torch.tensor(data.rows)))

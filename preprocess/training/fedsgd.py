@@ -4,6 +4,7 @@ Source: McMahan et al. 2017, and "Privacy-preserving tabular data transformation
 batch is what gradient inversion attacks read.
 """
 
+import numpy as np
 import torch
 
 from leakledger.preprocess.messages import ClientGradient, GlobalModel
@@ -26,4 +27,5 @@ class FedSGD:
 
     def server(self, training: TrainingSpec, weights: Weights, *updates: ClientGradient) -> Weights:
         step = weighted_mean([u.gradient for u in updates], [u.rows for u in updates])
-        return {name: w - training.learning_rate * step[name] for name, w in weights.items()}
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite has an error of its own (`divergence`)
+            return {name: w - training.learning_rate * step[name] for name, w in weights.items()}

@@ -4,6 +4,11 @@ Every process draws a key pair of its own for its life; the secret half never le
 the run's parties are admitted. Whoever else connects is refused in the handshake, and what arrives carries the name of
 the party whose key sent it. Messages of one party arrive in the order in which it sent them (one queue per party),
 which is what lets a receiver demand that the next one is the one it expects. Security: CurveZMQ, ZeroMQ RFC 26.
+
+Two things bound what a party can do to another. Every message carries the nonce of its run, and what is left of
+another run on the same sockets is dropped. And of the messages of one party that are not due yet, no more than a
+backlog of bytes is held: a party that goes beyond it ends the run. While its receiver computes, all but `QUEUED`
+messages stay with their sender.
 """
 
 from collections import defaultdict, deque
@@ -17,19 +22,28 @@ from zmq.auth.thread import ThreadAuthenticator
 MESSAGE_LIMIT = 2**28
 FRAMING = 2**16  # room for a header and for encryption, beyond the limit on bodies
 HEADER_LENGTH = 4  # bytes that say how long the header is
+NONCE_BYTES = 16
+BACKLOG = 2**29  # bytes of one party's messages that wait for their turn
+PER_MESSAGE = 256  # of these, for a message of no length
+QUEUED = 16  # messages of one party that its receiver's socket takes in by itself
 
 
 class Channels:
-    """One party's sockets: one to receive on, one to send to each other party; no body is longer than `limit` bytes."""
+    """One party's sockets: one to receive on, one to send to each other party.
 
-    def __init__(self, limit: int = MESSAGE_LIMIT) -> None:
-        self.limit = limit
+    No body is longer than `limit` bytes, and no party has more than `backlog` bytes waiting here, or one message.
+    """
+
+    def __init__(self, limit: int = MESSAGE_LIMIT, backlog: int = BACKLOG) -> None:
+        self.limit, self.backlog = limit, backlog
+        self._run = bytes(NONCE_BYTES)
         public, self._secret = zmq.curve_keypair()
         self.key = public.decode("ascii")
         self._peers: dict[str, tuple[str, str]] = {}
         self._names: dict[str, str] = {}
         self._outboxes: dict[str, zmq.Socket[bytes]] = {}
         self._arrived: dict[str, deque[tuple[bytes, bytes]]] = defaultdict(deque)
+        self._held: dict[str, int] = defaultdict(int)  # bytes of these
         self._context = zmq.Context()
         self._authenticator = ThreadAuthenticator(self._context)
         self._authenticator.start()
@@ -39,6 +53,7 @@ class Channels:
         self._inbox.setsockopt(zmq.ZAP_ENFORCE_DOMAIN, 1)
         self._inbox.setsockopt(zmq.ZAP_DOMAIN, b"*")
         self._inbox.setsockopt(zmq.MAXMSGSIZE, limit + FRAMING)
+        self._inbox.setsockopt(zmq.RCVHWM, QUEUED)
         self._inbox.bind("tcp://127.0.0.1:*")
         self.endpoint = self._inbox.getsockopt_string(zmq.LAST_ENDPOINT)
 
@@ -46,6 +61,14 @@ class Channels:
         """Makes the other parties known: {party: {"endpoint": ..., "key": public key}}. Nobody else can send here."""
         self._peers = {party: (peer["endpoint"], peer["key"]) for party, peer in peers.items()}
         self._names = {key: party for party, (_, key) in self._peers.items()}
+
+    def begin(self, run: bytes) -> None:
+        """From here on, only messages of the run with this nonce are sent and received; what is left of others goes."""
+        if len(run) != NONCE_BYTES:
+            raise ValueError(f"the nonce of a run has {NONCE_BYTES} bytes, not {len(run)}")
+        self._run = run
+        self._arrived.clear()
+        self._held.clear()
 
     def callback(self, domain: str, key: bytes) -> bool:
         """Whether the holder of `key` may connect (the authenticator asks, in its own thread)."""
@@ -62,22 +85,38 @@ class Channels:
             outbox.connect(endpoint)
             self._outboxes[to] = outbox
         # One frame: of a message in several, a connection that breaks can deliver the first ones only.
-        self._outboxes[to].send(len(header).to_bytes(HEADER_LENGTH, "big") + header + body)
+        self._outboxes[to].send(self._run + len(header).to_bytes(HEADER_LENGTH, "big") + header + body)
 
     def receive(self, sender: str, timeout: float) -> tuple[bytes, bytes] | None:
         """The next (header, body) of `sender`, or None after `timeout` seconds; what others sent meanwhile is kept.
 
-        Raises ValueError for anything else than a header and a body.
+        Raises ValueError for anything else than a header and a body, and for more of it than the backlog holds.
         """
         deadline = monotonic() + timeout
         while not self._arrived[sender]:
-            if not self._inbox.poll(max(0, int(1000 * (deadline - monotonic())))):
+            left = deadline - monotonic()
+            if not self._inbox.poll(max(0, int(1000 * left))):
                 return None
-            frame = self._inbox.recv(copy=False)
-            # The authenticator vouches for this name: it is the holder of the connection's key.
-            origin = self._names[str(frame.get("User-Id"))]
-            self._arrived[origin].append(_parts(frame.bytes, origin))
-        return self._arrived[sender].popleft()
+            self._take()
+            if left <= 0 and not self._arrived[sender]:
+                return None  # others may have more and more
+        header, body = self._arrived[sender].popleft()
+        self._held[sender] -= _held(header, body)
+        return header, body
+
+    def _take(self) -> None:
+        """Keeps one message of whoever sent it, unless it is of another run."""
+        frame = self._inbox.recv(copy=False)
+        # The authenticator vouches for this name: it is the holder of the connection's key.
+        origin = self._names[str(frame.get("User-Id"))]
+        run, header, body = _parts(frame.bytes, origin)
+        if run != self._run:
+            return
+        waiting = self._arrived[origin]
+        waiting.append((header, body))
+        self._held[origin] += _held(header, body)
+        if len(waiting) > 1 and self._held[origin] > self.backlog:
+            raise ValueError(f"{origin} sent {len(waiting)} messages ahead of their turn, beyond {self.backlog} bytes")
 
     def close(self) -> None:
         for socket in (self._inbox, *self._outboxes.values()):
@@ -100,8 +139,15 @@ class Channels:
         return socket
 
 
-def _parts(data: bytes, origin: str) -> tuple[bytes, bytes]:
-    end = HEADER_LENGTH + int.from_bytes(data[:HEADER_LENGTH], "big")
+def _parts(data: bytes, origin: str) -> tuple[bytes, bytes, bytes]:
+    """Nonce, header and body."""
+    begin = NONCE_BYTES + HEADER_LENGTH
+    end = begin + int.from_bytes(data[NONCE_BYTES:begin], "big")
     if len(data) < end:
         raise ValueError(f"{origin} sent {len(data)} bytes, fewer than a header and a body")
-    return data[HEADER_LENGTH:end], data[end:]
+    return data[:NONCE_BYTES], data[begin:end], data[end:]
+
+
+def _held(header: bytes, body: bytes) -> int:
+    """What a message takes while it waits, in bytes; empty ones take room too."""
+    return len(header) + len(body) + PER_MESSAGE

@@ -6,9 +6,10 @@ goes to stderr, so that it cannot pass for a report. When the driver ends, howev
 
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from queue import SimpleQueue
-from threading import Lock, Thread
+from threading import Event, Lock, Thread
 from time import monotonic
 from typing import Any, BinaryIO
 
@@ -20,12 +21,15 @@ from leakledger.preprocess.transport.protocol import find_protocol, held_by, per
 from leakledger.preprocess.views import Abort
 from leakledger.preprocess.wire import encode
 
+BEAT_SECONDS = 0.5
 HOLDINGS = "holdings"
 """What a driver says to learn which messages a party has of a run that will not end."""
 
 
 class Reports:
-    """The pipe to the driver: two threads report, what the party does and, when it is asked, what it holds."""
+    """The pipe to the driver, for several threads: what the party does, that it lives and, when it is asked, what it
+    holds.
+    """
 
     def __init__(self, pipe: BinaryIO) -> None:
         self._pipe, self._lock = pipe, Lock()
@@ -35,7 +39,7 @@ class Reports:
         with self._lock:
             write_frame(self._pipe, report)
 
-    def tell(self, report: str, **facts: str) -> None:
+    def tell(self, report: str, **facts: Any) -> None:
         self.write(encode({"report": report, **facts}))
 
 
@@ -47,7 +51,7 @@ def main() -> None:
     reports = Reports(pipe)
     Thread(target=_listen, args=(jobs, inbox, reports), daemon=True).start()
     settings = inbox.get()
-    with Channels(settings["limit"]) as channels:
+    with Channels(settings["limit"], settings["backlog"]) as channels:
         reports.tell("listens", endpoint=channels.endpoint, key=channels.key)
         channels.admit(inbox.get())
         reports.tell("admits")  # no other party may connect before: it would be refused, and its message lost
@@ -66,18 +70,38 @@ def _work(settings: Mapping[str, Any], job: Mapping[str, Any], channels: Channel
     common["clock"] = monotonic if settings["times"] else None
     aborts: tuple[Abort, ...] = ()
     try:
+        channels.begin(job["run"])
         fed = Projected(me, settings["clients"], channels, on_wait=on_wait, **common)
         reports.ledger = fed.ledger
-        inputs = {p: job["input"] if p == me else None for p in job["located"]}
-        try:
-            result = perform(fed, find_protocol(job["function"]), inputs, job["params"])[me]
-        finally:
-            aborts = fed.ledger.aborts
-        return encode({"report": "result", "result": result.to_plain(), "sent": fed.sent, "course": fed.course})
+        with _beating(reports, lambda: fed.sent):
+            inputs = {p: job["input"] if p == me else None for p in job["located"]}
+            try:
+                result = perform(fed, find_protocol(job["function"]), inputs, job["params"])[me]
+            finally:
+                aborts = fed.ledger.aborts
+            return encode({"report": "result", "result": result.to_plain(), "sent": fed.sent, "course": fed.course})
     except Exception as error:
         where = ", ".join(getattr(error, "__notes__", ["in step start"]))
         failure = {"kind": type(error).__name__, "text": str(error), "where": where}
         return encode({"report": "failure", **failure, "aborts": [a.to_plain() for a in aborts]})
+
+
+@contextmanager
+def _beating(reports: Reports, sent: Callable[[], int]) -> Iterator[None]:
+    """Tells the driver, all the while, that this process runs, and how many messages it has got through."""
+    over = Event()
+
+    def beat() -> None:
+        while not over.wait(BEAT_SECONDS):
+            reports.tell("alive", sent=sent())
+
+    thread = Thread(target=beat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 def _take_standard_streams() -> tuple[BinaryIO, BinaryIO]:

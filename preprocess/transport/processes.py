@@ -3,9 +3,10 @@
 A process is told over a pipe: which function to run, the public parameters, and its party's input and secret; nothing
 of another party's, nor the secret that all of them were derived from. It starts without the driver's environment, in a
 folder of its own, and can write nowhere else (`isolation`). Whatever goes wrong in one of them ends all of them, and
-the error names the party, the step and the message.
+the error names the party, the step and the message. No process can keep the driver waiting without end (`watch`).
 """
 
+import os
 import signal
 import subprocess
 import sys
@@ -19,11 +20,10 @@ from typing import Any, BinaryIO, NoReturn, cast
 
 from leakledger.preprocess.federation import FederationError, PartyLost
 from leakledger.preprocess.ledger import Ledger
-from leakledger.preprocess.transport.channels import MESSAGE_LIMIT
+from leakledger.preprocess.transport.channels import BACKLOG, MESSAGE_LIMIT, NONCE_BYTES
 from leakledger.preprocess.transport.isolation import environment, new_folder
 from leakledger.preprocess.transport.party import HOLDINGS
-from leakledger.preprocess.transport.pipes import read_frame, write_frame
-from leakledger.preprocess.transport.projected import Wait
+from leakledger.preprocess.transport.pipes import read_frame, write_frame_within
 from leakledger.preprocess.transport.protocol import (
     PartyResult,
     Protocol,
@@ -33,15 +33,15 @@ from leakledger.preprocess.transport.protocol import (
     protocol_secret,
 )
 from leakledger.preprocess.transport.simulated import Simulated
+from leakledger.preprocess.transport.watch import Report, Watch, failure, lost
 from leakledger.preprocess.views import Abort
-from leakledger.preprocess.wire import WireError, encode
+from leakledger.preprocess.wire import encode
 
 START_SECONDS = 60.0
 STOP_SECONDS = 5.0
 SALVAGE_SECONDS = 20.0  # in which a party says what it holds of a run that failed
 GRACE_SECONDS = 0.5  # to learn who was waiting for a party that ended
-
-Report = dict[str, Any]
+LIFE_SECONDS = 60.0  # native code that lets no other thread run may take long
 
 
 def run_projected(
@@ -62,8 +62,10 @@ def run_projected(
 class PartyProcesses:
     """The processes of all parties, for any number of runs: started by the first, ended by `close` or by a failure.
 
-    `timeout` is how long a party waits for one message, in seconds; `limit` is the largest message, in bytes. With
-    `times`, each party notes when it had each message, at its own clock.
+    `timeout` is how long a party waits for one message, in seconds, and the driver for any party to get further; `life`
+    is how long a party's process may give no sign of life. `limit` is the largest message, `backlog` how much of one
+    party's messages another holds before their turn, both in bytes. With `times`, each party notes when it had each
+    message, at its own clock.
     """
 
     def __init__(
@@ -72,12 +74,15 @@ class PartyProcesses:
         *,
         server: str = "server",
         timeout: float = 60.0,
+        life: float = LIFE_SECONDS,
         limit: int = MESSAGE_LIMIT,
+        backlog: int = BACKLOG,
         times: bool = False,
     ) -> None:
+        self._life = life
         self.everyone = Simulated(clients, server=server).everyone  # the names follow the rules of any federation
         self._settings: dict[str, Any] = {"clients": list(clients), "server": server}
-        self._settings |= {"timeout": timeout, "limit": limit, "times": times}
+        self._settings |= {"timeout": timeout, "limit": limit, "backlog": backlog, "times": times}
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._folders: list[tempfile.TemporaryDirectory[str]] = []
         self._listeners: list[Thread] = []
@@ -104,10 +109,14 @@ class PartyProcesses:
         params: Mapping[str, Any],
         secrets: Mapping[str, bytes],
     ) -> dict[str, PartyResult]:
-        """The same with the secret of each party, which must be for this run alone."""
+        """The same with the secret of each party, which must be for this run alone.
+
+        A nonce that is drawn here keeps what the parties send apart from what is left of another run; no view has it.
+        """
         if unknown := sorted(inputs.keys() - set(self.everyone)):
             raise FederationError(f"inputs for {unknown}, but the parties are {list(self.everyone)}")
-        job = {"function": protocol_name(function), "located": list(inputs), "params": dict(params)}
+        job: dict[str, Any] = {"function": protocol_name(function), "located": list(inputs), "params": dict(params)}
+        job["run"] = os.urandom(NONCE_BYTES)
         frames = {p: encode({**job, "input": inputs.get(p), "secret": secrets[p]}) for p in self.everyone}
         try:
             if not self._processes:
@@ -118,7 +127,7 @@ class PartyProcesses:
         except FederationError as error:
             if error.abort is not None:
                 with suppress(FederationError):  # that they disagree is no reason to lose the first error
-                    error.ledger = self._salvaged(error.abort)
+                    error.ledger = self._salvaged(error.abort, error)
             self._kill()
             raise
         except BaseException:
@@ -127,8 +136,9 @@ class PartyProcesses:
 
     def close(self) -> None:
         """Ends the processes: by word where they are idle, else by force."""
-        for party in self._processes:
-            self._tell(party, encode(None))
+        with suppress(PartyLost):
+            for party in self._processes:
+                self._tell(party, encode(None))
         deadline = monotonic() + STOP_SECONDS
         with suppress(subprocess.TimeoutExpired):
             for process in self._processes.values():
@@ -155,6 +165,7 @@ class PartyProcesses:
                 [sys.executable, "-P", "-m", "leakledger.preprocess.transport.isolation"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
+                bufsize=0,
                 cwd=(folder := self._folders[-1].name),
                 env=environment(folder),
             )
@@ -172,15 +183,19 @@ class PartyProcesses:
         while len(reports) < len(self.everyone):
             party, report = self._next(START_SECONDS)
             if report is None:
-                raise PartyLost(f"{party} ended ({self._exit(party)}) before it was ready")
+                raise lost(party, f"{party} ended ({self._exit(party)}) before it was ready")
             reports[party] = report
         return reports
 
     def _tell(self, party: str, frame: bytes) -> None:
-        with suppress(OSError):  # the process has ended; its listener reports that
-            write_frame(cast(BinaryIO, self._processes[party].stdin), frame)
+        try:
+            write_frame_within(cast(BinaryIO, self._processes[party].stdin).fileno(), frame, self._life)
+        except TimeoutError:
+            raise lost(party, f"{party} is silent: it has taken none of its input for {self._life:g} s") from None
+        except OSError:  # the process has ended; its listener reports that
+            pass
 
-    def _next(self, timeout: float | None = None) -> tuple[str, Report | None]:
+    def _next(self, timeout: float) -> tuple[str, Report | None]:
         """The next report of any party; None for its end."""
         try:
             return self._reports.get(timeout=timeout)
@@ -188,7 +203,10 @@ class PartyProcesses:
             raise PartyLost(f"no word from the parties within {timeout:g} s") from None
 
     def _exit(self, party: str) -> str:
-        status = self._processes[party].wait()
+        try:
+            status = self._processes[party].wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            return "it runs, but what it reports cannot be read"
         return f"killed by {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
 
     def _kill(self) -> None:
@@ -210,31 +228,32 @@ class PartyProcesses:
 
     def _collect(self) -> dict[str, PartyResult]:
         """Every party's result; raises at the first sign that a party failed, ended or fell silent."""
-        done: dict[str, Report] = {}
-        waits: dict[str, Wait] = {}
-        while len(done) < len(self.everyone):
-            party, report = self._next()
+        watch = Watch(self.everyone, self._settings["timeout"], self._life)
+        while watch.working:
+            try:
+                party, report = self._reports.get(timeout=watch.seconds_left())
+            except Empty:
+                if (silent := watch.overdue()) is not None:
+                    raise silent from None
+                continue
             if report is None:
-                self._raise_ended(party, waits)
-            if report["report"] == "wait":
-                _note(waits, party, report)
-            elif report["report"] == "result":
-                done[party] = report
-            elif report["kind"] == PartyLost.__name__ and party in waits:
-                self._raise_silent(party, waits, done)
+                self._raise_ended(party, watch)
+            if report["report"] != "failure":
+                watch.note(party, report)
+            elif report["kind"] == PartyLost.__name__ and party in watch.waits:
+                raise watch.silence(party)
             else:
-                failed = FederationError(f"{party} failed {report['where']}: {report['kind']}: {report['text']}")
-                failed.abort = Abort(**report["aborts"][-1]) if report["aborts"] else None
-                raise failed
-        _check_agreement(done)
-        return {p: PartyResult.from_plain(done[p]["result"]) for p in self.everyone}
+                raise failure(party, report)
+        _check_agreement(watch.done)
+        return {p: PartyResult.from_plain(watch.done[p]["result"]) for p in self.everyone}
 
-    def _salvaged(self, abort: Abort) -> Ledger:
+    def _salvaged(self, abort: Abort, error: FederationError) -> Ledger:
         """What the parties that are still there hold of a run that failed, and how it ended."""
-        asked = {p for p, process in self._processes.items() if process.poll() is None}
+        gone = {abort.party} if isinstance(error, PartyLost) else set()
+        asked = {p for p, process in self._processes.items() if process.poll() is None and p not in gone}
         for party in asked:
             self._tell(party, encode({HOLDINGS: party}))
-        held, deadline = {}, monotonic() + SALVAGE_SECONDS
+        held, deadline = {}, monotonic() + min(SALVAGE_SECONDS, self._settings["timeout"])
         with suppress(PartyLost):  # who does not answer in time is left out
             while asked:
                 party, report = self._next(max(0.0, deadline - monotonic()))
@@ -246,48 +265,24 @@ class PartyProcesses:
         ledger.abort(abort)
         return ledger
 
-    def _raise_ended(self, party: str, waits: dict[str, Wait]) -> NoReturn:
+    def _raise_ended(self, party: str, watch: Watch) -> NoReturn:
         how, deadline = self._exit(party), monotonic() + GRACE_SECONDS
         with suppress(PartyLost):
-            while not any(w.hop == party for w in waits.values()):
+            while not watch.waited_for(party):
                 other, report = self._next(max(0.0, deadline - monotonic()))
                 if report is not None and report["report"] == "wait":
-                    _note(waits, other, report)
-        waiting = [f"while {p} waited for it ({w.what})" for p, w in waits.items() if w.hop == party]
-        raise _lost(party, f"{party} ended ({how}) {waiting[0] if waiting else 'while no other party waited for it'}")
-
-    def _raise_silent(self, reporter: str, waits: Mapping[str, Wait], done: Mapping[str, Report]) -> NoReturn:
-        """Follows who waits for whom, from the party whose patience ended to the one that waits for nobody."""
-        chain = [reporter]
-        while (silent := waits[chain[-1]].hop) in waits and silent not in chain:
-            chain.append(silent)
-        wait = f"{chain[-1]} waited {self._settings['timeout']:g} s for it ({waits[chain[-1]].what})"
-        if silent in chain:
-            raise FederationError(f"control flow differs: the parties wait for each other, {silent} too, where {wait}")
-        if silent in done:
-            raise FederationError(f"control flow differs: {silent} has finished, where {wait}")
-        raise _lost(silent, f"{silent} is silent: {wait}")
+                    watch.note(other, report)
+        raise watch.end(party, how)
 
 
 def _listen(party: str, pipe: BinaryIO, reports: "SimpleQueue[tuple[str, Report | None]]") -> None:
-    with suppress(EOFError, WireError):
-        while True:
-            reports.put((party, read_frame(pipe)))
-    reports.put((party, None))
-
-
-def _lost(party: str, text: str) -> PartyLost:
-    """The error of a party that is gone. In which step it was, nobody can say."""
-    lost = PartyLost(text)
-    lost.abort = Abort(party, "", 0, PartyLost.__name__)
-    return lost
-
-
-def _note(waits: dict[str, Wait], party: str, report: Report) -> None:
-    if "hop" in report:
-        waits[party] = Wait(report["hop"], report["what"])
-    else:
-        waits.pop(party, None)
+    """Passes on what a party reports, and its end: also where what it reports is none."""
+    try:
+        with suppress(EOFError, ValueError, MemoryError):
+            while True:
+                reports.put((party, read_frame(pipe)))
+    finally:
+        reports.put((party, None))
 
 
 def _check_agreement(done: Mapping[str, Report]) -> None:

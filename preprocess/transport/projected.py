@@ -87,11 +87,11 @@ class Projected(Federation):
     def _await(self, expected: Message, hop: str) -> bytes:
         """The body of the expected message. Raises FederationError when `hop` brings another, PartyLost when none."""
         patience = min(PATIENCE, self._timeout / 2)
-        arrived = self._channels.receive(hop, patience)
+        arrived = self._receive(expected, hop, patience)
         if arrived is None:
             what = f"message {expected.sequence}: {describe(expected)}"
             self._on_wait(Wait(hop, what))
-            arrived = self._channels.receive(hop, self._timeout - patience)
+            arrived = self._receive(expected, hop, self._timeout - patience)
             if arrived is None:
                 lost = PartyLost(f"{hop} is silent: {self.me} waited {self._timeout:g} s for it ({what})")
                 self._abort(hop, lost)
@@ -107,6 +107,16 @@ class Projected(Federation):
             self._abort(self.me, other)
             raise other
         return body
+
+    def _receive(self, expected: Message, hop: str, seconds: float) -> tuple[bytes, bytes] | None:
+        """Raises FederationError where a party sends what is no message, or more than there is room for."""
+        try:
+            return self._channels.receive(hop, seconds)
+        except ValueError as error:
+            self._abort(self.me, error)
+            raise FederationError(
+                f"{self.me} waits for {hop}, but {error} (message {expected.sequence}: {describe(expected)})"
+            ) from None
 
 
 def _message(header: bytes, hop: str) -> Message:

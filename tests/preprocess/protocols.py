@@ -5,6 +5,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -202,3 +203,84 @@ def nested_lists(fed: Federation, inputs: Inputs, params: Params) -> Inputs:
     with fed.scope("means", round=2):
         tell(fed, fed.local("a", lambda: [[] for _ in range(200_000)]), "b", "note")
     return {}
+
+
+def stops(fed: Federation, inputs: Inputs, params: Params) -> Inputs:
+    """Those named in params stop, as by SIGSTOP, after all messages: nobody waits for them but the driver."""
+
+    def stop() -> None:
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+    with fed.scope("before"):
+        tell(fed, inputs["a"], "b", "first")
+    return {p: fed.local(p, stop) for p in params["stopped"]}
+
+
+def never_ends(fed: Federation, inputs: Inputs, params: Params) -> Inputs:
+    """`b` computes on and on in its last step."""
+
+    def compute() -> None:
+        while True:
+            time.sleep(0.01)
+
+    tell(fed, inputs["a"], "b", "first")
+    return {"b": fed.local("b", compute)}
+
+
+def floods(fed: Federation, inputs: Inputs, params: Params) -> Inputs:
+    """`a` waits for `b`, which is silent, while the server sends it more and more that is not due."""
+
+    def flood(channels: Any, seconds: float, size: int) -> None:
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            channels.send("a", b"", bytes(size))
+
+    def silent(seconds: float) -> int:
+        time.sleep(seconds)
+        return 0
+
+    if fed.holds(fed.server):
+        flood(fed._channels, params["seconds"], params["size"])  # type: ignore[attr-defined]
+    return {"a": tell(fed, fed.local("b", silent, params["seconds"]), "a", "first")}
+
+
+def sends_twice(fed: Federation, inputs: Inputs, params: Params) -> Inputs:
+    """The transport of `a` delivers its message as often as params say."""
+    if fed.holds("a"):
+        channels = fed._channels  # type: ignore[attr-defined]
+        send = channels.send
+
+        def repeated(*message: Any) -> None:
+            for _ in range(params["times"]):
+                send(*message)
+
+        channels.send = repeated
+        try:
+            tell(fed, inputs["a"], "b", "first")
+        finally:
+            channels.send = send
+        return {}
+    return {"b": tell(fed, inputs["a"], "b", "first")}
+
+
+def slow_at_the_end(fed: Federation, inputs: Inputs, params: Params) -> Inputs:
+    """`b` takes its time after its last message."""
+
+    def late(value: int, seconds: float) -> int:
+        time.sleep(seconds)
+        return value
+
+    return {"b": fed.local("b", late, tell(fed, inputs["a"], "b", "first"), params["seconds"])}
+
+
+def reports_nonsense(fed: Federation, inputs: Inputs, params: Params) -> Inputs:
+    """`b` writes what is no report to every pipe that it finds, and goes on."""
+
+    def nonsense() -> None:
+        for descriptor in map(int, os.listdir("/proc/self/fd")):
+            with suppress(OSError):
+                if "pipe:" in os.readlink(f"/proc/self/fd/{descriptor}"):
+                    os.write(descriptor, (1).to_bytes(8, "big") + b"\xc1")
+        time.sleep(600)
+
+    return {"b": fed.local("b", nonsense)}

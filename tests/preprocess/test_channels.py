@@ -3,7 +3,7 @@ from collections.abc import Iterator
 import pytest
 import zmq
 
-from leakledger.preprocess.transport.channels import FRAMING, Channels
+from leakledger.preprocess.transport.channels import FRAMING, NONCE_BYTES, Channels
 
 SOON = 5.0  # seconds within which a message on the loopback surely arrives
 NEVER = 0.3
@@ -42,6 +42,35 @@ def test_what_another_party_sent_meanwhile_is_kept() -> None:
 def test_silence_ends_with_the_timeout(pair: tuple[Channels, Channels]) -> None:
     assert pair[0].receive("b", 0.01) is None
     assert pair[0].receive("b", 0.0) is None
+
+
+class Endless:
+    """An inbox in which there is always one more message of `a`, in place of a flood that no machine sends for sure."""
+
+    late = 0  # messages that were asked for in the last millisecond of patience or after it
+
+    def poll(self, milliseconds: int) -> int:
+        self.late += milliseconds == 0
+        assert self.late < 100_000, "a flood goes on for ever"
+        return 1
+
+    def recv(self, copy: bool) -> "Endless":
+        return self
+
+    bytes = bytes(NONCE_BYTES + 4)
+
+    def get(self, name: str) -> str:
+        return "key of a"
+
+
+def test_a_flood_of_another_party_does_not_put_off_the_end_of_patience() -> None:
+    with Channels(backlog=2**40) as b:
+        b.admit({"a": {"endpoint": "", "key": "key of a"}, "c": {"endpoint": "", "key": "key of c"}})
+        real, b._inbox = b._inbox, Endless()
+        try:
+            assert b.receive("c", 0.05) is None
+        finally:
+            b._inbox = real
 
 
 def test_a_body_beyond_the_limit_is_not_sent(pair: tuple[Channels, Channels]) -> None:
@@ -100,7 +129,45 @@ def test_a_party_cannot_speak_for_another() -> None:
         assert c.receive("a", SOON) == (b"I am b", b"")
 
 
-@pytest.mark.parametrize("frame", [b"", b"\x00\x00\x00", b"\x00\x00\x00\x05four"])
+RUN, OTHER = b"r" * NONCE_BYTES, b"o" * NONCE_BYTES
+
+
+def test_what_is_left_of_another_run_is_dropped(pair: tuple[Channels, Channels]) -> None:
+    a, b = pair
+    for channels in pair:
+        channels.begin(OTHER)
+    for i in range(3):
+        a.send("b", b"stale", b"%d" % i)
+    assert b.receive("a", SOON) == (b"stale", b"0")
+    assert b.receive("a", SOON) == (b"stale", b"1")
+    for channels in pair:
+        channels.begin(RUN)
+    a.send("b", b"new", b"")
+    assert b.receive("a", SOON) == (b"new", b"")
+    with pytest.raises(ValueError, match="the nonce of a run has 16 bytes, not 3"):
+        a.begin(b"run")
+
+
+def test_a_backlog_holds_so_many_bytes_of_each_party() -> None:
+    with Channels() as a, Channels() as b, Channels(backlog=10_000) as c:
+        here = {n: {"endpoint": p.endpoint, "key": p.key} for n, p in {"a": a, "b": b, "c": c}.items()}
+        c.admit({n: here[n] for n in "ab"})
+        for party in (a, b):
+            party.admit({"c": here["c"]})
+        for _ in range(3):  # what was taken makes room
+            for _ in range(2):
+                a.send("c", b"", bytes(4_500))
+            assert c.receive("b", 0.1) is None
+            assert [c.receive("a", SOON) for _ in range(2)] == [(b"", bytes(4_500))] * 2
+        a.send("c", b"", bytes(100_000))  # a single message always finds room
+        assert c.receive("a", SOON) == (b"", bytes(100_000))
+        for _ in range(3):
+            a.send("c", b"", bytes(4_500))
+        with pytest.raises(ValueError, match="a sent 3 messages ahead of their turn, beyond 10000 bytes"):
+            c.receive("b", SOON)
+
+
+@pytest.mark.parametrize("frame", [b"", bytes(3), bytes(15), bytes(NONCE_BYTES) + b"\x00\x00\x00\x05four"])
 def test_anything_else_than_a_header_and_a_body_is_refused(pair: tuple[Channels, Channels], frame: bytes) -> None:
     a, b = pair
     a.send("b", b"header", b"body")

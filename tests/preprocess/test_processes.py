@@ -1,9 +1,11 @@
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -258,6 +260,111 @@ def test_a_process_that_ended_between_runs_is_lost_and_replaced(parties: PartyPr
         parties.run(protocols.secure_sum, INPUTS, OPEN, secret=pinned(3))
     expected = run_simulated(protocols.secure_sum, CLIENTS, INPUTS, OPEN, secret=pinned(3))
     assert parties.run(protocols.secure_sum, INPUTS, OPEN, secret=pinned(3)) == expected
+
+
+SURELY = 60.0  # seconds within which what should end by a deadline has surely ended
+
+
+def within(seconds: float, work: Callable[[], Any]) -> Any:
+    """What `work` returns or raises; fails where it goes on for longer."""
+    outcome: list[Any] = []
+
+    def run() -> None:
+        try:
+            outcome.append(work())
+        except BaseException as error:
+            outcome.append(error)
+
+    thread = Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    assert outcome, f"it goes on after {seconds:g} s"
+    return outcome[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stopped", [["b"], ["a", "b", "server"]], ids=["one", "all"])
+def test_a_party_that_is_stopped_in_its_last_step_is_lost_by_name(stopped: list[str]) -> None:
+    with PartyProcesses(CLIENTS, timeout=SURELY * 60, life=3.0) as parties:
+        pids = processes_of(parties)
+        error = within(SURELY, lambda: parties.run(protocols.stops, INPUTS, {"stopped": stopped}, secret=pinned(3)))
+    assert isinstance(error, PartyLost)
+    assert re.match(f"({'|'.join(stopped)}) is silent: no sign of life for 3 s", str(error))
+    assert error.abort is not None
+    assert error.abort.party in stopped
+    assert all(ends(pid) for pid in pids)
+
+
+def test_a_party_that_computes_on_and_on_while_nobody_waits_for_it_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("leakledger.preprocess.transport.watch.MARGIN_SECONDS", 0.5)
+    with PartyProcesses(CLIENTS, timeout=1.0, life=SURELY * 60) as parties:
+        processes_of(parties)
+        error = within(SURELY, lambda: parties.run(protocols.never_ends, INPUTS, {}, secret=pinned(3)))
+    assert isinstance(error, PartyLost)
+    assert str(error) == "b is silent: no party has got any further for 1 s"
+
+
+def test_a_party_that_is_only_slow_in_its_last_step_is_not_lost(impatient: PartyProcesses) -> None:
+    inputs = INPUTS | {"a": 7}
+    assert impatient.run(protocols.slow_at_the_end, inputs, {"seconds": 1.5}, secret=pinned(3))["b"].value == 7
+
+
+@pytest.mark.slow
+def test_a_process_that_was_stopped_between_runs_does_not_block_the_driver() -> None:
+    with PartyProcesses(CLIENTS, timeout=SURELY * 60, life=3.0) as parties:
+        pids = processes_of(parties)
+        os.kill(pids[1], signal.SIGSTOP)
+        large = INPUTS | {"b": bytes(2**22)}  # more than a pipe takes
+        error = within(SURELY, lambda: parties.run(protocols.secure_sum, large, OPEN, secret=pinned(3)))
+    assert isinstance(error, PartyLost)
+    assert str(error) == "b is silent: it has taken none of its input for 3 s"
+    assert all(ends(pid) for pid in pids)
+
+
+def test_a_process_that_does_not_heed_the_last_word_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("leakledger.preprocess.transport.processes.STOP_SECONDS", 0.1)
+    parties = PartyProcesses(CLIENTS)
+    pids = processes_of(parties)
+    os.kill(pids[0], signal.SIGSTOP)
+    assert within(SURELY, parties.close) is None
+    assert all(ends(pid) for pid in pids)
+
+
+def test_a_flood_does_not_put_off_the_end_of_patience() -> None:
+    """Nothing of the flood is due, and all of it small enough for the backlog."""
+    with PartyProcesses(CLIENTS, timeout=1.0, backlog=2**40) as parties:
+        processes_of(parties)
+        params = {"seconds": SURELY * 60, "size": 1}
+        error = within(SURELY, lambda: parties.run(protocols.floods, INPUTS, params, secret=pinned(3)))
+    assert isinstance(error, PartyLost)
+    assert str(error).startswith("b is silent: a waited 1 s for it (message 0")
+
+
+def test_a_party_that_sends_more_than_the_backlog_ahead_of_its_turn_ends_the_run() -> None:
+    with PartyProcesses(CLIENTS, timeout=SURELY * 60, limit=2**16, backlog=2**20) as parties:
+        params = {"seconds": SURELY * 60, "size": 2**16}
+        error = within(SURELY, lambda: parties.run(protocols.floods, INPUTS, params, secret=pinned(3)))
+    assert isinstance(error, FederationError)
+    assert not isinstance(error, PartyLost)
+    assert "a waits for b, but server sent 16 messages ahead of their turn, beyond 1048576 bytes" in str(error)
+
+
+def test_what_is_left_of_one_run_is_not_taken_in_the_next(parties: PartyProcesses) -> None:
+    once, often = {"times": 1}, {"times": 3}
+    for value in (1, 2, 3, 4):
+        found = parties.run(protocols.sends_twice, {"a": value, "b": 0}, often, secret=pinned(3))
+        assert found["b"].value == value
+    assert parties.run(protocols.sends_twice, {"a": 5, "b": 0}, once, secret=pinned(3))["b"].value == 5
+
+
+def test_a_party_that_reports_what_is_no_report_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    with PartyProcesses(CLIENTS) as parties:
+        pids = processes_of(parties)
+        monkeypatch.setattr("leakledger.preprocess.transport.processes.STOP_SECONDS", 0.1)
+        error = within(SURELY, lambda: parties.run(protocols.reports_nonsense, INPUTS, {}, secret=pinned(3)))
+    assert isinstance(error, PartyLost)
+    assert str(error).startswith("b ended (it runs, but what it reports cannot be read) ")
+    assert all(ends(pid) for pid in pids)
 
 
 def test_processes_end_with_an_exception_in_the_driver() -> None:

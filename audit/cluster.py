@@ -1,0 +1,174 @@
+"""Runs the cases of an audit on an existing Dask cluster; which worker runs a case changes nothing in its record.
+
+A worker gets the configuration, the case and the master secret of the run, runs the case in a folder of its own, and
+sends back the record and the transcript; only the driver writes into the run's folder. The secret is in no key, log
+line or text of an error, but it is in the messages to the scheduler and the workers, which only `tls://` encrypts; and
+whoever can reach a scheduler without TLS can run code on its workers. Data is not sent: every worker reads it under
+the same path, and one whose file or whose libraries differ refuses.
+
+A worker that is lost is made up for by the others (the scheduler gives its cases to them), a case that ends with an
+unforeseen error is tried again `RETRIES` times, and bad input or a protocol's refusal is final at once.
+"""
+
+import os
+import socket
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from hashlib import file_digest
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from uuid import uuid4
+
+from leakledger.audit.aborts import Played
+from leakledger.audit.case import Case
+from leakledger.audit.config import Config
+from leakledger.audit.pool import one_thread
+from leakledger.audit.provenance import versions
+from leakledger.audit.store import transcript_name
+from leakledger.preprocess.atomic_file import PRIVATE, atomic_file, private_folder
+from leakledger.preprocess.data.embedded import EMBEDDED
+from leakledger.preprocess.data.schema_file import find_schema
+
+RETRIES = 2
+
+PlayCase = Callable[..., Played]
+
+
+@dataclass(frozen=True)
+class RemoteCase:
+    """What a worker needs to run a case of `config`: a callable, which Dask sends and logs by its repr.
+
+    `files` are the digests of the input by path, `libraries` the versions at the driver.
+    """
+
+    play_case: PlayCase
+    config: Config = field(repr=False)
+    files: Mapping[str, str]
+    libraries: Mapping[str, str]
+    master: bytes = field(repr=False)
+
+    def __call__(self, case: Case) -> "Outcome":
+        """The case's record and transcript, or the line of what cannot be run."""
+        one_thread()
+        try:
+            self._check_worker()
+            with TemporaryDirectory(prefix="leakledger-case-") as folder:
+                played = self.play_case(self.config, case, Path(folder), self.master)
+                return Outcome(played, (Path(folder) / transcript_name(case.id)).read_bytes())
+        except ValueError as error:
+            return Outcome(refusal=str(error))
+
+    def _check_worker(self) -> None:
+        here, host = versions(), socket.gethostname()
+        if other := sorted(k for k, v in self.libraries.items() if here.get(k) != v):
+            raise ValueError(f"worker on {host}: has another version of {', '.join(other)}; install it")
+        for path, digest in self.files.items():
+            if digest_of(path) != digest:
+                raise ValueError(f"worker on {host}: has another file, or none, at {path}; copy it there")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A case as it ended, or the line that says why there is none."""
+
+    played: Played | None = None
+    transcript: bytes = field(default=b"", repr=False)
+    refusal: str = ""
+
+
+def each_on_cluster(
+    play_case: PlayCase,
+    config: Config,
+    todo: Sequence[Case],
+    folder: Path,
+    master: bytes,
+    address: str,
+) -> Iterator[Played]:
+    """Each case as it ends on the cluster at `address`; its transcript is in `folder` by then.
+
+    `play_case(config, case, folder, master)` is at the top level of a module. On an accelerator, a case asks for one
+    of a worker's resource GPU. Raises ValueError where the cluster cannot be used or refuses a case, RuntimeError where
+    a case takes down the workers that run it. Cases that are not finished by then are called off.
+    """
+    distributed = _library()
+    anywhere = with_absolute_source(config)
+    work = RemoteCase(play_case, anywhere, digests(anywhere), versions(), master)
+    resources = {} if config.audit.device == "cpu" else {"GPU": 1}
+    try:
+        client = distributed.Client(address, set_as_default=False)
+    except (OSError, ValueError, TimeoutError) as error:
+        raise ValueError(
+            f"--cluster {address}: no scheduler answers ({error}); start one with `dask scheduler`"
+        ) from None
+    with client:
+        run = uuid4().hex  # two runs on one cluster share no key
+        futures = [
+            client.submit(work, c, key=f"leakledger-{c.id}-{run}", retries=RETRIES, resources=resources, pure=False)
+            for c in todo
+        ]
+        try:
+            for future in distributed.as_completed(futures, loop=client.loop):
+                yield kept(_result(future, distributed), folder)
+                future.release()
+        finally:
+            with suppress(Exception):  # a scheduler that is gone has no work to call off
+                client.cancel([f for f in futures if not f.done()], force=True)
+
+
+def with_absolute_source(config: Config) -> Config:
+    """The configuration for a process in another folder; places are in no secret and no record of a case."""
+    source = config.data.source
+    update = {"source": _absolute(source) if isinstance(source, str) else [_absolute(s) for s in source]}
+    schema = config.data.schema_file
+    absolute = {**update, "schema_file": None if schema is None else type(schema)(os.path.abspath(schema))}
+    return config.model_copy(update={"data": config.data.model_copy(update=absolute)})
+
+
+def digests(config: Config) -> dict[str, str]:
+    """SHA-256 of every input file, by absolute path: tables, and the schema given or beside one."""
+    sources = [config.data.source] if isinstance(config.data.source, str) else config.data.source
+    paths = [Path(s) for s in sources if s not in EMBEDDED]
+    schemas = [config.data.schema_file or found for p in paths for found in [find_schema(p)]]
+    return {str(p): digest_of(p) for p in (*paths, *(Path(s) for s in schemas if s is not None))}
+
+
+def digest_of(path: str | Path) -> str:
+    """SHA-256 of a file in hexadecimal; "" where there is none."""
+    try:
+        with open(path, "rb") as file:
+            return file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return ""
+
+
+def _absolute(source: str) -> str:
+    return source if source in EMBEDDED else os.path.abspath(source)
+
+
+def _library() -> Any:
+    try:
+        import distributed
+    except ImportError:
+        raise ValueError("--cluster needs the library distributed; install leakledger[cluster]") from None
+    return distributed
+
+
+def _result(future: Any, distributed: Any) -> Outcome:
+    try:
+        outcome: Outcome = future.result()
+        return outcome
+    except distributed.KilledWorker as error:
+        raise RuntimeError(f"{future.key}: {error.allowed_failures} workers died of it (out of memory?)") from None
+
+
+def kept(outcome: Outcome, folder: Path) -> Played:
+    """The case of an outcome whose transcript is in the folder from now on. Raises ValueError for a refusal."""
+    if outcome.played is None:
+        raise ValueError(outcome.refusal)
+    path = folder / transcript_name(outcome.played.record.id)
+    private_folder(path.parent)
+    with atomic_file(path, PRIVATE) as file:
+        file.write(outcome.transcript)
+    return outcome.played

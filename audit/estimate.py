@@ -1,0 +1,142 @@
+"""What a run will take, roughly, before anything runs: time, memory and disk by the sizes that decide them.
+
+The sizes are counted (rows, inputs of the network, its weights, messages); what they cost is a few rates, taken on two
+shared cores on 2026-11-22. Time is meant within a factor of ten, memory and disk within a factor of three: enough to
+see that a run does not fit a machine, or a day.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from leakledger.audit.case import Case
+from leakledger.audit.config import Config
+from leakledger.preprocess.data.table import Table
+from leakledger.preprocess.encoders import ENCODERS
+from leakledger.preprocess.encoders.codebook import TextEncoder
+from leakledger.preprocess.encoders.target import Target
+
+MANY = 1000  # distinct values of a column from which on `validate` warns
+CODE_COLUMNS = 8  # of a feature under an encoder with codes of its own
+
+PROCESS_BYTES = 450e6  # of a process with its libraries
+CASE_SECONDS = 5.0  # preprocessing, scores and controls of a small case
+MESSAGE_SECONDS, BYTES_PER_SECOND = 2e-3, 1e8  # to compute, encode and hash one update
+OPERATIONS_PER_SECOND = 2e9
+STEP_SECONDS = 3e-4  # of one iteration of one restart of an optimising attack on a small network
+PORTFOLIO_SHARE = 0.2
+
+UNITS = (("GiB", 2**30), ("MiB", 2**20))
+TIMES = (("days", 86_400), ("h", 3600), ("min", 60))
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Of all cases together: `seconds` with `jobs` at a time, their peak `memory`, `disk` for transcripts, in bytes."""
+
+    seconds: float
+    memory: float
+    disk: float
+    jobs: int
+
+    def in_words(self) -> str:
+        return (
+            f"Roughly (time within a factor of ten, the rest of three): {_in(self.seconds, TIMES, 's')}, "
+            f"{_in(self.memory, UNITS, 'KiB', 1024)} of memory for {self.jobs} at a time, "
+            f"{_in(self.disk, UNITS, 'KiB', 1024)} of transcripts."
+        )
+
+
+def estimate(config: Config, todo: Sequence[Case], parties: Mapping[str, Table]) -> Estimate:
+    """Of the cases, with the rows of the parties of one of them."""
+    jobs = min(config.audit.jobs or (os.cpu_count() or 1 if config.audit.device == "cpu" else 1), max(1, len(todo)))
+    counts = distinct_values(parties)
+    rows = sum(len(t) for t in parties.values())
+    each = [_case(config, c, counts, rows, next(iter(parties.values()))) for c in todo]
+    return Estimate(
+        seconds=sum(e.seconds for e in each) / jobs,
+        memory=jobs * max((e.memory for e in each), default=0.0),
+        disk=sum(e.disk for e in each),
+        jobs=jobs,
+    )
+
+
+def distinct_values(parties: Mapping[str, Table]) -> dict[str, int]:
+    """How many distinct values each categorical feature has, over all parties."""
+    schema = next(iter(parties.values())).schema
+    own = {f: [t.frame[f].dropna().unique() for t in parties.values()] for f in schema.categorical}
+    return {f: len(set().union(*values)) for f, values in own.items()}
+
+
+def many_values(todo: Sequence[Case], parties: Mapping[str, Table]) -> list[str]:
+    """A line for each column that an encoder of the cases turns into very many inputs. No value is in it."""
+    if not any(_one_hot(c) for c in todo):
+        return []
+    return [
+        f"column {feature!r} has {count} distinct values, each an input of the network where it is one-hot: list it "
+        "under drop in a schema where it names a row, or choose an encoder with codes, like rolling-hash"
+        for feature, count in distinct_values(parties).items()
+        if count >= MANY
+    ]
+
+
+def weights_of(config: Config, case: Case, counts: Mapping[str, int], table: Table) -> tuple[int, int]:
+    """Inputs and weights of the network that a case trains."""
+    kind = ENCODERS[case.preprocessing.encoder]
+    if _one_hot(case):
+        columns = sum(counts.values())
+    else:
+        columns = len(counts) * (CODE_COLUMNS if issubclass(kind, TextEncoder) else 1)
+    inputs = columns + len(table.schema.numeric)
+    widths = [inputs, *config.model.hidden, max(1, len(table.schema.classes))]
+    return inputs, sum((a + 1) * b for a, b in pairwise(widths))
+
+
+def _one_hot(case: Case) -> bool:
+    kind = ENCODERS[case.preprocessing.encoder]
+    return case.preprocessing.options.get("style") != "label" and not issubclass(kind, TextEncoder | Target)
+
+
+def _case(config: Config, case: Case, counts: Mapping[str, int], rows: int, table: Table) -> Estimate:
+    inputs, weights = weights_of(config, case, counts, table)
+    options, parties = case.training.options, case.setting.parties
+    updates = options["rounds"] * max(1, round(options.get("participation", 1) * parties))
+    sent = 4.0 * weights * (updates + options["rounds"])  # a model is told to many, and held once
+    batch = options["batch_size"] or rows / parties
+    trained = updates * (
+        batch if case.training.algorithm == "fedsgd" else rows / parties * options.get("local_epochs", 1)
+    )
+    training = updates * MESSAGE_SECONDS + sent / BYTES_PER_SECOND + 6.0 * trained * weights / OPERATIONS_PER_SECOND
+    return Estimate(
+        seconds=CASE_SECONDS + training + _attacks(config, weights, batch, parties),
+        memory=PROCESS_BYTES + sent + 9.0 * rows * inputs,  # a byte and two floats for each cell
+        disk=sent,
+        jobs=1,
+    )
+
+
+def _attacks(config: Config, weights: int, batch: float, parties: int) -> float:
+    """Seconds of optimising attacks; others are in `CASE_SECONDS`.
+
+    Controls count as much again. A portfolio optimises only where its exact attacks have not found the rows.
+    """
+    found = config.attacks.options.get("tableak")
+    if found is None:
+        return 0.0
+    steps = 1.0 * found["iterations"] * found["restarts"] * len(config.attacks.rounds) * parties
+    played = 2.0 if "tableak" in config.attacks.use else 2.0 * PORTFOLIO_SHARE
+    seconds: float = played * steps * (STEP_SECONDS + 12.0 * batch * weights / OPERATIONS_PER_SECOND)
+    return seconds
+
+
+def _in(amount: float, units: Sequence[tuple[str, int]], least: str, base: int = 1) -> str:
+    """The amount with two digits, in the largest unit that it has at least one of."""
+    for name, size in units:
+        if amount >= size:
+            return f"{_two_digits(amount / size)} {name}"
+    return f"{_two_digits(amount / base)} {least}"
+
+
+def _two_digits(number: float) -> str:
+    return f"{float(f'{number:.2g}'):g}"

@@ -1,0 +1,82 @@
+"""Where text leaves for a terminal: the only module that prints.
+
+Names of columns, files, parties and cases come from whoever wrote the data or the configuration, and errors quote them.
+Printed raw, an escape sequence in one of them could clear the screen, set a title or hide a line, and a bidirectional
+control could show a name as another (CVE-2021-42574, "Trojan Source"). So every character that steers a terminal or
+cannot be seen is shown as its code.
+"""
+
+import traceback
+from collections.abc import Iterable
+from typing import Any
+from unicodedata import category
+
+import click
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+from rich.text import Text
+
+STEERING = {"Cc", "Cf", "Cs", "Zl", "Zp"}  # controls, invisible formats, halves of surrogates, separators of lines
+LINES = "\n\t"
+
+
+def printable(text: str, kept: str = LINES) -> str:
+    """`text` with every character that steers a terminal, or is not seen, as its code (`\\x1b`), but those in `kept`.
+
+    What it returns stays as it is under a second call.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(c if c in kept or category(c) not in STEERING else _code(c) for c in text)
+
+
+def _code(character: str) -> str:
+    number = ord(character)
+    return f"\\x{number:02x}" if number < 256 else f"\\u{number:04x}" if number < 65536 else f"\\U{number:08x}"
+
+
+def echo(text: object, *, err: bool = False, nl: bool = True) -> None:
+    """Prints plain text, to stderr where `err` says so."""
+    click.echo(printable(str(text)), err=err, nl=nl)
+
+
+class Terminal(Console):
+    """A console of rich that prints nothing else, whatever it is given to render."""
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Text with its width as it will be printed."""
+        return super().render_str(printable(text), **options)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """What is printed, piece by piece; the console's own controls stay as they are."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(printable(segment.text), segment.style)
+
+
+class Commands(click.Group):
+    """A command line whose errors are printed here too: those of click, and the tracebacks of what nobody foresaw."""
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return super().main(*args, **kwargs)
+        except Exception:
+            echo(traceback.format_exc(), err=True, nl=False)
+            raise SystemExit(1) from None
+
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        try:
+            return super().make_context(*args, **kwargs)
+        except click.ClickException as error:
+            raise _shown(error) from None
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except click.ClickException as error:
+            raise _shown(error) from None
+
+
+def _shown(error: click.ClickException) -> click.ClickException:
+    text = printable(error.format_message())
+    error.format_message = lambda: text  # type: ignore[method-assign]
+    return error

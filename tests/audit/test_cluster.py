@@ -1,0 +1,189 @@
+"""Cases on a Dask cluster: a scheduler and two workers on the loopback, processes of their own."""
+
+import importlib.util
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from leakledger.audit.case import cases
+from leakledger.audit.cluster import Outcome, RemoteCase, digest_of, digests, kept, with_absolute_source
+from leakledger.audit.config import Config
+from leakledger.audit.provenance import versions
+from leakledger.preprocess.secret import PUBLIC_MASTER
+
+SURELY = 240.0
+WITHOUT = importlib.util.find_spec("distributed") is None
+needs_dask = pytest.mark.skipif(WITHOUT, reason="the library distributed is not installed: leakledger[cluster]")
+AUDIT = """
+[data]
+source = "table.csv"
+target = "label"
+[partition]
+parties = 2
+[model]
+hidden = [4]
+[training]
+rounds = 2
+batch_size = 2
+[attacks]
+use = ["plaintext"]
+[audit]
+seeds = [0, 1, 2, 3, 4, 5]
+jobs = 1
+baseline_draws = 2
+"""
+
+
+def config(**data: Any) -> Config:
+    return Config.model_validate({"data": {"source": "fair", "rows": 60} | data, "audit": {"seeds": [0]}})
+
+
+@pytest.fixture
+def audit(tmp_path: Path) -> Path:
+    rows = "".join(f"{i % 7},{'ab'[i % 2]},{'yn'[i % 3 == 0]}\n" for i in range(60))
+    (tmp_path / "table.csv").write_text(f"age,city,label\n{rows}")
+    (tmp_path / "audit.toml").write_text(AUDIT)
+    (tmp_path / "secrets").write_text(PUBLIC_MASTER.hex())
+    return tmp_path
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p), "OMP_NUM_THREADS": "1"}
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]], Path]]:
+    """The scheduler's address, two workers, and what they log."""
+    place, log = tmp_path / "scheduler.json", tmp_path / "cluster.log"
+    common = ["--scheduler-file", str(place), "--no-dashboard"]
+    worker = ["worker", *common, "--nthreads", "1", "--no-nanny", "--host", "127.0.0.1"]
+    commands = [["scheduler", *common, "--host", "127.0.0.1", "--port", "0"], worker, worker]
+    with log.open("wb") as file:
+        started = [
+            subprocess.Popen(
+                [sys.executable, "-m", "dask", *c], stdout=file, stderr=file, cwd=tmp_path, env=environment()
+            )
+            for c in commands
+        ]
+    try:
+        deadline = time.monotonic() + SURELY
+        while not place.exists() or log.read_text().count("Registered to:") < 2:
+            assert all(p.poll() is None for p in started), log.read_text()
+            assert time.monotonic() < deadline, log.read_text()
+            time.sleep(0.1)
+        yield json.loads(place.read_text())["address"], started[1:], log
+    finally:
+        for process in started:
+            process.kill()
+        for process in started:
+            process.wait()
+
+
+def start(folder: Path, name: str, *more: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", "from leakledger.audit.cli import main; main()", "run", "audit.toml"]
+    return subprocess.Popen(
+        [*command, "-o", name, "--secrets", "secrets", *more],
+        cwd=folder,
+        env=environment(),
+        text=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+
+
+@pytest.mark.slow
+@needs_dask
+def test_a_cluster_that_loses_a_worker_midway_gives_the_same_bytes_as_one_process(
+    audit: Path, cluster: tuple[str, list[subprocess.Popen[bytes]], Path]
+) -> None:
+    address, workers, log = cluster
+    with start(audit, "far", "--cluster", address) as far:
+        assert far.stderr is not None
+        first = far.stderr.readline()
+        assert first.startswith("[1/6]"), first + far.stderr.read()
+        workers[0].send_signal(signal.SIGKILL)
+        _, notes = far.communicate(timeout=SURELY)
+    assert far.returncode == 0, notes
+    with start(audit, "near") as near:
+        _, notes = near.communicate(timeout=SURELY)
+    assert near.returncode == 0, notes
+    far_results, near_results = (json.loads((audit / n / "results.json").read_text()) for n in ("far", "near"))
+    for result, name in ((far_results, "far"), (near_results, "near")):
+        assert result["run"].pop("id") == name
+    assert far_results == near_results
+    for name in sorted(p.name for p in (audit / "near" / "transcripts").iterdir()):
+        one, other = ((audit / n / "transcripts" / name).read_bytes() for n in ("far", "near"))
+        assert one == other, name
+    assert len(list((audit / "far" / "transcripts").iterdir())) == 6
+    assert PUBLIC_MASTER.hex() not in log.read_text()
+    assert workers[1].poll() is None  # what was not started here goes on
+
+
+@pytest.mark.slow
+@needs_dask
+def test_a_cluster_that_does_not_answer_is_one_line(audit: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT", "1s")
+    with start(audit, "far", "--cluster", "nonsense://127.0.0.1:1") as far:
+        _, notes = far.communicate(timeout=SURELY)
+    assert far.returncode == 2
+    assert "leakledger: --cluster nonsense://127.0.0.1:1: no scheduler answers" in notes
+
+
+def remote(**changes: Any) -> RemoteCase:
+    def refuse(*_: object) -> Any:
+        raise AssertionError("the case runs")
+
+    given = {"run_case": refuse, "config": config(), "files": {}, "libraries": versions(), "master": PUBLIC_MASTER}
+    return RemoteCase(**given | changes)
+
+
+def test_a_worker_with_other_libraries_or_another_file_refuses(tmp_path: Path) -> None:
+    (case,) = cases(config())
+    other = remote(libraries=versions() | {"torch": "0.1"})(case)
+    assert isinstance(other, Outcome)
+    assert "has another version of torch" in other.refusal
+    (path := tmp_path / "table.csv").write_text("a,b\n1,2\n")
+    for digest in (digest_of(path)[::-1], ""):
+        assert f"has another file, or none, at {path}" in remote(files={str(path): digest})(case).refusal
+    with pytest.raises(AssertionError, match="the case runs"):
+        remote(files={str(path): digest_of(path)})(case)
+
+
+def diverges(*_: object) -> Any:
+    raise ValueError("training diverged")
+
+
+def test_what_a_case_refuses_is_final_and_raised_by_the_driver(tmp_path: Path) -> None:
+    (case,) = cases(config())
+    outcome = remote(run_case=diverges)(case)
+    assert outcome == Outcome(refusal="training diverged")
+    with pytest.raises(ValueError, match="training diverged"):
+        kept(outcome, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_secret_is_in_no_text_of_what_is_sent() -> None:
+    work = remote()
+    assert str(PUBLIC_MASTER) not in repr(work)
+    assert PUBLIC_MASTER.hex() not in repr(work)
+    assert "transcript" not in repr(Outcome(None, b"rows"))
+
+
+def test_input_is_named_by_absolute_path_and_digest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "table.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "table.schema.toml").write_text('target = "b"\n')
+    absolute = with_absolute_source(config(source="table.csv", rows=None))
+    assert absolute.data.source == str(tmp_path / "table.csv")
+    assert digests(absolute).keys() == {str(tmp_path / n) for n in ("table.csv", "table.schema.toml")}
+    assert all(digests(absolute).values())
+    assert with_absolute_source(config()).data.source == "fair"
+    assert digests(config()) == {}

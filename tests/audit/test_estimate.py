@@ -1,0 +1,111 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from leakledger.audit.case import cases
+from leakledger.audit.cli import main
+from leakledger.audit.config import Config
+from leakledger.audit.estimate import MANY, Estimate, distinct_values, estimate, many_values, weights_of
+from leakledger.audit.provenance import partitioned
+from leakledger.audit.run import run_audit
+from leakledger.preprocess.secret import PUBLIC_MASTER
+
+
+def config(**sections: object) -> Config:
+    given = {
+        "data": {"source": "fair", "rows": 200},
+        "partition": {"parties": 2},
+        "model": {"hidden": [16]},
+        "training": {"rounds": 3, "batch_size": 4},
+        "attacks": {"use": ["plaintext"]},
+        "audit": {"seeds": [0], "jobs": 1, "baseline_draws": 2},
+    }
+    return Config.model_validate(given | sections)
+
+
+def estimated(settings: Config) -> Estimate:
+    todo = cases(settings)
+    return estimate(settings, todo, next(iter(partitioned(settings, todo).values())))
+
+
+def test_sizes_are_those_of_the_run_and_disk_is_within_a_factor_of_three(tmp_path: Path) -> None:
+    settings = config(training={"rounds": 40, "batch_size": 4})
+    record = run_audit(settings, tmp_path / "run", master=PUBLIC_MASTER)
+    (case,) = cases(settings)
+    parties = next(iter(partitioned(settings, [case]).values()))
+    table = next(iter(parties.values()))
+    inputs, weights = weights_of(settings, case, distinct_values(parties), table)
+    width = next(u.value for u in record.utility if u.metric == "input_width")
+    assert inputs == pytest.approx(width, rel=0.1)  # held-out rows are counted too
+    assert weights == (inputs + 1) * 16 + 17 * 2
+    (stored,) = (tmp_path / "run" / "transcripts").iterdir()
+    assert 1 / 3 < stored.stat().st_size / estimated(settings).disk < 3
+
+
+@pytest.mark.parametrize(
+    ("sections", "what"),
+    [
+        ({"training": {"rounds": 3000}}, ("seconds", "memory", "disk")),
+        ({"partition": {"parties": 8}}, ("disk",)),
+        ({"model": {"hidden": [2000, 2000]}}, ("seconds", "memory", "disk")),
+        ({"audit": {"seeds": [0, 1, 2]}}, ("disk",)),
+        ({"attacks": {"use": ["tableak"], "tableak": {"restarts": 100, "iterations": 5000}}}, ("seconds",)),
+    ],
+    ids=lambda s: "-".join(s),
+)
+def test_what_makes_a_run_larger_makes_its_estimate_larger(sections: dict[str, object], what: tuple[str, ...]) -> None:
+    small, large = estimated(config()), estimated(config(**sections))
+    for name in what:
+        assert getattr(large, name) > getattr(small, name), name
+
+
+def test_more_at_a_time_takes_less_time_and_more_memory() -> None:
+    audit = {"seeds": [0, 1, 2, 3], "baseline_draws": 2}
+    one, four = (estimated(config(audit=audit | {"jobs": jobs})) for jobs in (1, 4))
+    assert four.seconds == pytest.approx(one.seconds / 4)
+    assert four.memory == pytest.approx(one.memory * 4)
+    assert (one.disk, one.jobs, four.jobs) == (four.disk, 1, 4)
+
+
+def test_an_estimate_says_how_rough_it_is() -> None:
+    words = Estimate(5400, 3 * 2**30, 750 * 2**20, 2).in_words()
+    assert words == (
+        "Roughly (time within a factor of ten, the rest of three): 1.5 h, 3 GiB of memory for 2 at a time, "
+        "7.5e+02 MiB of transcripts."
+    ).replace("7.5e+02", "750")
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    n = 2 * MANY
+    frame = pd.DataFrame({"id": [f"v{i}" for i in range(n)], "age": np.arange(n) % 70, "label": ["n", "y"] * MANY})
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    (tmp_path / "audit.toml").write_text('[data]\nsource = "table.csv"\ntarget = "label"\n[partition]\nparties = 2\n')
+    return tmp_path
+
+
+def test_validate_warns_of_a_column_with_very_many_values(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(table)
+    shown = CliRunner().invoke(main, ["validate", "audit.toml"])
+    assert shown.exit_code == 0, shown.output
+    text = " ".join(shown.stdout.split())
+    assert f"Warning: column 'id' has {2 * MANY} distinct values, each an input of the network" in text
+    assert "Roughly (time within a factor of ten, the rest of three): " in text
+    assert "v17" not in text
+    told = json.loads(CliRunner().invoke(main, ["validate", "audit.toml", "--json"]).stdout)
+    assert told["estimate"].keys() == {"seconds", "memory", "disk", "jobs"}
+    assert len(told["warnings"]) == 1
+
+
+def test_few_values_or_codes_are_no_reason_to_warn(table: Path) -> None:
+    source = {"data": {"source": str(table / "table.csv"), "target": "label"}}
+    for more, lines in [({}, 1), ({"preprocessing": {"encoder": "rolling-hash"}}, 0)]:
+        settings = config(**source, **more)
+        todo = cases(settings)
+        assert len(many_values(todo, next(iter(partitioned(settings, todo).values())))) == lines
+    few = config()
+    assert many_values(cases(few), next(iter(partitioned(few, cases(few)).values()))) == []

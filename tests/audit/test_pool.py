@@ -1,0 +1,169 @@
+"""Work in a pool of processes, and how it ends: `work`, `Slow` and `main` are found by the workers too."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from leakledger.audit import run as run_module
+from leakledger.audit.cli import main
+from leakledger.audit.pool import each
+
+SURELY = 120.0  # seconds within which a machine under load has surely started two workers
+LONG = 3600.0
+
+
+def square(number: int) -> int:
+    return number**2
+
+
+def fails_on_two(number: int) -> int:
+    if number == 2:
+        raise ValueError("two")
+    time.sleep(LONG)
+    return number
+
+
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_every_item_is_worked_on_however_many_workers_there_are(jobs: int) -> None:
+    assert sorted(each(square, range(5), jobs)) == [0, 1, 4, 9, 16]
+    assert list(each(square, [], jobs)) == []
+
+
+@pytest.mark.slow
+def test_an_item_that_fails_ends_the_others_at_once() -> None:
+    begun = time.monotonic()
+    with pytest.raises(ValueError, match="two"):
+        list(each(fails_on_two, [1, 2], 2))
+    assert time.monotonic() - begun < LONG / 2
+
+
+SCRIPT = """
+import os, sys, time
+from leakledger.audit.pool import each
+
+def work(number):
+    print("begun", number, os.getpid(), flush=True)
+    if number:
+        time.sleep(3600)
+    return number
+
+if __name__ == "__main__":
+    try:
+        for result in each(work, [0, 1, 2], 2):
+            print("done", result, flush=True)
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+"""
+
+
+@pytest.fixture
+def busy(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
+    """A parent whose two workers are both at something long; the process ids of the workers."""
+    (tmp_path / "script.py").write_text(SCRIPT)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    with subprocess.Popen(
+        [sys.executable, "script.py"],
+        cwd=tmp_path,
+        env=environment,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as parent:
+        assert parent.stdout is not None
+        workers: dict[str, int] = {}
+        while not {"1", "2"} <= workers.keys():
+            line = parent.stdout.readline().split()
+            assert line, "the parent ended"
+            if line[0] == "begun":
+                workers[line[1]] = int(line[2])
+        yield parent, list(workers.values())
+        parent.kill()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("whom", ["the parent", "all, as a terminal does"])
+def test_an_interrupt_ends_parent_and_workers_and_nobody_prints_a_traceback(
+    busy: tuple[subprocess.Popen[str], list[int]], whom: str
+) -> None:
+    parent, workers = busy
+    (os.kill if whom == "the parent" else os.killpg)(parent.pid, signal.SIGINT)
+    out, err = parent.communicate(timeout=SURELY)
+    assert out.split()[-1] == "interrupted"
+    assert parent.returncode == 0
+    assert err == ""
+    for worker in workers:
+        assert gone(worker)
+
+
+def gone(pid: int) -> bool:
+    for _ in range(1000):
+        try:
+            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
+                return True
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+        time.sleep(0.01)
+    return False
+
+
+AUDIT = """
+[data]
+source = "fair"
+rows = 100
+[partition]
+parties = 2
+[model]
+hidden = [4]
+[training]
+rounds = 1
+batch_size = 2
+[attacks]
+use = ["plaintext"]
+[audit]
+seeds = [0, 1, 2]
+jobs = 1
+baseline_draws = 2
+"""
+
+
+def test_an_interrupted_run_says_what_is_kept_and_the_same_command_continues(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "audit.toml").write_text(AUDIT)
+    command = ["run", str(tmp_path / "audit.toml"), "-o", str(tmp_path / "run")]
+    real = run_module.run_case
+
+    def second_is_interrupted(config, case, folder, master):  # type: ignore[no-untyped-def]
+        if case.seed == 1:
+            raise KeyboardInterrupt
+        return real(config, case, folder, master)
+
+    monkeypatch.setattr(run_module, "run_case", second_is_interrupted)
+    stopped = CliRunner().invoke(main, command)
+    assert stopped.exit_code == 130
+    kept = f"1 of 3 cases are finished and kept in {tmp_path / 'run'}"
+    assert stopped.stderr.splitlines()[-1] == f"leakledger: interrupted: {kept}; the same command does the rest"
+    monkeypatch.undo()
+    again = CliRunner().invoke(main, command)
+    assert again.exit_code == 0
+    assert "[2/3]" in again.stderr
+    assert "[1/3]" not in again.stderr
+
+
+def test_a_case_whose_training_diverges_is_named_with_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "audit.toml").write_text(AUDIT.replace("rounds = 1", "rounds = 50\nlearning_rate = 1e30"))
+    failed = CliRunner().invoke(main, ["run", str(tmp_path / "audit.toml"), "-o", str(tmp_path / "run")])
+    assert failed.exit_code == 2
+    (line,) = failed.stderr.splitlines()
+    assert line.startswith("leakledger: case iid-server-dictionary-server-zscore-fedsgd-")
+    assert "-seed0: training diverged: the " in line
+    assert "lower training.learning_rate, now 1e+30" in line
+    assert "step train, round " in line

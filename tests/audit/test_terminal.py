@@ -1,0 +1,184 @@
+import ast
+import json
+import re
+import unicodedata
+from io import StringIO
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.progress import Progress, TextColumn
+from rich.table import Table
+from rich.text import Text
+
+from leakledger.audit.cli import OneLine, main
+from leakledger.audit.tables import print_rows, progress_bar
+from leakledger.audit.terminal import STEERING, Commands, Terminal, echo, printable
+
+ROOT = Path(__file__).parents[2]
+HOSTILE = "\x1b[2Jage\x1b]0;t\x07\u202egnp\u2066\x9b31m\u200b"
+SHOWN = r"\x1b[2Jage\x1b]0;t\x07\u202egnp\u2066\x9b31m\u200b"
+OWN = re.compile("\x1b\\[[0-9;?]*[A-Za-z]|\r")  # what rich itself writes: styles, and the place of a bar
+
+
+def raw(text: str) -> set[str]:
+    """The characters of `text` that steer a terminal and were not written by rich itself."""
+    return {c for c in OWN.sub("", text) if printable(c) != c}
+
+
+@given(st.text(st.characters()))
+def test_what_is_printable_steers_no_terminal_and_stays_as_it_is(text: str) -> None:
+    shown = printable(text)
+    assert all(unicodedata.category(c) not in STEERING or c in "\n\t" for c in shown)
+    assert printable(shown) == shown
+    assert printable(text, kept="").splitlines() in ([printable(text, kept="")], [])
+
+
+@given(st.text(st.characters(codec="utf-8", categories=["L", "N", "P", "S", "Zs"])))
+def test_text_that_can_be_seen_is_printed_as_it_is(text: str) -> None:
+    assert printable(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (HOSTILE, SHOWN),
+        ("a\nb\tc", "a\nb\tc"),
+        ("a\rb\x00\x7f", r"a\x0db\x00\x7f"),
+        ("\u2028\u2029\ufeff\U000e0041\ud800", r"\u2028\u2029\ufeff\U000e0041\ud800"),
+        ("naïve – 東京 (π²)", "naïve – 東京 (π²)"),
+    ],
+)
+def test_known_characters(text: str, shown: str) -> None:
+    assert printable(text) == shown
+
+
+def test_a_console_prints_nothing_raw_however_it_is_given() -> None:
+    file = StringIO()
+    console = Terminal(file=file, force_terminal=True, width=100)
+    table = Table(title=HOSTILE, caption=HOSTILE)
+    table.add_column(HOSTILE)
+    table.add_row(Text(HOSTILE, style="bold"))
+    for renderable in (HOSTILE, Text(HOSTILE), table, f"[bold]{HOSTILE}[/bold]", Text.from_markup(HOSTILE)):
+        console.print(renderable)
+    print_rows(console, [{HOSTILE: f"{HOSTILE}\nNO LEAK"}], HOSTILE)
+    with Progress(TextColumn("{task.description}"), console=console) as bar:
+        bar.update(bar.add_task(HOSTILE, total=1), completed=1, refresh=True)
+    with progress_bar(console, 1) as report:
+        report(HOSTILE, 1, 1)
+    assert raw(file.getvalue()) == set()
+    assert r"\u202e" in file.getvalue()
+
+
+def test_a_cell_has_one_line_and_tables_stay_aligned() -> None:
+    file = StringIO()
+    print_rows(Terminal(file=file, width=100), [{"name": "a\nb"}, {"name": "\x1b\x1b"}, {"name": "c"}], "rows")
+    rows = [line for line in file.getvalue().splitlines() if "│" in line]
+    assert [r.strip("│ ") for r in rows] == [r"a\nb".replace(r"\n", r"\x0a"), r"\x1b\x1b", "c"]
+    assert len({len(r) for r in rows}) == 1
+    table = Table("name")
+    for name in ("\x1b\x1b", "c"):
+        table.add_row(name)
+    (console := Terminal(file=StringIO(), width=100)).print(table)
+    assert r"│ \x1b\x1b │" in console.file.getvalue()  # type: ignore[attr-defined]
+
+
+def test_errors_and_tracebacks_are_printed_as_codes() -> None:
+    @click.group(cls=Commands)
+    def tool() -> None: ...
+
+    @tool.command()
+    @click.argument("how")
+    def fail(how: str) -> None:
+        kinds = {"line": OneLine, "usage": click.UsageError, "bug": RuntimeError}
+        raise kinds[how](HOSTILE)
+
+    @tool.command()
+    @click.argument("text")
+    def say(text: str) -> None:
+        echo(text)
+
+    for arguments, code in [
+        (["fail", "line"], 2),
+        (["fail", "usage"], 2),
+        (["fail", "bug"], 1),
+        (["say", HOSTILE], 0),
+        ([HOSTILE], 2),
+        ([f"--{HOSTILE}"], 2),
+        (["say", f"--{HOSTILE}"], 2),
+    ]:
+        result = CliRunner().invoke(tool, arguments, color=True)
+        assert result.exit_code == code, result.output
+        assert raw(result.output) == set(), arguments
+        assert r"\x1b" in result.output, arguments
+
+
+TABLE = f'age,"{HOSTILE}",label\n' + "".join(f"{i},{'ab'[i % 2]},{'yn'[i % 3 == 0]}\n" for i in range(60))
+NAME = f"{HOSTILE}.csv"
+AUDIT = """
+[data]
+source = SOURCE
+target = "label"
+[partition]
+parties = 2
+[model]
+hidden = [4]
+[training]
+rounds = 1
+batch_size = 2
+[attacks]
+use = ["plaintext"]
+[audit]
+seeds = [0]
+jobs = 1
+baseline_draws = 2
+"""
+
+
+@pytest.fixture
+def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / NAME).write_text(TABLE, encoding="utf-8")
+    (tmp_path / "audit.toml").write_text(AUDIT.replace("SOURCE", json.dumps(NAME)), encoding="utf-8")
+    return tmp_path
+
+
+def printed(*arguments: str, code: int) -> str:
+    result = CliRunner().invoke(main, arguments, color=True)
+    assert result.exit_code == code, result.output
+    assert raw(result.output) == set(), arguments
+    return result.output
+
+
+def test_no_name_of_a_table_reaches_the_terminal_raw(hostile: Path) -> None:
+    run = printed("run", "audit.toml", "-o", "run", code=0)
+    view = printed("view", "run", "--messages", code=0)
+    assert "\\x1b[2Jage" in re.sub(r"[^!-~]", "", view + run)
+    printed("validate", "audit.toml", code=0)
+    printed("validate", "audit.toml", "--set", f"data.source=other{HOSTILE}.csv", code=2)
+    printed("validate", "audit.toml", "--set", f"{HOSTILE}=1", code=2)
+    assert r"\x1b[2J" in printed("view", "run", "-p", HOSTILE, code=2)
+
+
+def test_missing_values_name_their_column_as_codes(hostile: Path) -> None:
+    (hostile / NAME).write_text(TABLE.replace(",a,", ",,"), encoding="utf-8")
+    assert r"\x1b[2Jage" in printed("validate", "audit.toml", "--set", "data.missing=error", code=2)
+
+
+PRINTS = {"print", "click.echo", "click.secho", "Console", "sys.stdout.write", "sys.stderr.write"}
+
+
+def test_nothing_else_prints() -> None:
+    """Neither another console nor another way to write to the terminal, in any package."""
+    found = set()
+    for package in ("audit", "attacks", "defenses", "preprocess", "reports"):
+        for path in (ROOT / package).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.Call):
+                    called = ast.unparse(node.func)
+                    if called in PRINTS:
+                        found.add(path.relative_to(ROOT).as_posix())
+    assert found == {"audit/terminal.py"}
