@@ -153,7 +153,7 @@ def test_where_every_case_is_aborted_the_command_ends_as_it_did_and_the_transcri
         federate(settings, cases(settings)[0], PUBLIC_MASTER)
     with pytest.raises(ValueError, match="hold a value that is not in the dictionary") as raised:
         run_audit(settings, tmp_path, master=derive(PUBLIC_MASTER, "other"))
-    assert (type(raised.value), str(raised.value)) == (type(direct.value), str(direct.value))
+    assert str(raised.value) == f"case {cases(settings)[0].id}: {direct.value} ({direct.value.__notes__[0]})"
     record = load_record(tmp_path)
     assert (len(record.aborted), record.cases, record.missing) == (2, (), 0)
     assert record.verdict.status == "inconclusive"

@@ -141,7 +141,7 @@ def remote(**changes: Any) -> RemoteCase:
     def refuse(*_: object) -> Any:
         raise AssertionError("the case runs")
 
-    given = {"run_case": refuse, "config": config(), "files": {}, "libraries": versions(), "master": PUBLIC_MASTER}
+    given = {"play_case": refuse, "config": config(), "files": {}, "libraries": versions(), "master": PUBLIC_MASTER}
     return RemoteCase(**given | changes)
 
 
@@ -163,7 +163,7 @@ def diverges(*_: object) -> Any:
 
 def test_what_a_case_refuses_is_final_and_raised_by_the_driver(tmp_path: Path) -> None:
     (case,) = cases(config())
-    outcome = remote(run_case=diverges)(case)
+    outcome = remote(play_case=diverges)(case)
     assert outcome == Outcome(refusal="training diverged")
     with pytest.raises(ValueError, match="training diverged"):
         kept(outcome, tmp_path)

@@ -16,7 +16,7 @@ METHODS = {**{f"encoder {n}": e for n, e in ENCODERS.items()}, **{f"scaler {n}":
 TABLES = {
     leakledger.preprocess.encoders: (ENCODERS, {"base", "codebook", "ring_ids", "ring_psi"}),
     leakledger.preprocess.scalers: (SCALERS, {"base"}),
-    leakledger.preprocess.training: (ALGORITHMS, {"base", "evaluation"}),
+    leakledger.preprocess.training: (ALGORITHMS, {"base", "divergence", "evaluation"}),
 }
 
 
