@@ -64,7 +64,7 @@ def _records(truth: Truth, key: Key, prior: BestPrior, coins: np.random.Generato
     perfect = min(planted["accuracy"].value, planted["identical_rows"].value)
     yield _at_least("the rows of a batch in another order: all right", perfect, 1.0)
     guess = _scored(_claim(key, from_marginals(truth.population, len(actual), coins)), truth, prior)["accuracy"]
-    chance = DEVIATIONS * max(guess.spread, 1 / actual.categories.size)
+    chance = DEVIATIONS * max(guess.spread, 1 / (actual.categories.size + actual.numbers.size))  # a cell, at least
     yield _at_most("rows drawn from the marginals: no better than the prior", guess.value, guess.baseline + chance)
     one = actual.take(np.array([0]))
     if one.numbers.shape[1]:

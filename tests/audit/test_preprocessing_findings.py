@@ -243,7 +243,7 @@ def test_a_gradient_gives_the_server_whole_records_whatever_the_encoder_tells_it
     record = run_case(config, cases(config)[0], tmp_path, PUBLIC_MASTER)
     (records,) = (f.score for f in leakage_table([record], scores([record])) if f.asset == "records")
     assert records.low > 0
-    assert records.advantage > BLURRED.get(name, 0.8)
+    assert records.advantage > BLURRED.get(name, 0.75)
 
 
 @pytest.mark.parametrize(
