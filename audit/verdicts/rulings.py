@@ -1,7 +1,7 @@
 """Decides, for each setting, kind of adversary and asset: leaks, no leak above the ceiling, or inconclusive.
 
 * *leaks*: a fact shows it; or some series gains more than the floor over the prior, in the mean over clusters, for one
-  party, in one column or in one cluster, at level alpha over the whole audit (`significance`).
+  party or in one cluster, at level alpha over the whole audit (`significance`).
 * *no leak above c*: attacks made claims and none failed, every series that could hide a leak is bounded below c
   (`ceilings`): overall, and for each party and column; nothing told to such an adversary stayed unread; every control
   held, those that show the attack's power at this strength among them.
@@ -19,7 +19,7 @@ from leakledger.audit.clusters import SEEDS, mean_interval
 from leakledger.audit.leakage import adversary
 from leakledger.audit.records import SCORER, CaseRecord, Ruling
 from leakledger.audit.verdicts.ceilings import fewest, independent, upper_bound
-from leakledger.audit.verdicts.evidence import CHECKS, Cell, Key, Series, cells
+from leakledger.audit.verdicts.evidence import CHECKS, WORST, Cell, Key, Series, cells
 from leakledger.audit.verdicts.policy import Policy
 from leakledger.audit.verdicts.significance import holm, in_one_cluster, of_any, over_clusters
 
@@ -79,12 +79,16 @@ def rulings(records: Sequence[CaseRecord], policy: Policy) -> tuple[Ruling, ...]
 
 
 def hypotheses(series: Series, policy: Policy) -> Iterator[Test]:
-    """What is tested of a series: its mean, each party's, each single cluster. How many does not depend on results."""
+    """What is tested of a series: its mean, each party's, each single cluster. How many does not depend on results.
+
+    Of a column, and of the worst record, nothing: the prior's guess is the best one of a whole batch, and another guess
+    may beat it there without any message. They only bound what may leak.
+    """
+    if series.column or series.metric == WORST:
+        return
     excess = series.gains - policy.floor * series.rooms
     if (p := over_clusters(excess, series.seeds)) is not None:
-        yield Test(series, f"in column {series.column}" if series.column else "", p)
-    if series.column:
-        return
+        yield Test(series, "", p)
     parties = sorted(set(series.victims))
     for victim in parties if len(parties) > 1 else ():
         own = series.of(victim)
