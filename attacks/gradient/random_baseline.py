@@ -9,6 +9,7 @@ and categories row by row: so does the published implementation, and so its figu
 B = 32; per row, it is some 4 points more).
 """
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -31,7 +32,7 @@ from leakledger.preprocess.messages import ClientGradient
 from leakledger.preprocess.options import check_options, option
 from leakledger.preprocess.views import CategoricalBlock, FeatureLayout, Message, NumericBlock, View
 
-STANDARD_NORMAL = 0.5 * np.log(2 * np.pi * np.e)  # entropy in nats
+STANDARD_NORMAL = 0.5 * np.log(2 * np.pi * math.e)  # entropy in nats
 
 
 @dataclass(frozen=True)

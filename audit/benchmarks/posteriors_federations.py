@@ -4,6 +4,7 @@ Party sizes are log-normal around `rows` with the standard deviation `spread` of
 has `OUTLYING` times as many rows, and its numbers lie elsewhere. Secrets are pinned: a federation is always the same.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -183,7 +184,7 @@ def _standard(numbers: Numbers, rows: int, coins: Coins) -> Floats:
     """(rows, FEATURES) of mean 0 and deviation 1: normal, log-normal or Student's t with three degrees of freedom."""
     if numbers == "skewed":
         drawn = np.exp(coins.normal(size=(rows, FEATURES)))
-        skewed: Floats = (drawn - np.exp(0.5)) / np.sqrt((np.e - 1) * np.e)
+        skewed: Floats = (drawn - np.exp(0.5)) / np.sqrt((math.e - 1) * math.e)
         return skewed
     if numbers == "heavy":
         heavy: Floats = coins.standard_t(3, (rows, FEATURES)) / np.sqrt(3)

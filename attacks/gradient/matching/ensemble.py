@@ -8,6 +8,8 @@ A gradient does not say in which order its rows are, so each restart has its own
 with the lowest loss before anything is compared cell by cell. Shapes: R restarts, B rows.
 """
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
@@ -102,7 +104,7 @@ def number_entropy(numbers: Array, deviation: Array) -> Array:
     A single restart has no spread to measure: the prior `deviation` (L,) stands in.
     """
     spread = numbers.std(0, ddof=1) if len(numbers) > 1 else np.broadcast_to(deviation, numbers.shape[1:])
-    entropy: Array = 0.5 * np.log(2 * np.pi * np.e * np.maximum(spread, SMALLEST_DEVIATION) ** 2)
+    entropy: Array = 0.5 * np.log(2 * np.pi * math.e * np.maximum(spread, SMALLEST_DEVIATION) ** 2)
     return entropy
 
 
