@@ -17,7 +17,7 @@ from scipy import stats
 from leakledger.audit.benchmarks.base import Options, Row
 from leakledger.audit.clusters import mean_interval
 from leakledger.audit.intervals import interval
-from leakledger.audit.records import CaseRecord, CellDetail, FeatureShare, Setting, Trial
+from leakledger.audit.records import CaseRecord, CellDetail, Control, FeatureShare, Setting, Trial
 from leakledger.audit.verdicts.policy import Policy
 from leakledger.audit.verdicts.rulings import rulings
 
@@ -176,7 +176,10 @@ def _case(coins: Coins, name: str, seed: int, values: Floats, columns: Floats | 
         )
         for k in range(PARTIES)
     )
-    return CaseRecord(f"{name}-{seed}", setting, seed, trials)
+    return CaseRecord(f"{name}-{seed}", setting, seed, trials, HELD)
+
+
+HELD = tuple(Control("simulated", kind, 1.0, 0.0, 1.0, True, "simulated") for kind in ("leaky", "power"))
 
 
 def _detail(columns: Floats) -> CellDetail:

@@ -160,7 +160,9 @@ def _missing(
     """What keeps a cell from the verdict that nothing leaks; nothing where it may be said."""
     setting, kind, asset = key
     cases = [r for r in records if r.setting.id == setting]
-    yield from _failures(cases, {s.attack for s in cell.series})
+    attacks = {s.attack for s in cell.series}
+    yield from _failures(cases, attacks)
+    yield from _untried(cases, attacks, ("leaky", POWER) if asset == "records" else ("leaky",))
     for where in sorted(cell.wrong):
         yield f"{where} vouched for something that is not so"
     unseen = {u.topic for r in cases for u in r.unread if adversary(u.observers) == kind}
@@ -181,8 +183,17 @@ def _missing(
     yield from dict.fromkeys(m for s in usable for m in _unbounded(s, policy))
 
 
+def _untried(cases: Iterable[CaseRecord], attacks: set[str], kinds: Sequence[str]) -> Iterator[str]:
+    """The attacks of which nothing shows that they work here: a control of such a kind was not even played."""
+    played = {(c.attack, c.kind) for r in cases for c in r.controls}
+    for attack in sorted(attacks):
+        for kind in kinds:
+            if (attack, kind) not in played:
+                yield f"no {kind} control of {attack} was played"
+
+
 def _failures(cases: Iterable[CaseRecord], attacks: set[str]) -> Iterator[str]:
-    """The controls that did not hold, of these attacks and of the scorer; and those that show power and are missing."""
+    """The controls that did not hold, of these attacks and of the scorer."""
     failed = {(c.kind, c.attack) for r in cases for c in r.controls if not c.passed and c.attack in {*attacks, SCORER}}
     for kind, attack in sorted(failed):
         if kind == POWER:

@@ -21,10 +21,13 @@ def trial(value, victim="P1", **changes):
     return Trial(**{**fields, "victim": victim, "status": "scored", "value": value, "baseline": 0.5, **changes})
 
 
+HELD = tuple(Control("tableak", kind, 1.0, 0.0, 1.0, True, "recovered") for kind in ("leaky", "power"))
+
+
 def case(values, seed=0, setting=SETTING, **changes):
     """One trial for each party."""
     trials = tuple(trial(v, f"P{k + 1}") for k, v in enumerate(values))
-    fields = {"trials": trials, "utility": (UtilityRow("f1", 0.5 + seed / 10),), **changes}
+    fields = {"trials": trials, "controls": HELD, "utility": (UtilityRow("f1", 0.5 + seed / 10),), **changes}
     return CaseRecord(f"{setting.id}-{seed}", setting, seed, **fields)
 
 
@@ -118,9 +121,9 @@ FAILED = Control("tableak", "leaky", 0.4, 0.3, 0.1, False, "recovered")
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"controls": (FAILED,)}, "the leaky control of tableak failed"),
-        ({"controls": (replace(FAILED, kind="power"),)}, "tableak gets nowhere against rows that were planted"),
-        ({"controls": (replace(FAILED, attack=SCORER, kind="null"),)}, "the null control of scorer failed"),
+        ({"controls": (*HELD, FAILED)}, "the leaky control of tableak failed"),
+        ({"controls": (*HELD, replace(FAILED, kind="power"))}, "tableak gets nowhere against rows that were planted"),
+        ({"controls": (*HELD, replace(FAILED, attack=SCORER, kind="null"))}, "the null control of scorer failed"),
         ({"unread": (Unread(("server",), "toy.x", "value", 3, "no attack"),)}, "1 kind of message unread: toy.x"),
     ],
 )
@@ -130,6 +133,13 @@ def test_one_failed_control_or_unread_message_forbids_that_nothing_leaks(change,
     found = the_only(records)
     assert found.verdict == "inconclusive"
     assert any(why in m for m in found.missing)
+
+
+@pytest.mark.parametrize("kind", ["leaky", "power"])
+def test_an_attack_that_nothing_shows_to_work_here_shows_no_safety(kind):
+    records = [replace(r, controls=tuple(c for c in HELD if c.kind != kind)) for r in guesses(80)]
+    found = the_only(records)
+    assert (found.verdict, found.missing) == ("inconclusive", (f"no {kind} control of tableak was played",))
 
 
 @pytest.mark.parametrize("attack", ["tableak", SCORER])
