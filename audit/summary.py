@@ -58,7 +58,8 @@ def advantage_interval(
     metric: str, values: Sequence[float], baselines: Sequence[float], seeds: Sequence[int] | None = None
 ) -> tuple[float | None, float | None, float | None]:
     """Mean advantage over clusters with its interval, at most 1: sum of gains over sum of rooms, its error linearised
-    (ratio estimator), and no narrower than the interval of the value itself.
+    (ratio estimator), and no narrower than what an unseen cluster could change: that one is taken to lie between the
+    prior and perfect, since an attack that fails there can still guess.
 
     None where the prior alone is perfect; an interval of None below two units.
     """
@@ -71,7 +72,7 @@ def advantage_interval(
         return advantage, None, None
     low, high = limits
     if limits_of(metric) is not None:
-        wide = mean_interval(values, seeds, limits_of(metric))
+        wide = mean_interval(values, seeds, (min(float(prior.mean()), *values), 1.0))
         assert wide is not None
         low, high = min(low, (wide[0] - prior.mean()) / room), max(high, (wide[1] - prior.mean()) / room)
     return advantage, float(low), float(min(high, 1.0))

@@ -149,9 +149,9 @@ def _measured(ruling: Ruling, series: Series | None) -> Ruling:
 
 
 def _interval(series: Series) -> tuple[float, float] | None:
-    """The interval of the advantage, which is at most 1 and in theory as low as no cell right."""
+    """The interval of the advantage; an unseen cluster lies between the prior and perfect, or where one was seen."""
     values = series.advantages
-    return mean_interval(values, series.seeds, (min(-1.0, float(values.min())), 1.0))
+    return mean_interval(values, series.seeds, (min(0.0, float(values.min())), 1.0))
 
 
 def _missing(
