@@ -17,13 +17,13 @@ from leakledger.attacks.base import AuxiliaryKnowledge
 from leakledger.audit.benchmarks.base import Options, Row, dataset_name, partial_note, table_line
 from leakledger.audit.benchmarks.know_nothing import LIBRARY, Target
 from leakledger.audit.case import Case, cases
+from leakledger.audit.clusters import ratio_interval
 from leakledger.audit.config import Config
 from leakledger.audit.federate import federate
 from leakledger.audit.pool import each
 from leakledger.audit.scoring.best_prior import best_prior
 from leakledger.audit.scoring.records import measure, prior_only
 from leakledger.audit.scoring.target_batches import population_without
-from leakledger.audit.summary import advantage_interval
 from leakledger.audit.truth import Truth
 from leakledger.preprocess.secret import PUBLIC_MASTER
 
@@ -61,8 +61,10 @@ def measured(options: Options, source: str, labels: str, size: int) -> Iterator[
             mean = float(np.mean(prior))
             yield row(about, f"{metric} of the baseline", mean, None, None, unit="", n=len(prior))
             for name in LIBRARY:
-                gain, low, high = advantage_interval(metric, values[name, metric], prior)
-                if gain is not None:
+                rooms = 1 - np.array(prior)
+                if rooms.mean() > 0:  # near the prior Student-t covers well, and tells more than the wider interval
+                    gain, limits = ratio_interval(np.subtract(values[name, metric], prior), rooms)
+                    low, high = limits or (None, None)
                     who = {**about, "adversary": name}
                     yield row(who, f"advantage, {metric}", gain, low, high, unit="", n=len(prior))
     seconds = values["seconds", ""]
