@@ -30,7 +30,7 @@ def controls(cases: Iterable[CaseRecord]) -> list[ControlSum]:
 
 def _sum(attack: str, kind: str, expected: str, found: Sequence[tuple[CaseRecord, Control]]) -> ControlSum:
     played = [control for _, control in found]
-    # A leaky control should be recovered: its lowest advantage is the worst. Others should not: their highest is.
-    worst = min(played, key=lambda c: (c.passed, c.advantage if kind == "leaky" else -c.advantage))
+    # What should be recovered is worst where its advantage is lowest; what should not, where it is highest.
+    worst = min(played, key=lambda c: (c.passed, c.advantage if kind in ("leaky", "power") else -c.advantage))
     failed = tuple((case.setting.id, case.seed) for case, control in found if not control.passed)
     return ControlSum(attack, kind, expected, len(played), len(played) - len(failed), worst, failed)

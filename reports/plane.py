@@ -64,9 +64,14 @@ def planes(
     for s in scores:
         if s.status == "scored" and s.advantage is not None:
             found.setdefault((s.asset, s.level), []).append(s)
-    order = sorted(found, key=lambda k: (ASSETS.index(k[0]) if k[0] in ASSETS else len(ASSETS), LEVELS.index(k[1])))
+    order = sorted(found, key=lambda key: (_place(key[0], ASSETS), _place(key[1], LEVELS)))
     useful = {u.setting: u for u in utility if u.metric == metric}
     return tuple(_plane(*key, metric, settings, found[key], useful, _open(found[key], rulings)) for key in order)
+
+
+def _place(name: str, among: Sequence[str]) -> int:
+    """The number of a name; what is not among them comes last."""
+    return among.index(name) if name in among else len(among)
 
 
 def _open(scores: Sequence[Score], rulings: Sequence[Ruling]) -> frozenset[str]:

@@ -3,9 +3,9 @@
 from collections import Counter
 from collections.abc import Collection, Iterable
 
-from leakledger.audit.records import AuditRecord, Score
+from leakledger.audit.records import AuditRecord, Score, speaks
 from leakledger.reports import text
-from leakledger.reports.controls import controls
+from leakledger.reports.controls import ControlSum, controls
 from leakledger.reports.findings import findings
 from leakledger.reports.unread import unread
 
@@ -22,7 +22,7 @@ def facts(record: AuditRecord) -> list[tuple[str, str]]:
         ("settings", text.count(len({c.setting.id for c in record.cases}))),
         ("cases", text.count(len(record.cases))),
         ("scored findings", text.count(len(scored))),
-        ("worst advantage", _worst(s for s in scored if s.setting not in reference)),
+        ("worst advantage", _worst(s for s in scored if s.setting not in reference and speaks(s.asset, s.metric))),
         ("controls passed", f"{passed:,} of {runs:,}" if runs else "none played"),
     ]
 
@@ -48,12 +48,21 @@ def doubts(record: AuditRecord) -> list[str]:
             for a in c.aborts
         ),
         *(
-            f"The {c.kind} control of {c.attack} failed in {c.runs - c.passed} of {text.plural(c.runs, 'run')}."
-            for c in failed
+            f"The {kind} control of {attack} failed in {runs - passed} of {text.plural(runs, 'run')}."
+            for (kind, attack), (passed, runs) in _by_attack(failed).items()
         ),
         *([f"{_kinds(unseen)}; see “Not read”."] if unseen else []),
         *(f"{text.plural(n, 'score is', 'scores are')} inconclusive: {reason}." for reason, n in reasons.items()),
     ]
+
+
+def _by_attack(failed: Iterable[ControlSum]) -> dict[tuple[str, str], tuple[int, int]]:
+    """Kind and attack -> the runs that passed and all, of the controls that failed somewhere."""
+    found: dict[tuple[str, str], tuple[int, int]] = {}
+    for c in failed:
+        passed, runs = found.get((c.kind, c.attack), (0, 0))
+        found[c.kind, c.attack] = passed + c.passed, runs + c.runs
+    return found
 
 
 def _kinds(topics: Collection[str]) -> str:
