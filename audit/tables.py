@@ -18,6 +18,7 @@ from leakledger.audit.benchmarks.base import Row
 from leakledger.audit.case import source_name
 from leakledger.audit.config import Config
 from leakledger.audit.config_file import environment_overrides
+from leakledger.audit.leakage import adversary, asset_of
 from leakledger.audit.records import AuditRecord, Score
 from leakledger.audit.run import Progress as Report
 from leakledger.audit.summary import headline
@@ -67,6 +68,7 @@ def print_verdict(console: Console, record: AuditRecord, report: Path) -> None:
     main = next((m for m in ("f1", "r2") if any(u.metric == m for u in record.utility)), "")
     values = {u.setting: u.value for u in record.utility if u.metric == main}
     reference = {c.setting.id for c in record.cases if c.setting.reference}
+    ruled = {(r.setting, r.adversary, r.asset): r.verdict for r in record.rulings}
     rows = [
         {
             "setting": _setting(s, record) + (" (reference)" if s.setting in reference else ""),
@@ -75,6 +77,7 @@ def print_verdict(console: Console, record: AuditRecord, report: Path) -> None:
             "got": f"{s.value:.3f}",
             "prior": f"{s.baseline:.3f}",
             "advantage": _advantage(s),
+            "verdict": ruled.get((s.setting, adversary(s.observers), asset_of(s)), ""),
             main or "utility": f"{values[s.setting]:.3f}" if s.setting in values else "",
         }
         for s in sorted(headline(record.scores), key=lambda s: s.setting in reference)

@@ -50,14 +50,19 @@ def stated(view: View) -> list[StatisticClaim | VocabularyClaim]:
     ]
 
 
-def vocabularies(view: View) -> Iterable[VocabularyClaim | StatisticClaim]:
-    """The dictionaries, and how many values they have."""
+def vocabularies(view: View) -> Iterable[VocabularyClaim]:
     for kind in (LocalDictionary, PooledCategories):
         for m in view.received(kind):
             for feature, values in m.payload.values.items():
-                held = tuple(sorted(set(values)))
-                yield VocabularyClaim(m.sender, feature, held, (m.sequence,), certain=True)
-                yield _exact(m, feature, "size", len(held))
+                yield VocabularyClaim(m.sender, feature, tuple(sorted(set(values))), (m.sequence,), certain=True)
+
+
+def dictionary_sizes(view: View) -> Iterable[StatisticClaim]:
+    """How many values the dictionaries have."""
+    for kind in (LocalDictionary, PooledCategories):
+        for m in view.received(kind):
+            for feature, values in m.payload.values.items():
+                yield _exact(m, feature, "size", len(set(values)))
 
 
 def sizes(view: View) -> Iterable[StatisticClaim]:

@@ -8,7 +8,7 @@ values, aggregates and sizes of a protocol that nobody has written an attack for
 from typing import ClassVar
 
 from leakledger.attacks.base import Abstained, Attack, AuxiliaryKnowledge, Claim, ControlSpec, Outcome
-from leakledger.attacks.observed.stated import STATED, stated
+from leakledger.attacks.observed.stated import STATED, dictionary_sizes, stated
 from leakledger.attacks.observed.undeclared import findings, generic_claims, in_the_clear
 from leakledger.preprocess.messages import Payload
 from leakledger.preprocess.views import View
@@ -30,7 +30,7 @@ class Plaintext(Attack):
     def run(self, view: View, knowledge: AuxiliaryKnowledge) -> Outcome:
         if not any(self.accepts(k) for k in view.kinds):
             return Abstained("no message in this view carries a value in the clear")
-        claims: list[Claim] = [*stated(view), *generic_claims(view, STATED)]
+        claims: list[Claim] = [*stated(view), *dictionary_sizes(view), *generic_claims(view, STATED)]
         claims += findings(view, (number for c in claims for number in c.evidence))
         return claims or Abstained("this view sent such messages itself, but received none")
 
