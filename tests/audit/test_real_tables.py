@@ -104,6 +104,6 @@ def test_on_adult_the_server_reads_what_is_sent_and_inverts_small_batches(datase
     plain = {
         s.metric for s in record.scores if s.attack == "plaintext" and s.encoder == "local" and s.status == "scored"
     }
-    assert plain - QUALITY == {"size"}
+    assert plain - QUALITY == {"size", "size_information"}
     (standardised,) = (s for key, s in found.items() if "zscore" in key[1] and key[2] == "identical_rows")
     assert standardised.value == 1

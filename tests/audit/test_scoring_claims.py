@@ -90,6 +90,18 @@ def test_counts_and_sizes_must_be_exact():
     assert values == [1, 0]
 
 
+def test_claims_without_a_width_are_certain_and_counted_where_they_are_wrong():
+    count = T.statistic(PARTY, "", "count")
+    wide = StatisticClaim(PARTY, "", "count", count, count - 1, count + 1, (3,))
+    for claim, expected in (
+        (exact("", "count", count), (1, 0)),
+        (exact("", "count", count + 1), (1, 1)),
+        (wide, (0, 0)),
+    ):
+        (measured,) = hits([claim], T)
+        assert (measured.certain, measured.certain_wrong) == expected
+
+
 def test_a_count_that_is_half_a_row_off_is_not_known():
     count = T.statistic(PARTY, "", "count")
     for estimate, known in ((count + 0.49, 1), (count + 0.5, 0), (count - 0.5, 0)):

@@ -69,6 +69,19 @@ def test_one_exact_cluster_of_a_client_who_subtracts_leaks():
     assert the_only([CaseRecord("a", SETTING, 0, (wrong,))]).verdict == "inconclusive"
 
 
+def test_a_certainty_that_was_wrong_once_takes_the_others_away():
+    right = trial(1.0, "P2", attack="statistics", asset="statistics", metric="std", certain=2)
+    wrong = replace(right, victim="P3", value=0.5, certain_wrong=1)
+    found = the_only([CaseRecord("a", SETTING, 0, (right, wrong))])
+    assert found.verdict == "inconclusive"
+    assert "statistics by server vouched for something that is not so" in found.missing
+
+
+def test_what_an_attack_without_power_claims_stands():
+    records = [case([0.9, 0.8, 0.95, 0.85], s, controls=(*HELD, replace(FAILED, kind="power"))) for s in range(2)]
+    assert the_only(records).verdict == "leaks"
+
+
 def test_one_cluster_of_an_attack_that_vouches_for_nothing_is_inconclusive():
     found = the_only([case([1.0])])
     assert found.verdict == "inconclusive"
