@@ -233,11 +233,11 @@ def test_twenty_null_settings_are_seldom_called_a_leak_and_one_leak_among_them_i
     coins, wrong = np.random.default_rng(3), 0
     for _ in range(60):
         records = [
-            case(coins.normal(0.5, 0.05, 4), s, replace(SETTING, id=f"s{k}")) for k in range(20) for s in range(2)
+            case(coins.normal(0.505, 0.05, 1), s, replace(SETTING, id=f"s{k}")) for k in range(20) for s in range(8)
         ]
         wrong += any(r.verdict == "leaks" for r in rulings(records, POLICY))
     assert wrong <= 8  # 60 audits at 5 %: 3 are expected, more than 8 in one of 300
-    leaky = [*records, *(case(coins.normal(0.9, 0.05, 4), s, replace(SETTING, id="leaky")) for s in range(2))]
+    leaky = [*records, *(case(coins.normal(0.9, 0.05, 4), s, replace(SETTING, id="leaky")) for s in range(8))]
     assert ruled(leaky)["leaky", "server", "records"].verdict == "leaks"
 
 
