@@ -1,4 +1,4 @@
-"""Student-t intervals over clusters: of a mean, and of a ratio of sums; the only place where audits take quantiles."""
+"""Student-t intervals of a mean over clusters; the only place where audits take quantiles."""
 
 from collections.abc import Sequence
 
@@ -23,18 +23,3 @@ def interval(
     mean, error = float(np.mean(values)), float(np.std(values, ddof=1)) / np.sqrt(len(values))
     half = quantile(len(values), confidence) * error
     return float(mean - half), float(mean + half)
-
-
-def ratio_interval(
-    parts: Sequence[float] | NDArray[np.float64], wholes: Sequence[float] | NDArray[np.float64]
-) -> tuple[float, tuple[float, float] | None]:
-    """Sum of parts over sum of wholes, one of each per cluster, and its Student-t interval with the error linearised;
-    no interval below two clusters.
-    """
-    part, whole = np.asarray(parts, np.float64), np.asarray(wholes, np.float64)
-    ratio = float(part.mean() / whole.mean())
-    if len(part) < 2:
-        return ratio, None
-    error = float(np.std(part - ratio * whole, ddof=1) / np.sqrt(len(part)) / abs(whole.mean()))
-    half = quantile(len(part)) * error
-    return ratio, (ratio - half, ratio + half)

@@ -21,7 +21,8 @@ from leakledger.audit.benchmarks.base import Options, Row, dataset_name, partial
 from leakledger.audit.benchmarks.gradients import attack_batches, figure
 from leakledger.audit.benchmarks.tableak import settings
 from leakledger.audit.case import cases
-from leakledger.audit.intervals import interval, ratio_interval
+from leakledger.audit.clusters import ratio_interval
+from leakledger.audit.intervals import interval
 from leakledger.audit.pool import each
 from leakledger.audit.records import HEADLINE, Bucket, CellDetail, Kind, SurestShare
 from leakledger.audit.summary import FEWEST, cut

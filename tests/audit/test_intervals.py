@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from leakledger.audit.intervals import interval, quantile, ratio_interval
+from leakledger.audit.clusters import ratio_interval
+from leakledger.audit.intervals import interval, quantile
 
 
 def test_the_interval_is_the_t_interval_of_a_known_library():

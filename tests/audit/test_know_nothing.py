@@ -7,8 +7,8 @@ from scipy import stats
 
 from leakledger.audit.benchmarks.know_nothing import LIBRARY, Target
 from leakledger.audit.case import cases
+from leakledger.audit.clusters import ratio_interval
 from leakledger.audit.federate import federate
-from leakledger.audit.intervals import ratio_interval
 from leakledger.audit.scoring.best_prior import best_prior
 from leakledger.audit.scoring.records import measure, prior_only
 from leakledger.audit.scoring.target_batches import population_without
