@@ -46,7 +46,7 @@ from leakledger.audit.records import (
 from leakledger.audit.run_files import keep_results
 from leakledger.audit.run_secret import check_secret, master_secret, secret_text
 from leakledger.audit.scorer_controls import scorer_controls
-from leakledger.audit.scoring import score
+from leakledger.audit.scoring import baseline, score
 from leakledger.audit.signature import read_signature
 from leakledger.audit.store import FILE as STORE
 from leakledger.audit.store import (
@@ -210,7 +210,8 @@ def run_case(
             kept.unread += unread(view, ran, kept.controls, hiding_of(case))
             views.append(view)
         tried, coins = attempted if _attacks_records(config) else (), _stream(case.seed, SCORER_STREAM)
-        kept.controls += scorer_controls(truth, views, tried, knowledge, coins, config.audit.baseline_draws)
+        prior = baseline(truth, knowledge, _stream(case.seed, BASELINE_STREAM), config.audit.baseline_draws)
+        kept.controls += scorer_controls(truth, views, tried, prior, coins)
     return CaseRecord(
         id=case.id,
         setting=case.setting,

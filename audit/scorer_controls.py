@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from leakledger.attacks.base import AuxiliaryKnowledge, RecordsClaim, StatisticClaim, VocabularyClaim
+from leakledger.attacks.base import RecordsClaim, StatisticClaim, VocabularyClaim
 from leakledger.audit.record_controls import made_up_update
 from leakledger.audit.records import SCORER, Control
 from leakledger.audit.scoring.best_prior import BestPrior
@@ -38,17 +38,18 @@ def scorer_controls(
     truth: Truth,
     views: Sequence[View],
     attempted: Sequence[Key],
-    knowledge: AuxiliaryKnowledge,
+    prior: BestPrior,
     coins: np.random.Generator,
-    draws: int,
 ) -> Iterator[Control]:
-    """The controls of one case; of records where batches are attacked, of the rest always."""
+    """The controls of one case; of records where batches are attacked, of the rest always. `prior` is the baseline of
+    the case, so that what it finds serves both.
+    """
     yield _at_most("a view holds what its observers put in, and nothing of others", float(_foreign(views)), 0.0)
     yield from _statistics(truth)
     yield from _vocabularies(truth)
     small = [key for key in attempted if len(truth.batch(*key)) <= MOST_ROWS]
     for key in small[:BATCHES]:
-        yield from _records(truth, key, BestPrior(truth, knowledge, int(coins.integers(2**63)), draws), coins)
+        yield from _records(truth, key, prior, coins)
     told = next((v for v in views if any(True for _ in v.received(ClientGradient))), None)
     if told is not None:
         yield from _explained(truth, told, attempted)

@@ -25,6 +25,13 @@ from leakledger.audit.scoring.vocabulary import score_vocabularies
 from leakledger.audit.truth import Truth
 
 
+def baseline(truth: Truth, knowledge: AuxiliaryKnowledge, coins: np.random.Generator, draws: int) -> BestPrior:
+    """What an adversary with the prior only gets of the batches of a case; the same coins give the same one, and what
+    it found is not searched for again.
+    """
+    return BestPrior(truth, knowledge, int(coins.integers(2**63)), draws)
+
+
 def score(
     attack: Attack,
     observers: Sequence[str],
@@ -49,7 +56,7 @@ def score(
         ]
     records = [c for c in outcome if isinstance(c, RecordsClaim)]
     statistics = [c for c in outcome if isinstance(c, StatisticClaim)]
-    prior = BestPrior(truth, knowledge, int(coins.integers(2**63)), draws)
+    prior = baseline(truth, knowledge, coins, draws)
     measured = [
         *score_records(records, truth, prior.of),
         *score_vocabularies([c for c in outcome if isinstance(c, VocabularyClaim)], truth),

@@ -11,7 +11,7 @@ from leakledger.audit import federation_controls, record_controls, run, scorer_c
 from leakledger.audit.play import view_of
 from leakledger.audit.records import SCORER
 from leakledger.audit.run import attempts, granted_knowledge, run_audit
-from leakledger.audit.scoring import best_prior
+from leakledger.audit.scoring import baseline, best_prior
 from leakledger.audit.scoring import records as scoring
 from leakledger.audit.truth import Cells, Truth
 from leakledger.preprocess.messages import ClientGradient
@@ -41,7 +41,8 @@ def controls(**changes):
     views = [view_of(("server",), case_truth), view_of(("P1",), case_truth)]
     coins = np.random.default_rng(0)
     tried, known = attempts(settings, case_truth), granted_knowledge(settings, case_truth)
-    return list(scorer_controls.scorer_controls(case_truth, views, tried, known, coins, 20))
+    prior = baseline(case_truth, known, coins, 20)
+    return list(scorer_controls.scorer_controls(case_truth, views, tried, prior, coins))
 
 
 @pytest.mark.parametrize(
