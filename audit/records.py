@@ -20,6 +20,9 @@ HEADLINE = {"records": "accuracy", "vocabulary": "f1", "membership": "auc"}
 SCORER = "scorer"
 """Under this name stand the controls of the scoring itself."""
 
+POWER = "power"
+"""The kind of control that asks whether an attack gets anywhere at the audited strength."""
+
 QUALITY = frozenset({"size_error", "size_coverage", "false_exact"})
 """Metrics that say how good claims are, beside those that say how much was learnt: they decide nothing."""
 
@@ -289,6 +292,14 @@ class CaseRecord:
     seconds: Mapping[str, float] = field(
         default_factory=dict
     )  # by stage; machine-dependent, so not part of results.json
+
+
+def failed_controls(cases: Iterable[CaseRecord]) -> frozenset[tuple[str, str]]:
+    """The attacks, by setting, of which a control failed: what they found shows nothing. Failing at `POWER` is no such
+    failure.
+    """
+    failed = ((r.setting.id, c) for r in cases for c in r.controls if not c.passed)
+    return frozenset((setting, c.attack) for setting, c in failed if c.kind != POWER)
 
 
 @dataclass(frozen=True, kw_only=True)

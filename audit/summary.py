@@ -23,6 +23,7 @@ from leakledger.audit.records import (
     SurestShare,
     Trial,
     UtilityScore,
+    failed_controls,
     speaks,
 )
 from leakledger.audit.scoring.metrics import PERFECT
@@ -82,7 +83,7 @@ def scores(records: Sequence[CaseRecord]) -> tuple[Score, ...]:
     """One score per setting x attack x observers x asset x metric x level; what made no claim has a row, too."""
     groups: dict[tuple[str, ...], list[tuple[int, Trial]]] = defaultdict(list)
     settings = {r.setting.id: r.setting for r in records}
-    failed = {(r.setting.id, c.attack) for r in records for c in r.controls if not c.passed and c.kind != "power"}
+    failed = failed_controls(records)
     for record in records:
         for t in record.trials:
             who = "+".join(t.observers)

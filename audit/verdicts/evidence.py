@@ -93,10 +93,9 @@ def cells(records: Sequence[CaseRecord]) -> Mapping[Key, Cell]:
             if is_calibrator(t.attack):
                 continue
             for asset in _assets(t, assets):
-                cell = found[record.setting.id, adversary(t.observers), asset]
-                _note(cell, t)
+                key = (record.setting.id, adversary(t.observers), asset)
+                _note(found[key], t)
                 if t.status == "scored" and _decides(t):
-                    key = (record.setting.id, adversary(t.observers), asset)
                     trials[key, t.attack, t.observers, t.metric, t.level].append((record.seed, t))
         for f in record.findings:
             if f.check == STATED_POOLED:

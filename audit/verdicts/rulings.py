@@ -17,13 +17,11 @@ import numpy as np
 
 from leakledger.audit.clusters import SEEDS, mean_interval
 from leakledger.audit.leakage import adversary
-from leakledger.audit.records import SCORER, CaseRecord, Ruling
+from leakledger.audit.records import POWER, SCORER, CaseRecord, Ruling, failed_controls
 from leakledger.audit.verdicts.ceilings import fewest, independent, upper_bound
 from leakledger.audit.verdicts.evidence import CHECKS, WORST, Cell, Key, Series, cells
 from leakledger.audit.verdicts.policy import Policy
 from leakledger.audit.verdicts.significance import holm, in_one_cluster, of_any, over_clusters
-
-POWER = "power"  # the kind of control that asks whether the attack gets anywhere at the audited strength
 
 
 @dataclass(frozen=True)
@@ -37,8 +35,8 @@ class Test:
 
 @dataclass(frozen=True)
 class Failures:
-    """The attacks, by setting, of which a control failed: what they found shows no leak. Failing at `POWER` is no such
-    failure. Where the scoring itself failed, nothing found shows anything.
+    """The attacks, by setting, that failed a control (`failed_controls`): what they found shows no leak. Where the
+    scoring itself failed, nothing found shows anything.
     """
 
     attacks: frozenset[tuple[str, str]]
@@ -59,15 +57,9 @@ class _Tested:
     broken: Failures
 
 
-def failures(records: Iterable[CaseRecord]) -> Failures:
-    """Which controls failed."""
-    failed = ((r.setting.id, c) for r in records for c in r.controls if not c.passed)
-    return Failures(frozenset((setting, c.attack) for setting, c in failed if c.kind != POWER))
-
-
 def rulings(records: Sequence[CaseRecord], policy: Policy) -> tuple[Ruling, ...]:
     """One for each cell of the verdict table, in its order."""
-    found, broken = cells(records), failures(records)
+    found, broken = cells(records), Failures(failed_controls(records))
     usable = {key: [s for s in cell.series if broken.trusts(key[0], s.attack)] for key, cell in found.items()}
     tests = {key: [t for s in series for t in hypotheses(s, policy)] for key, series in usable.items()}
     family = [key for key, cell in found.items() if tests[key] and not _shown(key, cell, broken)]
