@@ -3,6 +3,7 @@
 from leakledger.attacks.base import Attack
 from leakledger.attacks.gradient.linear_layer import LinearLayer
 from leakledger.attacks.gradient.portfolio import Portfolio
+from leakledger.attacks.gradient.posterior import Posterior
 from leakledger.attacks.gradient.random_baseline import RandomBaseline
 from leakledger.attacks.gradient.span import Span
 from leakledger.attacks.gradient.spear import Spear
@@ -25,6 +26,7 @@ ATTACKS: dict[str, type[Attack]] = {
         Span,
         Spear,
         TabLeak,
+        Posterior,
         Portfolio,
         TabLeakFedAvg,
         RandomBaseline,

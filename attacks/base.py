@@ -29,6 +29,7 @@ class RecordsClaim:
     `category_entropy` (B, K) in [0, 1] and `number_entropy` (B, L) in nats: how unsure the attack is of each cell
     (lower is surer). `evidence`: numbers of the messages it rests on. Where the attack checks its rows on the observed
     gradient, `residual` (B,) is the relative error behind each row, and `verified` (B,) says whether that proves it.
+    Where it samples rows, `probability` (B, K + L) is how probable it finds each cell of the claim to be right.
 
     `layout` is set where the claim is about other features than the public layout has: values that the adversary can
     name where that has only columns. Its blocks then stand for K and L; of them, features, values and units count. A
@@ -44,6 +45,7 @@ class RecordsClaim:
     evidence: tuple[int, ...] = ()
     residual: NDArray[np.float64] | None = None
     verified: NDArray[np.bool_] | None = None
+    probability: NDArray[np.float64] | None = None
     layout: FeatureLayout | None = field(default=None, repr=False)
 
 

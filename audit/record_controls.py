@@ -117,7 +117,9 @@ def _made_up(
         messages += [replace(model, recipient=victim), replace(update, sender=victim, body=body, content=body)]
         granted[victim, update.round] = ordered
     known = replace(knowledge, labels=granted if knowledge.labels else {})
-    return play.attack.run(replace(view, messages=tuple(messages)).restricted(play.attack.accepts), known)
+    public = replace(view.public, mechanisms=view.public.mechanisms if defended else ())
+    made_up = replace(view, messages=tuple(messages), public=public)
+    return play.attack.run(made_up.restricted(play.attack.accepts), known)
 
 
 def made_up_update(

@@ -106,6 +106,7 @@ def read_gradient(
         gradient,
         precision_of(message, "gradient"),
         (model.sequence, message.sequence),
+        mechanisms=view.public.mechanisms,
     )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakledger.attacks.base import Abstained, NotApplicable, RecordsClaim
-from leakledger.preprocess.views import FeatureLayout, ModelSpec
+from leakledger.preprocess.views import FeatureLayout, Mechanism, ModelSpec
 
 Arrays = dict[str, NDArray[np.float64]]
 Steps = tuple[tuple[int, int], ...]
@@ -49,7 +49,8 @@ class ObservedUpdate:
     none where they are not known. `weights` at which the gradient was taken, or that training began from, and
     `gradient`, both by name in float64. `precision` is the unit roundoff of the numbers that travelled. `schedule`:
     the local steps behind the sum; None where it is a single gradient. `noise` is the standard deviation of errors in
-    the entries beyond their own rounding. `evidence`: numbers of the messages it was read from.
+    the entries beyond their own rounding. `evidence`: numbers of the messages it was read from. `mechanisms`: what is
+    known to have been done to it before it was sent.
     """
 
     victim: str
@@ -64,6 +65,7 @@ class ObservedUpdate:
     evidence: tuple[int, ...] = ()
     schedule: Schedule | None = None
     noise: float = 0.0
+    mechanisms: tuple[Mechanism, ...] = ()
 
     @property
     def rate(self) -> float:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from leakledger.audit.scoring.barycentre import barycentre, wrong_cells
+from leakledger.attacks.observed.barycentre import barycentre, wrong_cells
 from leakledger.audit.scoring.records import from_marginals
 from leakledger.audit.scoring.target_batches import Batches, Counts, Population, target_batches
 from leakledger.audit.truth import Cells, Truth
@@ -125,7 +125,8 @@ def optimised(target: Target, coins: np.random.Generator) -> Cells:
     """The barycentre of batches of its own, from starts of its own."""
     seen = target.sample(4 * SIMULATED, coins)
     found = [barycentre(drawn(target, coins), seen, target.of.tolerance) for _ in range(RESTARTS)]
-    return min(found, key=lambda b: b.wrong).rows
+    rows = min(found, key=lambda b: b.wrong).rows
+    return Cells(rows.categories, rows.numbers)
 
 
 def one_row(target: Target, coins: np.random.Generator) -> Cells:

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakledger.attacks.base import AuxiliaryKnowledge, RecordsClaim
-from leakledger.audit.scoring.barycentre import Barycentre, barycentre, wrong_cells
+from leakledger.attacks.observed.barycentre import Barycentre, barycentre, wrong_cells
 from leakledger.audit.scoring.metrics import PERFECT
 from leakledger.audit.scoring.records import PriorOnly, compare, from_marginals, measure, metrics
 from leakledger.audit.scoring.target_batches import (
@@ -178,7 +178,8 @@ def modal_row(made: Batches, tolerance: NDArray[np.float64]) -> Cells:
     categories, numbers = made.categories, made.numbers
     count = numbers.shape[0] * numbers.shape[1]
     singles = Batches(categories.reshape(count, 1, categories.shape[2]), numbers.reshape(count, 1, numbers.shape[2]))
-    return barycentre(singles.batch(0), singles, tolerance, steps=2).rows
+    rows = barycentre(singles.batch(0), singles, tolerance, steps=2).rows
+    return Cells(rows.categories, rows.numbers)
 
 
 def optimised_rows(made: Batches, tolerance: NDArray[np.float64]) -> Cells:
@@ -186,7 +187,7 @@ def optimised_rows(made: Batches, tolerance: NDArray[np.float64]) -> Cells:
     starts = STARTS if made.numbers.shape[1] <= LARGE else STARTS_LARGE
     found = [barycentre(made.batch(m), made, tolerance) for m in range(min(starts, len(made)))]
     best: Barycentre = min(found, key=lambda b: b.wrong)
-    return best.rows
+    return Cells(best.rows.categories, best.rows.numbers)
 
 
 def closest_rows(of: Population, made: Batches, coins: np.random.Generator) -> Cells:

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leakledger.attacks.base import AuxiliaryKnowledge, RecordsClaim
+from leakledger.attacks.observed.barycentre import assigned, barycentre, densest
 from leakledger.audit.scoring import best_prior as module
-from leakledger.audit.scoring.barycentre import assigned, barycentre, densest
 from leakledger.audit.scoring.best_prior import BestPrior, best_prior, chosen, guesses
 from leakledger.audit.scoring.records import measure
 from leakledger.audit.scoring.target_batches import Batches, Population, population_without, target_batches

@@ -52,7 +52,7 @@ def residual_of(claim: RecordsClaim) -> Array:
 
 def some(claim: RecordsClaim, chosen: NDArray[Any]) -> RecordsClaim:
     """The rows of `claim` that are `chosen`, by mask or number."""
-    names = ("categories", "numbers", "category_entropy", "number_entropy", "residual", "verified")
+    names = ("categories", "numbers", "category_entropy", "number_entropy", "residual", "verified", "probability")
     return replace(claim, **{n: a[chosen] for n in names if (a := getattr(claim, n)) is not None})
 
 

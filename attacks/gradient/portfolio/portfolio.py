@@ -1,14 +1,16 @@
-"""Portfolio: the exact attacks first; what they prove leaves the problem; TabLeak for the rest of the batch.
+"""Portfolio: the exact attacks first; what they prove leaves the problem; for the rest of the batch the posterior where
+the update is defended, and TabLeak where it is not.
 
 A proven row's share of the gradient (`exact`) is subtracted (`remainder`): what is left is the gradient of a smaller
-batch, which TabLeak inverts better than the whole. Where nothing is found, under noise for one, the outcome is
-TabLeak's own.
+batch, which TabLeak inverts better than the whole. Under noise nothing can be proven; there the defense, which is
+public, is part of the problem, and `posterior` solves it.
 
 Weights after local training (FedAvg) are solved by `linear_layer` and `span` alone, as the sums of gradients that they
 are; where these do not give all rows, TabLeak on FedAvg fills in.
 
 The adversary is honest but curious, and holds a client's update in the clear with the model and the public layout.
-TabLeak needs the labels of the batch, granted or, in FedSGD, recovered; without them only exact rows are claimed.
+TabLeak needs the labels of the batch, granted or, in FedSGD, recovered; without them only exact rows are claimed, and
+what the posterior has.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -30,6 +32,7 @@ from leakledger.attacks.gradient.linear_layer import LinearLayer
 from leakledger.attacks.gradient.portfolio.claims import encoded, joined, solves
 from leakledger.attacks.gradient.portfolio.exact import ExactAttacks, exact_rows
 from leakledger.attacks.gradient.portfolio.remainder import remainder
+from leakledger.attacks.gradient.posterior import Posterior
 from leakledger.attacks.gradient.span import Span
 from leakledger.attacks.gradient.spear import Spear
 from leakledger.attacks.gradient.tableak import TabLeak
@@ -52,7 +55,7 @@ class Portfolio(Inversion):
     """
 
     technique = "portfolio"
-    reference = "after SPEAR (Dimitrov et al., NeurIPS 2024) and TabLeak (Vero et al., ICML 2023)"
+    reference = "after SPEAR (NeurIPS 2024), TabLeak (ICML 2023) and Balunović et al. (ICLR 2022)"
     asset = ("records",)
     reads = (ClientGradient, ClientWeights, GlobalModel)
     controls = (ControlSpec("records"),)
@@ -62,11 +65,12 @@ class Portfolio(Inversion):
     )
     find = staticmethod(find_updates)
 
-    composed_of = ("linear_layer", "span", "spear", "tableak", "tableak_fedavg")
+    composed_of = ("linear_layer", "span", "spear", "posterior", "tableak", "tableak_fedavg")
 
     linear_layer: Mapping[str, Any] = field(default_factory=dict)
     span: Mapping[str, Any] = field(default_factory=dict)
     spear: Mapping[str, Any] = field(default_factory=dict)
+    posterior: Mapping[str, Any] = field(default_factory=dict)
     tableak: Mapping[str, Any] = field(default_factory=dict)
     tableak_fedavg: Mapping[str, Any] = field(default_factory=dict)
     recover_labels: bool = False
@@ -77,7 +81,7 @@ class Portfolio(Inversion):
     progress: Callable[[int, int], None] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        self._exact(), self._tableak(), self._tableak_fedavg()  # all check their options
+        self._exact(), self._posterior(), self._tableak(), self._tableak_fedavg()  # all check their options
 
     def run(self, view: View, knowledge: AuxiliaryKnowledge) -> Outcome:
         updates = type(self).find(view, knowledge, rounds=self.rounds, victims=self.victims)
@@ -101,12 +105,23 @@ class Portfolio(Inversion):
         proven = [c if c is not None and len(c.numbers) else None for c in exact]
         if updates[0].schedule is not None:
             return [c or Abstained(NOTHING) for c in proven]
-        open = [i for i, u in enumerate(updates) if (c := proven[i]) is None or len(c.numbers) < u.rows]
+        outcomes: list[Inverted | None] = [
+            c or self._sampled(u, knowledge) for c, u in zip(proven, updates, strict=True)
+        ]
+        open = [
+            i
+            for i, u in enumerate(updates)
+            if not isinstance(c := outcomes[i], RecordsClaim) or len(c.numbers) < u.rows
+        ]
         left = [remainder(updates[i], encoded(prior, proven[i])) or updates[i] for i in open]
-        outcomes: list[Inverted | None] = list(proven)
         for i, guess in zip(open, self._tableak().invert_all(left, knowledge) if left else [], strict=True):
             outcomes[i] = _completed(prior, updates[i], proven[i], guess)
         return [o for o in outcomes if o is not None]
+
+    def _sampled(self, update: ObservedUpdate, knowledge: AuxiliaryKnowledge) -> RecordsClaim | None:
+        """What is left to know of a defended update; None where it is not defended, or not in a way that is known."""
+        outcome = self._posterior().invert(update, knowledge) if update.mechanisms else None
+        return outcome if isinstance(outcome, RecordsClaim) else None
 
     def _filled_in(
         self, updates: Sequence[ObservedUpdate], knowledge: AuxiliaryKnowledge, outcomes: Sequence[Inverted]
@@ -129,6 +144,9 @@ class Portfolio(Inversion):
     def _exact(self) -> ExactAttacks:
         spear = Spear(**{"seed": self.seed, "device": self.device, **self.spear})
         return ExactAttacks(LinearLayer(**self.linear_layer), Span(**self.span), spear)
+
+    def _posterior(self) -> Posterior:
+        return Posterior(**{"seed": self.seed, "device": self.device, "progress": self.progress, **self.posterior})
 
     def _tableak(self) -> TabLeak:
         own = {"seed": self.seed, "device": self.device, "recover_labels": self.recover_labels}

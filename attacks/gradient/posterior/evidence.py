@@ -1,0 +1,141 @@
+"""What a defended update is evidence of: the sum of all rows' gradients, with errors of a known size.
+
+A defense is public, so its likelihood is known. Chains of defenses that are taken apart here:
+
+* `gaussian-noise`: the mean gradient with normal errors;
+* `example-clipping` first (with noise: DP-SGD, Abadi et al. 2016): each row's gradient is cut to the norm;
+* `client-clipping`: the mean is shrunk by one factor, 1 where its norm is under the bound. The factor is taken for
+  unknown, which gives away one number of all that the update has;
+* `pruning` and `quantisation`: what they change of an entry is taken for a normal error of the same mean square, an
+  approximation: which entries were changed, and that changes are bounded, is not used.
+
+Where nothing of this leaves an error, one is assumed that is small beside the update (`ASSUMED`): the rows found then
+explain the update to that much.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from leakledger.attacks.observed.update import Arrays, ObservedUpdate
+from leakledger.preprocess.views import Mechanism
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What was sent: per layer `total` (out, in + 1), the sum of all rows' gradients, times an unknown factor where it
+    was `shrunk`, with errors of standard deviation `noise` in each entry. `labels` (B,) of the rows; where they are not
+    known, `label_prior` (classes,) in logarithms. `clip_norm`: each row's gradient was cut to it.
+    """
+
+    total: list[Tensor] = field(repr=False)
+    noise: float
+    rows: int
+    labels: Tensor | None = field(repr=False)
+    label_prior: Tensor = field(repr=False)
+    clip_norm: float | None = None
+    shrunk: bool = False
+
+    @property
+    def entries(self) -> int:
+        return sum(t.numel() for t in self.total)
+
+    @property
+    def square(self) -> float:
+        """|total|²."""
+        return float(sum((t**2).sum() for t in self.total))
+
+    @property
+    def loudest(self) -> float:
+        """Noise above which the update says next to nothing: three times what its entries are in the mean."""
+        return max(3 * math.sqrt(self.square / self.entries), self.noise)
+
+    def of_rows(self, chosen: Tensor, total: list[Tensor]) -> "Evidence":
+        """The evidence of some rows, given what all others leave of the sum."""
+        labels = None if self.labels is None else self.labels[chosen]
+        return replace(self, total=total, rows=len(chosen), labels=labels)
+
+    def unshrunk(self, total: list[Tensor], scale: float) -> "Evidence":
+        """The same of a sum that was shrunk by `scale`, made as large as it was."""
+        return replace(self, total=total, noise=self.noise / scale, shrunk=False)
+
+
+# Of the entries' root mean square. Smaller: a chain that is not yet at the truth hardly moves; larger: numbers are less
+# exact than the update tells.
+ASSUMED = 0.02
+
+
+@dataclass(frozen=True)
+class Channel:
+    """What defenses do to a mean gradient: `noise` is the deviation of the errors in its entries."""
+
+    noise: float
+    clip_norm: float | None = None
+    shrunk: bool = False
+
+
+def channel(mechanisms: Sequence[Mechanism], gradient: Arrays) -> Channel | str:
+    """What a chain of defenses did to a `gradient` that was sent, or why there is no likelihood for it."""
+    variance, clip_norm, shrunk = 0.0, None, False
+    for place, mechanism in enumerate(mechanisms, start=1):
+        given = mechanism.parameters
+        if mechanism.kind == "gaussian-noise":
+            variance += float(given["sigma"]) ** 2
+        elif mechanism.kind == "example-clipping" and place == 1:
+            clip_norm = float(given["clip_norm"])
+        elif mechanism.kind == "client-clipping" and not variance:
+            shrunk = True
+        elif mechanism.kind in CHANGES:
+            variance += CHANGES[mechanism.kind](gradient, given)
+        else:
+            return f"there is no likelihood for {mechanism.kind} as defense number {place}"
+    if not math.isfinite(variance):
+        return f"defenses with errors of variance {variance} tell nothing"
+    entries = np.concatenate([g.ravel() for g in gradient.values()])
+    return Channel(max(math.sqrt(variance), ASSUMED * float(np.sqrt((entries**2).mean()))), clip_norm, shrunk)
+
+
+def _pruned(gradient: Arrays, given: Mapping[str, Any]) -> float:
+    """Mean square of what was set to zero: evenly spread up to the least entry that was kept."""
+    kept = [np.abs(g[g != 0]).min(initial=np.inf) for g in gradient.values()]
+    lost = [
+        (g == 0).sum() * (0.0 if np.isinf(least) else least**2 / 3)
+        for g, least in zip(gradient.values(), kept, strict=True)
+    ]
+    return float(sum(lost) / sum(g.size for g in gradient.values()))
+
+
+def _rounded(gradient: Arrays, given: Mapping[str, Any]) -> float:
+    """Mean square of rounding: evenly spread over a step; of stochastic rounding twice as much."""
+    highest = 2 ** (int(given["bits"]) - 1) - 1
+    steps = [(np.abs(g).max(initial=0.0) / highest) ** 2 * g.size for g in gradient.values()]
+    return float(sum(steps) / sum(g.size for g in gradient.values())) / (6 if given["rounding"] == "stochastic" else 12)
+
+
+CHANGES = {"pruning": _pruned, "quantisation": _rounded}
+
+
+def evidence_of(update: ObservedUpdate, through: Channel, device: str) -> Evidence:
+    """The evidence in a gradient."""
+
+    def tensor(array: NDArray[Any]) -> Tensor:
+        return torch.tensor(array, device=device)
+
+    layers = range(len(update.gradient) // 2)
+    parts = [np.column_stack([update.gradient[f"{i}.weight"], update.gradient[f"{i}.bias"]]) for i in layers]
+    classes = update.model.outputs
+    return Evidence(
+        [tensor((update.rows * p).astype(np.float32)) for p in parts],
+        update.rows * through.noise,
+        update.rows,
+        tensor(update.labels) if len(update.labels) else None,
+        tensor(np.full(classes, -math.log(classes), np.float32)),
+        through.clip_norm,
+        through.shrunk,
+    )

@@ -1,0 +1,113 @@
+"""The gradients of many candidate rows, measured against a residual without being built.
+
+The gradient of one row is g = (d_l [a_l | 1]ᵀ) over the layers l, d_l the error that is propagated back to layer l and
+a_l its input. Against a residual R of the size of the weights,
+
+    <R, g> = sum_l d_lᵀ R_l [a_l | 1],        |g|² = sum_l |d_l|² (|a_l|² + 1),
+
+one forward and one backward pass of the row and a product with each R_l (Goodfellow 2015 has the norm). Candidates that
+share all cells but one share the product with the first layer too, which is the widest: `First` holds it.
+
+Shapes: C chains, m candidates of each, layers of (out, in + 1) weights with the bias last.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional
+
+from leakledger.preprocess.models import ACTIVATIONS, layer_shapes
+from leakledger.preprocess.views import ModelSpec
+
+DERIVATIVES: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": lambda z: (z > 0).to(z.dtype),
+    "leaky-relu": lambda z: torch.where(z > 0, 1.0, 0.01).to(z.dtype),
+    "elu": lambda z: z.clamp(max=0).exp(),
+    "gelu": lambda z: torch.special.ndtr(z) + z * torch.exp(-(z**2) / 2) / math.sqrt(2 * math.pi),
+    "tanh": lambda z: 1 - torch.tanh(z) ** 2,
+    "sigmoid": lambda z: torch.sigmoid(z) * torch.sigmoid(-z),
+}
+
+
+class First(NamedTuple):
+    """Candidate rows x as the first layer sees them: `before` (C, m, out) its outputs, `inner` (C, m, out) the product
+    R_0 [x | 1] (None where no residual is asked for), `square` (C, m) |x|² + 1.
+    """
+
+    before: Tensor
+    inner: Tensor | None
+    square: Tensor
+
+
+class Share(NamedTuple):
+    """What candidates would add to an update: `inner` (C, m) <R, g> and `square` (C, m) |g|²."""
+
+    inner: Tensor
+    square: Tensor
+
+
+class RowGradients:
+    """The network of a `ModelSpec` for cross-entropy, at given weights."""
+
+    def __init__(self, spec: ModelSpec, weights: Mapping[str, NDArray[np.float64]], device: str) -> None:
+        self.classes, self.count = spec.outputs, len(layer_shapes(spec))
+        self.activation, self.derivative = ACTIVATIONS[spec.activation], DERIVATIVES[spec.activation]
+        self.weights = [_tensor(weights[f"{i}.weight"], device) for i in range(self.count)]
+        self.biases = [_tensor(weights[f"{i}.bias"], device) for i in range(self.count)]
+
+    def errors(self, before: Tensor, labels: Tensor) -> tuple[list[Tensor], list[Tensor]]:
+        """The errors (C, m, out_l) of every layer, and the inputs (C, m, in_l) of all but the first, of rows with
+        outputs `before` (C, m, out) of the first layer and `labels` (C, m).
+        """
+        outputs, inputs = [before], []
+        for weight, bias in zip(self.weights[1:], self.biases[1:], strict=True):
+            inputs.append(self.activation(outputs[-1]))
+            outputs.append(functional.linear(inputs[-1], weight, bias))
+        error = torch.softmax(outputs[-1], -1) - functional.one_hot(labels, self.classes)
+        errors = [error]
+        for weight, output in zip(self.weights[:0:-1], outputs[-2::-1], strict=True):
+            error = (error @ weight) * self.derivative(output)
+            errors.append(error)
+        return errors[::-1], inputs
+
+    def share(self, first: First, labels: Tensor, residual: Sequence[Tensor]) -> Share:
+        """Inner products with the `residual` (C, out_l, in_l + 1) and squared norms of the gradients of candidates."""
+        errors, inputs = self.errors(first.before, labels)
+        assert first.inner is not None
+        inner = (errors[0] * first.inner).sum(-1)
+        square = (errors[0] ** 2).sum(-1) * first.square
+        for error, given, rest in zip(errors[1:], inputs, residual[1:], strict=True):
+            inner += ((error @ rest[..., :-1]) * given).sum(-1) + (error @ rest[..., -1:])[..., 0]
+            square += (error**2).sum(-1) * ((given**2).sum(-1) + 1)
+        return Share(inner, square)
+
+    def square(self, first: First, labels: Tensor) -> Tensor:
+        """(C, m) the squared norms alone."""
+        errors, inputs = self.errors(first.before, labels)
+        total = (errors[0] ** 2).sum(-1) * first.square
+        for error, given in zip(errors[1:], inputs, strict=True):
+            total += (error**2).sum(-1) * ((given**2).sum(-1) + 1)
+        return total
+
+    def first(self, rows: Tensor, residual: Sequence[Tensor] | None = None) -> First:
+        """Whole candidate rows (C, m, D) as the first layer sees them."""
+        before = functional.linear(rows, self.weights[0], self.biases[0])
+        inner = None if residual is None else rows @ residual[0][..., :-1].mT + residual[0][..., -1][:, None]
+        return First(before, inner, (rows**2).sum(-1) + 1)
+
+    def sums(self, rows: Tensor, labels: Tensor, factor: Tensor) -> list[Tensor]:
+        """Per layer (C, out, in + 1): the sum of the gradients of rows (C, m, D), each times its `factor` (C, m)."""
+        errors, inputs = self.errors(functional.linear(rows, self.weights[0], self.biases[0]), labels)
+        return [
+            torch.cat([e.mT @ a, e.sum(1)[..., None]], -1)
+            for e, a in zip((e * factor[..., None] for e in errors), [rows, *inputs], strict=True)
+        ]
+
+
+def _tensor(array: NDArray[np.float64], device: str) -> Tensor:
+    return torch.tensor(array, dtype=torch.float32, device=device)

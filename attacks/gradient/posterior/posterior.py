@@ -1,0 +1,107 @@
+"""Posterior: the adversary who knows the defense, and samples the batch from what is left to know of it.
+
+A defense is public. So the probability of a batch given the update that was sent is known up to a constant: the
+likelihood of the defense (`evidence`) times what is known of rows before (`cells`). Gibbs sampling draws from it
+(`chains`), from starts that the row space of the noisy gradient leads to (`search`), and what is claimed is the batch
+that is right in most cells by expectation over the samples (`claim`). Where noise leaves nothing, that is the best
+guess without the update.
+
+For which defenses there is a likelihood is said in `evidence`; without any defense it applies too, and finds batches
+that explain the update. The energy of the chains tells whether they are where the truth must be: where they are not,
+the claim is made in doubt of every cell.
+
+The adversary is honest but curious, and holds a client's gradient in the clear with the model and the public layout. It
+knows the labels of the batch, or samples them too. Any multilayer perceptron that classifies.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from hashlib import sha256
+
+import numpy as np
+import torch
+
+from leakledger.attacks.base import (
+    Abstained,
+    AuxiliaryKnowledge,
+    ControlSpec,
+    NotApplicable,
+    check_device,
+    check_seed,
+    counter,
+)
+from leakledger.attacks.gradient.inversion import Inversion
+from leakledger.attacks.gradient.posterior.cells import cells_of
+from leakledger.attacks.gradient.posterior.claim import claimed
+from leakledger.attacks.gradient.posterior.evidence import channel, evidence_of
+from leakledger.attacks.gradient.posterior.network import RowGradients
+from leakledger.attacks.gradient.posterior.search import search
+from leakledger.attacks.gradient.posterior.tempering import sampled
+from leakledger.attacks.observed.gradients import find_gradients
+from leakledger.attacks.observed.tabular import StructuralPrior
+from leakledger.attacks.observed.update import Inverted, ObservedUpdate
+from leakledger.preprocess.messages import ClientGradient, GlobalModel
+from leakledger.preprocess.options import check_options, option
+
+
+@dataclass(frozen=True)
+class Posterior(Inversion):
+    """Samples the batch behind a defended gradient from its posterior. Raises ValueError for settings out of range.
+
+    `progress(done, total)` hears of sweeps and repairs.
+    """
+
+    technique = "posterior"
+    reference = "after Balunović, Dimitrov, Staab, Vechev: Bayesian framework for gradient leakage, ICLR 2022"
+    asset = ("records",)
+    reads = (ClientGradient, GlobalModel)
+    controls = (ControlSpec("records"),)
+    assumes = "honest but curious; the gradient of one batch in the clear; its defense known; a multilayer perceptron"
+    find = staticmethod(find_gradients)
+
+    chains: int = option(16, at_least=1, help="Markov chains per batch")
+    sweeps: int = option(32, at_least=1, help="visits of every cell that are sampled, after half as many that are not")
+    repairs: int = option(30, at_least=0, help="times that rows which do not fit are sought anew, at most")
+    tolerance: float = option(0.319, at_least=0, help="deviations within which a number counts as right")
+    max_rows: int = option(128, at_least=1, help="larger batches are left alone")
+    seed: int = 0
+    device: str = "cpu"
+    rounds: tuple[int, ...] | None = None
+    victims: tuple[str, ...] | None = None
+    progress: Callable[[int, int], None] | None = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        check_options(self)
+        check_seed(self.seed)
+        check_device(self.device)
+
+    @torch.inference_mode()
+    def invert(self, update: ObservedUpdate, knowledge: AuxiliaryKnowledge) -> Inverted:
+        batch = f"{update.victim} in round {update.round}"
+        if update.schedule is not None:
+            return NotApplicable(f"the update of {batch} is of a local training, not one gradient")
+        if update.rows > self.max_rows:
+            return NotApplicable(f"the batch of {batch} has {update.rows} rows, more than max_rows = {self.max_rows}")
+        through = channel(update.mechanisms, update.gradient)
+        if isinstance(through, str):
+            return NotApplicable(through)
+        try:
+            prior = StructuralPrior(update.layout, knowledge.bounds)
+            categorical, numeric = cells_of(update.layout, knowledge, self.device)
+        except ValueError as error:
+            return NotApplicable(str(error))
+        evidence = evidence_of(update, through, self.device)
+        network = RowGradients(update.model, update.weights, self.device)
+        tell = counter(self.progress, self.repairs + self.sweeps // 2 + self.sweeps)
+        found = search(
+            network, [*categorical, *numeric], evidence, self.chains, self.repairs, self._coins(update), tell
+        )
+        samples = sampled(found, self.sweeps // 2, self.sweeps, tell)
+        if not np.isfinite(samples.fit).all():
+            return Abstained(f"no likelihood for {batch} is finite: its model has diverged")
+        return claimed(update, prior, categorical, numeric, samples, self.tolerance)
+
+    def _coins(self, update: ObservedUpdate) -> torch.Generator:
+        """A generator that depends on the seed, the victim and the round, and on nothing that runs beside."""
+        digest = sha256(f"{self.seed} {update.round} {update.victim}".encode()).digest()
+        return torch.Generator(self.device).manual_seed(int.from_bytes(digest[:7], "big"))

@@ -1,0 +1,148 @@
+"""The way to the rows that explain an update: a pool, a first batch, and repairs of the rows that do not fit.
+
+1. A pool of rows that the row space supports, and of rows of the prior (`row_space`).
+2. The batch of them that explains all layers best (`assembly`), then Gibbs sweeps from some noise down to the true one.
+3. Repairs: a few rows of a chain, those above all that its residual points at, leave the batch, and what they leave of
+   the sum is solved like a small batch of its own, from rows of all chains and of its own row space.
+
+Steps 1 and 3 aim at the mode; what is claimed rests on sweeps after them, which sample (`chains`).
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from leakledger.attacks.gradient.posterior.assembly import Assembly
+from leakledger.attacks.gradient.posterior.cells import Cell
+from leakledger.attacks.gradient.posterior.chains import Chains, encoded, from_prior
+from leakledger.attacks.gradient.posterior.evidence import Evidence
+from leakledger.attacks.gradient.posterior.network import RowGradients
+from leakledger.attacks.gradient.posterior.row_space import supported
+
+LOUD = 4.0  # times the true noise: where sweeps after an assembly begin, so that wrong cells come loose
+COOLING = 20  # sweeps from there to the true noise
+CHOICES = 40  # sweeps over a pool, of little cost
+POOL = 1024, 30, 60  # chains on the row space, their sweeps, and rows kept of each
+SMALL_POOL = 256, 20, 20
+SMALL_CHAINS, SMALL_COOLING = 6, 8
+LIFTED = 6  # rows that a repair takes out: batches as small are solved nearly always
+# Of chi-square deviations: an energy above by more shows rows that are wrong.
+HIGH = 2.0
+GAIN, PATIENCE = 1.0, 3  # nats; and repairs in a row that gained less before a batch that fits is left as it is
+
+
+def settled(energy: Tensor, entries: int) -> Tensor:
+    """Which energies (C,) are as low as that of the truth is, half a chi-square of so many entries."""
+    return torch.lt(energy, entries / 2 + HIGH * (entries / 2) ** 0.5)
+
+
+def search(
+    network: RowGradients,
+    cells: Sequence[Cell],
+    evidence: Evidence,
+    chains: int,
+    repairs: int,
+    coins: torch.Generator,
+    tell: Callable[[int], None] = lambda steps: None,
+) -> Chains:
+    """Chains as near to the mode as `repairs` bring them."""
+    pool = supported(evidence, cells, coins, *POOL)
+    found = _assembled(network, cells, evidence, pool, chains, CHOICES, COOLING, coins)
+    idle = 0
+    for step in range(repairs):
+        best = float(_cost(found).min())
+        _repair(found, _any(found) if step % 3 == 2 else int(_cost(found).argmin()))
+        tell(1)
+        idle = 0 if float(_cost(found).min()) < best - GAIN else idle + 1
+        if idle >= PATIENCE and bool(settled(found.energy(), evidence.entries).any()):
+            break
+    return found
+
+
+def _assembled(
+    network: RowGradients,
+    cells: Sequence[Cell],
+    evidence: Evidence,
+    pool: Tensor,
+    chains: int,
+    choices: int,
+    cooling: int,
+    coins: torch.Generator,
+) -> Chains:
+    """Chains that begin at batches of rows of the pool."""
+    scale = _likely_scale(network, cells, evidence, coins) if evidence.shrunk else 1.0
+    atoms = Assembly(network, cells, evidence, pool, scale)
+    noises = np.geomspace(evidence.loudest, evidence.noise, choices)
+    chosen = atoms.choose(atoms.start(chains, coins), noises.tolist(), coins)
+    found = Chains(network, cells, evidence, atoms.index[chosen], coins, atoms.labels[chosen])
+    for noise in np.geomspace(min(LOUD * evidence.noise, evidence.loudest), evidence.noise, cooling):
+        found.sweep(float(noise))
+    return found
+
+
+def _likely_scale(network: RowGradients, cells: Sequence[Cell], evidence: Evidence, coins: torch.Generator) -> float:
+    """By how much the sum was shrunk, if its rows are like those of the prior."""
+    device = str(evidence.total[0].device)
+    index = from_prior(cells, evidence.rows, coins, device)[None]
+    labels = (
+        evidence.labels if evidence.labels is not None else torch.zeros(evidence.rows, dtype=torch.int64, device=device)
+    )
+    columns = encoded(network, cells, index)
+    sums = network.sums(columns, labels[None], torch.ones_like(columns[..., 0]))
+    expected = float(sum((s**2).sum() for s in sums))
+    signal = max(evidence.square - evidence.entries * evidence.noise**2, 0.0)
+    return float(np.clip(np.sqrt(signal / max(expected, 1e-30)), 1e-3, 1.0))
+
+
+def _cost(found: Chains) -> Tensor:
+    """(C,) minus the log posterior."""
+    return found.energy() - found.log_prior()
+
+
+def _any(found: Chains) -> int:
+    """A chain at random: the best one alone would keep its mistakes."""
+    return int(torch.randint(found.chains, (), generator=found.coins, device=found.device))
+
+
+def _repair(found: Chains, chain: int) -> None:
+    """Solves some rows of one chain anew, and keeps what is more probable."""
+    chosen = _suspects(found, chain)
+    own = slice(chain, chain + 1)
+    columns, labels = found.columns[own, chosen], found.labels[own, chosen]
+    parts = found.network.sums(columns, labels, found.scale[own] * found.factors(columns, labels))
+    left = [rest[chain] + part[0] for rest, part in zip(found.residual, parts, strict=True)]
+    evidence = found.evidence.of_rows(chosen, left)
+    if evidence.shrunk:
+        left = [part / float(found.scale[chain]) for part in left]
+        evidence = evidence.unshrunk(left, float(found.scale[chain]))
+    known = found.index.reshape(-1, len(found.cells))
+    pool = torch.unique(torch.cat([known, supported(evidence, found.cells, found.coins, *SMALL_POOL)]), dim=0)
+    small = _assembled(
+        found.network, found.cells, evidence, pool, SMALL_CHAINS, CHOICES // 2, SMALL_COOLING, found.coins
+    )
+    before = Chains(found.network, found.cells, evidence, found.index[own, chosen].clone(), found.coins, labels.clone())
+    costs = _cost(small)
+    best = int(costs.argmin())
+    if float(costs[best]) < float(_cost(before)[0]):
+        index, labels = found.index.clone(), found.labels.clone()
+        index[chain, chosen], labels[chain, chosen] = small.index[best], small.labels[best]
+        found.become(index, labels)
+
+
+def _suspects(found: Chains, chain: int) -> Tensor:
+    """(k,) rows of a chain: likelier, the more of a row lies in the directions that stand out of its residual, and the
+    fewer other chains have that row.
+    """
+    _, values, directions = torch.linalg.svd(found.residual[0][chain].double(), full_matrices=False)
+    out, width = found.residual[0].shape[1:]
+    count = max(2, int((values > (out**0.5 + width**0.5) * found.evidence.noise).sum()))
+    rows = torch.cat([found.columns[chain], torch.ones(found.rows, 1, device=found.device)], 1).double()
+    inside = ((rows @ directions[:count].T) ** 2).sum(1) / (rows**2).sum(1)
+    named = [f for f, cell in enumerate(found.cells) if cell.raw is None]
+    held = found.index[..., named]
+    same = (held[chain][:, None, None] == held[None]).all(-1).any(2).double().mean(1)
+    weights = inside**2 / (inside**2).sum() + (1.05 - same) / (1.05 - same).sum() / 2
+    number = min(LIFTED, found.rows)
+    return torch.multinomial(weights, number, generator=found.coins)

@@ -1,0 +1,153 @@
+"""The sampler: exact conditionals, the whole posterior where it can be enumerated, and calibration by simulation."""
+
+from collections import Counter
+from itertools import product
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import chisquare, kstest
+
+from leakledger.attacks.gradient.posterior import chains as module
+from leakledger.attacks.gradient.posterior.chains import Chains, from_prior, prior_of
+from leakledger.attacks.gradient.posterior.search import settled
+from leakledger.attacks.gradient.posterior.tempering import exchange, sampled
+from tests.attacks.gradient.posterior_example import drawn, evidence_about, tiny
+
+FALSE_ALARMS = 1e-4  # of each statistical test here: they run often
+
+
+def started(network, cells, evidence, chains, seed=0):
+    coins = torch.Generator().manual_seed(seed)
+    index = from_prior(cells, chains * evidence.rows, coins, "cpu").view(chains, evidence.rows, len(cells))
+    return Chains(network, cells, evidence, index, coins)
+
+
+def test_the_residual_is_what_the_rows_leave_of_the_sum():
+    network, cells = tiny()
+    coins = torch.Generator().manual_seed(0)
+    index, labels = drawn(cells, 3, coins)
+    evidence = evidence_about(network, cells, index, labels, 1e-3, coins)
+    state = started(network, cells, evidence, 2)
+    state.become(index.expand(2, -1, -1), labels.expand(2, -1))
+    entries = evidence.entries
+    assert (state.energy() - entries / 2).abs().max() < 5 * (entries / 2) ** 0.5
+    before = [r.clone() for r in state.residual]
+    state.lift(1)
+    state.put(1)
+    assert all(torch.allclose(a, b, atol=1e-6) for a, b in zip(before, state.residual, strict=True))
+
+
+@pytest.mark.parametrize(("clip_norm", "known"), [(None, True), (0.3, True), (None, False)])
+def test_a_visit_draws_from_the_conditional_that_energies_give(clip_norm, known):
+    network, cells = tiny()
+    coins = torch.Generator().manual_seed(1)
+    index, labels = drawn(cells, 2, coins)
+    evidence = evidence_about(network, cells, index, labels, 0.05, coins, known=known, clip_norm=clip_norm)
+    state = started(network, cells, evidence, 20_000)
+    state.become(index.expand(20_000, -1, -1), labels.expand(20_000, -1))
+    state.lift(0)
+    state.visit(0, 0, evidence.noise)
+    state.put(0)
+    reached = torch.bincount(state.index[:, 0, 0], minlength=3).numpy()
+    options = index.repeat(3, 1, 1)
+    options[:, 0, 0] = torch.arange(3)
+    every = Chains(network, cells, evidence, options, coins, labels.repeat(3, 1))
+    weights = torch.softmax((prior_of(cells, options).sum(-1) - every.energy()).double(), 0).numpy()
+    assert chisquare(reached, 20_000 * weights).pvalue > FALSE_ALARMS
+
+
+@pytest.mark.parametrize(("clip_norm", "known"), [(None, True), (0.3, True), (None, False)])
+def test_long_runs_visit_batches_as_often_as_the_posterior_has_them(clip_norm, known, monkeypatch):
+    monkeypatch.setattr(module, "PROPOSALS", 6)
+    network, cells = tiny()
+    cells = [cells[0], cells[1]]  # categories alone: 36 batches of two rows, each with four kinds of labels
+    coins = torch.Generator().manual_seed(2)
+    index, labels = drawn(cells, 2, coins)
+    evidence = evidence_about(network, cells, index, labels, 0.3, coins, known=known, clip_norm=clip_norm)
+    state = started(network, cells, evidence, 4_000)
+    for _ in range(30):
+        state.sweep(evidence.noise)
+    kinds = [tuple(r) for r in product(*(range(c.size) for c in cells), range(2))]
+    batches = torch.tensor(list(product(kinds, repeat=2)))  # (n, 2, F + 1), the label last
+    if known:
+        batches = batches[(batches[..., -1] == labels).all(1)]
+    every = Chains(network, cells, evidence, batches[..., :-1].clone(), coins, batches[..., -1].clone())
+    expected = torch.softmax((every.log_prior() - every.energy()).double(), 0).numpy()
+    reached = torch.cat([state.index, state.labels[..., None]], -1)
+    wanted, counts = Counter(), Counter(map(unordered, reached.tolist()))
+    for batch, share in zip(batches.tolist(), expected, strict=True):
+        wanted[unordered(batch)] += 4_000 * share
+    likely = [b for b, n in wanted.items() if n >= 10]
+    found = np.array([counts[b] for b in likely] + [4_000 - sum(counts[b] for b in likely)])
+    due = np.array([wanted[b] for b in likely] + [4_000 - sum(wanted[b] for b in likely)])
+    assert chisquare(found[due > 5], due[due > 5] / due[due > 5].sum() * found[due > 5].sum()).pvalue > FALSE_ALARMS
+
+
+def unordered(batch):
+    """A batch without the order of its rows, which no update tells: chains need not visit every one."""
+    return tuple(sorted(map(tuple, batch)))
+
+
+CHANNELS = {
+    "noise": {},
+    "rows clipped": {"clip_norm": 0.3},
+    "labels unknown": {"known": False},
+    "shrunk": {"scale": 0.4},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("channel", CHANNELS)
+def test_ranks_of_the_truth_among_samples_are_uniform(channel):
+    """Simulation-based calibration (Talts et al. 2018), on statistics that do not depend on the order of rows."""
+    network, cells = tiny()
+    coins, jitter = torch.Generator().manual_seed(5), np.random.default_rng(0)
+    ranks = {"age": [], "log posterior": []}
+    for trial in range(80):
+        index, labels = drawn(cells, 2, coins)
+        given = dict(CHANNELS[channel])
+        if "scale" in given:
+            given["scale"] = float(torch.rand((), generator=coins).clamp(0.05, 0.99))
+        evidence = evidence_about(network, cells, index, labels, 0.15, coins, **given)
+        samples = sampled(started(network, cells, evidence, 64, seed=trial), 15, 4)
+        truth = Chains(network, cells, evidence, index[None].clone(), coins, labels[None].clone())
+        figures = {"age": (samples.index[..., 2].sum(1), float(index[:, 2].sum()))}
+        if channel != "shrunk":  # there the factor is drawn beside the rows
+            figures["log posterior"] = (samples.fit, float((truth.log_prior() - truth.energy())[0]))
+        for name, (drawn_values, value) in figures.items():
+            tied = np.abs(drawn_values - value) <= 1e-4
+            below = ((drawn_values < value) & ~tied).sum()
+            ranks[name].append((below + jitter.random() * (tied.sum() + 1)) / (len(drawn_values) + 1))
+    for name, found in ranks.items():
+        assert not found or kstest(found, "uniform").pvalue > FALSE_ALARMS, name
+
+
+def test_exchange_swaps_the_better_fit_towards_the_true_noise():
+    network, cells = tiny()
+    coins = torch.Generator().manual_seed(0)
+    index, labels = drawn(cells, 2, coins)
+    evidence = evidence_about(network, cells, index, labels, 1e-3, coins)
+    state = started(network, cells, evidence, 2)
+    wrong = index.clone()
+    wrong[0, 0] = (wrong[0, 0] + 1) % 3
+    state.become(torch.stack([wrong, index]), labels.expand(2, -1))
+    exchange(state, torch.tensor([1e-3, 2e-3]), torch.arange(2), 0, 2)
+    assert (state.index[0] == index).all()
+    assert (state.index[1] == wrong).all()
+
+
+def test_samples_come_from_the_first_rungs_and_settle_at_the_truth():
+    network, cells = tiny()
+    coins = torch.Generator().manual_seed(0)
+    index, labels = drawn(cells, 2, coins)
+    evidence = evidence_about(network, cells, index, labels, 0.02, coins)
+    samples = sampled(started(network, cells, evidence, 16), 5, 10)
+    assert samples.index.shape == (20, 2, len(cells))
+    assert samples.settled
+
+
+def test_an_energy_that_is_too_high_does_not_count_as_settled():
+    entries = 10_000
+    assert bool(settled(torch.tensor(entries / 2), entries))
+    assert not bool(settled(torch.tensor(entries / 2 + 3 * (entries / 2) ** 0.5), entries))

@@ -1,0 +1,56 @@
+"""Inner products and norms of gradients that are never built, against gradients that are."""
+
+import numpy as np
+import pytest
+import torch
+
+from leakledger.attacks.gradient.posterior.network import DERIVATIVES, RowGradients
+from leakledger.preprocess.models import ACTIVATIONS, as_tensors, gradient, initial_weights
+from leakledger.preprocess.views import ModelSpec
+
+
+def network(activation="relu", hidden=(7, 5), classes=3):
+    spec = ModelSpec(6, classes, hidden, activation)
+    weights = {n: np.float64(w) for n, w in initial_weights(spec, np.random.default_rng(0)).items()}
+    return spec, weights, RowGradients(spec, weights, "cpu")
+
+
+def built(spec, weights, row, label):
+    """Per layer (out, in + 1): the gradient of one row, by autograd."""
+    one = gradient(spec, as_tensors(weights), row[None], label[None])
+    return [torch.cat([one[f"{i}.weight"], one[f"{i}.bias"][:, None]], 1) for i in range(len(spec.hidden) + 1)]
+
+
+@pytest.mark.parametrize("activation", sorted(ACTIVATIONS))
+def test_a_derivative_is_that_of_its_activation(activation):
+    z = torch.linspace(-3, 3, 61, dtype=torch.float64).add(0.01).requires_grad_()
+    (expected,) = torch.autograd.grad(ACTIVATIONS[activation](z).sum(), z)
+    assert torch.allclose(DERIVATIVES[activation](z.detach()), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("activation", sorted(ACTIVATIONS))
+@pytest.mark.parametrize("hidden", [(), (7,), (7, 5)])
+def test_shares_are_those_of_gradients_that_were_built(activation, hidden):
+    spec, weights, own = network(activation, hidden)
+    coins = torch.Generator().manual_seed(1)
+    rows, labels = torch.randn(2, 4, 6, generator=coins), torch.tensor([[0, 1, 2, 0], [2, 2, 1, 0]])
+    residual = [torch.randn(2, *g.shape, generator=coins) for g in built(spec, weights, rows[0, 0], labels[0, 0])]
+    share = own.share(own.first(rows, residual), labels, residual)
+    for c in range(2):
+        for m in range(4):
+            layers = built(spec, weights, rows[c, m], labels[c, m])
+            inner = sum((g * r[c]).sum() for g, r in zip(layers, residual, strict=True))
+            assert share.inner[c, m] == pytest.approx(float(inner), abs=1e-5)
+            assert share.square[c, m] == pytest.approx(float(sum((g**2).sum() for g in layers)), rel=1e-5)
+    assert torch.allclose(own.square(own.first(rows), labels), share.square)
+
+
+def test_a_sum_of_rows_is_that_of_their_gradients_times_their_factors():
+    spec, weights, own = network()
+    rows, labels, factor = torch.randn(1, 3, 6), torch.tensor([[0, 2, 1]]), torch.tensor([[1.0, 0.5, 0.0]])
+    sums = own.sums(rows, labels, factor)
+    for layer, total in enumerate(sums):
+        expected = sum(
+            f * built(spec, weights, x, y)[layer] for f, x, y in zip(factor[0], rows[0], labels[0], strict=True)
+        )
+        assert torch.allclose(total[0], expected, atol=1e-6)
