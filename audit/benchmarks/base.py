@@ -68,6 +68,7 @@ BENCHMARKS = {
     "verdicts": "leakledger.audit.benchmarks.verdicts",
     "baselines": "leakledger.audit.benchmarks.baselines",
     "posteriors": "leakledger.audit.benchmarks.posteriors",
+    "defended": "leakledger.audit.benchmarks.defended",
 }
 
 

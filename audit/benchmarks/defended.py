@@ -1,0 +1,175 @@
+"""An adversary who knows the defense against one who does not: noised gradients of an untrained 100-100 network.
+
+Setting as in `tableak`, pipeline `published`, labels known, Gaussian noise of deviation `sigma` on every entry. Rows
+with the `setting.attack` *posterior* and *tableak* are attacks; *prior only* is the best guess of an adversary who
+knows the whole population and sees no update (`baselines`), a stronger one than either attack is granted; *from the
+truth* is no attack but a diagnostic: the posterior's chains started at the true rows, and sampled alike. Where
+*posterior* ends below it, its search has not found the rows; where they agree, the noise hides the rest.
+
+`cells said 0.x` are the shares of right cells among those that the posterior says are right with a probability in
+[0.x, 0.x + 0.1): calibrated, they lie in there. Clusters are client x seed.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from leakledger.attacks.base import AuxiliaryKnowledge, RecordsClaim, claims_in
+from leakledger.attacks.gradient.posterior import Posterior
+from leakledger.attacks.gradient.posterior.cells import cells_of
+from leakledger.attacks.gradient.posterior.chains import Chains
+from leakledger.attacks.gradient.posterior.claim import claimed
+from leakledger.attacks.gradient.posterior.evidence import channel, evidence_of
+from leakledger.attacks.gradient.posterior.network import RowGradients
+from leakledger.attacks.gradient.posterior.tempering import sampled
+from leakledger.attacks.observed.gradients import find_gradients
+from leakledger.attacks.observed.tabular import StructuralPrior
+from leakledger.attacks.observed.update import ObservedUpdate
+from leakledger.audit.benchmarks.base import Options, Row, dataset_name
+from leakledger.audit.benchmarks.gradients import figure, in_percent
+from leakledger.audit.benchmarks.tableak import settings
+from leakledger.audit.case import Case, cases
+from leakledger.audit.config import Config
+from leakledger.audit.federate import federate
+from leakledger.audit.pool import each
+from leakledger.audit.records import Trial
+from leakledger.audit.run import attempts, granted_knowledge, make_attack
+from leakledger.audit.scoring import score
+from leakledger.audit.scoring.records import compare, measure
+from leakledger.audit.truth import Cells, Truth
+from leakledger.preprocess.secret import PUBLIC_MASTER, generator
+
+SIGMAS = (0.001, 0.003, 0.01, 0.02, 0.05)
+SIZES: dict[int, tuple[float, ...]] = {8: SIGMAS, 1: SIGMAS, 32: (0.001, 0.003, 0.01)}
+QUICK: dict[int, tuple[float, ...]] = {8: (0.003, 0.02)}
+METRICS = ("accuracy", "exact_rows", "categorical_accuracy", "numeric_accuracy")
+PRIOR = ("accuracy", "exact_rows")
+
+
+class Measured(NamedTuple):
+    """Of one case: trials and seconds per batch of each attack, metrics of each batch from the truth, and per cell what
+    the posterior says, whether it is right, and whether it is a category.
+    """
+
+    trials: dict[str, list[Trial]]
+    seconds: dict[str, float]
+    from_truth: list[dict[str, float]]
+    calibration: list[tuple[float, bool, bool]]
+
+
+def run(options: Options) -> Iterator[Row]:
+    """Rows for each table, batch size and strength of noise, as they are measured."""
+    for source in options.data or ("fair",):
+        for size, sigmas in (QUICK if options.quick else SIZES).items():
+            for sigma in sigmas:
+                yield from measured(options, source, size, sigma, options.seeds or 1)
+
+
+def measured(options: Options, source: str, size: int, sigma: float, seeds: int) -> Iterator[Row]:
+    """Rows of one batch size and strength, over 4 clients x `seeds` batches."""
+    config = settings(options, source, "published", "known", size, seeds, sigma)
+    parts: list[Measured] = list(each(partial(one_case, config), cases(config), options.jobs))
+    dataset, batches = dataset_name(source), 4 * seeds
+    setting = {"B": size, "sigma": sigma, "labels": "known", "parties": 4, "seeds": seeds}
+    for attack in ("posterior", "tableak"):
+        trials = [t for p in parts for t in p.trials[attack]]
+        for metric in METRICS:
+            values = in_percent(trials, metric, batches)
+            yield figure("defended", dataset, {"attack": attack, **setting}, metric, values, None, "%")
+        seconds = [p.seconds[attack] for p in parts]
+        yield figure("defended", dataset, {"attack": attack, **setting}, "seconds per batch", seconds, None, "s")
+    for metric in PRIOR:
+        chance = [100 * (t.baseline or 0.0) for p in parts for t in p.trials["posterior"] if t.metric == metric]
+        yield figure("defended", dataset, {"attack": "prior only", **setting}, metric, chance, None, "%")
+    for metric in METRICS:
+        reached = [100 * m[metric] for p in parts for m in p.from_truth]
+        yield figure("defended", dataset, {"attack": "from the truth", **setting}, metric, reached, None, "%")
+    yield from deciles(dataset, {"attack": "posterior", **setting}, [c for p in parts for c in p.calibration])
+
+
+def deciles(dataset: str, setting: dict[str, object], said: Sequence[tuple[float, bool, bool]]) -> Iterator[Row]:
+    """How many cells are right of those that the posterior gives about the same probability, by kind of cell."""
+    for kind, category in (("categories", True), ("numbers", False)):
+        for tenth in range(10):
+            own = [right for p, right, c in said if c == category and min(int(10 * p), 9) == tenth]
+            if own:
+                note = f"{len(own)} cells"
+                metric = f"{kind} said {tenth / 10:.1f}"
+                yield Row(
+                    "defended",
+                    dataset,
+                    setting,
+                    metric,
+                    100 * float(np.mean(own)),
+                    None,
+                    None,
+                    None,
+                    "%",
+                    len(own),
+                    note,
+                )
+
+
+def one_case(config: Config, case: Case) -> Measured:
+    """Both attacks and the diagnostic on the batches of one federation."""
+    truth = Truth(federate(config, case, PUBLIC_MASTER))
+    knowledge, attempted = granted_knowledge(config, truth), attempts(config, truth)
+    federated = truth.federated
+    view = federated.ledger.view([federated.public.server], federated.public)
+    coins = generator(federated.secrets[federated.public.server])
+    trials, seconds, said = {}, {}, []
+    for name in ("posterior", "tableak"):
+        attack = make_attack(name, config, case)
+        start = time.process_time()
+        outcome = attack.run(view, knowledge)
+        seconds[name] = (time.process_time() - start) / len(attempted)
+        draws = config.audit.baseline_draws
+        trials[name] = score(attack, ("server",), outcome, knowledge, truth, attempted, coins, draws)
+        said += [cell for c in claims_in(outcome) if isinstance(c, RecordsClaim) for cell in cells_said(c, truth)]
+    updates = find_gradients(view, knowledge, rounds=[0])
+    own = make_attack("posterior", config, case)
+    assert isinstance(own, Posterior)
+    assert isinstance(updates, list)
+    starts = [from_truth(own, u, knowledge, truth) for u in updates]
+    return Measured(trials, seconds, starts, said)
+
+
+@torch.inference_mode()
+def from_truth(
+    attack: Posterior, update: ObservedUpdate, knowledge: AuxiliaryKnowledge, truth: Truth
+) -> dict[str, float]:
+    """Metrics of the claim that chains make which start at the true rows: a diagnostic that no adversary has."""
+    actual = truth.batch(update.victim, update.round)
+    categorical, numeric = cells_of(update.layout, knowledge, attack.device)
+    cells = [*categorical, *numeric]
+    through = channel(update.mechanisms, update.gradient)
+    assert not isinstance(through, str)
+    evidence = evidence_of(update, through, attack.device)
+    columns = [actual.categories[:, k] for k in range(len(categorical))]
+    for k, cell in enumerate(numeric):
+        assert cell.raw is not None
+        columns.append(np.abs(cell.raw - actual.numbers[:, k, None]).argmin(1))
+    index = torch.tensor(np.stack(columns, -1), device=attack.device).expand(attack.chains, -1, -1).clone()
+    network = RowGradients(update.model, update.weights, attack.device)
+    coins = torch.Generator(attack.device).manual_seed(attack.seed)
+    samples = sampled(Chains(network, cells, evidence, index, coins), attack.sweeps // 2, attack.sweeps)
+    prior = StructuralPrior(update.layout, knowledge.bounds)
+    claim = claimed(update, prior, categorical, numeric, samples, attack.tolerance)
+    return measure(Cells(claim.categories, claim.numbers), actual, truth.deviations)
+
+
+def cells_said(claim: RecordsClaim, truth: Truth) -> list[tuple[float, bool, bool]]:
+    """Of each claimed cell: how probable the attack finds it, whether it is right, whether it is a category."""
+    if claim.probability is None:
+        return []
+    matched = compare(Cells(claim.categories, claim.numbers), truth.batch(claim.victim, claim.round), truth.deviations)
+    probability, count = claim.probability[matched.order], matched.categories.shape[1]
+    return [
+        (float(p), bool(hit), k < count)
+        for row, hits in zip(probability, matched.hits, strict=True)
+        for k, (p, hit) in enumerate(zip(row, hits, strict=True))
+    ]
