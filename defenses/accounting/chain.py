@@ -77,6 +77,6 @@ def _number(mechanism: Mechanism, name: str) -> float:
             f"{name} of {mechanism.kind} is {value!r}, not a number fixed in advance: a bound that is taken from the "
             "data tells about the data, and has to be paid for itself"
         )
-    if not (isfinite(value) and value > 0):
+    if not (isfinite(value) and float(value) > 0):
         raise NoGuarantee(f"{name} of {mechanism.kind} is {value}; it must be above 0 and finite")
     return float(value)
