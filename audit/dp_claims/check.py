@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from math import inf, isfinite, sqrt
 from typing import Any, Literal
 
-from leakledger.audit.dp_claims.reading import Pure, Reader, Reading
+from leakledger.audit.dp_claims.readers.base import Pure, Reader, Reading
 from leakledger.defenses.accounting.gaussian import epsilon_of, mu_of
 from leakledger.defenses.accounting.guarantee import guarantee
 from leakledger.defenses.accounting.mechanism import GaussianMechanism

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from leakledger.audit.dp_claims.readers import READERS
-from leakledger.audit.dp_claims.reading import Reader
+from leakledger.audit.dp_claims.readers.base import Reader
 from leakledger.preprocess.data.suggest import closest
 from leakledger.preprocess.options import Option, in_words, options_of
 

@@ -7,8 +7,8 @@ times the clip norm: `largest_weight` states it.
 
 from dataclasses import dataclass
 
+from leakledger.audit.dp_claims.readers.base import COINS, PRECISION, Nothing, Reader, Reading, rounds_in_words
 from leakledger.audit.dp_claims.readers.plain import NO_NOISE
-from leakledger.audit.dp_claims.reading import COINS, PRECISION, Nothing, Reader, Reading, rounds_in_words
 from leakledger.defenses.accounting.mechanism import GaussianMechanism, Relation, Sampling
 from leakledger.preprocess.options import option
 

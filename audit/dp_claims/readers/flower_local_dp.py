@@ -8,7 +8,7 @@ sets, which is what local differential privacy is about.
 
 from dataclasses import dataclass
 
-from leakledger.audit.dp_claims.reading import COINS, PRECISION, Nothing, Reader, Reading, rounds_in_words
+from leakledger.audit.dp_claims.readers.base import COINS, PRECISION, Nothing, Reader, Reading, rounds_in_words
 from leakledger.defenses.accounting.gaussian import classical_sigma
 from leakledger.defenses.accounting.mechanism import GaussianMechanism, Relation
 from leakledger.preprocess.options import option

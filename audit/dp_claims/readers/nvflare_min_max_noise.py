@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from leakledger.audit.dp_claims.reading import Nothing, Reader, Reading
+from leakledger.audit.dp_claims.readers.base import Nothing, Reader, Reading
 from leakledger.preprocess.options import option
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from math import ceil, inf
 from typing import Any
 
-from leakledger.audit.dp_claims.reading import COINS, PRECISION, Nothing, Pure, Reader, Reading, rounds_in_words
+from leakledger.audit.dp_claims.readers.base import COINS, PRECISION, Nothing, Pure, Reader, Reading, rounds_in_words
 from leakledger.preprocess.options import option
 
 METHOD = (

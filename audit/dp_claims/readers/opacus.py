@@ -8,8 +8,8 @@ largest true one (Opacus threads 571, 813, 819). The unit is a record of the one
 from dataclasses import dataclass
 from math import ceil
 
+from leakledger.audit.dp_claims.readers.base import COINS, PRECISION, Nothing, Reader, Reading
 from leakledger.audit.dp_claims.readers.plain import NO_NOISE
-from leakledger.audit.dp_claims.reading import COINS, PRECISION, Nothing, Reader, Reading
 from leakledger.defenses.accounting.mechanism import ROUNDING, GaussianMechanism, Relation, Sampling
 from leakledger.preprocess.options import option
 

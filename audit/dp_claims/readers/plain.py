@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from leakledger.audit.dp_claims.reading import COINS, PRECISION, Nothing, Reader, Reading
+from leakledger.audit.dp_claims.readers.base import COINS, PRECISION, Nothing, Reader, Reading
 from leakledger.defenses.accounting.mechanism import GaussianMechanism, Relation, Sampling, Unit
 from leakledger.preprocess.options import option
 
