@@ -113,7 +113,8 @@ def _confirmed(choose: tuple[Floats, Floats], confirm: tuple[Floats, Floats], bo
     best: tuple[float, float, float] | None = None
     for side in (1.0, -1.0):
         thresholds = _thresholds(np.concatenate([side * c for c in choose]))
-        seen = _bounds(side * choose[0], side * choose[1], thresholds, bound, error)
+        strict = error / (2 * len(thresholds))  # so that a threshold in a tail is not chosen for its luck
+        seen = _bounds(side * choose[0], side * choose[1], thresholds, bound, strict)
         at = int(np.argmax(seen))
         if best is None or seen[at] > best[0]:
             best = float(seen[at]), side, float(thresholds[at])

@@ -143,4 +143,4 @@ def test_noise_at_the_claimed_scale_is_not_refuted():
     coins = np.random.default_rng(12)
     found = [audit_two_worlds(*gaussian(1, 100_000, coins), delta=DELTA, coins=coins) for _ in range(20)]
     assert sum(f.epsilon > claimed for f in found) == 0
-    assert all(f.mu > 0.7 for f in found)
+    assert all(f.mu > 0.9 for f in found)
