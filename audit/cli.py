@@ -1,4 +1,5 @@
 """The command line. Exit codes: 0 pass, 1 the tool failed, 2 it was used wrongly or the input is bad, 130 interrupted.
+`verify` and `check-dp` end with 1 where what they check does not hold, `check-dp` with 11 where nobody can say.
 
 Commands import what they use when they run: torch and pandas take seconds to load, which neither `--help` nor the
 completion of a word on a terminal should.

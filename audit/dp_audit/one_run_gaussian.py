@@ -10,7 +10,7 @@ a canary that is guessed right, and one that is guessed wrong while all others s
 v or more right guesses have chance 1 - confidence. Going down from v, the least p_i that the inequality allows follows
 from those above it; if all of them together exceed what chances can be (their sum of (i + (r - i))/m is r/m), then no
 mechanism with that f has guesses like these. It pays nothing for delta per canary, and is still far from tight: with
-every canary guessed, mu = 1 on 10,000 of them shows as 0.34, with a tenth of them guessed as 0.71.
+every canary guessed, mu = 1 on 10,000 of them shows as 0.34, with a tenth of them guessed as 0.69.
 """
 
 from collections.abc import Callable
