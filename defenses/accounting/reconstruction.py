@@ -48,7 +48,7 @@ def _numeric_success(mechanism: GaussianMechanism, kappa: float) -> float:
     form is the first one for negative e. Both have one valley, and every e gives a bound.
     """
     loss = losses(mechanism)
-    last = min(float(loss.get_epsilon_for_delta(LEAST_DELTA)), -log(kappa))  # beyond, exp(e) kappa is above 1
+    last = float(loss.get_epsilon_for_delta(LEAST_DELTA))
 
     def above(e: float) -> float:
         return exp(e) * kappa + float(loss.get_delta_for_epsilon(e))
@@ -56,7 +56,7 @@ def _numeric_success(mechanism: GaussianMechanism, kappa: float) -> float:
     def below(e: float) -> float:
         return 1 - exp(-e) * (1 - float(loss.get_delta_for_epsilon(e)) - kappa)
 
-    return min(1.0, _least(above, last), _least(below, last))
+    return min(1.0, _least(above, min(last, -log(kappa))), _least(below, last))  # exp(e) kappa is below 1
 
 
 def _least(curve: Callable[[float], float], last: float) -> float:
