@@ -469,6 +469,9 @@ def check_dp(
     over it. Nothing is run. The answer is the epsilon that the settings have, exactly where a closed form exists, and
     whether the claim holds. It says nothing about whether these settings are what runs.
 
+    Formats: plain, flower-local-dp, flower-central-dp, opacus, nvflare-svt, nvflare-gaussian, nvflare-percentile,
+    nvflare-min-max-noise. docs/differential-privacy.md lists their keys and how each is read.
+
     Exit codes: 0 the claim holds, or there is none; 1 it is refuted, or there is no epsilon at all; 2 bad input; 11
     undecided: the claim lies between what can be proven.
 

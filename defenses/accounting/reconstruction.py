@@ -17,7 +17,7 @@ from math import exp, log, sqrt
 from scipy.special import ndtr, ndtri
 
 from leakledger.defenses.accounting.mechanism import GaussianMechanism
-from leakledger.defenses.accounting.subsampling import LARGEST_MU, losses
+from leakledger.defenses.accounting.subsampling import has_grid, losses
 
 STEPS = 30  # of trisection: epsilon to (2/3)^30 = 5e-6 of its range
 LEAST_DELTA = 1e-12  # beyond the epsilon of this delta the bound changes by less than it
@@ -29,7 +29,7 @@ def most_success(mechanism: GaussianMechanism, kappa: float) -> float:
     Exact without sampling by chance; with Poisson sampling, an upper bound from the numeric trade-off function. Batches
     of a fixed size, and large mu, are bounded as if everyone took part. Raises ValueError.
     """
-    numeric = mechanism.by_chance and mechanism.sampling == "poisson" and mechanism.mu <= LARGEST_MU
+    numeric = mechanism.by_chance and mechanism.sampling == "poisson" and has_grid(mechanism)
     whole = gaussian_success(kappa, mechanism.mu * sqrt(mechanism.participations))
     return min(whole, _numeric_success(mechanism, kappa)) if numeric else whole
 

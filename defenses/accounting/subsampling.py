@@ -23,12 +23,13 @@ FINEST = 1e-4  # width of the grid of privacy losses; half of it moves usual eps
 PER_ROUND, IN_ALL = 1e-4, 1e-7  # of the largest loss: grids of about 1e5 and 1e7 points at most take a second or two
 GAP = 0.05  # between the bounds, about: rounding down costs half a width in every round
 LARGEST_MU = 25.0  # of a round: losses above 700 overflow, and epsilon is in the hundreds, sampled or not
+MOST_ROUNDS = 10**8  # a composition of 10^9 did not end in five minutes
 
 
 def upper(mechanism: GaussianMechanism, delta: float) -> float:
     """An epsilon at `delta` that `mechanism`, sampled by chance, does not exceed."""
     unsampled = epsilon_of(delta, mechanism.mu * sqrt(mechanism.rounds))
-    if mechanism.mu > LARGEST_MU:
+    if not has_grid(mechanism):
         return unsampled
     if mechanism.sampling == "fixed-size":
         return min(unsampled, _renyi(mechanism, delta))
@@ -38,9 +39,14 @@ def upper(mechanism: GaussianMechanism, delta: float) -> float:
 def lower(mechanism: GaussianMechanism, delta: float) -> float:
     """An epsilon at `delta` below which `mechanism`, sampled by chance, is refuted."""
     once = one_round(mechanism, delta)
-    if mechanism.mu > LARGEST_MU:
+    if not has_grid(mechanism):
         return once
     return max(once, float(losses(mechanism, pessimistic=False).get_epsilon_for_delta(delta)))
+
+
+def has_grid(mechanism: GaussianMechanism) -> bool:
+    """Whether its losses are composed numerically; else they are bounded by one round and by no sampling."""
+    return mechanism.mu <= LARGEST_MU and mechanism.rounds <= MOST_ROUNDS
 
 
 def one_round(mechanism: GaussianMechanism, delta: float) -> float:

@@ -55,6 +55,16 @@ COINS = "whether noise is drawn afresh in every round from a seed that nobody kn
 PRECISION = "how noise is rounded: floating-point noise tells more than real numbers do (Mironov 2012)"
 
 
+def delta_in_words(delta: float, population: int | None, unit: str) -> tuple[str, ...]:
+    """What a delta allows that is not below one in the population; nothing where it is, or nobody knows."""
+    if population is None or delta * population < 1:
+        return ()
+    return (
+        f"Delta {delta:g} is no less than one in {population:,} {unit}s: publishing the data of one of them, drawn by "
+        "lot, has that delta, with an epsilon of 0.",
+    )
+
+
 def rounds_in_words(rounds: int, stated: bool) -> str:
     """That a round was assumed, or how many were accounted for."""
     if stated:

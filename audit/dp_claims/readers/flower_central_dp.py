@@ -7,7 +7,15 @@ times the clip norm: `largest_weight` states it.
 
 from dataclasses import dataclass
 
-from leakledger.audit.dp_claims.readers.base import COINS, PRECISION, Nothing, Reader, Reading, rounds_in_words
+from leakledger.audit.dp_claims.readers.base import (
+    COINS,
+    PRECISION,
+    Nothing,
+    Reader,
+    Reading,
+    delta_in_words,
+    rounds_in_words,
+)
 from leakledger.audit.dp_claims.readers.plain import NO_NOISE
 from leakledger.defenses.accounting.mechanism import GaussianMechanism, Relation, Sampling
 from leakledger.preprocess.options import option
@@ -37,6 +45,7 @@ class FlowerCentralDp(Reader):
         explained.append(
             "The server adds the noise, and sees every update without it: nothing is said against the server."
         )
+        explained.extend(delta_in_words(self.delta, self.population, "client"))
         unknown = [COINS, PRECISION]
         if self.largest_weight is None:
             unknown.append(

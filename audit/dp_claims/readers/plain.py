@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from leakledger.audit.dp_claims.readers.base import COINS, PRECISION, Nothing, Reader, Reading
+from leakledger.audit.dp_claims.readers.base import COINS, PRECISION, Nothing, Reader, Reading, delta_in_words
 from leakledger.defenses.accounting.mechanism import GaussianMechanism, Relation, Sampling, Unit
 from leakledger.preprocess.options import option
 
@@ -41,7 +41,8 @@ class Plain(Reader):
         sampling = self.sampling or ("poisson" if rate < 1 else "none")
         mechanism = GaussianMechanism(multiplier, self.rounds, sampling, rate, self.unit, self.relation)
         unknown = (COINS, PRECISION, "whether the bound and the noise are fixed in advance, and in the code that runs")
-        return Reading(self.source, self.epsilon, self.delta, mechanism, unknown=unknown)
+        explained = delta_in_words(self.delta, self.population, self.unit)
+        return Reading(self.source, self.epsilon, self.delta, mechanism, explained, unknown)
 
     def rate(self) -> float:
         """The chance of one unit in a round."""

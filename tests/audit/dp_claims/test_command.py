@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from leakledger.audit.cli import main
+from leakledger.audit.dp_claims.readers import READERS
 from tests.every import every
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "dp"
@@ -55,6 +56,18 @@ def test_the_answer_prints_unit_relation_and_delta_and_what_nobody_can_know():
     text = call(*ONE, "--epsilon", "5", "--unit", "client", "--relation", "replace", code=1).stdout
     for part in ("one client", "(replace)", "delta 1e-05", "not known", "add-remove", "success"):
         assert part in text
+
+
+def test_the_help_names_every_format_and_every_exit_code():
+    text = " ".join(call("--help").stdout.split())
+    assert all(name in text for name in READERS)
+    assert all(f" {code} " in text for code in (0, 1, 2, 11))
+
+
+def test_a_delta_that_allows_to_publish_one_of_all_is_called_that():
+    ten = ("--batch", 1, "--population", 10, "--noise-multiplier", 1)
+    assert "drawn by lot" in call(*ten, "--delta", 0.1).stdout
+    assert "drawn by lot" not in call(*ten, "--delta", 0.09).stdout
 
 
 def test_json_has_the_numbers_and_no_infinity():

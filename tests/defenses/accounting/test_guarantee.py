@@ -100,6 +100,12 @@ def test_hardly_any_noise_is_bounded_without_a_grid(noise):
     assert found.at_least == pytest.approx(epsilon_of(1e-4, 1 / noise) + log(0.1), rel=1e-9)
 
 
+def test_rounds_beyond_counting_are_bounded_without_a_grid():
+    found = guarantee(GaussianMechanism(100.0, 10**12, "poisson", 1e-3), 1e-5, sharp=True)
+    assert found.epsilon == epsilon_of(1e-5, 10**6 / 100)
+    assert found.at_least == subsampling.one_round(found.mechanism, 1e-5)
+
+
 def test_sampling_never_spends_more_than_taking_part_always():
     assert guarantee(GaussianMechanism(50.0, 3, "poisson", 0.999), 1e-5).epsilon <= epsilon_of(1e-5, sqrt(3) / 50)
 
