@@ -9,6 +9,7 @@ from leakledger.defenses.accounting.mechanism import GaussianMechanism
 
 EXACT = "exact (analytic Gaussian mechanism, Balle and Wang 2018)"
 POISSON = "numeric (privacy loss distributions of dp-accounting, rounded up)"
+REPLACED = f"{POISSON}; opposite vectors are taken to be the worst neighbours, as dp-accounting does"
 FIXED_SIZE = "numeric (at most Rényi DP of sampling without replacement, at least privacy loss distributions)"
 
 
@@ -39,7 +40,8 @@ def guarantee(mechanism: GaussianMechanism, delta: float, *, sharp: bool = False
     if not mechanism.by_chance:
         exact = epsilon_of(delta, mechanism.mu * sqrt(mechanism.participations))
         return Guarantee(mechanism, delta, exact, exact, EXACT)
-    method = FIXED_SIZE if mechanism.sampling == "fixed-size" else POISSON
+    drawn = REPLACED if mechanism.relation == "replace" else POISSON
+    method = FIXED_SIZE if mechanism.sampling == "fixed-size" else drawn
     most = subsampling.upper(mechanism, delta)
     least = subsampling.lower(mechanism, delta) if sharp else subsampling.one_round(mechanism, delta)
     return Guarantee(mechanism, delta, most, min(least, most), method)

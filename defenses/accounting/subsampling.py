@@ -5,13 +5,16 @@ the implementation is Google's `dp-accounting`. Its pessimistic estimates are up
 ones lower bounds, each at the stated delta; the truth lies between.
 
 A unit that takes part with probability q in each round gives a dominating pair per direction (Zhu, Dong and Wang 2022,
-theorem 11), so Poisson sampling is accounted for as it is. Batches of a *fixed size* have none that composes (Lebeda,
-Regehr, Kamath and Steinke 2024): there the upper bound is that of Rényi DP (Wang, Balle and Kasiviswanathan 2019) or
-that of no sampling, whichever is less, and the lower bound is the pair where all other records are zero.
+theorem 11), so Poisson sampling is accounted for as it is; where data are replaced, opposite vectors are taken to be
+the worst neighbours, as the library does. Batches of a *fixed size* are not like that (Lebeda, Regehr, Kamath and
+Steinke 2024): whoever is not drawn has someone in its place. Their upper bound is that of Rényi DP (Wang, Balle and
+Kasiviswanathan 2019) or that of no sampling, whichever is less; their lower bound is that of data in which all others
+have the vector opposite to one record's, which then moves the sum by 2C from where it is sure to be without it.
 
 The library is loaded where it is used: its import takes more than a second.
 """
 
+from dataclasses import replace
 from functools import lru_cache
 from math import ceil, exp, log, sqrt
 from typing import Any
@@ -41,7 +44,8 @@ def lower(mechanism: GaussianMechanism, delta: float) -> float:
     once = one_round(mechanism, delta)
     if not has_grid(mechanism):
         return once
-    return max(once, float(losses(mechanism, pessimistic=False).get_epsilon_for_delta(delta)))
+    seen = _against_the_rest(mechanism) if mechanism.sampling == "fixed-size" else mechanism
+    return max(once, float(losses(seen, pessimistic=False).get_epsilon_for_delta(delta)))
 
 
 def has_grid(mechanism: GaussianMechanism) -> bool:
@@ -58,7 +62,9 @@ def one_round(mechanism: GaussianMechanism, delta: float) -> float:
     rate = mechanism.sampling_rate
     if delta >= rate:
         return 0.0
-    whole = epsilon_of(delta / rate, 1 / mechanism.noise_multiplier)
+    whole = epsilon_of(
+        delta / rate, mechanism.mu if mechanism.sampling == "fixed-size" else 1 / mechanism.noise_multiplier
+    )
     return whole + log(rate + (1 - rate) * exp(-whole))
 
 
@@ -81,6 +87,11 @@ def losses(mechanism: GaussianMechanism, pessimistic: bool = True) -> Any:
         use_connect_dots=pessimistic,
     )
     return once.self_compose(mechanism.rounds) if mechanism.rounds > 1 else once
+
+
+def _against_the_rest(mechanism: GaussianMechanism) -> GaussianMechanism:
+    """One record in a batch of fixed size, where all others have the opposite vector: it is there or not, 2C apart."""
+    return replace(mechanism, noise_multiplier=1 / mechanism.mu, sampling="poisson", relation="add-remove")
 
 
 def _width(mechanism: GaussianMechanism, pessimistic: bool) -> float:

@@ -4,9 +4,11 @@ import subprocess
 import sys
 from math import exp, log, sqrt
 
+import numpy as np
 import pytest
 from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent
 from dp_accounting.rdp import RdpAccountant
+from scipy.stats import norm
 
 from leakledger.defenses.accounting import subsampling
 from leakledger.defenses.accounting.gaussian import delta_of, epsilon_of
@@ -65,16 +67,33 @@ def test_one_sampled_round_has_its_closed_form_between_the_numeric_bounds():
     assert exact <= found.epsilon <= exact + 1e-3
 
 
+@every("epsilon", [0.0, 0.1, 0.5])
+def test_a_sampled_replacement_is_a_mixture_of_its_record_and_another_on_either_side_of_none(epsilon):
+    rate, x = 0.1, np.linspace(-12, 12, 200_001)
+    here, there = ((1 - rate) * norm.pdf(x) + rate * norm.pdf(x, side) for side in (1, -1))
+    delta = np.trapezoid(np.maximum(here - np.exp(epsilon) * there, 0), x)
+    loss = subsampling.losses(GaussianMechanism(1.0, 1, "poisson", rate, relation="replace"))
+    assert loss.get_delta_for_epsilon(epsilon) == pytest.approx(delta, abs=1e-6)
+
+
 def test_numeric_accounting_of_a_mechanism_without_sampling_is_the_closed_form():
     for relation, mu in (("add-remove", 1), ("replace", 2)):
         loss = subsampling.losses(GaussianMechanism(1.0, 4, relation=relation))
         assert loss.get_epsilon_for_delta(1e-5) == pytest.approx(epsilon_of(1e-5, 2 * mu), abs=1e-3)
 
 
-def test_batches_of_a_fixed_size_lie_between_poisson_replacement_and_renyi_and_below_no_sampling():
+def test_batches_of_a_fixed_size_spend_more_than_poisson_sampling_and_less_than_none():
     fixed = guarantee(GaussianMechanism(2.0, 100, "fixed-size", 0.05, relation="replace"), 1e-5, sharp=True)
     poisson = guarantee(GaussianMechanism(2.0, 100, "poisson", 0.05, relation="replace"), 1e-5)
-    assert poisson.epsilon - 0.1 < fixed.at_least <= poisson.epsilon < fixed.epsilon < epsilon_of(1e-5, 10.0)
+    assert poisson.epsilon < fixed.at_least < fixed.epsilon < epsilon_of(1e-5, 10.0)
+
+
+def test_the_lower_bound_of_fixed_batches_is_met_where_all_others_have_the_opposite_vector():
+    rate, x = 0.1, np.linspace(-12, 14, 200_001)  # one round: the rest of the sum is at 0, and the record adds 2C to it
+    here, there = (1 - rate) * norm.pdf(x) + rate * norm.pdf(x, 2), norm.pdf(x)
+    mechanism = GaussianMechanism(1.0, 1, "fixed-size", rate, relation="replace")
+    epsilon = guarantee(mechanism, 1e-3, sharp=True).at_least
+    assert np.trapezoid(np.maximum(here - np.exp(epsilon) * there, 0), x) == pytest.approx(1e-3, rel=1e-3)
 
 
 def test_the_renyi_bound_of_fixed_batches_counts_both_clip_norms_of_a_replacement():
