@@ -1,0 +1,59 @@
+"""Opacus' `PrivacyEngine.make_private(noise_multiplier, max_grad_norm, poisson_sampling)` with its accountant's inputs.
+
+Opacus 1.6 takes one step per batch, draws every record by a coin of `sample_rate` per step, and accounts for just that.
+A sampler of one's own (weighted, balanced) makes the true chance of some records larger: `sample_rate` must be the
+largest true one (Opacus threads 571, 813, 819). The unit is a record of the one table that is trained on.
+"""
+
+from dataclasses import dataclass
+from math import ceil
+
+from leakledger.audit.dp_claims.readers.base import COINS, PRECISION, Nothing, Reader, Reading
+from leakledger.audit.dp_claims.readers.plain import NO_NOISE
+from leakledger.defenses.accounting.mechanism import ROUNDING, GaussianMechanism, Relation, Sampling
+from leakledger.preprocess.options import option
+
+
+@dataclass(frozen=True)
+class Opacus(Reader):
+    """The settings of one training; steps of all rounds of a federation count."""
+
+    name = "opacus"
+    source = "Opacus"
+    classes = ("PrivacyEngine",)
+
+    noise_multiplier: float = option(at_least=0, help="noise over max_grad_norm")
+    max_grad_norm: float = option(above=0, help="L2 norm that each record's gradient is clipped to")
+    sample_rate: float = option(above=0, at_most=1, help="largest true chance of a record to be in a batch")
+    delta: float = option(above=0, below=1, help="delta of the claim")
+    epsilon: float | None = option(None, at_least=0, help="epsilon that is claimed")
+    steps: int | None = option(None, at_least=1, help="optimizer steps in all")
+    epochs: int | None = option(None, at_least=1, help="epochs, in place of steps")
+    poisson_sampling: bool = option(True, help="false: batches are shuffled, and no luck protects a record")
+    relation: Relation = option("add-remove", help="neighbours differ by a record, or by its data")
+
+    def reading(self) -> Reading:
+        steps = self._steps()
+        explained = [f"{steps:,} steps with a chance of {self.sample_rate:g} each."]
+        if not self.poisson_sampling:
+            explained.append("Batches are shuffled, so every record is in one of each pass: passes count, not chances.")
+        unknown = (
+            COINS,
+            PRECISION,
+            "whether batches are drawn as stated: a weighted or balanced sampler makes some records far likelier",
+            "whether the model mixes records of a batch (batch normalisation), or more leaves than the gradients",
+            "how many rounds the steps stand for: steps of every round that uses the same records add up",
+        )
+        if self.noise_multiplier == 0:
+            return Reading(self.source, self.epsilon, self.delta, Nothing(NO_NOISE), tuple(explained), unknown)
+        sampling: Sampling = "none" if self.sample_rate == 1 else "poisson" if self.poisson_sampling else "shuffled"
+        does = GaussianMechanism(
+            self.noise_multiplier, steps, sampling, self.sample_rate, "record", relation=self.relation
+        )
+        return Reading(self.source, self.epsilon, self.delta, does, tuple(explained), unknown)
+
+    def _steps(self) -> int:
+        if (self.steps is None) == (self.epochs is None):
+            both = "steps and epochs are both" if self.steps is not None else "neither steps nor epochs is"
+            raise ValueError(f"{both} stated; give one of them")
+        return self.steps or ceil((self.epochs or 0) / self.sample_rate - ROUNDING)

@@ -1,0 +1,75 @@
+"""Settings in this project's own words: clip norm, noise, sampling, rounds, claim. What the options of check-dp set."""
+
+from dataclasses import dataclass
+
+from leakledger.audit.dp_claims.readers.base import COINS, PRECISION, Nothing, Reader, Reading, delta_in_words
+from leakledger.defenses.accounting.mechanism import GaussianMechanism, Relation, Sampling, Unit
+from leakledger.preprocess.options import option
+
+NO_NOISE = "no noise is stated: what is released is a function of the data, and two neighbours can differ for certain"
+NO_CLIPPING = "noise without clipping: nothing bounds how far one record or client moves what is released"
+
+
+@dataclass(frozen=True)
+class Plain(Reader):
+    """Gaussian noise on a sum of clipped vectors, or on one clipped vector."""
+
+    name = "plain"
+    source = "settings"
+
+    delta: float = option(above=0, below=1, help="delta of the claim")
+    epsilon: float | None = option(None, at_least=0, help="epsilon that is claimed over all rounds")
+    clip_norm: float | None = option(None, above=0, help="L2 norm that each unit's vector is clipped to")
+    noise: float | None = option(None, at_least=0, help="standard deviation of the noise, in the units of clip_norm")
+    noise_multiplier: float | None = option(None, at_least=0, help="the same, divided by clip_norm")
+    mean_of: int = option(
+        1, at_least=1, help="noise is added to a mean of so many vectors (1: to their sum, or to one)"
+    )
+    rounds: int = option(1, at_least=1, help="releases, steps or rounds")
+    sampling: Sampling | None = option(None, help="how units are chosen [default: poisson where a rate is stated]")
+    sampling_rate: float | None = option(None, above=0, at_most=1, help="true chance of one unit in a round")
+    batch: int | None = option(None, at_least=1, help="units in a round, with population in place of sampling_rate")
+    population: int | None = option(None, at_least=1, help="units in all")
+    unit: Unit = option("record", help="whose vectors are clipped and protected")
+    relation: Relation = option("add-remove", help="neighbours differ by a unit, or by a unit's data")
+
+    def reading(self) -> Reading:
+        rate = self.rate()
+        multiplier = self.multiplier()
+        if isinstance(multiplier, Nothing):
+            return Reading(self.source, self.epsilon, self.delta, multiplier)
+        sampling = self.sampling or ("poisson" if rate < 1 else "none")
+        mechanism = GaussianMechanism(multiplier, self.rounds, sampling, rate, self.unit, self.relation)
+        unknown = (COINS, PRECISION, "whether the bound and the noise are fixed in advance, and in the code that runs")
+        explained = delta_in_words(self.delta, self.population, self.unit)
+        return Reading(self.source, self.epsilon, self.delta, mechanism, explained, unknown)
+
+    def rate(self) -> float:
+        """The chance of one unit in a round."""
+        if (self.batch is None) != (self.population is None) and self.sampling_rate is None:
+            given, missing = ("batch", "population") if self.population is None else ("population", "batch")
+            raise ValueError(f"{given} is {getattr(self, given)} and {missing} is missing; give both, or sampling_rate")
+        if self.batch is None or self.population is None:
+            return 1.0 if self.sampling_rate is None else self.sampling_rate
+        if self.batch > self.population:
+            raise ValueError(f"batch is {self.batch}; it must be at most population, {self.population}")
+        if self.sampling_rate is not None:
+            raise ValueError(
+                f"sampling_rate is {self.sampling_rate} beside batch and population; leave one of them out"
+            )
+        return self.batch / self.population
+
+    def multiplier(self) -> float | Nothing:
+        """Noise over clip norm."""
+        if (self.noise is None) == (self.noise_multiplier is None):
+            both = (
+                "noise and noise_multiplier are" if self.noise is not None else "neither noise nor noise_multiplier is"
+            )
+            raise ValueError(f"{both} stated; give one of them (0 for none)")
+        if not (self.noise or self.noise_multiplier):
+            return Nothing(NO_NOISE)
+        if self.noise_multiplier is not None:
+            return self.noise_multiplier * self.mean_of
+        if self.clip_norm is None:
+            return Nothing(NO_CLIPPING)
+        return (self.noise or 0.0) * self.mean_of / self.clip_norm

@@ -1,0 +1,82 @@
+"""Which mechanism a chain of defenses amounts to, or why it has no epsilon.
+
+A chain has one where a bound that no data chose comes first and Gaussian noise after it. Noise alone moves an update by
+a distance that nobody bounds; a bound alone can be met by two updates that differ for certain.
+"""
+
+from collections.abc import Sequence
+from math import isfinite
+from numbers import Real
+
+from leakledger.defenses.accounting.mechanism import GaussianMechanism, Relation, Sampling, Unit
+from leakledger.preprocess.views import Mechanism
+
+CLIPPING: dict[str, Unit] = {"example-clipping": "record", "client-clipping": "client"}
+NOISE = "gaussian-noise"
+
+
+class NoGuarantee(ValueError):
+    """There is no epsilon; the text says why."""
+
+
+def mechanism_of(
+    chain: Sequence[Mechanism],
+    *,
+    rounds: int,
+    batch_size: int | None = None,
+    local_steps: int = 1,
+    sampling: Sampling = "none",
+    sampling_rate: float = 1.0,
+    relation: Relation = "add-remove",
+) -> GaussianMechanism:
+    """What the defenses of one client, in the order of application, amount to over `rounds` updates.
+
+    `batch_size`: over how many examples the update is a mean, which divides the clip norm of examples.
+    `local_steps`: gradient steps in one update.
+
+    Raises NoGuarantee, with the reason; ValueError for settings that no mechanism has.
+    """
+    clipping, sigma = _parts(chain)
+    unit, norm = CLIPPING[clipping.kind], _number(clipping, "clip_norm")
+    if unit == "client":
+        return GaussianMechanism(sigma / norm, rounds, sampling, sampling_rate, unit, relation)
+    if local_steps != 1:
+        raise NoGuarantee(
+            f"examples are clipped in each of {local_steps} local steps, and noise is added after the last one only: "
+            "later steps follow from earlier ones, so no bound on what one example changes is known; clip the whole "
+            "update of a client, or take one step"
+        )
+    if batch_size is None or batch_size < 1:
+        raise ValueError(f"batch_size is {batch_size}; say over how many examples the update is a mean")
+    return GaussianMechanism(sigma * batch_size / norm, rounds, sampling, sampling_rate, unit, relation)
+
+
+def _parts(chain: Sequence[Mechanism]) -> tuple[Mechanism, float]:
+    """The clipping that counts, and the standard deviation of all noise after it."""
+    kinds = [m.kind for m in chain]
+    if unknown := [k for k in kinds if k not in (*CLIPPING, NOISE)]:
+        raise NoGuarantee(f"nothing is known of what {unknown[0]!r} does to an update, so no epsilon is stated")
+    if NOISE not in kinds:
+        what = f"{kinds[-1]} without noise" if kinds else "nothing is done to updates"
+        raise NoGuarantee(f"{what}: two neighbouring data sets can give updates that differ for certain")
+    if not set(kinds) & set(CLIPPING):
+        raise NoGuarantee("noise without clipping: nothing bounds how far one record or client moves an update")
+    first = kinds.index(NOISE)
+    before = [m for m in chain[:first] if m.kind in CLIPPING]
+    if not before:
+        raise NoGuarantee("noise comes before clipping: what it is added to is not bounded")
+    noise = [_number(m, "sigma") for m in chain if m.kind == NOISE]
+    return before[-1], sum(s * s for s in noise) ** 0.5 if len(set(kinds[first:])) == 1 else noise[0]
+
+
+def _number(mechanism: Mechanism, name: str) -> float:
+    """A parameter that is a number fixed in advance."""
+    value = mechanism.parameters.get(name)
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise NoGuarantee(
+            f"{name} of {mechanism.kind} is {value!r}, not a number fixed in advance: a bound that is taken from the "
+            "data tells about the data, and has to be paid for itself"
+        )
+    if not (isfinite(value) and float(value) > 0):
+        raise NoGuarantee(f"{name} of {mechanism.kind} is {value}; it must be above 0 and finite")
+    return float(value)

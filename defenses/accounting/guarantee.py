@@ -1,0 +1,47 @@
+"""What a mechanism guarantees at a delta: between two epsilons, which are one where it is known exactly."""
+
+from dataclasses import dataclass
+from math import sqrt
+
+from leakledger.defenses.accounting import subsampling
+from leakledger.defenses.accounting.gaussian import epsilon_of
+from leakledger.defenses.accounting.mechanism import GaussianMechanism
+
+EXACT = "exact (analytic Gaussian mechanism, Balle and Wang 2018)"
+POISSON = "numeric (privacy loss distributions of dp-accounting, rounded up)"
+REPLACED = f"{POISSON}; opposite vectors are taken to be the worst neighbours, as dp-accounting does"
+FIXED_SIZE = "numeric (at most Rényi DP of sampling without replacement, at least privacy loss distributions)"
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """(`epsilon`, `delta`)-differential privacy over all rounds, and not better than `at_least`.
+
+    Prints itself with everything that an epsilon depends on: unit, neighbouring relation, composition and method.
+    """
+
+    mechanism: GaussianMechanism
+    delta: float
+    epsilon: float
+    at_least: float
+    method: str
+
+    def __str__(self) -> str:
+        least = "" if self.at_least == self.epsilon else f" (and at least {self.at_least:.6g})"
+        return f"epsilon {self.epsilon:.6g}{least} at delta {self.delta:g}: {self.mechanism}; {self.method}"
+
+
+def guarantee(mechanism: GaussianMechanism, delta: float, *, sharp: bool = False) -> Guarantee:
+    """What `mechanism` guarantees at `delta`. Raises ValueError.
+
+    `sharp`: also the best numeric lower bound where sampling leaves a gap; else that of a single round, which takes no
+    time. Without sampling by chance the two epsilons are one.
+    """
+    if not mechanism.by_chance:
+        exact = epsilon_of(delta, mechanism.mu * sqrt(mechanism.participations))
+        return Guarantee(mechanism, delta, exact, exact, EXACT)
+    drawn = REPLACED if mechanism.relation == "replace" else POISSON
+    method = FIXED_SIZE if mechanism.sampling == "fixed-size" else drawn
+    most = subsampling.upper(mechanism, delta)
+    least = subsampling.lower(mechanism, delta) if sharp else subsampling.one_round(mechanism, delta)
+    return Guarantee(mechanism, delta, most, min(least, most), method)

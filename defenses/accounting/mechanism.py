@@ -1,0 +1,91 @@
+"""A Gaussian mechanism in use: how much noise for how much clipping, how often, on whose data, against which neighbour.
+
+An epsilon without its unit and its neighbouring relation says nothing, so both are part of what is accounted for.
+"""
+
+from dataclasses import dataclass
+from math import ceil
+from typing import Literal, get_args
+
+Unit = Literal["record", "client"]
+Relation = Literal["add-remove", "replace"]
+Sampling = Literal["none", "poisson", "fixed-size", "shuffled"]
+
+WORDS: dict[Sampling, str] = {
+    "none": "everyone in every round",
+    "poisson": "everyone by a coin of their own with probability {rate:g} in each of",
+    "fixed-size": "batches of a fixed size with a share of {rate:g} in each of",
+    "shuffled": "fixed batches with a share of {rate:g} each in",
+}
+ROUNDING = 1e-9  # 100 rounds at a rate of 0.01 are one pass, though the product may come out above 1
+
+
+@dataclass(frozen=True)
+class GaussianMechanism:
+    """Sums of vectors of L2 norm at most C, one per unit, released with Gaussian noise, round after round.
+
+    `noise_multiplier`: standard deviation of the noise on each entry of the sum, divided by C.
+    `sampling`: how a round's participants are chosen; "poisson" is a coin of `sampling_rate` for each unit and round;
+        "fixed-size" draws without replacement; "shuffled" passes over batches that partition the data.
+    `relation`: neighbours differ by one unit that is there or not (its vector or nothing, C apart), or by the data of
+        one unit (any vector or any other, 2C apart).
+
+    Raises ValueError, with the value.
+    """
+
+    noise_multiplier: float
+    rounds: int = 1
+    sampling: Sampling = "none"
+    sampling_rate: float = 1.0
+    unit: Unit = "record"
+    relation: Relation = "add-remove"
+
+    def __post_init__(self) -> None:
+        if not 0 < self.noise_multiplier < float("inf"):
+            raise ValueError(f"noise_multiplier is {self.noise_multiplier}; it must be above 0 and finite")
+        if self.rounds < 1:
+            raise ValueError(f"rounds is {self.rounds}; it must be at least 1")
+        if not 0 < self.sampling_rate <= 1:
+            raise ValueError(f"sampling_rate is {self.sampling_rate}; it must be above 0 and at most 1")
+        for name, kind in (("sampling", Sampling), ("unit", Unit), ("relation", Relation)):
+            if getattr(self, name) not in get_args(kind):
+                raise ValueError(f"{name} is {getattr(self, name)!r}; choose one of {', '.join(get_args(kind))}")
+        if self.sampling == "none" and self.sampling_rate < 1:
+            raise ValueError(f"sampling_rate is {self.sampling_rate}; say how it is sampled, or make it 1")
+        if self.sampling == "fixed-size" and self.relation != "replace":
+            raise ValueError(
+                "sampling is 'fixed-size' and relation 'add-remove'; without a record such a batch has another one in "
+                "its place, so that neighbours are 2C apart: account for it under relation = replace"
+            )
+
+    @property
+    def distance(self) -> float:
+        """How far apart the sums of neighbours can be, in units of C."""
+        return 2.0 if self.relation == "replace" else 1.0
+
+    @property
+    def mu(self) -> float:
+        """Distance over noise in one round in which the unit takes part."""
+        return self.distance / self.noise_multiplier
+
+    @property
+    def participations(self) -> int:
+        """Rounds in which one unit takes part, where that is no matter of chance."""
+        return ceil(self.rounds * self.sampling_rate - ROUNDING) if self.sampling == "shuffled" else self.rounds
+
+    @property
+    def by_chance(self) -> bool:
+        """Whether who takes part is drawn anew in every round, so that privacy is amplified."""
+        return self.sampling in ("poisson", "fixed-size") and self.sampling_rate < 1
+
+    def __str__(self) -> str:
+        rounds = f"{self.rounds:,} round{'s' if self.rounds > 1 else ''}"
+        who = WORDS[self.sampling].format(rate=self.sampling_rate)
+        taking = f"{who}, {rounds}" if self.sampling == "none" else f"{who} {rounds}"
+        return f"Gaussian noise of {self.noise_multiplier:.6g} times the clip norm, {taking}; {self.neighbours}"
+
+    @property
+    def neighbours(self) -> str:
+        """Unit and relation in words."""
+        differ = "is there or not" if self.relation == "add-remove" else "has any data or any other"
+        return f"neighbours: one {self.unit} {differ} ({self.relation})"

@@ -1,0 +1,161 @@
+"""Wrong claims are refuted, right ones hold, and what nobody can say is not said."""
+
+import pytest
+
+from leakledger.audit.dp_claims.check import EXIT_CODES, check
+from leakledger.audit.dp_claims.readers.flower_central_dp import FlowerCentralDp
+from leakledger.audit.dp_claims.readers.flower_local_dp import FlowerLocalDp
+from leakledger.audit.dp_claims.readers.nvflare_gaussian import NvflareGaussian
+from leakledger.audit.dp_claims.readers.nvflare_min_max_noise import NvflareMinMaxNoise
+from leakledger.audit.dp_claims.readers.nvflare_percentile import NvflarePercentile
+from leakledger.audit.dp_claims.readers.nvflare_svt import NvflareSvt
+from leakledger.audit.dp_claims.readers.opacus import Opacus
+from leakledger.audit.dp_claims.readers.plain import Plain
+from leakledger.defenses.accounting.gaussian import epsilon_of
+from tests.every import every
+
+
+def test_a_right_claim_holds_and_one_that_is_a_little_too_good_is_refuted_with_the_gap():
+    right = check(Plain(delta=1e-5, epsilon=4.3772, noise_multiplier=1.0))
+    assert (right.verdict, right.gap) == ("holds", 0)
+    wrong = check(Plain(delta=1e-5, epsilon=4.0, noise_multiplier=1.0))
+    assert wrong.verdict == "refuted"
+    assert wrong.gap == pytest.approx(0.3772, abs=1e-4)
+    assert wrong.noise_needed == pytest.approx(1.08, abs=0.01)
+    assert check(Plain(delta=1e-5, epsilon=4.0, noise_multiplier=wrong.noise_needed * 1.0001)).verdict == "holds"
+
+
+def test_noise_in_the_units_of_the_clip_norm_is_the_multiplier_times_the_norm():
+    one = check(Plain(delta=1e-5, clip_norm=2.0, noise=3.0))
+    assert one.epsilon == check(Plain(delta=1e-5, noise_multiplier=1.5)).epsilon
+    mean = check(Plain(delta=1e-5, clip_norm=2.0, noise=3.0, mean_of=10))
+    assert mean.epsilon == check(Plain(delta=1e-5, noise_multiplier=15.0)).epsilon
+
+
+def test_the_textbooks_noise_for_ten_is_ten_point_three_nine():
+    found = check(FlowerLocalDp(clipping_norm=1.0, sensitivity=1.0, epsilon=10.0, delta=1e-5, relation="add-remove"))
+    assert found.verdict == "refuted"
+    assert found.epsilon == pytest.approx(10.39, abs=0.005)
+
+
+def test_a_sensitivity_apart_from_the_clip_norm_is_held_against_the_clip_norm():
+    platform = {"clipping_norm": 1.0, "sensitivity": 1e-4, "epsilon": 10.0, "delta": 1e-5}
+    absent = check(FlowerLocalDp(**platform, relation="add-remove"))
+    assert absent.mu_per_round == pytest.approx(20_640, rel=1e-4)
+    assert absent.epsilon == pytest.approx(epsilon_of(1e-5, 1 / 4.844805e-5), rel=1e-5)
+    local = check(FlowerLocalDp(**platform))
+    assert local.mu_per_round == pytest.approx(2 * 20_640, rel=1e-4)
+    assert local.other_relation == pytest.approx(absent.epsilon)
+    assert (local.verdict, absent.verdict) == ("refuted", "refuted")
+    said = " ".join(local.explained)
+    assert "20,000 times what the noise is made for" in said
+    assert "Nothing compares the two parameters" in said
+    assert "One" not in check(FlowerLocalDp(**platform, rounds=5)).explained[1]
+
+
+def test_local_noise_that_is_made_for_twice_the_clip_norm_holds_below_one():
+    honest = {"clipping_norm": 1.0, "sensitivity": 2.0, "epsilon": 0.9, "delta": 1e-5}
+    found = check(FlowerLocalDp(**honest))
+    assert found.verdict == "holds"
+    assert "covers" in found.explained[0]
+    assert check(FlowerLocalDp(**honest, rounds=2)).verdict == "refuted"
+    assert check(NvflareGaussian(**honest)).epsilon == found.epsilon
+
+
+def test_no_sensitivity_is_no_noise_and_no_epsilon():
+    found = check(FlowerLocalDp(clipping_norm=1.0, sensitivity=0.0, epsilon=1.0, delta=1e-5))
+    assert (found.verdict, found.epsilon, found.at_least) == ("refuted", None, None)
+
+
+def test_a_heavy_client_moves_a_weighted_mean_further_than_its_noise_is_made_for():
+    settings = {"noise_multiplier": 1.0, "clipping_norm": 3.0, "num_sampled_clients": 10, "delta": 1e-5, "epsilon": 4.4}
+    plain = check(FlowerCentralDp(**settings))
+    assert plain.verdict == "holds"
+    assert any("largest_weight" in question for question in plain.unknown)
+    heavy = check(FlowerCentralDp(**settings, largest_weight=0.5))
+    assert heavy.mu_per_round == pytest.approx(5)
+    assert heavy.verdict == "refuted"
+    light = check(FlowerCentralDp(**settings, largest_weight=0.01))  # a mean of ten has one of a tenth at least
+    assert light.epsilon == plain.epsilon
+
+
+def test_clients_drawn_in_a_fixed_number_are_accounted_for_as_such():
+    drawn = FlowerCentralDp(
+        noise_multiplier=4.0, clipping_norm=1.0, num_sampled_clients=10, population=1000, rounds=20, delta=1e-5
+    )
+    found = check(drawn)
+    assert "(replace)" in found.mechanism
+    assert 0 < found.at_least < found.epsilon < epsilon_of(1e-5, 0.5 * 20**0.5)
+
+
+def test_batches_that_are_shuffled_have_no_luck():
+    settings = {"noise_multiplier": 1.0, "max_grad_norm": 1.0, "sample_rate": 0.01, "delta": 1e-5, "epsilon": 1.83}
+    coins = check(Opacus(**settings, epochs=10))
+    assert coins.verdict == "holds"
+    assert check(Opacus(**settings, steps=1000)).epsilon == coins.epsilon
+    shuffled = check(Opacus(**settings, epochs=10, poisson_sampling=False))
+    assert shuffled.verdict == "refuted"
+    assert shuffled.epsilon == epsilon_of(1e-5, 10**0.5)
+
+
+def test_a_claim_between_the_numeric_bounds_is_undecided_and_says_so():
+    settings = {"noise_multiplier": 1.0, "sampling_rate": 0.01, "rounds": 1000, "delta": 1e-5}
+    whole = check(Plain(**settings))
+    assert whole.verdict == "no claim"
+    between = check(Plain(**settings, epsilon=(whole.at_least + whole.epsilon) / 2))
+    assert between.verdict == "undecided"
+    assert EXIT_CODES["undecided"] not in (EXIT_CODES["holds"], EXIT_CODES["refuted"], 2)
+
+
+def test_the_sparse_vector_filter_costs_what_it_releases_and_has_no_upper_bound():
+    found = check(NvflareSvt(parameters=7_033_291))
+    assert found.at_least == pytest.approx(70_333, abs=0.5)  # users measured 70,333 on a model of this size
+    assert (found.verdict, found.epsilon, found.delta) == ("refuted", None, 0)
+    assert check(NvflareSvt(parameters=7_033_291, rounds=3)).at_least == pytest.approx(3 * found.at_least)
+    small = NvflareSvt(parameters=1000, epsilon_release=0.5, epsilon=0.5, claimed_epsilon=1.0)
+    assert check(small).verdict == "undecided"  # the filter's own account would say that it holds
+    assert check(NvflareSvt(parameters=10, fraction=0.0)).verdict == "refuted"
+
+
+@every(
+    ("settings", "reason"),
+    [
+        (Plain(delta=1e-5, epsilon=1.0, noise=0.1), "noise without clipping"),
+        (Plain(delta=1e-5, epsilon=1.0, noise=0.0, clip_norm=1.0), "no noise is stated"),
+        (NvflarePercentile(epsilon=1.0), "no noise is added"),
+        (NvflareMinMaxNoise(min_noise_level=0.1, max_noise_level=0.3, epsilon=1.0), "between M/1.3 and M/1.1"),
+        (
+            Opacus(noise_multiplier=0.0, max_grad_norm=1.0, sample_rate=0.1, steps=1, delta=1e-5, epsilon=9.0),
+            "no noise",
+        ),
+    ],
+)
+def test_settings_without_an_epsilon_refute_every_claim_with_the_reason(settings, reason):
+    found = check(settings)
+    assert (found.verdict, found.epsilon, found.at_least, found.gap) == ("refuted", None, None, None)
+    assert reason in found.method
+
+
+@every(
+    ("settings", "message"),
+    [
+        (Plain(delta=1e-5), "neither noise nor noise_multiplier is stated"),
+        (Plain(delta=1e-5, noise=1.0, noise_multiplier=1.0), "noise and noise_multiplier are stated"),
+        (Plain(delta=1e-5, noise_multiplier=1.0, batch=10), "population is missing"),
+        (
+            Plain(delta=1e-5, noise_multiplier=1.0, batch=10, population=5),
+            "batch is 10; it must be at most population, 5",
+        ),
+        (Plain(delta=1e-5, noise_multiplier=1.0, batch=1, population=5, sampling_rate=0.2), "leave one of them out"),
+        (Plain(delta=1e-5, noise_multiplier=1.0, sampling_rate=0.2, sampling="fixed-size"), "relation = replace"),
+        (Opacus(noise_multiplier=1.0, max_grad_norm=1.0, sample_rate=0.1, delta=1e-5), "neither steps nor epochs"),
+        (
+            FlowerCentralDp(noise_multiplier=1.0, clipping_norm=1.0, num_sampled_clients=9, population=3, delta=1e-5),
+            "population is 3",
+        ),
+        (NvflareMinMaxNoise(min_noise_level=0.3, max_noise_level=0.1), "min_noise_level is 0.3"),
+    ],
+)
+def test_settings_that_say_too_little_or_contradict_themselves_are_refused(settings, message):
+    with pytest.raises(ValueError, match=message):
+        check(settings)

@@ -1,0 +1,173 @@
+"""Guarantees of mechanisms, against what the literature and dp-accounting's other accountants say."""
+
+import subprocess
+import sys
+from math import exp, log, sqrt
+
+import numpy as np
+import pytest
+from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent
+from dp_accounting.rdp import RdpAccountant
+from scipy.stats import norm
+
+from leakledger.defenses.accounting import subsampling
+from leakledger.defenses.accounting.gaussian import delta_of, epsilon_of
+from leakledger.defenses.accounting.guarantee import guarantee
+from leakledger.defenses.accounting.mechanism import GaussianMechanism
+from tests.every import every
+
+SAMPLED = [
+    GaussianMechanism(1.0, 1000, "poisson", 0.01),
+    GaussianMechanism(2.0, 20, "poisson", 0.5),
+    GaussianMechanism(0.6, 2000, "poisson", 0.001),
+    GaussianMechanism(1.0, 100, "poisson", 0.1, relation="replace"),
+]
+
+
+def test_one_round_of_as_much_noise_as_clipping_is_4_3772_at_1e_5():
+    found = guarantee(GaussianMechanism(1.0), 1e-5)
+    assert found.epsilon == found.at_least == pytest.approx(4.3772, abs=5e-5)
+
+
+def test_rounds_without_sampling_add_up_like_squares():
+    assert guarantee(GaussianMechanism(3.0, 9), 1e-5).epsilon == pytest.approx(4.3772, abs=5e-5)
+
+
+def test_replacing_is_removing_under_half_the_noise():
+    replaced = guarantee(GaussianMechanism(2.0, relation="replace"), 1e-5)
+    assert replaced.epsilon == pytest.approx(4.3772, abs=5e-5)
+
+
+@pytest.mark.slow
+@every("mechanism", SAMPLED)
+def test_the_numeric_bounds_enclose_a_small_gap_and_beat_renyi(mechanism):
+    found = guarantee(mechanism, 1e-5, sharp=True)
+    assert found.at_least <= found.epsilon <= found.at_least + 0.1
+    if mechanism.relation == "add-remove":
+        sampled = PoissonSampledDpEvent(mechanism.sampling_rate, GaussianDpEvent(mechanism.noise_multiplier))
+        renyi = RdpAccountant().compose(SelfComposedDpEvent(sampled, mechanism.rounds)).get_epsilon(1e-5)
+        assert found.epsilon < renyi
+
+
+def test_half_the_width_of_the_grid_moves_epsilon_by_less_than_a_thousandth(monkeypatch):
+    coarse = subsampling.upper(SAMPLED[2], 1e-5)
+    monkeypatch.setattr(subsampling, "FINEST", subsampling.FINEST / 2)
+    subsampling.losses.cache_clear()
+    fine = subsampling.upper(SAMPLED[2], 1e-5)
+    subsampling.losses.cache_clear()
+    assert fine <= coarse < fine + 1e-3
+
+
+def test_one_sampled_round_has_its_closed_form_between_the_numeric_bounds():
+    mechanism = GaussianMechanism(1.0, 1, "poisson", 0.05)
+    exact = log(1 + 0.05 * (exp(epsilon_of(1e-5 / 0.05, 1)) - 1))
+    found = guarantee(mechanism, 1e-5, sharp=True)
+    assert subsampling.one_round(mechanism, 1e-5) == pytest.approx(exact, rel=1e-12)
+    assert found.at_least == pytest.approx(exact, abs=1e-9)
+    assert exact <= found.epsilon <= exact + 1e-3
+
+
+@every("epsilon", [0.0, 0.1, 0.5])
+def test_a_sampled_replacement_is_a_mixture_of_its_record_and_another_on_either_side_of_none(epsilon):
+    rate, x = 0.1, np.linspace(-12, 12, 200_001)
+    here, there = ((1 - rate) * norm.pdf(x) + rate * norm.pdf(x, side) for side in (1, -1))
+    delta = np.trapezoid(np.maximum(here - np.exp(epsilon) * there, 0), x)
+    loss = subsampling.losses(GaussianMechanism(1.0, 1, "poisson", rate, relation="replace"))
+    assert loss.get_delta_for_epsilon(epsilon) == pytest.approx(delta, abs=1e-6)
+
+
+def test_numeric_accounting_of_a_mechanism_without_sampling_is_the_closed_form():
+    for relation, mu in (("add-remove", 1), ("replace", 2)):
+        loss = subsampling.losses(GaussianMechanism(1.0, 4, relation=relation))
+        assert loss.get_epsilon_for_delta(1e-5) == pytest.approx(epsilon_of(1e-5, 2 * mu), abs=1e-3)
+
+
+def test_batches_of_a_fixed_size_spend_more_than_poisson_sampling_and_less_than_none():
+    fixed = guarantee(GaussianMechanism(2.0, 100, "fixed-size", 0.05, relation="replace"), 1e-5, sharp=True)
+    poisson = guarantee(GaussianMechanism(2.0, 100, "poisson", 0.05, relation="replace"), 1e-5)
+    assert poisson.epsilon < fixed.at_least < fixed.epsilon < epsilon_of(1e-5, 10.0)
+
+
+def test_the_lower_bound_of_fixed_batches_is_met_where_all_others_have_the_opposite_vector():
+    rate, x = 0.1, np.linspace(-12, 14, 200_001)  # one round: the rest of the sum is at 0, and the record adds 2C to it
+    here, there = (1 - rate) * norm.pdf(x) + rate * norm.pdf(x, 2), norm.pdf(x)
+    mechanism = GaussianMechanism(1.0, 1, "fixed-size", rate, relation="replace")
+    epsilon = guarantee(mechanism, 1e-3, sharp=True).at_least
+    assert np.trapezoid(np.maximum(here - np.exp(epsilon) * there, 0), x) == pytest.approx(1e-3, rel=1e-3)
+
+
+def test_the_renyi_bound_of_fixed_batches_counts_both_clip_norms_of_a_replacement():
+    whole = guarantee(GaussianMechanism(2.0, 100, "fixed-size", 0.999999, relation="replace"), 1e-5)
+    assert whole.epsilon == pytest.approx(epsilon_of(1e-5, sqrt(100)), rel=0.01)
+
+
+def test_fixed_batches_that_add_or_remove_are_refused():
+    with pytest.raises(ValueError, match="relation = replace"):
+        GaussianMechanism(2.0, 100, "fixed-size", 0.05)
+
+
+def test_shuffled_batches_count_passes_and_no_luck():
+    passes = guarantee(GaussianMechanism(2.0, 100, "shuffled", 0.01), 1e-5)
+    assert passes.epsilon == guarantee(GaussianMechanism(2.0, 1), 1e-5).epsilon
+    assert guarantee(GaussianMechanism(2.0, 101, "shuffled", 0.01), 1e-5).epsilon > passes.epsilon
+
+
+@every("noise", [0.03, 1e-5])
+def test_hardly_any_noise_is_bounded_without_a_grid(noise):
+    found = guarantee(GaussianMechanism(noise, 20, "poisson", 0.1), 1e-5, sharp=True)
+    assert found.epsilon == epsilon_of(1e-5, sqrt(20) / noise)
+    assert found.at_least == pytest.approx(epsilon_of(1e-4, 1 / noise) + log(0.1), rel=1e-9)
+
+
+def test_rounds_beyond_counting_are_bounded_without_a_grid():
+    found = guarantee(GaussianMechanism(100.0, 10**12, "poisson", 1e-3), 1e-5, sharp=True)
+    assert found.epsilon == epsilon_of(1e-5, 10**6 / 100)
+    assert found.at_least == subsampling.one_round(found.mechanism, 1e-5)
+
+
+def test_sampling_never_spends_more_than_taking_part_always():
+    assert guarantee(GaussianMechanism(50.0, 3, "poisson", 0.999), 1e-5).epsilon <= epsilon_of(1e-5, sqrt(3) / 50)
+
+
+def test_a_guarantee_prints_all_that_its_epsilon_depends_on():
+    text = str(guarantee(GaussianMechanism(1.0, 2, unit="client", relation="replace"), 1e-5))
+    for part in ("epsilon 15.4562", "delta 1e-05", "2 rounds", "one client", "(replace)", "exact", "clip norm"):
+        assert part in text
+    sampled = str(guarantee(GaussianMechanism(1.0, 10, "poisson", 0.1), 1e-5))
+    assert "at least" in sampled
+    assert "coin" in sampled
+    assert "(add-remove)" in sampled
+
+
+@every(
+    ("settings", "message"),
+    [
+        ({"noise_multiplier": 0.0}, "noise_multiplier is 0.0"),
+        ({"noise_multiplier": float("inf")}, "noise_multiplier is inf"),
+        ({"noise_multiplier": float("nan")}, "noise_multiplier is nan"),
+        ({"rounds": 0}, "rounds is 0"),
+        ({"sampling": "poisson", "sampling_rate": 1.2}, "sampling_rate is 1.2"),
+        ({"sampling_rate": 0.1}, "say how it is sampled"),
+        ({"sampling": "often"}, "sampling is 'often'"),
+        ({"unit": "patient"}, "unit is 'patient'"),
+        ({"relation": "swap"}, "relation is 'swap'"),
+    ],
+)
+def test_settings_that_no_mechanism_has_are_refused_with_their_value(settings, message):
+    with pytest.raises(ValueError, match=message):
+        GaussianMechanism(**{"noise_multiplier": 1.0, **settings})
+
+
+def test_what_needs_no_sampling_does_not_load_the_numeric_library():
+    program = (
+        "import sys; from leakledger.defenses.accounting.guarantee import guarantee;"
+        "from leakledger.defenses.accounting.mechanism import GaussianMechanism;"
+        "guarantee(GaussianMechanism(1.0, 100), 1e-5); assert 'dp_accounting' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_the_delta_of_an_epsilon_found_numerically_is_the_stated_one():
+    loss = subsampling.losses(SAMPLED[1])
+    assert loss.get_delta_for_epsilon(guarantee(SAMPLED[1], 1e-5).epsilon) == pytest.approx(1e-5, rel=1e-3)
+    assert delta_of(0, 1e-9) < 1e-9
