@@ -1,0 +1,219 @@
+"""The attack from a view to a claim, and the steps that lead its chains to the rows."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from leakledger.attacks.base import AuxiliaryKnowledge, NotApplicable
+from leakledger.attacks.gradient.portfolio import Portfolio
+from leakledger.attacks.gradient.posterior import Posterior
+from leakledger.attacks.gradient.posterior.assembly import Assembly
+from leakledger.attacks.gradient.posterior.cells import cells_of, most_uncertain
+from leakledger.attacks.gradient.posterior.chains import Chains, from_prior, prior_of
+from leakledger.attacks.gradient.posterior.evidence import ASSUMED, channel
+from leakledger.attacks.gradient.posterior.row_space import RowSpace, supported
+from leakledger.attacks.gradient.posterior.search import _suspects, search
+from leakledger.preprocess.views import CategoricalBlock, FeatureLayout, Mechanism, ModelSpec, NumericBlock
+from tests.attacks.example import LAYOUT, observe, rows_of
+from tests.attacks.gradient.posterior_example import drawn, evidence_about, tiny
+
+BRIEF = {"chains": 4, "sweeps": 6, "repairs": 6}
+LABELS = AuxiliaryKnowledge(labels={("ann", 0): np.arange(4) % 2})
+
+
+def defended(encoded, noise, *mechanisms, **options):
+    """The view of a server that sees one noised gradient and knows the defense."""
+    view = observe(encoded, noise=noise, **options)
+    return replace(view, public=replace(view.public, mechanisms=mechanisms))
+
+
+def right(claim, categories, numbers, within=0.319):
+    """Share of cells of true rows that some claimed row has, each with its own categories and numbers."""
+    close = np.abs(claim.numbers[:, None] - numbers[None]) <= within * np.array([13.0, 1.0])
+    hits = np.concatenate([claim.categories[:, None] == categories[None], close], -1).mean(-1)
+    return hits.max(0).mean()
+
+
+def test_an_adversary_who_knows_the_noise_reads_rows_through_it():
+    categories, numbers, encoded = rows_of(LAYOUT, 4, 0)
+    view = defended(encoded, 1e-3, Mechanism("gaussian-noise", {"sigma": 1e-3}))
+    (claim,) = Posterior(**BRIEF).run(view, LABELS)
+    assert right(claim, categories, numbers) > 0.95
+    assert claim.probability is not None
+    assert claim.probability.mean() > 0.9
+
+
+def test_noise_that_drowns_the_gradient_leaves_doubt_in_every_cell():
+    _, _, encoded = rows_of(LAYOUT, 4, 0)
+    view = defended(encoded, 10.0, Mechanism("gaussian-noise", {"sigma": 10.0}))
+    (claim,) = Posterior(**BRIEF).run(view, LABELS)
+    assert claim.probability is not None
+    assert claim.probability.mean() < 0.6
+    assert claim.category_entropy.mean() > 0.5
+
+
+def test_an_update_that_contradicts_its_defense_is_claimed_in_doubt():
+    _, _, encoded = rows_of(LAYOUT, 4, 0)
+    view = defended(encoded, 0.05, Mechanism("gaussian-noise", {"sigma": 0.01}))
+    (claim,) = Posterior(**BRIEF).run(view, LABELS)
+    assert claim.probability is None
+    assert (claim.category_entropy == 1).all()
+
+
+def test_unknown_labels_are_sampled_too():
+    categories, numbers, encoded = rows_of(LAYOUT, 2, 0)
+    view = defended(encoded, 1e-3, Mechanism("gaussian-noise", {"sigma": 1e-3}))
+    (claim,) = Posterior(**BRIEF).run(view, AuxiliaryKnowledge())
+    assert right(claim, categories, numbers) > 0.9
+
+
+def test_without_a_defense_rows_are_found_that_explain_the_update():
+    categories, numbers, encoded = rows_of(LAYOUT, 4, 0)
+    (claim,) = Posterior(**BRIEF).run(observe(encoded), LABELS)
+    assert right(claim, categories, numbers) > 0.95
+
+
+def test_the_portfolio_plays_it_where_updates_are_defended():
+    _, _, encoded = rows_of(LAYOUT, 4, 0)
+    view = defended(encoded, 1e-2, Mechanism("gaussian-noise", {"sigma": 1e-2}))
+    (alone,) = Posterior(**BRIEF).run(view, LABELS)
+    (claim,) = Portfolio(posterior=BRIEF).run(view, LABELS)
+    assert (claim.categories == alone.categories).all()
+    assert (claim.probability == alone.probability).all()
+
+
+def test_a_defense_without_a_likelihood_is_not_attacked():
+    _, _, encoded = rows_of(LAYOUT, 4, 0)
+    outcome = Posterior(**BRIEF).run(defended(encoded, 0.0, Mechanism("sorcery")), LABELS)
+    assert isinstance(outcome, NotApplicable)
+    assert "sorcery" in outcome.reason
+    outcome = Posterior(max_rows=3).run(observe(encoded), LABELS)
+    assert isinstance(outcome, NotApplicable)
+    assert "max_rows = 3" in outcome.reason
+
+
+NOISE = Mechanism("gaussian-noise", {"sigma": 0.3})
+
+
+def test_a_channel_is_what_defenses_do_together():
+    entries = {"0.weight": np.array([[0.5, -1.0, 0.0, 0.0]])}
+    two = channel([NOISE, Mechanism("gaussian-noise", {"sigma": 0.4})], entries)
+    assert two.noise == pytest.approx(0.5)
+    clipped = channel([Mechanism("example-clipping", {"clip_norm": 2.0}), NOISE], entries)
+    assert (clipped.clip_norm, clipped.shrunk, clipped.noise) == (2.0, False, pytest.approx(0.3))
+    assert channel([Mechanism("client-clipping", {"clip_norm": 2.0}), NOISE], entries).shrunk
+    assert isinstance(channel([NOISE, Mechanism("example-clipping", {"clip_norm": 2.0})], entries), str)
+    assert isinstance(channel([Mechanism("gaussian-noise", {"sigma": float("inf")})], entries), str)
+    assert channel([], entries).noise == pytest.approx(ASSUMED * np.sqrt(1.25 / 4))
+
+
+def test_what_pruning_and_rounding_change_counts_as_noise_of_the_same_mean_square():
+    coins = np.random.default_rng(0)
+    entries = {"0.weight": coins.uniform(-1, 1, (100, 100))}
+    least = np.quantile(np.abs(entries["0.weight"]), 0.4)
+    pruned = np.where(np.abs(entries["0.weight"]) < least, 0.0, entries["0.weight"])
+    error = np.sqrt(((pruned - entries["0.weight"]) ** 2).mean())
+    assert channel([Mechanism("pruning", {"share": 0.4})], {"w": pruned}).noise == pytest.approx(error, rel=0.05)
+    level = np.rint(entries["0.weight"] * 7) / 7
+    error = np.sqrt(((level - entries["0.weight"]) ** 2).mean())
+    given = {"bits": 4, "rounding": "nearest"}
+    assert channel([Mechanism("quantisation", given)], {"w": level}).noise == pytest.approx(error, rel=0.05)
+
+
+def test_the_prior_of_a_number_has_the_public_moments_and_knows_no_more():
+    values = np.linspace(-8, 8, 2001)
+    log_prior = most_uncertain(values)
+    normal = -(values**2) / 2
+    assert np.allclose(log_prior - log_prior[1000], normal - normal[1000], atol=1e-3)
+    skewed = np.linspace(-0.2, 12, 2001)
+    p = np.exp(most_uncertain(skewed))
+    assert p.sum() == pytest.approx(1)
+    assert p @ skewed == pytest.approx(0, abs=1e-3)
+    assert p @ skewed**2 == pytest.approx(1, abs=1e-2)
+
+
+def test_cells_take_granted_shares_before_public_ones_and_even_ones_last():
+    layout = FeatureLayout(
+        (
+            CategoricalBlock("ward", 0, 2, ("a", "b"), shift=(0.3, 0.7), scale=(0.4, 0.4)),
+            CategoricalBlock("sex", 2, 2, ("f", "m")),
+            NumericBlock("age", 4, shift=0.0, scale=50.0, low=0.0, high=50.0, integer=True),
+        )
+    )
+    granted = AuxiliaryKnowledge(marginals={"sex": (("m", "f"), np.array([0.9, 0.1]))})
+    (ward, sex), (age,) = cells_of(layout, granted, "cpu")
+    assert ward.log_prior.exp().tolist() == pytest.approx([0.3, 0.7], abs=1e-3)
+    assert sex.log_prior.exp().tolist() == pytest.approx([0.1, 0.9], abs=1e-3)
+    assert age.size == 51
+    assert age.log_prior.exp().tolist() == pytest.approx([1 / 51] * 51)
+    assert age.raw.tolist() == list(range(51))
+
+
+def big():
+    """A wider network, rows, and evidence of them under little noise."""
+    spec = ModelSpec(LAYOUT.width, 2, (40, 20))
+    network, cells = tiny(LAYOUT, spec)
+    coins = torch.Generator().manual_seed(0)
+    index, labels = drawn(cells, 4, coins)
+    return network, cells, index, labels, evidence_about(network, cells, index, labels, 1e-3, coins), coins
+
+
+def test_the_row_space_fits_its_rows_and_leads_chains_to_them():
+    _, cells, index, _, evidence, coins = big()
+    own = RowSpace(evidence, cells, index.clone(), coins).fits()
+    others = RowSpace(evidence, cells, from_prior(cells, 200, coins, "cpu"), coins).fits()
+    assert own.min() > others.quantile(0.99)
+    pool = supported(evidence, cells, coins, 200, 20, 50)
+    named = [f for f, c in enumerate(cells) if c.raw is None]
+    found = (pool[:, None, named] == index[None][..., named]).all(-1).any(0)
+    assert found.float().mean() >= 0.5
+
+
+def test_quadratic_forms_of_candidates_are_those_of_rows_that_hold_them():
+    _, cells, _, _, evidence, coins = big()
+    space = RowSpace(evidence, cells, from_prior(cells, 5, coins, "cpu"), coins)
+    for f, cell in enumerate(cells[:3]):
+        base = space.rows.clone()
+        base[:, cell.columns] -= cell.codes[space.index[:, f]]
+        forms = space._with(base, space.forms[0], cell, None)
+        for value in range(cell.size):
+            rows = base.clone()
+            rows[:, cell.columns] += cell.codes[value]
+            expected = ((rows @ space.forms[0]) * rows).sum(-1)
+            assert torch.allclose(forms[:, value], expected, rtol=1e-3, atol=1e-3)
+
+
+def test_a_pool_that_holds_the_rows_is_assembled_to_them():
+    network, cells, index, _labels, evidence, coins = big()
+    pool = torch.unique(torch.cat([index, from_prior(cells, 100, coins, "cpu")]), dim=0)
+    atoms = Assembly(network, cells, evidence, pool)
+    noises = np.geomspace(evidence.loudest, evidence.noise, 30).tolist()
+    chosen = atoms.choose(atoms.start(4, coins), noises, coins)
+    state = Chains(network, cells, evidence, atoms.index[chosen], coins, atoms.labels[chosen])
+    best = state.index[int(state.energy().argmin())]
+    assert sorted(best.tolist()) == sorted(index.tolist())
+
+
+def test_suspects_are_the_rows_that_the_residual_points_at():
+    network, cells, index, _labels, evidence, coins = big()
+    wrong = index.clone()
+    wrong[2, 0] = (wrong[2, 0] + 1) % cells[0].size
+    state = Chains(network, cells, evidence, wrong.expand(3, -1, -1).clone(), coins)
+    assert 2 in _suspects(state, 0).tolist()
+
+
+def test_a_search_finds_what_is_as_probable_as_the_truth():
+    network, cells, index, _labels, evidence, coins = big()
+    found = search(network, cells, evidence, 4, 8, coins)
+    truth = Chains(network, cells, evidence, index[None].clone(), coins)
+    assert float((found.energy() - found.log_prior()).min()) < float(truth.energy() - prior_of(cells, index).sum()) + 10
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
+def test_cuda_claims_what_the_cpu_claims():
+    categories, numbers, encoded = rows_of(LAYOUT, 4, 0)
+    view = defended(encoded, 1e-3, Mechanism("gaussian-noise", {"sigma": 1e-3}))
+    (claim,) = Posterior(device="cuda", **BRIEF).run(view, LABELS)
+    assert right(claim, categories, numbers) > 0.95
