@@ -21,7 +21,7 @@ from leakledger.audit.records import Control
 from leakledger.audit.scoring.metrics import advantage
 from leakledger.audit.scoring.records import compare, from_marginals, measure
 from leakledger.audit.truth import Cells, Truth
-from leakledger.defenses import DEFENSES, chain
+from leakledger.defenses import defense_of
 from leakledger.preprocess.messages import ClientGradient, ClientWeights, GlobalModel, Payload
 from leakledger.preprocess.pipeline import Encoded
 from leakledger.preprocess.training import ALGORITHMS
@@ -70,6 +70,13 @@ def record_controls(play: Play, attacked: Collection[tuple[str, int]], coins: np
         yield _power(play, outcome, planted, coins)
 
 
+def undefended(view: View) -> View:
+    """The view as it would be without a defense, and with batches of a known size, as far as public facts say."""
+    training = view.public.training
+    fixed = None if training is None else replace(training, sampling="fixed")
+    return replace(view, public=replace(view.public, mechanisms=(), training=fixed))
+
+
 def without_candidates(play: Play) -> Play | None:
     """The play by an adversary that lists no values; None where it lists none anyway."""
     known = play.knowledge
@@ -105,15 +112,16 @@ def _made_up(
     """The attack on a view in which made-up victims train on `batches` from the model of `update`, and answer alike:
     protected like the audited updates where they are `defended`.
     """
-    view, knowledge = play.view, play.knowledge
+    view, knowledge = play.view if defended else undefended(play.view), play.knowledge
     model = next(m for m in view.on(GlobalModel, recipient=update.sender) if m.round == update.round)
     messages = [m for m in view.messages if m.kind not in (GlobalModel, *UPDATES)]
-    defense = chain(*(DEFENSES[m.kind](**m.parameters) for m in view.public.mechanisms)) if defended else chain()
-    granted = {}
+    defense, granted = defense_of(view.public.mechanisms), {}
     for victim, (rows, labels) in batches.items():
         sent, ordered = made_up_update(view, update.kind, model.payload, rows, labels, coins)
         assert isinstance(sent, UPDATES)
-        body = encode(protected(defense.protect, sent, coins).to_plain())
+        if view.public.mechanisms:
+            sent = protected(defense.protect, model.payload, sent, coins)
+        body = encode(sent.to_plain())
         messages += [replace(model, recipient=victim), replace(update, sender=victim, body=body, content=body)]
         granted[victim, update.round] = ordered
     known = replace(knowledge, labels=granted if knowledge.labels else {})
@@ -123,16 +131,21 @@ def _made_up(
 def made_up_update(
     view: View, kind: type[Payload], model: GlobalModel, rows: Cells, labels: np.ndarray, coins: np.random.Generator
 ) -> tuple[Payload, np.ndarray]:
-    """What a client with these rows would send as `kind`, and the labels of its local batches, in order."""
+    """What a client with these rows would send as `kind`, and the labels of its local batches, in order. The gradients
+    of its rows are clipped where the view's mechanisms clip them; what else they do is not done yet.
+    """
     spec, layout, training = view.public.model, view.public.layout, view.public.training
     assert spec is not None
     assert layout is not None
     assert training is not None
-    data = Encoded(encoded_rows(layout, rows), np.asarray(labels))
+    data, clip_norm = (
+        Encoded(encoded_rows(layout, rows), np.asarray(labels)),
+        defense_of(view.public.mechanisms).row_clip_norm,
+    )
     algorithm = next(a for a in ALGORITHMS.values() if a.update is kind)
     everything = [np.arange(len(rows))]  # a gradient is of one batch: all rows
     batches = everything if kind is ClientGradient else draw_batches(training, data, coins)
-    return algorithm.client(spec, training, model, data, batches), data.labels[np.concatenate(batches)]
+    return algorithm.client(spec, training, model, data, batches, clip_norm), data.labels[np.concatenate(batches)]
 
 
 def encoded_rows(layout: FeatureLayout, rows: Cells) -> np.ndarray:
