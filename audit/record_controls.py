@@ -38,7 +38,8 @@ UPDATES = (ClientGradient, ClientWeights)
 
 def record_controls(play: Play, attacked: Collection[tuple[str, int]], coins: np.random.Generator) -> Iterable[Control]:
     truth, updates = play.truth, (m for kind in UPDATES for m in play.view.received(kind))
-    first = next((m for m in updates if (m.sender, m.round) in attacked), None)
+    with_rows = (m for m in updates if (m.sender, m.round) in attacked and len(truth.batch(m.sender, m.round)))
+    first = next(with_rows, None)
     if first is None:
         return
     clients = play.view.public.clients
@@ -62,12 +63,13 @@ def record_controls(play: Play, attacked: Collection[tuple[str, int]], coins: np
 
     own = {first.sender: whole}
     unrelated = {first.sender: (from_marginals(truth.population, len(real), coins), labels)}
-    yield _judge(play, "null", _made_up(play, first, unrelated, coins, defended=True), batch, own, coins)
+    stated = max(len(real), first.payload.rows)  # of a Poisson sample the update does not tell how many rows it is of
+    yield _judge(play, "null", _made_up(play, first, unrelated, coins, defended=True), batch, own, coins, stated)
 
     if not play.attack.calibrator:
         planted = truth.population.take(coins.choice(len(truth.population), len(real)))
         outcome = _made_up(play, first, {first.sender: (planted, labels)}, coins, defended=True)
-        yield _power(play, outcome, planted, coins)
+        yield _power(play, outcome, planted, coins, stated)
 
 
 def undefended(view: View) -> View:
@@ -177,30 +179,37 @@ def _judge(
     batch: tuple[str, int],
     rows: Mapping[str, np.ndarray],
     coins: np.random.Generator,
+    stated: int = 1,
 ) -> Control:
     """Scores claims about made-up victims against the `rows` of a real batch, in the terms of the claims; a victim
-    without a claim counts as not recovered.
+    without a claim counts as not recovered, and neither does one of whom more rows are claimed than were `stated`.
     """
     claims = _records(outcome)
-    scores = []
+    scores, claimed = [], dict[str, int]()
     for c in claims:
         truth = play.truth.in_terms_of(c.layout)
         actual = truth.batch(*batch).take(rows[c.victim])
-        scores.append(_accuracy(c, actual, truth.deviations))
+        scores.append(_accuracy(c, actual, truth.deviations, stated))
+        claimed[c.victim] = min(len(c.categories), stated)
     value = float(sum(scores)) / len(rows)
     truth = play.truth.in_terms_of(claims[0].layout if claims else None)
-    guesses = [_guess(truth.batch(*batch).take(r), truth, coins) for r in rows.values() for _ in range(GUESSES)]
+    guesses = [
+        _guess(truth.batch(*batch).take(r), truth, coins, claimed.get(victim, 0))
+        for victim, r in rows.items()
+        for _ in range(GUESSES)
+    ]
     baseline, chance = float(np.mean(guesses)), DEVIATIONS * float(np.std(guesses, ddof=1))
     kinds = shown_kinds(play.view)
     return _control(play.attack, kind, value, baseline, chance, kinds)
 
 
-def _power(play: Play, outcome: Outcome, planted: Cells, coins: np.random.Generator) -> Control:
-    """Whether the attack gets more of planted rows than luck does."""
-    claims, value, truth = _records(outcome), 0.0, play.truth
+def _power(play: Play, outcome: Outcome, planted: Cells, coins: np.random.Generator, stated: int) -> Control:
+    """Whether the attack gets more of planted rows than luck does, `stated` rows claimed at most."""
+    claims, value, claimed, truth = _records(outcome), 0.0, 0, play.truth
     if claims and claims[0].layout is None:
-        value = _accuracy(claims[0], planted, truth.deviations)
-    guesses = [_guess(planted, truth, coins) for _ in range(GUESSES)]
+        value = _accuracy(claims[0], planted, truth.deviations, stated)
+        claimed = min(len(claims[0].categories), stated)
+    guesses = [_guess(planted, truth, coins, claimed) for _ in range(GUESSES)]
     baseline, chance = float(np.mean(guesses)), DEVIATIONS * float(np.std(guesses, ddof=1))
     least = baseline + max(chance, AT_BASELINE * (1 - baseline))
     gain = advantage("accuracy", value, baseline) or 0.0
@@ -209,16 +218,17 @@ def _power(play: Play, outcome: Outcome, planted: Cells, coins: np.random.Genera
     return Control(play.attack.technique, "power", value, baseline, gain, value > least, expected, kinds=kinds)
 
 
-def _accuracy(claim: RecordsClaim, actual: Cells, deviations: np.ndarray) -> float:
-    """The share of cells right; of more rows than there are, none."""
-    if len(claim.categories) > len(actual):
+def _accuracy(claim: RecordsClaim, actual: Cells, deviations: np.ndarray, stated: int) -> float:
+    """The share of cells right; of more rows than there may be, none."""
+    if len(claim.categories) > stated:
         return 0.0
     return measure(Cells(claim.categories, claim.numbers), actual, deviations)["accuracy"]
 
 
-def _guess(actual: Cells, truth: Truth, coins: np.random.Generator) -> float:
-    """The accuracy of one batch drawn from the marginals."""
-    return measure(from_marginals(truth.population, len(actual), coins), actual, truth.deviations)["accuracy"]
+def _guess(actual: Cells, truth: Truth, coins: np.random.Generator, claimed: int) -> float:
+    """The accuracy of one batch drawn from the marginals: as many rows as there are, or were claimed if more."""
+    drawn = from_marginals(truth.population, max(claimed, len(actual)), coins)
+    return measure(drawn, actual, truth.deviations)["accuracy"]
 
 
 def shown_kinds(view: View) -> tuple[str, ...]:

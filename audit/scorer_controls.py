@@ -51,7 +51,7 @@ def scorer_controls(
     yield _at_most("a view holds what its observers put in, and nothing of others", float(_foreign(views)), 0.0)
     yield from _statistics(truth)
     yield from _vocabularies(truth)
-    small = [key for key in attempted if len(truth.batch(*key)) <= MOST_ROWS]
+    small = [key for key in attempted if 0 < len(truth.batch(*key)) <= MOST_ROWS]
     for key in small[:BATCHES]:
         yield from _records(truth, key, prior, coins)
     told = next((v for v in views if any(True for _ in v.received(ClientGradient))), None)
