@@ -15,17 +15,8 @@ from leakledger.defenses.gaussian_noise import GaussianNoise
 from leakledger.defenses.pruning import Pruning
 from leakledger.defenses.quantisation import Quantisation
 from leakledger.preprocess.views import Mechanism
+from tests.defenses.kinds import ONE_EACH, named
 
-ONE_EACH = [
-    GaussianNoise(0.1),
-    ExampleClipping(1.0),
-    ClientClipping(0.5),
-    Pruning(0.4),
-    Quantisation(3),
-    Quantisation(2, "stochastic"),
-    chain(ExampleClipping(1.0), ClientClipping(0.5), Pruning(0.4), Quantisation(3), GaussianNoise(0.1)),
-]
-named = pytest.mark.parametrize("defense", ONE_EACH, ids=lambda d: "+".join(m.kind for m in d.mechanisms()))
 numbers = st.floats(-1e3, 1e3, width=32)
 updates = st.fixed_dictionaries(
     {"0.weight": arrays(np.float32, (4, 3), elements=numbers), "0.bias": arrays(np.float32, 4, elements=numbers)}
@@ -44,7 +35,7 @@ def test_a_defense_of_every_kind_is_tried_here():
     assert {m.kind for d in ONE_EACH for m in d.mechanisms()} == set(DEFENSES)
 
 
-@named
+@named()
 @given(update=updates)
 def test_names_shapes_and_types_stay_and_the_input_is_untouched(defense, update):
     before = {name: a.copy() for name, a in update.items()}
@@ -54,7 +45,7 @@ def test_names_shapes_and_types_stay_and_the_input_is_untouched(defense, update)
         np.testing.assert_array_equal(a, before[name])
 
 
-@named
+@named()
 def test_what_is_public_about_a_defense_makes_the_same_one_again(defense):
     plain = json.loads(json.dumps([m.to_plain() for m in defense.mechanisms()]))
     again = defense_of(Mechanism(**m) for m in plain)
