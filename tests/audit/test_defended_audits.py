@@ -217,3 +217,15 @@ def test_an_audit_under_every_defense_ends_with_its_controls_played(defense, tmp
     assert named_parts == [m.kind for m in defense.mechanisms()]
     assert not [c for c in case.controls if c.attack == SCORER and not c.passed]
     assert {c.kind for c in case.controls if c.attack == "random_baseline"} >= {"null"}
+
+
+@named([ExampleClipping(0.3), ClientClipping(0.2), chain(ExampleClipping(0.3), ClientClipping(0.2))])
+def test_clipping_alone_hides_no_row_from_an_exact_attack(defense, tmp_path):
+    given = {"preprocessing": [{"encoder": "server-dictionary", "scaler": "server-zscore"}], "model": {"hidden": [40]}}
+    record = run.run_audit(config(**defended(defense, **given)), tmp_path / "run")
+    (case,) = record.cases
+    whole = [t for t in case.trials if t.metric == "identical_rows"]
+    assert len(whole) == 3
+    assert np.mean([t.value for t in whole]) >= 0.9
+    assert not any(t.certain_wrong for t in case.trials)
+    assert record.verdict.status == "leaks"
