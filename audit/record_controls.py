@@ -2,7 +2,8 @@
 
 *Leaky*: clients with a single row each, which the attack must recover. An adversary that lists values may be unable to
 tell those of one code apart, however good the attack: where the attack doubts all that it has wrong, the trial is
-played again without the list, for codes alone, and the control says so. *Null*: a batch of rows drawn from the
+played again without the list, for codes alone, and the control says so. These clients have no defense and no sample of
+unknown size, and the public facts that the attack is given say so. *Null*: a batch of rows drawn from the
 marginals, its claims held against the real one; the attack must stay at its baseline, otherwise the scorer rewards
 guessing. *Power*: a batch of other rows of the federation, as many as are audited, protected as is audited; where the
 attack gets no more of them than luck, its silence about the real batch proves nothing.
@@ -140,10 +141,8 @@ def made_up_update(
     assert spec is not None
     assert layout is not None
     assert training is not None
-    data, clip_norm = (
-        Encoded(encoded_rows(layout, rows), np.asarray(labels)),
-        defense_of(view.public.mechanisms).row_clip_norm,
-    )
+    data = Encoded(encoded_rows(layout, rows), np.asarray(labels))
+    clip_norm = defense_of(view.public.mechanisms).row_clip_norm
     algorithm = next(a for a in ALGORITHMS.values() if a.update is kind)
     everything = [np.arange(len(rows))]  # a gradient is of one batch: all rows
     batches = everything if kind is ClientGradient else draw_batches(training, data, coins)
