@@ -145,7 +145,7 @@ class DefenseChoice(MethodSection):
     @model_validator(mode="after")
     def _can_be_chained(self) -> "DefenseChoice":
         if self.name == "none" and self.then:
-            raise ValueError(f"none comes first; name {self.then[0].name} itself, and what follows it in `then`")
+            raise ValueError(f"nothing can follow none: name {self.then[0].name} in its place")
         self.defense.mechanisms()  # raises where the order is wrong
         return self
 

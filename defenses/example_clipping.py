@@ -1,7 +1,7 @@
 """Clipping of the gradient of each row (example), over all tensors, before rows are summed up.
 
 Source: Abadi et al., "Deep Learning with Differential Privacy", CCS 2016, algorithm 1 (DP-SGD), its clipping step. The
-clipping happens where the gradient is computed (`preprocess.training.clipping`), so only FedSGD can have it.
+clipping happens where the gradient is computed (`preprocess.training.row_gradients`), so only FedSGD can have it.
 
 Guarantee: one more row moves the gradient by at most `clip_norm` / B, with B the number that the sum is divided by.
 That is *not* differential privacy: without noise the gradient is a function of the rows, and clipping leaves them in

@@ -128,7 +128,7 @@ def test_a_batch_size_of_zero_means_all_rows(tmp_path):
         ),
         (
             '[[defense]]\nname = "none"\nthen = [{ name = "gaussian-noise", sigma = 1 }]\n',
-            "defense: none comes first; name gaussian-noise itself",
+            "defense: nothing can follow none: name gaussian-noise in its place",
         ),
         (
             '[[defense]]\nname = "none"\n[[defense]]\nname = "example-clipping"\nclip_norm = 1\n'
