@@ -22,7 +22,8 @@ Statistic = Literal["count", "mean", "std", "minimum", "maximum", "size", "quant
 
 @dataclass(frozen=True)
 class RecordsClaim:
-    """The rows of one victim's batch in one round, in any order; it may hold fewer rows than the batch.
+    """The rows of one victim's batch in one round, in any order; it may hold fewer rows than the batch, and more where
+    nothing tells how many that has: those for which no row is left count as nothing.
 
     `categories` (B, K): number of the candidate value in each categorical block of the layout. `numbers` (B, L):
     numeric features in raw units where the layout publishes the scale, else in the encoded columns' own units.

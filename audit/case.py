@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
-from leakledger.audit.config import Config, DefenseChoice, PartitionChoice, Preprocessing, Training
+from leakledger.audit.config import Config, DefenseChoice, DefensePart, PartitionChoice, Preprocessing, Training
 from leakledger.audit.records import Setting
 from leakledger.defenses import DEFENSES
 from leakledger.preprocess.encoders import ENCODERS
@@ -62,7 +62,7 @@ def _describe(
     digest = hashlib.sha256(json.dumps(pieces, sort_keys=True).encode()).hexdigest()[:6]
     names = [partition.kind, preprocessing.encoder, preprocessing.scaler, training.algorithm]
     return Setting(
-        id="-".join([*(names if defense.name == "none" else [*names, defense.name]), digest]),
+        id="-".join([*names, *(part.name for part in defense.parts), digest]),
         data=source_name(config.data.source),
         partition=partition_name(partition),
         parties=len(config.data.source) if partition.kind == "files" else partition.parties,
@@ -88,15 +88,20 @@ def partition_name(partition: PartitionChoice) -> str:
 def _training_name(t: Training) -> str:
     size, epochs, rounds = t.options["batch_size"], t.options.get("local_epochs", 1), t.options["rounds"]
     batch = "all rows" if size is None else f"B={size}"
+    batch += " in expectation (poisson)" if t.options.get("sampling") == "poisson" else ""
     passes = f", {epochs} local epochs" if epochs > 1 else ""
     return f"{t.algorithm} {batch}{passes}, {rounds} round{'' if rounds == 1 else 's'}"
 
 
 def _defense_name(defense: DefenseChoice) -> str:
+    return " then ".join(map(_part_name, defense.parts)) or "none"
+
+
+def _part_name(part: DefenseChoice | DefensePart) -> str:
     """Its name, the values of what has no default, and the options that differ from theirs."""
-    kind = DEFENSES.get(defense.name, object)
-    needed = [f"{defense.options[o.name]:g}" for o in options_of(kind).values() if o.required]
-    return " ".join([defense.name, *needed]) + _changed(defense.options, kind)
+    kind = DEFENSES[part.name]
+    needed = [f"{part.options[o.name]:g}" for o in options_of(kind).values() if o.required]
+    return " ".join([part.name, *needed]) + _changed(part.options, kind)
 
 
 def _changed(options: Mapping[str, Any], method: type) -> str:

@@ -12,7 +12,6 @@ import numpy as np
 
 from leakledger.audit.case import Case
 from leakledger.audit.config import DefenseChoice, Model, Preprocessing
-from leakledger.defenses import DEFENSES, Defense, chain
 from leakledger.preprocess.agreement import agree
 from leakledger.preprocess.data.basis import Basis
 from leakledger.preprocess.data.schema import Schema
@@ -64,8 +63,10 @@ def case_protocol(fed: Federation, inputs: Mapping[str, At[Any]], params: Mappin
     encoder = build_encoder(preprocessing, {f: tuple(v) for f, v in params["dictionary"].items()})
     prepared = prepare(fed, schema, own, held_out, encoder, build_scaler(preprocessing))
     spec = model_spec(model, schema, prepared.layout.value.width)
-    defense = make_defense(DefenseChoice.model_validate(params["defense"]))
-    trained = train(fed, ALGORITHMS[training.algorithm], spec, training, prepared.train, defense.protect)
+    defense = DefenseChoice.model_validate(params["defense"]).defense
+    protect = defense.protect if defense.mechanisms() else None  # without one, updates stay as they are to the last bit
+    own_rows, algorithm = prepared.train, ALGORITHMS[training.algorithm]
+    trained = train(fed, algorithm, spec, training, own_rows, protect, defense.row_clip_norm)
     metrics = evaluate(fed, spec, trained.weights, prepared.test)
 
     layout, public = fed.public(FeatureLayout.to_plain, prepared.layout), fed.public(Schema.to_plain, agreed.schema)
@@ -105,12 +106,6 @@ def chosen_options(preprocessing: Preprocessing, kind: type[Encoder] | type[Scal
 def model_spec(model: Model, schema: Schema, width: int) -> ModelSpec:
     outputs = 1 if schema.task == "regression" else len(schema.classes)
     return ModelSpec(width, outputs, model.hidden, model.activation, schema.task)
-
-
-def make_defense(choice: DefenseChoice) -> Defense:
-    if choice.name == "none":
-        return chain()
-    return DEFENSES[choice.name](**choice.options)
 
 
 def encoded_from_plain(plain: Mapping[str, Any]) -> Encoded:

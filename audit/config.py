@@ -14,13 +14,14 @@ from leakledger.attacks import ATTACKS
 from leakledger.attacks.gradient.tableak import TabLeak
 from leakledger.attacks.observed.labels import RECOVERIES
 from leakledger.audit.adversaries import GRAMMAR
-from leakledger.audit.options import Methods, checked, one_of
-from leakledger.defenses import DEFENSES
+from leakledger.audit.options import Methods, checked, located_error, one_of
+from leakledger.defenses import DEFENSES, Defense, chain
 from leakledger.preprocess.data.partition import PARTITIONS
 from leakledger.preprocess.encoders import ENCODERS
 from leakledger.preprocess.models import ACTIVATIONS
 from leakledger.preprocess.scalers import SCALERS
 from leakledger.preprocess.training import ALGORITHMS
+from leakledger.preprocess.training.base import check_training
 from leakledger.preprocess.views import TrainingSpec
 
 
@@ -104,13 +105,49 @@ class Training(MethodSection):
 
     algorithm: Annotated[str, one_of(ALGORITHMS)] = Field("fedsgd", description="what clients send")
 
+    @property
+    def spec(self) -> TrainingSpec:
+        return TrainingSpec(self.algorithm, **self.options)  # type: ignore[arg-type]
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> "Training":
+        check_training(self.spec)
+        return self
+
+
+class DefensePart(MethodSection):
+    """A defense that follows another, and its options."""
+
+    tables = {"name": DEFENSES}
+
+    name: Annotated[str, one_of(DEFENSES)] = Field(description="of the defense")
+
 
 class DefenseChoice(MethodSection):
-    """What clients do to their updates: a defense and its options."""
+    """What clients do to their updates: a defense and its options; `then` others after it, in order:
+    `then = [{ name = "gaussian-noise", sigma = 0.05 }]`.
+    """
 
     tables = {"name": {"none": object, **DEFENSES}}
 
     name: Annotated[str, one_of(DEFENSES, "none")] = Field("none", description="of the defense")
+    then: tuple[DefensePart, ...] = Field((), description="defenses applied after it, each a table of name and options")
+
+    @property
+    def parts(self) -> tuple["DefenseChoice | DefensePart", ...]:
+        """The defenses that it names, in order."""
+        return () if self.name == "none" else (self, *self.then)
+
+    @property
+    def defense(self) -> Defense:
+        return chain(*(DEFENSES[p.name](**p.options) for p in self.parts))
+
+    @model_validator(mode="after")
+    def _can_be_chained(self) -> "DefenseChoice":
+        if self.name == "none" and self.then:
+            raise ValueError(f"nothing can follow none: name {self.then[0].name} in its place")
+        self.defense.mechanisms()  # raises where the order is wrong
+        return self
 
 
 def attack_options(name: str, given: Any) -> Any:
@@ -207,6 +244,17 @@ class Config(Section):
     defense: Annotated[list[DefenseChoice], BeforeValidator(_many), Field(min_length=1)] = [DefenseChoice()]
     attacks: Attacks = Attacks()
     audit: Audit = Audit()
+
+    @model_validator(mode="after")
+    def _rows_are_clipped_where_a_gradient_is_sent(self) -> "Config":
+        """Every defense meets every training."""
+        for i, defense in enumerate(self.defense):
+            for training in self.training:
+                try:
+                    check_training(training.spec, defense.defense.row_clip_norm)
+                except ValueError as error:
+                    raise located_error(f"{defense.name}: {error}", None, "defense", i) from None
+        return self
 
     def in_force(self) -> dict[str, Any]:
         """Plain data of every value, defaults included, as results keep it."""

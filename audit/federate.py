@@ -21,7 +21,6 @@ from leakledger.audit.case_protocol import (
     case_protocol,
     chosen_options,
     encoded_from_plain,
-    make_defense,
     model_spec,
 )
 from leakledger.audit.config import Config
@@ -90,7 +89,7 @@ def federate(config: Config, case: Case, master: bytes, on_abort: OnAbort = lamb
         SERVER,
         Method(case.preprocessing.encoder, public_options(make_encoder(case))),
         Method(case.preprocessing.scaler, public_options(make_scaler(case))),
-        make_defense(case.defense).mechanisms(),
+        case.defense.defense.mechanisms(),
         training=training,
     )
     ledger, held = run(inputs, params, secret, config.audit.times, lambda ledger: on_abort(ledger, public))
@@ -207,8 +206,8 @@ def _until_divided(config: Config) -> Missing:
 
 
 def training_spec(case: Case) -> TrainingSpec:
-    spec = TrainingSpec(case.training.algorithm, **case.training.options)  # type: ignore[arg-type]
-    check_training(spec)
+    spec = case.training.spec
+    check_training(spec, case.defense.defense.row_clip_norm)
     return spec
 
 

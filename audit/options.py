@@ -58,17 +58,17 @@ def checked(
     own = own_options(names, tables)
     for key in given:
         if key not in own:
-            raise _error(_unknown(key, names, tables, [*own, *beside]), given[key], key)
+            raise located_error(_unknown(key, names, tables, [*own, *beside]), given[key], key)
     for key, stated in own.items():
         if stated.required and key not in given:
-            raise _error(f"{_listed(names.values())} needs it: {stated.help}", None, key)
+            raise located_error(f"{_listed(names.values())} needs it: {stated.help}", None, key)
     values = _model(tuple(own.values())).model_validate(dict(given)).model_dump()
     for kind, name in names.items():
         method = tables[kind][name]
         try:
             method(**{key: values[key] for key in options_of(method, name)})
         except ValueError as error:
-            raise _error(str(error), None) from None
+            raise located_error(str(error), None) from None
     return values
 
 
@@ -93,7 +93,8 @@ def _have(names: Collection[str]) -> str:
     return "has" if len(names) == 1 else "have"
 
 
-def _error(problem: str, value: Any, *location: str) -> ValidationError:
+def located_error(problem: str, value: Any, *location: str | int) -> ValidationError:
+    """The error that says what is wrong with `value`, at the keys and numbers that lead to it."""
     kind = PydanticCustomError("option", "{problem}", {"problem": problem})
     return ValidationError.from_exception_data("options", [InitErrorDetails(type=kind, loc=location, input=value)])
 

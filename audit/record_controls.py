@@ -2,7 +2,8 @@
 
 *Leaky*: clients with a single row each, which the attack must recover. An adversary that lists values may be unable to
 tell those of one code apart, however good the attack: where the attack doubts all that it has wrong, the trial is
-played again without the list, for codes alone, and the control says so. *Null*: a batch of rows drawn from the
+played again without the list, for codes alone, and the control says so. These clients have no defense and no sample of
+unknown size, and the public facts that the attack is given say so. *Null*: a batch of rows drawn from the
 marginals, its claims held against the real one; the attack must stay at its baseline, otherwise the scorer rewards
 guessing. *Power*: a batch of other rows of the federation, as many as are audited, protected as is audited; where the
 attack gets no more of them than luck, its silence about the real batch proves nothing.
@@ -21,7 +22,7 @@ from leakledger.audit.records import Control
 from leakledger.audit.scoring.metrics import advantage
 from leakledger.audit.scoring.records import compare, from_marginals, measure
 from leakledger.audit.truth import Cells, Truth
-from leakledger.defenses import DEFENSES, chain
+from leakledger.defenses import defense_of
 from leakledger.preprocess.messages import ClientGradient, ClientWeights, GlobalModel, Payload
 from leakledger.preprocess.pipeline import Encoded
 from leakledger.preprocess.training import ALGORITHMS
@@ -38,7 +39,8 @@ UPDATES = (ClientGradient, ClientWeights)
 
 def record_controls(play: Play, attacked: Collection[tuple[str, int]], coins: np.random.Generator) -> Iterable[Control]:
     truth, updates = play.truth, (m for kind in UPDATES for m in play.view.received(kind))
-    first = next((m for m in updates if (m.sender, m.round) in attacked), None)
+    with_rows = (m for m in updates if (m.sender, m.round) in attacked and len(truth.batch(m.sender, m.round)))
+    first = next(with_rows, None)
     if first is None:
         return
     clients = play.view.public.clients
@@ -62,12 +64,20 @@ def record_controls(play: Play, attacked: Collection[tuple[str, int]], coins: np
 
     own = {first.sender: whole}
     unrelated = {first.sender: (from_marginals(truth.population, len(real), coins), labels)}
-    yield _judge(play, "null", _made_up(play, first, unrelated, coins, defended=True), batch, own, coins)
+    stated = max(len(real), first.payload.rows)  # of a Poisson sample the update does not tell how many rows it is of
+    yield _judge(play, "null", _made_up(play, first, unrelated, coins, defended=True), batch, own, coins, stated)
 
     if not play.attack.calibrator:
         planted = truth.population.take(coins.choice(len(truth.population), len(real)))
         outcome = _made_up(play, first, {first.sender: (planted, labels)}, coins, defended=True)
-        yield _power(play, outcome, planted, coins)
+        yield _power(play, outcome, planted, coins, stated)
+
+
+def undefended(view: View) -> View:
+    """The view as it would be without a defense, and with batches of a known size, as far as public facts say."""
+    training = view.public.training
+    fixed = None if training is None else replace(training, sampling="fixed")
+    return replace(view, public=replace(view.public, mechanisms=(), training=fixed))
 
 
 def without_candidates(play: Play) -> Play | None:
@@ -105,36 +115,38 @@ def _made_up(
     """The attack on a view in which made-up victims train on `batches` from the model of `update`, and answer alike:
     protected like the audited updates where they are `defended`.
     """
-    view, knowledge = play.view, play.knowledge
+    view, knowledge = play.view if defended else undefended(play.view), play.knowledge
     model = next(m for m in view.on(GlobalModel, recipient=update.sender) if m.round == update.round)
     messages = [m for m in view.messages if m.kind not in (GlobalModel, *UPDATES)]
-    defense = chain(*(DEFENSES[m.kind](**m.parameters) for m in view.public.mechanisms)) if defended else chain()
-    granted = {}
+    defense, granted = defense_of(view.public.mechanisms), {}
     for victim, (rows, labels) in batches.items():
         sent, ordered = made_up_update(view, update.kind, model.payload, rows, labels, coins)
         assert isinstance(sent, UPDATES)
-        body = encode(protected(defense.protect, sent, coins).to_plain())
+        if view.public.mechanisms:
+            sent = protected(defense.protect, model.payload, sent, coins)
+        body = encode(sent.to_plain())
         messages += [replace(model, recipient=victim), replace(update, sender=victim, body=body, content=body)]
         granted[victim, update.round] = ordered
     known = replace(knowledge, labels=granted if knowledge.labels else {})
-    public = replace(view.public, mechanisms=view.public.mechanisms if defended else ())
-    made_up = replace(view, messages=tuple(messages), public=public)
-    return play.attack.run(made_up.restricted(play.attack.accepts), known)
+    return play.attack.run(replace(view, messages=tuple(messages)).restricted(play.attack.accepts), known)
 
 
 def made_up_update(
     view: View, kind: type[Payload], model: GlobalModel, rows: Cells, labels: np.ndarray, coins: np.random.Generator
 ) -> tuple[Payload, np.ndarray]:
-    """What a client with these rows would send as `kind`, and the labels of its local batches, in order."""
+    """What a client with these rows would send as `kind`, and the labels of its local batches, in order. The gradients
+    of its rows are clipped where the view's mechanisms clip them; what else they do is not done yet.
+    """
     spec, layout, training = view.public.model, view.public.layout, view.public.training
     assert spec is not None
     assert layout is not None
     assert training is not None
     data = Encoded(encoded_rows(layout, rows), np.asarray(labels))
+    clip_norm = defense_of(view.public.mechanisms).row_clip_norm
     algorithm = next(a for a in ALGORITHMS.values() if a.update is kind)
     everything = [np.arange(len(rows))]  # a gradient is of one batch: all rows
     batches = everything if kind is ClientGradient else draw_batches(training, data, coins)
-    return algorithm.client(spec, training, model, data, batches), data.labels[np.concatenate(batches)]
+    return algorithm.client(spec, training, model, data, batches, clip_norm), data.labels[np.concatenate(batches)]
 
 
 def encoded_rows(layout: FeatureLayout, rows: Cells) -> np.ndarray:
@@ -166,30 +178,37 @@ def _judge(
     batch: tuple[str, int],
     rows: Mapping[str, np.ndarray],
     coins: np.random.Generator,
+    stated: int = 1,
 ) -> Control:
     """Scores claims about made-up victims against the `rows` of a real batch, in the terms of the claims; a victim
-    without a claim counts as not recovered.
+    without a claim counts as not recovered, and neither does one of whom more rows are claimed than were `stated`.
     """
     claims = _records(outcome)
-    scores = []
+    scores, claimed = [], dict[str, int]()
     for c in claims:
         truth = play.truth.in_terms_of(c.layout)
         actual = truth.batch(*batch).take(rows[c.victim])
-        scores.append(_accuracy(c, actual, truth.deviations))
+        scores.append(_accuracy(c, actual, truth.deviations, stated))
+        claimed[c.victim] = min(len(c.categories), stated)
     value = float(sum(scores)) / len(rows)
     truth = play.truth.in_terms_of(claims[0].layout if claims else None)
-    guesses = [_guess(truth.batch(*batch).take(r), truth, coins) for r in rows.values() for _ in range(GUESSES)]
+    guesses = [
+        _guess(truth.batch(*batch).take(r), truth, coins, claimed.get(victim, 0))
+        for victim, r in rows.items()
+        for _ in range(GUESSES)
+    ]
     baseline, chance = float(np.mean(guesses)), DEVIATIONS * float(np.std(guesses, ddof=1))
     kinds = shown_kinds(play.view)
     return _control(play.attack, kind, value, baseline, chance, kinds)
 
 
-def _power(play: Play, outcome: Outcome, planted: Cells, coins: np.random.Generator) -> Control:
-    """Whether the attack gets more of planted rows than luck does."""
-    claims, value, truth = _records(outcome), 0.0, play.truth
+def _power(play: Play, outcome: Outcome, planted: Cells, coins: np.random.Generator, stated: int) -> Control:
+    """Whether the attack gets more of planted rows than luck does, `stated` rows claimed at most."""
+    claims, value, claimed, truth = _records(outcome), 0.0, 0, play.truth
     if claims and claims[0].layout is None:
-        value = _accuracy(claims[0], planted, truth.deviations)
-    guesses = [_guess(planted, truth, coins) for _ in range(GUESSES)]
+        value = _accuracy(claims[0], planted, truth.deviations, stated)
+        claimed = min(len(claims[0].categories), stated)
+    guesses = [_guess(planted, truth, coins, claimed) for _ in range(GUESSES)]
     baseline, chance = float(np.mean(guesses)), DEVIATIONS * float(np.std(guesses, ddof=1))
     least = baseline + max(chance, AT_BASELINE * (1 - baseline))
     gain = advantage("accuracy", value, baseline) or 0.0
@@ -198,16 +217,17 @@ def _power(play: Play, outcome: Outcome, planted: Cells, coins: np.random.Genera
     return Control(play.attack.technique, "power", value, baseline, gain, value > least, expected, kinds=kinds)
 
 
-def _accuracy(claim: RecordsClaim, actual: Cells, deviations: np.ndarray) -> float:
-    """The share of cells right; of more rows than there are, none."""
-    if len(claim.categories) > len(actual):
+def _accuracy(claim: RecordsClaim, actual: Cells, deviations: np.ndarray, stated: int) -> float:
+    """The share of cells right; of more rows than there may be, none."""
+    if len(claim.categories) > stated:
         return 0.0
     return measure(Cells(claim.categories, claim.numbers), actual, deviations)["accuracy"]
 
 
-def _guess(actual: Cells, truth: Truth, coins: np.random.Generator) -> float:
-    """The accuracy of one batch drawn from the marginals."""
-    return measure(from_marginals(truth.population, len(actual), coins), actual, truth.deviations)["accuracy"]
+def _guess(actual: Cells, truth: Truth, coins: np.random.Generator, claimed: int) -> float:
+    """The accuracy of one batch drawn from the marginals: as many rows as there are, or were claimed if more."""
+    drawn = from_marginals(truth.population, max(claimed, len(actual)), coins)
+    return measure(drawn, actual, truth.deviations)["accuracy"]
 
 
 def shown_kinds(view: View) -> tuple[str, ...]:

@@ -309,7 +309,12 @@ def make_attack(name: str, config: Config, case: Case) -> Attack:
 
 
 def attempts(config: Config, truth: Truth) -> list[tuple[str, int]]:
-    """The batches under attack: (client, round)."""
+    """The batches under attack: (client, round); an empty one, as Poisson sampling may draw, has nothing to attack."""
+    return [key for key in _observed(config, truth) if len(truth.batch(*key))]
+
+
+def _observed(config: Config, truth: Truth) -> list[tuple[str, int]]:
+    """The batches of attacked rounds, empty ones too."""
     return [key for key in truth.federated.batches if key[1] in config.attacks.rounds]
 
 
@@ -317,7 +322,7 @@ def granted_knowledge(config: Config, truth: Truth) -> AuxiliaryKnowledge:
     """What the configuration grants every adversary beside its view: the only thing taken from the truth."""
     granted = config.attacks
     return AuxiliaryKnowledge(
-        labels={key: truth.labels(*key) for key in attempts(config, truth)} if granted.labels == "known" else {},
+        labels={key: truth.labels(*key) for key in _observed(config, truth)} if granted.labels == "known" else {},
         bounds=truth.bounds if granted.bounds == "known" else {},
         dictionaries=truth.dictionaries if granted.dictionaries == "known" else {},
         marginals=truth.marginals if granted.marginals == "known" else {},

@@ -8,6 +8,7 @@ every score of the setting is inconclusive.
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,13 +22,16 @@ from leakledger.audit.scoring.records import from_marginals, measure, score_reco
 from leakledger.audit.scoring.statistics import score_statistics
 from leakledger.audit.scoring.vocabulary import score_vocabularies
 from leakledger.audit.truth import TOLERANCE, Cells, Truth
+from leakledger.defenses import Defense, chain, defense_of
 from leakledger.preprocess.messages import ClientGradient, GlobalModel, Payload
-from leakledger.preprocess.views import View
+from leakledger.preprocess.training.base import protected
+from leakledger.preprocess.views import Mechanism, View
 
 INSIDE, OUTSIDE = 0.9 * TOLERANCE, 1.1 * TOLERANCE  # standard deviations off
 DEVIATIONS = 5  # of what prior-only draws scatter: luck beyond that is one in millions
 LUCK = 0.5  # of the way to perfect: the prior's way to guess was chosen on other parties, and may be the worse one
 EXPLAINED = 1e-3  # relative error of a gradient in float32 that was made again
+SMOOTH = ("example-clipping", "client-clipping")  # a gradient made again is as near after these as it was before
 MOST_ROWS = 256  # of a batch that is tried: matching takes time and memory as the square of its rows
 BATCHES = 2  # attacked batches that are tried: the scorer is the same for all
 
@@ -47,7 +51,7 @@ def scorer_controls(
     yield _at_most("a view holds what its observers put in, and nothing of others", float(_foreign(views)), 0.0)
     yield from _statistics(truth)
     yield from _vocabularies(truth)
-    small = [key for key in attempted if len(truth.batch(*key)) <= MOST_ROWS]
+    small = [key for key in attempted if 0 < len(truth.batch(*key)) <= MOST_ROWS]
     for key in small[:BATCHES]:
         yield from _records(truth, key, prior, coins)
     told = next((v for v in views if any(True for _ in v.received(ClientGradient))), None)
@@ -124,36 +128,57 @@ def _explained(truth: Truth, view: View, attempted: Sequence[Key]) -> Iterator[C
     """Whether the rows that count as true make the observed gradient: exactly, or under a defense better than the rows
     of any other attacked batch, where the batches differ by enough to tell.
     """
-    off: list[float] = []
+    repeated, off = repeatable(view.public.mechanisms), list[float]()
+    if repeated is None:
+        return
     for key in attempted[:BATCHES]:
         update = next((m for m in view.received(ClientGradient) if (m.sender, m.round) == key), None)
         if update is None:
             continue
-        seen, own = _flat(update.payload), _gradient(truth, view, key, key)
+        seen, own = _flat(update.payload), _gradient(truth, view, key, key, repeated)
         if own is None:
             continue
-        if not view.public.mechanisms:
+        if all(m.kind in SMOOTH for m in view.public.mechanisms):
             off.append(float(np.linalg.norm(seen - own) / max(float(np.linalg.norm(seen)), 1e-12)))
             continue
-        others = [g for o in attempted if o != key and (g := _gradient(truth, view, key, o)) is not None]
-        noise = float(np.linalg.norm(seen - own)) / np.sqrt(len(seen))
-        told_apart = [g for g in others if np.linalg.norm(g - own) > 2 * DEVIATIONS * noise]
-        if told_apart:
+        others = [g for o in attempted if o != key and (g := _gradient(truth, view, key, o, repeated)) is not None]
+        if told_apart := [g for g in others if _differ(own, g, seen)]:
             nearer = min(float(np.linalg.norm(seen - g)) for g in told_apart)
             off.append(float(np.linalg.norm(seen - own) > nearer))
     if off:
         yield _at_most("the rows that count as true make the observed gradient: relative error", max(off), EXPLAINED)
 
 
-def _gradient(truth: Truth, view: View, key: Key, rows: Key) -> NDArray[np.float64] | None:
-    """What the client of `key` would have sent of the batch `rows`, without any defense; None without its model."""
+def repeatable(mechanisms: Sequence[Mechanism]) -> Defense | None:
+    """What of a defense can be done again to other rows: what comes before the first coin. None where it is not known
+    that the rest is right in the mean: then the rows themselves may be no nearer to what was sent than others.
+    """
+    parts = [defense_of([m]) for m in mechanisms]
+    fixed = list(takewhile(lambda part: not part.random, parts))
+    return chain(*fixed) if all(part.random for part in parts[len(fixed) :]) else None
+
+
+def _differ(own: NDArray[np.float64], other: NDArray[np.float64], seen: NDArray[np.float64]) -> bool:
+    """Whether two gradients are so far apart that errors like those of `seen` do not take the one for the other.
+
+    Errors e of the nearer one, alike in size and independent: <e, other - own> has to stay below half the squared
+    distance.
+    """
+    apart, errors = other - own, min(seen - own, seen - other, key=lambda e: float(np.linalg.norm(e)))
+    return float(apart @ apart) > 2 * DEVIATIONS * float(np.linalg.norm(errors * apart))
+
+
+def _gradient(truth: Truth, view: View, key: Key, rows: Key, defense: Defense) -> NDArray[np.float64] | None:
+    """What the client of `key` would have sent of the batch `rows` under `defense` alone; None without its model."""
     model = next((m for m in view.on(GlobalModel, recipient=key[0]) if m.round == key[1]), None)
     if model is None or model.content is None:
         return None
     batch = truth.batch(*rows)
     labels = truth.labels(*rows)[: len(batch)]
-    made, _ = made_up_update(view, ClientGradient, model.payload, batch, labels, np.random.default_rng(0))
-    return _flat(made)
+    coins = np.random.default_rng(0)  # not used: neither a gradient nor what can be done again needs any
+    made, _ = made_up_update(view, ClientGradient, model.payload, batch, labels, coins)
+    assert isinstance(made, ClientGradient)
+    return _flat(protected(defense.protect, model.payload, made, coins))
 
 
 def _flat(update: Payload) -> NDArray[np.float64]:

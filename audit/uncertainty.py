@@ -26,7 +26,7 @@ def surest(
 
 @dataclass(frozen=True)
 class _Judged:
-    """Which cells of a claim are right, in the claim's row order."""
+    """Which cells of a claim are right, in the claim's row order; none of a row without a true one beside it."""
 
     categories: NDArray[np.bool_]
     numbers: NDArray[np.bool_]
@@ -36,7 +36,10 @@ def _judged(claim: RecordsClaim, truth: Truth) -> _Judged:
     actual = truth.batch(claim.victim, claim.round)
     claimed = Cells(claim.categories, claim.numbers)
     true, order = match(claimed, actual, truth.deviations)
-    return _Judged(*cell_hits(claimed, actual.take(true[np.argsort(order)]), truth.deviations))
+    hits = cell_hits(claimed.take(order), actual.take(true), truth.deviations)
+    found = _Judged(*(np.zeros((len(claimed), kind.shape[1]), np.bool_) for kind in hits))
+    found.categories[order], found.numbers[order] = hits
+    return found
 
 
 def _surest_of(attack: str, observers: tuple[str, ...], claim: RecordsClaim, truth: Truth) -> Iterable[RecoveredRecord]:

@@ -1,7 +1,7 @@
-"""Gaussian noise on every entry of an update, without clipping: the defense that the TabLeak paper measures.
+"""Gaussian noise on every entry of an update; alone, without clipping, the defense that the TabLeak paper measures.
 
 Source: TabLeak, appendix C.1 (s = 0.001, 0.01, 0.1). Without a bound on the update's sensitivity this is *not*
-differential privacy, whatever s is: no epsilon is stated for it.
+differential privacy, whatever s is: no epsilon is stated for it. After `example-clipping` it is the noise of DP-SGD.
 """
 
 from dataclasses import dataclass
@@ -23,6 +23,10 @@ class GaussianNoise(Defense):
 
     def __post_init__(self) -> None:
         check_options(self)
+
+    @property
+    def random(self) -> bool:
+        return True
 
     def protect(self, update: Update, coins: np.random.Generator) -> Update:
         return {name: a + coins.normal(0, self.sigma, a.shape).astype(a.dtype) for name, a in update.items()}

@@ -91,6 +91,13 @@ def mean_loss(spec: ModelSpec, outputs: Tensor, labels: Tensor) -> Tensor:
     return functional.cross_entropy(outputs, labels)
 
 
+def summed_loss(spec: ModelSpec, outputs: Tensor, labels: Tensor) -> Tensor:
+    """The same summed over rows (n, outputs); 0 of none."""
+    if spec.task == "regression":
+        return functional.mse_loss(outputs[..., 0], labels.to(outputs.dtype), reduction="sum")
+    return functional.cross_entropy(outputs, labels, reduction="sum")
+
+
 def gradient(spec: ModelSpec, weights: Mapping[str, Tensor], rows: Tensor, labels: Tensor) -> dict[str, Tensor]:
     """Gradient of the mean loss of one batch, by weight name."""
     leaves = {name: w.detach().requires_grad_() for name, w in weights.items()}

@@ -290,6 +290,10 @@ class TrainingSpec:
 
     Training stops after `patience` rounds without a better validation loss (None: never); the validation rows are a
     share `validation` of each client's training rows, and only taken when `patience` is set.
+
+    `sampling` of FedSGD: a batch of exactly `batch_size` rows, or Poisson sampling, where a batch has `batch_size` rows
+    in expectation. Clients then send the sum of their gradients divided by `batch_size`, and never say how many rows
+    were drawn.
     """
 
     algorithm: Literal["fedsgd", "fedavg"] = "fedsgd"
@@ -297,6 +301,9 @@ class TrainingSpec:
     learning_rate: float = option(0.1, above=0, help="step of the server (fedsgd) or of the clients (fedavg)")
     batch_size: int | None = option(8, at_least=1, read=none_for_zero, help="rows of a client per step; 0: all of them")
     local_epochs: int = option(1, at_least=1, only=("fedavg",), help="passes over a client's rows per round")
+    sampling: Literal["fixed", "poisson"] = option(
+        "fixed", only=("fedsgd",), help='"poisson": each row is drawn with probability batch_size / rows of the client'
+    )
     participation: float = option(1.0, above=0, at_most=1, help="share of the clients that is drawn for a round")
     patience: int | None = option(None, at_least=1, help="stop after so many rounds without a better validation loss")
     validation: float = option(0.1, above=0, below=1, help="share of a client's rows held back where patience is set")

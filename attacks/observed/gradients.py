@@ -79,7 +79,11 @@ def unsuitable(layout: FeatureLayout | None, spec: ModelSpec | None, *, shared: 
 def read_gradient(
     view: View, message: Message, knowledge: AuxiliaryKnowledge
 ) -> ObservedUpdate | NotApplicable | Abstained:
-    """The update in one gradient message; all that is wrong with it is a reason, never an error."""
+    """The update in one gradient message; all that is wrong with it is a reason, never an error.
+
+    Of a Poisson sample the message states the rows to expect. Where labels are granted, they tell how many there are,
+    and the gradient is the mean over these.
+    """
     source = f"the gradient of {message.sender} in round {message.round}"
     spec, layout = view.public.model, view.public.layout
     model = model_before(view, message)
@@ -89,7 +93,13 @@ def read_gradient(
     try:
         weights = tensors(spec, model, "weights")
         gradient = tensors(spec, message, "gradient")
-        rows = row_count(message)
+        rows, stretched = row_count(message), 1.0
+        if granted is not None and poisson(view):
+            if not len(granted):
+                return Abstained(f"{source} is of no row: the labels granted for its batch are none")
+            stretched = rows / len(granted)
+            gradient = {name: g * stretched for name, g in gradient.items()}
+            rows = len(granted)
         labels = np.zeros(0, np.int64) if granted is None else check_labels(np.asarray(granted), rows, spec.outputs)
     except ValueError as error:
         return NotApplicable(f"{source}: {error}")
@@ -107,7 +117,14 @@ def read_gradient(
         precision_of(message, "gradient"),
         (model.sequence, message.sequence),
         mechanisms=view.public.mechanisms,
+        stretched=stretched,
+        guessed_size=granted is None and poisson(view),
     )
+
+
+def poisson(view: View) -> bool:
+    """Whether batches are Poisson samples, so that nobody but the client knows how many rows one has."""
+    return view.public.training is not None and view.public.training.sampling == "poisson"
 
 
 def model_before(view: View, update: Message) -> Message | None:

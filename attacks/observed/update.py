@@ -50,7 +50,8 @@ class ObservedUpdate:
     `gradient`, both by name in float64. `precision` is the unit roundoff of the numbers that travelled. `schedule`:
     the local steps behind the sum; None where it is a single gradient. `noise` is the standard deviation of errors in
     the entries beyond their own rounding. `evidence`: numbers of the messages it was read from. `mechanisms`: what is
-    known to have been done to it before it was sent.
+    known to have been done to it before it was sent, when it was 1 / `stretched` as large. `guessed_size`: `rows` is
+    only how many were to be expected.
     """
 
     victim: str
@@ -66,6 +67,8 @@ class ObservedUpdate:
     schedule: Schedule | None = None
     noise: float = 0.0
     mechanisms: tuple[Mechanism, ...] = ()
+    stretched: float = 1.0
+    guessed_size: bool = False
 
     @property
     def rate(self) -> float:

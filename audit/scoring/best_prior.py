@@ -19,6 +19,9 @@ Its ways to claim a batch:
 Which of them is best is found out for each metric on batches simulated (`target_batches`) from one half of the
 population, while the ways were made from the other half; the chosen one is scored on the real batch. So nothing is
 gained by picking the best of many. For batches beyond `LARGEST` no rows are optimised: there whole rows come near it.
+
+Of a Poisson sample, whose size only the client knows, it claims as many rows as are to be expected; and where an attack
+claims more rows than everyone knows of, as many as the attack.
 """
 
 from collections.abc import Callable, Mapping
@@ -31,7 +34,7 @@ from numpy.typing import NDArray
 from leakledger.attacks.base import AuxiliaryKnowledge, RecordsClaim
 from leakledger.attacks.observed.barycentre import Barycentre, barycentre, wrong_cells
 from leakledger.audit.scoring.metrics import PERFECT
-from leakledger.audit.scoring.records import PriorOnly, compare, from_marginals, measure, metrics
+from leakledger.audit.scoring.records import PriorOnly, compare, from_marginals, measure, metrics, on_true_rows
 from leakledger.audit.scoring.target_batches import (
     Batches,
     Counts,
@@ -70,15 +73,26 @@ class BestPrior:
         """What it gets of the batch `actual` that a claim is about, `terms` being the truth in the claim's terms."""
         labels = self.knowledge.labels.get((claim.victim, claim.round))
         granted = None if labels is None else tuple(np.asarray(labels)[: len(actual)].tolist())
-        key = (claim.victim, claim.round, granted, self.seed, self.draws, _digest(claim))
+        rows = max(len(claim.categories), self._known_rows(len(actual), granted is not None))
+        key = (claim.victim, claim.round, granted, rows, self.seed, self.draws, _digest(claim))
         kept = self.truth.kept_baselines
         if key not in kept:
             of = population_without(terms, claim.victim, claim.round)
             counts = None if granted is None else of.counts(np.array(granted))
             coins = np.random.default_rng([self.seed, claim.round, *claim.victim.encode()])
-            kept[key] = best_prior(actual, of, terms.deviations, counts, coins, self.draws)
+            kept[key] = best_prior(actual, of, terms.deviations, counts, coins, self.draws, rows)
         found: PriorOnly = kept[key]
         return found
+
+    def _known_rows(self, rows: int, labelled: bool) -> int:
+        """The size of a batch of `rows` as everyone knows it: of a Poisson sample what is to be expected, unless labels
+        tell more.
+        """
+        training = self.truth.federated.public.training
+        if training is None or training.sampling == "fixed" or labelled:
+            return rows
+        assert training.batch_size is not None  # of Poisson samples it is set
+        return training.batch_size
 
 
 def _digest(claim: RecordsClaim) -> bytes:
@@ -93,16 +107,24 @@ def best_prior(
     counts: Counts | None,
     coins: np.random.Generator,
     draws: int,
+    claimed: int | None = None,
 ) -> PriorOnly:
     """The metrics of the adversary that is best at each, and how often the one that is best at `accuracy` has each true
-    cell right.
+    cell right. It claims as many rows as there are, or `claimed`, of which labels are known as far as `counts` go.
     """
-    known, tried = halves(of, len(actual), coins)
-    ways = guesses(known, len(actual), counts, coins)
+    rows = len(actual) if claimed is None else claimed
+    known, tried = halves(of, max(rows, len(actual)), coins)
+    ways = guesses(known, rows, _filled(counts, rows), coins)
     best, spreads, trials = chosen(ways, tried, deviations, len(actual), counts, coins)
     scored = {name: _scored(name, ways[name], actual, deviations, coins, draws) for name in sorted(set(best.values()))}
     _, categories, numbers = scored[best["accuracy"]]
     return PriorOnly(trials, {m: scored[name][0][m] for m, name in best.items()}, spreads, categories, numbers)
+
+
+def _filled(counts: Counts | None, rows: int) -> Counts | None:
+    """The counts with rows of any label added, up to so many `rows`."""
+    missing = 0 if counts is None else rows - sum(n for _, n in counts)
+    return counts if counts is None or missing <= 0 else (*counts, (None, missing))
 
 
 def halves(of: Population, rows: int, coins: np.random.Generator) -> tuple[Population, Population]:
@@ -168,8 +190,8 @@ def _scored(
     reached = [metrics(matched, len(actual)) for matched in each]
     return (
         {m: float(np.mean([r[m] for r in reached])) for m in reached[0]},
-        np.mean([matched.categories for matched in each], axis=0),  # all rows are claimed: true rows in their order
-        np.mean([matched.numbers for matched in each], axis=0),
+        np.mean([on_true_rows(m.categories, m, len(actual)) for m in each], axis=0),
+        np.mean([on_true_rows(m.numbers, m, len(actual)) for m in each], axis=0),
     )
 
 

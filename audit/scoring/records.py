@@ -4,9 +4,11 @@ Claimed and true rows are matched by the assignment with the least total cost; t
 that differ, a numeric cell when it is off by more than 0.319 standard deviations (closed interval). Of assignments with
 the same cost, that with the most identical rows is taken, then that with the least distance of numbers, so that the
 order of rows does not matter. Closeness is not transitive, and the best assignment may yet move a row that is claimed
-as it is: which rows are recovered identically is matched apart, by identity alone. The baseline draws
-each cell of each row from the population's marginals and is matched like an attack. (The paper's random baseline draws
-one number per numeric feature for a whole batch; it is lower.)
+as it is: which rows are recovered identically is matched apart, by identity alone. Of a batch whose size an adversary
+does not know (Poisson sampling) more rows may be claimed than there are: those without a partner count as nothing, and
+the baseline claims as many (`best_prior`). A batch without rows has no score; what is proven of it is false. The
+baseline draws each cell of each row from the population's marginals and is matched like an attack. (The paper's random
+baseline draws one number per numeric feature for a whole batch; it is lower.)
 
 The *worst record* is the accuracy of the one row of the batch that is recovered best, the worst case for a person: the
 best of the matched rows, whichever it is. Luck favours the best of many rows, so its baseline is the best row of each
@@ -33,11 +35,11 @@ IDENTICAL = 0.001  # of a standard deviation: a recovered row with numbers this 
 
 @dataclass(frozen=True)
 class Matched:
-    """Claimed rows beside the true rows that they are matched to, as many as were claimed (m).
+    """Claimed rows beside the true rows that they are matched to: m, as many as there are of both.
 
     `true` and `order` (m,): numbers of the true and the claimed rows. `categories` (m, K) and `numbers` (m, L): which
-    cells are right. `error` (m, L): of numeric cells, in standard deviations. `identical` (m,): which claimed rows are
-    identical to a true row of their own (`IDENTICAL`), be it that beside them or another one.
+    cells are right. `error` (m, L): of numeric cells, in standard deviations. `claimed_identical` (claimed,): which of
+    all claimed rows, in their own order, are identical to a true row of their own (`IDENTICAL`), matched to it or not.
     """
 
     true: NDArray[np.int64]
@@ -45,7 +47,7 @@ class Matched:
     categories: NDArray[np.bool_]
     numbers: NDArray[np.bool_]
     error: NDArray[np.float64]
-    identical: NDArray[np.bool_]
+    claimed_identical: NDArray[np.bool_]
 
     @property
     def hits(self) -> NDArray[np.bool_]:
@@ -75,6 +77,9 @@ def score_records(claims: Sequence[RecordsClaim], truth: Truth, prior_of: PriorO
     for claim in claims:
         truth = public.in_terms_of(claim.layout)
         actual = truth.batch(claim.victim, claim.round)
+        if not len(actual):
+            yield from _of_no_rows(claim, truth)
+            continue
         matched = compare(Cells(claim.categories, claim.numbers), actual, truth.deviations)
         prior = prior_of(claim, actual, truth)
         for metric, value in metrics(matched, len(actual)).items():
@@ -96,6 +101,15 @@ def score_records(claims: Sequence[RecordsClaim], truth: Truth, prior_of: PriorO
         for metric, value in certificates(claim, actual, truth.deviations).items():
             about = ("records", metric, claim.victim, claim.round)
             yield Measured(*about, value, 0.0, claim.evidence, level=level_of(truth.layout))
+
+
+def _of_no_rows(claim: RecordsClaim, truth: Truth) -> Iterator[Measured]:
+    """What can be said of a claim about a batch that is empty: that all it has proven is false."""
+    proven = 0 if claim.verified is None else int(claim.verified.sum())
+    if proven:
+        about = ("records", "false_verified", claim.victim, claim.round)
+        level = level_of(truth.layout)
+        yield Measured(*about, 1.0, 0.0, claim.evidence, level=level, certain=proven, certain_wrong=proven)
 
 
 def level_of(layout: FeatureLayout) -> Level:
@@ -121,7 +135,7 @@ def metrics(matched: Matched, rows: int) -> dict[str, float]:
         "accuracy": float(hits.sum()) / (rows * hits.shape[1]),
         "worst_record": float(hits.mean(1).max(initial=0.0)),
         "exact_rows": float(hits.all(1).sum()) / rows,
-        "identical_rows": float(matched.identical.sum()) / rows,
+        "identical_rows": float(matched.claimed_identical.sum()) / rows,
     }
     for kind, cells in (("categorical_accuracy", matched.categories), ("numeric_accuracy", matched.numbers)):
         if cells.shape[1]:
@@ -132,12 +146,19 @@ def metrics(matched: Matched, rows: int) -> dict[str, float]:
 
 
 def compare(claimed: Cells, actual: Cells, deviations: NDArray[np.float64]) -> Matched:
-    """Matches the rows and judges their cells. Raises ValueError for more claimed rows than there are."""
+    """Matches the rows and judges their cells."""
     true, order = match(claimed, actual, deviations)
     mine, theirs = claimed.take(order), actual.take(true)
     error = (mine.numbers - theirs.numbers) / _units(deviations)
-    own = identical(claimed, actual, deviations)[order]
+    own = identical(claimed, actual, deviations)
     return Matched(true, order, *cell_hits(mine, theirs, deviations), error, own)
+
+
+def on_true_rows(right: NDArray[np.bool_], matched: Matched, rows: int) -> NDArray[np.bool_]:
+    """(n, F) which cells of all `rows` are right, of the (m, F) of matched ones: no cell of a row without a claim."""
+    found = np.zeros((rows, right.shape[1]), np.bool_)
+    found[matched.true] = right
+    return found
 
 
 def cell_detail(claim: RecordsClaim, matched: Matched, prior: PriorOnly, truth: Truth) -> CellDetail:
@@ -165,8 +186,7 @@ def proven(claim: RecordsClaim, matched: Matched) -> tuple[int, int]:
     """The rows that the attack says it has proven, and those of them that are not in the batch."""
     if claim.verified is None:
         return 0, 0
-    verified = claim.verified[matched.order]
-    return int(verified.sum()), int((verified & ~matched.identical).sum())
+    return int(claim.verified.sum()), int((claim.verified & ~matched.claimed_identical).sum())
 
 
 def certificates(claim: RecordsClaim, actual: Cells, deviations: NDArray[np.float64]) -> dict[str, float]:
@@ -174,7 +194,7 @@ def certificates(claim: RecordsClaim, actual: Cells, deviations: NDArray[np.floa
     if claim.verified is None:
         return {}
     proven = Cells(claim.categories[claim.verified], claim.numbers[claim.verified])
-    shares = {"verified_rows": len(proven) / len(actual)}
+    shares = {"verified_rows": min(1.0, len(proven) / len(actual))}
     false = ~identical(proven, actual, deviations)
     return shares | ({"false_verified": float(false.mean())} if len(proven) else {})
 
@@ -200,12 +220,7 @@ def alike(claimed: Cells, actual: Cells, deviations: NDArray[np.float64]) -> NDA
 def match(
     claimed: Cells, actual: Cells, deviations: NDArray[np.float64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """(m,) and (m,): true rows and the claimed rows that they are matched to, as many as were claimed.
-
-    Raises ValueError for more claimed rows than there are.
-    """
-    if len(claimed) > len(actual):
-        raise ValueError(f"{len(claimed)} rows claimed of a batch of {len(actual)}")
+    """(m,) and (m,): true rows and the claimed rows that they are matched to, as many as there are of both."""
     rows, guesses = in_order(actual), in_order(claimed)
     actual, claimed = actual.take(rows), claimed.take(guesses)
     differ = (actual.categories[:, None] != claimed.categories[None]).sum(-1)  # (true, claimed)
@@ -227,7 +242,7 @@ def nearness(claimed: Cells, actual: Cells, deviations: NDArray[np.float64]) -> 
     """
     error = np.abs(actual.numbers[:, None] - claimed.numbers[None]) / _units(deviations)
     near = 1.0 - error.clip(max=1.0).mean(-1) if error.shape[-1] else np.ones(error.shape[:2])
-    pairs = len(claimed) + 1
+    pairs = min(len(claimed), len(actual)) + 1
     return np.asarray((alike(claimed, actual, deviations) + near / pairs) / (2 * pairs))
 
 

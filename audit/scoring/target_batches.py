@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from leakledger.audit.truth import TOLERANCE, Cells, Truth
 
 Labels = NDArray[np.int64] | NDArray[np.float64]
-Counts = tuple[tuple[int, int], ...]
-"""(stratum, rows of it) for each stratum that occurs."""
+Counts = tuple[tuple[int | None, int], ...]
+"""(stratum, rows of it) for each stratum that occurs; None: rows of whatever stratum."""
 
 CLASSES = 20  # labels of more distinct values than this are grouped
 

@@ -36,7 +36,9 @@ class GlobalModel(Payload):
 
 @dataclass(frozen=True)
 class ClientGradient(Payload):
-    """The mean gradient over `rows` rows of the sender's batch."""
+    """The sum of the gradients of the sender's batch, divided by `rows`: the rows in it, so that it is their mean; or,
+    under Poisson sampling, the number that everyone expects in it.
+    """
 
     topic = "train.gradient"
     discloses = Disclosure.UPDATE

@@ -36,7 +36,13 @@ class Algorithm(Protocol):
     def update(self) -> type[ClientGradient] | type[ClientWeights]: ...
 
     def client(
-        self, spec: ModelSpec, training: TrainingSpec, model: GlobalModel, data: Encoded, batches: Batches
+        self,
+        spec: ModelSpec,
+        training: TrainingSpec,
+        model: GlobalModel,
+        data: Encoded,
+        batches: Batches,
+        row_clip_norm: float | None = None,
     ) -> Any: ...
 
     def server(self, training: TrainingSpec, weights: Weights, *updates: Any) -> Weights: ...
@@ -60,11 +66,15 @@ def train(
     training: TrainingSpec,
     data: Mapping[str, At[Encoded]],
     protect: Protect | None = None,
+    row_clip_norm: float | None = None,
 ) -> Trained:
     """Trains `spec` from fresh weights. Raises ValueError for settings out of range before the first message, and
     TrainingDiverged where an update or the model is not finite.
+
+    `protect`: what a client does to an update before it leaves. `row_clip_norm`: what it clips the gradient of each row
+    to before they are summed up (FedSGD only).
     """
-    check_training(training)
+    check_training(training, row_clip_norm)
     server = fed.server
     fitting, checking, own = _hold_back(fed, training, data)
     weights = fed.local(server, initial_weights, spec, fed.coins(server))
@@ -78,11 +88,12 @@ def train(
             for c in _participants(fed, training):
                 model = fed.send(message, to=c)
                 drawn = fed.local(c, draw_batches, training, fitting[c], fed.coins(c))
-                update = fed.local(c, algorithm.client, spec, training, model, fitting[c], drawn)
+                update = fed.local(c, algorithm.client, spec, training, model, fitting[c], drawn, row_clip_norm)
                 batches[c, fed.round] = fed.local(c, _numbers, drawn, own[c])
-                if protect is not None:
-                    update = fed.local(c, protected, protect, update, fed.coins(c))
                 update = fed.local(c, finite_update, update, c, fed.round, training.learning_rate)
+                if protect is not None:
+                    update = fed.local(c, protected, protect, model, update, fed.coins(c))
+                    update = fed.local(c, finite_update, update, c, fed.round, training.learning_rate)
                 updates.append(fed.send(update, to=server, kind=algorithm.update))
             weights = fed.local(server, algorithm.server, training, weights, *updates)
             weights = fed.local(server, finite_weights, weights, fed.round, training.learning_rate)
@@ -94,18 +105,33 @@ def train(
     return Trained(weights if training.patience is None else best, batches, rounds)
 
 
-def check_training(training: TrainingSpec) -> None:
-    """Raises ValueError naming the first setting that is out of range."""
+def check_training(training: TrainingSpec, row_clip_norm: float | None = None) -> None:
+    """Raises ValueError naming the first setting that is out of range, or that does not fit the others."""
     check_options(training)
+    if training.sampling == "poisson" and training.algorithm != "fedsgd":
+        raise ValueError(
+            f'sampling "poisson" draws the batch of one gradient, which {training.algorithm} does not send'
+        )
+    if training.sampling == "poisson" and training.batch_size is None:
+        raise ValueError('sampling "poisson" needs a batch_size, the number of rows to expect; it has all rows')
+    if row_clip_norm is not None and training.algorithm != "fedsgd":
+        raise ValueError(
+            f"the gradients of rows are clipped (to {row_clip_norm:g}) where one gradient of them is sent, and "
+            f"{training.algorithm} sends none: use fedsgd, or clip the whole update"
+        )
 
 
 def draw_batches(training: TrainingSpec, data: Encoded, coins: np.random.Generator) -> Batches:
     """Row numbers of each local step of one round.
 
-    FedSGD takes one batch, drawn without replacement. FedAvg goes through all rows `local_epochs` times in a fresh
-    order.
+    FedSGD takes one batch, drawn without replacement; under Poisson sampling each row on its own, with probability
+    min(1, `batch_size` / n), so that the batch may be empty. FedAvg goes through all rows `local_epochs` times in a
+    fresh order.
     """
     n, size = len(data), training.batch_size
+    if training.sampling == "poisson":
+        assert size is not None  # `check_training`
+        return [np.flatnonzero(coins.random(n) * n < size)]
     size = n if size is None else min(size, n)
     if training.algorithm == "fedsgd":
         return [coins.choice(n, size, replace=False)]
@@ -155,12 +181,16 @@ def _draw_clients(clients: int, number: int, coins: np.random.Generator) -> Part
 
 
 def protected(
-    protect: Protect, update: ClientGradient | ClientWeights, coins: np.random.Generator
+    protect: Protect, model: GlobalModel, update: ClientGradient | ClientWeights, coins: np.random.Generator
 ) -> ClientGradient | ClientWeights:
-    """The update with its arrays protected; the row count leaves as it is."""
+    """The update with its arrays protected: the gradient, or what training added to the `model` received. The row count
+    leaves as it is. Weights are rounded to float32, so their difference to the model is what was protected up to that.
+    """
     if isinstance(update, ClientGradient):
         return ClientGradient(update.rows, protect(update.gradient, coins))
-    return ClientWeights(update.rows, protect(update.weights, coins))
+    before = {name: np.asarray(w, np.float32) for name, w in model.weights.items()}
+    added = protect({name: w - before[name] for name, w in update.weights.items()}, coins)
+    return ClientWeights(update.rows, {name: before[name] + a for name, a in added.items()})
 
 
 def _hold_back(

@@ -8,7 +8,7 @@ import torch
 from leakledger.preprocess.messages import ClientWeights, GlobalModel
 from leakledger.preprocess.models import Weights, as_arrays, as_tensors, gradient
 from leakledger.preprocess.pipeline import Encoded
-from leakledger.preprocess.training.base import Batches, weighted_mean
+from leakledger.preprocess.training.base import Batches, check_training, weighted_mean
 from leakledger.preprocess.views import ModelSpec, TrainingSpec
 
 
@@ -16,9 +16,18 @@ class FedAvg:
     update = ClientWeights
 
     def client(
-        self, spec: ModelSpec, training: TrainingSpec, model: GlobalModel, data: Encoded, batches: Batches
+        self,
+        spec: ModelSpec,
+        training: TrainingSpec,
+        model: GlobalModel,
+        data: Encoded,
+        batches: Batches,
+        row_clip_norm: float | None = None,
     ) -> ClientWeights:
-        """The weights after one SGD step per batch, and the client's row count."""
+        """The weights after one SGD step per batch, and the client's row count. Raises ValueError where gradients of
+        rows are to be clipped: local steps are taken as they are.
+        """
+        check_training(training, row_clip_norm)
         weights = as_tensors(model.weights)
         x, y = torch.from_numpy(data.rows), torch.from_numpy(data.labels)
         for rows in batches:

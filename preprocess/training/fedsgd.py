@@ -1,7 +1,8 @@
 """FedSGD: clients send the gradient of one batch, the server takes one weighted step (eq. 1).
 
 Source: McMahan et al. 2017, and "Privacy-preserving tabular data transformation", eq. 1. The gradient of a small
-batch is what gradient inversion attacks read.
+batch is what gradient inversion attacks read. Batches have a fixed size or are Poisson samples, as in DP-SGD (Abadi et
+al. 2016, algorithm 1).
 """
 
 import numpy as np
@@ -11,6 +12,7 @@ from leakledger.preprocess.messages import ClientGradient, GlobalModel
 from leakledger.preprocess.models import Weights, as_arrays, as_tensors, gradient
 from leakledger.preprocess.pipeline import Encoded
 from leakledger.preprocess.training.base import Batches, weighted_mean
+from leakledger.preprocess.training.row_gradients import summed_gradient
 from leakledger.preprocess.views import ModelSpec, TrainingSpec
 
 
@@ -18,12 +20,25 @@ class FedSGD:
     update = ClientGradient
 
     def client(
-        self, spec: ModelSpec, training: TrainingSpec, model: GlobalModel, data: Encoded, batches: Batches
+        self,
+        spec: ModelSpec,
+        training: TrainingSpec,
+        model: GlobalModel,
+        data: Encoded,
+        batches: Batches,
+        row_clip_norm: float | None = None,
     ) -> ClientGradient:
-        """The mean gradient over the batch, and its row count."""
+        """The mean gradient over the batch, and its row count; of Poisson samples, the sum over the expected number of
+        rows, and that number. With `row_clip_norm` the gradient of each row is clipped to it first.
+        """
         rows = batches[0]
         x, y = torch.from_numpy(data.rows[rows]), torch.from_numpy(data.labels[rows])
-        return ClientGradient(len(rows), as_arrays(gradient(spec, as_tensors(model.weights), x, y)))
+        if row_clip_norm is None and training.sampling == "fixed":
+            return ClientGradient(len(rows), as_arrays(gradient(spec, as_tensors(model.weights), x, y)))
+        expected = len(rows) if training.sampling == "fixed" else training.batch_size
+        assert expected is not None  # `check_training`
+        total = summed_gradient(spec, model.weights, x, y, row_clip_norm)
+        return ClientGradient(expected, as_arrays({name: g / expected for name, g in total.items()}))
 
     def server(self, training: TrainingSpec, weights: Weights, *updates: ClientGradient) -> Weights:
         step = weighted_mean([u.gradient for u in updates], [u.rows for u in updates])

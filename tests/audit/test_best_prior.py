@@ -144,7 +144,9 @@ def test_the_way_that_is_chosen_is_the_best_of_each_metric_on_other_batches():
             for name, way in ways.items()
         }
         ahead = (min if low_is_good else max)(means.values())
-        assert means[best[metric]] == pytest.approx(ahead, abs=0.02), metric
+        luck = 3 * spreads[metric] / np.sqrt(trials)  # of the trials that it was chosen on
+        assert means[best[metric]] == pytest.approx(ahead, abs=luck), metric
+        assert luck < abs(ahead - (max if low_is_good else min)(means.values())), metric
 
 
 def test_a_batch_beyond_the_largest_is_not_optimised(monkeypatch):

@@ -366,6 +366,10 @@ def test_a_bad_table_is_one_line_that_names_the_file_and_nothing_is_written(tmp_
         (['attacks.use=["tablek"]'], "did you mean 'tableak'"),
         (['audit.observers=["P9"]'], "P9"),
         (["audit.device=warp"], "audit.device"),
+        (["defense.name=client-clipping", "defense.clip_norm=0"], "defense.clip_norm"),
+        (["defense.name=pruning", "defense.share=1"], "defense.share"),
+        (["defense.name=quantisation", "defense.bits=0"], "defense.bits"),
+        (["defense.name=example-clipping", "defense.clip_norm=1", "training.algorithm=fedavg"], "use fedsgd"),
         (["data.schema=none.toml"], "none.toml"),
     ],
 )

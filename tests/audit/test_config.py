@@ -106,6 +106,39 @@ def test_a_batch_size_of_zero_means_all_rows(tmp_path):
         ),
         ("[partition]\nparties = 1\n", "partition.parties: Input should be greater than or equal to 2 (got 1)"),
         ('[[defense]]\nname = "gaussian-noise"\n', "defense.sigma: gaussian-noise needs it: standard deviation"),
+        (
+            '[[defense]]\nname = "example-clipping"\nclip_norm = 0\n',
+            "defense.clip_norm: Input should be greater than 0 (got 0)",
+        ),
+        (
+            '[[defense]]\nname = "client-clipping"\nclip_norm = -1\n',
+            "defense.clip_norm: Input should be greater than 0 (got -1)",
+        ),
+        ('[[defense]]\nname = "pruning"\nshare = 1\n', "defense.share: Input should be less than 1 (got 1)"),
+        ('[[defense]]\nname = "pruning"\nshare = -0.1\n', "defense.share: Input should be greater than or equal to 0"),
+        ('[[defense]]\nname = "quantisation"\nbits = 0\n', "defense.bits: Input should be greater than or equal to 2"),
+        ('[[defense]]\nname = "quantisation"\nbits = 4\nrounding = "up"\n', "defense.rounding: "),
+        (
+            '[[defense]]\nname = "gaussian-noise"\nsigma = 1\nthen = [{ name = "example-clipping", clip_norm = 1 }]\n',
+            "defense: example-clipping must come first, not after gaussian-noise: it clips the gradient of each row",
+        ),
+        (
+            '[[defense]]\nname = "pruning"\nshare = 0.5\nthen = [{ name = "gaussian-noise", sigma = 0 }]\n',
+            "defense.then.sigma: Input should be greater than 0 (got 0)",
+        ),
+        (
+            '[[defense]]\nname = "none"\nthen = [{ name = "gaussian-noise", sigma = 1 }]\n',
+            "defense: nothing can follow none: name gaussian-noise in its place",
+        ),
+        (
+            '[[defense]]\nname = "none"\n[[defense]]\nname = "example-clipping"\nclip_norm = 1\n'
+            '[[training]]\n[[training]]\nalgorithm = "fedavg"\n',
+            "defense[2]: example-clipping: the gradients of rows are clipped (to 1) where one gradient of them is sent,"
+            " and fedavg sends none: use fedsgd",
+        ),
+        ('[training]\nsampling = "bernoulli"\n', "training.sampling: "),
+        ('[training]\nalgorithm = "fedavg"\nsampling = "poisson"\n', "training.sampling: fedavg has no such option"),
+        ('[training]\nsampling = "poisson"\nbatch_size = 0\n', 'training: sampling "poisson" needs a batch_size'),
         ("[audit]\nseeds = []\n", "audit.seeds: "),
         ("[data]\ntest_fraction = nan\n", "data.test_fraction: "),
         ("[[training]]\n[[training]]\nrounds = 0\n", "training[2].rounds: Input should be greater than or equal to 1"),
@@ -223,7 +256,10 @@ def test_values_in_force_give_the_same_configuration_again():
                 {"encoder": "fasttext"},
             ],
             "training": [{"algorithm": "fedavg", "batch_size": 0}],
-            "defense": [{"name": "gaussian-noise", "sigma": 0.1}],
+            "defense": [
+                {"name": "gaussian-noise", "sigma": 0.1},
+                {"name": "pruning", "share": 0.5, "then": [{"name": "quantisation", "bits": 4}]},
+            ],
             "attacks": {"use": ["portfolio"], "tableak": {"temperature": [1, 0.5]}},
         }
     )

@@ -45,7 +45,11 @@ def test_values_that_are_not_defaults_are_written_too(tmp_path):
         "data": {"source": ['a"b.csv', "c\\d.csv"], "rows": 7},
         "partition": [{"kind": "files"}, {"kind": "iid", "beta": 0.5}],
         "training": [{"algorithm": "fedavg", "batch_size": 0, "patience": 2}],
-        "defense": [{"name": "none"}, {"name": "gaussian-noise", "sigma": 1e-7}],
+        "defense": [
+            {"name": "none"},
+            {"name": "gaussian-noise", "sigma": 1e-7},
+            {"name": "client-clipping", "clip_norm": 1.0, "then": [{"name": "quantisation", "bits": 2}]},
+        ],
         "attacks": {
             "use": ["tableak"],
             "tableak": {"temperature": [1, 0.5], "pooling": False},

@@ -9,7 +9,7 @@ from hypothesis.extra.numpy import arrays
 
 from leakledger.attacks.base import RecordsClaim
 from leakledger.audit.scoring.metrics import advantage
-from leakledger.audit.scoring.records import certificates, from_marginals, match, measure, prior_only
+from leakledger.audit.scoring.records import certificates, compare, from_marginals, match, measure, prior_only, proven
 from leakledger.audit.truth import Cells
 from tests.audit import example
 
@@ -165,11 +165,33 @@ def test_an_identical_row_has_numbers_within_a_thousandth_of_a_deviation():
     assert measure(claimed, actual, np.array([1.0]))["identical_rows"] == 0.5
 
 
-def test_more_claimed_rows_than_there_are_is_refused():
-    with pytest.raises(ValueError, match="2 rows claimed of a batch of 1"):
-        match(
-            Cells(np.zeros((2, 1), int), np.zeros((2, 0))), Cells(np.zeros((1, 1), int), np.zeros((1, 0))), np.zeros(0)
-        )
+@given(batches(3), batches(5), st.permutations(range(5)))
+def test_rows_claimed_beyond_those_that_there_are_count_as_nothing(actual, others, order):
+    """The whole truth among five rows more is perfect, wherever it stands; the best of many is no worse than few."""
+    several = Cells(np.vstack([actual.categories, others.categories]), np.vstack([actual.numbers, others.numbers]))
+    values = measure(several.take(np.array([*order, 5, 6, 7])), actual, DEVIATIONS)
+    assert values["accuracy"] == values["exact_rows"] == values["identical_rows"] == values["worst_record"] == 1
+    assert values["rmse"] <= 0.001
+    few = measure(others.take(np.arange(3)), actual, DEVIATIONS)["accuracy"]
+    assert measure(others, actual, DEVIATIONS)["accuracy"] >= few
+
+
+def test_each_true_row_has_one_claimed_row_at_most_and_the_best_ones_are_taken():
+    actual = Cells(np.array([[0, 0], [1, 1]]), np.zeros((2, 0)))
+    claimed = Cells(np.array([[0, 0], [0, 0], [1, 2], [3, 3]]), np.zeros((4, 0)))
+    true, order = match(claimed, actual, np.zeros(0))
+    assert list(true) == [0, 1]
+    assert order[0] in (0, 1)
+    assert order[1] == 2
+    assert measure(claimed, actual, np.zeros(0))["accuracy"] == 0.75
+
+
+def test_proven_rows_that_find_no_true_row_are_false_though_they_are_more_than_there_are():
+    actual = Cells(np.array([[0, 0, 0], [1, 1, 1]]), np.zeros((2, 2)))
+    claimed = certain_of(Cells(np.repeat(np.arange(5)[:, None], 3, axis=1), np.zeros((5, 2))))
+    assert certificates(claimed, actual, DEVIATIONS) == {"verified_rows": 1.0, "false_verified": 0.6}
+    matched = compare(Cells(claimed.categories, claimed.numbers), actual, DEVIATIONS)
+    assert proven(claimed, matched) == (5, 3)
 
 
 def test_the_baseline_keeps_marginals_and_breaks_the_rows():

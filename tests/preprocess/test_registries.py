@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pytest
 
+import leakledger.defenses
 import leakledger.preprocess.encoders
 import leakledger.preprocess.scalers
 import leakledger.preprocess.training
+from leakledger.defenses import DEFENSES
 from leakledger.preprocess.encoders import ENCODERS
 from leakledger.preprocess.scalers import SCALERS
 from leakledger.preprocess.training import ALGORITHMS
@@ -16,7 +18,8 @@ METHODS = {**{f"encoder {n}": e for n, e in ENCODERS.items()}, **{f"scaler {n}":
 TABLES = {
     leakledger.preprocess.encoders: (ENCODERS, {"base", "codebook", "ring_ids", "ring_psi"}),
     leakledger.preprocess.scalers: (SCALERS, {"base"}),
-    leakledger.preprocess.training: (ALGORITHMS, {"base", "divergence", "evaluation"}),
+    leakledger.preprocess.training: (ALGORITHMS, {"base", "divergence", "evaluation", "row_gradients"}),
+    leakledger.defenses: (DEFENSES, {"base"}),
 }
 
 

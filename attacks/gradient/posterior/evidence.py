@@ -122,7 +122,7 @@ CHANGES = {"pruning": _pruned, "quantisation": _rounded}
 
 
 def evidence_of(update: ObservedUpdate, through: Channel, device: str) -> Evidence:
-    """The evidence in a gradient."""
+    """The evidence in a gradient, which `channel` reads as it was sent."""
 
     def tensor(array: NDArray[Any]) -> Tensor:
         return torch.tensor(array, device=device)
@@ -132,7 +132,7 @@ def evidence_of(update: ObservedUpdate, through: Channel, device: str) -> Eviden
     classes = update.model.outputs
     return Evidence(
         [tensor((update.rows * p).astype(np.float32)) for p in parts],
-        update.rows * through.noise,
+        update.rows * update.stretched * through.noise,
         update.rows,
         tensor(update.labels) if len(update.labels) else None,
         tensor(np.full(classes, -math.log(classes), np.float32)),

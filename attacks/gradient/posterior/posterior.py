@@ -8,14 +8,14 @@ guess without the update.
 
 For which defenses there is a likelihood is said in `evidence`; without any defense it applies too, and finds batches
 that explain the update. The energy of the chains tells whether they are where the truth must be: where they are not,
-the claim is made in doubt of every cell.
+the claim is made in doubt of every cell; so it is where nobody knows of how many rows the batch is.
 
 The adversary is honest but curious, and holds a client's gradient in the clear with the model and the public layout. It
 knows the labels of the batch, or samples them too. Any multilayer perceptron that classifies.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
 import numpy as np
@@ -82,7 +82,8 @@ class Posterior(Inversion):
             return NotApplicable(f"the update of {batch} is of a local training, not one gradient")
         if update.rows > self.max_rows:
             return NotApplicable(f"the batch of {batch} has {update.rows} rows, more than max_rows = {self.max_rows}")
-        through = channel(update.mechanisms, update.gradient)
+        sent = {name: g / update.stretched for name, g in update.gradient.items()}
+        through = channel(update.mechanisms, sent)
         if isinstance(through, str):
             return NotApplicable(through)
         try:
@@ -99,6 +100,8 @@ class Posterior(Inversion):
         samples = sampled(found, self.sweeps // 2, self.sweeps, tell)
         if not np.isfinite(samples.fit).all():
             return Abstained(f"no likelihood for {batch} is finite: its model has diverged")
+        if update.guessed_size:  # chains settle at a batch of the wrong size too
+            samples = replace(samples, settled=False)
         return claimed(update, prior, categorical, numeric, samples, self.tolerance)
 
     def _coins(self, update: ObservedUpdate) -> torch.Generator:

@@ -57,10 +57,10 @@ class Played:
             yield claim, terms, actual, compare(Cells(claim.categories, claim.numbers), actual, terms.deviations)
 
     def exact(self):
-        return np.mean([m.identical.sum() / len(a) for _, _, a, m in self.matched()])
+        return np.mean([m.claimed_identical.sum() / len(a) for _, _, a, m in self.matched()])
 
     def falsely_verified(self):
-        return sum((c.verified[m.order] & ~m.identical).sum() for c, _, _, m in self.matched())
+        return sum((c.verified & ~m.claimed_identical).sum() for c, _, _, m in self.matched())
 
 
 @pytest.fixture(scope="module")

@@ -12,9 +12,10 @@ from leakledger.attacks.gradient.posterior import Posterior
 from leakledger.attacks.gradient.posterior.assembly import Assembly
 from leakledger.attacks.gradient.posterior.cells import cells_of, most_uncertain
 from leakledger.attacks.gradient.posterior.chains import Chains, from_prior, prior_of
-from leakledger.attacks.gradient.posterior.evidence import ASSUMED, channel
+from leakledger.attacks.gradient.posterior.evidence import ASSUMED, channel, evidence_of
 from leakledger.attacks.gradient.posterior.row_space import RowSpace, supported
 from leakledger.attacks.gradient.posterior.search import _suspects, search
+from leakledger.attacks.observed.gradients import find_gradients
 from leakledger.preprocess.views import CategoricalBlock, FeatureLayout, Mechanism, ModelSpec, NumericBlock
 from tests.attacks.example import LAYOUT, observe, rows_of
 from tests.attacks.gradient.posterior_example import drawn, evidence_about, tiny
@@ -217,3 +218,21 @@ def test_cuda_claims_what_the_cpu_claims():
     view = defended(encoded, 1e-3, Mechanism("gaussian-noise", {"sigma": 1e-3}))
     (claim,) = Posterior(device="cuda", **BRIEF).run(view, LABELS)
     assert right(claim, categories, numbers) > 0.95
+
+
+def test_the_noise_of_a_gradient_that_was_stretched_is_stretched_with_it():
+    _, _, encoded = rows_of(LAYOUT, 4, 0)
+    view = defended(encoded, 1e-3, Mechanism("gaussian-noise", {"sigma": 1e-3}))
+    (update,) = find_gradients(view, LABELS)
+    through = channel(update.mechanisms, update.gradient)
+    plain = evidence_of(update, through, "cpu")
+    double = evidence_of(replace(update, stretched=2.0), through, "cpu")
+    assert double.noise == pytest.approx(2 * plain.noise)
+
+
+def test_a_batch_of_unknown_size_is_claimed_in_doubt():
+    _, _, encoded = rows_of(LAYOUT, 4, 0)
+    view = defended(encoded, 1e-3, Mechanism("gaussian-noise", {"sigma": 1e-3}))
+    (update,) = find_gradients(view, LABELS)
+    claim = Posterior(**BRIEF).invert(replace(update, guessed_size=True), LABELS)
+    assert claim.probability is None
