@@ -108,7 +108,8 @@ def spec_name(spec: ControlSpec) -> str:
         name + (f" ({', '.join(f'{k} {v}' for k, v in sorted(options.items()))})" if options else "")
         for name, options in ((spec.encoder, spec.encoder_options), (spec.scaler, spec.scaler_options))
     ]
-    return f"{' + '.join(parts)}, seen by {spec.observers}"
+    task = f", a {spec.evaluation} model evaluated" if spec.evaluation else ""
+    return f"{' + '.join(parts)}{task}, seen by {spec.observers}"
 
 
 def outcome_control(
