@@ -16,6 +16,7 @@ are drawn to be held out.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -106,7 +107,7 @@ def run_methods(
     schema = next(iter(tables.values())).schema
     named = (encoder, repr(encoder_options), scaler, repr(scaler_options), draw, coins)
     secret = pinned("controls", *named, evaluation) if evaluation else pinned("controls", *named)
-    fed = Simulated(list(tables), secret=secret)
+    fed = Simulated(list(tables), secret=secret, clock=monotonic)
     located = {p: fed.at(p, t) for p, t in tables.items()}
     held_back = (
         {p: fed.at(p, t) for p, t in held_out_tables(draw, schema is NUMERIC).items()} if evaluation else located

@@ -23,6 +23,9 @@ SCORER = "scorer"
 POWER = "power"
 """The kind of control that asks whether an attack gets anywhere at the audited strength."""
 
+UNTIMED = "planted messages with times of their own: they never travelled and have none"
+"""What an attack that reads times would have to be shown before its silence about planted messages proves anything."""
+
 QUALITY = frozenset({"size_error", "size_coverage", "false_exact"})
 """Metrics that say how good claims are, beside those that say how much was learnt: they decide nothing."""
 
