@@ -20,6 +20,6 @@ def from_stated(view: View, candidates: Mapping[str, Collection[str]]) -> Iterat
         for m in view.received(kind):
             for feature, values in m.payload.values.items():
                 held = Counter(values)
-                scores = {v: float(v in held) for v in {*candidates.get(feature, ()), *held}}
+                scores = {v: float(v in held) for v in (*candidates.get(feature, ()), *held)}
                 counts = {v: float(n) for v, n in held.items()} if kind is PooledCategories else {}
                 yield Finding(m.sender, feature, scores, counts, frozenset([m.sequence]))
