@@ -17,7 +17,21 @@ from numpy.typing import NDArray
 from leakledger.preprocess.messages import Payload
 from leakledger.preprocess.views import FeatureLayout, View
 
-Statistic = Literal["count", "mean", "std", "minimum", "maximum", "size", "quantile", "frequency", "target_rate"]
+Statistic = Literal[
+    "count",
+    "mean",
+    "std",
+    "minimum",
+    "maximum",
+    "size",
+    "quantile",
+    "frequency",
+    "target_rate",
+    "held_out_count",
+    "held_out_rate",
+    "held_out_mean",
+    "held_out_std",
+]
 
 
 @dataclass(frozen=True)
@@ -56,6 +70,9 @@ class StatisticClaim:
 
     `value` is set where it is about the rows with one category: their share ("frequency"), or how often the target is
     the positive class among them ("target_rate"; over all rows where `feature` is ""); and for a "quantile": its level.
+
+    Those called held out are about the rows that the party keeps for evaluation, which are none of its others: how many
+    there are, the share of them in the class `value`, mean and deviation of a numeric target.
     """
 
     party: str
@@ -162,6 +179,8 @@ Expected = Literal[
     "count",
     "size",
     "frequency",
+    "held_out_rate",
+    "held_out_mean",
     "check",
 ]
 ObserversOf = Literal["server", "first", "last", "all but first", "all but last"]
@@ -175,7 +194,8 @@ class ControlSpec:
     The audit makes up a small federation that preprocesses with `encoder` and `scaler` under their options. The attack
     gets what `observers` hold and must recover what it `expects` of every party outside; scored against another party,
     or against another federation (`shuffled`), the same claims must be worth nothing. "check" expects a finding named
-    `check` about each party, and none in the federation of `quiet`. Two expectations need no
+    `check` about each party, and none in the federation of `quiet`. With `evaluation`, a model for that task is trained
+    for a round, with validation, and evaluated on rows that are held out. Two expectations need no
     such federation: "records" plays rows through the model and updates of the audited view, "fields" shows one made-up
     message of each kind in it.
     """
@@ -186,6 +206,7 @@ class ControlSpec:
     scaler: str = "local"  # likewise
     scaler_options: Mapping[str, Any] = field(default_factory=dict)
     observers: ObserversOf = "server"
+    evaluation: Literal["", "binary", "regression"] = ""
     check: str = ""
     quiet: "ControlSpec | None" = None
     shuffled: bool = True

@@ -1,8 +1,8 @@
 """Who is played as the adversary: single parties, the server, and coalitions, named or enumerated."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from itertools import combinations, product
-from math import comb
 
 from leakledger.preprocess.views import PublicFacts
 
@@ -64,6 +64,14 @@ def _neighbours(ring: Observers, client: str) -> Observers:
     return tuple({ring[at - 1], ring[(at + 1) % len(ring)]} - {client})
 
 
+def coalitions(parties: int) -> Iterator[tuple[int, int]]:
+    """(size, how many) of the coalitions of two or more of so many parties, less all of them."""
+    total = parties
+    for size in range(2, parties):
+        total = total * (parties - size + 1) // size  # each binomial coefficient from the one before
+        yield size, total
+
+
 def _without(clients: Observers, client: str) -> Observers:
     return tuple(c for c in clients if c != client)
 
@@ -76,9 +84,13 @@ def not_played(sets: Sequence[Observers], public: PublicFacts) -> list[str]:
     if left := [c for c in public.clients if (c,) not in sets]:
         missing.append(f"single clients: {', '.join(left)}")
     parties = len(public.clients) + 1
-    for size in range(2, parties):
-        played, total = sum(len(s) == size for s in sets), comb(parties, size)
-        if played < total:
-            missing.append(f"coalitions of {size}: {total - played} of {total}")
+    of_size, texts = Counter(map(len, sets)), dict[int, str]()
+    for size, total in coalitions(parties):
+        if of_size[size] < total:
+            mirrored = min(size, parties - size)  # as many leave so many out: thousands of digits are written once
+            if mirrored not in texts:
+                texts[mirrored] = str(total)
+            rest = str(total - of_size[size]) if of_size[size] else texts[mirrored]
+            missing.append(f"coalitions of {size}: {rest} of {texts[mirrored]}")
     missing.append("active adversaries (parties that deviate from the protocol)")
     return missing

@@ -8,25 +8,33 @@ That is draw 0. In every other draw the first three hold a random set of random 
 around random means, independently of each other and of the other draws; the last party holds the same values in all of
 them. A *twin* has the shape of draw 0, sizes and row counts included, and shares no value or number with it: what hides
 must not tell the two apart.
+
+Where a control is about evaluation, a small model is trained for a round, with validation, and evaluated on rows that
+are drawn to be held out.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from time import monotonic
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from leakledger.attacks.base import ControlSpec, ObserversOf
 from leakledger.preprocess.data.schema import Schema
 from leakledger.preprocess.data.table import Table
 from leakledger.preprocess.encoders import ENCODERS
-from leakledger.preprocess.pipeline import prepare
+from leakledger.preprocess.pipeline import Prepared, prepare
 from leakledger.preprocess.scalers import SCALERS
 from leakledger.preprocess.secret import pinned
+from leakledger.preprocess.training import ALGORITHMS
+from leakledger.preprocess.training.base import train
+from leakledger.preprocess.training.evaluation import evaluate
 from leakledger.preprocess.transport.simulated import Simulated
-from leakledger.preprocess.views import Method, PublicFacts, View
+from leakledger.preprocess.views import Method, ModelSpec, PublicFacts, TrainingSpec, View
 
 PARTIES = 4
 LARGEST, CANDIDATES = 8, 12  # of a drawn set, and what it is drawn from
@@ -36,6 +44,9 @@ FEATURES = ("colour", "shape")
 COLUMNS = ("height", "weight", "visits", "days")
 WHOLE = ("visits", "days")
 SCHEMA = Schema("label", FEATURES, COLUMNS, "binary", ("no", "yes"), integer=WHOLE)
+NUMERIC = Schema("label", FEATURES, COLUMNS, "regression", (), integer=WHOLE)  # the same with a numeric target
+TRAINING = TrainingSpec(rounds=1, patience=1, validation=0.8)  # a share that leaves one or two numbers of rows possible
+HIDDEN = (4,)
 NAMES = tuple(f"P{p + 1}" for p in range(PARTIES))  # as parties of a split table: what is known by name shows here
 TWIN = -1  # the number of the draw that is the twin of draw 0
 Options = tuple[tuple[str, Any], ...]
@@ -75,33 +86,61 @@ def victims_of(name: ObserversOf) -> tuple[str, ...]:
 
 def played(spec: ControlSpec, draw: int = 0) -> ControlFederation:
     """The federation of a specification on one draw."""
-    return run_methods(spec.encoder, frozen(spec.encoder_options), spec.scaler, frozen(spec.scaler_options), draw)
+    methods = spec.encoder, frozen(spec.encoder_options), spec.scaler, frozen(spec.scaler_options)
+    return run_methods(*methods, draw, evaluation=spec.evaluation)
 
 
 @cache
 def run_methods(
-    encoder: str, encoder_options: Options, scaler: str, scaler_options: Options, draw: int, coins: int = 0
+    encoder: str,
+    encoder_options: Options,
+    scaler: str,
+    scaler_options: Options,
+    draw: int,
+    coins: int = 0,
+    evaluation: str = "",
 ) -> ControlFederation:
-    """Runs the preprocessing on one draw of the tables; `coins` tells runs on the same tables apart."""
-    tables = made_up_tables(draw)
+    """Runs the preprocessing on one draw of the tables, and with `evaluation` the training of a model for that task;
+    `coins` tells runs on the same tables apart.
+    """
+    tables = made_up_tables(draw, evaluation == "regression")
+    schema = next(iter(tables.values())).schema
     named = (encoder, repr(encoder_options), scaler, repr(scaler_options), draw, coins)
-    fed = Simulated(list(tables), secret=pinned("controls", *named))
+    secret = pinned("controls", *named, evaluation) if evaluation else pinned("controls", *named)
+    fed = Simulated(list(tables), secret=secret, clock=monotonic)
     located = {p: fed.at(p, t) for p, t in tables.items()}
+    held_back = (
+        {p: fed.at(p, t) for p, t in held_out_tables(draw, schema is NUMERIC).items()} if evaluation else located
+    )
     methods = ENCODERS[encoder](**dict(encoder_options)), SCALERS[scaler](**dict(scaler_options))
-    prepared = prepare(fed, SCHEMA, located, located, *methods)
+    prepared = prepare(fed, schema, located, held_back, *methods)
+    model = _evaluated(fed, schema, prepared) if evaluation else None
     public = PublicFacts(
         fed.clients,
         fed.server,
         Method(encoder, {"ring": [], **dict(encoder_options)}),
         Method(scaler, dict(scaler_options)),
-        schema={"categorical": list(FEATURES), "numeric": list(COLUMNS), "integer": list(WHOLE), **TARGET},
+        schema={"categorical": list(FEATURES), "numeric": list(COLUMNS), "integer": list(WHOLE), **target_of(schema)},
         layout=prepared.layout.value,
+        model=model,
+        training=TRAINING if evaluation else None,
     )
     inputs = {p: {**t.to_plain(), "encoded": fed.own(prepared.train[p]).rows} for p, t in tables.items()}
     return ControlFederation(fed, public, tables, inputs)
 
 
-TARGET = {"target": SCHEMA.target, "task": SCHEMA.task, "classes": list(SCHEMA.classes)}
+def _evaluated(fed: Simulated, schema: Schema, prepared: Prepared) -> ModelSpec:
+    """Trains a model for the target and evaluates it on the held-out rows."""
+    outputs = len(schema.classes) or 1
+    spec = ModelSpec(prepared.layout.value.width, outputs, HIDDEN, task=schema.task)
+    trained = train(fed, ALGORITHMS[TRAINING.algorithm], spec, TRAINING, prepared.train)
+    evaluate(fed, spec, trained.weights, prepared.test)
+    return spec
+
+
+def target_of(schema: Schema) -> dict[str, Any]:
+    """What is public of the target."""
+    return {"target": schema.target, "task": schema.task, "classes": list(schema.classes)}
 
 
 @cache
@@ -136,20 +175,42 @@ def _drawn(coins: np.random.Generator) -> dict[str, dict[str, frozenset[str]]]:
 
 
 @cache
-def made_up_tables(draw: int) -> dict[str, Table]:
-    return {party: _table(p, values, draw) for p, (party, values) in enumerate(held(draw).items())}
+def made_up_tables(draw: int, numeric_target: bool = False) -> dict[str, Table]:
+    """Party -> its table of one draw; with a `numeric_target`, this is its first column of numbers."""
+    return {party: _table(p, values, draw, numeric_target) for p, (party, values) in enumerate(held(draw).items())}
 
 
-def _table(party: int, values: Mapping[str, frozenset[str]], draw: int) -> Table:
+@cache
+def held_out_tables(draw: int, numeric_target: bool = False) -> dict[str, Table]:
+    """Party -> rows of its table, drawn to be held out: those of the second class of the two, and some of the others,
+    so that parties differ in number and in rates.
+    """
+    return {
+        party: table.rows(_held_out(p, len(table), draw))
+        for p, (party, table) in enumerate(made_up_tables(draw, numeric_target).items())
+    }
+
+
+def _held_out(party: int, rows: int, draw: int) -> NDArray[np.int64]:
+    """Numbers of rows; every second one is of the second class. Draw 0: two more of the others for each party."""
+    others, second = np.arange(0, rows, 2), np.arange(1, rows, 2)
+    coins = np.random.default_rng([party, abs(draw), 1])
+    some = int(coins.integers(1, len(others) + 1)) if draw > 0 else 2 * party + 1
+    most = int(coins.integers(1, len(second) + 1)) if draw > 0 else len(second)
+    return np.sort(np.concatenate([others[:some], second[:most]]))
+
+
+def _table(party: int, values: Mapping[str, frozenset[str]], draw: int, numeric_target: bool = False) -> Table:
     coins = np.random.default_rng([party, abs(draw)] if draw > 0 else [party, 0, abs(draw)])
     rows = int(coins.integers(FEWEST_ROWS, MOST_ROWS)) if draw > 0 else 20 + 3 * party
     columns = {f: np.resize(sorted(v), rows) for f, v in values.items()}
     means = coins.normal(0, 10, len(COLUMNS)) if draw > 0 else 10.0 * party - 500.0 * (draw == TWIN)
     numbers = coins.normal(means, SPREAD + party, (rows, len(COLUMNS)))
     numeric = {c: x.round() if c in WHOLE else x for c, x in zip(COLUMNS, numbers.T, strict=True)}
-    labels = np.resize(["no", "yes"], rows)
+    labels = numbers[:, 0] if numeric_target else np.resize(["no", "yes"], rows)
     frame = pd.DataFrame({**columns, **numeric, "label": labels})
-    return Table(frame.astype({**dict.fromkeys(columns, "str"), "label": "str"}), SCHEMA, "control")
+    texts = dict.fromkeys(columns if numeric_target else (*columns, "label"), "str")
+    return Table(frame.astype(texts), NUMERIC if numeric_target else SCHEMA, "control")
 
 
 def frozen(options: Mapping[str, Any]) -> Options:

@@ -28,6 +28,7 @@ from leakledger.audit.control_federations import (
     MOST_ROWS,
     NAMES,
     held,
+    held_out_tables,
     made_up_tables,
     victims_of,
 )
@@ -43,6 +44,8 @@ WORDS = {
     "count": "row counts",
     "size": "dictionary sizes",
     "frequency": "shares of values",
+    "held_out_rate": "shares of classes in held-out rows",
+    "held_out_mean": "means of a numeric target in held-out rows",
     "vocabulary": "who holds what",
     "membership": "who holds what (2 AUC - 1)",
     "check": "parties about whom the check fires",
@@ -95,7 +98,17 @@ def agreement(spec: ControlSpec, claims: Collection[Claim], draw: int) -> float:
 @cache
 def statistics(statistic: str, draw: int) -> Mapping[Key, float]:
     """(party, feature, value) -> the statistic, over all that a claim of it can be about."""
+    if statistic.startswith("held_out"):
+        tables = held_out_tables(draw, statistic == "held_out_mean")
+        return {(p, *key): x for p, t in tables.items() for key, x in _of_target(statistic, t.frame["label"])}
     return {(p, *key): x for p, t in made_up_tables(draw).items() for key, x in _of(statistic, t.frame)}
+
+
+def _of_target(statistic: str, target: pd.Series) -> Iterator[tuple[tuple[str, str], float]]:
+    if statistic == "held_out_mean":
+        yield ("", ""), float(target.mean())
+    else:
+        yield from ((("", str(v)), float(x)) for v, x in target.value_counts(normalize=True).items())
 
 
 def _of(statistic: str, frame: pd.DataFrame) -> Iterator[tuple[tuple[str, str], float]]:

@@ -8,19 +8,22 @@ federations than the ones they are scored against. A control that fails makes th
 An attack declares where it must succeed (`Attack.controls`); nothing here knows one attack from another. Of what it
 declares, those controls are played that show it kinds of message which the audited view has too, since a message counts
 as read only by an attack that is known to work on such messages (`audit.reading`).
+
+An attack that reads times, on a view that has some, is shown those of made-up federations. Planted messages never
+travelled and have none: there its silence proves nothing, and a control says so.
 """
 
 from collections.abc import Collection, Iterator
 
 import numpy as np
 
-from leakledger.attacks.base import ControlSpec
+from leakledger.attacks.base import Attack, ControlSpec
 from leakledger.audit.control_federations import played
 from leakledger.audit.federation_controls import federation_controls, told_kinds
 from leakledger.audit.field_controls import field_controls
 from leakledger.audit.play import Play
 from leakledger.audit.record_controls import record_controls
-from leakledger.audit.records import Control
+from leakledger.audit.records import UNTIMED, Control
 
 
 def control_attack(play: Play, attacked: Collection[tuple[str, int]], coins: np.random.Generator) -> list[Control]:
@@ -33,7 +36,9 @@ def control_attack(play: Play, attacked: Collection[tuple[str, int]], coins: np.
     federations = [s for s in play.attack.controls if s.expects not in ("records", "fields")]
     # An attack that claims something without any message that a control of its own has plays the first of them.
     fitting = [s for s in federations if concerns(play, s)] or federations[:1]
-    return [c for spec in play.attack.controls for c in _of(play, spec, spec in fitting, attacked, coins)]
+    found = [c for spec in play.attack.controls for c in _of(play, spec, spec in fitting, attacked, coins)]
+    planted = any(s.expects in ("records", "fields") for s in play.attack.controls)
+    return [*found, _untimed(play.attack)] if play.timed and planted else found
 
 
 def _of(
@@ -44,7 +49,12 @@ def _of(
     elif spec.expects == "fields":
         yield from field_controls(play.attack, play.view)
     elif fits:
-        yield from federation_controls(play.attack, spec)
+        yield from federation_controls(play.attack, spec, play.timed)
+
+
+def _untimed(attack: Attack) -> Control:
+    """That an attack which reads times was shown planted messages without any."""
+    return Control(attack.technique, "power", 0.0, 0.0, 0.0, False, UNTIMED)
 
 
 def concerns(play: Play, spec: ControlSpec) -> bool:

@@ -10,6 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+import numpy as np
+import pandas as pd
+
 from leakledger.audit.case import Case
 from leakledger.audit.config import Config
 from leakledger.preprocess.data.table import Table
@@ -65,8 +68,8 @@ def estimate(config: Config, todo: Sequence[Case], parties: Mapping[str, Table])
 def distinct_values(parties: Mapping[str, Table]) -> dict[str, int]:
     """How many distinct values each categorical feature has, over all parties."""
     schema = next(iter(parties.values())).schema
-    own = {f: [t.frame[f].dropna().unique() for t in parties.values()] for f in schema.categorical}
-    return {f: len(set().union(*values)) for f, values in own.items()}
+    own = {f: np.concatenate([t.frame[f].to_numpy(object) for t in parties.values()]) for f in schema.categorical}
+    return {f: int(pd.notna(pd.unique(values)).sum()) for f, values in own.items()}
 
 
 def many_values(todo: Sequence[Case], parties: Mapping[str, Table]) -> list[str]:

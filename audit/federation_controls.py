@@ -8,6 +8,8 @@ at; one that reached the truth, or remembered it, would be as good as ever, and 
 mean over the draws has a Student-t interval, at a level (`LEVEL`) that leaves a sound attack one false alarm in a
 thousand. For checks the shares are exchanged for numbers of either sign: none may fire that speaks of them.
 
+Transcripts have times, of one process; an attack that reads times is shown them where the audited view has some, too.
+
 Draws are the same in every run, so an attack always passes or never does, and what was played once is kept.
 """
 
@@ -48,41 +50,42 @@ class Shuffled:
         return self.low <= 0
 
 
-def federation_controls(attack: Attack, spec: ControlSpec) -> tuple[Control, ...]:
-    """The controls of one specification."""
-    key = type(attack), repr(attack), repr(spec)
+def federation_controls(attack: Attack, spec: ControlSpec, timed: bool = False) -> tuple[Control, ...]:
+    """The controls of one specification; `timed`: with the times of messages."""
+    key = type(attack), repr(attack), repr(spec), timed
     if key not in _PLAYED:
-        _PLAYED[key] = tuple(_play(attack, spec))
+        _PLAYED[key] = tuple(_play(attack, spec, timed))
     return _PLAYED[key]
 
 
-_PLAYED: dict[tuple[type[Attack], str, str], tuple[Control, ...]] = {}
+_PLAYED: dict[tuple[type[Attack], str, str, bool], tuple[Control, ...]] = {}
 
 
-def _play(attack: Attack, spec: ControlSpec) -> Iterator[Control]:
+def _play(attack: Attack, spec: ControlSpec, timed: bool) -> Iterator[Control]:
     view = played(spec).view(spec.observers)
     kinds, of = told_kinds(view), f"{WORDS[spec.expects]} under {spec_name(spec)}"
-    claims = claims_of(attack, view)
+    claims = claims_of(attack, view, timed)
     value = recovered(spec, claims)
     expected = f"{of}: at least {RECOVERED:.0%} recovered"
     yield outcome_control(attack, "leaky", value, value >= RECOVERED, expected, kinds)
     if spec.quiet is None:
         value, against = recovered(spec, claims, shift=1), f"another party: {of}"
     else:
-        quiet = claims_of(attack, played(spec.quiet).view(spec.quiet.observers))
+        quiet = claims_of(attack, played(spec.quiet).view(spec.quiet.observers), timed)
         value, against = recovered(spec, quiet), f"{WORDS[spec.expects]} under {spec_name(spec.quiet)}"
     yield outcome_control(attack, "null", value, value <= AT_BASELINE, f"{against}: at most {AT_BASELINE:.3f}", kinds)
     if spec.shuffled:
         expected = f"transcripts of other federations: {of}: no better than chance"
-        yield shuffled_control(attack, shuffled(attack, spec), expected, kinds)
+        yield shuffled_control(attack, shuffled(attack, spec, timed), expected, kinds)
 
 
-def shuffled(attack: Attack, spec: ControlSpec) -> Shuffled:
+def shuffled(attack: Attack, spec: ControlSpec, timed: bool = False) -> Shuffled:
     """The claims on each drawn transcript, held against the truth of another draw."""
     scores = []
     for shown, truth in PAIRS:
         view = played(spec, shown).view(spec.observers)
-        scores.append(agreement(spec, claims_of(attack, _noise(view) if spec.expects == "check" else view), truth))
+        read = _noise(view) if spec.expects == "check" else view
+        scores.append(agreement(spec, claims_of(attack, read, timed), truth))
     return over_draws(scores, chance(spec))
 
 
@@ -92,9 +95,9 @@ def over_draws(scores: Sequence[float], baseline: float) -> Shuffled:
     return Shuffled(float(np.mean(scores)), baseline, low, high)
 
 
-def claims_of(attack: Attack, view: View) -> list[Claim]:
+def claims_of(attack: Attack, view: View, timed: bool = False) -> list[Claim]:
     """The claims of an attack on what it reads of a view, without auxiliary knowledge; none where it says why."""
-    return claims_in(attack.run(view.restricted(attack.accepts), AuxiliaryKnowledge()))
+    return claims_in(attack.run(view.restricted(attack.accepts, times=timed), AuxiliaryKnowledge()))
 
 
 def told_kinds(view: View) -> tuple[str, ...]:
@@ -108,7 +111,8 @@ def spec_name(spec: ControlSpec) -> str:
         name + (f" ({', '.join(f'{k} {v}' for k, v in sorted(options.items()))})" if options else "")
         for name, options in ((spec.encoder, spec.encoder_options), (spec.scaler, spec.scaler_options))
     ]
-    return f"{' + '.join(parts)}, seen by {spec.observers}"
+    task = f", a {spec.evaluation} model evaluated" if spec.evaluation else ""
+    return f"{' + '.join(parts)}{task}, seen by {spec.observers}"
 
 
 def outcome_control(

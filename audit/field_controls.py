@@ -75,7 +75,7 @@ def with_message(view: View, payload: Payload) -> View:
     observer = next(iter(view.observers))
     sent = Message(0, "control", 0, payload.topic, "control", observer, None, False, body, body)
     layout = FeatureLayout(tuple(NumericBlock(f"control {i}", i) for i in range(2)))
-    known = {"categorical": [FEATURE], "numeric": [b.feature for b in layout.blocks]}
+    known = {"categorical": [FEATURE], "numeric": [b.feature for b in layout.blocks], "classes": [*PLANTED]}
     return replace(view, messages=(sent,), public=replace(view.public, schema=known, layout=layout))
 
 

@@ -4,18 +4,34 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from leakledger.attacks.base import Attack, AuxiliaryKnowledge
+from leakledger.audit.scoring.best_prior import BestPrior
 from leakledger.audit.truth import Truth
 from leakledger.preprocess.views import View
+
+DRAWS = 10  # batches over which the guesses of such a baseline are meant
 
 
 @dataclass(frozen=True)
 class Play:
-    """`attack` gets `view` and `knowledge`; `truth` stays with the audit."""
+    """`attack` gets `view` and `knowledge`; `truth` stays with the audit, and so does `prior`, the baseline of the case
+    (none: one of its own, over so many `DRAWS`).
+    """
 
     attack: Attack
     view: View
     knowledge: AuxiliaryKnowledge
     truth: Truth
+    prior: BestPrior | None = None
+
+    @property
+    def baseline(self) -> BestPrior:
+        """The best adversary with the prior alone, which controls are held against as scores are."""
+        return self.prior or BestPrior(self.truth, self.knowledge, 0, DRAWS)
+
+    @property
+    def timed(self) -> bool:
+        """Whether the attack looks at times, and the view has any."""
+        return self.attack.reads_times and bool(self.view.times)
 
     @property
     def observers(self) -> tuple[str, ...]:

@@ -6,21 +6,25 @@ played again without the list, for codes alone, and the control says so. These c
 unknown size, and the public facts that the attack is given say so. *Null*: a batch of rows drawn from the
 marginals, its claims held against the real one; the attack must stay at its baseline, otherwise the scorer rewards
 guessing. *Power*: a batch of other rows of the federation, as many as are audited, protected as is audited; where the
-attack gets no more of them than luck, its silence about the real batch proves nothing.
+attack gets no more of them than luck, its silence about the real batch proves nothing. Both are held against the best
+adversary that has the prior alone (`scoring.best_prior`), as scores are: to guess well is no leak, and no power.
 
 Made-up clients have the names of real ones, so that an attack that knows the truth by name tells it where it is none.
 """
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 
-from leakledger.attacks.base import Attack, Outcome, RecordsClaim, claims_in
+from leakledger.attacks.base import Outcome, RecordsClaim, claims_in
 from leakledger.audit.play import Play
 from leakledger.audit.records import Control
+from leakledger.audit.scoring.best_prior import best_prior
 from leakledger.audit.scoring.metrics import advantage
-from leakledger.audit.scoring.records import compare, from_marginals, measure
+from leakledger.audit.scoring.records import PriorOnly, compare, from_marginals, measure
+from leakledger.audit.scoring.target_batches import population_without
 from leakledger.audit.truth import Cells, Truth
 from leakledger.defenses import defense_of
 from leakledger.preprocess.messages import ClientGradient, ClientWeights, GlobalModel, Payload
@@ -31,7 +35,8 @@ from leakledger.preprocess.views import FeatureLayout, Message, View
 from leakledger.preprocess.wire import encode
 
 RECOVERED = 0.8  # of four single rows: an approximate attack may miss one of them, not two
-AT_BASELINE, DEVIATIONS, GUESSES = 0.15, 4, 40  # a null trial is one batch: luck of a guess is told from a leak
+AT_BASELINE, DEVIATIONS, GUESSES = 0.15, 3, 40  # a trial is one batch: luck of a guess is told from a leak
+NEARLY_ALL = 0.9  # of the way to perfect: of a few rows luck scatters by more, and what gets there has power
 BY_CODE = "without a list of values, since with it values of one code were not told apart"
 LEAKY_ROWS = 4  # clients with a single row each in the known-leaky control
 UPDATES = (ClientGradient, ClientWeights)
@@ -51,26 +56,25 @@ def record_controls(play: Play, attacked: Collection[tuple[str, int]], coins: np
     labels = truth.labels(first.sender, first.round)[: len(real)]
     picks = np.arange(LEAKY_ROWS) % len(real)
 
-    batch, whole = (first.sender, first.round), np.arange(len(real))
+    batch = (first.sender, first.round)
     singles = {v.sender: picks[i : i + 1] for i, v in enumerate(victims)}
     leaky = {victim: (real.take(row), labels[row]) for victim, row in singles.items()}
     if not play.attack.calibrator:
         outcome = _made_up(play, first, leaky, coins)
-        control, bare = _judge(play, "leaky", outcome, batch, singles, coins), without_candidates(play)
+        control, bare = _recovered(play, outcome, batch, singles, coins), without_candidates(play)
         if not control.passed and bare is not None and _doubts_what_is_wrong(play.truth, outcome, batch, singles):
-            codes = _judge(bare, "leaky", _made_up(bare, first, leaky, coins), batch, singles, coins)
+            codes = _recovered(bare, _made_up(bare, first, leaky, coins), batch, singles, coins)
             control = replace(codes, expected=f"{BY_CODE}: {codes.expected}")
         yield control
 
-    own = {first.sender: whole}
     unrelated = {first.sender: (from_marginals(truth.population, len(real), coins), labels)}
     stated = max(len(real), first.payload.rows)  # of a Poisson sample the update does not tell how many rows it is of
-    yield _judge(play, "null", _made_up(play, first, unrelated, coins, defended=True), batch, own, coins, stated)
+    yield _null(play, _made_up(play, first, unrelated, coins, defended=True), batch, stated)
 
     if not play.attack.calibrator:
         planted = truth.population.take(coins.choice(len(truth.population), len(real)))
         outcome = _made_up(play, first, {first.sender: (planted, labels)}, coins, defended=True)
-        yield _power(play, outcome, planted, coins, stated)
+        yield _power(play, outcome, batch, planted, coins, stated)
 
 
 def undefended(view: View) -> View:
@@ -171,63 +175,80 @@ def encoded_rows(layout: FeatureLayout, rows: Cells) -> np.ndarray:
     return x
 
 
-def _judge(
+def _recovered(
     play: Play,
-    kind: str,
     outcome: Outcome,
     batch: tuple[str, int],
     rows: Mapping[str, np.ndarray],
     coins: np.random.Generator,
-    stated: int = 1,
 ) -> Control:
     """Scores claims about made-up victims against the `rows` of a real batch, in the terms of the claims; a victim
-    without a claim counts as not recovered, and neither does one of whom more rows are claimed than were `stated`.
+    without a claim counts as not recovered, and so does one of whom more than its one row is claimed. What must be
+    recovered does not depend on the baseline: drawn cells do.
     """
     claims = _records(outcome)
-    scores, claimed = [], dict[str, int]()
+    scores = []
     for c in claims:
         truth = play.truth.in_terms_of(c.layout)
         actual = truth.batch(*batch).take(rows[c.victim])
-        scores.append(_accuracy(c, actual, truth.deviations, stated))
-        claimed[c.victim] = min(len(c.categories), stated)
+        scores.append(_accuracy(c, actual, truth.deviations, 1))
     value = float(sum(scores)) / len(rows)
     truth = play.truth.in_terms_of(claims[0].layout if claims else None)
-    guesses = [
-        _guess(truth.batch(*batch).take(r), truth, coins, claimed.get(victim, 0))
-        for victim, r in rows.items()
-        for _ in range(GUESSES)
-    ]
-    baseline, chance = float(np.mean(guesses)), DEVIATIONS * float(np.std(guesses, ddof=1))
-    kinds = shown_kinds(play.view)
-    return _control(play.attack, kind, value, baseline, chance, kinds)
+    guesses = [_guess(truth.batch(*batch).take(r), truth, coins) for r in rows.values() for _ in range(GUESSES)]
+    expected = f"cells of single rows: at least {RECOVERED:.0%} recovered"
+    return _control(play, "leaky", value, float(np.mean(guesses)), value >= RECOVERED, expected)
 
 
-def _power(play: Play, outcome: Outcome, planted: Cells, coins: np.random.Generator, stated: int) -> Control:
-    """Whether the attack gets more of planted rows than luck does, `stated` rows claimed at most."""
-    claims, value, claimed, truth = _records(outcome), 0.0, 0, play.truth
+def _null(play: Play, outcome: Outcome, batch: tuple[str, int], stated: int) -> Control:
+    """Scores the claims about an unrelated batch against the real one, beside the best prior-only guess of that."""
+    claim = next(iter(_records(outcome)), None) or _no_rows(batch)
+    truth = play.truth.in_terms_of(claim.layout)
+    actual = truth.batch(*batch)
+    prior = play.baseline.of(claim, actual, truth)
+    value, baseline = _accuracy(claim, actual, truth.deviations, stated), prior.metrics["accuracy"]
+    most = baseline + _luck(baseline, prior)
+    return _control(play, "null", value, baseline, value <= most, f"cells of an unrelated batch: at most {most:.3f}")
+
+
+def _power(
+    play: Play, outcome: Outcome, batch: tuple[str, int], planted: Cells, coins: np.random.Generator, stated: int
+) -> Control:
+    """Whether the attack gets more of planted rows than the best prior-only guess does, whose rows they are too. Both
+    claim `stated` rows at most.
+    """
+    claims, value, claimed, truth = _records(outcome), 0.0, len(planted), play.truth
     if claims and claims[0].layout is None:
         value = _accuracy(claims[0], planted, truth.deviations, stated)
-        claimed = min(len(claims[0].categories), stated)
-    guesses = [_guess(planted, truth, coins, claimed) for _ in range(GUESSES)]
-    baseline, chance = float(np.mean(guesses)), DEVIATIONS * float(np.std(guesses, ddof=1))
-    least = baseline + max(chance, AT_BASELINE * (1 - baseline))
-    gain = advantage("accuracy", value, baseline) or 0.0
+        claimed = max(claimed, min(len(claims[0].categories), stated))
+    of = population_without(truth, *batch)
+    prior = best_prior(planted, of, truth.deviations, None, coins, play.baseline.draws, claimed)
+    baseline = prior.metrics["accuracy"]
+    least = baseline + min(_luck(baseline, prior), NEARLY_ALL * (1 - baseline))
     expected = f"cells of {len(planted)} planted rows, protected as is audited: more than {least:.3f}"
-    kinds = shown_kinds(play.view)
-    return Control(play.attack.technique, "power", value, baseline, gain, value > least, expected, kinds=kinds)
+    return _control(play, "power", value, baseline, value > least, expected)
+
+
+def _luck(baseline: float, prior: PriorOnly) -> float:
+    """How far above the baseline mere luck can bring one trial."""
+    return max(DEVIATIONS * prior.spreads["accuracy"], AT_BASELINE * (1 - baseline))
+
+
+def _no_rows(batch: tuple[str, int]) -> RecordsClaim:
+    """What an attack without a claim claims of a batch."""
+    nothing = np.zeros((0, 0))
+    return RecordsClaim(*batch, nothing.astype(np.int64), nothing, nothing, nothing)
 
 
 def _accuracy(claim: RecordsClaim, actual: Cells, deviations: np.ndarray, stated: int) -> float:
-    """The share of cells right; of more rows than there may be, none."""
-    if len(claim.categories) > stated:
+    """The share of cells right; of more rows than there may be, and of none, none."""
+    if not 0 < len(claim.categories) <= stated:
         return 0.0
     return measure(Cells(claim.categories, claim.numbers), actual, deviations)["accuracy"]
 
 
-def _guess(actual: Cells, truth: Truth, coins: np.random.Generator, claimed: int) -> float:
-    """The accuracy of one batch drawn from the marginals: as many rows as there are, or were claimed if more."""
-    drawn = from_marginals(truth.population, max(claimed, len(actual)), coins)
-    return measure(drawn, actual, truth.deviations)["accuracy"]
+def _guess(actual: Cells, truth: Truth, coins: np.random.Generator) -> float:
+    """The accuracy of one batch drawn from the marginals."""
+    return measure(from_marginals(truth.population, len(actual), coins), actual, truth.deviations)["accuracy"]
 
 
 def shown_kinds(view: View) -> tuple[str, ...]:
@@ -237,13 +258,7 @@ def shown_kinds(view: View) -> tuple[str, ...]:
 
 
 def _control(
-    attack: Attack, kind: str, value: float, baseline: float, chance: float, kinds: tuple[str, ...]
+    play: Play, kind: Literal["leaky", "null", "power"], value: float, baseline: float, passed: bool, expected: str
 ) -> Control:
-    """`chance` is how far above the baseline mere luck can bring one null trial."""
-    gain = advantage("accuracy", value, baseline) or 0.0
-    if kind == "leaky":
-        expected = f"cells of single rows: at least {RECOVERED:.0%} recovered"
-        return Control(attack.technique, "leaky", value, baseline, gain, value >= RECOVERED, expected, kinds=kinds)
-    most = baseline + max(chance, AT_BASELINE * (1 - baseline))
-    expected = f"cells of an unrelated batch: at most {most:.3f}"
-    return Control(attack.technique, "null", value, baseline, gain, value <= most, expected, kinds=kinds)
+    gain, kinds = advantage("accuracy", value, baseline) or 0.0, shown_kinds(play.view)
+    return Control(play.attack.technique, kind, value, baseline, gain, passed, expected, kinds=kinds)

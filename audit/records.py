@@ -23,6 +23,9 @@ SCORER = "scorer"
 POWER = "power"
 """The kind of control that asks whether an attack gets anywhere at the audited strength."""
 
+UNTIMED = "planted messages with times of their own: they never travelled and have none"
+"""What an attack that reads times would have to be shown before its silence about planted messages proves anything."""
+
 QUALITY = frozenset({"size_error", "size_coverage", "false_exact"})
 """Metrics that say how good claims are, beside those that say how much was learnt: they decide nothing."""
 
@@ -39,9 +42,19 @@ ASSETS = {
     "quantile": "quartiles",
     "frequency": "shares of values",
     "target_rate": "target rates",
+    "held_out_count": "held-out counts",
+    "held_out_rate": "held-out rates",
+    "held_out_mean": "held-out means",
+    "held_out_std": "held-out deviations",
     "records": "records",
 }
 """What there is to learn, and its heading in tables: assets with a headline metric, the metrics of the others."""
+
+COUNTED = ("count", "size", "held_out_count")
+"""Statistics that are whole numbers of something: known when exact."""
+
+HELD_OUT = tuple(a for a in ASSETS if a.startswith("held_out"))
+"""What is about rows kept for evaluation, and about the target alone."""
 
 
 INFORMATION = "_information"

@@ -200,17 +200,17 @@ def run_case(
         keep_transcript(folder, case, federated.ledger, federated.public)
     kept, views = CaseResults(), list[View]()
     knowledge, attempted = granted_knowledge(config, truth), attempts(config, truth)
+    prior = baseline(truth, knowledge, _stream(case.seed, BASELINE_STREAM), config.audit.baseline_draws)
     with clock.stage("attacks"):
         for observers in observer_sets(config.audit.observers, federated.public):
             view = view_of(observers, truth)
             ran = []
             for name in config.attacks.use:
-                play = Play(make_attack(name, config, case), view, knowledge, truth)
+                play = Play(make_attack(name, config, case), view, knowledge, truth, prior)
                 ran.append(kept.add(play, attempted, config.audit.baseline_draws, case.seed))
             kept.unread += unread(view, ran, kept.controls, hiding_of(case))
             views.append(view)
         tried, coins = attempted if _attacks_records(config) else (), _stream(case.seed, SCORER_STREAM)
-        prior = baseline(truth, knowledge, _stream(case.seed, BASELINE_STREAM), config.audit.baseline_draws)
         kept.controls += scorer_controls(truth, views, tried, prior, coins)
     return CaseRecord(
         id=case.id,

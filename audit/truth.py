@@ -175,7 +175,7 @@ class Truth:
 
     def pooled_statistic(self, feature: str, statistic: str, value: str = "") -> float:
         """The same statistic as the whole federation would publish it: the prior's best guess for any party."""
-        mean_rows = statistic == "count"
+        mean_rows = statistic in ("count", "held_out_count")
         return self._of(self.parties, feature, statistic, value) / (len(self.parties) if mean_rows else 1)
 
     def _of(self, parties: Sequence[str], feature: str, statistic: str, value: str) -> float:
@@ -190,6 +190,8 @@ class Truth:
         return {}
 
     def _computed(self, parties: Sequence[str], feature: str, statistic: str, value: str) -> float:
+        if statistic.startswith("held_out"):
+            return _of_target(statistic, np.concatenate([self._held_out(p, value) for p in parties]))
         if statistic == "count":
             return float(sum(len(self.federated.tables[p]) for p in parties))
         if statistic == "size":
@@ -214,6 +216,20 @@ class Truth:
             share = self.pooled_statistic(feature, "frequency" if feature else "target_rate", value)
             return float(np.sqrt(share * (1 - share))) or 1.0
         return self.pooled_statistic(feature, "std") or 1.0
+
+    def held_out_spread(self, value: str = "") -> float:
+        """The yardstick of errors about held-out rows: the standard deviation over the federation of their target, or
+        of being in one class.
+        """
+        if not value:
+            return self.pooled_statistic("", "held_out_std") or 1.0
+        share = self.pooled_statistic("", "held_out_rate", value)
+        return float(np.sqrt(share * (1 - share))) or 1.0
+
+    def _held_out(self, party: str, value: str) -> NDArray[np.float64]:
+        """The targets of the party's held-out rows, or for a class which of them are in it."""
+        target = np.asarray(self.federated.test[party].labels, np.float64)
+        return np.asarray(target == self.federated.schema.classes.index(value), np.float64) if value else target
 
     def _members(self, party: str, feature: str, value: str) -> NDArray[np.bool_]:
         table = self.federated.tables[party]
@@ -301,6 +317,15 @@ def _numbered(held: Mapping[str, NDArray[np.str_]], place: Mapping[str, int]) ->
         numbers = np.array([place.setdefault(str(t), len(place)) for t in distinct], np.int64)
         found[party] = numbers[which.reshape(-1)] if len(texts) else np.zeros(0, np.int64)
     return found
+
+
+def _of_target(statistic: str, target: NDArray[np.float64]) -> float:
+    """A statistic of held-out rows; NaN for one that no rows have."""
+    if statistic == "held_out_count":
+        return float(len(target))
+    if not len(target):
+        return float("nan")
+    return float(target.std() if statistic == "held_out_std" else target.mean())
 
 
 def _of_column(statistic: str, column: NDArray[np.float64]) -> float:

@@ -1,9 +1,12 @@
-"""What the methods of each setting are said to share, beside what adversaries of each kind were found to learn."""
+"""What the methods of each setting are said to share, beside what adversaries of each kind were found to learn.
+
+What evaluation tells of held-out rows is no matter of a method, and stands with the other findings.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from leakledger.audit.records import ASSETS, Leakage, Ruling, Setting
+from leakledger.audit.records import ASSETS, HELD_OUT, Leakage, Ruling, Setting
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,7 @@ class Account:
 
 def assets(leakage: Sequence[Leakage]) -> list[str]:
     """The assets that anything was found about, as column headings."""
-    seen = {f.asset for f in leakage}
+    seen = {f.asset for f in leakage} - {*HELD_OUT}
     return [heading for asset, heading in ASSETS.items() if asset in seen]
 
 
@@ -35,7 +38,7 @@ def accounts(settings: Mapping[int, Setting], leakage: Sequence[Leakage], ruling
     """Every setting that adversaries were played in, with a line for each kind of them."""
     ruled = {(r.setting, r.adversary, r.asset): r for r in rulings}
     rows: dict[tuple[str, str], list[Leakage]] = {}
-    for f in leakage:
+    for f in (f for f in leakage if f.asset not in HELD_OUT):
         rows.setdefault((f.setting, f.adversary), []).append(f)
     order = list(ASSETS)
     lines: dict[str, list[Line]] = {}

@@ -1,13 +1,15 @@
-"""Reads out whatever a view holds in the clear: dictionaries, sizes, counts, means, deviations, extremes.
+"""Reads out whatever a view holds in the clear: dictionaries, sizes, counts, means, deviations, extremes, labels.
 
 Passive and exact: the claims are what the messages say, rearranged. It needs no auxiliary knowledge. Kinds of message
-that it knows it reads for what they mean (`observed.stated`), all others by what they disclose (`observed.undeclared`):
-values, aggregates and sizes of a protocol that nobody has written an attack for are claimed from its first day.
+that it knows it reads for what they mean (`observed.stated`, `observed.evaluated`), all others by what they disclose
+(`observed.undeclared`): values, aggregates and sizes of a protocol that nobody has written an attack for are claimed
+from its first day.
 """
 
 from typing import ClassVar
 
 from leakledger.attacks.base import Abstained, Attack, AuxiliaryKnowledge, Claim, ControlSpec, Outcome
+from leakledger.attacks.observed.evaluated import EVALUATED, evaluated
 from leakledger.attacks.observed.stated import STATED, dictionary_sizes, stated
 from leakledger.attacks.observed.undeclared import findings, generic_claims, in_the_clear
 from leakledger.preprocess.messages import Payload
@@ -18,8 +20,13 @@ class Plaintext(Attack):
     technique: ClassVar[str] = "plaintext"
     reference: ClassVar[str] = "Privacy-preserving tabular data transformation, section 5.2 (what the server reads)"
     asset: ClassVar[tuple[str, ...]] = ("vocabulary", "statistics", "sizes")
-    reads = STATED
-    controls = (ControlSpec("fields"),)
+    reads = (*STATED, *EVALUATED)
+    controls = (
+        ControlSpec("held_out_rate", evaluation="binary"),
+        ControlSpec("held_out_mean", encoder_options={"likelihood": "class-given-value"}, evaluation="regression"),
+        ControlSpec("count", evaluation="binary"),
+        ControlSpec("fields"),
+    )
     assumes: ClassVar[str] = "honest but curious observer of open messages; no auxiliary knowledge"
 
     @classmethod
@@ -30,7 +37,13 @@ class Plaintext(Attack):
     def run(self, view: View, knowledge: AuxiliaryKnowledge) -> Outcome:
         if not any(self.accepts(k) for k in view.kinds):
             return Abstained("no message in this view carries a value in the clear")
-        claims: list[Claim] = [*stated(view), *dictionary_sizes(view), *generic_claims(view, STATED)]
+        # Where several messages say one thing, the last claim counts: what is stated comes after what is bounded.
+        claims: list[Claim] = [
+            *evaluated(view),
+            *stated(view),
+            *dictionary_sizes(view),
+            *generic_claims(view, self.reads),
+        ]
         claims += findings(view, (number for c in claims for number in c.evidence))
         return claims or Abstained("this view sent such messages itself, but received none")
 

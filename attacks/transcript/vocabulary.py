@@ -1,8 +1,8 @@
 """Which values each party holds of each categorical feature, and how often, from what an encoder leaves behind.
 
 Source of the leaks: "Privacy-preserving tabular data transformation", sections 5.1, 7 and table 5 ("Shared Infos").
-Where values travel as text, `plaintext` reads them; this attack is for encodings that hide them, by the sources that
-`holdings.sources` lists.
+Where values travel as text `plaintext` reads them too; this attack is for encodings that hide them, by the sources
+that `holdings.sources` lists.
 
 Each source gives chances; the claim of a party and feature has the values whose chance is at least `least`, with counts
 where a source tells them. `membership` claims the chances themselves.
@@ -18,6 +18,7 @@ from leakledger.attacks.base import Abstained, Attack, AuxiliaryKnowledge, Outco
 from leakledger.attacks.observed.values import candidate_values
 from leakledger.attacks.transcript.holdings.finding import Finding
 from leakledger.attacks.transcript.holdings.sources import READS, controls, findings, refused
+from leakledger.attacks.transcript.holdings.stated import STATED_VALUES
 from leakledger.preprocess.messages import TargetTally
 from leakledger.preprocess.options import check_options, option
 from leakledger.preprocess.views import View
@@ -43,7 +44,7 @@ class Vocabulary(Attack):
         check_options(self)
 
     def run(self, view: View, knowledge: AuxiliaryKnowledge) -> Outcome:
-        if refusal := refused(view, bool(candidate_values(view, knowledge)) or view.has(TargetTally)):
+        if refusal := refused(view, bool(candidate_values(view, knowledge)) or view.has(TargetTally, *STATED_VALUES)):
             return refusal
         claims = list(self._claims(findings(view, knowledge).values()))
         return claims or Abstained("nothing in this view singles out a value")

@@ -5,8 +5,9 @@ what is learnt is learnt from the other one. Five parties hold the table under t
 one round of batches of 8. Adversaries are the server, each client and each pair of clients, granted the values that
 exist and the labels of the attacked batches. All attacks of the audit are played by all of them (`ATTACKS`).
 
-A row is `audit.leakage`'s: one asset under one kind of adversary, by the single adversary of that kind that learns
-most, with an interval that allows for choosing it.
+What evaluation tells of held-out rows is left out: it is the same under all of them. A row is `audit.leakage`'s: one
+asset under one kind of adversary, by the single adversary of that kind that learns most, with an interval that allows
+for choosing it.
 `n` are the clusters (victim x seed) that it makes claims about, `of` those that there are; a kind without any claim has
 one row that says so. Beside it stands what the methods share by their own account. What scores
 leave out of single clients' claims has rows of its own (`transcripts_claims`): "count bounds" is the mean ratio of the
@@ -31,7 +32,7 @@ from leakledger.audit.case import cases
 from leakledger.audit.config import Config
 from leakledger.audit.leakage import adversary, leakage_table
 from leakledger.audit.pool import each
-from leakledger.audit.records import ASSETS, CaseRecord, Leakage
+from leakledger.audit.records import ASSETS, HELD_OUT, CaseRecord, Leakage
 from leakledger.audit.run import run_case
 from leakledger.audit.summary import scores
 from leakledger.preprocess.encoders import ENCODERS
@@ -75,7 +76,7 @@ def measure(options: Options, source: str, method: Mapping[str, str]) -> Iterato
     all_scores = scores(records)
     table = leakage_table(records, all_scores)
     for kind in dict.fromkeys(adversary(s.observers) for s in all_scores):
-        rows = [f for f in table if f.adversary == kind and f.score is not None]
+        rows = [f for f in table if f.adversary == kind and f.score is not None and f.asset not in HELD_OUT]
         yield from (row(dataset, records, f) for f in rows)
         if not rows:
             where = {**setting(records), "adversary": kind}

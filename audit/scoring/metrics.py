@@ -27,6 +27,10 @@ PERFECT = {
     "quantile": 1.0,  # share of quartiles of numeric features that are known within 1 % of a standard deviation
     "frequency": 1.0,  # share of values of all features whose local share of rows is known
     "target_rate": 1.0,  # share of local rates of the positive class, over all rows and by value, that are known
+    "held_out_count": 1.0,  # the party's number of held-out rows is known exactly
+    "held_out_rate": 1.0,  # share of classes whose share of the party's held-out rows is known
+    "held_out_mean": 1.0,  # the mean target of held-out rows is known within 1 % of a standard deviation
+    "held_out_std": 1.0,  # the deviation of that target is known within 1 % of a standard deviation
     "size": 1.0,  # share of categorical features whose number of distinct local values is known exactly
     "size_error": 0.0,  # mean error of claimed sizes, relative to the joint dictionary
     "size_coverage": 0.9,  # share of claimed intervals that hold the size: as many as the attack promises, no more

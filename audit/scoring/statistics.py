@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from leakledger.attacks.base import StatisticClaim
-from leakledger.audit.records import INFORMATION
+from leakledger.audit.records import COUNTED, INFORMATION
 from leakledger.audit.scoring.guessed_statistics import Known, known_by_prior
 from leakledger.audit.scoring.information import information
 from leakledger.audit.scoring.metrics import Measured
@@ -40,7 +40,7 @@ def score_statistics(claims: Sequence[StatisticClaim], truth: Truth) -> Iterator
         hits = [k in claimed and is_known(truth, party, *k, statistic, claimed[k].estimate) for k in keys]
         baseline = _prior(truth, party, statistic, keys)
         evidence = tuple(sorted({number for c in claimed.values() for number in c.evidence}))
-        asset = "sizes" if statistic in ("size", "count") else "statistics"
+        asset = "sizes" if statistic in COUNTED else "statistics"
         exact = [is_exact(truth, c) for key, c in claimed.items() if c.low == c.high and key in keys]
         known = float(np.mean(hits))
         yield Measured(
@@ -71,7 +71,7 @@ def _prior(truth: Truth, party: str, statistic: str, keys: Sequence[Key]) -> flo
 
 def _known(truth: Truth, statistic: str, keys: Sequence[Key]) -> Known:
     """The statistic of all parties; a rate where there are rows."""
-    whole = statistic in ("count", "size")
+    whole = statistic in COUNTED
     return Known(
         {p: np.array([truth.statistic(p, f, statistic, v) for f, v in keys]) for p in truth.parties},
         np.array([truth.pooled_statistic(f, statistic, v) for f, v in keys]),
@@ -84,9 +84,7 @@ def is_known(truth: Truth, party: str, feature: str, value: str, statistic: str,
     """Whether the estimate is as good as knowing the statistic."""
     error = abs(estimate - truth.statistic(party, feature, statistic, value))
     return bool(
-        error <= WHOLE
-        if statistic in ("count", "size")
-        else error <= KNOWN * _yardstick(truth, feature, value, statistic)
+        error <= WHOLE if statistic in COUNTED else error <= KNOWN * _yardstick(truth, feature, value, statistic)
     )
 
 
@@ -97,19 +95,23 @@ def is_exact(truth: Truth, claim: StatisticClaim) -> bool:
 
 
 def _slack(truth: Truth, claim: StatisticClaim, real: float) -> float:
-    counted = claim.statistic in ("count", "size")
+    counted = claim.statistic in COUNTED
     unit = 0.0 if counted else _yardstick(truth, claim.feature, claim.value, claim.statistic)
     return ROUNDING * (abs(real) + unit)
 
 
 def _yardstick(truth: Truth, feature: str, value: str, statistic: str) -> float:
+    if statistic.startswith("held_out"):
+        return truth.held_out_spread(value)
     return truth.spread("") if statistic == "target_rate" else truth.spread(feature, value)
 
 
 def _keys(truth: Truth, party: str, statistic: str) -> Sequence[Key]:
     """What has this statistic at this party: a rate only where there are rows."""
     schema = truth.federated.schema
-    if statistic == "count":
+    if statistic == "held_out_rate":
+        return [("", c) for c in schema.classes]
+    if statistic in ("count", "held_out_count", "held_out_mean", "held_out_std"):
         return [("", "")]
     if statistic == "size":
         return [(f, "") for f in schema.categorical]

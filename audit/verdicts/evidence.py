@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from leakledger.attacks import ATTACKS
 from leakledger.attacks.observed.undeclared import STATED_POOLED
 from leakledger.audit.leakage import adversary
-from leakledger.audit.records import ASSETS, INFORMATION, CaseRecord, Level, Observers, Trial, speaks
+from leakledger.audit.records import ASSETS, COUNTED, INFORMATION, CaseRecord, Level, Observers, Trial, speaks
 from leakledger.audit.scoring.metrics import PERFECT
 
 CHECKS = "check"  # the asset of findings: what is in the clear, and what does not hide
@@ -123,8 +123,8 @@ def _assets(t: Trial, all_assets: Sequence[str]) -> list[str]:
     """The assets that a trial concerns: a silent one of `statistics` those that no name of its own stands for."""
     if (own := _asset(t)) or t.metric:
         return [own] if own in all_assets else []
-    sizes, others = ("size", "count"), ("records", "vocabulary", "membership", CHECKS)
-    groups = {"sizes": sizes, "statistics": [a for a in ASSETS if a not in (*sizes, *others)]}
+    others = ("records", "vocabulary", "membership", CHECKS)
+    groups = {"sizes": COUNTED, "statistics": [a for a in ASSETS if a not in (*COUNTED, *others)]}
     return [a for a in groups.get(t.asset, ()) if a in all_assets]
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from leakledger.audit.clusters import SEEDS, mean_interval
 from leakledger.audit.leakage import adversary
-from leakledger.audit.records import POWER, SCORER, CaseRecord, Ruling, failed_controls
+from leakledger.audit.records import POWER, SCORER, UNTIMED, CaseRecord, Ruling, failed_controls
 from leakledger.audit.verdicts.ceilings import fewest, independent, upper_bound
 from leakledger.audit.verdicts.evidence import CHECKS, WORST, Cell, Key, Series, cells
 from leakledger.audit.verdicts.policy import Policy
@@ -186,9 +186,14 @@ def _untried(cases: Iterable[CaseRecord], attacks: set[str], kinds: Sequence[str
 
 def _failures(cases: Iterable[CaseRecord], attacks: set[str]) -> Iterator[str]:
     """The controls that did not hold, of these attacks and of the scorer."""
-    failed = {(c.kind, c.attack) for r in cases for c in r.controls if not c.passed and c.attack in {*attacks, SCORER}}
-    for kind, attack in sorted(failed):
-        if kind == POWER:
+    own = {*attacks, SCORER}
+    failed = {
+        (c.kind, c.attack, c.expected == UNTIMED) for r in cases for c in r.controls if not c.passed and c.attack in own
+    }
+    for kind, attack, untimed in sorted(failed):
+        if untimed:
+            yield f"{attack} reads times, and planted messages have none to show that it works"
+        elif kind == POWER:
             yield f"{attack} gets nowhere against rows that were planted under this batch size and defense"
         else:
             yield f"the {kind} control of {attack} failed"

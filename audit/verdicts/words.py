@@ -18,6 +18,10 @@ NOUNS = {
     "quantile": "local quartiles",
     "frequency": "local shares of values",
     "target_rate": "local rates of the outcome",
+    "held_out_count": "local counts of held-out rows",
+    "held_out_rate": "local rates of the outcome in held-out rows",
+    "held_out_mean": "local means of the target in held-out rows",
+    "held_out_std": "local deviations of the target in held-out rows",
     "membership": "the ranking of who holds which value (AUC)",
     CHECKS: "what checks of the protocol are about",
 }

@@ -52,8 +52,7 @@ class Partition(ABC):
                 f"the minimum is {self.minimum}; {self.remedy}"
             )
         order = np.argsort(owners, kind="stable")
-        pieces = np.split(order, np.cumsum(counts)[:-1])
-        return {name: table.rows(piece) for name, piece in zip(names, pieces, strict=True)}
+        return dict(zip(names, table.divided(order, counts), strict=True))
 
     @abstractmethod
     def owners(self, table: Table, rng: np.random.Generator) -> Owners:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from math import isfinite
 from typing import Any, get_args
 
@@ -84,6 +85,11 @@ class Schema:
         """Text, numbers, lists and dicts only; `from_plain` reads it."""
         plain: dict[str, Any] = json.loads(json.dumps({f.name: getattr(self, f.name) for f in fields(self)}))
         return plain
+
+    @cached_property
+    def in_json(self) -> bytes:
+        """`to_plain` with its keys in order; kept, since every party of a partition has the same schema."""
+        return json.dumps(self.to_plain(), sort_keys=True).encode()
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> "Schema":

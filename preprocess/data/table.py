@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any
@@ -51,8 +52,20 @@ class Table:
         return len(self.frame)
 
     def rows(self, index: NDArray[np.int64]) -> "Table":
-        """The rows at these positions, in this order, numbered anew."""
-        return replace(self, frame=self.frame.iloc[index].reset_index(drop=True))
+        """The rows at these positions, in this order, numbered anew. They were checked with the table."""
+        return self._with(self.frame.take(index))
+
+    def divided(self, order: NDArray[np.int64], counts: NDArray[np.int64]) -> list["Table"]:
+        """The rows at the positions `order` cut into tables of so many rows each, numbered anew: views of one frame."""
+        frame, ends = self.frame.take(order), np.cumsum(counts)
+        return [self._with(frame.iloc[end - n : end]) for end, n in zip(ends, counts, strict=True)]
+
+    def _with(self, frame: pd.DataFrame) -> "Table":
+        """A table of rows of this one, which were checked with it; the frame is new and gets numbers of its own."""
+        frame.index = pd.RangeIndex(len(frame))
+        part = copy(self)
+        object.__setattr__(part, "frame", frame)
+        return part
 
     def under(self, schema: Schema) -> "Table":
         """The same rows under a schema that parties agreed on: columns as text or numbers, as it says."""
@@ -85,7 +98,7 @@ class Table:
 
     def fingerprint(self) -> str:
         """SHA-256, in hexadecimal, of the schema and of every cell in order: equal only for equal tables."""
-        digest = sha256(_json([self.schema.to_plain(), list(self.frame.columns), len(self)]))
+        digest = sha256(b"[%s, %s, %d]" % (self.schema.in_json, _json(list(self.frame.columns)), len(self)))
         for column in self.frame:
             plain = _plain_column(self.frame[column])
             if isinstance(plain, np.ndarray):
@@ -143,8 +156,10 @@ def _json(value: Any) -> bytes:
 def _plain_column(column: pd.Series) -> NDArray[np.float64] | dict[str, Any]:
     if column.dtype == np.float64:
         return column.to_numpy(np.float64, copy=True)
-    codes, values = pd.factorize(column, sort=True)
-    return {"values": [str(v) for v in values], "codes": codes.astype(np.int32)}
+    texts = column.to_numpy(object)  # not factorised: of a few rows, which one of many parties has, that takes as long
+    values = sorted({v for v in texts if isinstance(v, str)})
+    places = {v: k for k, v in enumerate(values)}
+    return {"values": values, "codes": np.fromiter((places.get(v, -1) for v in texts), np.int32, len(texts))}
 
 
 def _from_plain_column(plain: Any, name: str) -> pd.Series:

@@ -27,6 +27,7 @@ from leakledger.preprocess.views import CategoricalBlock, NumericBlock
 NormalForm = Literal["as-is", "NFC", "NFD", "NFKC", "NFKD"]
 Candidates = Literal["private", "public"]
 Codes = NDArray[np.float64]
+Book = NDArray[np.floating[Any]]  # (values, width)
 
 
 @dataclass(frozen=True)
@@ -110,8 +111,9 @@ def numeric_blocks(
 
 
 def named_block(
-    feature: str, start: int, values: Sequence[str], codes: Sequence[Codes], width: int
+    feature: str, start: int, values: Sequence[str], codes: Sequence[Codes] | Book, width: int
 ) -> CategoricalBlock:
-    """The columns of a feature whose candidates and their codes are public."""
-    book = np.array(codes, np.float64).reshape(len(values), width)
+    """The columns of a feature whose candidates and their codes are public. An array of codes is kept as it is."""
+    book = codes if isinstance(codes, np.ndarray) else np.array(codes, np.float64)
+    book = book.reshape(len(values), width)
     return CategoricalBlock(feature, start, len(values), tuple(values), book)

@@ -42,7 +42,7 @@ OTHERS = tuple(  # of attacks that read what nothing above sends
     s
     for attack in ATTACKS.values()
     for s in attack.controls
-    if s.expects not in ("records", "fields") and not {s.encoder, s.scaler} <= NAMED
+    if s.expects not in ("records", "fields") and (s.evaluation or not {s.encoder, s.scaler} <= NAMED)
 )
 DROPPING = ControlSpec("mean", "apsi", {"unused": "drop"})
 TRAININGS = ("fedsgd", "fedavg")
@@ -127,15 +127,11 @@ NOT_SENT = {
     KINDS[t]
     for t in (
         "channel.public-key",
-        "evaluate.errors",
         "schema.agreed",
         "schema.agreed-classes",
         "schema.local",
         "schema.local-classes",
-        "train.candidate",
         "train.participants",
-        "train.validation",
-        "train.validation-loss",
     )
 }
 assert np.all([not issubclass(k, SecureSum) for k in NOT_SENT])

@@ -1,6 +1,8 @@
+from math import comb
+
 import pytest
 
-from leakledger.audit.adversaries import not_played, observer_sets
+from leakledger.audit.adversaries import coalitions, not_played, observer_sets
 from leakledger.preprocess.views import Method, PublicFacts
 from tests.every import every
 
@@ -61,3 +63,13 @@ def test_what_was_not_played_is_counted_by_size():
     assert told[:2] == ["coalitions of 2: 4 of 10", "coalitions of 3: 10 of 10"]
     assert "active adversaries" in told[-1]
     assert not_played(observer_sets(["P1"], FOUR), FOUR)[:2] == ["the server alone", "single clients: P2, P3, P4"]
+
+
+@pytest.mark.parametrize("parties", [3, 4, 9, 40])
+def test_coalitions_are_counted_by_size_and_those_that_were_played_are_taken_off(parties):
+    assert dict(coalitions(parties)) == {size: comb(parties, size) for size in range(2, parties)}
+    public = PublicFacts(tuple(f"P{k + 1}" for k in range(parties - 1)), "server")
+    said = not_played([("P1", "P2"), ("P1", "server")], public)
+    for size in range(2, parties):
+        total = comb(parties, size)
+        assert f"coalitions of {size}: {total - 2 * (size == 2)} of {total}" in said

@@ -2,7 +2,7 @@ import pytest
 
 from leakledger.audit.benchmarks import certificates
 from leakledger.audit.benchmarks.base import Options, Row
-from leakledger.audit.benchmarks.certificates import SCALERS, amounts, run, shared, totals, written
+from leakledger.audit.benchmarks.certificates import SCALERS, amounts, classified, run, shared, totals, written
 
 
 def test_made_up_amounts_are_whole_skewed_and_end_at_a_million():
@@ -27,6 +27,16 @@ def test_the_shared_tables_are_those_in_the_folder_that_the_environment_names(tm
     (tmp_path / "a.csv.gz").touch()
     monkeypatch.setenv("LEAKLEDGER_DATASETS", str(tmp_path))
     assert shared() == (str(tmp_path / "a.csv.gz"), str(tmp_path / "b.csv.gz"))
+
+
+def test_tables_with_a_numeric_target_are_left_out(tmp_path):
+    rows = range(20)
+    for name, label in (("classes", lambda k: "ab"[k % 2]), ("numbers", lambda k: k / 7)):
+        (tmp_path / f"{name}.csv").write_text("x,y\n" + "".join(f"{k},{label(k)}\n" for k in rows))
+        task = '"binary", "classes": ["a", "b"]' if name == "classes" else '"regression"'
+        (tmp_path / f"{name}.schema.json").write_text('{"target": "y", "task": ' + task + ', "numeric": ["x"]}')
+    sources = [str(tmp_path / f"{name}.csv") for name in ("classes", "numbers")]
+    assert classified(sources) == (sources[0],)
 
 
 def row(attack, metric, value):

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from leakledger.audit.leakage import adversary, best, leakage_table, widened
-from leakledger.audit.records import ASSETS, CaseRecord, Leakage, Setting, Trial, results
+from leakledger.audit.records import ASSETS, HELD_OUT, CaseRecord, Leakage, Setting, Trial, results
 from leakledger.audit.scoring.metrics import PERFECT
 from leakledger.audit.summary import scores
 from tests.reports.example import empty
@@ -128,8 +128,8 @@ def test_the_clusters_that_there_are_are_the_other_clients_times_seeds_and_attac
 
 def test_every_metric_that_decides_is_an_asset_of_the_table():
     statistics = {"count", "mean", "std", "minimum", "maximum", "quantile", "frequency", "target_rate", "size"}
-    assert statistics <= set(PERFECT)
-    assert set(ASSETS) == statistics | {"records", "vocabulary", "membership"}
+    assert {*statistics, *HELD_OUT} <= set(PERFECT)
+    assert set(ASSETS) == statistics | {*HELD_OUT} | {"records", "vocabulary", "membership"}
 
 
 def test_results_hold_the_account_of_each_setting_and_what_was_found_as_plain_rows():

@@ -207,6 +207,23 @@ def test_an_attack_reads_only_kinds_that_a_passed_control_has_shown_it(server_vi
     assert "minmax.local" in {u.topic for u in unread(server_view, [Ran(Everything(), False)], [passed], {})}
 
 
+@pytest.mark.parametrize("training", [{}, {"patience": 2}, {"algorithm": "fedavg", "patience": 2}])
+def test_nothing_that_training_and_evaluation_tell_the_server_stays_unread(tmp_path, training):
+    settings = config(
+        preprocessing={"encoder": "local", "scaler": "local"},
+        training={"rounds": 2, "batch_size": 4, "learning_rate": 0.05, **training},
+        attacks={"use": ["plaintext", "span"]},
+        audit={"observers": ["server"]},
+    )
+    record = run_audit(settings, tmp_path / "run")
+    (case,) = record.cases
+    assert case.unread == ()
+    assert not any("evaluate" in f.text or "train.validation" in f.text for f in case.findings)
+    ruled = {r.asset: r for r in record.rulings}
+    assert ruled["held_out_rate"].verdict == ruled["held_out_count"].verdict == "leaks"
+    assert all("unread" not in text for r in record.rulings for text in r.missing)
+
+
 def test_nothing_is_read_where_no_attack_was_played(server_view):
     found = list(unread(server_view, [], [], {}))
     assert {u.topic for u in found} == {m.topic for m in server_view.messages if m.sender != "server"}

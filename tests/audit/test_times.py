@@ -2,16 +2,24 @@
 
 import json
 from dataclasses import replace
+from typing import ClassVar
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from leakledger.attacks import ATTACKS
+from leakledger.attacks.transcript.plaintext import Plaintext
 from leakledger.audit.case import cases
 from leakledger.audit.cli import main
+from leakledger.audit.controls import control_attack
+from leakledger.audit.federate import federate
+from leakledger.audit.play import Play, view_of
 from leakledger.audit.provenance import run_facts
-from leakledger.audit.run import run_audit, run_case
+from leakledger.audit.records import UNTIMED
+from leakledger.audit.run import granted_knowledge, run_audit, run_case
 from leakledger.audit.stored_view import stored_view
+from leakledger.audit.truth import Truth
 from leakledger.preprocess.secret import PUBLIC_MASTER
 from leakledger.preprocess.transcript import read_transcript
 from tests.audit.example import config
@@ -90,6 +98,35 @@ def test_only_an_attack_that_declares_it_is_handed_times(monkeypatch, tmp_path, 
     full = [v for v in PLAYED if v.messages and v.observers == {"server"}]
     assert full
     assert any(v.times for v in PLAYED) == reads_times
+
+
+class Timely(Plaintext):
+    """Reads times too, and remembers which it was shown."""
+
+    technique, reads_times = "timely", True
+    shown: ClassVar[list] = []
+
+    def run(self, view, knowledge):
+        self.shown.append((view.topics, len(view.times)))
+        return super().run(view, knowledge)
+
+    def __repr__(self):
+        return f"Timely({len(self.shown)})"  # a new one every time: controls that were played are kept
+
+
+@pytest.mark.parametrize("times", [True, False])
+def test_made_up_federations_have_times_for_an_attack_that_reads_them_where_the_audited_view_has_some(times):
+    settings = config(**SETTINGS, audit={"times": times})
+    held = Truth(federate(settings, cases(settings)[0], PUBLIC_MASTER))
+    play = Play(Timely(), view_of(("server",), held), granted_knowledge(settings, held), held)
+    Timely.shown.clear()
+    found = control_attack(play, [], np.random.default_rng(0))
+    federations = [n for topics, n in Timely.shown if "evaluate.counts" in topics and "dictionary.local" not in topics]
+    assert len(federations) > 10
+    assert any(n > 0 for n in federations) == times
+    planted = [c for c in found if c.expected == UNTIMED]
+    assert [(c.kind, c.passed) for c in planted] == [("power", False)] * times
+    assert all(c.passed for c in found if c not in planted)
 
 
 def test_that_nobody_reads_the_times_is_said(monkeypatch):

@@ -1,3 +1,5 @@
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -6,7 +8,7 @@ from hypothesis import strategies as st
 from leakledger.preprocess.encoders.rolling_hash import RollingHash, rolling_hash
 from leakledger.preprocess.pipeline import prepare
 from leakledger.preprocess.scalers import SCALERS
-from leakledger.preprocess.views import CategoricalBlock
+from leakledger.preprocess.views import CategoricalBlock, FeatureLayout
 from tests.preprocess.example import SCHEMA, cut, simulated, table
 from tests.preprocess.texts import ODD, runs_projected, table_of
 
@@ -122,6 +124,21 @@ def test_an_option_out_of_range_is_refused(wrong, message):
 def test_a_dictionary_of_no_categorical_feature_is_refused():
     with pytest.raises(ValueError, match="the dictionary names 'age', which is no categorical feature"):
         encode({"P1": table(), "P2": table()}, dictionary={"age": ["1"]})
+
+
+def test_the_public_codes_of_many_values_are_held_once():
+    """0 or 1 in four bytes each: a column of 100,000 values is 2 GB of them, which a copy would double."""
+    values, buckets = [f"ward {k}" for k in range(2000)], 500
+    encoder = RollingHash(buckets=buckets, dictionary={"ward": tuple(values)}, others="code-point")
+    tracemalloc.start()
+    block = encoder.block(SCHEMA, "ward")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert block.codes.nbytes == 4 * len(values) * buckets
+    assert peak < 1.5 * block.codes.nbytes
+    assert block.codes.argmax(1).tolist() == [encoder.bucket(v) for v in values]
+    assert (block.codebook().sum(1) == 1).all()
+    assert FeatureLayout.from_plain(FeatureLayout((block,)).to_plain()).blocks == (block,)
 
 
 def test_it_runs_with_a_process_per_party():

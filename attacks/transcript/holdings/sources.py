@@ -9,6 +9,7 @@
 | shares of pseudonymous numbers | values of like frequency and order | `matching` |
 | announced sums of byte casts | the multiset of everyone else's values | `digits` |
 | counts sent for a shared target encoding | values and counts, in the clear | `tallies` |
+| dictionaries and pooled columns | values, in the clear, and that there are no others | `stated` |
 """
 
 from collections.abc import Iterable, Mapping
@@ -25,6 +26,7 @@ from leakledger.attacks.transcript.holdings.matching import from_frequencies
 from leakledger.attacks.transcript.holdings.numbers import from_numbers
 from leakledger.attacks.transcript.holdings.pairwise import from_pairs
 from leakledger.attacks.transcript.holdings.positions import from_positions
+from leakledger.attacks.transcript.holdings.stated import STATED_VALUES, from_stated
 from leakledger.attacks.transcript.holdings.tallies import from_tallies
 from leakledger.preprocess.messages import (
     SECURE_SUMS,
@@ -69,6 +71,7 @@ READS = (
     BytesNormAnnounced,
     TargetTally,
     TargetTotals,
+    *STATED_VALUES,
 )
 
 
@@ -81,6 +84,8 @@ def controls(expects: Literal["vocabulary", "membership"]) -> tuple[ControlSpec,
         ControlSpec(expects, "otmp-psi", observers="last"),
         ControlSpec(expects, "bytes-norm", {"sharing": "ring"}, observers="all but first"),
         ControlSpec(expects, "target", {"exchange": "shared"}),
+        ControlSpec(expects, "server-dictionary"),
+        ControlSpec(expects, "pooled"),
         ControlSpec(expects, "target", {"exchange": "shared"}, observers="all but first"),
         ControlSpec(expects, "server-dictionary", scaler="server-zscore", scaler_options=whole),
         ControlSpec(expects, "server-dictionary", scaler="server-minmax", scaler_options=whole),
@@ -117,6 +122,7 @@ def _findings(view: View, knowledge: AuxiliaryKnowledge) -> dict[Key, Finding]:
     candidates, marginals = candidate_values(view, knowledge), shares(view, knowledge)
     sources: tuple[Iterable[Finding], ...] = (
         from_tallies(view),
+        from_stated(view, candidates),
         from_codes(view, knowledge),
         from_pairs(view, candidates),
         from_positions(view, candidates),

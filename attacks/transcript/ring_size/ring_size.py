@@ -12,6 +12,7 @@ the size of the first one's dictionary) and table 5 (everyone learns the sum). T
   feature "", and used to condition the posteriors;
 * `mod-norm` announces the sum of all sizes, `local` the largest of them: the same posteriors with one segment, or of
   numbers whose maximum is known;
+* sizes and dictionaries that a party states in the clear are exact, whatever else is seen;
 * one-hot columns that are not zero at a party (`columns`) are values that it holds: all of them where a message speaks
   of all of its rows, else a lower bound. The mode is then the bound, if nothing else is known.
 
@@ -54,6 +55,7 @@ from leakledger.attacks.observed.ring import (
     payload_of,
     read_ring,
 )
+from leakledger.attacks.observed.stated import dictionary_sizes, sizes
 from leakledger.attacks.transcript.ring_size.arrangement import Arrangement, of_boundaries, of_edges
 from leakledger.attacks.transcript.ring_size.lengths import REQUESTS, element_counts
 from leakledger.attacks.transcript.ring_size.posterior import Padding, given_totals, interval, normalised
@@ -63,11 +65,14 @@ from leakledger.preprocess.messages import (
     ClientWeights,
     DhAnswer,
     GlobalModel,
+    LocalDictionary,
     LocalExtremes,
     LocalMeans,
+    LocalSizes,
     ModNormAnnounced,
     PaddedSizes,
     Payload,
+    PooledCategories,
     PooledColumns,
     RingHighest,
     RingMaximum,
@@ -77,6 +82,7 @@ from leakledger.preprocess.views import View
 
 Floats = NDArray[np.float64]
 
+STATED = (LocalSizes, LocalDictionary, PooledCategories)
 COLUMNS = (LocalMeans, PooledColumns, LocalExtremes, ClientGradient, ClientWeights, GlobalModel)
 
 
@@ -93,7 +99,7 @@ class RingSize(Attack):
     technique: ClassVar[str] = "ring_size"
     reference: ClassVar[str] = "Privacy-preserving tabular data transformation, section 8.4 and table 5"
     asset: ClassVar[tuple[str, ...]] = ("sizes",)
-    reads = (RingHighest, RingMaximum, ModNormAnnounced, PaddedSizes, DhAnswer, *REQUESTS, *COLUMNS)
+    reads = (RingHighest, RingMaximum, ModNormAnnounced, PaddedSizes, DhAnswer, *REQUESTS, *STATED, *COLUMNS)
     controls = (
         ControlSpec("size", "uhe", {"ring_route": "relay"}),
         ControlSpec("size", "uhe", observers="all but first"),
@@ -102,6 +108,9 @@ class RingSize(Attack):
         ControlSpec("size", "dh-psi", observers="all but last", shuffled=False),
         ControlSpec("size", "otmp-psi", observers="all but last", shuffled=False),
         ControlSpec("size", "apsi", observers="all but last", shuffled=False),
+        ControlSpec("size", "local"),
+        ControlSpec("size", "pooled"),
+        ControlSpec("size", "server-dictionary"),
         ControlSpec("size", "server-dictionary", scaler="server-zscore", scaler_options={"columns": "all"}),
         ControlSpec("size", "server-dictionary", scaler="server-minmax", scaler_options={"columns": "all"}),
         ControlSpec("size", "server-dictionary", scaler="pooled", scaler_options={"columns": "all"}),
@@ -120,7 +129,7 @@ class RingSize(Attack):
             claims = list(self._claims(view, knowledge))
         except Unreadable as reason:
             return NotApplicable(str(reason))
-        return claims or Abstained("every size that these messages tell is the observers' own or stated in the clear")
+        return claims or Abstained("every size that these messages tell is the observers' own")
 
     def _claims(self, view: View, knowledge: AuxiliaryKnowledge) -> Iterator[StatisticClaim]:
         totals = {p: t for p, t in element_counts(view).items() if p not in view.observers}
@@ -151,6 +160,9 @@ class RingSize(Attack):
                 law, allowed = np.eye(1, seen + 1, seen)[0], np.ones(seen + 1, bool)
             laws[party, feature] = normalised(law * allowed)
             evidence[party] = evidence.get(party, set()) | sequences
+        for told in (*sizes(view), *dictionary_sizes(view)):
+            laws[told.party, told.feature] = np.eye(1, int(told.estimate) + 1, int(told.estimate))[0]
+            evidence[told.party] = evidence.get(told.party, set()) | {*told.evidence}
         return laws, evidence
 
     def _of_ring(self, view: View, knowledge: AuxiliaryKnowledge) -> tuple[Posteriors, dict[str, set[int]]]:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from leakledger.audit.records import SCORER, CaseRecord, Control, Finding, Setting, Trial, Unread, UtilityRow
+from leakledger.audit.records import SCORER, UNTIMED, CaseRecord, Control, Finding, Setting, Trial, Unread, UtilityRow
 from leakledger.audit.summary import scores, utility
 from leakledger.audit.verdicts.plan import needs
 from leakledger.audit.verdicts.policy import Policy, policy_of
@@ -136,6 +136,10 @@ FAILED = Control("tableak", "leaky", 0.4, 0.3, 0.1, False, "recovered")
     [
         ({"controls": (*HELD, FAILED)}, "the leaky control of tableak failed"),
         ({"controls": (*HELD, replace(FAILED, kind="power"))}, "tableak gets nowhere against rows that were planted"),
+        (
+            {"controls": (*HELD, replace(FAILED, kind="power", expected=UNTIMED))},
+            "tableak reads times, and planted messages have none to show that it works",
+        ),
         ({"controls": (*HELD, replace(FAILED, attack=SCORER, kind="null"))}, "the null control of scorer failed"),
         ({"unread": (Unread(("server",), "toy.x", "value", 3, "no attack"),)}, "1 kind of message unread: toy.x"),
     ],

@@ -180,3 +180,35 @@ def test_one_row_cannot_be_split_and_two_are_one_each():
     assert [len(p) for p in table().rows(np.arange(2)).split(0.5, np.random.default_rng(0))] == [1, 1]
     with pytest.raises(DataError, match="1 rows cannot be split"):
         table().rows(np.arange(1)).split(0.5, np.random.default_rng(0))
+
+
+@given(t=tables(), seed=st.integers(0, 5), parties=st.integers(1, 6))
+def test_what_is_divided_are_the_rows_at_these_positions(t, seed, parties):
+    coins = np.random.default_rng(seed)
+    order, counts = coins.permutation(len(t)), coins.multinomial(len(t), [1 / parties] * parties)
+    pieces = np.split(order, np.cumsum(counts)[:-1])
+    for part, piece in zip(t.divided(order, counts), pieces, strict=True):
+        assert part.fingerprint() == t.rows(piece).fingerprint()
+        assert part.frame.index.tolist() == list(range(len(piece)))
+        assert part.schema is t.schema
+
+
+def test_a_table_that_is_divided_is_checked_once_however_many_parties_there_are(monkeypatch):
+    t, checked = table(rows=150), []
+    monkeypatch.setattr(Table, "__post_init__", lambda self: checked.append(self))
+    parts = t.divided(np.arange(150), np.full(50, 3))
+    assert [len(p) for p in (*parts, t.rows(np.arange(7)))] == [*[3] * 50, 7]
+    assert checked == []
+
+
+@given(t=tables())
+def test_text_columns_are_their_sorted_values_and_the_place_of_each(t):
+    """The slow way: factorised by pandas. Missing texts have no place."""
+    frame = t.frame.assign(city=t.frame["city"].where(np.arange(len(t)) % 3 > 0))
+    partial = replace(t, frame=frame, partial=True)
+    for name, plain in partial.to_plain()["columns"].items():
+        if not isinstance(plain, np.ndarray):
+            codes, values = pd.factorize(frame[name], sort=True)
+            assert plain["values"] == [str(v) for v in values]
+            assert plain["codes"].tolist() == codes.tolist()
+            assert plain["codes"].dtype == np.int32

@@ -1,0 +1,83 @@
+"""What evaluation and early stopping state in the clear about a client's rows that are kept from training.
+
+`evaluate.counts` has the held-out rows by true and predicted class: their number and the share of each class are sums
+of the confusion matrix, whatever the model. `evaluate.errors`, its counterpart for numeric targets, has their number,
+the sum of targets and that of their squares, hence mean and deviation. Exact, all of it.
+
+`train.validation` says how many of its training rows a client keeps for validation. That is a publicly agreed share of
+them, rounded, so it leaves few numbers of training rows: an interval that surely holds it.
+
+The rest of these messages (by how much a model is wrong, and its histograms of probabilities) are sums over the same
+rows of what a known model makes of each. Nothing is claimed from them here.
+"""
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from leakledger.attacks.base import Statistic, StatisticClaim
+from leakledger.preprocess.messages import ErrorSums, LocalLoss, PredictionCounts
+from leakledger.preprocess.views import Message, View
+
+EVALUATED = (PredictionCounts, ErrorSums, LocalLoss)
+
+
+def evaluated(view: View) -> Iterator[StatisticClaim]:
+    """Claims about the held-out rows of senders, and how many rows they train on."""
+    classes = [str(c) for c in view.public.schema.get("classes", ())]
+    for m in view.received(PredictionCounts):
+        yield from _classes(m, np.asarray(m.payload.confusion).sum(1), classes)
+    for m in view.received(ErrorSums):
+        yield from _target(m)
+    yield from _training_rows(view)
+
+
+def _classes(m: Message, rows: np.ndarray, classes: list[str]) -> Iterable[StatisticClaim]:
+    """From the rows of each class: their number, and shares where the public classes say which is which."""
+    total = int(rows.sum())
+    yield _stated(m, "held_out_count", total)
+    if total and len(classes) == len(rows):
+        for name, own in zip(classes, rows, strict=True):
+            yield _stated(m, "held_out_rate", int(own) / total, name)
+
+
+def _target(m: Message) -> Iterable[StatisticClaim]:
+    told = m.payload
+    yield _stated(m, "held_out_count", told.rows)
+    if told.rows > 0:
+        mean, square = told.target / told.rows, told.target_squared / told.rows
+        yield _stated(m, "held_out_mean", mean)
+        std, lost = np.sqrt(max(square - mean**2, 0.0)), 1e-12 * square  # what float64 sums lose in the difference
+        by = float(np.sqrt(max(square - mean**2, 0.0) + lost) - std)
+        yield StatisticClaim(m.sender, "", "held_out_std", float(std), float(std) - by, float(std) + by, (m.sequence,))
+
+
+def _training_rows(view: View) -> Iterator[StatisticClaim]:
+    """One claim for each sender of validation losses; every one of them says the same number of rows."""
+    told: dict[str, list[Message]] = {}
+    for m in view.received(LocalLoss):
+        told.setdefault(m.sender, []).append(m)
+    share = view.public.training.validation if view.public.training else 0.0
+    for sender, messages in told.items():
+        possible = possible_rows(messages[0].payload.rows, share)
+        if len(possible):
+            low, high = float(possible[0]), float(possible[-1])
+            evidence = tuple(m.sequence for m in messages)
+            yield StatisticClaim(sender, "", "count", float(possible[len(possible) // 2]), low, high, evidence)
+
+
+def possible_rows(kept: int, share: float) -> np.ndarray:
+    """The numbers of training rows of which a share, rounded, at least one and never all, is `kept`; none where no
+    number fits, or the share is none.
+    """
+    if not 0 < share < 1 or kept < 1:
+        return np.zeros(0, np.int64)
+    rows = np.arange(2, int((kept + 1) / share) + 2)
+    held_back = np.minimum(np.maximum(1, np.round(share * rows)), rows - 1)
+    possible: np.ndarray = rows[held_back == kept]
+    return possible
+
+
+def _stated(m: Message, statistic: Statistic, x: float, value: str = "") -> StatisticClaim:
+    number = float(x)
+    return StatisticClaim(m.sender, "", statistic, number, number, number, (m.sequence,), value)

@@ -1,0 +1,96 @@
+"""What evaluation and early stopping state is claimed as what it is: exact of held-out rows, bounds of the others."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leakledger.attacks.base import AuxiliaryKnowledge
+from leakledger.attacks.observed.evaluated import possible_rows
+from leakledger.attacks.transcript.plaintext import Plaintext
+from leakledger.audit.play import view_of
+from leakledger.audit.scoring.statistics import score_statistics
+from leakledger.preprocess.messages import ErrorSums, LocalLoss, PredictionCounts
+from leakledger.preprocess.views import Message, PublicFacts, TrainingSpec, View
+from leakledger.preprocess.wire import encode
+from tests.audit.example import truth
+
+PUBLIC = PublicFacts(("P1", "P2"), "server", schema={"classes": ["no", "yes"]}, training=TrainingSpec(validation=0.1))
+
+
+def claimed(*payloads):
+    """The claims about P1 from these messages of its: (statistic, value) -> (low, estimate, high)."""
+    bodies = [(p.topic, encode(p.to_plain())) for p in payloads]
+    messages = [Message(i, "s", 0, t, "P1", "server", None, False, b, b) for i, (t, b) in enumerate(bodies)]
+    claims = Plaintext().run(View(frozenset(["server"]), tuple(messages), PUBLIC), AuxiliaryKnowledge())
+    return {(c.statistic, c.value): (c.low, c.estimate, c.high) for c in claims}
+
+
+def counts(confusion):
+    return PredictionCounts(np.array(confusion), np.zeros((len(confusion), 2, 3), np.int64))
+
+
+def test_rows_of_each_class_are_read_off_the_confusion_matrix_whatever_was_predicted():
+    assert claimed(counts([[5, 1], [2, 0]])) == {
+        ("held_out_count", ""): (8, 8, 8),
+        ("held_out_rate", "no"): (0.75, 0.75, 0.75),
+        ("held_out_rate", "yes"): (0.25, 0.25, 0.25),
+    }
+
+
+def test_rates_are_not_named_where_the_matrix_has_other_classes_than_the_public_ones():
+    assert set(claimed(counts(np.ones((3, 3), np.int64)))) == {("held_out_count", "")}
+
+
+def test_mean_and_deviation_of_a_numeric_target_follow_from_its_sums():
+    y = np.array([1.0, 4.0, 10.0])
+    found = claimed(ErrorSums(3, 1.0, 1.0, float(y.sum()), float((y**2).sum())))
+    assert found["held_out_count", ""] == (3, 3, 3)
+    assert found["held_out_mean", ""][1] == pytest.approx(y.mean())
+    low, std, high = found["held_out_std", ""]
+    assert std == pytest.approx(y.std())
+    assert low - 1e-9 < y.std() < high + 1e-9
+
+
+def test_validation_rows_leave_few_numbers_of_training_rows_and_are_claimed_once_however_often_they_are_told():
+    found = claimed(LocalLoss(3.0, 5), LocalLoss(2.5, 5))
+    assert found == {("count", ""): (46, 50, 54)}
+
+
+@given(rows=st.integers(2, 5_000), share=st.floats(0.01, 0.99))
+def test_the_true_number_of_training_rows_is_always_possible(rows, share):
+    kept = min(max(1, round(share * rows)), rows - 1)
+    assert rows in possible_rows(kept, share)
+
+
+@pytest.mark.parametrize(("kept", "share"), [(0, 0.1), (3, 0.0), (3, 1.0)])
+def test_nothing_is_possible_where_no_share_is_kept(kept, share):
+    assert len(possible_rows(kept, share)) == 0
+
+
+def test_of_a_real_training_all_claims_hold_and_those_of_held_out_rows_are_exact():
+    found = truth(training={"rounds": 2, "batch_size": 4, "patience": 2})
+    view = view_of(["server"], found)
+    claims = Plaintext().run(view.restricted(Plaintext.accepts), AuxiliaryKnowledge())
+    own = [c for c in claims if getattr(c, "statistic", "") in ("held_out_count", "held_out_rate", "count")]
+    assert {(c.party, c.statistic) for c in own} == {
+        (p, s) for p in found.parties for s in ("held_out_count", "held_out_rate", "count")
+    }
+    for c in own:
+        assert c.low <= found.statistic(c.party, c.feature, c.statistic, c.value) <= c.high
+    scores = {m.metric: m for m in score_statistics(own, found)}
+    assert (scores["held_out_rate"].value, scores["held_out_rate"].certain) == (1.0, 2)
+    assert scores["held_out_rate"].baseline < 1.0
+
+
+def test_a_numeric_target_is_scored_against_the_held_out_rows():
+    found = truth(data={"source": "fair", "rows": 400})
+    labels = {p: np.linspace(0, k + 1, 20) for k, p in enumerate(found.parties)}
+    test = {p: replace(d, labels=labels[p], rows=d.rows[:1].repeat(20, 0)) for p, d in found.federated.test.items()}
+    other = replace(found, federated=replace(found.federated, test=test))
+    for p, y in labels.items():
+        assert other.statistic(p, "", "held_out_mean") == y.mean()
+        assert other.statistic(p, "", "held_out_std") == y.std()
+    assert other.pooled_statistic("", "held_out_count") == 20
