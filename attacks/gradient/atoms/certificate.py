@@ -68,7 +68,7 @@ def labelled(problem: Problem, encoded: Array, found: FoundRows, batch: int, hel
     errors, off = coefficients(problem, encoded)
     probabilities = forward(problem.weights, encoded, problem.activation).probabilities
     relative = max(1.0, held.left) * off / np.maximum(norm(errors), TINY)
-    counts, clear = decided(probabilities, errors, relative, batch)
+    counts, clear = decided(probabilities, errors, relative, batch, problem.layers[0].roundoff)
     return np.asarray(clear & (counts == found.counts).all(1))
 
 

@@ -39,9 +39,9 @@ def errors_of(probabilities: Array, counts: Counts, rows: int) -> Array:
     return np.asarray((counts.sum(-1, keepdims=True) * probabilities - counts) / rows)
 
 
-def decided(probabilities: Array, error: Array, off: Array, rows: int) -> tuple[Counts, Mask]:
-    """The fewest occurrences (n, C) whose output errors are `error` (n, C), known up to `off` (n,) relative to them;
-    whether there are any, and only one way to have as few.
+def decided(probabilities: Array, error: Array, off: Array, rows: int, roundoff: float = 0.0) -> tuple[Counts, Mask]:
+    """The fewest occurrences (n, C) whose output errors are `error` (n, C), known up to `off` (n,) relative to them,
+    and up to the `roundoff` of probabilities; whether there are any, and only one way to have as few.
 
     Where p is near 1/2 a row shows no difference to one that occurs twice more, with both labels.
     """
@@ -49,7 +49,7 @@ def decided(probabilities: Array, error: Array, off: Array, rows: int) -> tuple[
     wanted = errors_of(probabilities[:, None], possible[None], rows)  # (n, m, C)
     distance = np.linalg.norm(wanted - error[:, None], axis=2)
     size = np.linalg.norm(wanted, axis=2).clip(max=np.linalg.norm(error, axis=1)[:, None])
-    granted = np.maximum(LABEL, CLEAR * off)[:, None] * size
+    granted = np.maximum(LABEL, CLEAR * off)[:, None] * size + CLEAR * roundoff / rows
     counts, clear = np.zeros((len(error), probabilities.shape[1]), np.int64), np.zeros(len(error), bool)
     for times in range(MOST, 0, -1):
         of = np.flatnonzero(possible.sum(1) == times)

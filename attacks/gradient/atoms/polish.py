@@ -31,6 +31,9 @@ from leakledger.attacks.gradient.exact.polish import (
 from leakledger.attacks.observed.affine import Array
 from leakledger.preprocess.views import FeatureLayout
 
+# Roundings of a probability by which the arithmetic of a client may leave a row's output errors wrong. Too small: it is
+# taken for wrong numbers; too large: rows that are nearly alike trade errors for numbers.
+OWN_ERROR = 16.0
 ROUNDS = 25  # of steps: fewer stop short of the fit, more cost time where nothing converges
 DONE = 0.1  # a step that promises less, in squares of the errors of single entries, is the last: smaller fits noise
 
@@ -157,9 +160,13 @@ def explained(problem: Problem, guess: Guess, numeric: list[int]) -> Explained:
     still = np.zeros((len(guess.rows), basis[0].shape[1], 1))
     slopes = [np.concatenate([s, np.broadcast_to(still, (*still.shape[:2], s.shape[2]))], 1) for s in slopes]
     moves = [Moves(c, p, dc, dp) for c, p, dc, dp in zip(wide, points, turned, problem.points(slopes), strict=True)]
-    squares = float(sum((r**2).sum() for r in left))
-    normal = np.sum([m.products() for m in moves], 0)
+    own = guess.batch / (OWN_ERROR * problem.layers[0].roundoff * guess.counts.sum(1))  # (n,)
+    off = (guess.off @ error_basis(errors.shape[1]).T) * own[:, None]
+    weight = np.concatenate([np.zeros((len(own), len(numeric))), np.repeat(own[:, None], off.shape[1], 1)], 1)
+    squares = float(sum((r**2).sum() for r in left) + (off**2).sum())
+    normal = np.sum([m.products() for m in moves], 0) + np.diag(weight.ravel() ** 2)
     goal = np.sum([m.along(r) for m, r in zip(moves, left, strict=True)], 0)
+    goal -= np.concatenate([np.zeros((len(own), len(numeric))), off * own[:, None]], 1).ravel()
     outside = np.array([outside_of(r, c, p) for r, c, p in zip(left, wide, points, strict=True)])
     return Explained(missed, outside, relative, Fit(squares, normal, goal), moves)
 

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakledger.attacks.gradient.atoms.labels import Counts, decided, errors_of
-from leakledger.attacks.gradient.atoms.layers import Layer, layers_of
+from leakledger.attacks.gradient.atoms.layers import TINY, Layer, layers_of
 from leakledger.attacks.gradient.atoms.polish import share
 from leakledger.attacks.gradient.atoms.proposals import Budget, proposals
 from leakledger.attacks.gradient.atoms.roots import moved
 from leakledger.attacks.gradient.atoms.spaces import MISSED, Spaces
 from leakledger.attacks.gradient.atoms.tangents import columns_of
-from leakledger.attacks.gradient.exact.deflation import without
+from leakledger.attacks.gradient.exact.deflation import norm, without
 from leakledger.attacks.gradient.exact.network import error_basis
 from leakledger.attacks.gradient.exact.polish import with_integers
 from leakledger.attacks.gradient.exact.rows import EncodedRows
@@ -124,7 +124,8 @@ def lessened(left: Remaining, new: FoundRows) -> Remaining | None:
     errors = errors_of(passed.probabilities, new.counts, left.update.rows)
     basis = error_basis(errors.shape[1])
     gradient = without(spaces.weights, left.gradient, new.rows.encoded, errors @ basis.T, spaces.activation)
-    columns = columns_of(spaces.weights, passed, errors)
+    rounded = new.counts.sum(1) / left.update.rows / norm(errors).clip(TINY)
+    columns = columns_of(spaces.weights, passed, errors * rounded[:, None])  # as wrong as probabilities are
     subtracted = [
         float(np.hypot(k.subtracted, share(columns[k.number] / k.out, p / k.inputs)))
         for k, p in zip(spaces.layers, passed.points, strict=True)
@@ -146,7 +147,7 @@ def borne_out(left: Remaining, proposed: EncodedRows) -> FoundRows:
     missed = spaces.missed(encoded)
     errors, off = spaces.errors(encoded)
     passed = spaces.passed(encoded)
-    counts, clear = decided(passed.probabilities, errors, off, left.update.rows)
+    counts, clear = decided(passed.probabilities, errors, off, left.update.rows, left.update.roundoff)
     clear &= (missed < MISSED) & (counts.sum(1) <= left.rows)
     order = np.argsort(missed, kind="stable")
     order = order[clear[order]]
