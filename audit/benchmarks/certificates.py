@@ -13,7 +13,7 @@ are taken. The last rows of the benchmark are the totals, with the 95 % upper bo
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -159,18 +159,20 @@ def settings_of(options: Options, source: str, scaler: str, what: Setting, seeds
     )
 
 
-def written(folder: Path, tables: int) -> list[str]:
-    """The files of so many made-up tables, their schema beside each."""
+def written(
+    folder: Path, tables: int, name: str = "amounts", make: Callable[[int], pd.DataFrame] | None = None
+) -> list[str]:
+    """The files of so many made-up tables, which `make` (`amounts`) makes of their numbers; schemas beside them."""
     paths = []
     for seed in range(tables):
-        table = amounts(seed)
+        table = (make or amounts)(seed)
         names = [str(c) for c in table if c != "target"]
         categorical = [c for c in names if c.startswith("kind")]
         schema = {"target": "target", "task": "binary", "classes": ["no", "yes"], "categorical": categorical}
-        path = folder / f"amounts{seed}.csv"
+        path = folder / f"{name}{seed}.csv"
         table.to_csv(path, index=False)
         schema["numeric"] = [c for c in names if c not in categorical]
-        (folder / f"amounts{seed}.schema.json").write_text(json.dumps(schema))
+        (folder / f"{name}{seed}.schema.json").write_text(json.dumps(schema))
         paths.append(str(path))
     return paths
 

@@ -36,6 +36,7 @@ from leakledger.attacks.observed.affine import Array
 # refutes true rows; too large: a gradient that is not theirs passes. A change of float32 entries by a 100,000th of
 # their size is 84.
 LEFT, OUTSIDE = 64.0, 8.0
+STRAIN = 16.0  # how far output errors may be off those of labels, as `polish` has it: the same trade
 PIECEWISE_LINEAR = ("relu", "leaky-relu")  # between kinks: there a mixture of rows is a row to the network
 APART = 10.0  # times MISSED by which a row with the next code must miss: less leaves the code to chance
 
@@ -57,7 +58,8 @@ def of_all(whole: Remaining, found: FoundRows) -> tuple[EncodedRows, Array, Mask
     encoded, error, held = polished(problem, update.layout, found.rows.encoded, found.counts, update.rows)
     rows = EncodedRows(found.rows.categories, encoded)
     proven = labelled(problem, encoded, found, update.rows, held) & isolated(problem, whole, rows, found, held)
-    proven &= (held.left <= LEFT) & (held.outside.max() <= OUTSIDE) & (found.counts.sum(1) == 1)
+    proven &= (held.left <= LEFT) & (held.outside.max() <= OUTSIDE) & (held.strain <= STRAIN)
+    proven &= found.counts.sum(1) == 1
     if not np.isfinite(error).any():  # of a polish of too many numbers
         error = number_errors(whole, encoded)
     return rows, np.full(len(rows), held.residual), proven, resolved(update.layout, encoded, error)

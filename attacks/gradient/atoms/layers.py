@@ -14,6 +14,7 @@ import numpy as np
 
 from leakledger.attacks.gradient.exact.network import depth
 from leakledger.attacks.observed.affine import Array, Weights, affine
+from leakledger.attacks.observed.row_space import PRECISION
 
 # Times the largest singular value that errors of one unit make, sqrt(out) + sqrt(in + 1): above is a row. Too small:
 # sums in the client's own arithmetic, which round more than an entry, look like rows; too large: faint rows are lost.
@@ -77,6 +78,12 @@ class Layer:
     def own(self) -> float:
         """What the client's own passes leave of a point or a column, relative to it."""
         return OWN * self.roundoff
+
+    @property
+    def precision(self) -> float:
+        """How far errors may turn the row space, in the units of its columns, in the direction that they hide best."""
+        shown = np.linalg.svd(self.values[:, None] * self.right * self.inputs, compute_uv=False)
+        return max(PRECISION, self.unit * float(np.linalg.norm(self.inputs) / max(shown.min(initial=np.inf), TINY)))
 
     def points(self, points: Array) -> Outside:
         """Inputs [h | 1] (n, i) beside the row space."""

@@ -82,12 +82,14 @@ class Explained:
     """A whole batch held against a gradient: what it `misses` of each layer, root mean square in units of the errors of
     entries, and the same of what is `outside` the spans of its points and of its columns, where only the rounding of
     entries is: about 1 for the rows of the batch. What it leaves of each `relative` to the sizes of the rows' shares,
-    which is what a client's arithmetic is relative to where they cancel.
+    which is what a client's arithmetic is relative to where they cancel. `strain`: how far output errors are off those
+    of the labels at most, in units of what that arithmetic makes of them.
     """
 
     missed: Array
     outside: Array
     relative: list[float]
+    strain: float
     fit: Fit = field(repr=False)
     moves: list[Moves] = field(repr=False)
 
@@ -168,7 +170,7 @@ def explained(problem: Problem, guess: Guess, numeric: list[int]) -> Explained:
     goal = np.sum([m.along(r) for m, r in zip(moves, left, strict=True)], 0)
     goal -= np.concatenate([np.zeros((len(own), len(numeric))), off * own[:, None]], 1).ravel()
     outside = np.array([outside_of(r, c, p) for r, c, p in zip(left, wide, points, strict=True)])
-    return Explained(missed, outside, relative, Fit(squares, normal, goal), moves)
+    return Explained(missed, outside, relative, float(np.abs(off).max(initial=0.0)), Fit(squares, normal, goal), moves)
 
 
 def outside_of(left: Array, columns: Array, points: Array) -> float:

@@ -49,9 +49,16 @@ def proposals(
     if len(known):
         rows, valid = snapped(layout, with_ones(known))
         yield rows.where(valid)
-    right = row_basis(spaces.layers[0])
+    right, precision = row_basis(spaces.layers[0]), spaces.layers[0].precision
     candidates = find_candidates(
-        layout, right, budget.tolerance, budget.combinations, budget.candidates, budget.bounds, budget.dependencies
+        layout,
+        right,
+        max(budget.tolerance, precision * layout.width**0.5),
+        budget.combinations,
+        budget.candidates,
+        budget.bounds,
+        budget.dependencies,
+        precision,
     )
     if not isinstance(candidates, str) and len(candidates.categories):
         yield from of_candidates(spaces, layout, right, candidates, budget.attempts, rng)
