@@ -46,7 +46,7 @@ def run(options: Options) -> Iterator[Row]:
                         source,
                         "portfolio",
                         size,
-                        1 if options.quick else 2,
+                        options.seeds or (1 if options.quick else 2),
                         activation=activation,
                         scaler=scaler,
                         labels="none",

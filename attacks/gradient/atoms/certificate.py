@@ -99,8 +99,11 @@ def isolated(problem: Problem, whole: Remaining, rows: EncodedRows, found: Found
 def of_some(whole: Remaining, found: FoundRows) -> tuple[EncodedRows, Array, Mask, Mask]:
     """The same for a part of a batch."""
     update, encoded = whole.update, found.rows.encoded
-    missed = whole.spaces.missed(encoded)
-    proven = (missed < MISSED) & (found.counts.sum(1) == 1) & no_other_code(whole, found.rows)
+    missed, (errors, off) = whole.spaces.missed(encoded), whole.spaces.errors(encoded)
+    probabilities = whole.spaces.passed(encoded).probabilities
+    counts, clear = decided(probabilities, errors, off, update.rows, update.roundoff)
+    proven = (missed < MISSED) & clear & (counts == found.counts).all(1)
+    proven &= (found.counts.sum(1) == 1) & no_other_code(whole, found.rows)
     if whole.rank < update.rows and update.model.activation in PIECEWISE_LINEAR:
         proven &= False
     exact = resolved(update.layout, encoded, number_errors(whole, encoded) * np.maximum(1.0, missed)[:, None])

@@ -16,9 +16,9 @@ Counts = NDArray[np.int64]
 # How far output errors may be from possible ones, relative to them. Too small: rounding hides labels; too large: two
 # rows that the network sees alike pass for one. Those of true rows were off by at most 2e-5.
 LABEL = 1e-4
-CLEAR = (
-    10.0  # times farther the next possible errors must be: fewer leave chance a say, more leave faint rows undecided
-)
+ROUGH = 1e-3  # and while rows are looked for, in what others left of their rounding
+# Times farther the next possible errors must be. Fewer leave chance a say; more leave faint rows undecided.
+CLEAR = 10.0
 MOST = 3  # times that a row is looked for: more are not told apart from rows that are alike, and cost time
 CHOICES = 2_000  # ways to have labels that are looked at: of many classes, fewer times
 
@@ -39,9 +39,12 @@ def errors_of(probabilities: Array, counts: Counts, rows: int) -> Array:
     return np.asarray((counts.sum(-1, keepdims=True) * probabilities - counts) / rows)
 
 
-def decided(probabilities: Array, error: Array, off: Array, rows: int, roundoff: float = 0.0) -> tuple[Counts, Mask]:
+def decided(
+    probabilities: Array, error: Array, off: Array, rows: int, roundoff: float = 0.0, label: float = LABEL
+) -> tuple[Counts, Mask]:
     """The fewest occurrences (n, C) whose output errors are `error` (n, C), known up to `off` (n,) relative to them,
-    and up to the `roundoff` of probabilities; whether there are any, and only one way to have as few.
+    up to the `roundoff` of probabilities and up to `label` of them in any case; whether there are any, and only one way
+    to have as few.
 
     Where p is near 1/2 a row shows no difference to one that occurs twice more, with both labels.
     """
@@ -49,7 +52,7 @@ def decided(probabilities: Array, error: Array, off: Array, rows: int, roundoff:
     wanted = errors_of(probabilities[:, None], possible[None], rows)  # (n, m, C)
     distance = np.linalg.norm(wanted - error[:, None], axis=2)
     size = np.linalg.norm(wanted, axis=2).clip(max=np.linalg.norm(error, axis=1)[:, None])
-    granted = np.maximum(LABEL, CLEAR * off)[:, None] * size + CLEAR * roundoff / rows
+    granted = np.maximum(label, CLEAR * off)[:, None] * size + CLEAR * roundoff / rows
     counts, clear = np.zeros((len(error), probabilities.shape[1]), np.int64), np.zeros(len(error), bool)
     for times in range(MOST, 0, -1):
         of = np.flatnonzero(possible.sum(1) == times)

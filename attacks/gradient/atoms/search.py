@@ -6,11 +6,12 @@ fewer directions open. A row counts as found where the rank of the gradient fall
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
-from leakledger.attacks.gradient.atoms.labels import Counts, decided, errors_of
+from leakledger.attacks.gradient.atoms.labels import ROUGH, Counts, decided, errors_of
 from leakledger.attacks.gradient.atoms.layers import TINY, Layer, layers_of
 from leakledger.attacks.gradient.atoms.polish import share
 from leakledger.attacks.gradient.atoms.proposals import Budget, proposals
@@ -87,14 +88,18 @@ def nothing(update: ObservedUpdate) -> FoundRows:
 
 
 def solve(whole: Remaining, known: Array, budget: Budget, rng: np.random.Generator) -> tuple[FoundRows, Remaining]:
-    """At most as many rows of a batch as its rank, and what is left without them; `known` (n, d) are tried first."""
+    """At most as many rows of a batch as its rank, and what is left without them; `known` (n, d) are tried first.
+
+    Where the spaces of what is left propose no more, as subtracted rows leave their rounding there, those of the whole
+    batch do.
+    """
     found, left = nothing(whole.update), whole
     while left.rank and left.spaces.full:
-        before = len(found)
-        for proposed in proposals(left.spaces, whole.update.layout, known, budget, rng):
-            found, left = admitted(left, found, proposed)
-            if len(found) > before:
-                break
+        before, layout = len(found), whole.update.layout
+        sources = [left.spaces, *([whole.spaces] if found else [])]
+        proposed = chain.from_iterable(proposals(spaces, layout, known, budget, rng) for spaces in sources)
+        while len(found) == before and (rows := next(proposed, None)) is not None:
+            found, left = admitted(left, found, rows)
         if len(found) == before:
             break
         known = known[:0]
@@ -147,7 +152,7 @@ def borne_out(left: Remaining, proposed: EncodedRows) -> FoundRows:
     missed = spaces.missed(encoded)
     errors, off = spaces.errors(encoded)
     passed = spaces.passed(encoded)
-    counts, clear = decided(passed.probabilities, errors, off, left.update.rows, left.update.roundoff)
+    counts, clear = decided(passed.probabilities, errors, off, left.update.rows, left.update.roundoff, ROUGH)
     clear &= (missed < MISSED) & (counts.sum(1) <= left.rows)
     order = np.argsort(missed, kind="stable")
     order = order[clear[order]]
