@@ -1,6 +1,7 @@
 """Attacks: a view in, claims out. Nothing here can reach a federation, a data set, a defense or the truth."""
 
 from leakledger.attacks.base import Attack
+from leakledger.attacks.gradient.atoms import Atoms
 from leakledger.attacks.gradient.linear_layer import LinearLayer
 from leakledger.attacks.gradient.portfolio import Portfolio
 from leakledger.attacks.gradient.posterior import Posterior
@@ -25,6 +26,7 @@ ATTACKS: dict[str, type[Attack]] = {
         LinearLayer,
         Span,
         Spear,
+        Atoms,
         TabLeak,
         Posterior,
         Portfolio,

@@ -223,14 +223,15 @@ def _power(
     of = population_without(truth, *batch)
     prior = best_prior(planted, of, truth.deviations, None, coins, play.baseline.draws, claimed)
     baseline = prior.metrics["accuracy"]
-    least = baseline + min(_luck(baseline, prior), NEARLY_ALL * (1 - baseline))
+    least = baseline + _luck(baseline, prior)
     expected = f"cells of {len(planted)} planted rows, protected as is audited: more than {least:.3f}"
     return _control(play, "power", value, baseline, value > least, expected)
 
 
 def _luck(baseline: float, prior: PriorOnly) -> float:
-    """How far above the baseline mere luck can bring one trial."""
-    return max(DEVIATIONS * prior.spreads["accuracy"], AT_BASELINE * (1 - baseline))
+    """How far above the baseline mere luck can bring one trial: never to every cell."""
+    luck = max(DEVIATIONS * prior.spreads["accuracy"], AT_BASELINE * (1 - baseline))
+    return min(luck, NEARLY_ALL * (1 - baseline))
 
 
 def _no_rows(batch: tuple[str, int]) -> RecordsClaim:

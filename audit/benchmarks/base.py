@@ -55,6 +55,7 @@ BENCHMARKS = {
     "encoders": "leakledger.audit.benchmarks.encoders",
     "tableak": "leakledger.audit.benchmarks.tableak",
     "exact": "leakledger.audit.benchmarks.exact",
+    "exact_activations": "leakledger.audit.benchmarks.exact_activations",
     "certificates": "leakledger.audit.benchmarks.certificates",
     "engine": "leakledger.audit.benchmarks.engine",
     "fedavg": "leakledger.audit.benchmarks.fedavg",

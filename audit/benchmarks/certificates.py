@@ -1,9 +1,9 @@
 """False certificates: the rows that exact attacks call verified, counted against the truth.
 
 Every scaler, FedSGD batches and local trainings (FedAvg) of a fresh 100-100 network, four parties, and the attacks that
-certify: `linear_layer`, `span`, `spear` and `portfolio`, the last with one short restart of TabLeak, which certifies
-nothing. A verified row is false unless it has a true row of its own, the same in every category and within 0.001
-standard deviations in every number. A row that several attacks verify counts once for each.
+certify: `linear_layer`, `span`, `spear`, `atoms` and `portfolio`, the last with one short restart of TabLeak, which
+certifies nothing. A verified row is false unless it has a true row of its own, the same in every category and within
+0.001 standard deviations in every number. A row that several attacks verify counts once for each.
 
 Tables: those named, else made-up ones of skewed whole amounts (`amounts`) and all in the folder that the environment
 variable LEAKLEDGER_DATASETS names but those with a numeric target, whose gradients no attack here inverts. On the
@@ -14,7 +14,7 @@ benchmark are the totals, with the 95 % upper bound of the share that is false.
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -57,6 +57,7 @@ SHORT: dict[str, dict[str, Any]] = {
     "linear_layer": {},
     "span": {},
     "spear": {},
+    "atoms": {"attempts": 2},
     "portfolio": {"tableak": {"restarts": 1, "iterations": 10, "crossovers": 0}},
 }
 SUMS = ("linear_layer", "span")  # those that invert weights after local training
@@ -166,18 +167,20 @@ def settings_of(options: Options, source: str, scaler: str, what: Setting, seeds
     )
 
 
-def written(folder: Path, tables: int) -> list[str]:
-    """The files of so many made-up tables, their schema beside each."""
+def written(
+    folder: Path, tables: int, name: str = "amounts", make: Callable[[int], pd.DataFrame] | None = None
+) -> list[str]:
+    """The files of so many made-up tables, which `make` (`amounts`) makes of their numbers; schemas beside them."""
     paths = []
     for seed in range(tables):
-        table = amounts(seed)
+        table = (make or amounts)(seed)
         names = [str(c) for c in table if c != "target"]
         categorical = [c for c in names if c.startswith("kind")]
         schema = {"target": "target", "task": "binary", "classes": ["no", "yes"], "categorical": categorical}
-        path = folder / f"amounts{seed}.csv"
+        path = folder / f"{name}{seed}.csv"
         table.to_csv(path, index=False)
         schema["numeric"] = [c for c in names if c not in categorical]
-        (folder / f"amounts{seed}.schema.json").write_text(json.dumps(schema))
+        (folder / f"{name}{seed}.schema.json").write_text(json.dumps(schema))
         paths.append(str(path))
     return paths
 

@@ -17,7 +17,7 @@ from leakledger.audit.benchmarks.base import Options, Row, dataset_name
 from leakledger.audit.benchmarks.gradients import attack_batches, figure, in_percent
 from leakledger.audit.benchmarks.tableak import PUBLISHED, settings
 from leakledger.audit.case import cases
-from leakledger.audit.config import Config
+from leakledger.audit.config import Config, Preprocessing
 from leakledger.audit.pool import each
 
 METRICS = ("identical_rows", "verified_rows", "false_verified")
@@ -42,19 +42,33 @@ def run(options: Options) -> Iterator[Row]:
 
 
 def measure(
-    options: Options, source: str, attack: str, size: int, seeds: int, sigma: float = 0.0, trained: int = 0
+    options: Options,
+    source: str,
+    attack: str,
+    size: int,
+    seeds: int,
+    sigma: float = 0.0,
+    trained: int = 0,
+    activation: str = "relu",
+    scaler: str = "pooled",
+    labels: str = "",
 ) -> Iterator[Row]:
-    """Rows of one attack and batch size, over 4 clients x `seeds` batches."""
-    labels = "known" if attack in ("portfolio", "tableak") else "none"
+    """Rows of one attack and batch size, over 4 clients x `seeds` batches. `scaler`, if not that of the pipeline,
+    scales numeric columns alone; `labels` are known to attacks that need them, unless it says "none".
+    """
+    labels = labels or ("known" if attack in ("portfolio", "tableak") else "none")
     config = settings(options, source, "published", "recovered" if labels == "none" else labels, size, seeds, sigma)
-    config = after(config, trained)
+    config = with_network(after(config, trained), activation, scaler)
     measured = list(each(partial(attack_batches, config, attack), cases(config), options.jobs))
     trials = [t for part, _ in measured for t in part]
     dataset = dataset_name(source)
     setting = {"attack": attack, "B": size, "pipeline": "published", "labels": labels, "parties": 4, "seeds": seeds}
     setting |= ({"noise": sigma} if sigma else {}) | ({"rounds trained": trained} if trained else {})
+    setting |= {"activation": activation} if activation != "relu" else {}
+    setting |= {"pipeline": "0/1", "scaler": scaler} if scaler != "pooled" else {}
 
-    published = PUBLISHED["known"].get(dataset, {}).get(size) if not sigma and not trained else None
+    same = not sigma and not trained and activation == "relu" and scaler == "pooled" and labels == "known"
+    published = PUBLISHED["known"].get(dataset, {}).get(size) if same else None
     for metric in METRICS[: 1 if attack == "tableak" else None]:
         yield figure("exact", dataset, setting, metric, in_percent(trials, metric, 4 * seeds), None, "%")
     yield figure("exact", dataset, setting, "accuracy", in_percent(trials, "accuracy", 4 * seeds), published, "%")
@@ -67,3 +81,12 @@ def after(config: Config, rounds: int) -> Config:
     return config.model_copy(
         update={"training": training, "attacks": config.attacks.model_copy(update={"rounds": [rounds]})}
     )
+
+
+def with_network(config: Config, activation: str, scaler: str) -> Config:
+    """The same attacks, on a network of another activation, or behind another scaler of the numeric columns."""
+    model = config.model.model_copy(update={"activation": activation})
+    preprocessing = config.preprocessing
+    if scaler != "pooled":
+        preprocessing = [Preprocessing(encoder="pooled", scaler=scaler)]
+    return config.model_copy(update={"model": model, "preprocessing": preprocessing})

@@ -1,14 +1,15 @@
-"""The two passes of a ReLU network over rows, up to the errors of the outputs, which only the labels decide.
+"""The two passes of a network over rows, up to the errors of the outputs, which only the labels decide.
 
 With D_l (n, out) the gradients of the pre-activations of layer l and [H_l | 1] its inputs, dL/d[W_l | b_l] = D_l^T
 [H_l | 1]. Cross-entropy gives output errors that sum to zero over the classes: in a basis of C - 1 such errors, a row's
-column of D_l is linear in C - 1 unknowns once its activation pattern is known.
+column of D_l is linear in C - 1 unknowns once the slopes of its activations are known.
 """
 
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from leakledger.attacks.gradient.exact.activations import ACTIVATIONS
 from leakledger.attacks.gradient.exact.rows import Mask
 from leakledger.attacks.observed.affine import Array, Weights, affine, with_ones
 
@@ -16,12 +17,19 @@ from leakledger.attacks.observed.affine import Array, Weights, affine, with_ones
 @dataclass(frozen=True, eq=False)
 class Pass:
     """Rows in a network of L hidden layers: `points[l]` (n, in_l + 1), the inputs [h | 1] of layer l = 0..L;
-    `active[l]` (n, out_l) for l < L; `probabilities` (n, C).
+    `before[l]` (n, out_l) and `slopes[l]` (n, out_l) for l < L: pre-activations, and the derivatives there;
+    `probabilities` (n, C).
     """
 
     points: tuple[Array, ...] = field(repr=False)
-    active: tuple[Mask, ...] = field(repr=False)
+    before: tuple[Array, ...] = field(repr=False)
+    slopes: tuple[Array, ...] = field(repr=False)
     probabilities: Array = field(repr=False)
+
+    @property
+    def active(self) -> tuple[Mask, ...]:
+        """(n, out_l) for l < L: which neurons a row makes positive."""
+        return tuple(np.asarray(before > 0) for before in self.before)
 
 
 def depth(weights: Weights) -> int:
@@ -29,16 +37,16 @@ def depth(weights: Weights) -> int:
     return len(weights) // 2 - 1
 
 
-def forward(weights: Weights, rows: Array) -> Pass:
+def forward(weights: Weights, rows: Array, activation: str = "relu") -> Pass:
     """The pass of encoded rows (n, d)."""
-    points, active = [with_ones(rows)], []
+    points, before, act = [with_ones(rows)], list[Array](), ACTIVATIONS[activation]
     for layer in range(depth(weights)):
-        before = points[-1] @ affine(weights, layer).T
-        active.append(before > 0)
-        points.append(with_ones(before.clip(0)))
+        before.append(points[-1] @ affine(weights, layer).T)
+        points.append(with_ones(act.value(before[-1])))
     logits = points[-1] @ affine(weights, depth(weights)).T
     shares = np.exp(logits - logits.max(1, keepdims=True))
-    return Pass(tuple(points), tuple(active), shares / shares.sum(1, keepdims=True))
+    slopes = tuple(act.slope(z) for z in before)
+    return Pass(tuple(points), tuple(before), slopes, shares / shares.sum(1, keepdims=True))
 
 
 def error_basis(classes: int) -> Array:
@@ -54,7 +62,7 @@ def signals(weights: Weights, passed: Pass) -> list[Array]:
     columns = [np.repeat(basis[None], len(passed.probabilities), 0)]
     for layer in range(last - 1, -1, -1):
         back = columns[0] @ weights[f"{layer + 1}.weight"]
-        columns.insert(0, back * passed.active[layer][:, None])
+        columns.insert(0, back * passed.slopes[layer][:, None])
     return columns
 
 

@@ -1,14 +1,18 @@
-"""The exact stage of the portfolio: `linear_layer` and `span`, then `spear` from the rows that these found.
+"""The exact stage of the portfolio: `linear_layer` and `span`, then `atoms` and `spear` from the rows that these found.
 
-The first two cost milliseconds, and `spear` is tried only on gradients that they do not solve. Where the rows that one
-attack proves are not all, but some attack has rows for the whole batch whose residuals are small, these fill it.
+The first two cost milliseconds, and the others are tried only on gradients that they do not solve: `atoms` whatever the
+activation, `spear` where it is ReLU and that is not enough. What `spear` then finds is held against all layers again.
+Where the rows that one attack proves are not all, but some attack has rows for the whole batch whose residuals are
+small, these fill it.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from leakledger.attacks.base import AuxiliaryKnowledge, RecordsClaim
+from leakledger.attacks.gradient.atoms import Atoms
 from leakledger.attacks.gradient.linear_layer import LinearLayer
 from leakledger.attacks.gradient.portfolio.claims import encoded, explains, joined, solves, some, strongest, verified
 from leakledger.attacks.gradient.span import Span
@@ -27,6 +31,7 @@ class ExactAttacks:
 
     linear_layer: LinearLayer
     span: Span
+    atoms: Atoms
     spear: Spear
 
 
@@ -37,13 +42,30 @@ def exact_rows(
     shown = attacks.linear_layer.invert(update, knowledge)
     outcomes = shown, attacks.span.invert(update, knowledge)
     claims = [c for c in outcomes if isinstance(c, RecordsClaim)]
-    if update.schedule is None and not any(solves(c, update) and verified(c).all() for c in claims):
-        known = np.concatenate([encoded(prior, None), *(encoded(prior, c) for c in claims)])
-        searched = attacks.spear.invert(update, knowledge, known)
-        claims += [searched] if isinstance(searched, RecordsClaim) else []
+    if update.schedule is None:
+        claims += searched(update, knowledge, prior, attacks, claims)
     if isinstance(shown, RecordsClaim) and update.rows > 1:  # its residuals are those of each row, not of the batch
         claims[0] = some(shown, verified(shown))
     top, whole = strongest(claims, update), next((c for c in claims if explains(c, update, NEARLY)), None)
     if top is None or whole is None or solves(top, update):
         return top
     return joined(prior, update, top, whole)
+
+
+def searched(
+    update: ObservedUpdate,
+    knowledge: AuxiliaryKnowledge,
+    prior: StructuralPrior,
+    attacks: ExactAttacks,
+    claims: Sequence[RecordsClaim],
+) -> list[RecordsClaim]:
+    """What `atoms` and `spear` make of a gradient that `claims` do not solve, each from the rows of those before."""
+    more = list[RecordsClaim]()
+    last = replace(attacks.atoms, attempts=0)
+    for attack in (attacks.atoms, attacks.spear, last):
+        if any(solves(c, update) and verified(c).all() for c in (*claims, *more)) or (attack is last and not more):
+            break
+        known = np.concatenate([encoded(prior, None), *(encoded(prior, c) for c in (*claims, *more))])
+        outcome = attack.invert(update, knowledge, np.unique(known, axis=0))
+        more += [outcome] if isinstance(outcome, RecordsClaim) else []
+    return more

@@ -27,6 +27,7 @@ from leakledger.attacks.base import (
     concluded,
 )
 from leakledger.attacks.candidates import by_candidates
+from leakledger.attacks.gradient.atoms import Atoms
 from leakledger.attacks.gradient.inversion import Inversion
 from leakledger.attacks.gradient.linear_layer import LinearLayer
 from leakledger.attacks.gradient.portfolio.claims import encoded, joined, solves
@@ -65,10 +66,11 @@ class Portfolio(Inversion):
     )
     find = staticmethod(find_updates)
 
-    composed_of = ("linear_layer", "span", "spear", "posterior", "tableak", "tableak_fedavg")
+    composed_of = ("linear_layer", "span", "atoms", "spear", "posterior", "tableak", "tableak_fedavg")
 
     linear_layer: Mapping[str, Any] = field(default_factory=dict)
     span: Mapping[str, Any] = field(default_factory=dict)
+    atoms: Mapping[str, Any] = field(default_factory=dict)
     spear: Mapping[str, Any] = field(default_factory=dict)
     posterior: Mapping[str, Any] = field(default_factory=dict)
     tableak: Mapping[str, Any] = field(default_factory=dict)
@@ -143,7 +145,8 @@ class Portfolio(Inversion):
 
     def _exact(self) -> ExactAttacks:
         spear = Spear(**{"seed": self.seed, "device": self.device, **self.spear})
-        return ExactAttacks(LinearLayer(**self.linear_layer), Span(**self.span), spear)
+        atoms = Atoms(**{"seed": self.seed, **self.atoms})
+        return ExactAttacks(LinearLayer(**self.linear_layer), Span(**self.span), atoms, spear)
 
     def _posterior(self) -> Posterior:
         return Posterior(**{"seed": self.seed, "device": self.device, "progress": self.progress, **self.posterior})

@@ -25,6 +25,7 @@ from leakledger.attacks.base import (
     NotApplicable,
     check_seed,
 )
+from leakledger.attacks.gradient.exact.candidates import MATCH_TOLERANCE, find_candidates
 from leakledger.attacks.gradient.exact.certificate import (
     RESIDUAL,
     determined_rows,
@@ -38,7 +39,6 @@ from leakledger.attacks.gradient.exact.neurons import live_neurons
 from leakledger.attacks.gradient.exact.polish import polished
 from leakledger.attacks.gradient.exact.rows import EncodedRows, Mask, clear, snapped
 from leakledger.attacks.gradient.inversion import Inversion
-from leakledger.attacks.gradient.span.candidates import MATCH_TOLERANCE, find_candidates
 from leakledger.attacks.gradient.span.search import search, settled_coordinates
 from leakledger.attacks.observed.affine import Array
 from leakledger.attacks.observed.row_space import RANK_TOLERANCE, RowSpace, row_space

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from leakledger.attacks.gradient.exact.deflation import FactoredGradient, factored
 from leakledger.attacks.gradient.exact.network import depth
-from leakledger.attacks.gradient.spear.deflation import FactoredGradient, factored
 from leakledger.attacks.observed.affine import Weights, affine
 from leakledger.attacks.observed.update import ObservedUpdate
 from leakledger.preprocess.views import FeatureLayout

@@ -9,11 +9,11 @@ goes with them is that of one row with some label: rows that all neurons see ali
 import numpy as np
 
 from leakledger.attacks.gradient.exact.certificate import resolved
+from leakledger.attacks.gradient.exact.deflation import fit, norm
 from leakledger.attacks.gradient.exact.network import depth, forward, signals
 from leakledger.attacks.gradient.exact.polish import STALLED, WHOLE_COSTS, with_integers
 from leakledger.attacks.gradient.exact.rows import EncodedRows, Mask
 from leakledger.attacks.gradient.spear.batch import UnsolvedBatch
-from leakledger.attacks.gradient.spear.deflation import fit, norm
 from leakledger.attacks.gradient.spear.errors import settled, whole_errors
 from leakledger.attacks.gradient.spear.search import FINE, RecoveredRows
 from leakledger.attacks.observed.affine import Array, affine

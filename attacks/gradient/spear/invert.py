@@ -7,9 +7,9 @@ gradient, which holds every row whose column of D is independent of the others.
 
 import numpy as np
 
+from leakledger.attacks.gradient.exact.deflation import IN_ROW_SPACE
 from leakledger.attacks.gradient.exact.kernels import RIDGE
 from leakledger.attacks.gradient.exact.rows import Mask
-from leakledger.attacks.gradient.spear.deflation import IN_ROW_SPACE
 from leakledger.attacks.observed.affine import Array, Weights, affine, with_ones
 
 # Equations per unknown that make a system trustworthy. Too small: rounding is fitted; too large: rows are sought in the

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from leakledger.attacks.gradient.spear.deflation import IN_ROW_SPACE
+from leakledger.attacks.gradient.exact.deflation import IN_ROW_SPACE
 from leakledger.attacks.observed.affine import Array, with_ones
 
 STEPS = 50  # of Levenberg-Marquardt: fewer end before the region of a row, more cost time for starts that lead nowhere

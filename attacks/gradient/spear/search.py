@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from leakledger.attacks.gradient.exact.deflation import fit, norm, without
 from leakledger.attacks.gradient.exact.network import error_basis, forward
 from leakledger.attacks.gradient.exact.rows import EncodedRows, Mask, snapped
 from leakledger.attacks.gradient.spear.batch import UnsolvedBatch
-from leakledger.attacks.gradient.spear.deflation import fit, norm, without
 from leakledger.attacks.gradient.spear.invert import inverted
 from leakledger.attacks.gradient.spear.masks import DividedNeurons, draw_masks
 from leakledger.attacks.gradient.spear.points import roots

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from leakledger.attacks.base import Abstained, AuxiliaryKnowledge, NotApplicable
+from leakledger.attacks.gradient.atoms import Atoms
 from leakledger.attacks.gradient.linear_layer import LinearLayer
 from leakledger.attacks.gradient.portfolio import Portfolio
 from leakledger.attacks.gradient.portfolio.claims import certain, joined, some, strongest
@@ -105,11 +106,12 @@ def test_without_labels_and_without_proof_the_reason_is_tableaks():
     assert "labels" in outcome.reason
 
 
-def test_another_activation_is_left_to_tableak():
-    view = observe(rows_of(LAYOUT, 4, 0)[2], activation="tanh")
-    claim = played(view, labels(4))
-    (theirs,) = TabLeak(**SHORT).run(view, labels(4))
-    assert np.array_equal(claim.categories, theirs.categories)
+@pytest.mark.parametrize("activation", ["tanh", "gelu", "sigmoid", "leaky-relu", "elu"])
+def test_another_activation_than_relu_is_solved_without_labels(activation):
+    categories, numbers, encoded = rows_of(LAYOUT, 8, 0)
+    claim = played(observe(encoded, activation=activation), AuxiliaryKnowledge())
+    assert exact(claim, categories, numbers).all()
+    assert claim.verified.all()
 
 
 def test_no_gradient_is_not_applicable():
@@ -130,6 +132,7 @@ def test_rows_that_a_search_found_without_proof_go_before_those_that_tableak_gue
     unsure = replace(found, residual=np.full(8, 1e-4), verified=np.arange(8) > 6)
     monkeypatch.setattr(Span, "invert", lambda *arguments: six)
     monkeypatch.setattr(Spear, "invert", lambda *arguments: unsure)
+    monkeypatch.setattr(Atoms, "invert", lambda *arguments: Abstained("nothing"))
     claim = played(observe(encoded), AuxiliaryKnowledge())
     assert exact(claim, categories, numbers).all()
     assert claim.verified.tolist() == [True] * 6 + [False, True]
@@ -144,9 +147,26 @@ def test_rows_that_single_neurons_show_are_no_batch_unless_they_are_proven(monke
     monkeypatch.setattr(LinearLayer, "invert", lambda *arguments: replace(found, verified=np.zeros(8, bool)))
     monkeypatch.setattr(Span, "invert", lambda *arguments: Abstained("nothing"))
     monkeypatch.setattr(Spear, "invert", lambda *arguments: Abstained("nothing"))
+    monkeypatch.setattr(Atoms, "invert", lambda *arguments: Abstained("nothing"))
     assert isinstance(played(observe(encoded), AuxiliaryKnowledge()), NotApplicable)
     monkeypatch.setattr(LinearLayer, "invert", lambda *arguments: found)
     assert played(observe(encoded), AuxiliaryKnowledge()).verified.all()
+
+
+def test_what_spear_finds_without_proof_is_held_against_all_layers(monkeypatch):
+    _, _, encoded = rows_of(LAYOUT, 8, 0)
+    (found,) = Spear().run(observe(encoded), AuxiliaryKnowledge())
+    monkeypatch.setattr(Span, "invert", lambda *arguments: Abstained("nothing"))
+    monkeypatch.setattr(Spear, "invert", lambda *arguments: replace(found, verified=np.zeros(8, bool)))
+    atoms, held = Atoms.invert, []
+
+    def only_held(self, update, knowledge, known):
+        held.append(len(known))
+        return atoms(self, update, knowledge, known) if self.attempts == 0 else Abstained("nothing")
+
+    monkeypatch.setattr(Atoms, "invert", only_held)
+    assert played(observe(encoded), AuxiliaryKnowledge()).verified.all()
+    assert len(held) == 2
 
 
 def test_of_a_batch_that_no_attack_solves_only_certain_rows_stay():

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leakledger.attacks.gradient.span.candidates import Settled, find_candidates, meet_in_the_middle
+from leakledger.attacks.gradient.exact.candidates import Settled, find_candidates, meet_in_the_middle
 from leakledger.preprocess.views import CategoricalBlock, FeatureLayout, NumericBlock
 
 LAYOUT = FeatureLayout(

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leakledger.attacks.base import Abstained, AuxiliaryKnowledge
+from leakledger.attacks.gradient.exact.candidates import find_candidates
 from leakledger.attacks.gradient.exact.choices import possible_choices
 from leakledger.attacks.gradient.span import Span
-from leakledger.attacks.gradient.span.candidates import find_candidates
 from leakledger.preprocess.views import CategoricalBlock, FeatureLayout, NumericBlock
 from tests.attacks.example import exact, observe
 

@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leakledger.attacks.base import AuxiliaryKnowledge
+from leakledger.attacks.gradient.exact.candidates import find_candidates
 from leakledger.attacks.gradient.exact.choices import possible_choices
 from leakledger.attacks.gradient.exact.claim import claim, decided, read, sharing, undecided
 from leakledger.attacks.gradient.exact.rows import EncodedRows
 from leakledger.attacks.gradient.linear_layer import LinearLayer
 from leakledger.attacks.gradient.portfolio import Portfolio
 from leakledger.attacks.gradient.span import Span
-from leakledger.attacks.gradient.span.candidates import find_candidates
 from leakledger.attacks.gradient.spear import Spear
 from leakledger.preprocess.views import CategoricalBlock, FeatureLayout, NumericBlock
 from tests.attacks.example import exact, observe, rows_of, update_of

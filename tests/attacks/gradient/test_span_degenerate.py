@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from leakledger.attacks.gradient.span.candidates import combinations, find_candidates, meet_in_the_middle
+from leakledger.attacks.gradient.exact.candidates import combinations, find_candidates, meet_in_the_middle
 from leakledger.preprocess.views import FeatureLayout, NumericBlock
 
 NUMBERS = FeatureLayout((NumericBlock("age", 0), NumericBlock("ward", 1)))

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from leakledger.attacks.gradient.exact.certificate import RESIDUAL
+from leakledger.attacks.gradient.exact.deflation import without
 from leakledger.attacks.gradient.exact.network import error_of_labels, forward
 from leakledger.attacks.gradient.exact.rows import EncodedRows
 from leakledger.attacks.gradient.spear import certificate
 from leakledger.attacks.gradient.spear.batch import UnsolvedBatch
 from leakledger.attacks.gradient.spear.certificate import alone, certified
-from leakledger.attacks.gradient.spear.deflation import without
 from leakledger.attacks.gradient.spear.search import RecoveredRows
 from leakledger.preprocess.models import initial_weights
 from leakledger.preprocess.views import FeatureLayout, ModelSpec, NumericBlock

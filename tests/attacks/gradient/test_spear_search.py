@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from leakledger.attacks.gradient.exact.deflation import factored, fit, without
 from leakledger.attacks.gradient.exact.network import error_basis, error_of_labels, forward, signals
-from leakledger.attacks.gradient.spear.deflation import factored, fit, without
 from leakledger.attacks.gradient.spear.masks import DividedNeurons, distinct, draw_masks
 from leakledger.attacks.gradient.spear.points import roots
 from leakledger.attacks.observed.affine import affine

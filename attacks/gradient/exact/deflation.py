@@ -1,10 +1,10 @@
 """What a batch's gradient is without the rows that are known: exact deflation, layer by layer.
 
-A row that is known has known activation patterns and inputs in every layer; of its share D_i^T [h_i | 1] of a gradient
-only its C - 1 output errors are unknown. In a layer of full rank they follow from one identity: with G = D^T P and
-independent rows, P G^+ D^T is the identity, so p G^+ d = 1 for the true d, which lies in the column space of G. (The
-rank falls by one for no other scale: Wedderburn.) Mean cross-entropy leaves C possible errors per row, one per label;
-where one of them fits it is used, as it is exact, and proves that the row occurs once.
+A row that is known has known slopes of its activations and inputs in every layer; of its share D_i^T [h_i | 1] of a
+gradient only its C - 1 output errors are unknown. In a layer of full rank they follow from one identity: with G = D^T P
+and independent rows, P G^+ D^T is the identity, so p G^+ d = 1 for the true d, which lies in the column space of G.
+(The rank falls by one for no other scale: Wedderburn.) Mean cross-entropy leaves C possible errors per row, one per
+label; where one of them fits it is used, as it is exact, and proves that the row occurs once.
 """
 
 from dataclasses import dataclass, field
@@ -58,10 +58,10 @@ class LayerFit:
     single: Mask
 
 
-def fit(weights: Weights, layer: FactoredGradient, rows: Array, batch: int) -> LayerFit:
+def fit(weights: Weights, layer: FactoredGradient, rows: Array, batch: int, activation: str = "relu") -> LayerFit:
     """The fit of encoded rows (n, d), each on its own, to the last hidden layer of a batch of `batch` rows."""
     last = depth(weights) - 1
-    passed = forward(weights, rows)
+    passed = forward(weights, rows, activation)
     points, basis = passed.points[last], signals(weights, passed)[last]  # (n, in + 1), (n, C - 1, out)
     values = np.linalg.norm(layer.right, axis=1)
     right = layer.right / values[:, None]
@@ -95,9 +95,11 @@ def norm(vectors: Array) -> Array:
     return np.asarray(np.linalg.norm(vectors, axis=-1))
 
 
-def without(weights: Weights, gradient: Weights, rows: Array, error: Array) -> dict[str, NDArray[np.float64]]:
+def without(
+    weights: Weights, gradient: Weights, rows: Array, error: Array, activation: str = "relu"
+) -> dict[str, NDArray[np.float64]]:
     """`gradient` less the share of encoded `rows` (n, d) with output errors `error` (n, C - 1), in every layer."""
-    passed = forward(weights, rows)
+    passed = forward(weights, rows, activation)
     left = {}
     for layer, basis in enumerate(signals(weights, passed)):
         share = np.einsum("nk,nkw->nw", error, basis).T @ passed.points[layer]

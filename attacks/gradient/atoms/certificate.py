@@ -1,0 +1,133 @@
+"""The certificate of known atoms: the gradient of every layer follows from the rows, and no others would do.
+
+A whole batch is proven where its rows, with their labels, leave no more of any layer than rounding does; where the
+joint least squares over all layers gives each row the output errors of exactly one occurrence with one label; and where
+the rows' columns in the first layer are so independent that no row could have another code in any feature. Its numbers
+have the standard errors of the fit to all layers. Rows that depend on each other there have no finite errors, and no
+certificate.
+
+A part of a batch is proven where its rows lie in the spaces of all layers, lower the rank of the gradient by one each,
+and would not lie there with the next code in any feature. A row that occurs several times is claimed as often and never
+proven: rows that a network sees nearly alike look like copies of their mean. Nor is a part of a batch that has fewer
+independent rows than rows, where the activation is linear between kinks, so that mixtures of rows may be rows to it.
+"""
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from leakledger.attacks.gradient.atoms.gram import Problem, coefficients
+from leakledger.attacks.gradient.atoms.labels import decided, errors_of
+from leakledger.attacks.gradient.atoms.layers import TINY
+from leakledger.attacks.gradient.atoms.polish import Explained, polished, priced
+from leakledger.attacks.gradient.atoms.proposals import with_codes
+from leakledger.attacks.gradient.atoms.roots import residuals
+from leakledger.attacks.gradient.atoms.search import FoundRows, Remaining
+from leakledger.attacks.gradient.atoms.spaces import MISSED
+from leakledger.attacks.gradient.atoms.tangents import columns_of
+from leakledger.attacks.gradient.exact.certificate import SURE, resolved
+from leakledger.attacks.gradient.exact.deflation import norm
+from leakledger.attacks.gradient.exact.network import forward
+from leakledger.attacks.gradient.exact.polish import Fit
+from leakledger.attacks.gradient.exact.rows import SAME, EncodedRows, Mask
+from leakledger.attacks.observed.affine import Array
+
+# What rows may leave of a layer, root mean square in units of the errors of its entries: in all, and outside the spans
+# of their points and columns, where the arithmetic of single rows leaves nothing. Too small: the arithmetic of a client
+# refutes true rows; too large: a gradient that is not theirs passes. A change of float32 entries by a 100,000th of
+# their size is 84.
+LEFT, OUTSIDE = 64.0, 8.0
+STRAIN = 16.0  # how far output errors may be off those of labels, as `polish` has it: the same trade
+PIECEWISE_LINEAR = ("relu", "leaky-relu")  # between kinks: there a mixture of rows is a row to the network
+APART = 10.0  # times MISSED by which a row with the next code must miss: less leaves the code to chance
+
+
+def certified(whole: Remaining, found: FoundRows, left: Remaining) -> tuple[EncodedRows, Array, Mask, Mask]:
+    """The rows (n,), polished, the relative residual behind each, whether it proves the row, and whether its numbers
+    are exact.
+    """
+    if left.rank == 0 and found.counts.sum() == whole.update.rows:
+        return of_all(whole, found)
+    return of_some(whole, found)
+
+
+def of_all(whole: Remaining, found: FoundRows) -> tuple[EncodedRows, Array, Mask, Mask]:
+    """The same for a whole batch."""
+    update, spaces = whole.update, whole.spaces
+    problem = Problem(spaces.weights, whole.gradient, spaces.activation, spaces.layers)
+    problem = priced(problem, found.rows.encoded, found.counts, update.rows)
+    encoded, error, held = polished(problem, update.layout, found.rows.encoded, found.counts, update.rows)
+    rows = EncodedRows(found.rows.categories, encoded)
+    proven = labelled(problem, encoded, found, update.rows, held) & isolated(problem, whole, rows, found, held)
+    proven &= (held.left <= LEFT) & (held.outside.max() <= OUTSIDE) & (held.strain <= STRAIN)
+    proven &= found.counts.sum(1) == 1
+    if not np.isfinite(error).any():  # of a polish of too many numbers
+        error = number_errors(whole, encoded)
+    return rows, np.full(len(rows), held.residual), proven, resolved(update.layout, encoded, error)
+
+
+def labelled(problem: Problem, encoded: Array, found: FoundRows, batch: int, held: Explained) -> Mask:
+    """(n,) whether the joint least squares over all layers give each row the errors of its labels alone."""
+    errors, off = coefficients(problem, encoded)
+    probabilities = forward(problem.weights, encoded, problem.activation).probabilities
+    relative = max(1.0, held.left) * off / np.maximum(norm(errors), TINY)
+    counts, clear = decided(probabilities, errors, relative, batch, problem.layers[0].roundoff)
+    return np.asarray(clear & (counts == found.counts).all(1))
+
+
+def isolated(problem: Problem, whole: Remaining, rows: EncodedRows, found: FoundRows, held: Explained) -> Mask:
+    """(n,) whether the first layer leaves no row another code: its gradient determines the row, given the columns D of
+    all, up to a standard error of |D^+| in each column.
+    """
+    passed = forward(problem.weights, rows.encoded, problem.activation)
+    errors = errors_of(passed.probabilities, found.counts, whole.update.rows)
+    columns = problem.columns(columns_of(problem.weights, passed, errors))[0]  # (n, o)
+    if len(columns) > columns.shape[1]:
+        return np.zeros(len(rows), bool)
+    scale = norm(columns).clip(TINY)
+    u, values, _ = np.linalg.svd(columns / scale[:, None], full_matrices=False)
+    error = max(1.0, held.left) * norm(u / values.clip(TINY)) / scale
+    sure, inputs = np.ones(len(rows), bool), problem.layers[0].inputs
+    for block, chosen in zip(whole.update.layout.categorical, rows.categories.T, strict=True):
+        columns_of_block = slice(block.start, block.start + block.width)
+        codes = block.codebook()
+        distance = cdist(codes[chosen] / inputs[columns_of_block], codes / inputs[columns_of_block])
+        others = cdist(codes[chosen], codes) > SAME
+        sure &= np.where(others, distance, np.inf).min(1) > 2 * SURE * error
+    return sure
+
+
+def of_some(whole: Remaining, found: FoundRows) -> tuple[EncodedRows, Array, Mask, Mask]:
+    """The same for a part of a batch."""
+    update, encoded = whole.update, found.rows.encoded
+    missed, (errors, off) = whole.spaces.missed(encoded), whole.spaces.errors(encoded)
+    probabilities = whole.spaces.passed(encoded).probabilities
+    counts, clear = decided(probabilities, errors, off, update.rows, update.roundoff)
+    proven = (missed < MISSED) & clear & (counts == found.counts).all(1)
+    proven &= (found.counts.sum(1) == 1) & no_other_code(whole, found.rows)
+    if whole.rank < update.rows and update.model.activation in PIECEWISE_LINEAR:
+        proven &= False
+    exact = resolved(update.layout, encoded, number_errors(whole, encoded) * np.maximum(1.0, missed)[:, None])
+    return found.rows, update.roundoff * np.maximum(1.0, missed), proven, exact
+
+
+def no_other_code(whole: Remaining, rows: EncodedRows) -> Mask:
+    """(n,) whether rows with the code next to theirs in some feature would be out of the spaces."""
+    sure, inputs = np.ones(len(rows), bool), whole.spaces.layers[0].inputs
+    for k, block in enumerate(whole.update.layout.categorical):
+        codes, place = block.codebook(), inputs[block.start : block.start + block.width]
+        own = codes[rows.categories[:, k]]
+        distance = np.where(cdist(own, codes) > SAME, cdist(own / place, codes / place), np.inf)
+        other = rows.categories.copy()
+        other[:, k] = distance.argmin(1)
+        missed = whole.spaces.missed(with_codes(whole.update.layout, other, rows.encoded).encoded)
+        sure &= np.isinf(distance.min(1)) | (missed > APART * MISSED)
+    return sure
+
+
+def number_errors(whole: Remaining, encoded: Array) -> Array:
+    """Standard errors (n, L) of the numbers of rows (n, d), by the spaces of all layers."""
+    numeric = [b.start for b in whole.update.layout.numeric]
+    if not numeric or not len(encoded):
+        return np.zeros((len(encoded), len(numeric)))
+    _, slopes = residuals(whole.spaces, encoded, np.eye(encoded.shape[1])[numeric])
+    return np.sqrt([Fit(0.0, s @ s.T, np.zeros(len(numeric))).solved(0.0)[1] for s in slopes])

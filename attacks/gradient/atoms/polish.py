@@ -1,0 +1,220 @@
+"""The numbers of a whole batch fitted to the gradient of all layers: Gauss-Newton with labels and categories held.
+
+A row's gradient d [h | 1]^T moves with a number of the row by d' [h | 1]^T + d [h' | 0]^T (`tangents`): the normal
+equations are sums of products of inner products again (`gram`). There are thousands of equations for each number.
+Output errors are fitted too, as a client's arithmetic leaves each of them wrong by more than the entries of a sum; they
+must be those of the labels in the end (`labels`).
+
+What a client's arithmetic leaves of a row's column or point is in all entries of a line alike and does not average out
+as their own rounding does. Standard errors have both.
+"""
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from leakledger.attacks.gradient.atoms.gram import Problem
+from leakledger.attacks.gradient.atoms.labels import Counts, errors_of
+from leakledger.attacks.gradient.atoms.layers import TINY
+from leakledger.attacks.gradient.atoms.tangents import column_moves, columns_of, error_moves, point_moves
+from leakledger.attacks.gradient.exact.deflation import norm
+from leakledger.attacks.gradient.exact.network import error_basis, forward, signals
+from leakledger.attacks.gradient.exact.polish import (
+    DAMPING,
+    DAMPING_FACTOR,
+    LARGEST,
+    SINGULAR,
+    WHOLE_COSTS,
+    Fit,
+    with_integers,
+)
+from leakledger.attacks.observed.affine import Array
+from leakledger.preprocess.views import FeatureLayout
+
+# Roundings of a probability by which the arithmetic of a client may leave a row's output errors wrong. Too small: it is
+# taken for wrong numbers; too large: rows that are nearly alike trade errors for numbers.
+OWN_ERROR = 16.0
+ROUNDS = 25  # of steps: fewer stop short of the fit, more cost time where nothing converges
+DONE = 0.1  # a step that promises less, in squares of the errors of single entries, is the last: smaller fits noise
+
+
+@dataclass(frozen=True, eq=False)
+class Moves:
+    """In one layer the `columns` (n, o) and `points` (n, i) of rows, and how k unknowns of each move them: by `turned`
+    (n, k, o) and `slopes` (n, k, i).
+    """
+
+    columns: Array
+    points: Array
+    turned: Array
+    slopes: Array
+
+    def products(self) -> Array:
+        """(n k, n k) inner products of the moves of all unknowns in this layer."""
+        k = self.turned.shape[1]
+        c, p = np.repeat(self.columns, k, 0), np.repeat(self.points, k, 0)
+        turned, slopes = self.turned.reshape(len(c), -1), self.slopes.reshape(len(c), -1)
+        mixed = (turned @ c.T) * (p @ slopes.T)
+        return np.asarray((turned @ turned.T) * (p @ p.T) + mixed + mixed.T + (c @ c.T) * (slopes @ slopes.T))
+
+    def along(self, left: Array) -> Array:
+        """(n k,) inner products of the moves with `left` (o, i)."""
+        own = (self.turned @ left * self.points[:, None]).sum(2)
+        return np.asarray(own + ((self.columns @ left)[:, None] * self.slopes).sum(2)).ravel()
+
+    def along_lines(self) -> Array:
+        """(n k, n (o + i)) inner products of the moves with what an error of each entry of each row's column, and of
+        its point, makes of the gradient, relative to the entry.
+        """
+        n, k = self.turned.shape[:2]
+        inner, moved = self.points @ self.points.T, self.slopes.reshape(n * k, -1) @ self.points.T
+        of_columns = self.turned[:, :, None] * inner[:, None, :, None]
+        of_columns = of_columns + self.columns[:, None, None] * moved.reshape(n, k, n, 1)
+        of_columns *= self.columns
+        inner, turned = self.columns @ self.columns.T, self.turned.reshape(n * k, -1) @ self.columns.T
+        of_points = turned.reshape(n, k, n, 1) * self.points[:, None, None]
+        of_points = (of_points + inner[:, None, :, None] * self.slopes[:, :, None]) * self.points
+        return np.concatenate([of_columns.reshape(n * k, -1), of_points.reshape(n * k, -1)], 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Explained:
+    """A whole batch held against a gradient: what it `misses` of each layer, root mean square in units of the errors of
+    entries, and the same of what is `outside` the spans of its points and of its columns, where only the rounding of
+    entries is: about 1 for the rows of the batch. What it leaves of each `relative` to the sizes of the rows' shares,
+    which is what a client's arithmetic is relative to where they cancel. `strain`: how far output errors are off those
+    of the labels at most, in units of what that arithmetic makes of them.
+    """
+
+    missed: Array
+    outside: Array
+    relative: list[float]
+    strain: float
+    fit: Fit = field(repr=False)
+    moves: list[Moves] = field(repr=False)
+
+    @property
+    def left(self) -> float:
+        return float(self.missed.max(initial=0.0))
+
+    @property
+    def residual(self) -> float:
+        return max(self.relative)
+
+    def errors(self) -> Array:
+        """(n k,) standard errors of the unknowns: of entries by themselves, and of lines as a client computes them."""
+        scale = np.sqrt(np.maximum(np.diag(self.fit.normal), TINY))
+        inverse = np.linalg.pinv(self.fit.normal / np.outer(scale, scale), rcond=SINGULAR, hermitian=True)
+        inverse /= np.outer(scale, scale)
+        variance = max(1.0, self.left) ** 2 * self.fit.solved(0.0)[1]
+        for moves, relative in zip(self.moves, self.relative, strict=True):
+            variance = variance + ((relative * inverse @ moves.along_lines()) ** 2).sum(1)
+        return np.asarray(np.sqrt(variance))
+
+
+def priced(problem: Problem, rows: Array, counts: Counts, batch: int) -> Problem:
+    """The problem with the errors of entries that the rows' shares leave, which may be far larger than their sum."""
+    passed = forward(problem.weights, rows, problem.activation)
+    columns = columns_of(problem.weights, passed, errors_of(passed.probabilities, counts, batch))
+    layers = []
+    for layer, c, p in zip(problem.layers, columns, passed.points, strict=True):
+        size = layer.roundoff * share(c / layer.out, p / layer.inputs) / np.sqrt(len(layer.out) * len(layer.inputs))
+        layers.append(replace(layer, unit=max(1.0, size)))
+    return replace(problem, layers=layers)
+
+
+def share(columns: Array, points: Array) -> float:
+    """The root of the sum of the squares of what rows with these columns (n, o) and points (n, i) have in a layer."""
+    return float(np.linalg.norm(norm(columns) * norm(points)))
+
+
+@dataclass(frozen=True, eq=False)
+class Guess:
+    """Rows (n, d) with labels `counts` (n, C) in a mean over `batch` rows, whose output errors are `off` (n, C) off."""
+
+    rows: Array = field(repr=False)
+    counts: Counts = field(repr=False)
+    off: Array = field(repr=False)
+    batch: int
+
+    def moved(self, numeric: list[int], step: Array) -> "Guess":
+        """By steps (n, L + C - 1) of the `numeric` columns and of the output errors."""
+        rows, span = self.rows.copy(), error_basis(self.counts.shape[1])
+        rows[:, numeric] += step[:, : len(numeric)]
+        return replace(self, rows=rows, off=self.off + step[:, len(numeric) :] @ span)
+
+
+def explained(problem: Problem, guess: Guess, numeric: list[int]) -> Explained:
+    """A guess held against the gradient, with the normal equations of its `numeric` columns and output errors."""
+    passed = forward(problem.weights, guess.rows, problem.activation)
+    errors = errors_of(passed.probabilities, guess.counts, guess.batch) + guess.off
+    columns = columns_of(problem.weights, passed, errors)
+    points, wide = problem.points(passed.points), problem.columns(columns)
+    left = [g - c.T @ p for g, c, p in zip(problem.seen(), wide, points, strict=True)]
+    missed = np.array([np.sqrt((r**2).mean()) for r in left])
+    relative = [float(np.linalg.norm(r)) / max(share(c, p), TINY) for r, c, p in zip(left, wide, points, strict=True)]
+
+    slopes, before = point_moves(problem.weights, passed, np.eye(guess.rows.shape[1])[numeric][None])
+    turn = guess.counts.sum(1)[:, None, None] * error_moves(passed.probabilities, before[-1]) / guess.batch
+    turned = column_moves(problem.weights, passed, problem.activation, columns, before, turn)
+    basis = signals(problem.weights, passed)
+    turned = problem.columns([np.concatenate(both, 1) for both in zip(turned, basis, strict=True)])
+    still = np.zeros((len(guess.rows), basis[0].shape[1], 1))
+    slopes = [np.concatenate([s, np.broadcast_to(still, (*still.shape[:2], s.shape[2]))], 1) for s in slopes]
+    moves = [Moves(c, p, dc, dp) for c, p, dc, dp in zip(wide, points, turned, problem.points(slopes), strict=True)]
+    own = guess.batch / (OWN_ERROR * problem.layers[0].roundoff * guess.counts.sum(1))  # (n,)
+    off = (guess.off @ error_basis(errors.shape[1]).T) * own[:, None]
+    weight = np.concatenate([np.zeros((len(own), len(numeric))), np.repeat(own[:, None], off.shape[1], 1)], 1)
+    squares = float(sum((r**2).sum() for r in left) + (off**2).sum())
+    normal = np.sum([m.products() for m in moves], 0) + np.diag(weight.ravel() ** 2)
+    goal = np.sum([m.along(r) for m, r in zip(moves, left, strict=True)], 0)
+    goal -= np.concatenate([np.zeros((len(own), len(numeric))), off * own[:, None]], 1).ravel()
+    outside = np.array([outside_of(r, c, p) for r, c, p in zip(left, wide, points, strict=True)])
+    return Explained(missed, outside, relative, float(np.abs(off).max(initial=0.0)), Fit(squares, normal, goal), moves)
+
+
+def outside_of(left: Array, columns: Array, points: Array) -> float:
+    """The root mean square of `left` (o, i) outside the spans of `columns` (n, o) and of `points` (n, i)."""
+    (o, i), n = left.shape, len(points)
+    if n >= min(o, i):
+        return 0.0
+    across, along = (np.linalg.qr(v.T)[0] for v in (columns, points))
+    rest = left - across @ (across.T @ left)
+    rest = rest - rest @ along @ along.T
+    return float(np.linalg.norm(rest) / np.sqrt((o - n) * (i - n)))
+
+
+def polished(
+    problem: Problem, layout: FeatureLayout, rows: Array, counts: Counts, batch: int
+) -> tuple[Array, Array, Explained]:
+    """A whole batch (n, d) with its numbers fitted to all layers, whole where that costs nothing; standard errors
+    (n, L) of the numbers, infinite where they are not determined; and what it leaves of the gradient.
+
+    Numbers that are too many for normal equations stay as they are, and have no standard errors.
+    """
+    numeric = [b.start for b in layout.numeric]
+    few = len(rows) * len(numeric) <= LARGEST
+    fitted = numeric if few else []
+    best, now = descended(problem, Guess(rows, counts, np.zeros(counts.shape), batch), fitted)
+    whole, after = descended(problem, replace(best, rows=with_integers(layout.numeric, best.rows)), [])
+    if after.left <= WHOLE_COSTS * max(now.left, 1.0):
+        best, now = whole, explained(problem, whole, fitted)
+    if not few:
+        return best.rows, np.full((len(rows), len(numeric)), np.inf), now
+    return best.rows, now.errors().reshape(len(rows), -1)[:, : len(numeric)], now
+
+
+def descended(problem: Problem, guess: Guess, numeric: list[int]) -> tuple[Guess, Explained]:
+    """The guess with the `numeric` columns and output errors that fit best: Levenberg-Marquardt."""
+    now, damping = explained(problem, guess, numeric), 0.0
+    for _ in range(ROUNDS):
+        step, _ = now.fit.solved(damping)
+        if now.fit.goal @ step <= DONE:
+            break
+        trial = guess.moved(numeric, step.reshape(len(guess.rows), -1))
+        after = explained(problem, trial, numeric)
+        if after.fit.left < now.fit.left:
+            guess, now, damping = trial, after, damping / DAMPING_FACTOR if damping > DAMPING else 0.0
+        else:
+            damping = max(DAMPING_FACTOR * damping, DAMPING)
+    return guess, now

@@ -1,0 +1,117 @@
+"""Rows that may be in a batch, the likeliest first.
+
+Rows that other attacks know; then the combinations of categories that lie in the first layer's row space (`span`),
+where these settle the numbers or leave few directions open; then the same from random starts; then rows drawn from what
+the layout makes public, with nothing held. Each is moved to where it lies in the second layer's row space (`roots`).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakledger.attacks.base import Dependencies
+from leakledger.attacks.gradient.atoms.layers import Layer
+from leakledger.attacks.gradient.atoms.roots import sieved
+from leakledger.attacks.gradient.atoms.spaces import Spaces
+from leakledger.attacks.gradient.exact.candidates import find_candidates
+from leakledger.attacks.gradient.exact.kernels import Candidates
+from leakledger.attacks.gradient.exact.rows import EncodedRows, snapped
+from leakledger.attacks.observed.affine import Array, with_ones
+from leakledger.attacks.observed.labels import plausible_rows
+from leakledger.attacks.observed.tabular import Bounds
+from leakledger.preprocess.views import FeatureLayout
+
+TOGETHER = 2**14  # candidates of which the likeliest are tried first, before the others are looked at: memory
+STARTS = 1_024  # random starts made together: memory, and how many are spent before what they find is used
+FREE = 384  # and starts with nothing held, which have more unknowns each
+
+
+@dataclass(frozen=True)
+class Budget:
+    """`combinations` of half combinations of categories, `candidates` among them, `attempts` of random starts, and the
+    `tolerance` of distances from the row space.
+    """
+
+    combinations: int
+    candidates: int
+    attempts: int
+    tolerance: float
+    bounds: Bounds = field(default_factory=dict)
+    dependencies: Dependencies = field(default_factory=dict)
+
+
+def proposals(
+    spaces: Spaces, layout: FeatureLayout, known: Array, budget: Budget, rng: np.random.Generator
+) -> Iterator[EncodedRows]:
+    """Rows to be held against the spaces; ends when `budget` is spent."""
+    if len(known):
+        rows, valid = snapped(layout, with_ones(known))
+        yield rows.where(valid)
+    right, precision = row_basis(spaces.layers[0]), spaces.layers[0].precision
+    candidates = find_candidates(
+        layout,
+        right,
+        max(budget.tolerance, precision * layout.width**0.5),
+        budget.combinations,
+        budget.candidates,
+        budget.bounds,
+        budget.dependencies,
+        precision,
+    )
+    if not isinstance(candidates, str) and len(candidates.categories):
+        yield from of_candidates(spaces, layout, right, candidates, budget.attempts, rng)
+    for _ in range(budget.attempts):
+        rows, valid = snapped(layout, with_ones(freely(spaces, layout, rng)))
+        yield rows.where(valid)
+
+
+def row_basis(layer: Layer) -> Array:
+    """(r, d+1): an orthonormal basis of a layer's row space, in the units of the columns."""
+    return np.asarray(np.linalg.qr((layer.right * layer.inputs).T)[0].T)
+
+
+def of_candidates(
+    spaces: Spaces,
+    layout: FeatureLayout,
+    right: Array,
+    candidates: Candidates,
+    attempts: int,
+    rng: np.random.Generator,
+) -> Iterator[EncodedRows]:
+    """The candidates, the likeliest first: those with the smallest numbers; from random starts where they are open."""
+    open = (candidates.open @ right)[:, :-1]
+    order = np.argsort(np.linalg.norm(candidates.origin, axis=1), kind="stable")
+
+    def rows(chosen: NDArray[np.int64], shift: Array) -> EncodedRows:
+        starts = (candidates.origin[chosen] @ right)[:, :-1] + shift @ open
+        return with_codes(layout, candidates.categories[chosen], sieved(spaces, starts, open, rng))
+
+    for i in range(0, len(order), TOGETHER):
+        some = order[i : i + TOGETHER]
+        yield rows(some, np.zeros((len(some), len(open))))
+    for attempt in range(attempts if len(open) else 0):
+        some = np.resize(np.roll(order, -attempt * STARTS), STARTS)
+        yield rows(some, rng.standard_t(2, (STARTS, len(open))))
+
+
+def freely(spaces: Spaces, layout: FeatureLayout, rng: np.random.Generator) -> Array:
+    """Encoded rows (n, d) that plausible ones lead to, within the first layer's row space."""
+    rows, first = plausible_rows(layout, FREE, rng), spaces.layers[0]
+    if first not in spaces.sides:
+        return sieved(spaces, rows, np.eye(layout.width), rng)
+    right = row_basis(first)
+    bias = right[:, -1] / np.linalg.norm(right[:, -1])
+    inside = with_ones(rows) @ right.T
+    inside += np.outer(1 / np.linalg.norm(right[:, -1]) - inside @ bias, bias)
+    directions = np.linalg.svd(bias[None], full_matrices=True)[2][1:] @ right
+    return sieved(spaces, (inside @ right)[:, :-1], directions[:, :-1], rng)
+
+
+def with_codes(layout: FeatureLayout, categories: NDArray[np.int64], encoded: Array) -> EncodedRows:
+    """The rows with exactly the codes of their categories."""
+    encoded = encoded.copy()
+    for k, block in enumerate(layout.categorical):
+        encoded[:, block.start : block.start + block.width] = block.codebook()[categories[:, k]]
+    return EncodedRows(categories, encoded)

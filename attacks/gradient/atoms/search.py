@@ -1,0 +1,170 @@
+"""The search for the rows of a batch: those that all layers bear out are subtracted, and what is left is searched.
+
+What is left is the gradient of a smaller batch (`exact.deflation`), whose row space holds fewer candidates and leaves
+fewer directions open. A row counts as found where the rank of the gradient falls by one without it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakledger.attacks.gradient.atoms.labels import ROUGH, Counts, decided, errors_of
+from leakledger.attacks.gradient.atoms.layers import TINY, Layer, layers_of
+from leakledger.attacks.gradient.atoms.polish import share
+from leakledger.attacks.gradient.atoms.proposals import Budget, proposals
+from leakledger.attacks.gradient.atoms.roots import moved
+from leakledger.attacks.gradient.atoms.spaces import MISSED, Spaces
+from leakledger.attacks.gradient.atoms.tangents import columns_of
+from leakledger.attacks.gradient.exact.deflation import norm, without
+from leakledger.attacks.gradient.exact.network import error_basis
+from leakledger.attacks.gradient.exact.polish import with_integers
+from leakledger.attacks.gradient.exact.rows import EncodedRows
+from leakledger.attacks.observed.affine import Array, Weights
+from leakledger.attacks.observed.update import ObservedUpdate
+
+# Standard errors by which a row may miss a space before its numbers are polished, and how many rows are polished at
+# most. Smaller: rows whose numbers are rough are lost; larger: time.
+NEAR, MOST = 1e5, 512
+SAME = 1e-5  # rows whose last hidden points are nearer than this, relative to them, are one until one of them is gone
+
+
+@dataclass(frozen=True, eq=False)
+class Remaining:
+    """What is left of a batch of `batch` rows: the `gradient` of `rows` of them, and its spaces."""
+
+    update: ObservedUpdate
+    gradient: Weights = field(repr=False)
+    rows: int
+    spaces: Spaces
+
+    @property
+    def rank(self) -> int:
+        return self.spaces.rank
+
+
+@dataclass(frozen=True, eq=False)
+class FoundRows:
+    """Rows (n,) and how often each occurs with each label (n, C)."""
+
+    rows: EncodedRows
+    counts: Counts = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def where(self, chosen: NDArray[np.int64] | NDArray[np.bool_]) -> "FoundRows":
+        return FoundRows(self.rows.where(chosen), self.counts[chosen])
+
+    def plus(self, other: "FoundRows") -> "FoundRows":
+        rows = EncodedRows(
+            np.concatenate([self.rows.categories, other.rows.categories]),
+            np.concatenate([self.rows.encoded, other.rows.encoded]),
+        )
+        return FoundRows(rows, np.concatenate([self.counts, other.counts]))
+
+
+def remaining(
+    update: ObservedUpdate,
+    gradient: Weights,
+    rows: int,
+    rank: int,
+    like: Sequence[Layer] = (),
+    subtracted: Sequence[float] = (),
+) -> Remaining | str:
+    """What is left of a batch, its rank at most `rank`, or why noise hides it."""
+    layers = layers_of(update.weights, gradient, rank, update.roundoff, like, subtracted)
+    if isinstance(layers, str):
+        return layers
+    return Remaining(update, gradient, rows, Spaces(update.weights, update.model.activation, layers))
+
+
+def nothing(update: ObservedUpdate) -> FoundRows:
+    layout = update.layout
+    rows = EncodedRows(np.zeros((0, len(layout.categorical)), np.int64), np.zeros((0, layout.width)))
+    return FoundRows(rows, np.zeros((0, update.model.outputs), np.int64))
+
+
+def solve(whole: Remaining, known: Array, budget: Budget, rng: np.random.Generator) -> tuple[FoundRows, Remaining]:
+    """At most as many rows of a batch as its rank, and what is left without them; `known` (n, d) are tried first.
+
+    Where the spaces of what is left propose no more, as subtracted rows leave their rounding there, those of the whole
+    batch do.
+    """
+    found, left = nothing(whole.update), whole
+    while left.rank and left.spaces.full:
+        before, layout = len(found), whole.update.layout
+        sources = [left.spaces, *([whole.spaces] if found else [])]
+        proposed = chain.from_iterable(proposals(spaces, layout, known, budget, rng) for spaces in sources)
+        while len(found) == before and (rows := next(proposed, None)) is not None:
+            found, left = admitted(left, found, rows)
+        if len(found) == before:
+            break
+        known = known[:0]
+    return found, left
+
+
+def admitted(left: Remaining, found: FoundRows, proposed: EncodedRows) -> tuple[FoundRows, Remaining]:
+    """`found` and the rows among those `proposed` that `left` bears out, and what is left without them."""
+    new = borne_out(left, proposed)
+    smaller = lessened(left, new)
+    if smaller is not None:
+        return found.plus(new), smaller
+    for i in range(len(new)):
+        one = new.where(np.array([i]))
+        smaller = lessened(left, one)
+        if smaller is not None:
+            found, left = found.plus(one), smaller
+    return found, left
+
+
+def lessened(left: Remaining, new: FoundRows) -> Remaining | None:
+    """What is left without the rows `new`, unless the rank does not fall by their number."""
+    rank, rows = left.rank - len(new), left.rows - int(new.counts.sum())
+    if rank < 0 or rows < rank:
+        return None
+    spaces, passed = left.spaces, left.spaces.passed(new.rows.encoded)
+    errors = errors_of(passed.probabilities, new.counts, left.update.rows)
+    basis = error_basis(errors.shape[1])
+    gradient = without(spaces.weights, left.gradient, new.rows.encoded, errors @ basis.T, spaces.activation)
+    rounded = new.counts.sum(1) / left.update.rows / norm(errors).clip(TINY)
+    columns = columns_of(spaces.weights, passed, errors * rounded[:, None])  # as wrong as probabilities are
+    subtracted = [
+        float(np.hypot(k.subtracted, share(columns[k.number] / k.out, p / k.inputs)))
+        for k, p in zip(spaces.layers, passed.points, strict=True)
+    ]
+    smaller = remaining(left.update, gradient, rows, rank, spaces.layers, subtracted)
+    return None if isinstance(smaller, str) else smaller
+
+
+def borne_out(left: Remaining, proposed: EncodedRows) -> FoundRows:
+    """The different rows among those proposed that lie in all spaces and have the errors of labels, the best first."""
+    spaces, layout = left.spaces, left.update.layout
+    missed = spaces.missed(proposed.encoded)
+    near = np.argsort(missed, kind="stable")[:MOST]
+    rows = proposed.where(near[missed[near] < NEAR])
+    numeric = [b.start for b in layout.numeric]
+    encoded = moved(spaces, rows.encoded, np.eye(layout.width)[numeric])
+    whole = with_integers(layout.numeric, encoded)
+    encoded = np.where((spaces.missed(whole) < MISSED)[:, None], whole, encoded)
+    missed = spaces.missed(encoded)
+    errors, off = spaces.errors(encoded)
+    passed = spaces.passed(encoded)
+    counts, clear = decided(passed.probabilities, errors, off, left.update.rows, left.update.roundoff, ROUGH)
+    clear &= (missed < MISSED) & (counts.sum(1) <= left.rows)
+    order = np.argsort(missed, kind="stable")
+    order = order[clear[order]]
+    points = passed.points[-1][order]
+    rows = EncodedRows(rows.categories, encoded)
+    return FoundRows(rows, counts).where(order[first_of_each(points)])
+
+
+def first_of_each(points: Array) -> NDArray[np.int64]:
+    """The numbers of the points (n, w) that are not close to one before them."""
+    kept: list[int] = []
+    for i, point in enumerate(points):
+        if not kept or (np.linalg.norm(points[kept] - point, axis=1) > SAME * np.linalg.norm(point)).all():
+            kept.append(i)
+    return np.array(kept, np.int64)
