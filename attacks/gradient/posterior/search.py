@@ -1,7 +1,8 @@
 """The way to the rows that explain an update: a pool, a first batch, and repairs of the rows that do not fit.
 
 1. A pool of rows that the row space supports, and of rows of the prior (`row_space`).
-2. The batch of them that explains all layers best (`assembly`), then Gibbs sweeps from some noise down to the true one.
+2. For half of the chains the batch of them that explains all layers best (`assembly`), for the others any; then Gibbs
+   sweeps from some noise, or much, down to the true one. The former find rows under little noise, the latter under much.
 3. Repairs: a few rows of a chain, those above all that its residual points at, leave the batch, and what they leave of
    the sum is solved like a small batch of its own, from rows of all chains and of its own row space.
 
@@ -22,7 +23,7 @@ from leakledger.attacks.gradient.posterior.network import RowGradients
 from leakledger.attacks.gradient.posterior.row_space import supported
 
 LOUD = 4.0  # times the true noise: where sweeps after an assembly begin, so that wrong cells come loose
-COOLING = 20  # sweeps from there to the true noise
+COOLING = 30  # sweeps from there to the true noise
 CHOICES = 40  # sweeps over a pool, of little cost
 POOL = 1024, 30, 60  # chains on the row space, their sweeps, and rows kept of each
 SMALL_POOL = 256, 20, 20
@@ -49,7 +50,7 @@ def search(
 ) -> Chains:
     """Chains as near to the mode as `repairs` bring them."""
     pool = supported(evidence, cells, coins, *POOL)
-    found = _assembled(network, cells, evidence, pool, chains, CHOICES, COOLING, coins)
+    found = _assembled(network, cells, evidence, pool, chains, CHOICES, COOLING, coins, chains // 2)
     idle = 0
     for step in range(repairs):
         best = float(_cost(found).min())
@@ -70,15 +71,21 @@ def _assembled(
     choices: int,
     cooling: int,
     coins: torch.Generator,
+    fresh: int = 0,
 ) -> Chains:
-    """Chains that begin at batches of rows of the pool."""
+    """Chains that begin at batches of rows of the pool, chosen to fit, but for the last ones, that are `fresh`: at rows
+    of it at random, and under loud noise.
+    """
     scale = _likely_scale(network, cells, evidence, coins) if evidence.shrunk else 1.0
     atoms = Assembly(network, cells, evidence, pool, scale)
     noises = np.geomspace(evidence.loudest, evidence.noise, choices)
-    chosen = atoms.choose(atoms.start(chains, coins), noises.tolist(), coins)
+    start = atoms.start(chains, coins)
+    chosen = torch.cat([atoms.choose(start[: chains - fresh], noises.tolist(), coins), start[chains - fresh :]])
     found = Chains(network, cells, evidence, atoms.index[chosen], coins, atoms.labels[chosen])
-    for noise in np.geomspace(min(LOUD * evidence.noise, evidence.loudest), evidence.noise, cooling):
-        found.sweep(float(noise))
+    first = torch.full((chains, 1), min(LOUD * evidence.noise, evidence.loudest), device=pool.device)
+    first[chains - fresh :] = evidence.loudest
+    for step in np.linspace(1, 0, cooling):
+        found.sweep(evidence.noise * (first / evidence.noise) ** float(step))
     return found
 
 
