@@ -2,7 +2,7 @@
 
 1. A pool of rows that the row space supports, and of rows of the prior (`row_space`).
 2. For half of the chains the batch of them that explains all layers best (`assembly`), for the others any; then Gibbs
-   sweeps from some noise, or much, down to the true one. The former find rows under little noise, the latter under much.
+   sweeps from some noise, or much, down to the true one. Those find rows under little noise, these under much.
 3. Repairs: a few rows of a chain, those above all that its residual points at, leave the batch, and what they leave of
    the sum is solved like a small batch of its own, from rows of all chains and of its own row space.
 
