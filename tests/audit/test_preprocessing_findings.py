@@ -235,7 +235,7 @@ def test_a_server_that_adds_up_plain_summaries_knows_them_all(play):
         assert "plaintext-told" in checks(record, "server")
 
 
-BLURRED = {"bytes-norm": 0.2}  # values that differ in their last bytes have one code in float32
+BLURRED = {"bytes-norm": 0.1}  # values that differ in their last bytes have one code in float32; five clusters scatter
 
 
 @pytest.mark.slow

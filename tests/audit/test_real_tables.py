@@ -104,6 +104,7 @@ def test_on_adult_the_server_reads_what_is_sent_and_inverts_small_batches(datase
     plain = {
         s.metric for s in record.scores if s.attack == "plaintext" and s.encoder == "local" and s.status == "scored"
     }
-    assert plain - QUALITY == {"size", "size_information"}
+    told = {"size", "held_out_count", "held_out_rate"}  # updates say over how many rows, evaluations of which classes
+    assert plain - QUALITY == told | {f"{metric}_information" for metric in told}
     (standardised,) = (s for key, s in found.items() if "zscore" in key[1] and key[2] == "identical_rows")
     assert standardised.value == 1
