@@ -1,0 +1,27 @@
+import pytest
+
+from leakledger.audit.benchmarks import defended
+from leakledger.audit.benchmarks.base import Options, find
+from leakledger.audit.benchmarks.defended import deciles, run
+
+
+def test_deciles_count_right_cells_by_what_was_said_of_them():
+    said = [(0.95, True, True), (0.91, False, True), (1.0, True, True), (0.35, False, False)]
+    rows = {r.metric: r for r in deciles("fair", {"B": 1}, said)}
+    assert rows["categories said 0.9"].measured == pytest.approx(200 / 3)
+    assert rows["categories said 0.9"].note == "3 cells"
+    assert rows["numbers said 0.3"].measured == 0
+    assert len(rows) == 2
+
+
+@pytest.mark.slow
+def test_each_attack_the_prior_and_the_diagnostic_stand_beside_each_other(monkeypatch):
+    monkeypatch.setattr(defended, "QUICK", {2: (1e-3,)})
+    assert find("defended") is run
+    rows = list(run(Options(quick=True, seeds=1, jobs=1)))
+    by = {(r.setting["attack"], r.metric): r.measured for r in rows}
+    assert by["posterior", "accuracy"] >= 90
+    assert by["from the truth", "accuracy"] >= 90
+    assert by["prior only", "accuracy"] < by["posterior", "accuracy"]
+    assert ("tableak", "accuracy") in by
+    assert any(metric.startswith("categories said") for _, metric in by)
