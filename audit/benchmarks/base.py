@@ -70,6 +70,7 @@ BENCHMARKS = {
     "baselines": "leakledger.audit.benchmarks.baselines",
     "posteriors": "leakledger.audit.benchmarks.posteriors",
     "defended": "leakledger.audit.benchmarks.defended",
+    "defended_other": "leakledger.audit.benchmarks.defended_other",
 }
 
 

@@ -114,8 +114,8 @@ def deciles(dataset: str, setting: dict[str, object], said: Sequence[tuple[float
                 )
 
 
-def one_case(config: Config, case: Case) -> Measured:
-    """Both attacks and the diagnostic on the batches of one federation."""
+def one_case(config: Config, case: Case, diagnose: bool = True) -> Measured:
+    """Both attacks on the batches of one federation, and what the posterior makes of them from the truth."""
     truth = Truth(federate(config, case, PUBLIC_MASTER))
     knowledge, attempted = granted_knowledge(config, truth), attempts(config, truth)
     federated = truth.federated
@@ -130,6 +130,8 @@ def one_case(config: Config, case: Case) -> Measured:
         draws = config.audit.baseline_draws
         trials[name] = score(attack, ("server",), outcome, knowledge, truth, attempted, coins, draws)
         said += [cell for c in claims_in(outcome) if isinstance(c, RecordsClaim) for cell in cells_said(c, truth)]
+    if not diagnose:
+        return Measured(trials, seconds, [], said)
     updates = find_gradients(view, knowledge, rounds=[0])
     own = make_attack("posterior", config, case)
     assert isinstance(own, Posterior)

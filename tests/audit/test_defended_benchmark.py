@@ -1,6 +1,6 @@
 import pytest
 
-from leakledger.audit.benchmarks import defended
+from leakledger.audit.benchmarks import defended, defended_other
 from leakledger.audit.benchmarks.base import Options, find
 from leakledger.audit.benchmarks.defended import deciles, run
 
@@ -25,3 +25,14 @@ def test_each_attack_the_prior_and_the_diagnostic_stand_beside_each_other(monkey
     assert by["prior only", "accuracy"] < by["posterior", "accuracy"]
     assert ("tableak", "accuracy") in by
     assert any(metric.startswith("categories said") for _, metric in by)
+
+
+@pytest.mark.slow
+def test_other_defenses_are_measured_with_what_is_known_of_them(monkeypatch):
+    monkeypatch.setattr(defended_other, "ROWS", 2)
+    monkeypatch.setattr(defended_other, "QUICK", ("half pruned",))
+    rows = list(defended_other.run(Options(quick=True, seeds=1, jobs=1)))
+    assert {r.setting["attack"] for r in rows} == {"posterior", "tableak", "prior only"}
+    assert {r.setting["defense"] for r in rows} == {"half pruned"}
+    (accuracy,) = (r.measured for r in rows if r.setting["attack"] == "posterior" and r.metric == "accuracy")
+    assert accuracy > 70

@@ -1,0 +1,66 @@
+"""The posterior against other defenses than noise alone, beside TabLeak, which knows of none: as `defended` otherwise.
+
+Batches of 8 rows. `defense`: clipping of each row's gradient at half of what most have, and of the whole update at a
+fifth, both with noise; pruning; quantisation. Of the last two the posterior has an approximate likelihood only.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from leakledger.audit.benchmarks.base import Options, Row, dataset_name
+from leakledger.audit.benchmarks.defended import METRICS, PRIOR, one_case
+from leakledger.audit.benchmarks.gradients import figure, in_percent
+from leakledger.audit.benchmarks.tableak import settings
+from leakledger.audit.case import cases
+from leakledger.audit.config import Config
+from leakledger.audit.pool import each
+
+ROWS = 8
+OTHER: dict[str, dict[str, Any]] = {
+    "rows clipped at 0.5, noise 0.003": {
+        "name": "example-clipping",
+        "clip_norm": 0.5,
+        "then": [{"name": "gaussian-noise", "sigma": 0.003}],
+    },
+    "update clipped at 0.2, noise 0.001": {
+        "name": "client-clipping",
+        "clip_norm": 0.2,
+        "then": [{"name": "gaussian-noise", "sigma": 0.001}],
+    },
+    "half pruned": {"name": "pruning", "share": 0.5},
+    "nine tenths pruned": {"name": "pruning", "share": 0.9},
+    "4 bits": {"name": "quantisation", "bits": 4},
+    "4 bits, stochastic": {"name": "quantisation", "bits": 4, "rounding": "stochastic"},
+}
+QUICK = ("rows clipped at 0.5, noise 0.003", "half pruned")
+
+
+def run(options: Options) -> Iterator[Row]:
+    """Rows for each table and defense, as they are measured."""
+    for source in options.data or ("fair",):
+        for name in QUICK if options.quick else OTHER:
+            yield from measured(options, source, name, options.seeds or 1)
+
+
+def measured(options: Options, source: str, name: str, seeds: int) -> Iterator[Row]:
+    """Rows of one defense, over 4 clients x `seeds` batches."""
+    config = defended_by(settings(options, source, "published", "known", ROWS, seeds), OTHER[name])
+    parts = list(each(partial(one_case, config, diagnose=False), cases(config), options.jobs))
+    dataset, batches = dataset_name(source), 4 * seeds
+    setting = {"B": ROWS, "defense": name, "labels": "known", "parties": 4, "seeds": seeds}
+    for attack in ("posterior", "tableak"):
+        trials = [t for p in parts for t in p.trials[attack]]
+        for metric in METRICS:
+            values = in_percent(trials, metric, batches)
+            yield figure("defended_other", dataset, {"attack": attack, **setting}, metric, values, None, "%")
+        seconds = [p.seconds[attack] for p in parts]
+        yield figure("defended_other", dataset, {"attack": attack, **setting}, "seconds per batch", seconds, None, "s")
+    for metric in PRIOR:
+        chance = [100 * (t.baseline or 0.0) for p in parts for t in p.trials["posterior"] if t.metric == metric]
+        yield figure("defended_other", dataset, {"attack": "prior only", **setting}, metric, chance, None, "%")
+
+
+def defended_by(config: Config, defense: dict[str, Any]) -> Config:
+    """The same configuration with another defense."""
+    return Config.model_validate({**config.in_force(), "defense": [defense]})
