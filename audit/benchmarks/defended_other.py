@@ -1,7 +1,7 @@
 """The posterior against other defenses than noise alone, beside TabLeak, which knows of none: as `defended` otherwise.
 
-Batches of 8 rows. `defense`: clipping of each row's gradient at half of what most have, and of the whole update at a
-fifth, both with noise; pruning; quantisation. Of the last two the posterior has an approximate likelihood only.
+Batches of 8 rows. `defense`: clipping of the gradient of each row, or of the whole update, to a norm, both with noise
+afterwards; pruning; quantisation. Of the last two the posterior has an approximate likelihood only.
 """
 
 from collections.abc import Iterator
