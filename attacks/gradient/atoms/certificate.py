@@ -13,6 +13,7 @@ independent rows than rows, where the activation is linear between kinks, so tha
 """
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from leakledger.attacks.gradient.atoms.gram import Problem, coefficients
@@ -30,6 +31,7 @@ from leakledger.attacks.gradient.exact.network import forward
 from leakledger.attacks.gradient.exact.polish import Fit
 from leakledger.attacks.gradient.exact.rows import SAME, EncodedRows, Mask
 from leakledger.attacks.observed.affine import Array
+from leakledger.preprocess.views import CategoricalBlock
 
 # What rows may leave of a layer, root mean square in units of the errors of its entries: in all, and outside the spans
 # of their points and columns, where the arithmetic of single rows leaves nothing. Too small: the arithmetic of a client
@@ -88,12 +90,17 @@ def isolated(problem: Problem, whole: Remaining, rows: EncodedRows, found: Found
     error = max(1.0, held.left) * norm(u / values.clip(TINY)) / scale
     sure, inputs = np.ones(len(rows), bool), problem.layers[0].inputs
     for block, chosen in zip(whole.update.layout.categorical, rows.categories.T, strict=True):
-        columns_of_block = slice(block.start, block.start + block.width)
-        codes = block.codebook()
-        distance = cdist(codes[chosen] / inputs[columns_of_block], codes / inputs[columns_of_block])
-        others = cdist(codes[chosen], codes) > SAME
-        sure &= np.where(others, distance, np.inf).min(1) > 2 * SURE * error
+        sure &= to_other_codes(block, chosen, inputs).min(1) > 2 * SURE * error
     return sure
+
+
+def to_other_codes(block: CategoricalBlock, chosen: NDArray[np.int64], inputs: Array) -> Array:
+    """(n, candidates) how far the codes `chosen` (n,) are from all others, in the units `inputs` of the columns;
+    infinite where a candidate has the same code.
+    """
+    codes, units = block.codebook(), inputs[block.start : block.start + block.width]
+    own = codes[chosen]
+    return np.where(cdist(own, codes) > SAME, cdist(own / units, codes / units), np.inf)
 
 
 def of_some(whole: Remaining, found: FoundRows) -> tuple[EncodedRows, Array, Mask, Mask]:
@@ -114,9 +121,7 @@ def no_other_code(whole: Remaining, rows: EncodedRows) -> Mask:
     """(n,) whether rows with the code next to theirs in some feature would be out of the spaces."""
     sure, inputs = np.ones(len(rows), bool), whole.spaces.layers[0].inputs
     for k, block in enumerate(whole.update.layout.categorical):
-        codes, place = block.codebook(), inputs[block.start : block.start + block.width]
-        own = codes[rows.categories[:, k]]
-        distance = np.where(cdist(own, codes) > SAME, cdist(own / place, codes / place), np.inf)
+        distance = to_other_codes(block, rows.categories[:, k], inputs)
         other = rows.categories.copy()
         other[:, k] = distance.argmin(1)
         missed = whole.spaces.missed(with_codes(whole.update.layout, other, rows.encoded).encoded)

@@ -21,7 +21,7 @@ from leakledger.attacks.gradient.atoms.tangents import columns_of
 from leakledger.attacks.gradient.exact.deflation import norm, without
 from leakledger.attacks.gradient.exact.network import error_basis
 from leakledger.attacks.gradient.exact.polish import with_integers
-from leakledger.attacks.gradient.exact.rows import EncodedRows
+from leakledger.attacks.gradient.exact.rows import EncodedRows, no_rows
 from leakledger.attacks.observed.affine import Array, Weights
 from leakledger.attacks.observed.update import ObservedUpdate
 
@@ -59,11 +59,7 @@ class FoundRows:
         return FoundRows(self.rows.where(chosen), self.counts[chosen])
 
     def plus(self, other: "FoundRows") -> "FoundRows":
-        rows = EncodedRows(
-            np.concatenate([self.rows.categories, other.rows.categories]),
-            np.concatenate([self.rows.encoded, other.rows.encoded]),
-        )
-        return FoundRows(rows, np.concatenate([self.counts, other.counts]))
+        return FoundRows(self.rows.plus(other.rows), np.concatenate([self.counts, other.counts]))
 
 
 def remaining(
@@ -82,9 +78,7 @@ def remaining(
 
 
 def nothing(update: ObservedUpdate) -> FoundRows:
-    layout = update.layout
-    rows = EncodedRows(np.zeros((0, len(layout.categorical)), np.int64), np.zeros((0, layout.width)))
-    return FoundRows(rows, np.zeros((0, update.model.outputs), np.int64))
+    return FoundRows(no_rows(update.layout), np.zeros((0, update.model.outputs), np.int64))
 
 
 def solve(whole: Remaining, known: Array, budget: Budget, rng: np.random.Generator) -> tuple[FoundRows, Remaining]:

@@ -36,6 +36,15 @@ class EncodedRows:
     def where(self, chosen: Mask | NDArray[np.int64]) -> "EncodedRows":
         return EncodedRows(self.categories[chosen], self.encoded[chosen])
 
+    def plus(self, other: "EncodedRows") -> "EncodedRows":
+        return EncodedRows(
+            np.concatenate([self.categories, other.categories]), np.concatenate([self.encoded, other.encoded])
+        )
+
+
+def no_rows(layout: FeatureLayout) -> EncodedRows:
+    return EncodedRows(np.zeros((0, len(layout.categorical)), np.int64), np.zeros((0, layout.width)))
+
 
 def plain_columns(block: CategoricalBlock, points: Array) -> Array:
     """The columns of `block` in combinations (n, d+1) of rows [x | 1], with the block's public scaling undone."""

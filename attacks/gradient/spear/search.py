@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from leakledger.attacks.gradient.exact.deflation import fit, norm, without
 from leakledger.attacks.gradient.exact.network import error_basis, forward
-from leakledger.attacks.gradient.exact.rows import EncodedRows, Mask, snapped
+from leakledger.attacks.gradient.exact.rows import EncodedRows, Mask, no_rows, snapped
 from leakledger.attacks.gradient.spear.batch import UnsolvedBatch
 from leakledger.attacks.gradient.spear.invert import inverted
 from leakledger.attacks.gradient.spear.masks import DividedNeurons, draw_masks
@@ -51,17 +51,11 @@ class RecoveredRows:
         return len(self.rows)
 
     def plus(self, other: "RecoveredRows") -> "RecoveredRows":
-        rows = EncodedRows(
-            np.concatenate([self.rows.categories, other.rows.categories]),
-            np.concatenate([self.rows.encoded, other.rows.encoded]),
-        )
-        return RecoveredRows(rows, np.concatenate([self.error, other.error]))
+        return RecoveredRows(self.rows.plus(other.rows), np.concatenate([self.error, other.error]))
 
 
 def nothing(batch: UnsolvedBatch) -> RecoveredRows:
-    layout = batch.layout
-    rows = EncodedRows(np.zeros((0, len(layout.categorical)), np.int64), np.zeros((0, layout.width)))
-    return RecoveredRows(rows, np.zeros((0, len(batch.weights[f"{batch.layer + 1}.bias"]) - 1)))
+    return RecoveredRows(no_rows(batch.layout), np.zeros((0, len(batch.weights[f"{batch.layer + 1}.bias"]) - 1)))
 
 
 @dataclass(frozen=True)
