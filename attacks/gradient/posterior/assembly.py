@@ -41,9 +41,7 @@ class Assembly:
         ):
             gram += (error @ error.T) * (given @ given.T + 1)
             target += ((error @ total[:, :-1]) * given).sum(-1) + error @ total[:, -1]
-        factor = torch.full_like(target, scale)
-        if evidence.clip_norm is not None:
-            factor *= (evidence.clip_norm / gram.diagonal().clamp_min(1e-30).sqrt()).clamp(max=1)
+        factor = scale * evidence.clipped(gram.diagonal())
         self.gram, self.target = gram * factor[:, None] * factor, target * factor
 
     def start(self, chains: int, coins: torch.Generator) -> Tensor:

@@ -49,6 +49,11 @@ def from_prior(cells: Sequence[Cell], number: int, coins: torch.Generator, devic
     return torch.stack(drawn, -1) if drawn else torch.zeros(number, 0, dtype=torch.int64, device=device)
 
 
+def squared(layers: Sequence[Tensor]) -> Tensor:
+    """(C,) the squared norms of what has layers (C, out, in + 1)."""
+    return torch.stack([(layer**2).sum((1, 2)) for layer in layers]).sum(0)
+
+
 class Chains:
     """State of C chains: `index` (C, B, F) which value each cell has, `labels` (C, B), `columns` (C, B, D) and the
     `residual` (C, out, in + 1) per layer of what all rows leave of the sum.
@@ -93,10 +98,10 @@ class Chains:
 
     def _draw_scale(self, own: Sequence[Tensor]) -> None:
         """Draws the factor of each chain anew, evenly over [0, 1] before the update is seen, given the sum `own`."""
-        square = sum((part**2).sum((1, 2)) for part in own)
-        inner = sum((part * total).sum((1, 2)) for part, total in zip(own, self.evidence.total, strict=True))
-        deviation = self.evidence.noise / torch.as_tensor(square).sqrt().clamp_min(1e-30)
-        mean = inner / torch.as_tensor(square).clamp_min(1e-30)
+        square = squared(own)
+        products = [(part * total).sum((1, 2)) for part, total in zip(own, self.evidence.total, strict=True)]
+        deviation = self.evidence.noise / square.sqrt().clamp_min(1e-30)
+        mean = torch.stack(products).sum(0) / square.clamp_min(1e-30)
         low, high = (torch.special.ndtr((edge - mean) / deviation) for edge in (0.0, 1.0))
         share = torch.rand(self.chains, generator=self.coins, device=self.device)
         drawn = mean + deviation * torch.special.ndtri((low + (high - low) * share).clamp(1e-6, 1 - 1e-6))
@@ -106,24 +111,17 @@ class Chains:
         """(C, m) what clipping leaves of the gradients of rows (C, m, D)."""
         if self.evidence.clip_norm is None:
             return torch.ones_like(columns[..., 0])
-        return self._clipped(self.network.square(self.network.first(columns), labels))
-
-    def _clipped(self, square: Tensor) -> Tensor:
-        assert self.evidence.clip_norm is not None
-        return (self.evidence.clip_norm / square.clamp_min(1e-30).sqrt()).clamp(max=1)
+        return self.evidence.clipped(self.network.square(self.network.first(columns), labels))
 
     def fit(self, first: First, labels: Tensor, noise: Noise) -> Tensor:
         """(C, m) the log likelihood of candidates for the row that is lifted out, up to a constant of the chain."""
         share = self.network.share(first, labels, self.residual)
-        factor = self.scale
-        if self.evidence.clip_norm is not None:
-            factor = factor * self._clipped(share.square)
+        factor = self.scale * self.evidence.clipped(share.square)
         return (factor * share.inner - factor**2 * share.square / 2) / noise**2
 
     def energy(self) -> Tensor:
         """(C,) half the squared residual over the noise's variance: at the truth half a chi-square of all entries."""
-        square = torch.stack([(r**2).sum((1, 2)) for r in self.residual]).sum(0)
-        return square / (2 * self.evidence.noise**2)
+        return squared(self.residual) / (2 * self.evidence.noise**2)
 
     def log_prior(self) -> Tensor:
         """(C,) of the rows and, where they are not known, of the labels."""

@@ -56,6 +56,12 @@ class Evidence:
         """Noise above which the update says next to nothing: three times what its entries are in the mean."""
         return max(3 * math.sqrt(self.square / self.entries), self.noise)
 
+    def clipped(self, square: Tensor) -> Tensor:
+        """What clipping leaves of gradients with these squared norms: the factor that each is scaled by."""
+        if self.clip_norm is None:
+            return torch.ones_like(square)
+        return (self.clip_norm / square.clamp_min(1e-30).sqrt()).clamp(max=1)
+
     def of_rows(self, chosen: Tensor, total: list[Tensor]) -> "Evidence":
         """The evidence of some rows, given what all others leave of the sum."""
         labels = None if self.labels is None else self.labels[chosen]

@@ -80,19 +80,13 @@ class RowGradients:
         errors, inputs = self.errors(first.before, labels)
         assert first.inner is not None
         inner = (errors[0] * first.inner).sum(-1)
-        square = (errors[0] ** 2).sum(-1) * first.square
         for error, given, rest in zip(errors[1:], inputs, residual[1:], strict=True):
             inner += ((error @ rest[..., :-1]) * given).sum(-1) + (error @ rest[..., -1:])[..., 0]
-            square += (error**2).sum(-1) * ((given**2).sum(-1) + 1)
-        return Share(inner, square)
+        return Share(inner, _squares(first, errors, inputs))
 
     def square(self, first: First, labels: Tensor) -> Tensor:
         """(C, m) the squared norms alone."""
-        errors, inputs = self.errors(first.before, labels)
-        total = (errors[0] ** 2).sum(-1) * first.square
-        for error, given in zip(errors[1:], inputs, strict=True):
-            total += (error**2).sum(-1) * ((given**2).sum(-1) + 1)
-        return total
+        return _squares(first, *self.errors(first.before, labels))
 
     def first(self, rows: Tensor, residual: Sequence[Tensor] | None = None) -> First:
         """Whole candidate rows (C, m, D) as the first layer sees them."""
@@ -107,6 +101,14 @@ class RowGradients:
             torch.cat([e.mT @ a, e.sum(1)[..., None]], -1)
             for e, a in zip((e * factor[..., None] for e in errors), [rows, *inputs], strict=True)
         ]
+
+
+def _squares(first: First, errors: Sequence[Tensor], inputs: Sequence[Tensor]) -> Tensor:
+    """(C, m) the squared norms of the gradients with these errors and inputs."""
+    total = (errors[0] ** 2).sum(-1) * first.square
+    for error, given in zip(errors[1:], inputs, strict=True):
+        total += (error**2).sum(-1) * ((given**2).sum(-1) + 1)
+    return total
 
 
 def _tensor(array: NDArray[np.float64], device: str) -> Tensor:
