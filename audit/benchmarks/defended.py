@@ -11,9 +11,9 @@ truth* is no attack but a diagnostic: the posterior's chains started at the true
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -75,20 +75,26 @@ def measured(options: Options, source: str, size: int, sigma: float, seeds: int)
     parts: list[Measured] = list(each(partial(one_case, config), cases(config), options.jobs))
     dataset, batches = dataset_name(source), 4 * seeds
     setting = {"B": size, "sigma": sigma, "labels": "known", "parties": 4, "seeds": seeds}
-    for attack in ("posterior", "tableak"):
-        trials = [t for p in parts for t in p.trials[attack]]
-        for metric in METRICS:
-            values = in_percent(trials, metric, batches)
-            yield figure("defended", dataset, {"attack": attack, **setting}, metric, values, None, "%")
-        seconds = [p.seconds[attack] for p in parts]
-        yield figure("defended", dataset, {"attack": attack, **setting}, "seconds per batch", seconds, None, "s")
-    for metric in PRIOR:
-        chance = [100 * (t.baseline or 0.0) for p in parts for t in p.trials["posterior"] if t.metric == metric]
-        yield figure("defended", dataset, {"attack": "prior only", **setting}, metric, chance, None, "%")
+    yield from of_attacks("defended", dataset, setting, parts, batches)
     for metric in METRICS:
         reached = [100 * m[metric] for p in parts for m in p.from_truth]
         yield figure("defended", dataset, {"attack": "from the truth", **setting}, metric, reached, None, "%")
     yield from deciles(dataset, {"attack": "posterior", **setting}, [c for p in parts for c in p.calibration])
+
+
+def of_attacks(
+    benchmark: str, dataset: str, setting: Mapping[str, Any], parts: Sequence[Measured], batches: int
+) -> Iterator[Row]:
+    """Both attacks on so many `batches`, and what the best guess without an update gets of them."""
+    for attack in ("posterior", "tableak"):
+        own = {"attack": attack, **setting}
+        trials = [t for p in parts for t in p.trials[attack]]
+        for metric in METRICS:
+            yield figure(benchmark, dataset, own, metric, in_percent(trials, metric, batches), None, "%")
+        yield figure(benchmark, dataset, own, "seconds per batch", [p.seconds[attack] for p in parts], None, "s")
+    for metric in PRIOR:
+        chance = [100 * (t.baseline or 0.0) for p in parts for t in p.trials["posterior"] if t.metric == metric]
+        yield figure(benchmark, dataset, {"attack": "prior only", **setting}, metric, chance, None, "%")
 
 
 def deciles(dataset: str, setting: dict[str, object], said: Sequence[tuple[float, bool, bool]]) -> Iterator[Row]:

@@ -9,8 +9,7 @@ from functools import partial
 from typing import Any
 
 from leakledger.audit.benchmarks.base import Options, Row, dataset_name
-from leakledger.audit.benchmarks.defended import METRICS, PRIOR, one_case
-from leakledger.audit.benchmarks.gradients import figure, in_percent
+from leakledger.audit.benchmarks.defended import of_attacks, one_case
 from leakledger.audit.benchmarks.tableak import settings
 from leakledger.audit.case import cases
 from leakledger.audit.config import Config
@@ -47,18 +46,8 @@ def measured(options: Options, source: str, name: str, seeds: int) -> Iterator[R
     """Rows of one defense, over 4 clients x `seeds` batches."""
     config = defended_by(settings(options, source, "published", "known", ROWS, seeds), OTHER[name])
     parts = list(each(partial(one_case, config, diagnose=False), cases(config), options.jobs))
-    dataset, batches = dataset_name(source), 4 * seeds
     setting = {"B": ROWS, "defense": name, "labels": "known", "parties": 4, "seeds": seeds}
-    for attack in ("posterior", "tableak"):
-        trials = [t for p in parts for t in p.trials[attack]]
-        for metric in METRICS:
-            values = in_percent(trials, metric, batches)
-            yield figure("defended_other", dataset, {"attack": attack, **setting}, metric, values, None, "%")
-        seconds = [p.seconds[attack] for p in parts]
-        yield figure("defended_other", dataset, {"attack": attack, **setting}, "seconds per batch", seconds, None, "s")
-    for metric in PRIOR:
-        chance = [100 * (t.baseline or 0.0) for p in parts for t in p.trials["posterior"] if t.metric == metric]
-        yield figure("defended_other", dataset, {"attack": "prior only", **setting}, metric, chance, None, "%")
+    yield from of_attacks("defended_other", dataset_name(source), setting, parts, 4 * seeds)
 
 
 def defended_by(config: Config, defense: dict[str, Any]) -> Config:
