@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 export PYTHONHASHSEED = 0
 
-.PHONY: help demo test soak check bench docs format clean
+.PHONY: help demo test soak check bench docs first-screen format clean
 
 help:
 	@echo "make demo    install and audit the embedded survey; ends with the verdict and the report's path"
@@ -14,6 +14,7 @@ help:
 	@echo "make check   lint and types only"
 	@echo "make bench   the quick benchmarks, measured next to published"
 	@echo "make docs    write docs/configuration.md again"
+	@echo "make first-screen  run the demo and draw docs/first-screen.png of its report; needs chromium"
 	@echo "make format  rewrite the code in the project's format"
 	@echo "make clean   remove the environment and caches (runs/ stays)"
 
@@ -36,7 +37,7 @@ check: $(BIN)/installed-test
 	$(BIN)/mypy
 
 test: check
-	$(BIN)/pytest --cov --cov-report=term:skip-covered
+	$(BIN)/pytest --cov --cov-report=term:skip-covered --numprocesses=auto --dist=worksteal
 
 soak: $(BIN)/installed-test
 	$(BIN)/pytest --no-cov -m soak -s
@@ -46,6 +47,10 @@ bench: $(BIN)/installed
 
 docs: $(BIN)/installed
 	$(BIN)/python -m leakledger.audit.reference docs/configuration.md
+
+first-screen: demo
+	chromium --headless --no-sandbox --disable-gpu --disable-lcd-text --hide-scrollbars --force-device-scale-factor=0.68 \
+	  --window-size=1400,1190 --screenshot=docs/first-screen.png "$$(ls -t runs/demo-*/report.html | head -1)"
 
 format: $(BIN)/installed-test
 	$(BIN)/ruff check --fix .

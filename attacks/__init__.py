@@ -10,6 +10,7 @@ from leakledger.attacks.gradient.span import Span
 from leakledger.attacks.gradient.spear import Spear
 from leakledger.attacks.gradient.tableak import TabLeak
 from leakledger.attacks.gradient.tableak_fedavg import TabLeakFedAvg
+from leakledger.attacks.transcript.feature_exchange.feature_exchange import FeatureExchange
 from leakledger.attacks.transcript.membership import Membership
 from leakledger.attacks.transcript.plaintext import Plaintext
 from leakledger.attacks.transcript.ring_size import RingSize
@@ -37,5 +38,6 @@ ATTACKS: dict[str, type[Attack]] = {
         Membership,
         Statistics,
         SacAudit,
+        FeatureExchange,
     )
 }

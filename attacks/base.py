@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from leakledger.attacks.texts import TextRecords
 from leakledger.preprocess.messages import Payload
 from leakledger.preprocess.views import FeatureLayout, View
 
@@ -34,10 +35,26 @@ Statistic = Literal[
 ]
 
 
+SEVERAL = "+"  # between the names of parties, which have none: a victim of which only a sum over clients is known
+
+
+def joint(clients: Sequence[str]) -> str:
+    """Several clients as one victim."""
+    return SEVERAL.join(clients)
+
+
+def clients_of(victim: str) -> tuple[str, ...]:
+    """The clients that a victim is: one, or several."""
+    return tuple(victim.split(SEVERAL))
+
+
 @dataclass(frozen=True)
 class RecordsClaim:
     """The rows of one victim's batch in one round, in any order; it may hold fewer rows than the batch, and more where
     nothing tells how many that has: those for which no row is left count as nothing.
+
+    Where the victim is several clients (`joint`) the rows are those of all their batches; `owners` (B,) then names the
+    client that each is most probably of, "" where none is more so than others.
 
     `categories` (B, K): number of the candidate value in each categorical block of the layout. `numbers` (B, L):
     numeric features in raw units where the layout publishes the scale, else in the encoded columns' own units.
@@ -61,6 +78,7 @@ class RecordsClaim:
     residual: NDArray[np.float64] | None = None
     verified: NDArray[np.bool_] | None = None
     probability: NDArray[np.float64] | None = None
+    owners: NDArray[np.str_] | None = None
     layout: FeatureLayout | None = field(default=None, repr=False)
 
 
@@ -113,6 +131,22 @@ class MembershipClaim:
 
 
 @dataclass(frozen=True)
+class ColumnClaim:
+    """The column of one party's feature, record by record: `values` (n,) in the order that all parties share.
+
+    `relation` says how they stand to the column: they are its values ("exact") or their magnitudes ("magnitude"), they
+    are near these ("estimate", "magnitude-estimate"), or follow the column but for place and scale ("scaled"). NaN is
+    no claim about that record.
+    """
+
+    party: str
+    feature: str
+    values: NDArray[np.float64]
+    evidence: tuple[int, ...] = ()
+    relation: Literal["exact", "magnitude", "estimate", "magnitude-estimate", "scaled"] = "exact"
+
+
+@dataclass(frozen=True)
 class FindingClaim:
     """A property of the protocol, shown by the transcript, that lets somebody learn about `party`: check and text.
 
@@ -139,7 +173,7 @@ class Abstained:
     reason: str
 
 
-Claim = RecordsClaim | StatisticClaim | VocabularyClaim | MembershipClaim | FindingClaim
+Claim = RecordsClaim | StatisticClaim | VocabularyClaim | MembershipClaim | ColumnClaim | FindingClaim
 Outcome = Sequence[Claim] | NotApplicable | Abstained
 Dependencies = Mapping[tuple[str, str], Mapping[str, str | float]]
 
@@ -148,12 +182,15 @@ Dependencies = Mapping[tuple[str, str], Mapping[str, str | float]]
 class AuxiliaryKnowledge:
     """What the adversary is granted beside the view. Everything in it is listed beside every result.
 
-    `labels` maps (victim, round) to the labels (B,) of that batch. `bounds` maps a numeric feature to its (low, high)
+    `labels` maps (client, round) to the labels (B,) of that batch. `bounds` maps a numeric feature to its (low, high)
     in the units of a `RecordsClaim`. `marginals` maps a feature to what is known of its distribution: (values,
     probabilities). `dictionaries` maps a categorical feature to plausible values. `dependencies` maps a categorical
     feature and another that it determines to which value of the first goes with which value, or number in raw units, of
     the second; it says nothing of values that are not in the map. `codes` maps a feature to the codes (k, width) of the
     k values in its dictionary, where they come from a public model that the adversary runs by itself (`fasttext`).
+    `rows` maps features to their columns (n,) in n whole rows of the population that are under no attack: texts, empty
+    where missing, or numbers in raw units.
+    `texts`: a public encoder of whole records written as text, with plausible names and values (`alignment`).
     """
 
     labels: Mapping[tuple[str, int], NDArray[Any]] = field(default_factory=dict)
@@ -162,6 +199,8 @@ class AuxiliaryKnowledge:
     dictionaries: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     dependencies: Dependencies = field(default_factory=dict)
     codes: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    rows: Mapping[str, NDArray[np.float64] | NDArray[np.str_]] = field(default_factory=dict, repr=False)
+    texts: TextRecords | None = None
 
     def granted(self) -> tuple[str, ...]:
         """The kinds of knowledge granted, for the result."""
@@ -176,11 +215,13 @@ Expected = Literal[
     "mean",
     "minimum",
     "maximum",
+    "quantile",
     "count",
     "size",
     "frequency",
     "held_out_rate",
     "held_out_mean",
+    "columns",
     "check",
 ]
 ObserversOf = Literal["server", "first", "last", "all but first", "all but last"]
@@ -193,10 +234,12 @@ class ControlSpec:
 
     The audit makes up a small federation that preprocesses with `encoder` and `scaler` under their options. The attack
     gets what `observers` hold and must recover what it `expects` of every party outside; scored against another party,
-    or against another federation (`shuffled`), the same claims must be worth nothing. "check" expects a finding named
+    or against another federation (`shuffled`), the same claims must be worth nothing. Of the quartiles of a column,
+    one is enough. "check" expects a finding named
     `check` about each party, and none in the federation of `quiet`. With `evaluation`, a model for that task is trained
-    for a round, with validation, and evaluated on rows that are held out. Two expectations need no
-    such federation: "records" plays rows through the model and updates of the audited view, "fields" shows one made-up
+    for a round, with validation, and evaluated on rows that are held out. With `features`, parties hold other columns
+    of the same records instead, and engineer features under these options. Two expectations need no such federation:
+    "records" plays rows through the model and updates of the audited view, "fields" shows one made-up
     message of each kind in it.
     """
 
@@ -207,6 +250,7 @@ class ControlSpec:
     scaler_options: Mapping[str, Any] = field(default_factory=dict)
     observers: ObserversOf = "server"
     evaluation: Literal["", "binary", "regression"] = ""
+    features: Mapping[str, Any] | None = None
     check: str = ""
     quiet: "ControlSpec | None" = None
     shuffled: bool = True

@@ -11,6 +11,8 @@ from typing import Any
 from leakledger.audit.config import Config, DefenseChoice, DefensePart, PartitionChoice, Preprocessing, Training
 from leakledger.audit.records import Setting
 from leakledger.defenses import DEFENSES
+from leakledger.preprocess.aggregation import AGGREGATIONS
+from leakledger.preprocess.aggregation.plain import Plain
 from leakledger.preprocess.encoders import ENCODERS
 from leakledger.preprocess.options import options_of
 from leakledger.preprocess.scalers import SCALERS
@@ -61,6 +63,7 @@ def _describe(
     pieces = [p.model_dump(mode="json") for p in (partition, preprocessing, training, defense)]
     digest = hashlib.sha256(json.dumps(pieces, sort_keys=True).encode()).hexdigest()[:6]
     names = [partition.kind, preprocessing.encoder, preprocessing.scaler, training.algorithm]
+    names += [] if AGGREGATIONS[training.aggregation] is Plain else [training.aggregation]
     return Setting(
         id="-".join([*names, *(part.name for part in defense.parts), digest]),
         data=source_name(config.data.source),
@@ -73,6 +76,7 @@ def _describe(
         reference=not (ENCODERS[preprocessing.encoder].federated and SCALERS[preprocessing.scaler].federated),
         encoder_said=ENCODERS[preprocessing.encoder].said_to_share,
         scaler_said=SCALERS[preprocessing.scaler].said_to_share,
+        steps=tuple(step for part in defense.parts for step in _numbers(part)),
     )
 
 
@@ -90,7 +94,9 @@ def _training_name(t: Training) -> str:
     batch = "all rows" if size is None else f"B={size}"
     batch += " in expectation (poisson)" if t.options.get("sampling") == "poisson" else ""
     passes = f", {epochs} local epochs" if epochs > 1 else ""
-    return f"{t.algorithm} {batch}{passes}, {rounds} round{'' if rounds == 1 else 's'}"
+    kind = AGGREGATIONS[t.aggregation]
+    protocol = "" if kind is Plain else f", {t.aggregation}{_changed(t.options, kind)}"
+    return f"{t.algorithm} {batch}{passes}, {rounds} round{'' if rounds == 1 else 's'}{protocol}"
 
 
 def _defense_name(defense: DefenseChoice) -> str:
@@ -102,6 +108,13 @@ def _part_name(part: DefenseChoice | DefensePart) -> str:
     kind = DEFENSES[part.name]
     needed = [f"{part.options[o.name]:g}" for o in options_of(kind).values() if o.required]
     return " ".join([part.name, *needed]) + _changed(part.options, kind)
+
+
+def _numbers(part: DefenseChoice | DefensePart) -> Iterator[tuple[str, float]]:
+    """Its parameters that are numbers."""
+    for name, value in part.options.items():
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            yield f"{part.name} {name}", float(value)
 
 
 def _changed(options: Mapping[str, Any], method: type) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from leakledger.audit.case import Case
-from leakledger.audit.config import DefenseChoice, Model, Preprocessing
+from leakledger.audit.config import DefenseChoice, Model, Preprocessing, Training
 from leakledger.preprocess.agreement import agree
 from leakledger.preprocess.data.basis import Basis
 from leakledger.preprocess.data.schema import Schema
@@ -26,7 +26,7 @@ from leakledger.preprocess.scalers import SCALERS, Scaler
 from leakledger.preprocess.training import ALGORITHMS
 from leakledger.preprocess.training.base import Trained, train
 from leakledger.preprocess.training.evaluation import evaluate
-from leakledger.preprocess.views import FeatureLayout, ModelSpec, TrainingSpec
+from leakledger.preprocess.views import FeatureLayout, ModelSpec
 
 Dictionary = dict[str, tuple[str, ...]]
 
@@ -52,7 +52,8 @@ def case_protocol(fed: Federation, inputs: Mapping[str, At[Any]], params: Mappin
     """Runs the case; what each party has afterwards, plain."""
     basis, model = basis_from_plain(params["basis"]), Model.model_validate(params["model"])
     preprocessing = Preprocessing.model_validate(params["preprocessing"])
-    training = TrainingSpec(**params["training"])
+    chosen = Training.model_validate(params["training"])
+    training = chosen.spec
     tables = {part: {c: fed.local(c, _table, x, part) for c, x in inputs.items()} for part in ("train", "test")}
 
     agreed = agree(fed, basis, tables["train"], tables["test"])
@@ -66,8 +67,8 @@ def case_protocol(fed: Federation, inputs: Mapping[str, At[Any]], params: Mappin
     defense = DefenseChoice.model_validate(params["defense"]).defense
     protect = defense.protect if defense.mechanisms() else None  # without one, updates stay as they are to the last bit
     own_rows, algorithm = prepared.train, ALGORITHMS[training.algorithm]
-    trained = train(fed, algorithm, spec, training, own_rows, protect, defense.row_clip_norm)
-    metrics = evaluate(fed, spec, trained.weights, prepared.test)
+    trained = train(fed, algorithm, spec, training, own_rows, protect, defense.row_clip_norm, chosen.protocol)
+    metrics = evaluate(fed, spec, trained.model, prepared.test)
 
     layout, public = fed.public(FeatureLayout.to_plain, prepared.layout), fed.public(Schema.to_plain, agreed.schema)
     held = {c: _client_result(fed, c, own[c], prepared, trained) for c in fed.clients}
@@ -75,7 +76,8 @@ def case_protocol(fed: Federation, inputs: Mapping[str, At[Any]], params: Mappin
 
 
 def basis_to_plain(basis: Basis) -> dict[str, Any]:
-    declared = basis.declared.model_dump(mode="json")
+    unused = None if basis.declared.carried else {"carried"}  # coins follow from this: those of earlier runs stay
+    declared = basis.declared.model_dump(mode="json", exclude=unused)
     return {"declared": declared, "columns": list(basis.columns), "types": dict(basis.types), "source": basis.source}
 
 

@@ -10,11 +10,13 @@ from leakledger.audit.config import Training
 from leakledger.audit.options import Methods
 from leakledger.audit.reference import options_text
 from leakledger.defenses import DEFENSES
+from leakledger.preprocess.aggregation import AGGREGATIONS
 from leakledger.preprocess.data.embedded import EMBEDDED
 from leakledger.preprocess.data.partition import PARTITIONS
+from leakledger.preprocess.data.readers import READERS
 from leakledger.preprocess.data.suggest import closest
 from leakledger.preprocess.encoders import ENCODERS
-from leakledger.preprocess.scalers import SCALERS
+from leakledger.preprocess.scalers import SCALERS, canonical
 from leakledger.preprocess.training import ALGORITHMS
 
 Rows = list[dict[str, Any]]
@@ -25,17 +27,27 @@ TABLES: dict[str, Mapping[str, Any]] = {
     "encoder": ENCODERS,
     "scaler": SCALERS,
     "algorithm": ALGORITHMS,
+    "aggregation": AGGREGATIONS,
     "defense": DEFENSES,
     "attack": ATTACKS,
+    "reader": READERS,
 }
 OPTIONS: dict[str, Methods] = {  # whose options a configuration sets
     "encoder": ENCODERS,
     "scaler": SCALERS,
     "algorithm": Training.tables["algorithm"],
+    "aggregation": AGGREGATIONS,
     "defense": DEFENSES,
     "attack": ATTACKS,
 }
-FILE_EACH = ("encoder", "scaler", "algorithm", "defense", "attack")  # each of these has a file, which describes it
+FILE_EACH = (
+    "encoder",
+    "scaler",
+    "algorithm",
+    "aggregation",
+    "defense",
+    "attack",
+)  # each of these has a file, which describes it
 
 
 def known(kind: str) -> Rows:
@@ -45,6 +57,7 @@ def known(kind: str) -> Rows:
 
 def describe(name: str) -> str:
     """All that is known about `name`, of every kind that has it. Raises ValueError, with a suggestion, for none."""
+    name = canonical(name)[0]
     found = [_described(kind, name) for kind, table in TABLES.items() if name in table]
     if not found:
         names = sorted({n for table in TABLES.values() for n in table})

@@ -56,7 +56,8 @@ class RemoteCase:
             self._check_worker()
             with TemporaryDirectory(prefix="leakledger-case-") as folder:
                 played = self.play_case(self.config, case, Path(folder), self.master)
-                return Outcome(played, (Path(folder) / transcript_name(case.id)).read_bytes())
+                transcript = Path(folder) / transcript_name(case.id)
+                return Outcome(played, transcript.read_bytes() if transcript.exists() else b"")
         except ValueError as error:
             return Outcome(refusal=str(error))
 
@@ -122,7 +123,7 @@ def with_absolute_source(config: Config) -> Config:
     source = config.data.source
     update = {"source": _absolute(source) if isinstance(source, str) else [_absolute(s) for s in source]}
     schema = config.data.schema_file
-    absolute = {**update, "schema_file": None if schema is None else type(schema)(os.path.abspath(schema))}
+    absolute = {**update, "schema_file": os.path.abspath(schema) if isinstance(schema, str) else schema}
     return config.model_copy(update={"data": config.data.model_copy(update=absolute)})
 
 
@@ -130,8 +131,10 @@ def digests(config: Config) -> dict[str, str]:
     """SHA-256 of every input file, by absolute path: tables, and the schema given or beside one."""
     sources = [config.data.source] if isinstance(config.data.source, str) else config.data.source
     paths = [Path(s) for s in sources if s not in EMBEDDED]
-    schemas = [config.data.schema_file or found for p in paths for found in [find_schema(p)]]
-    return {str(p): digest_of(p) for p in (*paths, *(Path(s) for s in schemas if s is not None))}
+    given = config.data.schema_file
+    beside = (find_schema(p) for p in paths if given is None)
+    schemas = [Path(given)] if isinstance(given, str) else [found for found in beside if found is not None]
+    return {str(p): digest_of(p) for p in (*paths, *schemas)}
 
 
 def digest_of(path: str | Path) -> str:
@@ -167,6 +170,8 @@ def kept(outcome: Outcome, folder: Path) -> Played:
     """The case of an outcome whose transcript is in the folder from now on. Raises ValueError for a refusal."""
     if outcome.played is None:
         raise ValueError(outcome.refusal)
+    if not outcome.transcript:  # none is kept
+        return outcome.played
     path = folder / transcript_name(outcome.played.record.id)
     private_folder(path.parent)
     with atomic_file(path, PRIVATE) as file:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, create_model, model_validator
 
 from leakledger.attacks import ATTACKS
 from leakledger.attacks.gradient.tableak import TabLeak
@@ -16,12 +16,15 @@ from leakledger.attacks.observed.labels import RECOVERIES
 from leakledger.audit.adversaries import GRAMMAR
 from leakledger.audit.options import Methods, checked, located_error, one_of
 from leakledger.defenses import DEFENSES, Defense, chain
+from leakledger.preprocess.aggregation import AGGREGATIONS, Aggregation
 from leakledger.preprocess.data.partition import PARTITIONS
+from leakledger.preprocess.data.schema_file import Declared, declared_of
 from leakledger.preprocess.encoders import ENCODERS
 from leakledger.preprocess.models import ACTIVATIONS
-from leakledger.preprocess.scalers import SCALERS
+from leakledger.preprocess.options import options_of
+from leakledger.preprocess.scalers import SCALERS, canonical
 from leakledger.preprocess.training import ALGORITHMS
-from leakledger.preprocess.training.base import check_training
+from leakledger.preprocess.training.base import check_training, participants_of
 from leakledger.preprocess.views import TrainingSpec
 
 
@@ -34,15 +37,45 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
+def _checked_schema(given: str | dict[str, Any] | None) -> str | dict[str, Any] | None:
+    if isinstance(given, dict):
+        declared_of(given, "", strict=True)
+    return given
+
+
 class Data(Section):
-    """Where the rows come from."""
+    """Where the rows come from, and how a file of them is written. Paths are relative to the file that names them, on
+    the command line to the current folder. What is left open here, a schema may say.
+    """
+
+    model_config = ConfigDict(coerce_numbers_to_str=True)
 
     source: str | list[str] = Field("fair", description="an embedded table, a file, or a list of files, one per party")
-    schema_file: str | None = Field(None, alias="schema", description="a file; found by itself beside the table")
+    schema_file: Annotated[str | dict[str, Any] | None, AfterValidator(_checked_schema)] = Field(
+        None,
+        alias="schema",
+        description="a file, found by itself beside the table; or a table of its keys, [data.schema]",
+    )
     target: str | None = Field(None, description="a column; needed where no schema names it")
     missing: Literal["error", "drop", "impute"] = Field("error", description="what a missing value leads to")
+    ranges: dict[str, tuple[float, float]] = Field(
+        {}, description="declared [low, high] of numeric features, beside the schema's: what noise is made for"
+    )
+    domains: dict[str, tuple[str, ...]] = Field(
+        {}, description="declared values of categorical features, beside the schema's, held by anybody or not"
+    )
     test_fraction: float = Field(0.2, gt=0, lt=1, description="share of each party's rows that is held out")
     rows: int | None = Field(None, ge=2, description="draw so many rows at random; unset: all")
+    separator: str | None = Field(None, min_length=1, max_length=1, description="of a CSV file; unset: a comma")
+    encoding: str | None = Field(None, description="of a CSV file, such as cp1252; unset: utf-8")
+    decimal: Literal[".", ","] | None = Field(None, description="what numbers of a CSV file are written with; unset: .")
+    na_values: list[str] | None = Field(None, description="cells that mean missing, beside empty ones; unset: none")
+
+    @property
+    def schema_given(self) -> str | Declared | None:
+        """The schema to read the table with: a file, or what [data.schema] declares; None: the one beside the table."""
+        given = self.schema_file
+        return declared_of(given, "", strict=True) if isinstance(given, dict) else given
 
 
 class PartitionChoice(Section):
@@ -69,11 +102,17 @@ class MethodSection(Section):
         """Every option of the named methods, defaults included."""
         return self.__pydantic_extra__ or {}
 
+    @classmethod
+    def canonical(cls, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What is given, with names and options as results have them."""
+        return values
+
     @model_validator(mode="before")
     @classmethod
     def _with_options(cls, values: Any) -> Any:
         if not isinstance(values, Mapping):
             return values
+        values = cls.canonical(values)
         own = {key: value for key, value in values.items() if key in cls.model_fields}
         names = {key: own.get(key, cls.model_fields[key].default) for key in cls.tables}
         if any(name not in list(cls.tables[key]) for key, name in names.items()):
@@ -88,7 +127,18 @@ class Preprocessing(MethodSection):
     tables = {"encoder": ENCODERS, "scaler": SCALERS}
 
     encoder: Annotated[str, one_of(ENCODERS)] = Field("server-dictionary", description="of categorical features")
-    scaler: Annotated[str, one_of(SCALERS)] = Field("server-zscore", description="of numeric features")
+    scaler: Annotated[str, one_of(SCALERS)] = Field("federated-zscore", description="of numeric features")
+
+    @classmethod
+    def canonical(cls, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        """An alias of a scaler is its name and the options that it stands for; one that says otherwise is refused."""
+        given = values.get("scaler")
+        name, options = canonical(given) if isinstance(given, str) else (given, {})
+        for key, value in options.items():
+            if values.get(key, value) != value:
+                problem = f"{given} is {name} with {key} = {value!r}; leave {key} out, or name {name}"
+                raise located_error(problem, values[key], key)
+        return {**values, **options, "scaler": name} if name != given else values
 
 
 class Model(Section):
@@ -99,15 +149,25 @@ class Model(Section):
 
 
 class Training(MethodSection):
-    """How they train it: an algorithm and its options."""
+    """How they train it: an algorithm, a protocol by which updates become their mean, and the options of both."""
 
-    tables = {"algorithm": dict.fromkeys(ALGORITHMS, TrainingSpec)}
+    tables = {"algorithm": dict.fromkeys(ALGORITHMS, TrainingSpec), "aggregation": AGGREGATIONS}
 
-    algorithm: Annotated[str, one_of(ALGORITHMS)] = Field("fedsgd", description="what clients send")
+    algorithm: Annotated[str, one_of(ALGORITHMS)] = Field("fedsgd", description="what clients compute")
+    aggregation: Annotated[str, one_of(AGGREGATIONS)] = Field(
+        "plain", description='"plain": the server reads every update'
+    )
 
     @property
     def spec(self) -> TrainingSpec:
-        return TrainingSpec(self.algorithm, **self.options)  # type: ignore[arg-type]
+        own = {name: value for name, value in self.options.items() if name in options_of(TrainingSpec)}
+        return TrainingSpec(self.algorithm, **own)  # type: ignore[arg-type]
+
+    @property
+    def protocol(self) -> Aggregation:
+        """The aggregation with its options."""
+        kind = AGGREGATIONS[self.aggregation]
+        return kind(**{name: self.options[name] for name in options_of(kind)})
 
     @model_validator(mode="after")
     def _fits_together(self) -> "Training":
@@ -179,6 +239,9 @@ class Attacks(Section):
     bounds: Literal["known", "public"] = Field("public", description='"known" grants the bounds of numeric features')
     dictionaries: Literal["known", "none"] = Field("none", description='"known" grants all values that parties hold')
     marginals: Literal["known", "none"] = Field("none", description='"known" grants the shares of values over all rows')
+    rows: Literal["known", "none"] = Field(
+        "none", description='"known" grants all rows but those of attacked batches, as the baseline knows them'
+    )
     dependencies: Literal["known", "none"] = Field(
         "none", description='"known" grants which values of one feature go with which of another'
     )
@@ -230,6 +293,7 @@ class Audit(Section):
     baseline_draws: int = Field(20, ge=1, description="draws from the prior that a score is compared with")
     floor: float = Field(0.01, ge=0, lt=1, description="the advantage over the prior from which on something leaks")
     ceiling: float = Field(0.1, gt=0, lt=1, description='"no leak" means: provably below this advantage')
+    delta: float = Field(1e-5, gt=0, lt=1, description="at which the epsilon of everything that is sent is stated")
     alpha: float = Field(0.05, gt=0, lt=0.5, description="the chance of a wrong verdict that is accepted")
 
 
@@ -254,6 +318,19 @@ class Config(Section):
                     check_training(training.spec, defense.defense.row_clip_norm)
                 except ValueError as error:
                     raise located_error(f"{defense.name}: {error}", None, "defense", i) from None
+        return self
+
+    @model_validator(mode="after")
+    def _enough_clients_take_part(self) -> "Config":
+        """Every training meets every partition."""
+        for partition in self.partition:
+            files = partition.kind == "files" and isinstance(self.data.source, list)
+            clients = len(self.data.source) if files else partition.parties
+            for i, training in enumerate(self.training):
+                try:
+                    training.protocol.check(participants_of(training.spec, clients))
+                except ValueError as error:
+                    raise located_error(f"{training.aggregation}: {error}", None, "training", i) from None
         return self
 
     def in_force(self) -> dict[str, Any]:

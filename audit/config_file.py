@@ -11,7 +11,7 @@ import copy
 import json
 import os
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,11 @@ from pydantic import BaseModel, ValidationError
 
 from leakledger.attacks import ATTACKS
 from leakledger.audit.config import Config
+from leakledger.preprocess.data.embedded import EMBEDDED
 from leakledger.preprocess.data.suggest import closest
 
 ENVIRONMENT = "LEAKLEDGER_"
+PLACES = {"data": ("source", "schema"), "preprocessing": ("fasttext_model",)}  # keys that name files
 
 
 class ConfigError(ValueError):
@@ -35,12 +37,16 @@ def load_config(
 
     Raises ConfigError, one line: a missing or broken file, an unknown key, a value out of range.
     """
-    return config_of(_read(path) if path else {}, [*environment_overrides(environment), *overrides], path)
+    values = relative_to(path.parent, _read(path)) if path else {}
+    return config_of(values, [*environment_overrides(environment), *overrides], path)
 
 
 def config_of(values: dict[str, Any], overrides: Iterable[str], path: Path | None = None) -> Config:
     """The configuration that plain `values`, read from `path`, say under `overrides`. Raises ConfigError."""
-    values = copy.deepcopy(values)
+    try:
+        values = copy.deepcopy(values)
+    except RecursionError:
+        raise ConfigError(f"{path}: its tables are nested too deeply for a configuration") from None
     for item in overrides:
         key, equals, text = item.partition("=")
         if not equals:
@@ -50,6 +56,37 @@ def config_of(values: dict[str, Any], overrides: Iterable[str], path: Path | Non
         return Config.model_validate(values)
     except ValidationError as error:
         raise ConfigError(_first_problem(error, path, values)) from None
+
+
+def relative_to(folder: Path, values: dict[str, Any]) -> dict[str, Any]:
+    """Values of a file in `folder`, with the paths in them as seen from the current folder. What is no path, or is of a
+    wrong type, stays.
+    """
+
+    return _with_places(values, lambda place: str(folder / place))
+
+
+def seen_from(folder: Path, values: dict[str, Any]) -> dict[str, Any]:
+    """The inverse: values of the current folder with the paths in them as a file in `folder` names them."""
+    return _with_places(values, lambda place: os.path.relpath(place, folder))
+
+
+def _with_places(values: dict[str, Any], moved: Callable[[str], str]) -> dict[str, Any]:
+    def one(place: Any) -> Any:
+        unmoved = not isinstance(place, str) or place in EMBEDDED or os.path.isabs(place)
+        return place if unmoved else moved(place)
+
+    def one_or_many(places: Any) -> Any:
+        return [one(p) for p in places] if isinstance(places, list) else one(places)
+
+    def with_places(table: Any, keys: Iterable[str]) -> Any:
+        return table | {k: one_or_many(table[k]) for k in keys if k in table} if isinstance(table, dict) else table
+
+    changed = {name: with_places(section, PLACES.get(name, ())) for name, section in values.items()}
+    for name, keys in PLACES.items():
+        if isinstance(tables := values.get(name), list):
+            changed[name] = [with_places(table, keys) for table in tables]
+    return changed
 
 
 def environment_overrides(environment: Mapping[str, str]) -> list[str]:
@@ -63,7 +100,7 @@ def _read(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such file; `leakledger init {path}` writes one to start from") from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:  # not UTF-8, not TOML, numbers too long, nested too deeply
         raise ConfigError(f"{path}: cannot be read as TOML: {error}") from None
 
 

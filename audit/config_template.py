@@ -3,11 +3,12 @@
 import inspect
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from leakledger.attacks import ATTACKS
 from leakledger.audit.config import Attacks, Config, MethodSection
-from leakledger.audit.config_file import config_of
+from leakledger.audit.config_file import config_of, seen_from
 from leakledger.audit.options import own_options
 from leakledger.audit.reference import keys_of, repeated
 from leakledger.preprocess.options import Option, in_toml, options_of
@@ -21,10 +22,18 @@ COLUMN, WIDTH = 34, 120  # where comments begin, and where lines end
 TWO_METHODS = [{}, {"encoder": "local", "scaler": "local"}]  # to compare, where none is chosen
 
 
-def starter(overrides: Sequence[str] = ()) -> str:
-    """The file of the defaults under `overrides` ("section.key=value"). Raises ConfigError for what cannot be."""
-    chosen = any(item.startswith("preprocessing.") for item in overrides)
-    return config_text(config_of({} if chosen else {"preprocessing": TWO_METHODS}, overrides))
+def starter(overrides: Sequence[str] = (), folder: Path = Path()) -> str:
+    """The file of the defaults under `overrides` ("section.key=value"), to be put into `folder`: what names files does
+    so from there. Raises ConfigError for what cannot be.
+    """
+    chosen = chooses_methods(overrides)
+    config = config_of({} if chosen else {"preprocessing": TWO_METHODS}, overrides)
+    return config_text(config_of(seen_from(folder, config.model_dump(by_alias=True, exclude_unset=True)), ()))
+
+
+def chooses_methods(overrides: Sequence[str]) -> bool:
+    """Whether a method of preprocessing is named, so that none is put beside it."""
+    return any(item.startswith("preprocessing.") for item in overrides)
 
 
 def config_text(config: Config) -> str:
@@ -38,14 +47,22 @@ def _sections(config: Config, name: str) -> Iterator[str]:
     for i, section in enumerate(value if isinstance(value, list) else [value]):
         yield from [] if i else [f"# {line}" for line in inspect.cleandoc(section.__doc__ or "").splitlines()]
         values = section.model_dump(by_alias=True)
+        schema = values.pop("schema") if isinstance(values.get("schema"), dict) else None
         yield header
-        yield from _lines(keys_of(type(section)).values(), values)
+        yield from _lines((o for o in keys_of(type(section)).values() if o.name in values), values)
+        yield from [] if schema is None else _schema_table(schema)
         if isinstance(section, MethodSection):
             names = {key: values[key] for key in section.tables}
             yield from _lines(own_options(names, section.tables).values(), values)
         yield ""
         if isinstance(section, Attacks):
             yield from _attack_tables(section.options)
+
+
+def _schema_table(schema: Mapping[str, Any]) -> Iterator[str]:
+    """The keys of a schema that stands in the configuration."""
+    yield "[data.schema]"
+    yield from (f"{key} = {in_toml(value)}" for key, value in schema.items() if value is not None)
 
 
 def _attack_tables(tables: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:

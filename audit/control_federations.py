@@ -10,11 +10,11 @@ them. A *twin* has the shape of draw 0, sizes and row counts included, and share
 must not tell the two apart.
 
 Where a control is about evaluation, a small model is trained for a round, with validation, and evaluated on rows that
-are drawn to be held out.
+are drawn to be held out. Parties of a control about engineered features are those of `control_features`.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import cache
 from time import monotonic
 from typing import Any
@@ -23,20 +23,29 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from leakledger.attacks.base import ControlSpec, ObserversOf
+from leakledger.attacks.base import ControlSpec
+from leakledger.audit.control_features import engineered
+from leakledger.audit.control_parties import (
+    NAMES,
+    PARTIES,
+    ControlFederation,
+    Options,
+    frozen,
+    observers_of,
+    victims_of,
+)
 from leakledger.preprocess.data.schema import Schema
 from leakledger.preprocess.data.table import Table
 from leakledger.preprocess.encoders import ENCODERS
 from leakledger.preprocess.pipeline import Prepared, prepare
-from leakledger.preprocess.scalers import SCALERS
+from leakledger.preprocess.scalers import SCALERS, canonical
 from leakledger.preprocess.secret import pinned
 from leakledger.preprocess.training import ALGORITHMS
 from leakledger.preprocess.training.base import train
 from leakledger.preprocess.training.evaluation import evaluate
 from leakledger.preprocess.transport.simulated import Simulated
-from leakledger.preprocess.views import Method, ModelSpec, PublicFacts, TrainingSpec, View
+from leakledger.preprocess.views import Method, ModelSpec, PublicFacts, TrainingSpec
 
-PARTIES = 4
 LARGEST, CANDIDATES = 8, 12  # of a drawn set, and what it is drawn from
 FEWEST_ROWS, MOST_ROWS = 16, 40  # of a drawn party
 SPREAD = 10  # of the first party's numbers, about as far as the means of two parties are apart
@@ -47,46 +56,15 @@ SCHEMA = Schema("label", FEATURES, COLUMNS, "binary", ("no", "yes"), integer=WHO
 NUMERIC = Schema("label", FEATURES, COLUMNS, "regression", (), integer=WHOLE)  # the same with a numeric target
 TRAINING = TrainingSpec(rounds=1, patience=1, validation=0.8)  # a share that leaves one or two numbers of rows possible
 HIDDEN = (4,)
-NAMES = tuple(f"P{p + 1}" for p in range(PARTIES))  # as parties of a split table: what is known by name shows here
 TWIN = -1  # the number of the draw that is the twin of draw 0
-Options = tuple[tuple[str, Any], ...]
-
-
-@dataclass(frozen=True)
-class ControlFederation:
-    """One played federation: what everyone saw in `fed`, and each party's table."""
-
-    fed: Simulated
-    public: PublicFacts
-    tables: Mapping[str, Table]
-    inputs: Mapping[str, Any]
-
-    def view(self, observers: ObserversOf) -> View:
-        """What the observers hold."""
-        coins = self.fed.party_secrets()
-        return self.fed.ledger.view(observers_of(observers), self.public, inputs=self.inputs, coins=coins)
-
-
-def observers_of(name: ObserversOf) -> tuple[str, ...]:
-    chosen: dict[str, tuple[str, ...]] = {
-        "server": ("server",),
-        "first": NAMES[:1],
-        "last": NAMES[-1:],
-        "all but first": NAMES[1:],
-        "all but last": NAMES[:-1],
-    }
-    return chosen[name]
-
-
-def victims_of(name: ObserversOf) -> tuple[str, ...]:
-    """The parties outside; the last one, which holds what all others hold, only where there is no other."""
-    outside = tuple(p for p in NAMES if p not in observers_of(name))
-    return outside if outside == NAMES[-1:] else tuple(p for p in outside if p != NAMES[-1])
 
 
 def played(spec: ControlSpec, draw: int = 0) -> ControlFederation:
     """The federation of a specification on one draw."""
-    methods = spec.encoder, frozen(spec.encoder_options), spec.scaler, frozen(spec.scaler_options)
+    if spec.features is not None:
+        return engineered(frozen(spec.features), draw)
+    scaler, options = canonical(spec.scaler)
+    methods = spec.encoder, frozen(spec.encoder_options), scaler, frozen({**options, **spec.scaler_options})
     return run_methods(*methods, draw, evaluation=spec.evaluation)
 
 
@@ -105,6 +83,8 @@ def run_methods(
     """
     tables = made_up_tables(draw, evaluation == "regression")
     schema = next(iter(tables.values())).schema
+    if any(_needs_declarations(*option) for option in (*encoder_options, *scaler_options)):
+        schema = declared_for_noise(schema, draw)
     named = (encoder, repr(encoder_options), scaler, repr(scaler_options), draw, coins)
     secret = pinned("controls", *named, evaluation) if evaluation else pinned("controls", *named)
     fed = Simulated(list(tables), secret=secret, clock=monotonic)
@@ -114,12 +94,14 @@ def run_methods(
     )
     methods = ENCODERS[encoder](**dict(encoder_options)), SCALERS[scaler](**dict(scaler_options))
     prepared = prepare(fed, schema, located, held_back, *methods)
+    statistics = tuple(m for method in methods for m in method.mechanisms(schema))
     model = _evaluated(fed, schema, prepared) if evaluation else None
     public = PublicFacts(
         fed.clients,
         fed.server,
         Method(encoder, {"ring": [], **dict(encoder_options)}),
         Method(scaler, dict(scaler_options)),
+        statistics=statistics,
         schema={"categorical": list(FEATURES), "numeric": list(COLUMNS), "integer": list(WHOLE), **target_of(schema)},
         layout=prepared.layout.value,
         model=model,
@@ -129,12 +111,24 @@ def run_methods(
     return ControlFederation(fed, public, tables, inputs)
 
 
+def _needs_declarations(option: str, value: Any) -> bool:
+    return ("epsilon" in option and value is not None) or (option, value) == ("search_from", "declared")
+
+
+def declared_for_noise(schema: Schema, draw: int) -> Schema:
+    """The schema with ranges and domains, as noise and searches need them: the draw's, widened to whole numbers."""
+    frame = pd.concat([t.frame for t in made_up_tables(draw, schema is NUMERIC).values()])
+    ranges = {c: (float(np.floor(frame[c].min())), float(np.ceil(frame[c].max())) + 1.0) for c in schema.numeric}
+    domains = {f: tuple(sorted(set(frame[f]))) for f in schema.categorical}
+    return replace(schema, ranges=ranges, domains=domains)
+
+
 def _evaluated(fed: Simulated, schema: Schema, prepared: Prepared) -> ModelSpec:
     """Trains a model for the target and evaluates it on the held-out rows."""
     outputs = len(schema.classes) or 1
     spec = ModelSpec(prepared.layout.value.width, outputs, HIDDEN, task=schema.task)
     trained = train(fed, ALGORITHMS[TRAINING.algorithm], spec, TRAINING, prepared.train)
-    evaluate(fed, spec, trained.weights, prepared.test)
+    evaluate(fed, spec, trained.model, prepared.test)
     return spec
 
 
@@ -213,6 +207,32 @@ def _table(party: int, values: Mapping[str, frozenset[str]], draw: int, numeric_
     return Table(frame.astype(texts), NUMERIC if numeric_target else SCHEMA, "control")
 
 
-def frozen(options: Mapping[str, Any]) -> Options:
-    """Options as something that can be a key."""
-    return tuple(sorted((k, tuple(v) if isinstance(v, list) else v) for k, v in options.items()))
+__all__ = [
+    "CANDIDATES",
+    "COLUMNS",
+    "FEATURES",
+    "FEWEST_ROWS",
+    "HIDDEN",
+    "LARGEST",
+    "MOST_ROWS",
+    "NAMES",
+    "NUMERIC",
+    "PARTIES",
+    "SCHEMA",
+    "SPREAD",
+    "TRAINING",
+    "TWIN",
+    "WHOLE",
+    "ControlFederation",
+    "Options",
+    "declared_for_noise",
+    "frozen",
+    "held",
+    "held_out_tables",
+    "made_up_tables",
+    "observers_of",
+    "played",
+    "run_methods",
+    "target_of",
+    "victims_of",
+]

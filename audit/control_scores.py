@@ -7,19 +7,24 @@ federation than the truth that they are held against: its expectation for claims
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
+from itertools import product
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from leakledger.attacks.base import (
     Claim,
+    ColumnClaim,
     ControlSpec,
     FindingClaim,
     MembershipClaim,
     StatisticClaim,
     VocabularyClaim,
 )
+from leakledger.audit.control_features import HELD, made_up_columns
 from leakledger.audit.control_federations import (
     COLUMNS,
     FEATURES,
@@ -32,6 +37,7 @@ from leakledger.audit.control_federations import (
     made_up_tables,
     victims_of,
 )
+from leakledger.audit.scoring.columns import column_agreement
 from leakledger.audit.scoring.membership import ranking_metrics
 from leakledger.audit.scoring.vocabulary import overlap
 
@@ -41,15 +47,19 @@ WORDS = {
     "mean": "means",
     "minimum": "minima",
     "maximum": "maxima",
+    "quantile": "quartiles",
     "count": "row counts",
     "size": "dictionary sizes",
     "frequency": "shares of values",
     "held_out_rate": "shares of classes in held-out rows",
     "held_out_mean": "means of a numeric target in held-out rows",
+    "columns": "columns, record by record",
     "vocabulary": "who holds what",
     "membership": "who holds what (2 AUC - 1)",
     "check": "parties about whom the check fires",
 }
+LEVELS = ("0.25", "0.5", "0.75")  # of quantiles, as claims have them
+Floats = NDArray[np.float64]
 Key = tuple[str, str, str]  # party, feature, value
 
 
@@ -65,6 +75,8 @@ def recovered(spec: ControlSpec, claims: Collection[Claim], shift: int = 0) -> f
     if spec.expects == "check":
         named = {c.party for c in claims if isinstance(c, FindingClaim) and spec.check in (c.check, _twin(c.check))}
         return len(named & set(victims)) / len(victims)
+    if spec.expects == "columns":
+        return float(np.mean([_columns_recovered(claims, p, truth_of[p]) for p in victims]))
     if spec.expects == "vocabulary":
         told = {(c.party, c.feature): frozenset(c.values) for c in claims if isinstance(c, VocabularyClaim)}
         pairs = [(told.get((p, f), frozenset()), held()[truth_of[p]][f]) for p in victims for f in FEATURES]
@@ -74,12 +86,19 @@ def recovered(spec: ControlSpec, claims: Collection[Claim], shift: int = 0) -> f
     told_claims, actual = _estimates(spec, claims), statistics(spec.expects, 0)
     spread = float(np.std([*actual.values()]))
     wanted = [key for key in actual if key[0] in victims]
-    return float(np.mean([_hit(told_claims.get(k), actual.get((truth_of[k[0]], *k[1:])), spread) for k in wanted]))
+    hits = {k: _hit(told_claims.get(k), actual.get((truth_of[k[0]], *k[1:])), spread) for k in wanted}
+    if spec.expects == "quantile":  # a search is near some quartile of a party, and may be far from the others
+        return float(
+            np.mean([any(hits[(*c, level)] for level in LEVELS) for c in dict.fromkeys(k[:2] for k in wanted)])
+        )
+    return float(np.mean([*hits.values()]))
 
 
 def agreement(spec: ControlSpec, claims: Collection[Claim], draw: int) -> float:
     """How far the claims agree with the truth of a draw."""
     victims = victims_of(spec.observers)
+    if spec.expects == "columns":
+        return float(np.mean([_columns_follow(claims, p, draw) for p in victims]))
     if spec.expects == "vocabulary":
         return _held_less_not_held(claims, victims, draw)
     if spec.expects == "membership":
@@ -92,6 +111,10 @@ def agreement(spec: ControlSpec, claims: Collection[Claim], draw: int) -> float:
     if spec.expects in ("size", "count"):
         return float(np.mean([told.get(key) == actual[key] for key in keys]))
     pairs = np.array([[told.get(key, 0.0), actual[key]] for key in keys]).T
+    if spec.expects == "quantile":  # a third quartile is above a median in any two federations
+        for level in LEVELS:
+            same = np.array([key[2] == level for key in keys])
+            pairs[:, same] -= pairs[:, same].mean(axis=1, keepdims=True)
     return float(np.corrcoef(pairs)[0, 1]) if np.ptp(pairs[0]) > 0 and np.ptp(pairs[1]) > 0 else 0.0
 
 
@@ -120,6 +143,8 @@ def _of(statistic: str, frame: pd.DataFrame) -> Iterator[tuple[tuple[str, str], 
             yield (f, ""), float(len(shares))
         else:
             yield from (((f, str(v)), float(x)) for v, x in shares.items())
+    for c, level in product(COLUMNS, LEVELS) if statistic == "quantile" else ():
+        yield (c, level), float(np.quantile(frame[c], float(level)))
     for c in COLUMNS if statistic in ("mean", "minimum", "maximum") else ():
         column = frame[c]
         yield (c, ""), float({"mean": column.mean(), "minimum": column.min(), "maximum": column.max()}[statistic])
@@ -148,6 +173,33 @@ def _shifted(party: str, victims: Sequence[str], shift: int) -> str:
 def _twin(check: str) -> str:
     """What a party says is the same, whether it is told or passed on."""
     return check.replace("plaintext-relayed", "plaintext-told")
+
+
+def _columns_recovered(claims: Collection[Claim], party: str, true_party: str) -> float:
+    """How much of a party's column is claimed right: the share of exact records, or where a claim says that it follows
+    the column only, its correlation.
+    """
+    column = made_up_columns(0)[true_party, HELD[true_party]]
+    return max((_told_right(c, column) for c in _of_columns(claims, party)), default=0.0)
+
+
+def _told_right(claim: ColumnClaim, column: Floats) -> float:
+    told = column_agreement(claim, column)
+    return told.exact if claim.relation in ("exact", "magnitude") else max(told.correlation, 0.0)
+
+
+def _columns_follow(claims: Collection[Claim], party: str, draw: int) -> float:
+    """The correlation of a claimed column with that of another draw, as far as both go."""
+    column = made_up_columns(draw)[party, HELD[party]]
+    told = _of_columns(claims, party)[:1]
+    if not told:
+        return 0.0
+    length = min(len(column), len(told[0].values))
+    return column_agreement(replace(told[0], values=told[0].values[:length]), column[:length]).correlation
+
+
+def _of_columns(claims: Collection[Claim], party: str) -> list[ColumnClaim]:
+    return [c for c in claims if isinstance(c, ColumnClaim) and (c.party, c.feature) == (party, HELD[party])]
 
 
 def _area(claims: Collection[Claim], party: str, own: Mapping[str, Collection[str]]) -> float:

@@ -24,11 +24,13 @@ from leakledger.audit.case_protocol import (
     model_spec,
 )
 from leakledger.audit.config import Config
+from leakledger.preprocess.aggregation import Aggregation
 from leakledger.preprocess.data.basis import Basis
 from leakledger.preprocess.data.clean import Missing
 from leakledger.preprocess.data.partition import partition
 from leakledger.preprocess.data.read import read_table, read_tables
 from leakledger.preprocess.data.schema import Schema
+from leakledger.preprocess.data.schema_file import Declared
 from leakledger.preprocess.data.table import Table
 from leakledger.preprocess.encoders import ENCODERS, Encoder
 from leakledger.preprocess.federation import FederationError
@@ -91,14 +93,17 @@ def federate(config: Config, case: Case, master: bytes, on_abort: OnAbort = lamb
         Method(case.preprocessing.scaler, public_options(make_scaler(case))),
         case.defense.defense.mechanisms(),
         training=training,
+        aggregation=Method(case.training.aggregation, public_options(case.training.protocol)),
     )
     ledger, held = run(inputs, params, secret, config.audit.times, lambda ledger: on_abort(ledger, public))
     layout, schema = FeatureLayout.from_plain(held[SERVER]["layout"]), Schema.from_plain(held[SERVER]["schema"])
     model = model_spec(config.model, schema, layout.width)
+    statistics = (*make_encoder(case).mechanisms(schema), *make_scaler(case).mechanisms(schema))
+    known = public_schema(schema, basis)
     return Federated(
         ledger=ledger,
         secrets=party_secrets(secret, list(split), SERVER),
-        public=replace(public, schema=public_schema(schema, basis), layout=layout, model=model),
+        public=replace(public, schema=known, layout=layout, model=model, statistics=statistics),
         schema=schema,
         tables={c: Table.from_plain(held[c]["table"]) for c in split},
         train={c: encoded_from_plain(held[c]["train"]) for c in split},
@@ -180,8 +185,8 @@ def party_tables(config: Config, case: Case) -> dict[str, Table]:
     if case.partition.kind == "files":
         if isinstance(data.source, str):
             raise ValueError('data.source: partition kind "files" needs a list of files, one per party')
-        return read_tables(data.source, schema=data.schema_file, target=data.target, missing=_until_divided(config))
-    table = whole_table(config)
+        return read_tables(data.source, declared=_bounds(config), **_reading(config))
+    table = whole_table(config, case.partition.column)
     coins = _stream(case.seed, PARTITION, 0)
     options: dict[str, Any] = {k: v for k in ("beta", "column") if (v := getattr(case.partition, k)) is not None}
     return partition(
@@ -189,15 +194,30 @@ def party_tables(config: Config, case: Case) -> dict[str, Table]:
     )
 
 
-def whole_table(config: Config) -> Table:
-    """The configured table, cut to the configured number of rows (the same ones for every case)."""
+def whole_table(config: Config, column: str | None = None) -> Table:
+    """The configured table, cut to the configured number of rows (the same ones for every case). The `column` whose
+    values become the parties is no feature: all rows of a party have the same value of it.
+    """
     data = config.data
     if not isinstance(data.source, str):
         raise ValueError('data.source: several files need partition kind "files"')
-    table = read_table(data.source, schema=data.schema_file, target=data.target, missing=_until_divided(config))
+    carried = () if column is None else (column,)
+    table = read_table(data.source, declared=_bounds(config), carried=carried, **_reading(config))
     if data.rows is None or data.rows >= len(table):
         return table
     return table.rows(np.sort(_stream(0, SPLIT, 0).choice(len(table), data.rows, replace=False)))
+
+
+def _reading(config: Config) -> dict[str, Any]:
+    """How the configured files are read."""
+    data = config.data
+    given = {"schema": data.schema_given, "target": data.target, "missing": _until_divided(config)}
+    return given | {n: getattr(data, n) for n in ("separator", "encoding", "decimal", "na_values")}
+
+
+def _bounds(config: Config) -> Declared:
+    """The ranges and domains that the configuration declares."""
+    return Declared(ranges=config.data.ranges, domains=config.data.domains)
 
 
 def _until_divided(config: Config) -> Missing:
@@ -232,7 +252,7 @@ def all_values(tables: Iterable[Table]) -> Dictionary:
     return {feature: tuple(sorted(set().union(*(v[feature] for v in own)))) for feature in (own[0] if own else ())}
 
 
-def public_options(method: Encoder | Scaler) -> dict[str, Any]:
+def public_options(method: Encoder | Scaler | Aggregation) -> dict[str, Any]:
     """The parameters of a method that all parties agreed on; files and word lists stay with the parties."""
     values = {f.name: getattr(method, f.name) for f in fields(method)}
     plain = {name: list(v) if isinstance(v, tuple) else v for name, v in values.items()}

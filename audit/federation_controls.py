@@ -107,6 +107,9 @@ def told_kinds(view: View) -> tuple[str, ...]:
 
 def spec_name(spec: ControlSpec) -> str:
     """The federation in words."""
+    if spec.features is not None:
+        options = ", ".join(f"{k} {v}" for k, v in sorted(spec.features.items()))
+        return f"engineered features ({options}), seen by {spec.observers}"
     parts = [
         name + (f" ({', '.join(f'{k} {v}' for k, v in sorted(options.items()))})" if options else "")
         for name, options in ((spec.encoder, spec.encoder_options), (spec.scaler, spec.scaler_options))

@@ -7,12 +7,14 @@ fresh coins. Message by message, what was sent must have the same size in both w
 does not depend on coins; and must have bytes of the same distribution. A kind that fails leaks, or does not hide what
 it says it hides; it counts as not read.
 
+An aggregation of updates is checked alike, on made-up updates of two worlds.
+
 What it cannot see: a dependence on values that leaves sizes and the frequencies of bytes as they are. It is a smoke
 detector for a secret that is sent as it is, padded with something that is not fresh, or sized by what it holds.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 
 import numpy as np
@@ -20,12 +22,16 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from leakledger.audit.control_federations import TWIN, ControlFederation, Options, run_methods
-from leakledger.preprocess.messages import HIDING, Disclosure, kind_of
+from leakledger.preprocess.aggregation import AGGREGATIONS, Aggregation
+from leakledger.preprocess.messages import HIDING, ClientGradient, Disclosure, kind_of
+from leakledger.preprocess.secret import pinned
+from leakledger.preprocess.transport.simulated import Simulated
 from leakledger.preprocess.views import Message
 
 RUNS = 3  # of each world
 FAR = 20.0  # standard deviations of sizes that scatter by themselves
 ALARM = 1e-9  # the chance that equal worlds differ as much, over all byte values of one kind
+UPDATES, ENTRIES = 4, 2_000  # clients whose updates are aggregated, or as many as there must be; and entries of each
 LEAST = 1_000  # bytes of one kind and run that a comparison of their frequencies takes
 HIDDEN = HIDING | {Disclosure.CONTROL}
 
@@ -41,10 +47,42 @@ def hides(encoder: str, encoder_options: Options, scaler: str, scaler_options: O
     return {t: tells_apart([[run.get(t, []) for run in world] for world in worlds]) for t in topics}
 
 
+@cache
+def hides_updates(aggregation: str, options: Options) -> Mapping[str, str]:
+    """The same of an aggregation: worlds differ in what the clients add up, not in who takes part, nor in shapes."""
+    method = AGGREGATIONS[aggregation](**dict(options))
+    worlds = [[_by_topic(_aggregated(method, options, world, coins)) for coins in range(RUNS)] for world in (0, 1)]
+    topics = sorted({topic for world in worlds for run in world for topic in run})
+    return {t: tells_apart([[run.get(t, []) for run in world] for world in worlds]) for t in topics}
+
+
+def _aggregated(method: Aggregation, options: Options, world: int, coins: int) -> Iterable[Message]:
+    """The messages of a round among clients whose updates are zero, or large and of very unlike rows."""
+    chosen = dict(options)
+    clients = [f"P{i + 1}" for i in range(max(UPDATES, (chosen.get("threshold") or 0) + chosen.get("dropouts", 0)))]
+    fed = Simulated(clients, secret=pinned("hiding", method.name, repr(options), world, coins))
+    drawn = np.random.default_rng(world)
+    zeros = {"w": np.zeros(ENTRIES, np.float32)}
+    with fed.scope("train", 0):
+        kept = method.begin(fed)
+        offered = {
+            c: fed.at(c, ClientGradient(1 + 9 * world * i, {"w": world * drawn.normal(1, 3, ENTRIES).astype("f4")}))
+            for i, c in enumerate(clients)
+        }
+        offered = {c: method.offer(fed, c, update, ClientGradient) for c, update in offered.items()}
+        holders = clients if method.at_clients else [fed.server]
+        method.mean(fed, kept, offered, {p: fed.at(p, zeros) for p in holders})
+    return fed.ledger
+
+
 def _hidden(federation: ControlFederation) -> dict[str, list[bytes]]:
     """Topic -> what others hold of the messages that are to hide, in order."""
+    return _by_topic(federation.fed.ledger)
+
+
+def _by_topic(messages: Iterable[Message]) -> dict[str, list[bytes]]:
     found: dict[str, list[bytes]] = defaultdict(list)
-    for m in federation.fed.ledger:
+    for m in messages:
         if is_hidden(m):
             found[m.topic].append(m.body)
     return found

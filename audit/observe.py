@@ -42,6 +42,7 @@ def _of_party(ledger: Ledger, party: str) -> Iterable[Observation]:
             last_round=max(rounds),
             hops=sum(m.hops_seen([party]) for m in messages),
             wire_size=sum(m.hops_seen([party]) * m.wire_size for m in messages),
+            discloses=str(KINDS[topic].discloses) if topic in KINDS else "",
         )
 
 

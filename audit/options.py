@@ -11,6 +11,7 @@ from typing import Annotated, Any, get_args, get_origin
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
+from leakledger.audit.plugins import failure
 from leakledger.preprocess.data.suggest import closest
 from leakledger.preprocess.options import Option, literals, options_of
 
@@ -31,7 +32,7 @@ class OneOf:
 
     def __call__(self, value: Any) -> Any:
         if value not in self.names and not isinstance(value, tuple):
-            near = closest(str(value), map(str, self.names))
+            near = failure(str(value)) or closest(str(value), map(str, self.names))
             raise ValueError(f"{value!r} is unknown{near}; choose one of {', '.join(map(str, self.names))}")
         return value
 

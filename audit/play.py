@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from leakledger.attacks.base import Attack, AuxiliaryKnowledge
+from leakledger.attacks.observed.aggregation import with_recovered
 from leakledger.audit.scoring.best_prior import BestPrior
 from leakledger.audit.truth import Truth
 from leakledger.preprocess.views import View
@@ -39,7 +40,7 @@ class Play:
 
 
 def view_of(observers: Sequence[str], truth: Truth) -> View:
-    """What a set of observers of the case holds after it."""
+    """What a set of observers of the case holds after it: with the updates that they take out of an aggregation."""
     federated = truth.federated
     inputs = {p: dict(truth.input_of(p)) for p in federated.tables if p in observers}
-    return federated.ledger.view(observers, federated.public, inputs=inputs, coins=federated.secrets)
+    return with_recovered(federated.ledger.view(observers, federated.public, inputs=inputs, coins=federated.secrets))

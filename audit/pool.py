@@ -6,24 +6,33 @@ work early (Ctrl-C, a case that fails) ends them at once and not after the cases
 
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing import Pipe, connection, get_context, parent_process
+from types import ModuleType
 from typing import TypeVar
 
 import torch
 from threadpoolctl import threadpool_limits
 
+from leakledger.audit.steps import Listener, listen, listening
+
+HEARD_SECONDS = 5.0  # for what was told last; a worker that was killed may leave half a message
 T = TypeVar("T")
 R = TypeVar("R")
 
 
-def each(work: Callable[[T], R], items: Sequence[T], jobs: int | None = None) -> Iterator[R]:
+def each(
+    work: Callable[[T], R], items: Sequence[T], jobs: int | None = None, on_step: Listener | None = None
+) -> Iterator[R]:
     """`work` of each item, as it finishes: `jobs` at a time (None: one per core), in this process if that is one.
+
+    What the work tells of its steps (`steps`) comes to `on_step`, in another thread where there are several processes.
 
     Every worker computes with one thread: the pool fills the cores, and results do not depend on how many there are.
     Raises RuntimeError when a worker process dies. Whatever is raised, also at the caller's, no worker goes on.
@@ -31,12 +40,17 @@ def each(work: Callable[[T], R], items: Sequence[T], jobs: int | None = None) ->
     jobs = min(jobs or os.cpu_count() or 1, max(len(items), 1))
     if jobs == 1:
         one_thread()
-        yield from map(work, items)
+        with listening(on_step):
+            yield from map(work, items)
         return
-    listening, lifeline = Pipe(duplex=False)
-    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_begin_worker, initargs=(listening,))
+    line, lifeline = Pipe(duplex=False)
+    ear, mouth = Pipe(duplex=False)  # small messages are written at once: several processes need no lock
+    spawn, ends = get_context("spawn"), (line, mouth)
+    pool = ProcessPoolExecutor(jobs, mp_context=spawn, initializer=_begin_worker, initargs=ends)
+    hearing = threading.Thread(target=_hear, args=(ear, on_step), daemon=True)
+    hearing.start()
     try:
-        with _interrupts_held():  # workers start here, and stay so
+        with _interrupts_held(), _without_main():  # workers start here, and stay so
             futures = [pool.submit(work, item) for item in items]
         for future in as_completed(futures):
             yield future.result()
@@ -45,7 +59,19 @@ def each(work: Callable[[T], R], items: Sequence[T], jobs: int | None = None) ->
     finally:
         lifeline.close()  # ends all workers, whatever they are at
         pool.shutdown(wait=True, cancel_futures=True)
-        listening.close()
+        line.close()
+        mouth.close()  # the last one that was open: nothing more is to be heard
+        hearing.join(HEARD_SECONDS)
+        ear.close()
+
+
+def _hear(ear: connection.Connection, on_step: Listener | None) -> None:
+    """Passes on what workers tell until none of them is left."""
+    with suppress(EOFError, OSError):
+        while True:
+            step = ear.recv()
+            if on_step is not None:
+                on_step(step)
 
 
 @contextmanager
@@ -58,14 +84,29 @@ def _interrupts_held() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+@contextmanager
+def _without_main() -> Iterator[None]:
+    """Processes that start inside do not run the script that is running here: whatever it is, work comes from modules.
+
+    Otherwise each would begin the audit again, in a script that does not guard its main part.
+    """
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
+
+
 def one_thread() -> None:
     """From here on, this process computes with one thread: results do not depend on how many cores there are."""
     torch.set_num_threads(1)
     threadpool_limits(1)  # and the linear algebra of numpy and scipy
 
 
-def _begin_worker(lifeline: connection.Connection) -> None:
+def _begin_worker(lifeline: connection.Connection, mouth: connection.Connection) -> None:
     one_thread()
+    listen(mouth.send)
     threading.Thread(target=_end_with_parent, args=(lifeline,), daemon=True).start()
 
 

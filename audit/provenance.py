@@ -12,6 +12,8 @@ from leakledger.audit.case import Case, source_name
 from leakledger.audit.config import Config
 from leakledger.audit.dependencies import known_dependencies
 from leakledger.audit.federate import party_tables
+from leakledger.audit.plugins import versions_of_plugins
+from leakledger.audit.privacy_accounting import check_declarations
 from leakledger.audit.records import DataFacts, RunFacts
 from leakledger.preprocess.data.impute import filled
 from leakledger.preprocess.data.table import Table
@@ -44,6 +46,7 @@ def run_facts(
     public = PublicFacts(tuple(parties), "server")
     played = observer_sets(config.audit.observers, public)
     schema = first.schema
+    check_declarations(todo, schema)
     return RunFacts(
         id=name,
         config=config.in_force(),
@@ -77,8 +80,9 @@ def unread_times(config: Config) -> list[str]:
 
 
 def versions() -> dict[str, str]:
-    """Of what results depend on."""
-    return {"python": platform.python_version(), **{name: version(name) for name in LIBRARIES}}
+    """Of what results depend on, plugins included."""
+    own = {"python": platform.python_version(), **{name: version(name) for name in LIBRARIES}}
+    return own | versions_of_plugins()
 
 
 def device_name(device: str) -> str:

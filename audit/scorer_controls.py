@@ -7,21 +7,25 @@ hold nothing of parties that do not observe. A scorer that fails any of these me
 every score of the setting is inconclusive.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import takewhile
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from leakledger.attacks.base import RecordsClaim, StatisticClaim, VocabularyClaim
-from leakledger.audit.record_controls import made_up_update
+from leakledger.attacks.base import AuxiliaryKnowledge, RecordsClaim, StatisticClaim, VocabularyClaim, clients_of
+from leakledger.attacks.observed.gradients import poisson
+from leakledger.attacks.observed.sums import find_sums
+from leakledger.audit.cells import TOLERANCE, Cells
+from leakledger.audit.made_up import made_up_update
 from leakledger.audit.records import SCORER, Control
 from leakledger.audit.scoring.best_prior import BestPrior
 from leakledger.audit.scoring.metrics import Measured
 from leakledger.audit.scoring.records import from_marginals, measure, score_records
 from leakledger.audit.scoring.statistics import score_statistics
 from leakledger.audit.scoring.vocabulary import score_vocabularies
-from leakledger.audit.truth import TOLERANCE, Cells, Truth
+from leakledger.audit.truth import Truth
 from leakledger.defenses import Defense, chain, defense_of
 from leakledger.preprocess.messages import ClientGradient, GlobalModel, Payload
 from leakledger.preprocess.training.base import protected
@@ -57,6 +61,7 @@ def scorer_controls(
     told = next((v for v in views if any(True for _ in v.received(ClientGradient))), None)
     if told is not None:
         yield from _explained(truth, told, attempted)
+    yield from _explained_sums(truth, views, prior.knowledge, {round for _, round in attempted})
 
 
 def _foreign(views: Sequence[View]) -> int:
@@ -149,6 +154,34 @@ def _explained(truth: Truth, view: View, attempted: Sequence[Key]) -> Iterator[C
         yield _at_most("the rows that count as true make the observed gradient: relative error", max(off), EXPLAINED)
 
 
+def _explained_sums(
+    truth: Truth, views: Sequence[View], knowledge: AuxiliaryKnowledge, rounds: Collection[int]
+) -> Iterator[Control]:
+    """Whether the rows that count as true behind a sum over clients make it, up to the rounding of the models that it
+    was read from. Of sums that nothing protects, the first of each number of clients.
+    """
+    tried = set[int]()
+    for view in views:
+        plain = not view.public.mechanisms and not poisson(view)
+        sums = find_sums(view, knowledge, rounds=rounds) if plain else ()
+        for update in sums if isinstance(sums, list) else ():
+            batch, clients = truth.batch(update.victim, update.round), len(clients_of(update.victim))
+            if update.schedule is not None or len(batch) != update.rows or clients in tried:
+                continue
+            tried.add(clients)
+            labels = truth.labels(update.victim, update.round)[: len(batch)]
+            model = GlobalModel({name: w.astype(np.float32) for name, w in update.weights.items()})
+            made, _ = made_up_update(view, ClientGradient, model, batch, labels, np.random.default_rng(0))
+            assert isinstance(made, ClientGradient)
+            own, seen = _flat(made), _in_one(update.gradient)
+            size = max(float(np.linalg.norm(seen)), 1e-12)
+            rounding = DEVIATIONS * update.noise * seen.size**0.5 / size
+            off, most = float(np.linalg.norm(seen - own)) / size, max(EXPLAINED, rounding)
+            yield _at_most(
+                f"the rows that count as true make the sum over {clients} clients: relative error", off, most
+            )
+
+
 def repeatable(mechanisms: Sequence[Mechanism]) -> Defense | None:
     """What of a defense can be done again to other rows: what comes before the first coin. None where it is not known
     that the rest is right in the mean: then the rows themselves may be no nearer to what was sent than others.
@@ -183,7 +216,11 @@ def _gradient(truth: Truth, view: View, key: Key, rows: Key, defense: Defense) -
 
 def _flat(update: Payload) -> NDArray[np.float64]:
     assert isinstance(update, ClientGradient)
-    return np.concatenate([np.asarray(a, np.float64).ravel() for _, a in sorted(update.gradient.items())])
+    return _in_one(update.gradient)
+
+
+def _in_one(arrays: Mapping[str, NDArray[Any]]) -> NDArray[np.float64]:
+    return np.concatenate([np.asarray(a, np.float64).ravel() for _, a in sorted(arrays.items())])
 
 
 def _at_least(expected: str, value: float, least: float) -> Control:

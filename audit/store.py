@@ -30,6 +30,8 @@ from leakledger.preprocess.atomic_file import PRIVATE, private_folder, sync_fold
 FILE, RESULTS, REPORT, SECRETS, TRANSCRIPTS = "record.sqlite", "results.json", "report.html", "secrets", "transcripts"
 FACTS, CREATED, CASE, ABORTED = "run/facts", "run/created", "case/", "aborted/"
 DOCUMENTS = (CASE, ABORTED, "run/")  # how entries begin that are in the record itself; others are files
+# What is read of a damaged file may stand in what SQLite says about it, which Python then cannot decode.
+SQLITE_ERRORS = (sqlite3.Error, UnicodeDecodeError)
 NAMES = re.compile(
     r"run/(facts|created)|(case|aborted)/.+|transcripts/[^/]+\.parquet|results\.json|report\.html|secrets"
 )
@@ -89,7 +91,7 @@ class Store:
                 _must_be_new(folder)
                 _initialise(db, facts, created)
                 sync_folder(folder)
-        except (OSError, sqlite3.Error) as error:
+        except (OSError, *SQLITE_ERRORS) as error:
             raise StoreError(f"{path}: cannot be written ({error}); choose another folder with --output") from None
         store = cls(folder, db)
         store.must_match(facts)
@@ -277,7 +279,11 @@ def only_writer(folder: Path) -> Iterator[None]:
 def _connected(path: Path) -> sqlite3.Connection:
     """A connection to a file that is there: for reading alone where it cannot be written."""
     db = sqlite3.connect(f"{path.resolve().as_uri()}?mode=rw", uri=True, isolation_level=None)
-    db.execute("PRAGMA synchronous = EXTRA")  # what was appended stays so where the power fails
+    try:
+        db.execute("PRAGMA synchronous = EXTRA")  # what was appended stays so where the power fails
+    except BaseException:
+        db.close()
+        raise
     return db
 
 
@@ -286,7 +292,7 @@ def _named(path: Path) -> Iterator[None]:
     """Whatever SQLite says becomes a StoreError that names the file."""
     try:
         yield
-    except sqlite3.Error as error:
+    except SQLITE_ERRORS as error:
         raise StoreError(f"{path}: cannot be used as a record: {_first_line(error)}") from None
 
 
@@ -296,7 +302,7 @@ def _transaction(db: sqlite3.Connection) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        with suppress(sqlite3.Error):  # some errors have ended the transaction already
+        with suppress(*SQLITE_ERRORS):  # some errors have ended the transaction already
             db.execute("ROLLBACK")
         raise
     db.execute("COMMIT")

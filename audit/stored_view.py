@@ -68,6 +68,10 @@ def stored_view(folder: Path, party: str, case: str | None) -> View:
         if case is not None and case not in known:
             raise ValueError(f"{case}: no such case in {folder}; there are {', '.join(known)}")
         name = transcript_name(case or known[0])
+        if not store.digests(name):
+            raise ValueError(
+                f"{folder}: kept no transcript of {case or known[0]} (--no-transcripts); run it again to see"
+            )
         transcript = read_transcript(folder / name)
         store.check_file(name)
     return transcript.ledger.view(party.split("+"), transcript.public)

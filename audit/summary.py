@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from leakledger.audit.bounds import above_bounds, mean_bound
 from leakledger.audit.clusters import mean_interval, ratio_interval
 from leakledger.audit.records import (
     INFORMATION,
@@ -30,9 +31,26 @@ from leakledger.audit.scoring.metrics import PERFECT
 
 FEWEST = 3  # clusters (for utility: seeds) that say something about how far they scatter
 KINDS: tuple[Kind, ...] = ("categorical", "numeric")
-SHARES = {metric for metric, perfect in PERFECT.items() if perfect == 1.0} | {"auroc", "r2"}
+SHARES = {metric for metric, perfect in PERFECT.items() if perfect == 1.0} | {
+    "auroc",
+    "r2",
+    "majority_f1",
+    "majority_accuracy",
+}
 BELOW_ZERO = {"r2", *(metric for metric in PERFECT if metric.endswith(INFORMATION))}  # what is at most 1, and no share
-UTILITY_ORDER = ("f1", "accuracy", "auroc", "r2", "mae", "input_width", "messages", "bytes", "rounds")
+UTILITY_ORDER = (
+    "f1",
+    "accuracy",
+    "auroc",
+    "r2",
+    "mae",
+    "majority_f1",
+    "majority_accuracy",
+    "input_width",
+    "messages",
+    "bytes",
+    "rounds",
+)
 
 
 def limits_of(metric: str) -> tuple[float, float] | None:
@@ -83,17 +101,18 @@ def scores(records: Sequence[CaseRecord]) -> tuple[Score, ...]:
     """One score per setting x attack x observers x asset x metric x level; what made no claim has a row, too."""
     groups: dict[tuple[str, ...], list[tuple[int, Trial]]] = defaultdict(list)
     settings = {r.setting.id: r.setting for r in records}
-    failed = failed_controls(records)
+    failed = dict.fromkeys(above_bounds(records), "more than no adversary can exceed: a failed control")
+    failed |= dict.fromkeys(failed_controls(records), "a control of this attack failed")
     for record in records:
         for t in record.trials:
             who = "+".join(t.observers)
             key = (record.setting.id, t.attack, who, t.asset, t.metric, t.level, t.status, t.reason)
             groups[key].append((record.seed, t))
-    return tuple(_score(settings[key[0]], trials, (key[0], key[1]) in failed) for key, trials in groups.items())
+    return tuple(_score(settings[key[0]], trials, failed.get((key[0], key[1]), "")) for key, trials in groups.items())
 
 
-def _score(setting: Setting, found: Sequence[tuple[int, Trial]], control_failed: bool) -> Score:
-    """`found`: the trials, each with its seed."""
+def _score(setting: Setting, found: Sequence[tuple[int, Trial]], failed: str) -> Score:
+    """`found`: the trials, each with its seed. `failed`: which control did; empty for none."""
     seeds, trials = [seed for seed, _ in found], [t for _, t in found]
     first = trials[0]
     common = {
@@ -108,7 +127,7 @@ def _score(setting: Setting, found: Sequence[tuple[int, Trial]], control_failed:
         "asset": first.asset,
         "metric": first.metric,
         "clusters": len(trials),
-        "reason": "a control of this attack failed" if control_failed else first.reason,
+        "reason": failed or first.reason,
         "knowledge": first.knowledge,
         "level": first.level,
     }
@@ -120,7 +139,8 @@ def _score(setting: Setting, found: Sequence[tuple[int, Trial]], control_failed:
     return Score(
         **common,  # type: ignore[arg-type]
         **_estimate(first.metric, values, baselines, seeds),
-        status="inconclusive" if control_failed else "scored",
+        status="inconclusive" if failed else "scored",
+        bound=mean_bound(trials),
         detail=cell_scores([(seed, t.detail) for seed, t in found if t.detail is not None]),
     )
 

@@ -1,31 +1,34 @@
-"""What the command line prints: tables, the verdict, and progress."""
+"""What the command line prints: tables and the verdict."""
 
 import hashlib
 import json
 import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, Literal
 
+from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from leakledger.audit.benchmarks.base import Row
 from leakledger.audit.case import source_name
 from leakledger.audit.config import Config
 from leakledger.audit.config_file import environment_overrides
+from leakledger.audit.frontier import tables as frontier_tables
 from leakledger.audit.leakage import adversary, asset_of
-from leakledger.audit.records import AuditRecord, Score
-from leakledger.audit.run import Progress as Report
+from leakledger.audit.privacy_words import privacy_lines, worst
+from leakledger.audit.records import AuditRecord, FrontierPoint, PrivacyAccount, Score, Setting
 from leakledger.audit.summary import headline
+from leakledger.audit.sweep import Strengths
 from leakledger.audit.terminal import printable
 
 SURE = 0.2  # of the cells of a batch: the share that the command line prints
 MOST_COLUMNS, MOST_ROWS = 4, 40
+RULED, GAP = 3, 3  # what a column takes beside its text: between rules, and without them
 
 
 def run_name(config: Config, path: Path | None) -> str:
@@ -41,24 +44,15 @@ def run_command(path: Path | None, overrides: Sequence[str], environment: Mappin
     return shlex.join(["leakledger", "run", *([str(path)] if path else []), *(f"--set={a}" for a in assigned)])
 
 
-@contextmanager
-def progress_bar(console: Console, total: int) -> Iterator[Report]:
-    """Progress over cases: a bar on a terminal, one plain line per case elsewhere."""
-    if not console.is_terminal:
-        yield lambda name, done, of: console.print(
-            f"[{done}/{of}] {name}", markup=False, highlight=False, soft_wrap=True
-        )
-        return
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("cases", total=total)
-        yield lambda name, done, of: bar.update(task, completed=done, total=of, description=escape(name))
+def frontier_command(source: Path | None, overrides: Sequence[str], named: Strengths) -> str:
+    """The command that draws the same frontier."""
+    swept = [
+        f"--{name.replace('_', '-')}={v:g}"
+        for name, values in vars(named).items()
+        for v in (values if isinstance(values, tuple) else [values] if named else [])
+    ]
+    assigned = (f"--set={a}" for a in overrides)
+    return shlex.join(["leakledger", "frontier", *([str(source)] if source else []), *assigned, *swept])
 
 
 def print_verdict(console: Console, record: AuditRecord, report: Path) -> None:
@@ -87,11 +81,15 @@ def print_verdict(console: Console, record: AuditRecord, report: Path) -> None:
         console.print(f"{len(rows) - MOST_ROWS} more rows are in the report.")
     for line in _records_in_words(record, reference):
         console.print(line, markup=False, highlight=False)
+    for line in privacy_lines(accounts_by_setting(record)):
+        console.print(line, markup=False, highlight=False)
     if fired := sorted({f.check for r in record.cases for f in r.findings}):
         console.print(f"Protocol checks that fired: {', '.join(fired)}.", markup=False)
     failed = [(r.id, c) for r in record.cases for c in r.controls if not c.passed]
     passed = sum(len(r.controls) for r in record.cases) - len(failed)
     console.print(f"Controls: {passed} passed, {len(failed)} failed.")
+    for line in _bounds_in_words(record):
+        console.print(line, markup=False, highlight=False)
     for name, c in failed:
         console.print(
             f"  {c.kind} control of {c.attack} in {name}: {c.value:.3f} (expected {c.expected})", markup=False
@@ -101,6 +99,32 @@ def print_verdict(console: Console, record: AuditRecord, report: Path) -> None:
     if record.aborted:
         console.print("The same command plays these again; LEAKLEDGER_DEBUG=1 shows what ended them.", markup=False)
     console.print(f"Report: {report}", markup=False, soft_wrap=True, highlight=False)
+
+
+def accounts_by_setting(record: AuditRecord) -> dict[str, tuple[PrivacyAccount, ...]]:
+    """The accounts of each setting under its name, those of the worst seed."""
+    found: dict[str, list[tuple[PrivacyAccount, ...]]] = {}
+    for case in record.cases:
+        if case.privacy:
+            found.setdefault(setting_name(case.setting), []).append(case.privacy)
+    return {name: worst(each) for name, each in found.items()}
+
+
+def setting_name(s: Setting) -> str:
+    """Method, defense if there is one, and training."""
+    return ", ".join(filter(None, [s.method, s.defense if s.defense != "none" else "", s.training]))
+
+
+def _bounds_in_words(record: AuditRecord) -> Iterator[str]:
+    """What attacks got of whole rows beside what no adversary can exceed, worst first, and what lies above."""
+    own = [b for b in record.bounds if b.metric == "exact_rows" or not b.passed]
+    if own:
+        yield "Whole rows, and what no adversary can exceed under the defense:"
+    for b in sorted(own, key=lambda b: (b.passed, -b.value))[:MOST_ROWS]:
+        spread = "" if b.low is None else f" [{b.low:.3f}, {b.high:.3f}]"
+        failed = "" if b.passed else ": above its bound, a failed control"
+        who = f"{b.attack} ({'+'.join(b.observers)})"
+        yield f"  {b.setting}: {who} gets {b.value:.3f}{spread} of {b.metric}, at most {b.bound:.3f} can be had{failed}"
 
 
 def _records_in_words(record: AuditRecord, reference: Set[str]) -> Iterator[str]:
@@ -122,17 +146,53 @@ def _records_in_words(record: AuditRecord, reference: Set[str]) -> Iterator[str]
         yield f"  columns that leak most (advantage): {', '.join(f'{f.feature} {f.advantage:.2f}' for f in leaky)}"
 
 
+def print_frontier(console: Console, points: Sequence[FrontierPoint]) -> None:
+    """A table for each method: leakage of the assets that defenses change, beside utility."""
+    if not points:
+        console.print("No frontier: no two defenses were compared by a metric of utility.", markup=False)
+    for table in frontier_tables(points):
+        print_rows(console, table.rows, f"Leakage against utility: {table.title}")
+        if table.unchanged:
+            console.print(f"The same under every defense: {', '.join(table.unchanged)}.", markup=False, highlight=False)
+
+
 def print_rows(console: Console, rows: Sequence[Mapping[str, Any]], title: str) -> None:
     """A table of rows that share their keys."""
     if not rows:
         console.print(f"{title}: nothing", markup=False)
         return
-    table = Table(title=escape(title), title_justify="left", header_style="bold")
+    cells = [{key: printable(str(value), kept="") for key, value in row.items()} for row in rows]
+    words = {key: max(map(_longest_word, (key, *(row[key] for row in cells)))) for key in rows[0]}
+    if sum(words.values()) + GAP * (len(words) - 1) > console.width:
+        _print_stacked(console, cells, title)
+        return
+    lined = sum(words.values()) + RULED * len(words) + 1 <= console.width
+    form: dict[str, Any] = (
+        {} if lined else {"box": SIMPLE_HEAD, "show_edge": False, "pad_edge": False, "padding": (0, 1)}
+    )
+    table = Table(title=escape(title), title_justify="left", header_style="bold", **form)
     for key, value in rows[0].items():
-        table.add_column(key, justify="right" if _is_number(value) else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*(escape(printable(str(v), kept="")) for v in row.values()))
+        justify: Literal["right", "left"] = "right" if _is_number(value) else "left"
+        table.add_column(key, justify=justify, overflow="fold", min_width=words[key])
+    for row in cells:
+        table.add_row(*map(escape, row.values()))
     console.print(table)
+
+
+def _longest_word(text: str) -> int:
+    return max(map(cell_len, text.split()), default=0)
+
+
+def _print_stacked(console: Console, rows: Sequence[Mapping[str, str]], title: str) -> None:
+    """Rows that no table of this width has room for, words unbroken: one below the other, a line for each value."""
+    console.print(f"[bold]{escape(title)}[/bold]")
+    width = max(len(key) for key in rows[0])
+    for row in rows:
+        first, *others = row.items()
+        console.print(f"• {first[1]}", markup=False, highlight=False, soft_wrap=True)
+        for key, value in others:
+            if value:
+                console.print(f"    {key:<{width}}  {value}", markup=False, highlight=False, soft_wrap=True)
 
 
 def benchmark_command(name: str, data: Sequence[str], quick: bool, seeds: int | None) -> str:

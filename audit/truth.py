@@ -12,53 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leakledger.attacks.base import Dependencies
+from leakledger.attacks.base import Dependencies, clients_of
+from leakledger.audit.cells import Cells, cells, joined, unscaled
 from leakledger.audit.dependencies import known_dependencies
 from leakledger.audit.federate import Federated
 from leakledger.preprocess.encoders.fasttext import FastText
-from leakledger.preprocess.pipeline import Encoded
 from leakledger.preprocess.views import CategoricalBlock, FeatureLayout
-
-TOLERANCE = 0.319  # of a standard deviation: TabLeak, appendix A
-
-
-@dataclass(frozen=True)
-class Cells:
-    """Rows cell by cell: `categories` (n, K) candidate numbers, `numbers` (n, L) in the units of a `RecordsClaim`.
-
-    `sources` (L,) are numbers of the features behind the numeric columns; empty where each column is one.
-    """
-
-    categories: NDArray[np.int64]
-    numbers: NDArray[np.float64]
-    sources: tuple[int, ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.categories)
-
-    def take(self, rows: NDArray[np.int64]) -> "Cells":
-        return Cells(self.categories[rows], self.numbers[rows], self.sources)
-
-
-def cells(layout: FeatureLayout, data: Encoded) -> Cells:
-    """The cells of a party's rows: the candidates as the party encoded them, since columns alone need not tell them.
-
-    Raises ValueError for rows that come from no table.
-    """
-    if data.candidates is None:
-        raise ValueError(f"{len(data)} encoded rows without the candidates that they stand for have no true cells")
-    return Cells(data.candidates, unscaled(layout, data.rows))
-
-
-def unscaled(layout: FeatureLayout, rows: NDArray[np.floating]) -> NDArray[np.float64]:
-    """(n, L) the numbers of encoded rows (n, width), unscaled where the scaling is public."""
-    numbers = np.array(rows[:, [b.start for b in layout.numeric]], np.float64)
-    for k, number in enumerate(layout.numeric):
-        if number.shift is not None and number.scale is not None:
-            numbers[:, k] = numbers[:, k] * number.scale + number.shift
-            if number.integer:
-                numbers[:, k] = numbers[:, k].round()  # undoes the float32 rounding of the encoded column
-    return numbers
 
 
 @dataclass(frozen=True)
@@ -77,15 +36,39 @@ class Truth:
         return self.federated.public.clients
 
     def batch(self, victim: str, round: int) -> Cells:
-        """The rows that `victim` trained on in `round`, in the order of its batch; of several epochs, of the first."""
-        rows = np.concatenate(self.federated.batches[victim, round])
-        return self._cells[victim].take(rows[: len(np.unique(rows))])
+        """The rows that `victim` trained on in `round`, in the order of its batch; of several epochs, of the first. Of
+        several clients (`base.joint`) those of all.
+        """
+        each = [self._cells[c].take(self._one_pass(c, round)) for c in clients_of(victim)]
+        return each[0] if len(each) == 1 else joined(each)
+
+    def owners(self, victim: str, round: int) -> NDArray[np.str_]:
+        """(B,) the client behind each row of `batch`."""
+        clients = clients_of(victim)
+        return np.repeat(np.array(clients), [len(self._one_pass(c, round)) for c in clients])
+
+    def held(self, party: str) -> Cells:
+        """All training rows of a party, in its own order."""
+        return self._cells[party]
 
     def labels(self, victim: str, round: int) -> NDArray[np.int64] | NDArray[np.float64]:
         """The labels of all local batches, in order: those of `batch` first, then those of further epochs."""
-        rows = np.concatenate(self.federated.batches[victim, round])
-        labels: NDArray[np.int64] | NDArray[np.float64] = self.federated.train[victim].labels[rows]
+        passes = [self._labels_by_pass(client, round) for client in clients_of(victim)]
+        labels: NDArray[np.int64] | NDArray[np.float64] = np.concatenate(
+            [p for p in passes if p.size] or passes[:1], axis=1
+        ).ravel()
         return labels
+
+    def _labels_by_pass(self, client: str, round: int) -> NDArray[np.int64] | NDArray[np.float64]:
+        """(passes, rows) the labels of one client's rows, as often as it went through them."""
+        rows, once = np.concatenate(self.federated.batches[client, round]), len(self._one_pass(client, round))
+        labels: NDArray[np.int64] | NDArray[np.float64] = self.federated.train[client].labels[rows]
+        return labels.reshape(-1, max(once, 1))
+
+    def _one_pass(self, client: str, round: int) -> NDArray[np.int64]:
+        """The numbers of the client's rows in a round, of several epochs as in the first."""
+        rows = np.concatenate(self.federated.batches[client, round])
+        return rows[: len(np.unique(rows))]
 
     @cached_property
     def population(self) -> Cells:
@@ -145,6 +128,25 @@ class Truth:
             f: (values, np.array([self.pooled_statistic(f, "frequency", v) for v in values]))
             for f, values in self.dictionaries.items()
         }
+
+    def rows_but(self, batches: Sequence[tuple[str, int]]) -> Mapping[str, NDArray[np.float64] | NDArray[np.str_]]:
+        """All parties' training rows but those of some `batches`, as `AuxiliaryKnowledge.rows` has them; none where
+        these are all there are.
+        """
+        kept = {p: np.ones(len(t), np.bool_) for p, t in self.federated.tables.items()}
+        for client, round in batches:
+            kept[client][np.concatenate(self.federated.batches[client, round])] = False
+        if not any(k.any() for k in kept.values()):
+            return {}
+        schema, tables = self.federated.schema, self.federated.tables.items()
+        numbers = np.concatenate([t.numbers()[kept[p]] for p, t in tables])
+        columns: dict[str, NDArray[np.float64] | NDArray[np.str_]] = {
+            f: numbers[:, k] for k, f in enumerate(schema.numeric)
+        }
+        for f in schema.categorical:
+            texts = (v if isinstance(v, str) else "" for p, t in tables for v in t.values(f)[kept[p]])
+            columns[f] = np.array(list(texts), np.str_)
+        return columns
 
     def dependencies(self, determined: Mapping[str, str]) -> Dependencies:
         """What `known_dependencies` finds in all parties' training rows. Raises ValueError where they contradict it."""
@@ -237,6 +239,17 @@ class Truth:
             np.asarray(table.values(feature) == value, np.bool_) if feature else np.ones(len(table), np.bool_)
         )
         return member
+
+    def column(self, party: str, feature: str) -> NDArray[np.float64]:
+        """The column (n,) of a party's numeric feature or, under its name, of the target's class numbers. Raises
+        KeyError for any other.
+        """
+        schema = self.federated.schema
+        if feature == schema.target:
+            return np.asarray(self.federated.tables[party].labels(), np.float64)
+        if feature not in schema.numeric:
+            raise KeyError(f"{feature!r} is no numeric feature")
+        return self._columns(party)[:, schema.numeric.index(feature)]
 
     def input_of(self, party: str) -> Mapping[str, Any]:
         """What a party put into the protocols, as its own view holds it; made once for all views."""

@@ -7,9 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakledger.attacks.base import RecordsClaim
+from leakledger.audit.cells import Cells
 from leakledger.audit.records import Cell, RecoveredRecord
 from leakledger.audit.scoring.records import cell_hits, match
-from leakledger.audit.truth import Cells, Truth
+from leakledger.audit.truth import Truth
 from leakledger.preprocess.views import CategoricalBlock, NumericBlock
 
 SUREST = 3  # records kept per attacked batch
@@ -26,10 +27,15 @@ def surest(
 
 @dataclass(frozen=True)
 class _Judged:
-    """Which cells of a claim are right, in the claim's row order; none of a row without a true one beside it."""
+    """Which cells of a claim are right, in the claim's row order; none of a row without a true one beside it.
+
+    `beside` (rows,): the number of that true row in `actual`, -1 for none.
+    """
 
     categories: NDArray[np.bool_]
     numbers: NDArray[np.bool_]
+    actual: Cells
+    beside: NDArray[np.intp]
 
 
 def _judged(claim: RecordsClaim, truth: Truth) -> _Judged:
@@ -37,8 +43,9 @@ def _judged(claim: RecordsClaim, truth: Truth) -> _Judged:
     claimed = Cells(claim.categories, claim.numbers)
     true, order = match(claimed, actual, truth.deviations)
     hits = cell_hits(claimed.take(order), actual.take(true), truth.deviations)
-    found = _Judged(*(np.zeros((len(claimed), kind.shape[1]), np.bool_) for kind in hits))
-    found.categories[order], found.numbers[order] = hits
+    categories, numbers = (np.zeros((len(claimed), kind.shape[1]), np.bool_) for kind in hits)
+    found = _Judged(categories, numbers, actual, np.full(len(claimed), -1))
+    found.categories[order], found.numbers[order], found.beside[order] = *hits, true
     return found
 
 
@@ -55,13 +62,17 @@ def _surest_of(attack: str, observers: tuple[str, ...], claim: RecordsClaim, tru
 def _categorical_cells(claim: RecordsClaim, truth: Truth, judged: _Judged, row: int) -> Iterable[Cell]:
     for k, block in enumerate(truth.layout.categorical):
         text, entropy = _category(block, int(claim.categories[row, k])), claim.category_entropy[row, k]
-        yield Cell(block.feature, "categorical", text, bool(judged.categories[row, k]), _finite(entropy))
+        true = judged.beside[row]
+        truth_text = _category(block, int(judged.actual.categories[true, k])) if true >= 0 else ""
+        yield Cell(block.feature, "categorical", text, bool(judged.categories[row, k]), _finite(entropy), truth_text)
 
 
 def _numeric_cells(claim: RecordsClaim, truth: Truth, judged: _Judged, row: int) -> Iterable[Cell]:
     for k, number in enumerate(truth.layout.numeric):
         text, entropy = _number(number, float(claim.numbers[row, k])), claim.number_entropy[row, k]
-        yield Cell(number.feature, "numeric", text, bool(judged.numbers[row, k]), _finite(entropy))
+        true = judged.beside[row]
+        truth_text = _number(number, float(judged.actual.numbers[true, k])) if true >= 0 else ""
+        yield Cell(number.feature, "numeric", text, bool(judged.numbers[row, k]), _finite(entropy), truth_text)
 
 
 def _finite(entropy: float) -> float | None:

@@ -32,7 +32,8 @@ def verify_run(folder: Path, key: str | None = None) -> list[Checked]:
         signed, row = _signature(record, key)
         rows = [Checked(store.FILE, f"intact: head {record.head}"), *([row] if row else [])]
         heads = {transcript_name(c.id): c.transcript_head for c in (*record.aborted(), *record.cases())}
-        missing = [n for n in heads if not record.digests(n)]
+        kept = record.facts().transcripts
+        missing = [n for n in heads if kept and not record.digests(n)]
         rows += [Checked(n, "damaged: the record has its case, but not its digest", False) for n in missing]
         for name in dict.fromkeys(e.name for e in record.entries if not e.name.startswith(DOCUMENTS)):
             rows.append(_file(record, name, heads.get(name), signed))

@@ -22,7 +22,7 @@ class Pruning(Defense):
     that come first. The others are sent unchanged.
     """
 
-    share: float = option(at_least=0, below=1, help="share of each tensor's entries that is set to zero")
+    share: float = option(above=0, below=1, help="share of each tensor's entries that is set to zero")
 
     name = "pruning"
     reference = "Zhu et al. 2019, section 5.2"

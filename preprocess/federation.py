@@ -24,7 +24,7 @@ from leakledger.preprocess.frozen import MUTABLE, first_mutable, freeze
 from leakledger.preprocess.ledger import Ledger
 from leakledger.preprocess.located import FEDERATION, At, FederationError, PartyLost, Public
 from leakledger.preprocess.messages import Payload, PublicKey, decode_payload
-from leakledger.preprocess.sealing import Identity, new_identity, open_box, seal_box
+from leakledger.preprocess.sealing import Identity, filled, new_identity, open_box, seal_box, unfilled
 from leakledger.preprocess.secret import KeyStream, checked, generator
 from leakledger.preprocess.views import Abort, Message
 from leakledger.preprocess.wire import WireError, encode
@@ -73,6 +73,7 @@ class Federation(ABC):
         self._encoded: dict[str, tuple[At[Any], bytes]] = {}  # the value that each party sent last
         self._identities: dict[str, At[Identity]] = {}
         self._keys: dict[str, bytes] = {}
+        self._sealed_bytes = 0  # to which sealed messages are filled up; 0: not at all
         self._clock = clock
         self._began = clock() if clock else 0.0
 
@@ -219,6 +220,18 @@ class Federation(ABC):
         finally:
             self.step, self.round = before
 
+    @contextmanager
+    def fixed_size(self, size: int) -> Iterator[None]:
+        """Sealed messages inside the block are filled up to `size` bytes, whatever they hold; 0: as long as they are.
+
+        One that does not fit is refused with its length, which ends the run: everyone notices that.
+        """
+        before, self._sealed_bytes = self._sealed_bytes, size
+        try:
+            yield
+        finally:
+            self._sealed_bytes = before
+
     # The seam that transports fill ------------------------------------------------------------------------------
 
     @abstractmethod
@@ -238,6 +251,12 @@ class Federation(ABC):
         if not header.sealed:
             return content
         identity = self._read(self._identities[header.sender])
+        if self._sealed_bytes:
+            try:
+                content = filled(content, self._sealed_bytes)
+            except ValueError as error:
+                self._abort(header.sender, error)
+                raise FederationError(f"{error}; raise sealed_bytes ({describe(header)})") from None
         return seal_box(identity, self._keys[header.recipient], header.sequence, content)
 
     def _open(self, header: Message, body: bytes) -> bytes:
@@ -246,7 +265,8 @@ class Federation(ABC):
             return body
         identity = self._read(self._identities[header.recipient])
         try:
-            return open_box(identity, self._keys[header.sender], header.sequence, body)
+            content = open_box(identity, self._keys[header.sender], header.sequence, body)
+            return unfilled(content, self._sealed_bytes) if self._sealed_bytes else content
         except ValueError as error:
             self._abort(header.recipient, error)
             raise FederationError(f"{header.recipient} refuses a message: {error} ({describe(header)})") from None

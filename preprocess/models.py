@@ -5,7 +5,7 @@ Weights travel as `{name: float32 array}` with the names of the layers in order:
 is uniform in +-1/sqrt(inputs of the layer).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -73,33 +73,65 @@ def check_weights(spec: ModelSpec, weights: Mapping[str, NDArray[np.floating]]) 
             raise ValueError(f"{name} holds values that are not finite")
 
 
-def forward(spec: ModelSpec, weights: Mapping[str, Tensor], rows: Tensor) -> Tensor:
-    """Outputs (..., n, outputs) of rows (..., n, inputs)."""
+def forward(
+    spec: ModelSpec, weights: Mapping[str, Tensor], rows: Tensor, kept: Sequence[Tensor] | None = None
+) -> Tensor:
+    """Outputs (..., n, outputs) of rows (..., n, inputs); in training with the masks `kept` of hidden units."""
     activation = ACTIVATIONS[spec.activation]
     last = len(spec.hidden)
     for i in range(last + 1):
         rows = functional.linear(rows, weights[f"{i}.weight"], weights[f"{i}.bias"])
         if i < last:
             rows = activation(rows)
+            rows = rows if kept is None else rows * kept[i]
     return rows
+
+
+def dropout_masks(spec: ModelSpec, rows: int, coins: np.random.Generator | None) -> list[Tensor] | None:
+    """Of each hidden layer (rows, width): 0 for a unit that is left out of a row, else 1 / (1 - dropout); None where
+    there is no dropout. Raises ValueError for a dropout outside [0, 1), and where there are no coins to draw it by.
+    """
+    if not 0 <= spec.dropout < 1:
+        raise ValueError(f"dropout is {spec.dropout}; it must be at least 0 and below 1")
+    if not spec.dropout:
+        return None
+    if coins is None:
+        raise ValueError(f"dropout {spec.dropout} is drawn by a client's coins, and there are none")
+    drawn = [coins.random((rows, width), np.float32) >= spec.dropout for width in spec.hidden]
+    return [torch.from_numpy(m).float() / (1 - spec.dropout) for m in drawn]
+
+
+def class_logits(spec: ModelSpec, outputs: Tensor) -> Tensor:
+    """(..., n, classes): the outputs themselves, or 0 and the single logit of a binary target. The softmax of these is
+    the sigmoid of that, and their cross-entropy the binary one.
+    """
+    if spec.task == "binary" and spec.outputs == 1:
+        return torch.cat([torch.zeros_like(outputs), outputs], -1)
+    return outputs
 
 
 def mean_loss(spec: ModelSpec, outputs: Tensor, labels: Tensor) -> Tensor:
     """Mean cross-entropy over rows, or mean squared error for regression; labels (n,)."""
     if spec.task == "regression":
         return functional.mse_loss(outputs[..., 0], labels.to(outputs.dtype))
-    return functional.cross_entropy(outputs, labels)
+    return functional.cross_entropy(class_logits(spec, outputs), labels)
 
 
 def summed_loss(spec: ModelSpec, outputs: Tensor, labels: Tensor) -> Tensor:
     """The same summed over rows (n, outputs); 0 of none."""
     if spec.task == "regression":
         return functional.mse_loss(outputs[..., 0], labels.to(outputs.dtype), reduction="sum")
-    return functional.cross_entropy(outputs, labels, reduction="sum")
+    return functional.cross_entropy(class_logits(spec, outputs), labels, reduction="sum")
 
 
-def gradient(spec: ModelSpec, weights: Mapping[str, Tensor], rows: Tensor, labels: Tensor) -> dict[str, Tensor]:
-    """Gradient of the mean loss of one batch, by weight name."""
+def gradient(
+    spec: ModelSpec,
+    weights: Mapping[str, Tensor],
+    rows: Tensor,
+    labels: Tensor,
+    kept: Sequence[Tensor] | None = None,
+) -> dict[str, Tensor]:
+    """Gradient of the mean loss of one batch, by weight name; `kept` as in `forward`."""
     leaves = {name: w.detach().requires_grad_() for name, w in weights.items()}
-    loss = mean_loss(spec, forward(spec, leaves, rows), labels)
+    loss = mean_loss(spec, forward(spec, leaves, rows, kept), labels)
     return dict(zip(leaves, torch.autograd.grad(loss, list(leaves.values())), strict=True))

@@ -56,7 +56,7 @@ def prepare(
     columns = {c: fed.local(c, encode_table, t, encoded.encodings[c], encoded.blocks) for c, t in train.items()}
     with fed.scope("scale"):
         chosen = {c: fed.local(c, Columns.whole if everything else Columns.numeric, x) for c, x in columns.items()}
-        scaled = scaler.fit(fed, chosen)
+        scaled = scaler.under(schema).fit(fed, chosen)
     held_out = {c: fed.local(c, encode_table, t, encoded.encodings[c], encoded.blocks) for c, t in test.items()}
     return Prepared(
         train={c: fed.local(c, finish, x, scaled.scalings[c]) for c, x in columns.items()},
@@ -117,7 +117,8 @@ def _numeric_block(schema: Schema, feature: str, column: int, scaling: PublicSca
         return None if numbers is None else float(numbers[column])
 
     low, high = schema.ranges.get(feature, (at(scaling.low), at(scaling.high)))
-    return NumericBlock(feature, column, at(scaling.shift), at(scaling.scale), low, high, feature in schema.integer)
+    shift, scale, power = at(scaling.shift), at(scaling.scale), at(scaling.power)
+    return NumericBlock(feature, column, shift, scale, low, high, feature in schema.integer, power, scaling.quartiles)
 
 
 def _scaled_block(block: Block, scaling: PublicScaling) -> Block:

@@ -2,12 +2,15 @@
 
 The nonce is the message's sequence number. That is safe because an identity lives for one federation, whose secret is
 derived from everything in force, and every message of a federation has its own number: no pair of keys meets a nonce
-twice. The relay is honest but curious in every threat model of the project: public keys travel through it
-unauthenticated.
+twice. A seal hides what a message holds, not how long it is; filled up to a fixed size (ISO/IEC 7816-4, libsodium's
+padding), all messages look alike to the relay.
+
+The relay is honest but curious in every threat model of the project: public keys travel through it unauthenticated.
 """
 
 from dataclasses import dataclass, field
 
+from nacl.bindings import sodium_pad, sodium_unpad
 from nacl.exceptions import CryptoError
 from nacl.public import Box, PrivateKey, PublicKey
 
@@ -45,6 +48,23 @@ def open_box(identity: Identity, sender_key: bytes, sequence: int, body: bytes) 
         return Box(PrivateKey(identity.secret), PublicKey(sender_key)).decrypt(body, _nonce(sequence))
     except CryptoError:
         raise SealError("the seal is broken") from None
+
+
+def filled(content: bytes, size: int) -> bytes:
+    """`content` filled up to `size` bytes. Raises ValueError where it is as long or longer."""
+    if len(content) >= size:
+        raise ValueError(f"a message of {len(content)} bytes does not fit into sealed messages of {size}")
+    return bytes(sodium_pad(content, size))
+
+
+def unfilled(content: bytes, size: int) -> bytes:
+    """What `filled` was given. Raises SealError for anything else."""
+    try:
+        if len(content) == size:
+            return bytes(sodium_unpad(content, size))
+    except (CryptoError, ValueError):
+        pass
+    raise SealError("it is not filled up as agreed")
 
 
 def _nonce(sequence: int) -> bytes:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from leakledger.preprocess.messages import Payload, decode_payload, kind_of
 from leakledger.preprocess.options import option
+from leakledger.preprocess.power import inverse, slope, yeo_johnson
 from leakledger.preprocess.wire import encode
 
 Floats = NDArray[np.floating[Any]]
@@ -101,6 +102,13 @@ class Message:
             return self
         return Message(**{**self.header(), "body": self.body, "content": None})
 
+    def carrying(self, payload: Payload) -> "Message":
+        """This message as if it had carried `payload` to its recipient, open and direct: what an observer worked out
+        of it.
+        """
+        content = encode(payload.to_plain())
+        return replace(self, topic=payload.topic, relay=None, sealed=False, body=content, content=content)
+
     def header(self) -> dict[str, Any]:
         """Every field but the body and the content."""
         names = ("sequence", "step", "round", "topic", "sender", "recipient", "relay", "sealed")
@@ -126,10 +134,15 @@ class Abort:
 
 @dataclass(frozen=True)
 class NumericBlock:
-    """One numeric feature in one column: encoded = (raw - shift) / scale.
+    """One numeric feature in one column: encoded = (curve(raw) - shift) / scale, an increasing map.
 
-    `shift` and `scale` are None where no party publishes them (each party scaled by its own statistics). `low` and
-    `high` are public bounds of the raw value, where there are any. `integer` says that raw values are whole numbers.
+    The curve is that of Yeo and Johnson with `power`, and none where that is None: then the map is affine. `shift` and
+    `scale` are None where no party publishes them (each party scaled by its own statistics). `low` and `high` are
+    public bounds of the raw value, where there are any. `integer` says that raw values are whole numbers. `quartiles`
+    says that columns were scaled by the distance of their quartiles, published or not, which is no deviation.
+
+    Whoever reads a scaled number back goes through `raw`, `encoded` and `slope`. Where nothing can be read back, the
+    encoded column's own units stand for the raw ones, and all three are those of the identity.
     """
 
     feature: str
@@ -139,6 +152,8 @@ class NumericBlock:
     low: float | None = None
     high: float | None = None
     integer: bool = False
+    power: float | None = None
+    quartiles: bool = False
 
     @property
     def width(self) -> int:
@@ -149,8 +164,38 @@ class NumericBlock:
         """Whether raw values can be told from encoded ones."""
         return self.shift is not None and self.scale is not None
 
+    @property
+    def affine(self) -> bool:
+        """Whether sums of encoded values are, but for a constant, those of raw values in other units."""
+        return self.power is None or not self.scaled
+
+    def encoded(self, raw: Any) -> NDArray[np.float64]:
+        """Raw values (...) as the column has them."""
+        values = np.asarray(raw, np.float64)
+        if self.shift is None or self.scale is None:
+            return values
+        bent = values if self.power is None else yeo_johnson(values, self.power)
+        return np.asarray((bent - self.shift) / self.scale)
+
+    def raw(self, encoded: Any) -> NDArray[np.float64]:
+        """What values of the column (...) stand for; the inverse of `encoded`."""
+        values = np.asarray(encoded, np.float64)
+        if self.shift is None or self.scale is None:
+            return values
+        image = np.asarray(values * self.scale + self.shift)
+        return image if self.power is None else inverse(image, self.power)
+
+    def slope(self, encoded: Any) -> NDArray[np.float64]:
+        """By how much raw values (...) grow with those of the column: the derivative of `raw`."""
+        if self.shift is None or self.scale is None:
+            return np.ones(np.shape(encoded))
+        steps = np.full(np.shape(encoded), self.scale)
+        return steps if self.power is None else np.asarray(steps / slope(self.raw(encoded), self.power))
+
     def to_plain(self) -> dict[str, Any]:
-        return {"kind": "numeric", **self.__dict__}
+        """Plain data, without what only some scalers have: transcripts of others stay as they were."""
+        rare = {"power": None, "quartiles": False}
+        return {"kind": "numeric", **{k: v for k, v in self.__dict__.items() if k not in rare or v != rare[k]}}
 
 
 @dataclass(frozen=True, eq=False)
@@ -262,7 +307,9 @@ def _block_from_plain(plain: dict[str, Any]) -> Block:
 class ModelSpec:
     """A multilayer perceptron: the widths of its layers and the function between them.
 
-    `outputs` is the number of classes, one logit each (two for a binary target), or 1 for regression.
+    `outputs` is the number of classes, one logit each (two for a binary target), or 1 for regression. A binary target
+    may have 1 too: the logit of the positive class. In training each hidden unit is left out of a row with probability
+    `dropout`, and the others are scaled up.
     """
 
     inputs: int
@@ -270,6 +317,7 @@ class ModelSpec:
     hidden: tuple[int, ...] = (100, 100)
     activation: str = "relu"
     task: Task = "binary"
+    dropout: float = 0.0
 
     def to_plain(self) -> dict[str, Any]:
         return {**self.__dict__, "hidden": list(self.hidden)}
@@ -301,6 +349,12 @@ class TrainingSpec:
     learning_rate: float = option(0.1, above=0, help="step of the server (fedsgd) or of the clients (fedavg)")
     batch_size: int | None = option(8, at_least=1, read=none_for_zero, help="rows of a client per step; 0: all of them")
     local_epochs: int = option(1, at_least=1, only=("fedavg",), help="passes over a client's rows per round")
+    optimizer: Literal["sgd", "adam"] = option(
+        "sgd", only=("fedavg",), help="of local steps; adam begins anew each round"
+    )
+    proximal: float = option(
+        0.0, at_least=0, only=("fedavg",), help="mu of FedProx: local steps are drawn to the round's first model"
+    )
     sampling: Literal["fixed", "poisson"] = option(
         "fixed", only=("fedsgd",), help='"poisson": each row is drawn with probability batch_size / rows of the client'
     )
@@ -338,7 +392,10 @@ class Mechanism:
 class PublicFacts:
     """What every party and every observer of a run knows before the first message, and what was made public in it.
 
-    `mechanisms`: what is done to updates and messages, in order; empty where nothing is.
+    `mechanisms`: what is done to updates, in order; empty where nothing is. `statistics`: the noise on each number or
+    table of preprocessing that a client sends; its parameters name the topic, the statistic and the feature.
+    `aggregation`: how updates become their mean, and its options. `features`: how features are engineered, where they
+    are.
     """
 
     clients: tuple[str, ...]
@@ -346,10 +403,13 @@ class PublicFacts:
     encoder: Method = Method()
     scaler: Method = Method()
     mechanisms: tuple[Mechanism, ...] = ()
+    statistics: tuple[Mechanism, ...] = ()
     schema: Mapping[str, Any] = field(default_factory=dict)
     layout: FeatureLayout | None = None
     model: ModelSpec | None = None
     training: TrainingSpec | None = None
+    aggregation: Method = Method("plain")
+    features: Method = Method()
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data, for a transcript's header."""
@@ -360,7 +420,10 @@ class PublicFacts:
             "encoder": self.encoder.to_plain(),
             "scaler": self.scaler.to_plain(),
             "mechanisms": [m.to_plain() for m in self.mechanisms],
+            "statistics": [m.to_plain() for m in self.statistics],
             "schema": dict(self.schema),
+            "aggregation": self.aggregation.to_plain(),
+            **({"features": self.features.to_plain()} if self.features.name else {}),
             **{name: part and part.to_plain() for name, part in parts.items()},
         }
 
@@ -372,10 +435,13 @@ class PublicFacts:
             encoder=Method(**plain["encoder"]),
             scaler=Method(**plain["scaler"]),
             mechanisms=tuple(Mechanism(**m) for m in plain["mechanisms"]),
+            statistics=tuple(Mechanism(**m) for m in plain.get("statistics", ())),
             schema=plain["schema"],
             layout=None if plain["layout"] is None else FeatureLayout.from_plain(plain["layout"]),
             model=ModelSpec.from_plain(plain["model"]) if plain["model"] else None,
             training=TrainingSpec(**plain["training"]) if plain["training"] else None,
+            aggregation=Method(**plain.get("aggregation", {"name": "plain"})),  # older transcripts know no other
+            features=Method(**plain.get("features", {})),
         )
 
 

@@ -18,7 +18,10 @@ from leakledger.reports.calibration import Curve
 from leakledger.reports.columns import ColumnTable
 from leakledger.reports.observations import Received
 from leakledger.reports.plane import Plane, Point
+from leakledger.reports.utility import plain_name
+from leakledger.reports.utility import title as metric_title
 
+PLANE_HEIGHT = 230
 WIDTH = 340  # of the plot in px: with its axis, a chart fits a phone without becoming illegible
 INK, MUTED, LINE, ACCENT, WARN = (f"var(--{name})" for name in ("ink", "muted", "line", "accent", "warn"))
 AXES = {
@@ -42,10 +45,14 @@ class Figure:
     caption: str
 
 
-def plane(points: Plane, name: str) -> Figure:
-    """Utility against the worst advantage, one point per setting, with 95 % intervals and the Pareto front."""
+def plane(points: Plane, name: str, panels: Sequence[Plane] = ()) -> Figure:
+    """Utility against the worst advantage, one point per setting, with 95 % intervals and the Pareto front.
+
+    `panels`: the planes whose axis of utility it shares, as small multiples do.
+    """
     rows = [_point_row(p) for p in points.points]
-    x = alt.X("x:Q", title=f"{points.metric} →", scale=alt.Scale(domain=_domain(rows, "x"), nice=False))
+    reach = _utility_axis((points, *panels))
+    x = alt.X("x:Q", title=f"{metric_title(points.metric)} →", scale=alt.Scale(domain=reach, nice=False))
     floor = min(0.0, *_values(rows, "y"))
     y = alt.Y("y:Q", title="← worst advantage", scale=alt.Scale(domain=[floor, 1.0], nice=False))
     base = _chart(rows)
@@ -53,7 +60,7 @@ def plane(points: Plane, name: str) -> Figure:
         base.mark_rule(color=MUTED, strokeWidth=1, aria=False).encode(x=x, y=alt.Y("y_low:Q"), y2="y_high:Q"),
         base.mark_rule(color=MUTED, strokeWidth=1, aria=False).encode(x=alt.X("x_low:Q"), x2="x_high:Q", y=y),
         _points(base, x, y),
-        _chart(_numbers(rows))
+        _chart(_numbers(rows, reach))
         .mark_text(align="left", dx=8, dy=-8, color=INK, fontSize=12, aria=False)
         .encode(x=x, y=y, text="number:N"),
     ]
@@ -61,11 +68,27 @@ def plane(points: Plane, name: str) -> Figure:
         front = _chart([_point_row(p) for p in points.front])
         step = front.mark_line(interpolate="step-before", color=ACCENT, strokeDash=[4, 3], strokeWidth=1.5, aria=False)
         layers.insert(0, step.encode(x=x, y=y))
-    return Figure(
-        _draw(alt.layer(*layers).properties(width=WIDTH, height=270), name, *_plane_words(points)),
-        "Lower right is better. Bars are 95 % intervals; numbers are those of the settings. "
-        "The dashed line is the Pareto front of the settings that a federation can run.",
+    if points.baseline is not None:
+        nothing = _chart([{"x": points.baseline, "label": f"nothing learnt: {text.number(points.baseline)}"}])
+        rule = nothing.mark_rule(color=MUTED, strokeDash=[1, 3], strokeWidth=1.5)
+        layers.insert(0, rule.encode(x=x, description="label:N"))
+    words = {"auroc": "an even coin", "r2": "the mean alone"}.get(
+        plain_name(points.metric), "the commonest class alone"
     )
+    dotted = f" The dotted line is what {words} is worth." if points.baseline is not None else ""
+    return Figure(
+        _draw(alt.layer(*layers).properties(width=WIDTH, height=PLANE_HEIGHT), name, *_plane_words(points)),
+        "Lower right is better: 1 on the vertical axis is everything, 0 nothing beyond guessing. Bars are 95 % "
+        "intervals; numbers are those of the settings. The dashed line is the Pareto front of the settings that a "
+        f"federation can run.{dotted}",
+    )
+
+
+def _utility_axis(planes: Sequence[Plane]) -> list[float]:
+    """The range of utility over all panels, what a model that learnt nothing is worth included."""
+    rows = [_point_row(p) for plane in planes for p in plane.points]
+    nothing = [dict.fromkeys(("x", "x_low", "x_high"), p.baseline) for p in planes if p.baseline is not None]
+    return _domain([*rows, *nothing], "x")
 
 
 def _points(base: alt.Chart, x: alt.X, y: alt.Y) -> alt.Chart:
@@ -97,9 +120,9 @@ def _point_row(p: Point) -> dict[str, Any]:
     }
 
 
-def _numbers(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def _numbers(rows: Sequence[dict[str, Any]], axis: Sequence[float]) -> list[dict[str, Any]]:
     """The settings' numbers where they stand; points too close for two labels share one, as in 1, 3."""
-    low, high = _domain(rows, "x")
+    low, high = axis
     shared: list[dict[str, Any]] = []
     for row in rows:
         near = (s for s in shared if abs(s["x"] - row["x"]) < 0.07 * (high - low) and abs(s["y"] - row["y"]) < 0.05)

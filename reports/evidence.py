@@ -13,9 +13,10 @@ MOST = 5  # records per attack
 
 @dataclass(frozen=True)
 class ShownCell:
-    """A cell as the page may show it: `text` is the mask or the value."""
+    """A cell as the page may show it: `text` and `truth` are the mask, or the claimed value and the true one."""
 
     text: str
+    truth: str
     correct: bool
     kind: str
     entropy: float | None
@@ -83,4 +84,5 @@ def _header(case: CaseRecord, record: RecoveredRecord) -> ShownRecord:
 def _shown(cell: Cell | None, reveal: bool) -> ShownCell | None:
     if cell is None:
         return None
-    return ShownCell(cell.value if reveal else MASK, cell.correct, cell.kind, cell.entropy)
+    shown = (cell.value, cell.truth) if reveal else (MASK, MASK)
+    return ShownCell(*shown, cell.correct, cell.kind, cell.entropy)

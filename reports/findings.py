@@ -1,11 +1,61 @@
-"""Which scores are findings, in which order, and which attacks made no claim."""
+"""One finding per setting and asset, with every metric, attack and adversary behind it; and which made no claim."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from leakledger.audit.records import Score, speaks
+from leakledger.audit.records import ASSETS, Decision, Ruling, Score, Setting, speaks
+from leakledger.reports.overview import combined, measured, score_of
+from leakledger.reports.words import GROUPS, asset_of, group_of, level, noun
 
 NO_CLAIM = ("abstained", "not_applicable")
+VERDICTS: tuple[Decision, ...] = ("leaks", "inconclusive", "no leak")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What the adversaries of one setting learn of one asset. `ruling` is the verdict that speaks for it, None for a
+    reference, which no federation runs; `scores` are all with a claim, the highest lower bound of the advantage first.
+    """
+
+    number: int
+    setting: Setting
+    asset: str
+    rulings: tuple[Ruling, ...]
+    scores: tuple[Score, ...]
+    ruling: Ruling | None
+    score: Score | None
+
+    @property
+    def id(self) -> str:
+        """Its place on the page: what a link to it names."""
+        return f"finding-{self.number}-{self.asset}"
+
+    @property
+    def verdict(self) -> Decision | None:
+        return combined(self.rulings) if self.rulings else None
+
+    @property
+    def noun(self) -> str:
+        return noun(self.asset)
+
+    @property
+    def group(self) -> str:
+        return group_of(self.asset)
+
+    @property
+    def amount(self) -> str:
+        return measured(self.ruling, self.score, named=self.asset == "records")
+
+    @property
+    def known(self) -> str:
+        """How rows are known, in words; empty elsewhere."""
+        known = self.ruling if self.ruling is not None else self.score
+        return level(known.level if known is not None else "")
+
+    @property
+    def who(self) -> tuple[str, ...]:
+        """The kinds of adversary that it leaks to."""
+        return tuple(dict.fromkeys(r.adversary for r in self.rulings if r.verdict == "leaks"))
 
 
 @dataclass(frozen=True)
@@ -29,7 +79,38 @@ class Coverage:
     statuses: tuple[tuple[str, int], ...]
 
 
-def findings(scores: Iterable[Score]) -> list[Score]:
+def findings(settings: Mapping[int, Setting], scores: Sequence[Score], rulings: Sequence[Ruling]) -> list[Finding]:
+    """Leaks first, then what is open, then what does not leak, then references; within these by asset as in the grid,
+    the highest lower bound first.
+    """
+    ruled: dict[tuple[str, str], list[Ruling]] = {}
+    for r in rulings:
+        ruled.setdefault((r.setting, r.asset), []).append(r)
+    claimed: dict[tuple[str, str], list[Score]] = {}
+    for s in by_bound(scores):
+        claimed.setdefault((s.setting, asset_of(s)), []).append(s)
+    number = {s.id: n for n, s in settings.items()}
+    keys = [key for key in dict.fromkeys((*ruled, *claimed)) if key[0] in number]
+    found = [_finding(number[k[0]], settings[number[k[0]]], k[1], ruled.get(k, ()), claimed.get(k, ())) for k in keys]
+    return sorted(found, key=_place)
+
+
+def _finding(number: int, setting: Setting, asset: str, rulings: Sequence[Ruling], scores: Sequence[Score]) -> Finding:
+    verdict = combined(rulings)
+    speaking = max((r for r in rulings if r.verdict == verdict), key=lambda r: _or_lowest(r.advantage), default=None)
+    score = score_of(speaking, scores) if rulings else next((s for s in scores if speaks(s.asset, s.metric)), None)
+    return Finding(number, setting, asset, tuple(rulings), tuple(scores), speaking, score)
+
+
+def _place(f: Finding) -> tuple[object, ...]:
+    verdict = len(VERDICTS) if f.verdict is None else VERDICTS.index(f.verdict)
+    group = next((i for i, g in enumerate(GROUPS) if f.asset in g.assets), len(GROUPS))
+    asset = list(ASSETS).index(f.asset) if f.asset in ASSETS else len(ASSETS)
+    low = None if f.ruling is None else f.ruling.low
+    return verdict, group, -_or_lowest(low), asset, f.number
+
+
+def by_bound(scores: Iterable[Score]) -> list[Score]:
     """Scores with a claim behind them: the highest lower bound of the advantage first, those without a number last.
 
     Where a single cluster gives no interval, the advantage itself stands for its lower bound.

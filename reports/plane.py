@@ -1,7 +1,8 @@
 """The leakage-utility plane: where each setting stands on one asset, and which settings no other one beats.
 
 Rows that are known by their values, by pseudonyms and by codes are different things to know, so each has a plane of its
-own. A setting about which the verdict is open is shown and compared with nothing: an attack that failed is no defense.
+own; and so have other data, numbers of parties, batch sizes and rounds: small multiples, whose fronts are their own. A
+setting about which the verdict is open is shown and compared with nothing: an attack that failed is no defense.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,9 +12,10 @@ from typing import Literal
 from leakledger.audit import records
 from leakledger.audit.records import Level, Ruling, Score, Setting, UtilityScore
 from leakledger.reports.findings import worst
-from leakledger.reports.utility import main_metric
+from leakledger.reports.utility import main_metric, plain_name
 
 ASSETS = ("records", "statistics", "vocabulary")
+NOTHING_LEARNT = {"auroc": 0.5, "r2": 0.0}
 LEVELS: tuple[Level, ...] = ("", "value", "pseudonym", "code")
 
 
@@ -35,13 +37,19 @@ class Point:
 
 @dataclass(frozen=True)
 class Plane:
-    """The settings of one asset and level; `absent` are those without a utility or without a scored finding."""
+    """The settings of one asset and level; `absent` are those without a utility or without a scored finding.
+
+    `panel`: what sets its data, partition and training apart from those of other planes; "" where all have the same.
+    `baseline`: what a model that has learnt nothing is worth by the metric, None where that was not measured.
+    """
 
     asset: str
     level: Level
     metric: str
     points: tuple[Point, ...]
     absent: tuple[Setting, ...]
+    panel: str = ""
+    baseline: float | None = None
 
     @property
     def front(self) -> tuple[Point, ...]:
@@ -55,9 +63,12 @@ def planes(
     scores: Sequence[Score],
     utility: Sequence[UtilityScore],
     rulings: Sequence[Ruling],
+    metric: str | None = None,
 ) -> tuple[Plane, ...]:
-    """One plane for each asset, and level of it, with a scored finding: in each an advantage means another thing."""
-    metric = main_metric(utility)
+    """One plane for each asset, and level of it, with a scored finding, and each panel: in each an advantage means
+    another thing. `metric`: the one that stands for utility; None is the main one of the audit.
+    """
+    metric = main_metric(utility) if metric is None else metric
     if metric is None:
         return ()
     found: dict[tuple[str, Level], list[Score]] = {}
@@ -66,7 +77,36 @@ def planes(
             found.setdefault((s.asset, s.level), []).append(s)
     order = sorted(found, key=lambda key: (_place(key[0], ASSETS), _place(key[1], LEVELS)))
     useful = {u.setting: u for u in utility if u.metric == metric}
-    return tuple(_plane(*key, metric, settings, found[key], useful, _open(found[key], rulings)) for key in order)
+    parts = panels(settings)
+    return tuple(
+        replace(
+            _plane(*key, metric, own, found[key], useful, _open(found[key], rulings)),
+            panel=panel,
+            baseline=baseline(metric, own, utility),
+        )
+        for key in order
+        for panel, own in parts.items()
+    )
+
+
+def panels(settings: Mapping[int, Setting]) -> dict[str, dict[int, Setting]]:
+    """Settings by what sets their data, partition, parties and training apart, in words; one panel where none does."""
+    parts = {"data": "", "partition": "", "parties": " parties", "training": ""}
+    varied = [p for p in parts if len({getattr(s, p) for s in settings.values()}) > 1]
+    found: dict[str, dict[int, Setting]] = {}
+    for number, s in settings.items():
+        found.setdefault(", ".join(f"{getattr(s, p)}{parts[p]}" for p in varied), {})[number] = s
+    return found
+
+
+def baseline(metric: str, settings: Mapping[int, Setting], utility: Sequence[UtilityScore]) -> float | None:
+    """What always saying the commonest class is worth; an even coin for AUROC, the mean alone for R²."""
+    name = plain_name(metric)
+    if name in NOTHING_LEARNT:
+        return NOTHING_LEARNT[name]
+    ids = {s.id for s in settings.values()}
+    own = [u.value for u in utility if u.setting in ids and plain_name(u.metric) == f"majority_{name}"]
+    return max(own, default=None)
 
 
 def _place(name: str, among: Sequence[str]) -> int:

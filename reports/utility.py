@@ -11,6 +11,15 @@ MAIN = ("f1", "macro_f1", "r2", "auroc", "accuracy")
 BYTES = frozenset({"bytes", "upload_bytes", "download_bytes"})
 COUNTS = frozenset({"messages", "rounds", "parameters", "input_width", "epochs"})
 COSTS = BYTES | COUNTS | {"seconds"}
+TITLES = {
+    "f1": "F1",
+    "macro_f1": "macro F1",
+    "r2": "R²",
+    "auroc": "AUROC",
+    "mae": "mean absolute error",
+    "majority_f1": "F1 of the commonest class alone",
+    "majority_accuracy": "accuracy of the commonest class alone",
+}
 WIDEST = 6  # metrics side by side that a printed page can hold
 
 
@@ -32,6 +41,11 @@ class UtilityTable:
 def plain_name(metric: str) -> str:
     """A metric's name without case and spelling: `Input width` and `input-width` are `input_width`."""
     return metric.strip().lower().replace(" ", "_").replace("-", "_").replace("²", "2").replace("^", "")
+
+
+def title(metric: str) -> str:
+    """A metric's name as a reader knows it."""
+    return TITLES.get(plain_name(metric), metric.replace("_", " "))
 
 
 def main_metric(scores: Iterable[UtilityScore]) -> str | None:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from leakledger.audit.records import AuditRecord, Score, speaks
 from leakledger.reports import text
 from leakledger.reports.controls import ControlSum, controls
-from leakledger.reports.findings import findings
+from leakledger.reports.findings import by_bound
 from leakledger.reports.unread import unread
 
 SYMBOLS = {"leaks": "▲", "no leak": "●", "inconclusive": "◆"}
@@ -29,7 +29,7 @@ def facts(record: AuditRecord) -> list[tuple[str, str]]:
 
 def _worst(scored: Iterable[Score]) -> str:
     """The worst finding of a setting that a federation can run."""
-    for s in findings(scored):
+    for s in by_bound(scored):
         return f"{text.number(s.advantage)} {text.interval(s.advantage_low, s.advantage_high)}"
     return text.BLANK
 
@@ -51,7 +51,7 @@ def doubts(record: AuditRecord) -> list[str]:
             f"The {kind} control of {attack} failed in {runs - passed} of {text.plural(runs, 'run')}."
             for (kind, attack), (passed, runs) in _by_attack(failed).items()
         ),
-        *([f"{_kinds(unseen)}; see “Not read”."] if unseen else []),
+        *([f"{_kinds(unseen)}; see “What was not tested”."] if unseen else []),
         *(f"{text.plural(n, 'score is', 'scores are')} inconclusive: {reason}." for reason, n in reasons.items()),
     ]
 

@@ -17,7 +17,7 @@ from leakledger.attacks.candidates.codes import Array, Codes, source
 from leakledger.attacks.candidates.columns import RestatedColumns, RestatedUpdate
 from leakledger.attacks.candidates.dense import Reduced, distinct_codes, reduced, values_near
 from leakledger.attacks.candidates.meaning import Assignments, Meaning
-from leakledger.attacks.observed.tabular import raw_units
+from leakledger.attacks.observed.tabular import encoded_numbers
 from leakledger.attacks.observed.update import ObservedUpdate
 from leakledger.attacks.observed.values import shares
 from leakledger.preprocess.views import Block, CategoricalBlock, FeatureLayout, NumericBlock, View
@@ -176,5 +176,4 @@ def _of_nearest(feature: int, place: slice, own: Sequence[Block], known: Codes) 
 
 def encoded(claim: RecordsClaim, place: slice, own: Sequence[Block]) -> Array:
     """(n, w) the claimed numbers of a feature as its columns have them."""
-    scale, shift = raw_units([b for b in own if isinstance(b, NumericBlock)])
-    return np.asarray((claim.numbers[:, place] - shift) / scale)
+    return encoded_numbers([b for b in own if isinstance(b, NumericBlock)], claim.numbers[:, place])

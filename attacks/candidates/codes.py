@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakledger.attacks.base import AuxiliaryKnowledge
+from leakledger.attacks.observed.tabular import encoded_numbers
 from leakledger.attacks.observed.values import byte_cast, byte_number, candidate_values
 from leakledger.preprocess.views import Block, CategoricalBlock, NumericBlock, View
 
@@ -101,5 +102,4 @@ def _granted(feature: str, blocks: list[Block], knowledge: AuxiliaryKnowledge) -
         )
     if not all(b.scaled for b in numeric):
         return None
-    shift, scale = np.array([b.shift for b in numeric]), np.array([b.scale for b in numeric])
-    return Codes(feature, numeric[0].start, values, (codes - shift) / scale)
+    return Codes(feature, numeric[0].start, values, encoded_numbers(numeric, codes))

@@ -6,10 +6,13 @@ columns mean (`candidates.restated`), inverted by the technique, and what is cla
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import ClassVar
 
-from leakledger.attacks.base import Abstained, Attack, AuxiliaryKnowledge, NotApplicable, Outcome, concluded
+from leakledger.attacks.base import Abstained, Attack, AuxiliaryKnowledge, NotApplicable, Outcome, clients_of, concluded
 from leakledger.attacks.candidates import by_candidates
+from leakledger.attacks.gradient.owners import across_rounds, with_owners
+from leakledger.attacks.observed.row_facts import row_facts
 from leakledger.attacks.observed.update import Inverted, ObservedUpdate
 from leakledger.preprocess.views import View
 
@@ -30,7 +33,19 @@ class Inversion(Attack):
         updates = type(self).find(view, knowledge, rounds=self.rounds, victims=self.victims)
         if not isinstance(updates, list):
             return updates
-        return concluded(by_candidates(view, knowledge, updates, lambda some: self.invert_all(some, knowledge)))
+        return concluded(self.inverted(view, knowledge, updates))
+
+    def inverted(self, view: View, knowledge: AuxiliaryKnowledge, updates: Sequence[ObservedUpdate]) -> list[Inverted]:
+        """The outcome for each update, in the terms of candidates; of a sum with whose its rows are. With each update
+        goes what the messages that the technique reads, and known rows, say of its rows.
+        """
+
+        def invert(some: Sequence[ObservedUpdate]) -> list[Inverted]:
+            outcomes = self.invert_all(some, knowledge)
+            return [with_owners(u, knowledge, o) for u, o in zip(some, outcomes, strict=True)]
+
+        informed = [replace(u, facts=row_facts(view, knowledge, clients_of(u.victim))) for u in updates]
+        return across_rounds(by_candidates(view, knowledge, informed, invert))
 
     @abstractmethod
     def invert(self, update: ObservedUpdate, knowledge: AuxiliaryKnowledge) -> Inverted:

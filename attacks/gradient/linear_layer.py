@@ -27,8 +27,8 @@ from leakledger.attacks.observed.affine import Array, affine
 from leakledger.attacks.observed.row_space import RANK_TOLERANCE, row_space
 from leakledger.attacks.observed.tabular import Bounds
 from leakledger.attacks.observed.update import Inverted, ObservedUpdate
-from leakledger.attacks.observed.updates import find_updates
-from leakledger.preprocess.messages import ClientGradient, ClientWeights, GlobalModel
+from leakledger.attacks.observed.updates import TOLD, find_updates
+from leakledger.preprocess.messages import ClientGradient, ClientWeights
 from leakledger.preprocess.options import check_options, option
 from leakledger.preprocess.views import FeatureLayout
 
@@ -58,7 +58,7 @@ class LinearLayer(Inversion):
     technique = "linear_layer"
     reference = "Geiping, Bauermeister, Dröge, Moeller: Inverting Gradients, NeurIPS 2020, proposition 3.1"
     asset = ("records",)
-    reads = (ClientGradient, ClientWeights, GlobalModel)
+    reads = (ClientGradient, ClientWeights, *TOLD)
     controls = (ControlSpec("records"),)
     assumes = "honest but curious; a gradient, or the weights after local training, in the clear; a perceptron"
     find = staticmethod(find_updates)

@@ -129,7 +129,7 @@ def _numbers(
     if column.feature in knowledge.marginals:
         values, probabilities = knowledge.marginals[column.feature]
         return np.asarray(values, np.float64)[rng.choice(len(values), len(drawn), p=probabilities)]
-    raw = drawn * (column.scale or 1.0) + (column.shift or 0.0) if column.scaled else drawn
+    raw = column.raw(drawn)
     if column.feature in knowledge.bounds:
         raw = np.clip(raw, *knowledge.bounds[column.feature])
     return np.round(raw) if column.integer and column.scaled else raw

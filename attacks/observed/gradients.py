@@ -67,6 +67,8 @@ def unsuitable(layout: FeatureLayout | None, spec: ModelSpec | None, *, shared: 
         return f"the public facts name no {'model' if spec is None else 'feature layout'}"
     if spec.task == "regression" or spec.outputs < 2:
         return f"the model must be a classifier with one logit per class, not {spec.task} with {spec.outputs} output(s)"
+    if spec.dropout:
+        return f"hidden units are left out at random (dropout {spec.dropout}), which the attack does not model"
     places = Counter((b.start, b.width) for b in layout.categorical)
     codes = sum(b.size * b.width for b in layout.categorical if shared or places[b.start, b.width] == 1)
     if codes > LARGEST_CODEBOOK:

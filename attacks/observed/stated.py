@@ -18,7 +18,9 @@ from leakledger.preprocess.messages import (
     GlobalMeans,
     LocalDictionary,
     LocalExtremes,
+    LocalLogs,
     LocalMeans,
+    LocalRows,
     LocalSizes,
     LocalSquares,
     PooledCategories,
@@ -33,6 +35,8 @@ STATED_STATISTICS = (
     LocalSquares,
     LocalExtremes,
     PooledColumns,
+    LocalRows,
+    LocalLogs,
     ClientWeights,
 )
 STATED = (LocalDictionary, PooledCategories, *STATED_STATISTICS)
@@ -104,7 +108,11 @@ def columns(view: View) -> Iterable[StatisticClaim]:
 
 
 def row_counts(view: View) -> Iterable[StatisticClaim]:
-    """FedAvg weights carry the client's row count; the first round tells it."""
+    """Searches begin with the client's row count. FedAvg weights carry it; the first round tells it."""
+    for m in view.received(LocalRows):
+        yield _exact(m, "", "count", m.payload.count)
+    for m in view.received(LocalLogs):
+        yield _exact(m, "", "count", m.payload.count)
     seen: set[str] = set()
     for m in view.received(ClientWeights):
         if m.sender not in seen:

@@ -58,10 +58,11 @@ class StructuralPrior:
         self.telling = [tells_candidates(b) for b in self.categorical]
         self._place_variables(layout)
         ranges = np.array([encoded_bounds(b, bounds.get(b.feature)) for b in self.numeric]).reshape(-1, 2)
-        self.scale, self.shift = raw_units(self.numeric)
-        self.low, self.high = ranges.T * self.scale + self.shift
-        self.range = ranges[:, 1] - ranges[:, 0]  # in encoded units
-        self.deviation = np.minimum(1.0, self.range / np.sqrt(12)) * self.scale
+        self.least = ranges[:, 0]  # in encoded units
+        self.range = ranges[:, 1] - ranges[:, 0]
+        self.low, self.high = (raw_numbers(self.numeric, ends) for ends in ranges.T)
+        self.spread_of_columns = np.minimum(1.0, self.range / np.sqrt(12))
+        self.deviation = self.spread_of_columns * slopes(self.numeric, np.clip(0.0, *ranges.T))
         self.whole = np.array([b.integer and b.scaled for b in self.numeric], bool)
         self._describe_columns(ranges[:, 0])
 
@@ -98,7 +99,7 @@ class StructuralPrior:
 
         Without softmax, and where a mixture does not tell its candidates, the one whose code is nearest before scaling.
         """
-        numbers = self.low + units[..., self.positions] * (self.high - self.low)
+        numbers = raw_numbers(self.numeric, self.least + units[..., self.positions] * self.range)
         numbers = np.clip(numbers, self.low, self.high)
         numbers = np.where(self.whole, np.floor(numbers + 0.5), numbers)
         categories = [self._chosen(i, units[..., place]) for i, place in enumerate(self.choices)]
@@ -107,7 +108,7 @@ class StructuralPrior:
     def encode(self, rows: Rows) -> Array:
         """The encoded columns (..., width) of projected rows."""
         columns = np.zeros((*rows.numbers.shape[:-1], self.width))
-        encoded = (rows.numbers - self.shift) / self.scale
+        encoded = encoded_numbers(self.numeric, rows.numbers)
         for i, number in enumerate(self.numeric):
             columns[..., number.start] += encoded[..., i]
         for i, choice in enumerate(self.categorical):
@@ -117,8 +118,8 @@ class StructuralPrior:
     def certain(self, rows: Rows) -> Array:
         """The units (..., size) that stand for exactly these rows."""
         units = np.zeros((*rows.numbers.shape[:-1], self.size))
-        span = np.where(self.high > self.low, self.high - self.low, 1.0)
-        units[..., self.positions] = (rows.numbers - self.low) / span
+        span = np.where(self.range > 0, self.range, 1.0)
+        units[..., self.positions] = (encoded_numbers(self.numeric, rows.numbers) - self.least) / span
         for i, (block, place) in enumerate(zip(self.categorical, self.choices, strict=True)):
             stands = np.eye(block.size) if self.softmax else block.codebook()
             units[..., place] = stands[rows.categories[..., i]]
@@ -176,10 +177,9 @@ def encoded_bounds(block: NumericBlock, known: tuple[float, float] | None) -> tu
     if block.shift is not None and block.scale is not None:
         if not (0 < block.scale < np.inf and np.isfinite(block.shift)):
             raise ValueError(f"{block.feature}: shift {block.shift} and scale {block.scale} cannot be inverted")
-        shift, scale = block.shift, block.scale
-        low = low if block.low is None else (block.low - shift) / scale
-        high = high if block.high is None else (block.high - shift) / scale
-        known = known and ((known[0] - shift) / scale, (known[1] - shift) / scale)
+        low = low if block.low is None else float(block.encoded(block.low))
+        high = high if block.high is None else float(block.encoded(block.high))
+        known = known and (float(block.encoded(known[0])), float(block.encoded(known[1])))
     low, high = known or (low, high)
     if not -np.inf < low <= high < np.inf:
         raise ValueError(f"{block.feature}: encoded bounds ({low}, {high}) are not a finite interval")
@@ -212,8 +212,23 @@ def _check_columns(layout: FeatureLayout, softmax: bool) -> None:
         raise ValueError(f"{', '.join(shared)} share columns, which only the softmax prior can take apart")
 
 
-def raw_units(blocks: Sequence[NumericBlock]) -> tuple[Array, Array]:
-    """Scale and shift (n,) that lead from encoded columns to the units of a `RecordsClaim`: 1 and 0 where unknown."""
-    scale = [b.scale if b.scaled else 1.0 for b in blocks]
-    shift = [b.shift if b.scaled else 0.0 for b in blocks]
-    return np.array(scale, np.float64), np.array(shift, np.float64)
+def raw_numbers(blocks: Sequence[NumericBlock], encoded: Array) -> Array:
+    """(..., n) numbers of n blocks in the units of a `RecordsClaim`: raw where the scaling is public, else encoded."""
+    return _each([b.raw for b in blocks], encoded)
+
+
+def encoded_numbers(blocks: Sequence[NumericBlock], numbers: Array) -> Array:
+    """(..., n) the columns of numbers in the units of a `RecordsClaim`."""
+    return _each([b.encoded for b in blocks], numbers)
+
+
+def slopes(blocks: Sequence[NumericBlock], encoded: Array) -> Array:
+    """(..., n) by how much these units grow with the columns, at values of them."""
+    return _each([b.slope for b in blocks], encoded)
+
+
+def _each(maps: Sequence[Callable[[Array], Array]], values: Array) -> Array:
+    mapped = np.array(values, np.float64)
+    for i, of in enumerate(maps):
+        mapped[..., i] = of(mapped[..., i])
+    return mapped

@@ -21,11 +21,9 @@ from leakledger.attacks.observed.gradients import (
     tensors,
     unsuitable,
 )
-from leakledger.attacks.observed.update import Arrays, ObservedUpdate, Schedule
+from leakledger.attacks.observed.update import Arrays, ObservedUpdate, Schedule, last_places
 from leakledger.preprocess.messages import ClientWeights, GlobalModel
 from leakledger.preprocess.views import Message, TrainingSpec, View
-
-UNIFORM = 12**-0.5  # the standard deviation of a rounding error, in units of the last place: even between -1/2 and 1/2
 
 
 def find_trainings(
@@ -37,16 +35,20 @@ def find_trainings(
 ) -> list[ObservedUpdate] | NotApplicable | Abstained:
     """The local trainings in `view`, of chosen rounds and victims, labels granted or not, or why there is none."""
     spec, layout, training = view.public.model, view.public.layout, view.public.training
-    if reason := unsuitable(layout, spec, shared=False) or _unknown(training):
+    if reason := unsuitable(layout, spec, shared=False) or unknown_training(training):
         return NotApplicable(reason)
     return read_each(view, ClientWeights, rounds, victims, lambda m: _read(view, m, knowledge))
 
 
-def _unknown(training: TrainingSpec | None) -> str | None:
+def unknown_training(training: TrainingSpec | None) -> str | None:
     """Why local training cannot be simulated; None where it can."""
     if training is None:
         return "the public facts name no training settings"
     batch = training.batch_size
+    if training.proximal:
+        return f"local steps have a proximal term (mu {training.proximal:g}): weights tell no sum of gradients"
+    if training.optimizer != "sgd":
+        return f"local steps of {training.optimizer} do not sum up gradients: weights tell no sum of these"
     if training.local_epochs < 1 or (batch is not None and batch < 1) or not 0 < training.learning_rate < np.inf:
         return (
             f"{training.local_epochs} local epochs of batches of {batch} at learning rate {training.learning_rate} "
@@ -72,7 +74,7 @@ def _read(view: View, message: Message, knowledge: AuxiliaryKnowledge) -> Observ
         labels = np.zeros(0, np.int64)
         if granted is not None:
             labels = check_labels(np.asarray(granted), schedule.total, spec.outputs)
-            _check_epochs(labels.reshape(schedule.epochs, rows))
+            check_epochs(labels.reshape(schedule.epochs, rows))
     except ValueError as error:
         return NotApplicable(f"{source}: {error}")
     gradient = {name: (w - after[name]) / schedule.rate for name, w in before.items()}
@@ -98,15 +100,12 @@ def _read(view: View, message: Message, knowledge: AuxiliaryKnowledge) -> Observ
 def rounding(weights: Arrays, gradient: Arrays, precision: float, schedule: Schedule) -> float:
     """The standard deviation of what rounding in every step leaves in the update of first-layer weights that moved.
 
-    `precision` is the unit roundoff of the weights; a place of theirs is that of the power of two below each.
+    `precision` is the unit roundoff of the weights.
     """
-    names = ("0.weight", "0.bias")
-    moved = np.abs(np.concatenate([weights[n][gradient[n] != 0] for n in names]))
-    places = np.ldexp(precision, np.frexp(moved)[1] - 1) * (moved > 0)
-    return float(UNIFORM * np.sqrt(len(schedule.steps) * (places**2).sum() / max(1, len(places))) / schedule.rate)
+    return float(len(schedule.steps) ** 0.5 * last_places(weights, gradient, precision) / schedule.rate)
 
 
-def _check_epochs(labels: NDArray[np.int64]) -> None:
+def check_epochs(labels: NDArray[np.int64]) -> None:
     """Every epoch (E, N) goes through the same rows, so it has the same labels."""
     counts = np.sort(labels, axis=1)
     if (counts != counts[0]).any():

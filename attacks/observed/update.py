@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakledger.attacks.base import Abstained, NotApplicable, RecordsClaim
+from leakledger.attacks.observed.row_facts import NOTHING, RowFacts
 from leakledger.preprocess.views import FeatureLayout, Mechanism, ModelSpec
 
 Arrays = dict[str, NDArray[np.float64]]
@@ -42,8 +43,21 @@ class Schedule:
 
 
 @dataclass(frozen=True, eq=False)
+class Member:
+    """One of the clients behind a sum of updates: its `rows` there, and their `labels` (rows,), after local training
+    those of all local batches in order; none where they are not known.
+    """
+
+    client: str
+    rows: int
+    labels: NDArray[np.int64] = field(repr=False)
+
+
+@dataclass(frozen=True, eq=False)
 class ObservedUpdate:
     """A sum of gradients over `rows` rows of `victim` in `round`, on a network of kind `model` for rows of `layout`.
+
+    The victim may be several clients (`base.joint`) of whose updates only the sum is known: then `members` has them.
 
     `labels`: those of the rows (rows,), after local training those of all local batches in order (epochs * rows,);
     none where they are not known. `weights` at which the gradient was taken, or that training began from, and
@@ -51,7 +65,7 @@ class ObservedUpdate:
     the local steps behind the sum; None where it is a single gradient. `noise` is the standard deviation of errors in
     the entries beyond their own rounding. `evidence`: numbers of the messages it was read from. `mechanisms`: what is
     known to have been done to it before it was sent, when it was 1 / `stretched` as large. `guessed_size`: `rows` is
-    only how many were to be expected.
+    only how many were to be expected. `facts`: what was known of its rows before.
     """
 
     victim: str
@@ -69,6 +83,8 @@ class ObservedUpdate:
     mechanisms: tuple[Mechanism, ...] = ()
     stretched: float = 1.0
     guessed_size: bool = False
+    members: tuple[Member, ...] = ()
+    facts: RowFacts = field(default=NOTHING, repr=False)
 
     @property
     def rate(self) -> float:
@@ -94,6 +110,19 @@ class ObservedUpdate:
     def relu(self) -> bool:
         """Whether hidden layers are followed by ReLU."""
         return self.model.activation == "relu"
+
+
+UNIFORM = 12**-0.5  # the standard deviation of a rounding error, in units of the last place: even between -1/2 and 1/2
+
+
+def last_places(weights: Arrays, moved: Arrays, precision: float) -> float:
+    """The standard deviation of what one rounding leaves in those first-layer `weights` that `moved`, not by 0.
+
+    `precision` is the unit roundoff of the weights; a place of theirs is that of the power of two below each.
+    """
+    rounded = np.abs(np.concatenate([weights[n][moved[n] != 0] for n in ("0.weight", "0.bias")]))
+    places = np.ldexp(precision, np.frexp(rounded)[1] - 1) * (rounded > 0)
+    return float(UNIFORM * np.sqrt((places**2).sum() / max(1, len(places))))
 
 
 def unit_roundoff(kinds: Iterable[np.dtype[np.floating]]) -> float:

@@ -1,6 +1,7 @@
 """Which values a party might hold, how common they are, and which code each of them has under a public method.
 
-Candidates are the named values of the layout, the granted dictionary and the observers' own values. How common a value
+Candidates are the named values of the layout, those declared for noised tables, the granted dictionary and the
+observers' own values. How common a value
 is follows from granted marginals, else from the observers' own rows.
 
 A method that computes a code from the text alone (`rolling-hash`, the byte casts) is public with its options
@@ -35,6 +36,9 @@ def candidate_values(view: View, knowledge: AuxiliaryKnowledge) -> dict[str, tup
     found: dict[str, set[str]] = {f: set() for f in categorical_features(view)}
     for block in view.public.layout.categorical if view.public.layout else ():
         found.setdefault(block.feature, set()).update(block.values or ())
+    for mechanism in view.public.statistics:
+        if "values" in mechanism.parameters:
+            found.setdefault(mechanism.parameters["feature"], set()).update(mechanism.parameters["values"])
     for counts in own_counts(view).values():
         for feature, held in counts.items():
             if feature in found:

@@ -41,7 +41,11 @@ from leakledger.attacks.observed.secure_sums import Run, secure_sums
 from leakledger.preprocess.messages import (
     LocalDictionary,
     LocalExtremes,
+    LocalLogs,
     LocalMeans,
+    LocalPowerMoments,
+    LocalRanks,
+    LocalRows,
     LocalSizes,
     LocalSquares,
     PooledCategories,
@@ -64,6 +68,10 @@ CLEAR = (
     LocalMeans,
     LocalSquares,
     LocalExtremes,
+    LocalRows,
+    LocalRanks,
+    LocalLogs,
+    LocalPowerMoments,
     TargetTally,
 )
 
@@ -86,8 +94,10 @@ class SacAudit(Attack):
         ControlSpec("check", "pooled", scaler="pooled", check="plaintext-told", quiet=SEALED, shuffled=False),
         ControlSpec("check", "local", check="plaintext-told", quiet=SEALED, shuffled=False),
         ControlSpec("check", "target", SHARED, check="plaintext-told", quiet=SEALED, shuffled=False),
-        ControlSpec("check", scaler="server-zscore", check="plaintext-told", quiet=SEALED, shuffled=False),
-        ControlSpec("check", scaler="server-minmax", check="plaintext-told", quiet=SEALED, shuffled=False),
+        ControlSpec("check", scaler="federated-zscore", check="plaintext-told", quiet=SEALED, shuffled=False),
+        ControlSpec("check", scaler="federated-robust", check="plaintext-told", quiet=SEALED, shuffled=False),
+        ControlSpec("check", scaler="federated-yeo-johnson", check="plaintext-told", quiet=SEALED, shuffled=False),
+        ControlSpec("check", scaler="federated-minmax", check="plaintext-told", quiet=SEALED, shuffled=False),
     )
     assumes: ClassVar[str] = "honest but curious observer; no auxiliary knowledge"
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from leakledger.attacks.base import Abstained, Attack, AuxiliaryKnowledge, Outcome, VocabularyClaim
+from leakledger.attacks.observed.noised import NOISED_TABLES
 from leakledger.attacks.observed.values import candidate_values
 from leakledger.attacks.transcript.holdings.finding import Finding
 from leakledger.attacks.transcript.holdings.sources import READS, controls, findings, refused
@@ -44,7 +45,8 @@ class Vocabulary(Attack):
         check_options(self)
 
     def run(self, view: View, knowledge: AuxiliaryKnowledge) -> Outcome:
-        if refusal := refused(view, bool(candidate_values(view, knowledge)) or view.has(TargetTally, *STATED_VALUES)):
+        listed = view.has(TargetTally, *NOISED_TABLES, *STATED_VALUES)
+        if refusal := refused(view, listed or bool(candidate_values(view, knowledge))):
             return refusal
         claims = list(self._claims(findings(view, knowledge).values()))
         return claims or Abstained("nothing in this view singles out a value")

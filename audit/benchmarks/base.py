@@ -22,7 +22,7 @@ from leakledger.preprocess.data.suggest import closest
 @dataclass(frozen=True)
 class Options:
     """`data`: tables to use (files or embedded names; none: the benchmark's own choice). `quick`: within a minute or
-    two.
+    two. `corpus`: a folder of tables on which judges of features learn; `cache`: one where they are kept.
     """
 
     data: tuple[str, ...] = ()
@@ -31,6 +31,8 @@ class Options:
     device: str = "cpu"
     seeds: int | None = None
     jobs: int | None = None
+    corpus: str | None = None
+    cache: str | None = None
 
 
 @dataclass(frozen=True)
@@ -67,10 +69,18 @@ BENCHMARKS = {
     "transcripts": "leakledger.audit.benchmarks.transcripts",
     "recording": "leakledger.audit.benchmarks.recording",
     "verdicts": "leakledger.audit.benchmarks.verdicts",
+    "gate": "leakledger.audit.benchmarks.gate",
     "baselines": "leakledger.audit.benchmarks.baselines",
     "posteriors": "leakledger.audit.benchmarks.posteriors",
     "defended": "leakledger.audit.benchmarks.defended",
     "defended_other": "leakledger.audit.benchmarks.defended_other",
+    "aggregation": "leakledger.audit.benchmarks.aggregation",
+    "sums": "leakledger.audit.benchmarks.sums",
+    "statistics_dp": "leakledger.audit.benchmarks.statistics_dp",
+    "dp_sgd": "leakledger.audit.benchmarks.dp_sgd",
+    "flfe": "leakledger.audit.benchmarks.flfe",
+    "fedllm": "leakledger.audit.benchmarks.fedllm",
+    "tightness": "leakledger.audit.benchmarks.tightness",
 }
 
 
@@ -108,6 +118,14 @@ def markdown(name: str, rows: Sequence[Row]) -> str:
     if other := next((r.benchmark for r in rows if r.benchmark != name), None):
         raise ValueError(f"these rows are of the benchmark {other}, not of {name}; write leakledger benchmark {other}")
     return own(rows)
+
+
+def by_setting(rows: Sequence[Row], *names: str) -> dict[Any, dict[str, Row]]:
+    """(dataset, the named parts of the setting) -> metric -> row, in the order of the rows."""
+    found: dict[Any, dict[str, Row]] = {}
+    for r in rows:
+        found.setdefault((r.dataset, *(r.setting[n] for n in names)), {})[r.metric] = r
+    return found
 
 
 def plain_table(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -8,7 +8,7 @@ certifies nothing. A verified row is false unless it has a true row of its own, 
 Tables: those named, else made-up ones of skewed whole amounts (`amounts`) and all in the folder that the environment
 variable LEAKLEDGER_DATASETS names but those with a numeric target, whose gradients no attack here inverts. On the
 made-up ones rows agree in their few categories, and amounts up to a million leave nothing of a deviation beside a
-range: there certificates were false under `server-minmax`. Of a table 3,000 rows are taken. The last rows of the
+range: there certificates were false under `federated-minmax`. Of a table 3,000 rows are taken. The last rows of the
 benchmark are the totals, with the 95 % upper bound of the share that is false.
 """
 
@@ -30,11 +30,12 @@ from leakledger.attacks.base import AuxiliaryKnowledge, RecordsClaim
 from leakledger.audit.benchmarks.base import Options, Row, dataset_name
 from leakledger.audit.benchmarks.fedavg import train_on_few
 from leakledger.audit.case import Case, cases
+from leakledger.audit.cells import Cells
 from leakledger.audit.config import Config
 from leakledger.audit.federate import federate
 from leakledger.audit.pool import each
 from leakledger.audit.scoring.records import identical
-from leakledger.audit.truth import Cells, Truth
+from leakledger.audit.truth import Truth
 from leakledger.preprocess.data.read import read_table
 from leakledger.preprocess.scalers import SCALERS
 from leakledger.preprocess.secret import PUBLIC_MASTER
@@ -67,7 +68,7 @@ def run(options: Options) -> Iterator[Row]:
     """Counts for each table, scaler and setting, as they are measured, then in all."""
     seeds = options.seeds or 1
     settings = SETTINGS[:1] if options.quick else SETTINGS
-    scalers = ("server-minmax", "server-zscore") if options.quick else tuple(SCALERS)
+    scalers = ("federated-minmax", "federated-zscore") if options.quick else tuple(SCALERS)
     counted: list[Row] = []
     with TemporaryDirectory(prefix="leakledger-") as folder:
         made = [] if options.data else written(Path(folder), QUICK_MADE_UP if options.quick else MADE_UP)

@@ -25,6 +25,7 @@ from leakledger.attacks.gradient.posterior.chains import Chains
 from leakledger.attacks.gradient.posterior.claim import claimed
 from leakledger.attacks.gradient.posterior.evidence import channel, evidence_of
 from leakledger.attacks.gradient.posterior.network import RowGradients
+from leakledger.attacks.gradient.posterior.posterior import BURNT
 from leakledger.attacks.gradient.posterior.tempering import sampled
 from leakledger.attacks.observed.gradients import find_gradients
 from leakledger.attacks.observed.tabular import StructuralPrior
@@ -33,14 +34,15 @@ from leakledger.audit.benchmarks.base import Options, Row, dataset_name
 from leakledger.audit.benchmarks.gradients import figure, in_percent
 from leakledger.audit.benchmarks.tableak import settings
 from leakledger.audit.case import Case, cases
+from leakledger.audit.cells import Cells
 from leakledger.audit.config import Config
 from leakledger.audit.federate import federate
+from leakledger.audit.granted import attempts, granted_knowledge, make_attack
 from leakledger.audit.pool import each
 from leakledger.audit.records import Trial
-from leakledger.audit.run import attempts, granted_knowledge, make_attack
 from leakledger.audit.scoring import score
 from leakledger.audit.scoring.records import compare, measure
-from leakledger.audit.truth import Cells, Truth
+from leakledger.audit.truth import Truth
 from leakledger.preprocess.secret import PUBLIC_MASTER, generator
 
 SIGMAS = (0.001, 0.003, 0.01, 0.02, 0.05)
@@ -164,7 +166,7 @@ def from_truth(
     index = torch.tensor(np.stack(columns, -1), device=attack.device).expand(attack.chains, -1, -1).clone()
     network = RowGradients(update.model, update.weights, attack.device)
     coins = torch.Generator(attack.device).manual_seed(attack.seed)
-    samples = sampled(Chains(network, cells, evidence, index, coins), attack.sweeps // 2, attack.sweeps)
+    samples = sampled(Chains(network, cells, evidence, index, coins), attack.sweeps // BURNT, attack.sweeps)
     prior = StructuralPrior(update.layout, knowledge.bounds)
     claim = claimed(update, prior, categorical, numeric, samples, attack.tolerance)
     return measure(Cells(claim.categories, claim.numbers), actual, truth.deviations)

@@ -49,7 +49,7 @@ from leakledger.audit.pool import each
 from leakledger.preprocess.messages import PredictionCounts
 from leakledger.preprocess.secret import PUBLIC_MASTER
 
-SERVER = {"scaler": "server-zscore"}
+SERVER = {"scaler": "federated-zscore"}
 SECURE = {"scaler": "zscore-sac"}
 METHODS: dict[str, dict[str, str]] = {
     "local": {"encoder": "local", "scaler": "local"},

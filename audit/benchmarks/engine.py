@@ -31,11 +31,12 @@ from leakledger.audit.benchmarks.base import Options, Row, dataset_name
 from leakledger.audit.benchmarks.gradients import figure
 from leakledger.audit.benchmarks.tableak import settings
 from leakledger.audit.case import Case, cases
+from leakledger.audit.cells import Cells
 from leakledger.audit.config import Config
 from leakledger.audit.federate import federate
-from leakledger.audit.run import granted_knowledge
+from leakledger.audit.granted import granted_knowledge
 from leakledger.audit.scoring.records import measure
-from leakledger.audit.truth import Cells, Truth
+from leakledger.audit.truth import Truth
 from leakledger.preprocess.models import as_tensors, forward, layer_shapes, mean_loss
 from leakledger.preprocess.secret import PUBLIC_MASTER
 from leakledger.preprocess.views import FeatureLayout, ModelSpec, View

@@ -4,8 +4,9 @@ The setting of `exact`, of which this is the other half: `atoms` on five activat
 portfolio on ReLU behind numbers scaled by their range, and on rows that are nearly alike. No attack is given labels, so
 that what exact attacks do not solve counts as nothing.
 
-Tables: those named; without any, made-up ones of skewed whole amounts (`certificates.amounts`) behind `server-minmax`,
-and of twins: rows of 60 kinds that differ in one number by one, or a few, of which two in a batch of 16 are alike.
+Tables: those named; without any, made-up ones of skewed whole amounts (`certificates.amounts`) behind
+`federated-minmax`, and of twins: rows of 60 kinds that differ in one number by one, or a few, of which two in a
+batch of 16 are alike.
 """
 
 from collections.abc import Iterator
@@ -36,7 +37,7 @@ def run(options: Options) -> Iterator[Row]:
         return
     with TemporaryDirectory(prefix="leakledger-") as folder:
         tables = 1 if options.quick else MADE_UP
-        ranges = [(s, "server-minmax") for s in written(Path(folder), tables)]
+        ranges = [(s, "federated-minmax") for s in written(Path(folder), tables)]
         alike = [(s, "pooled") for s in written(Path(folder), tables, "twins", twins)]
         for source, scaler in ranges + alike:
             for size in QUICK if options.quick else (16, 32):

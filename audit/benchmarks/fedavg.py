@@ -33,7 +33,7 @@ from leakledger.audit.benchmarks.base import Options, Row, dataset_name, partial
 from leakledger.audit.benchmarks.gradients import figure, timed
 from leakledger.audit.benchmarks.tableak import PIPELINES
 from leakledger.audit.case import Case, cases
-from leakledger.audit.config import Config
+from leakledger.audit.config import Config, Training
 from leakledger.audit.federate import Federated, federate, training_spec
 from leakledger.audit.pool import each
 from leakledger.audit.records import Trial
@@ -45,6 +45,7 @@ from leakledger.preprocess.training.base import train
 from leakledger.preprocess.transport.simulated import Simulated
 
 ROWS = {"german": (32, 16)}  # of each client; elsewhere `PAPER_ROWS`
+LOCAL = ("local_epochs", "optimizer", "proximal")  # options of local training, which FedSGD does not have
 PAPER_ROWS = 32
 RATE = 0.01  # the learning rate
 Cell = tuple[int, int]  # local batches per epoch, epochs
@@ -147,9 +148,9 @@ def timed_on_few(config: Config, attack: Attack, rows: int, case: Case, round: i
 
 def train_on_few(config: Config, case: Case, rows: int = PAPER_ROWS) -> Federated:
     """The federation of a case, whose clients train on the first `rows` of their rows."""
-    whole = federate(
-        config, replace(case, training=case.training.model_copy(update={"algorithm": "fedsgd"})), PUBLIC_MASTER
-    )
+    shared = {k: v for k, v in case.training.model_dump(mode="json").items() if k not in LOCAL}
+    fedsgd = Training.model_validate({**shared, "algorithm": "fedsgd"})
+    whole = federate(config, replace(case, training=fedsgd), PUBLIC_MASTER)
     training, model = training_spec(case), whole.public.model
     assert model is not None
     fed = Simulated(whole.public.clients, secret=derive(PUBLIC_MASTER, "on few rows", case.id, rows))

@@ -9,9 +9,9 @@ from leakledger.audit.benchmarks.base import Row
 from leakledger.audit.case import Case
 from leakledger.audit.config import Config
 from leakledger.audit.federate import federate
+from leakledger.audit.granted import attempts, granted_knowledge, make_attack
 from leakledger.audit.intervals import interval
 from leakledger.audit.records import Trial
-from leakledger.audit.run import attempts, granted_knowledge, make_attack
 from leakledger.audit.scoring import score
 from leakledger.audit.truth import Truth
 from leakledger.preprocess.secret import PUBLIC_MASTER, generator

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from leakledger.attacks.observed.barycentre import barycentre, wrong_cells
+from leakledger.audit.cells import Cells
 from leakledger.audit.scoring.records import from_marginals
 from leakledger.audit.scoring.target_batches import Batches, Counts, Population, target_batches
-from leakledger.audit.truth import Cells, Truth
+from leakledger.audit.truth import Truth
 
 NEIGHBOURS, SIMULATED = 256, 48  # rows of the population to choose among, and batches to choose them for
 EXCHANGES = 40  # rows that are tried in another's place

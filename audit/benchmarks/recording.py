@@ -88,7 +88,7 @@ def _case(tables: Mapping[str, Table]) -> Play:
         prepared = _prepared(fed, schema, located)
         model = _model(schema, prepared)
         trained = train(fed, ALGORITHMS["fedsgd"], model, TRAINING, prepared.train)
-        return evaluate(fed, model, trained.weights, prepared.test)
+        return evaluate(fed, model, trained.model, prepared.test)
 
     return play
 
@@ -108,7 +108,7 @@ def _training(tables: Mapping[str, Table]) -> Play:
 
 
 def _prepared(fed: Simulated, schema: Schema, tables: Mapping[str, At[Table]]) -> Prepared:
-    return prepare(fed, schema, tables, tables, ENCODERS["server-dictionary"](), SCALERS["server-zscore"]())
+    return prepare(fed, schema, tables, tables, ENCODERS["server-dictionary"](), SCALERS["federated-zscore"]())
 
 
 def _model(schema: Schema, prepared: Prepared) -> ModelSpec:

@@ -19,9 +19,9 @@ from leakledger.audit.benchmarks.gradients import figure
 from leakledger.audit.case import Case, cases
 from leakledger.audit.config import Config
 from leakledger.audit.federate import federate
+from leakledger.audit.granted import granted_knowledge, make_attack
 from leakledger.audit.play import view_of
 from leakledger.audit.pool import each
-from leakledger.audit.run import granted_knowledge, make_attack
 from leakledger.audit.scoring.membership import ranking_metrics
 from leakledger.audit.truth import Truth
 from leakledger.preprocess.secret import PUBLIC_MASTER

@@ -8,15 +8,19 @@ from leakledger.attacks.base import (
     Abstained,
     Attack,
     AuxiliaryKnowledge,
+    ColumnClaim,
     MembershipClaim,
     NotApplicable,
     Outcome,
     RecordsClaim,
     StatisticClaim,
     VocabularyClaim,
+    clients_of,
 )
 from leakledger.audit.records import Trial
 from leakledger.audit.scoring.best_prior import BestPrior
+from leakledger.audit.scoring.bounds import Bounds
+from leakledger.audit.scoring.columns import score_columns
 from leakledger.audit.scoring.membership import score_membership
 from leakledger.audit.scoring.records import score_records
 from leakledger.audit.scoring.sizes import score_sizes
@@ -45,7 +49,8 @@ def score(
     """One trial per metric and cluster; an attack without claims leaves one trial per asset that says why. Findings are
     facts of the protocol and have no score.
 
-    `attempted` are the batches (victim, round) under attack: one without a claim beside others with is an abstention.
+    `attempted` are the batches (client, round) under attack: one of others than the observers that is in no claim,
+    beside others that are, is an abstention.
     """
     who, granted = tuple(observers), knowledge.granted()
     if isinstance(outcome, NotApplicable | Abstained):
@@ -58,13 +63,15 @@ def score(
     statistics = [c for c in outcome if isinstance(c, StatisticClaim)]
     prior = baseline(truth, knowledge, coins, draws)
     measured = [
-        *score_records(records, truth, prior.of),
+        *score_records(records, truth, prior.of, Bounds(truth, knowledge).of),
         *score_vocabularies([c for c in outcome if isinstance(c, VocabularyClaim)], truth),
         *score_statistics(statistics, truth),
         *score_sizes(statistics, truth),
         *score_membership([c for c in outcome if isinstance(c, MembershipClaim)], truth),
+        *score_columns([c for c in outcome if isinstance(c, ColumnClaim)], truth),
     ]
-    left_out = sorted(set(attempted) - {(c.victim, c.round) for c in records}) if records else []
+    claimed = {(client, c.round) for c in records for client in clients_of(c.victim)}
+    left_out = sorted(key for key in set(attempted) - claimed if key[0] not in who) if records else []
     silent = "no claim about this batch, beside claims about others"
     return [
         *(
@@ -87,6 +94,7 @@ def score(
                 m.spread,
                 m.draws,
                 m.level,
+                m.bound,
             )
             for m in measured
         ),

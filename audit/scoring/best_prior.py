@@ -31,8 +31,9 @@ from hashlib import sha256
 import numpy as np
 from numpy.typing import NDArray
 
-from leakledger.attacks.base import AuxiliaryKnowledge, RecordsClaim
+from leakledger.attacks.base import AuxiliaryKnowledge, RecordsClaim, clients_of
 from leakledger.attacks.observed.barycentre import Barycentre, barycentre, wrong_cells
+from leakledger.audit.cells import Cells
 from leakledger.audit.scoring.metrics import PERFECT
 from leakledger.audit.scoring.records import PriorOnly, compare, from_marginals, measure, metrics, on_true_rows
 from leakledger.audit.scoring.target_batches import (
@@ -42,7 +43,7 @@ from leakledger.audit.scoring.target_batches import (
     population_without,
     target_batches,
 )
-from leakledger.audit.truth import Cells, Truth
+from leakledger.audit.truth import Truth
 from leakledger.preprocess.wire import encode
 
 LARGEST = 512  # rows of a batch for which one is optimised
@@ -71,10 +72,9 @@ class BestPrior:
 
     def of(self, claim: RecordsClaim, actual: Cells, terms: Truth) -> PriorOnly:
         """What it gets of the batch `actual` that a claim is about, `terms` being the truth in the claim's terms."""
-        labels = self.knowledge.labels.get((claim.victim, claim.round))
-        granted = None if labels is None else tuple(np.asarray(labels)[: len(actual)].tolist())
-        rows = max(len(claim.categories), self._known_rows(len(actual), granted is not None))
-        key = (claim.victim, claim.round, granted, rows, self.seed, self.draws, _digest(claim))
+        granted = self._granted(claim)
+        rows = max(len(claim.categories), self._known_rows(claim.victim, len(actual), granted is not None))
+        key = (claim.victim, claim.round, granted, rows, self.seed, self.draws, digest(claim))
         kept = self.truth.kept_baselines
         if key not in kept:
             of = population_without(terms, claim.victim, claim.round)
@@ -84,7 +84,17 @@ class BestPrior:
         found: PriorOnly = kept[key]
         return found
 
-    def _known_rows(self, rows: int, labelled: bool) -> int:
+    def _granted(self, claim: RecordsClaim) -> tuple[float, ...] | None:
+        """The labels of the rows, where they are granted of all clients that the claim is about."""
+        labels = list[float]()
+        for client in clients_of(claim.victim):
+            known = self.knowledge.labels.get((client, claim.round))
+            if known is None:
+                return None
+            labels += np.asarray(known)[: len(self.truth.batch(client, claim.round))].tolist()
+        return tuple(labels)
+
+    def _known_rows(self, victim: str, rows: int, labelled: bool) -> int:
         """The size of a batch of `rows` as everyone knows it: of a Poisson sample what is to be expected, unless labels
         tell more.
         """
@@ -92,10 +102,10 @@ class BestPrior:
         if training is None or training.sampling == "fixed" or labelled:
             return rows
         assert training.batch_size is not None  # of Poisson samples it is set
-        return training.batch_size
+        return training.batch_size * len(clients_of(victim))
 
 
-def _digest(claim: RecordsClaim) -> bytes:
+def digest(claim: RecordsClaim) -> bytes:
     """Tells the layouts of claims apart; the public one has none."""
     return b"" if claim.layout is None else sha256(encode(claim.layout.to_plain())).digest()
 

@@ -13,6 +13,7 @@ PERFECT = {
     "worst_record": 1.0,  # share of cells right in the row of the batch that is recovered best
     "exact_rows": 1.0,  # share of rows with every cell right
     "identical_rows": 1.0,  # share of rows with every category right and every number within 0.001 standard deviations
+    "owner": 1.0,  # of a sum over clients: share of the identical rows whose owner is named right; unnamed: by chance
     "verified_rows": 1.0,  # share of rows that the attack says it has proven
     "false_verified": 0.0,  # share of the rows marked verified that are not identical to a true row
     "rmse": 0.0,  # root mean squared error of numeric cells, in standard deviations
@@ -39,6 +40,8 @@ PERFECT = {
     "count_rank": 1.0,  # rank correlation of claimed and true counts of values, mean over features
     "tpr_at_0.1%": 1.0,  # share of held values found while one in a thousand others is taken for held
     "tpr_at_1%": 1.0,  # share of held values found while one in a hundred others is taken for held
+    "correlation": 1.0,  # of a claimed column with the true one, record by record, mean over columns
+    "exact_values": 1.0,  # share of the records of claimed columns whose value is exact
     "auc": 1.0,  # probability that a held value ranks above one that is not
 }
 
@@ -62,6 +65,7 @@ class Measured:
     spread: float = 0.0
     draws: int = 0
     level: Level = ""
+    bound: float | None = None
 
 
 def advantage(metric: str, value: float, baseline: float) -> float | None:

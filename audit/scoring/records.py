@@ -10,12 +10,15 @@ the baseline claims as many (`best_prior`). A batch without rows has no score; w
 baseline draws each cell of each row from the population's marginals and is matched like an attack. (The paper's random
 baseline draws one number per numeric feature for a whole batch; it is lower.)
 
+Of a sum over several clients, the rows of all their batches are claimed together, and scored together; whether the
+client that a row is said to be of is the right one is a metric of its own (`owner`), of the rows that are identical.
+
 The *worst record* is the accuracy of the one row of the batch that is recovered best, the worst case for a person: the
 best of the matched rows, whichever it is. Luck favours the best of many rows, so its baseline is the best row of each
 drawn batch, found in the same way. It needs the truth to find that row; an adversary has only the entropy (`cells`).
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,11 +26,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from leakledger.attacks.base import RecordsClaim
+from leakledger.attacks.base import RecordsClaim, clients_of
+from leakledger.audit.cells import TOLERANCE, Cells
 from leakledger.audit.records import HEADLINE, CellDetail, Kind, Level
 from leakledger.audit.scoring.cells import doubt_detail, feature_shares
 from leakledger.audit.scoring.metrics import Measured
-from leakledger.audit.truth import TOLERANCE, Cells, Truth
+from leakledger.audit.truth import Truth
 from leakledger.preprocess.views import CategoricalBlock, FeatureLayout, NumericBlock
 
 IDENTICAL = 0.001  # of a standard deviation: a recovered row with numbers this close is the row itself
@@ -70,8 +74,18 @@ class PriorOnly:
 PriorOf = Callable[[RecordsClaim, Cells, Truth], PriorOnly]
 """The baseline of a claim: given the true rows of its batch and the truth, both in the claim's terms."""
 
+BoundsOf = Callable[[RecordsClaim, Truth], Mapping[str, float]]
+"""Metric -> what no adversary can exceed, of a claim and the truth in its terms; nothing where no defense bounds it."""
 
-def score_records(claims: Sequence[RecordsClaim], truth: Truth, prior_of: PriorOf) -> Iterator[Measured]:
+
+def unbounded(claim: RecordsClaim, truth: Truth) -> Mapping[str, float]:
+    """No bound on anything."""
+    return {}
+
+
+def score_records(
+    claims: Sequence[RecordsClaim], truth: Truth, prior_of: PriorOf, bounds_of: BoundsOf = unbounded
+) -> Iterator[Measured]:
     """Every record metric of every claimed batch, the headline metric with the detail by cells."""
     public = truth
     for claim in claims:
@@ -81,7 +95,7 @@ def score_records(claims: Sequence[RecordsClaim], truth: Truth, prior_of: PriorO
             yield from _of_no_rows(claim, truth)
             continue
         matched = compare(Cells(claim.categories, claim.numbers), actual, truth.deviations)
-        prior = prior_of(claim, actual, truth)
+        prior, bounds = prior_of(claim, actual, truth), bounds_of(claim, truth)
         for metric, value in metrics(matched, len(actual)).items():
             about = ("records", metric, claim.victim, claim.round)
             found = Measured(
@@ -92,15 +106,25 @@ def score_records(claims: Sequence[RecordsClaim], truth: Truth, prior_of: PriorO
                 spread=prior.spreads[metric],
                 draws=prior.draws,
                 level=level_of(truth.layout),
+                bound=bounds.get(metric),
             )
             if metric == HEADLINE["records"]:
                 certain, wrong = proven(claim, matched)
                 detail = cell_detail(claim, matched, prior, truth)
                 found = replace(found, detail=detail, certain=certain, certain_wrong=wrong)
             yield found
+        yield from _owners(claim, actual, matched, truth)
         for metric, value in certificates(claim, actual, truth.deviations).items():
             about = ("records", metric, claim.victim, claim.round)
             yield Measured(*about, value, 0.0, claim.evidence, level=level_of(truth.layout))
+
+
+def _owners(claim: RecordsClaim, actual: Cells, matched: Matched, truth: Truth) -> Iterator[Measured]:
+    """Of a claim about several clients: how often the owner of an identical row is named right."""
+    if len(clients_of(claim.victim)) > 1 and matched.claimed_identical.any():
+        about = ("records", "owner", claim.victim, claim.round)
+        value, baseline = owners_right(claim, actual, truth), owners_by_chance(claim, truth)
+        yield Measured(*about, value, baseline, claim.evidence, level=level_of(truth.layout))
 
 
 def _of_no_rows(claim: RecordsClaim, truth: Truth) -> Iterator[Measured]:
@@ -187,6 +211,24 @@ def proven(claim: RecordsClaim, matched: Matched) -> tuple[int, int]:
     if claim.verified is None:
         return 0, 0
     return int(claim.verified.sum()), int((claim.verified & ~matched.claimed_identical).sum())
+
+
+def owners_right(claim: RecordsClaim, actual: Cells, truth: Truth) -> float:
+    """The share of the identical rows of a claim whose owner is the one that is named. A row of whom nobody is named
+    counts as often as chance names its owner; one that several clients have, as right for any of them.
+    """
+    owners, chance = truth.owners(claim.victim, claim.round), 1 / len(clients_of(claim.victim))
+    same = alike(Cells(claim.categories, claim.numbers), actual, truth.deviations)  # (true, claimed)
+    named = np.full(len(claim.categories), "") if claim.owners is None else claim.owners
+    found = same.any(0)
+    right = (same & (owners[:, None] == named[None])).any(0)
+    return float(np.where(named == "", chance, right)[found].mean())
+
+
+def owners_by_chance(claim: RecordsClaim, truth: Truth) -> float:
+    """How often a row's owner is guessed who knows the sizes of the batches alone: always the largest."""
+    owners = truth.owners(claim.victim, claim.round)
+    return float(np.unique(owners, return_counts=True)[1].max() / len(owners))
 
 
 def certificates(claim: RecordsClaim, actual: Cells, deviations: NDArray[np.float64]) -> dict[str, float]:

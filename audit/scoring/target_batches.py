@@ -4,16 +4,19 @@ Knowledge: the rows of every client as a distribution (which values go together,
 are), not which client holds what, and nothing of the rows under attack, which are left out. Each batch is drawn anew,
 with replacement, from the rows of a client that is picked evenly; where the labels of the target are known, so many
 rows of each label. Where that client has none, they come from all rows of that label. Continuous labels are
-binned at their deciles.
+binned at their deciles. Where the target is the batches of several clients together, so many clients are picked, and
+rows are dealt out to them evenly.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from leakledger.audit.truth import TOLERANCE, Cells, Truth
+from leakledger.attacks.base import clients_of
+from leakledger.audit.cells import TOLERANCE, Cells
+from leakledger.audit.truth import Truth
 
 Labels = NDArray[np.int64] | NDArray[np.float64]
 Counts = tuple[tuple[int | None, int], ...]
@@ -25,7 +28,7 @@ CLASSES = 20  # labels of more distinct values than this are grouped
 @dataclass(frozen=True)
 class Population:
     """N rows: `cells`, the `owner` (N,) and the label `stratum` (N,) of each, where the strata are cut, and the
-    `tolerance` (L,) within which a number is right.
+    `tolerance` (L,) within which a number is right. A batch is of `clients` owners.
     """
 
     cells: Cells
@@ -33,12 +36,13 @@ class Population:
     stratum: NDArray[np.int64]
     cuts: NDArray[np.float64]
     tolerance: NDArray[np.float64]
+    clients: int = 1
 
     def __len__(self) -> int:
         return len(self.owner)
 
     def take(self, rows: NDArray[np.int64]) -> "Population":
-        return Population(self.cells.take(rows), self.owner[rows], self.stratum[rows], self.cuts, self.tolerance)
+        return replace(self, cells=self.cells.take(rows), owner=self.owner[rows], stratum=self.stratum[rows])
 
     @cached_property
     def owners(self) -> NDArray[np.int64]:
@@ -80,20 +84,23 @@ class Batches:
 
 
 def population_without(truth: Truth, victim: str, round: int) -> Population:
-    """All clients' rows in the terms of `truth`, but those that `victim` trained on in `round`; all, where these are
-    all there are.
+    """All clients' rows in the terms of `truth`, but those that `victim`, a client or several, trained on in `round`;
+    all, where these are all there are.
     """
     train = truth.federated.train
     labels = np.concatenate([np.asarray(d.labels, np.float64) for d in train.values()])
     sizes = [len(d) for d in train.values()]
     kept = np.ones(len(labels), np.bool_)
-    kept[sum(sizes[: list(train).index(victim)]) + np.concatenate(truth.federated.batches[victim, round])] = False
+    for client in clients_of(victim):
+        first = sum(sizes[: list(train).index(client)])
+        kept[first + np.concatenate(truth.federated.batches[client, round])] = False
     rows = np.flatnonzero(kept) if kept.any() else np.arange(len(labels))
     distinct = np.unique(labels)
     cuts = distinct[1:] if len(distinct) <= CLASSES else np.unique(np.quantile(labels, np.arange(1, 10) / 10))
     tolerance = TOLERANCE * np.where(truth.deviations > 0, truth.deviations, 1.0)
     owner = np.repeat(np.arange(len(sizes)), sizes)
-    return Population(truth.population.take(rows), owner[rows], _strata(cuts, labels[rows]), cuts, tolerance)
+    strata, clients = _strata(cuts, labels[rows]), len(clients_of(victim))
+    return Population(truth.population.take(rows), owner[rows], strata, cuts, tolerance, clients)
 
 
 def target_batches(
@@ -106,9 +113,14 @@ def target_batches(
 
 def _one_batch(of: Population, rows: int, counts: Counts | None, coins: np.random.Generator) -> NDArray[np.int64]:
     """(rows,) numbers of rows of the population."""
-    owner = int(coins.choice(of.owners))
     wanted = [(None, rows)] if counts is None else counts
-    return np.concatenate([coins.choice(of.rows(owner, stratum), n) for stratum, n in wanted])
+    if of.clients == 1:
+        owner = int(coins.choice(of.owners))
+        return np.concatenate([coins.choice(of.rows(owner, stratum), n) for stratum, n in wanted])
+    owners = coins.choice(of.owners, min(of.clients, len(of.owners)), replace=False)
+    dealt = coins.permutation(np.resize(owners, rows))  # whose row each is
+    strata = [stratum for stratum, n in wanted for _ in range(n)]
+    return np.array([coins.choice(of.rows(int(o), s)) for o, s in zip(dealt, strata, strict=True)], np.int64)
 
 
 def _strata(cuts: NDArray[np.float64], labels: Labels) -> NDArray[np.int64]:

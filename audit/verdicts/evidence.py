@@ -81,7 +81,7 @@ def cells(records: Sequence[CaseRecord]) -> Mapping[Key, Cell]:
     Of a setting and an adversary there is one for every asset that anything in the audit is about.
     """
     federated = [r for r in records if not r.setting.reference]
-    assets = [a for a in ASSETS if any(_asset(t) == a for r in federated for t in r.trials)]
+    assets = [a for a in ASSETS if any(asset_of_trial(t) == a for r in federated for t in r.trials)]
     assets += [CHECKS] if any(r.findings for r in federated) else []
     found: dict[Key, Cell] = {}
     trials: dict[tuple[Key, str, Observers, str, Level], list[tuple[int, Trial]]] = defaultdict(list)
@@ -95,7 +95,7 @@ def cells(records: Sequence[CaseRecord]) -> Mapping[Key, Cell]:
             for asset in _assets(t, assets):
                 key = (record.setting.id, adversary(t.observers), asset)
                 _note(found[key], t)
-                if t.status == "scored" and _decides(t):
+                if t.status == "scored" and decides(t):
                     trials[key, t.attack, t.observers, t.metric, t.level].append((record.seed, t))
         for f in record.findings:
             if f.check == STATED_POOLED:
@@ -113,7 +113,7 @@ def is_calibrator(attack: str) -> bool:
     return attack in ATTACKS and ATTACKS[attack].calibrator
 
 
-def _asset(t: Trial) -> str:
+def asset_of_trial(t: Trial) -> str:
     """The asset that a trial decides about; "" for none."""
     name = t.asset if t.asset in ASSETS else t.metric.removesuffix(INFORMATION)
     return name if name in ASSETS else ""
@@ -121,14 +121,14 @@ def _asset(t: Trial) -> str:
 
 def _assets(t: Trial, all_assets: Sequence[str]) -> list[str]:
     """The assets that a trial concerns: a silent one of `statistics` those that no name of its own stands for."""
-    if (own := _asset(t)) or t.metric:
+    if (own := asset_of_trial(t)) or t.metric:
         return [own] if own in all_assets else []
-    others = ("records", "vocabulary", "membership", CHECKS)
+    others = ("records", "vocabulary", "membership", "columns", CHECKS)
     groups = {"sizes": COUNTED, "statistics": [a for a in ASSETS if a not in (*COUNTED, *others)]}
     return [a for a in groups.get(t.asset, ()) if a in all_assets]
 
 
-def _decides(t: Trial) -> bool:
+def decides(t: Trial) -> bool:
     graded = t.metric == WORST or t.metric.endswith(INFORMATION)
     return t.value is not None and t.baseline is not None and (speaks(t.asset, t.metric) or graded)
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from leakledger.audit.bounds import above_bounds
 from leakledger.audit.clusters import SEEDS, mean_interval
 from leakledger.audit.leakage import adversary
 from leakledger.audit.records import POWER, SCORER, UNTIMED, CaseRecord, Ruling, failed_controls
@@ -35,7 +36,8 @@ class Test:
 
 @dataclass(frozen=True)
 class Failures:
-    """The attacks, by setting, that failed a control (`failed_controls`): what they found shows no leak. Where the
+    """The attacks, by setting, that failed a control (`failed_controls`) or got more than no adversary can
+    (`above_bounds`): what they found shows no leak. Where the
     scoring itself failed, nothing found shows anything.
     """
 
@@ -59,7 +61,7 @@ class _Tested:
 
 def rulings(records: Sequence[CaseRecord], policy: Policy) -> tuple[Ruling, ...]:
     """One for each cell of the verdict table, in its order."""
-    found, broken = cells(records), Failures(failed_controls(records))
+    found, broken = cells(records), Failures(failed_controls(records) | above_bounds(records))
     usable = {key: [s for s in cell.series if broken.trusts(key[0], s.attack)] for key, cell in found.items()}
     tests = {key: [t for s in series for t in hypotheses(s, policy)] for key, series in usable.items()}
     family = [key for key, cell in found.items() if tests[key] and not _shown(key, cell, broken)]
@@ -107,7 +109,7 @@ def _rule(
         where = f" {best.where}" if best.where else ""
         reason = f"{best.series.attack} by {'+'.join(best.series.observers)} gets more than the prior{where}"
         return replace(ruling, verdict="leaks", reasons=(reason,))
-    missing = tuple(_missing(records, key, cell, tested.usable, policy))
+    missing = tuple(missing_for(records, key, cell, tested.usable, policy))
     return replace(ruling, verdict="inconclusive" if missing else "no leak", missing=missing)
 
 
@@ -146,7 +148,7 @@ def _interval(series: Series) -> tuple[float, float] | None:
     return mean_interval(values, series.seeds, (min(0.0, float(values.min())), 1.0))
 
 
-def _missing(
+def missing_for(
     records: Sequence[CaseRecord], key: Key, cell: Cell, usable: Sequence[Series], policy: Policy
 ) -> Iterator[str]:
     """What keeps a cell from the verdict that nothing leaks; nothing where it may be said."""
@@ -154,6 +156,9 @@ def _missing(
     cases = [r for r in records if r.setting.id == setting]
     attacks = {s.attack for s in cell.series}
     yield from _failures(cases, attacks)
+    for _, attack in sorted(above_bounds(cases)):
+        if attack in attacks:
+            yield f"{attack} gets more than no adversary can: the defense, or the truth, is not what it is taken for"
     yield from _untried(cases, attacks, ("leaky", POWER) if asset == "records" else ("leaky",))
     for where in sorted(cell.wrong):
         yield f"{where} vouched for something that is not so"

@@ -23,6 +23,7 @@ NOUNS = {
     "held_out_mean": "local means of the target in held-out rows",
     "held_out_std": "local deviations of the target in held-out rows",
     "membership": "the ranking of who holds which value (AUC)",
+    "columns": "the columns of a party, record by record (correlation)",
     CHECKS: "what checks of the protocol are about",
 }
 SAID = 3  # of what is missing, so many of the commonest reasons

@@ -69,8 +69,8 @@ def one_round(mechanism: GaussianMechanism, delta: float) -> float:
 
 
 @lru_cache(maxsize=8)
-def losses(mechanism: GaussianMechanism, pessimistic: bool = True) -> Any:
-    """The privacy loss distribution over all rounds, rounded up (`pessimistic`) or down."""
+def losses(mechanism: GaussianMechanism, pessimistic: bool = True, width: float | None = None) -> Any:
+    """The privacy loss distribution over all rounds, rounded up (`pessimistic`) or down, on a grid of this `width`."""
     from dp_accounting import NeighboringRelation
     from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism
 
@@ -82,7 +82,7 @@ def losses(mechanism: GaussianMechanism, pessimistic: bool = True) -> Any:
         mechanism.noise_multiplier,
         sampling_prob=mechanism.sampling_rate,
         neighboring_relation=relations[mechanism.relation],
-        value_discretization_interval=_width(mechanism, pessimistic),
+        value_discretization_interval=width or width_of_grid(mechanism, pessimistic),
         pessimistic_estimate=pessimistic,
         use_connect_dots=pessimistic,
     )
@@ -94,7 +94,7 @@ def _against_the_rest(mechanism: GaussianMechanism) -> GaussianMechanism:
     return replace(mechanism, noise_multiplier=1 / mechanism.mu, sampling="poisson", relation="add-remove")
 
 
-def _width(mechanism: GaussianMechanism, pessimistic: bool) -> float:
+def width_of_grid(mechanism: GaussianMechanism, pessimistic: bool = True) -> float:
     """The width of the grid of losses: coarser for large ones, finer for a lower bound over many rounds."""
     largest = mechanism.mu * (mechanism.mu / 2 + 1)  # of a round, but for less than a sixth of its mass
     taken = mechanism.rounds * mechanism.sampling_rate  # rounds in which one unit takes part, in the mean

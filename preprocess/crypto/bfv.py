@@ -10,19 +10,11 @@ Randomness. SEAL draws its own from the operating system, unless a context fixes
 context of its own, with a seed from the party's key stream: bytes follow from the party's secret, and no two
 ciphertexts share their randomness, which one context with one seed would give them (it starts anew with each call).
 
-Serialisation. Bytes are SEAL's own format with the SHA-256 of the rest in front, against accidents: BFV ciphertexts
-are malleable, and only a sealed route keeps an active relay out. Loading checks that digest, SEAL's header and length,
-then lets SEAL check every coefficient against the context, then the number of parts and the level. sealapi reads and
-writes files only; they are in memory where the system has such, and hold ciphertexts only, never a secret key.
+Serialisation is that of `seal`; beyond what it checks, a ciphertext has two parts and the protocol's level.
 """
 
-import os  # exempt: SEAL reads and writes files only
-import tempfile  # exempt: SEAL reads and writes files only
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
-from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -30,14 +22,14 @@ from numpy.typing import NDArray
 
 from leakledger.preprocess.crypto.randomness import Randomness
 from leakledger.preprocess.crypto.refusal import MessageError
+from leakledger.preprocess.crypto.seal import dump, new_context, sealapi
+from leakledger.preprocess.crypto.seal import load as load_ciphertext
 
 Numbers = NDArray[np.int64]
 
 SLOTS = 4096
 PLAIN_MODULUS = 2056193  # the largest 21-bit prime that allows batching at this degree
 PRIME_BITS = (32, 32, 20)
-HEADER = bytes.fromhex("5ea110")  # SEAL's magic number and the length of its header
-HEADER_BYTES, DIGEST_BYTES, MAX_BYTES = 16, 32, 2**22
 
 
 @dataclass(frozen=True)
@@ -48,37 +40,37 @@ class SecretKey:
 
 
 def new_key(source: Randomness) -> SecretKey:
-    return SecretKey(_seal().KeyGenerator(_fresh_context(source)).secret_key())
+    return SecretKey(sealapi().KeyGenerator(_fresh_context(source)).secret_key())
 
 
 def encrypt(key: SecretKey, numbers: Numbers, source: Randomness) -> bytes:
     """The serialised encryption of (SLOTS,) numbers in [0, PLAIN_MODULUS); its random half is stored as a seed."""
-    encryptor = _seal().Encryptor(_fresh_context(source), key.key)
+    encryptor = sealapi().Encryptor(_fresh_context(source), key.key)
     return dump(encryptor.encrypt_symmetric(encode(numbers)))
 
 
 def decrypt(key: SecretKey, ciphertext: Any) -> Numbers:
     """(SLOTS,) the numbers."""
-    plain = _seal().Plaintext()
-    _seal().Decryptor(context(), key.key).decrypt(ciphertext, plain)
+    plain = sealapi().Plaintext()
+    sealapi().Decryptor(context(), key.key).decrypt(ciphertext, plain)
     return np.array(_encoder().decode_uint64(plain), np.int64)
 
 
 def noise_budget(key: SecretKey, ciphertext: Any) -> int:
     """Bits of noise that the ciphertext can still take; at 0 it decrypts to something else."""
-    return int(_seal().Decryptor(context(), key.key).invariant_noise_budget(ciphertext))
+    return int(sealapi().Decryptor(context(), key.key).invariant_noise_budget(ciphertext))
 
 
 def encode(numbers: Numbers) -> Any:
     """(SLOTS,) numbers in [0, PLAIN_MODULUS) as a plaintext."""
-    plain = _seal().Plaintext()
+    plain = sealapi().Plaintext()
     _encoder().encode(numbers.tolist(), plain)
     return plain
 
 
 def to_ntt(ciphertext: Any) -> Any:
     """The form in which products with plaintexts cost least."""
-    transformed = _seal().Ciphertext(context())
+    transformed = sealapi().Ciphertext(context())
     _evaluator().transform_to_ntt(ciphertext, transformed)
     return transformed
 
@@ -88,7 +80,7 @@ def combine(coefficients: Numbers, powers: list[Any]) -> bytes:
 
     `coefficients` is (D + 1, SLOTS), no row of c_1 ... c_D all zero; `powers` holds y^1 ... y^D as `to_ntt` gives them.
     """
-    seal, evaluator, level = _seal(), _evaluator(), context().first_parms_id()
+    seal, evaluator, level = sealapi(), _evaluator(), context().first_parms_id()
     terms = []
     for row, power in zip(coefficients[1:], powers, strict=True):
         plain, term = encode(row), seal.Ciphertext(context())
@@ -104,61 +96,16 @@ def combine(coefficients: Numbers, powers: list[Any]) -> bytes:
     return dump(low)
 
 
-def dump(ciphertext: Any) -> bytes:
-    """SEAL's bytes of a ciphertext, after their digest."""
-    with _file() as (path, read):
-        ciphertext.save(path)
-        data = read()
-    return sha256(data).digest() + data
-
-
 def load(data: Any, *, fresh: bool) -> Any:
     """The ciphertext of `dump`: of two parts, at the first level if `fresh`, else at the last.
 
     Raises MessageError for bytes that were changed, cut short or extended, or are another object of SEAL's.
     """
-    if not isinstance(data, bytes) or not DIGEST_BYTES + HEADER_BYTES < len(data) <= MAX_BYTES:
-        raise MessageError("it is no ciphertext")
-    body = data[DIGEST_BYTES:]
-    if sha256(body).digest() != data[:DIGEST_BYTES]:
-        raise MessageError("a ciphertext was changed or cut short")
-    if body[:3] != HEADER or int.from_bytes(body[8:HEADER_BYTES], "little") != len(body):
-        raise MessageError("a ciphertext has another header than SEAL's")
-    ciphertext = _loaded(body)
+    ciphertext = load_ciphertext(context(), data)
     level = context().first_parms_id() if fresh else context().last_parms_id()
     if ciphertext.size() != 2 or ciphertext.parms_id() != level or ciphertext.is_ntt_form():
         raise MessageError("a ciphertext has other parts or another level than the protocol's")
     return ciphertext
-
-
-def _loaded(body: bytes) -> Any:
-    ciphertext = _seal().Ciphertext(context())
-    with _file(body) as (path, _):
-        try:
-            ciphertext.load(context(), path)
-        except (RuntimeError, ValueError):  # SEAL's own texts name its internals
-            raise MessageError("SEAL finds a ciphertext invalid") from None
-    return ciphertext
-
-
-@contextmanager
-def _file(content: bytes = b"") -> Iterator[tuple[str, Callable[[], bytes]]]:
-    """A path that SEAL can open, holding `content`, and what reads it back; gone afterwards."""
-    if hasattr(os, "memfd_create"):
-        with os.fdopen(os.memfd_create("ciphertext"), "r+b", buffering=0) as file:
-            file.write(content)
-            yield f"/proc/self/fd/{file.fileno()}", lambda: os.pread(file.fileno(), MAX_BYTES, 0)
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "ciphertext")
-        with open(path, "wb") as file:  # exempt: SEAL reads and writes files only
-            file.write(content)
-        yield path, lambda: _content(path)
-
-
-def _content(path: str) -> bytes:
-    with open(path, "rb") as file:  # exempt: SEAL reads and writes files only
-        return file.read()
 
 
 def _fresh_context(source: Randomness) -> Any:
@@ -173,36 +120,20 @@ def context() -> Any:
 
 
 def _context(seed: list[int] | None) -> Any:
-    seal = _seal()
-    parameters = seal.EncryptionParameters(seal.SCHEME_TYPE.BFV)
-    parameters.set_poly_modulus_degree(SLOTS)
-    parameters.set_coeff_modulus(_primes())
-    parameters.set_plain_modulus(PLAIN_MODULUS)
-    if seed is not None:
-        parameters.set_random_generator(seal.Blake2xbPRNGFactory(seed))
-    return seal.SEALContext(parameters, seed is None, seal.SEC_LEVEL_TYPE.TC128)
+    scheme = sealapi().SCHEME_TYPE.BFV
+    return new_context(scheme, SLOTS, _primes(), seed, levels=seed is None, plain_modulus=PLAIN_MODULUS)
 
 
 @cache  # exempt: an object of the library, without a value of any party
 def _primes() -> Any:
-    return _seal().CoeffModulus.Create(SLOTS, list(PRIME_BITS))
+    return sealapi().CoeffModulus.Create(SLOTS, list(PRIME_BITS))
 
 
 @cache  # exempt: an object of the library, without a value of any party
 def _encoder() -> Any:
-    return _seal().BatchEncoder(context())
+    return sealapi().BatchEncoder(context())
 
 
 @cache  # exempt: an object of the library, without a value of any party
 def _evaluator() -> Any:
-    return _seal().Evaluator(context())
-
-
-@cache  # exempt: an object of the library, without a value of any party
-def _seal() -> Any:
-    """SEAL, imported on first use: the other encoders do without it."""
-    try:
-        import tenseal.sealapi as sealapi
-    except ImportError as error:
-        raise ModuleNotFoundError(f"apsi needs tenseal; install leakledger[psi] ({error})") from None
-    return sealapi
+    return sealapi().Evaluator(context())

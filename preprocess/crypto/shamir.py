@@ -22,6 +22,17 @@ def share(secrets: Elements, coefficients: Sequence[Elements], x: int) -> Elemen
     return add(total, secrets)
 
 
+def shares(secrets: Elements, coefficients: Elements, points: Elements) -> Elements:
+    """(n, ...) the shares at each of n points, of secrets (...) under coefficients (t - 1, ...): `share` of each."""
+    if not ((points > 0) & (points < P)).all():
+        raise ValueError(f"no shares at {points.tolist()}: points are from 1 to p - 1")
+    at = points.reshape(-1, *[1] * secrets.ndim)
+    total = np.zeros((len(points), *secrets.shape), np.uint64)
+    for coefficient in coefficients[::-1]:
+        total = multiply(add(total, coefficient), at)
+    return add(total, secrets)
+
+
 def weights_at_zero(points: Sequence[int]) -> Elements:
     """Lagrange's coefficients: the secret is the sum of weight times share. Raises ValueError for equal points."""
     if len(set(points)) < len(points):

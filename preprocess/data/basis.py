@@ -36,14 +36,14 @@ class Basis:
         d = self.declared
         target = () if d.target is None else (d.target,)
         used = (*target, *(d.categorical or ()), *(d.numeric or ()))
-        for name in (*used, *(d.integer or ()), *d.sensitive, *d.orders, *d.ranges, *d.drop):
+        bounded = (*d.orders, *d.ranges, *d.domains)
+        for name in (*used, *(d.integer or ()), *d.sensitive, *bounded, *d.drop, *d.carried):
             if name not in self.columns:
                 near = closest(name, self.columns)
                 raise DataError(f"{self.source}: no column {name!r}{near}; correct the target or the schema")
-        if dropped := [c for c in d.drop if c in used]:
-            raise DataError(
-                f"{self.source}: {dropped[0]!r} is dropped and used; remove it from drop, or from the features"
-            )
+        for key, names in {"drop": d.drop, "carried": d.carried}.items():
+            if both := [c for c in names if c in used]:
+                raise DataError(f"{self.source}: {both[0]!r} is in {key} and used; remove it there, or as a feature")
         if d.target is None:
             raise DataError(f"{self.source}: no target; name the column to predict, one of {', '.join(self.columns)}")
 
@@ -57,7 +57,7 @@ class Basis:
         d = self.declared
         if d.categorical is not None and d.numeric is not None:
             return ()
-        taken = {d.target, *d.drop, *(d.categorical or ()), *(d.numeric or ())}
+        taken = {d.target, *d.drop, *d.carried, *(d.categorical or ()), *(d.numeric or ())}
         return tuple(c for c in self.columns if c not in taken)
 
     @property
@@ -118,6 +118,7 @@ class Basis:
             integer=integer,
             orders={c: values for c, values in d.orders.items() if c in categorical},
             ranges={c: bounds for c, bounds in d.ranges.items() if c in numeric},
+            domains={c: values for c, values in d.domains.items() if c in categorical},
         )
 
     def _features(self, kinds: Mapping[str, Kind]) -> tuple[tuple[str, ...], tuple[str, ...]]:

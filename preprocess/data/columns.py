@@ -31,14 +31,16 @@ def plain_frame(frame: pd.DataFrame, missing: Collection[str], source: str) -> p
 
 
 def plain(column: pd.Series, missing: Collection[str]) -> pd.Series:
-    """`column` as a plain one; texts in `missing` become NaN.
+    """`column` as a plain one; texts in `missing` become NaN, and so do the numbers that they stand for.
 
     Raises TypeError for cells that are neither text, numbers, truth values nor points in time.
     """
     if types.is_numeric_dtype(column.dtype) and not types.is_bool_dtype(column.dtype):
         if types.is_complex_dtype(column.dtype):
             raise TypeError("complex")
-        return column.astype("Float64").astype(np.float64) if column.hasnans else column.astype(np.float64)
+        numbers = column.astype("Float64").astype(np.float64) if column.hasnans else column.astype(np.float64)
+        codes = pd.to_numeric(pd.Series([*missing], dtype="str"), errors="coerce").dropna()
+        return numbers.mask(numbers.isin(codes)) if len(codes) else numbers
     if column.dtype == object:
         odd = next((type(v).__name__ for v in column if not _is_cell(v)), None)
         if odd is not None:

@@ -22,12 +22,12 @@ def read_csv(path: Path, encoding: str, separator: str) -> pd.DataFrame:
     """
     if len(separator) != 1:
         raise DataError(f"{path}: separator {separator!r} must be one character")
-    rows = _parse(_decode(_unpack(path), path, encoding), path, separator)
+    rows = _parse(_decode(unpacked(path), path, encoding), path, separator)
     if not rows:
         raise DataError(f"{path}: the file is empty; a table needs a header and rows")
     header = rows.pop(0)
     if len(header) == 1:
-        raise DataError(f"{path}: the header has one column; is {separator!r} the separator? Pass separator= if not")
+        raise DataError(f"{path}: the header has one column; is {separator!r} the separator? Set data.separator if not")
     if "" in header:
         raise DataError(f"{path}: column {header.index('') + 1} has no name; name it, or remove it (a row index?)")
     if not rows:
@@ -38,7 +38,7 @@ def read_csv(path: Path, encoding: str, separator: str) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=pd.Index(header, dtype="str"), dtype="str")
 
 
-def _unpack(path: Path) -> bytes:
+def unpacked(path: Path) -> bytes:
     """The file's bytes, decompressed where its name or its first bytes say gzip."""
     content = path.read_bytes()
     if path.suffix.lower() != ".gz" and not content.startswith(GZIP_MAGIC):
@@ -56,7 +56,7 @@ def _decode(content: bytes, path: Path, encoding: str) -> str:
         raise DataError(f"{path}: encoding {encoding!r} is unknown; try utf-8, latin-1 or cp1252") from None
     except UnicodeDecodeError as error:
         raise DataError(
-            f"{path}: the byte at offset {error.start} is not {encoding}; pass encoding=, for example latin-1"
+            f"{path}: the byte at offset {error.start} is not {encoding}; set data.encoding, for example to cp1252"
         ) from None
 
 

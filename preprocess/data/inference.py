@@ -77,5 +77,6 @@ def _refuse_unclear(frame: pd.DataFrame, columns: Collection[str], basis: Basis,
         if word.sum() < column.notna().sum() / 2:
             raise DataError(
                 f"{basis.source}: column {name!r} holds numbers, but text in {word.sum()} rows (the first is row "
-                f"{word.argmax() + 1}); declare in a schema what it is, or name the text for missing in na_values"
+                f"{word.argmax() + 1}); set data.na_values where the text means missing, "
+                "data.decimal where numbers have a comma, or declare in a schema what it is"
             )

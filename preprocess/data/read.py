@@ -1,12 +1,12 @@
 """Reads tables: CSV, Parquet, a frame in memory or an embedded table; one for all, or one file per party."""
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from glob import glob, has_magic
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
-import pyarrow as pa
 
 from leakledger.preprocess.data.basis import Basis
 from leakledger.preprocess.data.clean import Missing, clean, require_variation
@@ -14,8 +14,10 @@ from leakledger.preprocess.data.columns import as_text, plain_frame
 from leakledger.preprocess.data.csv_file import read_csv
 from leakledger.preprocess.data.embedded import EMBEDDED
 from leakledger.preprocess.data.errors import DataError
+from leakledger.preprocess.data.file_format import FileFormat, format_of, with_points
 from leakledger.preprocess.data.inference import basis_of, category_orders, infer
 from leakledger.preprocess.data.parties import named
+from leakledger.preprocess.data.readers import read_typed
 from leakledger.preprocess.data.schema import Schema
 from leakledger.preprocess.data.schema_file import Declared, find_schema, read_schema, stem
 from leakledger.preprocess.data.suggest import closest
@@ -35,7 +37,6 @@ class Loaded:
     frame: pd.DataFrame
     declared: Declared
     typed: bool
-    schema_file: Path | None = None
 
 
 def read_table(
@@ -44,9 +45,12 @@ def read_table(
     target: str | None = None,
     missing: Missing = "error",
     *,
-    na_values: Collection[str] = (),
-    encoding: str = "utf-8",
-    separator: str = ",",
+    na_values: Collection[str] | None = None,
+    encoding: str | None = None,
+    separator: str | None = None,
+    decimal: str | None = None,
+    carried: Collection[str] = (),
+    declared: Declared | None = None,
 ) -> Table:
     """The table of a CSV file (.csv, .csv.gz), a Parquet file, a frame, or an embedded name (`embedded.EMBEDDED`).
 
@@ -54,14 +58,18 @@ def read_table(
     inferred (`inference.infer_schema`; the table's `basis` says what). Declared categorical columns are read as text,
     so the code "01" stays "01".
     `target` takes the place of the declared target, which is then no feature, its task and classes void.
-    Missing is the empty field, and any text in `na_values`; `missing` says what becomes of it (`clean.clean`).
-    The index of a frame is no column.
+    Missing is the empty field, and any text in `na_values`; `missing` says what becomes of it (`clean.clean`). How the
+    file is written (`file_format`) is as given, else as the schema says. Columns that are `carried` are no features:
+    they stay beside them as text, whatever the schema makes of them. `declared`: ranges and domains beside those of the
+    schema, which they replace. The index of a frame is no column.
 
     Raises DataError, one line, for anything that cannot be used.
     """
-    loaded = _load(source, na_values, encoding, separator)
-    declared = _declaration([loaded], schema, target)
-    frame, full, basis = _settle(declared, loaded.frame, loaded.source, loaded.typed)
+    given = {"na_values": na_values, "encoding": encoding, "separator": separator, "decimal": decimal}
+    schema = _schema_of([source], schema)
+    loaded = _load(source, schema, given)
+    whole = _carrying(with_bounds(_declaration([loaded], schema, target), declared), carried)
+    frame, full, basis = _settle(whole, loaded.frame, loaded.source, loaded.typed)
     table = clean(frame, full, loaded.source, loaded.name, missing, basis)
     require_variation([table], loaded.source)
     return table
@@ -73,9 +81,12 @@ def read_tables(
     target: str | None = None,
     missing: Missing = "error",
     *,
-    na_values: Collection[str] = (),
-    encoding: str = "utf-8",
-    separator: str = ",",
+    na_values: Collection[str] | None = None,
+    encoding: str | None = None,
+    separator: str | None = None,
+    decimal: str | None = None,
+    carried: Collection[str] = (),
+    declared: Declared | None = None,
 ) -> dict[str, Table]:
     """One table per party, by party name: the file's name without its kind. `sources` is a list, or a pattern (a*.csv).
 
@@ -87,14 +98,27 @@ def read_tables(
     if len(paths) < 2:
         what = sources if isinstance(sources, str | Path) else "sources"  # never the rows of a frame
         raise DataError(f"{what}: found {len(paths)}; a federation needs at least two parties, one file each")
-    parts = [_load(p, na_values, encoding, separator) for p in paths]
+    given = {"na_values": na_values, "encoding": encoding, "separator": separator, "decimal": decimal}
+    schema = _schema_of(paths, schema)
+    parts = [_load(p, schema, given) for p in paths]
     _check_columns(parts)
-    declared = _declaration(parts, schema, target)
+    whole = _carrying(with_bounds(_declaration(parts, schema, target), declared), carried)
     typed = all(p.typed for p in parts)
-    together, full, basis = _settle(declared, _stack(parts), f"{len(parts)} files", typed)
+    together, full, basis = _settle(whole, _stack(parts), f"{len(parts)} files", typed)
     tables = [clean(p.frame[list(together.columns)], full, p.source, p.name, missing, basis) for p in parts]
     require_variation(tables, f"{len(parts)} files")
     return dict(zip(named([p.name for p in parts]), tables, strict=True))
+
+
+def raw_rows(
+    sources: str | Path | Sequence[Source], schema: Schema | Declared | str | Path | None = None, **form: Any
+) -> tuple[pd.DataFrame, Schema | Declared | None]:
+    """All rows of the sources as they stand in them, nothing checked, dropped or filled: plain columns, numbers still
+    text where a file has no types; and the schema they are to be read with. `form`: `file_format`'s, None if not given.
+    """
+    paths: list[Source] = [sources] if isinstance(sources, str | Path) else list(sources)
+    found = _schema_of(paths, schema)
+    return _stack([_load(p, found, form) for p in paths]), found
 
 
 def _expand(sources: str | Path | Sequence[Source]) -> list[Source]:
@@ -105,28 +129,37 @@ def _expand(sources: str | Path | Sequence[Source]) -> list[Source]:
     return sorted(glob(str(sources)))
 
 
-def _load(source: Source, na_values: Collection[str], encoding: str, separator: str) -> Loaded:
-    missing = {"", *na_values}
+def _schema_of(sources: Sequence[Source], schema: Schema | Declared | str | Path | None) -> Schema | Declared | None:
+    """The schema given, else the one in the first file beside one of the sources; None where there is none."""
+    if schema is None:
+        paths = [Path(s) for s in sources if not isinstance(s, pd.DataFrame) and str(s) not in EMBEDDED]
+        schema = next((found for p in paths if (found := find_schema(p))), None)
+    return read_schema(schema) if isinstance(schema, str | Path) else schema
+
+
+def _load(source: Source, schema: Schema | Declared | None, given: Mapping[str, Any]) -> Loaded:
+    form = format_of(schema, given)
     if isinstance(source, pd.DataFrame):
         if source.empty:
             raise DataError("table: the frame has no rows or no columns")
         declared = Declared(orders=category_orders(source))
-        return Loaded("table", "table", plain_frame(source, missing, "table"), declared, typed=True)
+        return Loaded("table", "table", plain_frame(source, form.missing, "table"), declared, typed=True)
     if str(source) in EMBEDDED:
         frame, declared = EMBEDDED[str(source)]()
-        return Loaded(str(source), str(source), plain_frame(frame, missing, str(source)), declared, typed=True)
+        return Loaded(str(source), str(source), plain_frame(frame, form.missing, str(source)), declared, typed=True)
     path = Path(source)
-    raw, typed = _read_file(path, encoding, separator)
+    raw, typed = _read_file(path, form)
+    if form.decimal == "," and not typed:
+        raw = with_points(raw, str(path), getattr(schema, "categorical", None) or ())
     declared = Declared(orders=category_orders(raw))
-    return Loaded(str(path), stem(path), plain_frame(raw, missing, str(path)), declared, typed, find_schema(path))
+    return Loaded(str(path), stem(path), plain_frame(raw, form.missing, str(path)), declared, typed)
 
 
-def _read_file(path: Path, encoding: str, separator: str) -> tuple[pd.DataFrame, bool]:
+def _read_file(path: Path, form: FileFormat) -> tuple[pd.DataFrame, bool]:
     """The file's cells, and whether they have types."""
     try:
-        if path.suffix.lower() == ".parquet":
-            return _read_parquet(path), True
-        return read_csv(path, encoding, separator), False
+        typed = read_typed(path)
+        return (read_csv(path, form.encoding, form.separator), False) if typed is None else (typed, True)
     except FileNotFoundError:
         known = [*EMBEDDED, *(str(p) for p in path.parent.glob("*") if p.is_file())]
         raise DataError(f"{path}: no such file or embedded table{closest(str(path), known)}") from None
@@ -134,24 +167,38 @@ def _read_file(path: Path, encoding: str, separator: str) -> tuple[pd.DataFrame,
         raise DataError(f"{path}: cannot be read: {error.strerror or type(error).__name__}") from None
 
 
-def _read_parquet(path: Path) -> pd.DataFrame:
-    try:
-        frame = pd.read_parquet(path)
-    except pa.ArrowException:
-        raise DataError(f"{path}: not a Parquet file, or a damaged one; write it again, or name it .csv") from None
-    if frame.empty:
-        raise DataError(f"{path}: the table has no rows or no columns")
-    return frame
+def _declaration(parts: Sequence[Loaded], schema: Schema | Declared | None, target: str | None) -> Schema | Declared:
+    """What is declared of the parts: by the schema, else the columns."""
+    return _retarget(parts[0].declared if schema is None else schema, target)
 
 
-def _declaration(
-    parts: Sequence[Loaded], schema: Schema | Declared | str | Path | None, target: str | None
-) -> Schema | Declared:
-    """What is declared of the parts: by the schema given, else the first file beside one of them, else the columns."""
-    schema = schema if schema is not None else next((p.schema_file for p in parts if p.schema_file), None)
-    if schema is None:
-        return _retarget(parts[0].declared, target)
-    return _retarget(read_schema(schema) if isinstance(schema, str | Path) else schema, target)
+def _carrying(declared: Schema | Declared, columns: Collection[str]) -> Schema | Declared:
+    """The declaration with these columns beside the features, but the target, which is none of them."""
+    aside = [c for c in columns if c != declared.target]
+    if not aside:
+        return declared
+    lists = {key: getattr(declared, key) for key in ("categorical", "numeric", "integer", "sensitive")}
+    tables = {key: getattr(declared, key).items() for key in ("orders", "ranges", "domains")}
+    kept: dict[str, Any] = {
+        **{key: None if names is None else tuple(c for c in names if c not in aside) for key, names in lists.items()},
+        **{key: {c: v for c, v in table if c not in aside} for key, table in tables.items()},
+    }
+    if isinstance(declared, Schema):
+        return replace(declared, **kept)
+    drop = tuple(c for c in declared.drop if c not in aside)
+    return declared.model_copy(update={**kept, "drop": drop, "carried": (*declared.carried, *aside)})
+
+
+def with_bounds(declared: Schema | Declared, more: Declared | None) -> Schema | Declared:
+    """The declaration with the ranges and domains of `more`. Raises DataError, as they are no part of a whole schema
+    that is given.
+    """
+    if more is None or not (more.ranges or more.domains):
+        return declared
+    if isinstance(declared, Schema):
+        raise DataError("ranges and domains are those of the schema that is given; set them there")
+    bounds = {"ranges": {**declared.ranges, **more.ranges}, "domains": {**declared.domains, **more.domains}}
+    return declared.model_copy(update=bounds)
 
 
 def _retarget(declared: Schema | Declared, target: str | None) -> Schema | Declared:

@@ -19,7 +19,7 @@ class Schema:
     `classes` are the target's values in label order: label k is `classes[k]`, and of two classes the second is the
     positive one; () for regression. `integer` names the numeric features that hold whole numbers, `sensitive` features
     or the target. `orders` has the values of ordinal features, lowest first; `ranges` the declared (low, high) of
-    numeric ones.
+    numeric ones, `domains` the declared possible values of categorical ones, held by anybody or not.
     """
 
     target: str
@@ -31,6 +31,7 @@ class Schema:
     integer: tuple[str, ...] = ()
     orders: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    domains: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._check_columns()
@@ -41,6 +42,9 @@ class Schema:
         for column, values in {**self.orders, self.target: self.classes}.items():
             if len(set(values)) < len(values):
                 raise DataError(f"schema: the order of {column!r} lists a value twice")
+        for column, values in self.domains.items():
+            if len(set(values)) < len(values):
+                raise DataError(f"schema: the domain of {column!r} lists a value twice")
 
     def _check_columns(self) -> None:
         columns = (*self.features, self.target)
@@ -53,6 +57,7 @@ class Schema:
             "integer": (self.integer, self.numeric),
             "orders": (self.orders, self.categorical),
             "ranges": (self.ranges, self.numeric),
+            "domains": (self.domains, self.categorical),
         }
         for key, (names, known) in members.items():
             for name in (n for n in names if n not in known):
@@ -83,7 +88,8 @@ class Schema:
 
     def to_plain(self) -> dict[str, Any]:
         """Text, numbers, lists and dicts only; `from_plain` reads it."""
-        plain: dict[str, Any] = json.loads(json.dumps({f.name: getattr(self, f.name) for f in fields(self)}))
+        said = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "domains" or self.domains}
+        plain: dict[str, Any] = json.loads(json.dumps(said))
         return plain
 
     @cached_property
@@ -94,5 +100,7 @@ class Schema:
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> "Schema":
         lists = {key: tuple(value) for key, value in plain.items() if isinstance(value, list)}
-        tables = {key: {c: tuple(v) for c, v in plain[key].items()} for key in ("orders", "ranges")}
+        tables = {
+            key: {c: tuple(v) for c, v in plain[key].items()} for key in ("orders", "ranges", "domains") if key in plain
+        }
         return cls(**{**plain, **lists, **tables})

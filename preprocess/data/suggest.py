@@ -3,9 +3,11 @@
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+NEAR = 0.6  # of 1: how much of two names must agree
 
-def closest(word: str, known: Iterable[str]) -> str:
+
+def closest(word: str, known: Iterable[str], near: float = NEAR) -> str:
     """ " (did you mean 'x'?)" for the known name nearest to `word`, or "" where none is near. Case does not matter."""
     by_folded = {name.casefold(): name for name in known}
-    match = get_close_matches(word.casefold(), list(by_folded), n=1, cutoff=0.6)
+    match = get_close_matches(word.casefold(), list(by_folded), n=1, cutoff=near)
     return f" (did you mean {by_folded[match[0]]!r}?)" if match else ""

@@ -19,7 +19,7 @@ from leakledger.preprocess.data.schema import Schema
 from leakledger.preprocess.data.table import Table
 from leakledger.preprocess.federation import At, Federation, Public
 from leakledger.preprocess.options import option
-from leakledger.preprocess.views import Block, CategoricalBlock
+from leakledger.preprocess.views import Block, CategoricalBlock, Mechanism
 
 Style = Literal["one-hot", "label"]
 Unseen = Literal["ignore", "error"]
@@ -97,6 +97,15 @@ class Encoder(ABC):
     @abstractmethod
     def fit(self, fed: Federation, schema: Schema, tables: Mapping[str, At[Table]]) -> EncoderFit:
         """Runs the protocol over the training tables of all clients."""
+
+    def mechanisms(self, schema: Schema) -> tuple[Mechanism, ...]:
+        """The noise on everything that one client sends. Raises ValueError for a declaration that is missing."""
+        return ()
+
+    @property
+    def unprotected(self) -> str:
+        """In words, what of the rows is sent, or put into other rows, without noise; empty: nothing."""
+        return f"{self.name} adds no noise to what it takes from the rows ({self.said_to_share or 'no account'})"
 
 
 def distinct(table: Table, feature: str) -> tuple[NDArray[np.intp], list[str]]:

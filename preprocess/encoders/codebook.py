@@ -13,7 +13,7 @@ values to one form first. Case and surrounding spaces are kept unless the method
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,8 @@ class TextEncoder(Encoder):
     `dictionary` has the public values of features; what it lists makes `candidates` "public".
     """
 
+    learns: ClassVar[bool] = True  # False: a code is a public function of the row's own value, and nothing is sent
+
     style: Style = "one-hot"
     unseen: Unseen = "ignore"
     dictionary: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -49,6 +51,13 @@ class TextEncoder(Encoder):
         if self.style != "one-hot":
             raise ValueError(f"{self.name} has codes of its own; style {self.style!r} does not apply, leave it out")
         check_options(self)
+
+    @property
+    def unprotected(self) -> str:
+        if type(self).learns:
+            return super().unprotected
+        listed = f"{self.name} (candidates public) takes the list of all values that parties hold for known"
+        return listed if self.candidates == "public" else ""
 
     def known_values(self, schema: Schema, feature: str) -> tuple[str, ...] | None:
         """The public values of a feature, each once. Raises ValueError for a dictionary of something else."""

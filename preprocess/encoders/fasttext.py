@@ -61,6 +61,7 @@ class FastText(TextEncoder):
     name = "fasttext"
     reference = "Privacy-preserving tabular data transformation, section 7.3; Bojanowski et al. (2017)"
     said_to_share = "nothing (table 5)"
+    learns = False
 
     def __post_init__(self) -> None:
         super().__post_init__()

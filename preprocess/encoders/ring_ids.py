@@ -9,7 +9,8 @@ The count is the paper's, 2n - 1 among the parties: n around the ring, n - 1 for
 server, which has to know the width of the model's input; the paper does not count it.
 
 Padding and noise (section 8.4) are numbers that a party leaves unused at the end of its range. They blur what the next
-party reads from the difference of two messages; the columns stay zero.
+party reads from the difference of two messages; the columns stay zero. A relay of sealed messages reads nothing but
+their lengths, which `sealed_bytes` makes all alike.
 """
 
 from collections.abc import Mapping, Sequence
@@ -65,7 +66,9 @@ class RingEncoder(Encoder):
 
     `ring` names all clients in ring order (empty: the federation's order). `ring_route` is how ring messages travel:
     from party to party, relayed by the server in the clear, or relayed sealed. `pad_to` rounds each party's range up to
-    a multiple; `noise` adds a uniform 0 to `noise` unused numbers per party and feature.
+    a multiple; `noise` adds a uniform 0 to `noise` unused numbers per party and feature. `sealed_bytes` fills sealed
+    messages up to that size. Raises ValueError where no message is sealed, or some are relayed in the clear: who reads
+    them needs no lengths.
     """
 
     ring: tuple[str, ...] = option((), help="all clients in ring order; empty: the federation's order")
@@ -73,8 +76,22 @@ class RingEncoder(Encoder):
     pad_to: int = option(1, at_least=1, help="each party's range of numbers is rounded up to a multiple")
     noise: int = option(0, at_least=0, help="up to so many unused numbers more, per party and feature")
 
+    sealed_bytes: int = option(
+        0, at_least=0, help="sealed messages are filled up to so many bytes; 0: as long as they are"
+    )
+
     def __post_init__(self) -> None:
         check_options(self)
+        if self.sealed_bytes and (self.routes.count("sealed") == 0 or "relay" in self.routes):
+            raise ValueError(
+                f"sealed_bytes is {self.sealed_bytes}, and messages go {', '.join(self.routes)}: lengths count where a "
+                "relay can read nothing else; set the routes to sealed, or leave sealed_bytes out"
+            )
+
+    @property
+    def routes(self) -> tuple[Route, ...]:
+        """How messages between parties travel."""
+        return (self.ring_route,)
 
     def order(self, fed: Federation) -> tuple[str, ...]:
         """The ring. Raises ValueError unless it names each client once."""
@@ -84,7 +101,12 @@ class RingEncoder(Encoder):
 
     def allot(self, fed: Federation, schema: Schema, tables: Mapping[str, At[Table]]) -> "RingIds":
         """The round-robin protocol: numbers at each party, and the public size of each feature."""
-        ring = self.order(fed)
+        with fed.fixed_size(self.sealed_bytes):
+            return self._around(fed, self.order(fed), schema, tables)
+
+    def _around(
+        self, fed: Federation, ring: tuple[str, ...], schema: Schema, tables: Mapping[str, At[Table]]
+    ) -> "RingIds":
         highest: Any = RingHighest(dict.fromkeys(schema.categorical, -1))
         own: dict[str, At[Allotment]] = {}
         for party, successor in zip(ring, (*ring[1:], ring[0]), strict=True):

@@ -55,6 +55,10 @@ class PsiEncoder(RingEncoder):
     def route(self) -> Route:
         return self.psi_route or self.own_route
 
+    @property
+    def routes(self) -> tuple[Route, ...]:
+        return (self.ring_route, self.route)
+
     @abstractmethod
     def shared(self, fed: Federation, allotted: RingIds, sets: Mapping[str, At[Elements]]) -> dict[str, At[Elements]]:
         """The intersection: at each party, the lowest number that another party has for an element of its own."""
@@ -62,7 +66,8 @@ class PsiEncoder(RingEncoder):
     def fit(self, fed: Federation, schema: Schema, tables: Mapping[str, At[Table]]) -> EncoderFit:
         allotted = self.allot(fed, schema, tables)
         sets = {p: fed.local(p, elements_of, a) for p, a in allotted.own.items()}
-        lowest = self.shared(fed, allotted, sets)
+        with fed.fixed_size(self.sealed_bytes):
+            lowest = self.shared(fed, allotted, sets)
         ids = {p: fed.local(p, aligned, a, lowest[p]) for p, a in allotted.own.items()}
         if self.unused == "keep":
             return self.encode(fed, ids, allotted.sizes)

@@ -50,6 +50,7 @@ class RollingHash(TextEncoder):
     name = "rolling-hash"
     reference = "Privacy-preserving tabular data transformation, section 7.3; Nagy et al. (2022)"
     said_to_share = "nothing (table 5)"
+    learns = False
 
     def fit(self, fed: Federation, schema: Schema, tables: Mapping[str, At[Table]]) -> EncoderFit:
         """Nothing is learned and nothing is sent."""

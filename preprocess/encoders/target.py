@@ -20,11 +20,17 @@ second strategy ("sharing probability values to unify encodings, compromising pr
 values are revealed"): each client tells the server its row count, its target sums, and per value the count and the
 target sums; the server publishes the totals. What a fold needs follows from the totals less the fold's own rows.
 
+With `encoder_epsilon` the shared exchange is of noised tables (`noise.categories`): each client tells the server, for
+every *declared* value and class, a noised count of its rows. Row count and target sums are the means of what the tables
+of the features say. Codes are then those of all folds alike: taking a row's own target out of its code would put what
+the noise hides back into the codes of other rows.
+
 The server knows of local codes their bounds, and of shared ones every value and code.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -32,12 +38,16 @@ from numpy.typing import NDArray
 
 from leakledger.preprocess.data.schema import Schema
 from leakledger.preprocess.data.table import Table
-from leakledger.preprocess.encoders.base import Encoder, EncoderFit, Style, Unseen, distinct, positions
+from leakledger.preprocess.encoders.base import EncoderFit, Style, Unseen, distinct, positions
 from leakledger.preprocess.encoders.codebook import named_block, numeric_blocks
+from leakledger.preprocess.encoders.noised import NoisedEncoder
 from leakledger.preprocess.federation import At, Federation
-from leakledger.preprocess.messages import TargetTally, TargetTotals, ValueTally
+from leakledger.preprocess.messages import NoisedTallies, NoisedTallyTotals, TargetTally, TargetTotals, ValueTally
+from leakledger.preprocess.noise.calibration import Noise
+from leakledger.preprocess.noise.categories import noised_table
+from leakledger.preprocess.noise.integers import ByteStream, from_stream
 from leakledger.preprocess.options import check_options, option
-from leakledger.preprocess.views import CategoricalBlock, NumericBlock
+from leakledger.preprocess.views import CategoricalBlock, Mechanism, NumericBlock
 
 Floats = NDArray[np.float64]
 Likelihood = Literal["value-given-class", "class-given-value"]
@@ -45,7 +55,7 @@ Exchange = Literal["local", "shared"]
 
 
 @dataclass(frozen=True)
-class Target(Encoder):
+class Target(NoisedEncoder):
     style: Style = "one-hot"
     unseen: Unseen = "ignore"
     smoothing: float = option(10.0, at_least=0, help="rows of the prior that a value's own rows are mixed with")
@@ -61,6 +71,11 @@ class Target(Encoder):
         if self.style != "one-hot":
             raise ValueError(f"target has codes of its own; style {self.style!r} does not apply, leave it out")
         check_options(self)
+        if self.encoder_epsilon is not None and self.exchange == "local":
+            raise ValueError(
+                'encoder_epsilon is for what clients send, and exchange = "local" sends nothing; set exchange = '
+                '"shared", or leave encoder_epsilon out'
+            )
 
     def fit(self, fed: Federation, schema: Schema, tables: Mapping[str, At[Table]]) -> EncoderFit:
         """Topics of the shared exchange: `target.local`, `target.global`. Raises ValueError for a regression target
@@ -70,6 +85,8 @@ class Target(Encoder):
             raise ValueError(
                 f"the target {schema.target!r} is a quantity, which has no classes; set likelihood class-given-value"
             )
+        if self.encoder_epsilon is not None:
+            return self._fit_noised(fed, schema, tables)
         own = {c: fed.local(c, tally, t) for c, t in tables.items()}
         if self.exchange == "local":
             encodings = {
@@ -81,6 +98,33 @@ class Target(Encoder):
         tallies = fed.public(tallies_of, totals)
         encodings = {c: fed.local(c, TargetEncoding.learn, self, t, tallies, fed.coins(c)) for c, t in tables.items()}
         return EncoderFit(encodings, fed.public(self.named_blocks, tallies))
+
+    def _fit_noised(self, fed: Federation, schema: Schema, tables: Mapping[str, At[Table]]) -> EncoderFit:
+        domains, alike = self.domains(schema), replace(self, folds=1)
+        noise = self.noise(domains)
+        local = {c: fed.local(c, noised_tallies, t, domains, noise, fed.key_stream(c)) for c, t in tables.items()}
+        received = fed.gather(local, to=fed.server, kind=NoisedTallies)
+        totals = fed.broadcast(fed.local(fed.server, total_tallies, *received))
+        tallies = fed.public(partial(tallies_from_noise, schema, domains, noise), totals)
+        encodings = {c: fed.local(c, TargetEncoding.learn, alike, t, tallies, fed.coins(c)) for c, t in tables.items()}
+        return EncoderFit(encodings, fed.public(self.named_blocks, tallies))
+
+    def domains(self, schema: Schema) -> dict[str, tuple[str, ...]]:
+        if schema.task == "regression":
+            raise ValueError(
+                f"target: encoder_epsilon needs a target with classes, and {schema.target!r} is a quantity; leave "
+                "encoder_epsilon out"
+            )
+        return super().domains(schema)
+
+    def mechanisms(self, schema: Schema) -> tuple[Mechanism, ...]:
+        return self.described(schema, NoisedTallies.topic)
+
+    @property
+    def unprotected(self) -> str:
+        if self.exchange == "local":
+            return "target (local) puts a client's own target rates into its rows, so one record changes the others"
+        return super().unprotected
 
     def code(self, counts: NDArray[Any], sums: Floats, rows: float, totals: Floats) -> Floats:
         """Eq. 7 for values in so many rows (k,) with these target sums (k, T), of all `rows` and their `totals` (T,):
@@ -240,3 +284,35 @@ def pooled(*parts: TargetTally) -> TargetTotals:
             sums[at] += o.sums
         features[feature] = ValueTally(values, counts, sums)
     return TargetTotals(sum(p.rows for p in parts), np.sum([p.sums for p in parts], axis=0), features)
+
+
+def noised_tallies(
+    table: Table, domains: Mapping[str, Sequence[str]], noise: Noise, stream: ByteStream
+) -> NoisedTallies:
+    """Noised counts (k, classes) of each feature: one row is in one cell of each table."""
+    below, classes, labels = from_stream(stream), len(table.schema.classes), table.labels().astype(np.int64)
+    counts = {}
+    for f, values in domains.items():
+        place = positions(table, f, values)
+        cells = np.where(place >= 0, place * classes + labels, -1)
+        counts[f] = noised_table(cells, len(values) * classes, noise, below).reshape(len(values), classes)
+    return NoisedTallies(counts)
+
+
+def total_tallies(*parts: NoisedTallies) -> NoisedTallyTotals:
+    first = parts[0].counts
+    return NoisedTallyTotals({f: np.sum([p.counts[f] for p in parts], axis=0, dtype=np.int64) for f in first})
+
+
+def tallies_from_noise(
+    schema: Schema, domains: Mapping[str, Sequence[str]], noise: Noise, told: NoisedTallyTotals
+) -> Tallies:
+    """Rows and target sums that the totals stand for, none below 0; of all rows, the mean over the features."""
+    positive = slice(None) if schema.task == "multiclass" else slice(1, 2)
+    features, rows, sums = {}, list[float](), list[Floats]()
+    for f, values in domains.items():
+        cells = np.maximum(told.counts[f] / noise.sensitivity, 0.0)  # (k, classes)
+        counts = np.rint(cells.sum(axis=1)).astype(np.int64)
+        features[f] = Tally(list(values), counts, cells[:, positive])
+        rows, sums = [*rows, float(cells.sum())], [*sums, cells[:, positive].sum(axis=0)]
+    return Tallies(max(round(float(np.mean(rows))), 1), np.mean(sums, axis=0), features)

@@ -23,6 +23,7 @@ class Disclosure(StrEnum):
 
     VALUE = "value"  # values of rows, or which of them a party holds, in the clear
     AGGREGATE = "aggregate"  # numbers over several rows: sums, means, extremes, counts, parts that estimate them
+    NOISED = "noised"  # aggregates under noise of a stated distribution, never the numbers themselves
     SIZE = "size"  # how many: rows, values, identifiers
     IDENTIFIER = "identifier"  # numbers or positions that stand for values
     UPDATE = "update"  # gradients, weights, models: functions of rows

@@ -1,4 +1,5 @@
-"""What every scaler is: a protocol over matrices of columns that leaves a shift and a scale at each party.
+"""What every scaler is: a protocol over matrices of columns that leaves a shift and a scale at each party, and a curve
+before them where it bends columns.
 
 Scalers see the encoded table: numeric features first, then the encoded categorical columns. By default they scale the
 numeric ones only; `columns="all"` scales one-hot columns too, as the pipeline published with TabLeak does. That option
@@ -7,14 +8,18 @@ changes what is observed: statistics of a one-hot column are the frequencies of 
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import ClassVar, Literal
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leakledger.preprocess.data.schema import Schema
 from leakledger.preprocess.federation import At, Federation, Public
-from leakledger.preprocess.options import option
+from leakledger.preprocess.noise.columns import Ranges, declared_ranges
+from leakledger.preprocess.options import check_options, option
+from leakledger.preprocess.power import yeo_johnson
+from leakledger.preprocess.views import Mechanism
 
 Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]
@@ -22,25 +27,32 @@ Vector = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Scaling:
-    """One party's fitted scaling: scaled = (x - shift_) / scale_, column by column."""
+    """One party's fitted scaling: scaled = (curve(x) - shift_) / scale_, column by column.
+
+    The curve is that of Yeo and Johnson with power_; None: there is none.
+    """
 
     shift_: Vector
     scale_: Vector
+    power_: Vector | None = None
 
     def transform(self, columns: Matrix) -> Matrix:
         """(rows, columns) scaled."""
-        scaled: Matrix = (columns - self.shift_) / self.scale_
+        bent = columns if self.power_ is None else yeo_johnson(columns, self.power_)
+        scaled: Matrix = (bent - self.shift_) / self.scale_
         return scaled
 
 
 @dataclass(frozen=True)
 class PublicScaling:
-    """What is public of a scaling; None where nothing is."""
+    """What is public of a scaling; None where nothing is. `quartiles`: every party scales by the distance of those."""
 
     shift: Vector | None = None
     scale: Vector | None = None
     low: Vector | None = None
     high: Vector | None = None
+    power: Vector | None = None
+    quartiles: bool = False
 
 
 @dataclass(frozen=True)
@@ -63,6 +75,52 @@ class Scaler(ABC):
     @abstractmethod
     def fit(self, fed: Federation, columns: Mapping[str, At[Matrix]]) -> ScalerFit:
         """Runs the protocol over the (rows, columns) matrices of all clients."""
+
+    def under(self, schema: Schema) -> Self:
+        """This scaler with what it needs to know of the declared columns. Raises ValueError for what is missing."""
+        return self
+
+    def mechanisms(self, schema: Schema) -> tuple[Mechanism, ...]:
+        """The noise on everything that one client sends. Raises ValueError for a declaration that is missing."""
+        return ()
+
+    @property
+    def unprotected(self) -> str:
+        """In words, what of the rows is sent, or put into other rows, without noise; empty: nothing."""
+        return f"{self.name} adds no noise to what it takes from the rows ({self.said_to_share or 'no account'})"
+
+
+@dataclass(frozen=True)
+class NoisedScaler(Scaler):
+    """A scaler that can add noise to what clients send. `ranges` are set by `under`."""
+
+    scaler_epsilon: float | None = option(
+        None, above=0, help="budget of a client's statistics of columns: each is sent with noise; none: as it is"
+    )
+    ranges: Ranges | None = None
+
+    def __post_init__(self) -> None:
+        check_options(self)
+        if self.scaler_epsilon is not None and self.columns == "all":
+            raise ValueError(
+                f"scaler_epsilon is {self.scaler_epsilon:g} and columns all: encoded columns have no declared ranges "
+                'for the noise; set columns = "numeric"'
+            )
+
+    def under(self, schema: Schema) -> Self:
+        if self.scaler_epsilon is None:
+            return self
+        return replace(self, ranges=declared_ranges(schema.numeric, dict(schema.ranges), self.name))
+
+    def declared(self) -> Ranges:
+        """The ranges. Raises ValueError where `under` was not asked."""
+        if self.ranges is None:
+            raise ValueError(f"{self.name} was not told the declared ranges of its columns: call under(schema) first")
+        return self.ranges
+
+    @property
+    def unprotected(self) -> str:
+        return "" if self.scaler_epsilon is not None else super().unprotected
 
 
 ROUNDING = 2.0**-40  # of a mean: what float64 sums of many rows may leave of a constant column
@@ -88,4 +146,4 @@ def shared_fit(fed: Federation, clients: Mapping[str, object], public: Public[Pu
 def as_scaling(public: PublicScaling) -> Scaling:
     if public.shift is None or public.scale is None:
         raise ValueError("this scaling is not public")
-    return Scaling(public.shift, public.scale)
+    return Scaling(public.shift, public.scale, public.power)

@@ -1,46 +1,43 @@
 """`local`: every client scales by its own statistics; nothing is exchanged and nothing is public.
 
 Source: "Privacy-preserving tabular data transformation", section 5.1: the same raw value becomes different numbers at
-different clients, which costs model quality.
+different clients, which costs model quality. Robust scaling and the Yeo-Johnson transformation: "Bridging Local and
+Federated Data Normalization in Federated Learning", section III-A.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 from leakledger.preprocess.federation import At, Federation
 from leakledger.preprocess.options import option
-from leakledger.preprocess.scalers.base import (
-    Matrix,
-    PublicScaling,
-    Scaler,
-    ScalerFit,
-    Scaling,
-    beyond_rounding,
-    nonzero,
-)
+from leakledger.preprocess.scalers.base import Matrix, PublicScaling, Scaler, ScalerFit, as_scaling
+from leakledger.preprocess.scalers.one_party import BY, By, check_columns
 
 
 @dataclass(frozen=True)
 class Local(Scaler):
-    """`by` "zscore" uses the client's mean and deviation, "minmax" its extremes."""
+    """`by` "zscore" uses the client's mean and deviation, "minmax" its extremes, "robust" its median and quartiles,
+    "yeo-johnson" its likeliest power, then mean and deviation.
+    """
 
-    by: Literal["zscore", "minmax"] = option("zscore", help="mean and deviation, or the extremes")
+    by: By = option("zscore", help='mean and deviation, extremes, quartiles ("robust"), or those of a power')
 
     name = "local"
     reference = "Privacy-preserving tabular data transformation, section 5.1, eq. 3 and 4"
     said_to_share = "nothing (section 5.1)"
 
+    def __post_init__(self) -> None:
+        check_columns(self.by, self.columns)
+
+    @property
+    def unprotected(self) -> str:
+        return "local scales a client's rows by their own statistics, so one record changes how all others look"
+
     def fit(self, fed: Federation, columns: Mapping[str, At[Matrix]]) -> ScalerFit:
-        own = own_zscore if self.by == "zscore" else own_range
-        return ScalerFit({c: fed.local(c, own, x) for c, x in columns.items()}, fed.public(PublicScaling))
+        own = {c: fed.local(c, BY[self.by], x) for c, x in columns.items()}
+        scalings = {c: fed.local(c, as_scaling, s) for c, s in own.items()}
+        return ScalerFit(scalings, fed.public(nothing_but_the_kind, self.by == "robust"))
 
 
-def own_zscore(columns: Matrix) -> Scaling:
-    mean = columns.mean(axis=0)
-    return Scaling(mean, nonzero(beyond_rounding(columns.std(axis=0), mean)))
-
-
-def own_range(columns: Matrix) -> Scaling:
-    low, high = columns.min(axis=0), columns.max(axis=0)
-    return Scaling(low, nonzero(high - low))
+def nothing_but_the_kind(quartiles: bool) -> PublicScaling:
+    return PublicScaling(quartiles=quartiles)

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 
 from leakledger.preprocess.federation import At, Federation
-from leakledger.preprocess.messages import PooledColumns, PooledStatistics
+from leakledger.preprocess.messages import GlobalPowers, PooledColumns, PooledQuantiles, PooledStatistics
 from leakledger.preprocess.options import option
 from leakledger.preprocess.scalers.base import (
     Matrix,
@@ -24,10 +24,15 @@ from leakledger.preprocess.scalers.base import (
     nonzero,
     shared_fit,
 )
+from leakledger.preprocess.scalers.one_party import By, check_columns, likeliest_power, of_powers, of_quartiles
+from leakledger.preprocess.scalers.quantile_search import LEVELS
 
 
 @dataclass(frozen=True)
 class Pooled(Scaler):
+    """`by`: as of `local`, over the rows of all parties. The server tells everyone what it scales by."""
+
+    by: By = option("zscore", help='mean and deviation, extremes, quartiles ("robust"), or those of a power')
     ddof: Literal[0, 1] = option(0, help="a variance divides by the count less this")
 
     name = "pooled"
@@ -35,11 +40,20 @@ class Pooled(Scaler):
     said_to_share = "every row, with the server (ours: no federation)"
     federated = False
 
+    def __post_init__(self) -> None:
+        check_columns(self.by, self.columns)
+
     def fit(self, fed: Federation, columns: Mapping[str, At[Matrix]]) -> ScalerFit:
         tables = {c: fed.local(c, PooledColumns, x) for c, x in columns.items()}
         received = fed.gather(tables, to=fed.server)
+        if self.by == "robust":
+            quartiles = fed.broadcast(fed.local(fed.server, table_quartiles, *received))
+            return shared_fit(fed, columns, fed.public(by_quartiles_told, quartiles))
+        if self.by == "yeo-johnson":
+            likeliest = fed.broadcast(fed.local(fed.server, powers, *received))
+            return shared_fit(fed, columns, fed.public(of_powers, likeliest))
         statistics = fed.broadcast(fed.local(fed.server, partial(table_statistics, self.ddof), *received))
-        return shared_fit(fed, columns, fed.public(as_public, statistics))
+        return shared_fit(fed, columns, fed.public(as_public if self.by == "zscore" else by_range_told, statistics))
 
 
 def table_statistics(ddof: int, *parts: PooledColumns) -> PooledStatistics:
@@ -47,6 +61,22 @@ def table_statistics(ddof: int, *parts: PooledColumns) -> PooledStatistics:
     mean = table.mean(axis=0)
     std = beyond_rounding(table.std(axis=0, ddof=ddof if len(table) > ddof else 0), mean)
     return PooledStatistics(mean, std, table.min(axis=0), table.max(axis=0))
+
+
+def table_quartiles(*parts: PooledColumns) -> PooledQuantiles:
+    return PooledQuantiles(np.quantile(np.vstack([p.rows for p in parts]), LEVELS, axis=0))
+
+
+def powers(*parts: PooledColumns) -> GlobalPowers:
+    return likeliest_power(np.vstack([p.rows for p in parts]))
+
+
+def by_quartiles_told(told: PooledQuantiles) -> PublicScaling:
+    return of_quartiles(told.value)
+
+
+def by_range_told(told: PooledStatistics) -> PublicScaling:
+    return PublicScaling(told.minimum, nonzero(told.maximum - told.minimum), told.minimum, told.maximum)
 
 
 def as_public(told: PooledStatistics) -> PublicScaling:

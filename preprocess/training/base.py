@@ -1,17 +1,20 @@
-"""What FedSGD and FedAvg share: drawing participants and batches, aggregation, early stopping, and the training loop.
+"""What FedSGD and FedAvg share: drawing participants and batches, early stopping, and the training loop.
 
-Each round the server sends the model to the participants (`train.model`), they answer with an update, and the server
-aggregates the updates by the number of rows behind them (eq. 1 and 2 of "Privacy-preserving tabular data
-transformation").
+Each round the server sends the model to the participants (`train.model`), they answer with an update, and these become
+their mean by the number of rows behind them (eq. 1 and 2 of "Privacy-preserving tabular data transformation"): at the
+server, or by a protocol that hides them from it (`preprocess.aggregation`). Where that has the mean come out at the
+clients, the model lives there too: the server sends the first one to all of them, and no other.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leakledger.preprocess.aggregation.base import Aggregation
+from leakledger.preprocess.aggregation.plain import Plain
 from leakledger.preprocess.federation import At, Federation
 from leakledger.preprocess.messages import ClientGradient, ClientWeights, GlobalModel, Participants
 from leakledger.preprocess.models import Weights, initial_weights
@@ -25,11 +28,15 @@ Protect = Callable[[Weights, np.random.Generator], Weights]
 """What a client does to an update before it leaves (a defense); the identity where there is none."""
 
 Batches = list[NDArray[np.int64]]
+Held = Mapping[str, At[Weights]]
+"""The model where it lives: at the server, or at every client."""
+
+PLAIN = Plain()
 
 
 class Algorithm(Protocol):
-    """One training algorithm: what a client computes, as which kind of `update` it travels, and how the server turns
-    the answers into the next model.
+    """One training algorithm: what a client computes, as which kind of `update` it travels, and how the mean of the
+    updates becomes the next model.
     """
 
     @property
@@ -43,20 +50,26 @@ class Algorithm(Protocol):
         data: Encoded,
         batches: Batches,
         row_clip_norm: float | None = None,
+        coins: np.random.Generator | None = None,
     ) -> Any: ...
 
-    def server(self, training: TrainingSpec, weights: Weights, *updates: Any) -> Weights: ...
+    def step(self, training: TrainingSpec, weights: Weights, mean: Weights) -> Weights: ...
 
 
 @dataclass(frozen=True)
 class Trained:
-    """`weights` live at the server. `batches` are what (client, round) trained on: numbers of the client's rows, held
-    back ones counted, one array per local step.
+    """`model`: the weights at the server, or, where it never holds them, at every client. `batches` are what (client,
+    round) trained on: numbers of the client's rows, held back ones counted, one array per local step.
     """
 
-    weights: At[Weights]
+    model: Held
     batches: Mapping[tuple[str, int], At[Batches]]
     rounds: int
+
+    @property
+    def weights(self) -> At[Weights]:
+        """The weights at the server; where it does not hold them, at the first client."""
+        return next(iter(self.model.values()))
 
 
 def train(
@@ -67,42 +80,68 @@ def train(
     data: Mapping[str, At[Encoded]],
     protect: Protect | None = None,
     row_clip_norm: float | None = None,
+    aggregation: Aggregation = PLAIN,
 ) -> Trained:
     """Trains `spec` from fresh weights. Raises ValueError for settings out of range before the first message, and
     TrainingDiverged where an update or the model is not finite.
 
     `protect`: what a client does to an update before it leaves. `row_clip_norm`: what it clips the gradient of each row
-    to before they are summed up (FedSGD only).
+    to before they are summed up (FedSGD only). `aggregation`: how updates become their mean.
     """
     check_training(training, row_clip_norm)
-    server = fed.server
+    aggregation.check(participants_of(training, len(fed.clients)))
+    kept = aggregation.begin(fed)
     fitting, checking, own = _hold_back(fed, training, data)
-    weights = fed.local(server, initial_weights, spec, fed.coins(server))
-    best, watch = weights, _Watch(training.patience)
+    model = _first_model(fed, spec, aggregation)
+    best, watch = model, _Watch(training.patience)
     batches: dict[tuple[str, int], At[Batches]] = {}
     rounds = 0
     for rounds in range(1, training.rounds + 1):
         with fed.scope("train", rounds - 1):
-            message = fed.local(server, GlobalModel, weights)
-            updates = []
+            told = _told(fed, model)
+            offered = {}
             for c in _participants(fed, training):
-                model = fed.send(message, to=c)
+                given = told(c)
                 drawn = fed.local(c, draw_batches, training, fitting[c], fed.coins(c))
-                update = fed.local(c, algorithm.client, spec, training, model, fitting[c], drawn, row_clip_norm)
+                about = (spec, training, given, fitting[c], drawn, row_clip_norm)
+                update = fed.local(c, algorithm.client, *about, *((fed.coins(c),) if spec.dropout else ()))
                 batches[c, fed.round] = fed.local(c, _numbers, drawn, own[c])
                 update = fed.local(c, finite_update, update, c, fed.round, training.learning_rate)
                 if protect is not None:
-                    update = fed.local(c, protected, protect, model, update, fed.coins(c))
+                    update = fed.local(c, protected, protect, given, update, fed.coins(c))
                     update = fed.local(c, finite_update, update, c, fed.round, training.learning_rate)
-                updates.append(fed.send(update, to=server, kind=algorithm.update))
-            weights = fed.local(server, algorithm.server, training, weights, *updates)
-            weights = fed.local(server, finite_weights, weights, fed.round, training.learning_rate)
+                offered[c] = aggregation.offer(fed, c, update, algorithm.update)
+            mean = aggregation.mean(fed, kept, offered, model)
+            model = {p: fed.local(p, algorithm.step, training, w, mean[p]) for p, w in model.items()}
+            model = {p: fed.local(p, finite_weights, w, p, fed.round, training.learning_rate) for p, w in model.items()}
             if training.patience is not None:
-                loss = validation_loss(fed, spec, weights, checking)
-                best = weights if watch.improved(loss.value) else best
+                loss = validation_loss(fed, spec, model, checking)
+                best = model if watch.improved(loss.value) else best
                 if watch.exhausted:
                     break
-    return Trained(weights if training.patience is None else best, batches, rounds)
+    return Trained(model if training.patience is None else best, batches, rounds)
+
+
+def _first_model(fed: Federation, spec: ModelSpec, aggregation: Aggregation) -> Held:
+    """Fresh weights where the model is to live: the server draws them, and tells them to all clients if it is there."""
+    drawn = fed.local(fed.server, initial_weights, spec, fed.coins(fed.server))
+    if not aggregation.at_clients:
+        return {fed.server: drawn}
+    message = fed.local(fed.server, GlobalModel, drawn)
+    with fed.scope("train", 0):
+        return {c: fed.local(c, _weights_of, fed.send(message, to=c)) for c in fed.clients}
+
+
+def _told(fed: Federation, model: Held) -> Callable[[str], At[GlobalModel]]:
+    """How a client comes to the model: by a message of the server, or it has it."""
+    if fed.server not in model:
+        return lambda client: fed.local(client, GlobalModel, model[client])
+    message = fed.local(fed.server, GlobalModel, model[fed.server])
+    return lambda client: fed.send(message, to=client)
+
+
+def _weights_of(model: GlobalModel) -> Weights:
+    return {name: np.asarray(w, np.float32) for name, w in model.weights.items()}
 
 
 def check_training(training: TrainingSpec, row_clip_norm: float | None = None) -> None:
@@ -139,18 +178,6 @@ def draw_batches(training: TrainingSpec, data: Encoded, coins: np.random.Generat
     return [order[i : i + size] for order in orders for i in range(0, n, size)]
 
 
-def weighted_mean(arrays: Sequence[Mapping[str, NDArray[Any]]], rows: Sequence[int]) -> Weights:
-    """The mean of each named array, weighted by rows."""
-    shares = np.asarray(rows, np.float64) / sum(rows)
-    with np.errstate(over="ignore"):  # what is not finite has an error of its own (`divergence`)
-        return {
-            name: sum(share * a[name].astype(np.float64) for share, a in zip(shares, arrays, strict=True)).astype(
-                np.float32
-            )
-            for name in arrays[0]
-        }
-
-
 class _Watch:
     """Counts rounds without a better loss. It sees public values only."""
 
@@ -167,11 +194,16 @@ class _Watch:
         return self.patience is not None and self.stale >= self.patience
 
 
+def participants_of(training: TrainingSpec, clients: int) -> int:
+    """How many clients take part in a round."""
+    return clients if training.participation >= 1 else max(1, round(training.participation * clients))
+
+
 def _participants(fed: Federation, training: TrainingSpec) -> list[str]:
     """The clients of this round: all, or those that the server draws and announces."""
     if training.participation >= 1:
         return list(fed.clients)
-    number = max(1, round(training.participation * len(fed.clients)))
+    number = participants_of(training, len(fed.clients))
     drawn = fed.local(fed.server, _draw_clients, len(fed.clients), number, fed.coins(fed.server))
     return [fed.clients[i] for i in fed.broadcast(drawn).value.clients]
 
@@ -212,9 +244,14 @@ def _numbers(batches: Batches, own: NDArray[np.int64]) -> Batches:
     return [own[rows] for rows in batches]
 
 
+def validation_rows(share: float, rows: int) -> int:
+    """How many of a client's rows validate: at least one, never all."""
+    return min(max(1, round(share * rows)), rows - 1)
+
+
 def _choose(share: float, data: Encoded, coins: np.random.Generator) -> NDArray[np.bool_]:
-    """A mask of the validation rows: at least one, never all."""
-    count = min(max(1, round(share * len(data))), len(data) - 1)
+    """A mask of the validation rows."""
+    count = validation_rows(share, len(data))
     mask = np.zeros(len(data), bool)
     mask[coins.choice(len(data), count, replace=False)] = True
     return mask

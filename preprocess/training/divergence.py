@@ -28,9 +28,9 @@ def finite_update(update: U, client: str, round: int, learning_rate: float) -> U
     return update
 
 
-def finite_weights(weights: Weights, round: int, learning_rate: float) -> Weights:
-    """The weights themselves. Raises TrainingDiverged where one of them is not finite."""
-    _check(weights, f"the server's model after round {round}", learning_rate)
+def finite_weights(weights: Weights, party: str, round: int, learning_rate: float) -> Weights:
+    """The weights themselves, at the party that adopts them. Raises TrainingDiverged where one is not finite."""
+    _check(weights, f"the model of {party} after round {round}", learning_rate)
     return weights
 
 

@@ -7,6 +7,7 @@ differs from the exact AUROC by at most half the share of such pairs). Regressio
 
 from collections.abc import Mapping
 from dataclasses import fields
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -21,36 +22,50 @@ from leakledger.preprocess.messages import (
     LocalLoss,
     PredictionCounts,
 )
-from leakledger.preprocess.models import Weights, as_tensors, forward, mean_loss
+from leakledger.preprocess.models import Weights, as_tensors, class_logits, forward, mean_loss
 from leakledger.preprocess.pipeline import Encoded
 from leakledger.preprocess.training.divergence import finite_outputs
 from leakledger.preprocess.views import ModelSpec
 
 BINS = 1000
+Candidate = TypeVar("Candidate", EvaluatedModel, CandidateModel)
 
 
 def evaluate(
-    fed: Federation, spec: ModelSpec, weights: At[Weights], test: Mapping[str, At[Encoded]]
+    fed: Federation, spec: ModelSpec, model: At[Weights] | Mapping[str, At[Weights]], test: Mapping[str, At[Encoded]]
 ) -> At[dict[str, float]]:
-    """Metrics of the model over all clients' held-out rows, at the server: f1, accuracy, auroc; or mae, r2."""
+    """Metrics of the model over all clients' held-out rows, at the server: f1, accuracy, auroc; or mae, r2.
+
+    `model`: the weights at the server, which tells them to all, or at every client (`training.base.Trained.model`).
+    """
     with fed.scope("evaluate"):
-        model = fed.broadcast(fed.local(fed.server, EvaluatedModel, weights))
+        told = _told(fed, EvaluatedModel, model)
         if spec.task == "regression":
-            sums = {c: fed.local(c, error_sums, spec, model, d) for c, d in test.items()}
+            sums = {c: fed.local(c, error_sums, spec, told[c], d) for c, d in test.items()}
             return fed.local(fed.server, regression_metrics, *fed.gather(sums, to=fed.server))
-        counts = {c: fed.local(c, prediction_counts, spec, model, d) for c, d in test.items()}
+        counts = {c: fed.local(c, prediction_counts, spec, told[c], d) for c, d in test.items()}
         return fed.local(fed.server, classification_metrics, *fed.gather(counts, to=fed.server))
 
 
 def validation_loss(
-    fed: Federation, spec: ModelSpec, weights: At[Weights], data: Mapping[str, At[Encoded]]
+    fed: Federation, spec: ModelSpec, model: At[Weights] | Mapping[str, At[Weights]], data: Mapping[str, At[Encoded]]
 ) -> Public[float]:
-    """The mean loss over all clients' validation rows, announced by the server."""
-    model = fed.broadcast(fed.local(fed.server, CandidateModel, weights))
-    sums = {c: fed.local(c, loss_sum, spec, model, d) for c, d in data.items()}
+    """The mean loss over all clients' validation rows, announced by the server; `model` as in `evaluate`."""
+    told = _told(fed, CandidateModel, model)
+    sums = {c: fed.local(c, loss_sum, spec, told[c], d) for c, d in data.items()}
     received = fed.gather(sums, to=fed.server)
-    told = fed.broadcast(fed.local(fed.server, mean_of_sums, *received))
-    return fed.public(lambda mean: mean.loss, told)
+    mean = fed.broadcast(fed.local(fed.server, mean_of_sums, *received))
+    return fed.public(lambda mean: mean.loss, mean)
+
+
+def _told(
+    fed: Federation, kind: type[Candidate], model: At[Weights] | Mapping[str, At[Weights]]
+) -> Mapping[str, At[Candidate] | Public[Candidate]]:
+    """The model as each client has it: told by the server that holds it, or its own."""
+    if isinstance(model, At) or fed.server in model:
+        weights = model if isinstance(model, At) else model[fed.server]
+        return dict.fromkeys(fed.clients, fed.broadcast(fed.local(fed.server, kind, weights)))
+    return {c: fed.local(c, kind, model[c]) for c in fed.clients}
 
 
 def loss_sum(spec: ModelSpec, model: CandidateModel, data: Encoded) -> LocalLoss:
@@ -64,8 +79,9 @@ def mean_of_sums(*parts: LocalLoss) -> GlobalLoss:
 
 def prediction_counts(spec: ModelSpec, model: EvaluatedModel, data: Encoded) -> PredictionCounts:
     """`confusion` (classes, classes): rows by true and predicted class. `scores` (classes, 2, BINS): others, own."""
-    probabilities = torch.softmax(_outputs(spec, model.weights, data).double(), -1).numpy()
-    classes = spec.outputs
+    logits = class_logits(spec, _outputs(spec, model.weights, data).double())
+    probabilities = torch.softmax(logits, -1).numpy()
+    classes = probabilities.shape[1]
     confusion = np.zeros((classes, classes), np.int64)
     labels = data.labels.astype(np.int64)
     np.add.at(confusion, (labels, probabilities.argmax(1)), 1)
@@ -78,18 +94,23 @@ def prediction_counts(spec: ModelSpec, model: EvaluatedModel, data: Encoded) -> 
 
 def classification_metrics(*parts: PredictionCounts) -> dict[str, float]:
     """From summed counts: F1 of the positive class (macro over classes where there are more than two), accuracy,
-    AUROC.
+    AUROC. Beside them what a model that always says the commonest class gets: a model that is worth no more has learnt
+    nothing.
     """
     confusion = np.sum([p.confusion for p in parts], axis=0)
     scores = np.sum([p.scores for p in parts], axis=0)
     hits = np.diag(confusion)
     f1 = 2 * hits / np.maximum(confusion.sum(0) + confusion.sum(1), 1)
     auroc = np.array([_auroc(others, own) for others, own in scores])
+    rows = confusion.sum(1)  # (classes,) of each true class
+    constant = np.where(np.arange(len(rows)) == rows.argmax(), 2 * rows / np.maximum(rows.sum() + rows, 1), 0.0)
     own = slice(1, None) if len(hits) == 2 else slice(None)
     return {
         "f1": float(f1[own].mean()),
         "accuracy": float(hits.sum() / max(confusion.sum(), 1)),
         "auroc": float(auroc[own].mean()),
+        "majority_f1": float(constant[own].mean()),
+        "majority_accuracy": float(rows.max() / max(rows.sum(), 1)),
     }
 
 

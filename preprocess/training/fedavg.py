@@ -3,12 +3,13 @@
 Source: McMahan et al. 2017, and "Privacy-preserving tabular data transformation", eq. 2.
 """
 
+import numpy as np
 import torch
 
 from leakledger.preprocess.messages import ClientWeights, GlobalModel
-from leakledger.preprocess.models import Weights, as_arrays, as_tensors, gradient
+from leakledger.preprocess.models import Weights, as_arrays, as_tensors, dropout_masks, gradient
 from leakledger.preprocess.pipeline import Encoded
-from leakledger.preprocess.training.base import Batches, check_training, weighted_mean
+from leakledger.preprocess.training.base import Batches, check_training
 from leakledger.preprocess.views import ModelSpec, TrainingSpec
 
 
@@ -23,18 +24,24 @@ class FedAvg:
         data: Encoded,
         batches: Batches,
         row_clip_norm: float | None = None,
+        coins: np.random.Generator | None = None,
     ) -> ClientWeights:
-        """The weights after one SGD step per batch, and the client's row count. Raises ValueError where gradients of
-        rows are to be clipped: local steps are taken as they are.
+        """The weights after one step of SGD or Adam per batch, and the client's row count. A proximal term adds
+        mu / 2 |w - w_0|^2 to each loss (Li et al., FedProx, MLSys 2020, equation 2). Raises ValueError where
+        gradients of rows are to be clipped: local steps are taken as they are.
         """
         check_training(training, row_clip_norm)
-        weights = as_tensors(model.weights)
+        weights, begun = as_tensors(model.weights), as_tensors(model.weights)
+        kind = torch.optim.Adam if training.optimizer == "adam" else torch.optim.SGD
+        optimizer = kind(weights.values(), lr=training.learning_rate)
         x, y = torch.from_numpy(data.rows), torch.from_numpy(data.labels)
         for rows in batches:
-            step = gradient(spec, weights, x[rows], y[rows])
+            step = gradient(spec, weights, x[rows], y[rows], dropout_masks(spec, len(rows), coins))
             for name, w in weights.items():
-                w.sub_(step[name], alpha=training.learning_rate)
+                drawn = step[name] + training.proximal * (w - begun[name])
+                w.grad = drawn  # exempt: a tensor of this call
+            optimizer.step()
         return ClientWeights(len(data), as_arrays(weights))
 
-    def server(self, training: TrainingSpec, weights: Weights, *updates: ClientWeights) -> Weights:
-        return weighted_mean([u.weights for u in updates], [u.rows for u in updates])
+    def step(self, training: TrainingSpec, weights: Weights, mean: Weights) -> Weights:
+        return mean

@@ -9,9 +9,9 @@ import numpy as np
 import torch
 
 from leakledger.preprocess.messages import ClientGradient, GlobalModel
-from leakledger.preprocess.models import Weights, as_arrays, as_tensors, gradient
+from leakledger.preprocess.models import Weights, as_arrays, as_tensors, dropout_masks, gradient
 from leakledger.preprocess.pipeline import Encoded
-from leakledger.preprocess.training.base import Batches, weighted_mean
+from leakledger.preprocess.training.base import Batches
 from leakledger.preprocess.training.row_gradients import summed_gradient
 from leakledger.preprocess.views import ModelSpec, TrainingSpec
 
@@ -27,6 +27,7 @@ class FedSGD:
         data: Encoded,
         batches: Batches,
         row_clip_norm: float | None = None,
+        coins: np.random.Generator | None = None,
     ) -> ClientGradient:
         """The mean gradient over the batch, and its row count; of Poisson samples, the sum over the expected number of
         rows, and that number. With `row_clip_norm` the gradient of each row is clipped to it first.
@@ -34,13 +35,18 @@ class FedSGD:
         rows = batches[0]
         x, y = torch.from_numpy(data.rows[rows]), torch.from_numpy(data.labels[rows])
         if row_clip_norm is None and training.sampling == "fixed":
-            return ClientGradient(len(rows), as_arrays(gradient(spec, as_tensors(model.weights), x, y)))
+            kept = dropout_masks(spec, len(rows), coins)
+            return ClientGradient(len(rows), as_arrays(gradient(spec, as_tensors(model.weights), x, y, kept)))
+        if spec.dropout:
+            raise ValueError(
+                f"dropout is {spec.dropout}, and the gradients of single rows are asked for; set it to 0, or take "
+                "fixed batches and clip no rows"
+            )
         expected = len(rows) if training.sampling == "fixed" else training.batch_size
         assert expected is not None  # `check_training`
         total = summed_gradient(spec, model.weights, x, y, row_clip_norm)
         return ClientGradient(expected, as_arrays({name: g / expected for name, g in total.items()}))
 
-    def server(self, training: TrainingSpec, weights: Weights, *updates: ClientGradient) -> Weights:
-        step = weighted_mean([u.gradient for u in updates], [u.rows for u in updates])
+    def step(self, training: TrainingSpec, weights: Weights, mean: Weights) -> Weights:
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite has an error of its own (`divergence`)
-            return {name: w - training.learning_rate * step[name] for name, w in weights.items()}
+            return {name: w - training.learning_rate * mean[name] for name, w in weights.items()}

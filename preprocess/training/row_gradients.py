@@ -30,7 +30,7 @@ def summed_gradient(
     """The sum over rows (n, inputs) of the gradients g of their losses, each scaled by min(1, `clip_norm` / |g|) where
     that is given; by weight name, in float64. Zeros of no rows.
     """
-    inputs, deltas = _factors(spec, as_tensors(weights, dtype=torch.float64), rows.to(torch.float64), labels)
+    inputs, deltas = row_factors(spec, as_tensors(weights, dtype=torch.float64), rows.to(torch.float64), labels)
     if clip_norm is not None:
         norms = row_norms(inputs, deltas)
         shrink = clip_norm / norms.clamp(min=clip_norm)  # (n,)
@@ -47,7 +47,17 @@ def row_norms(inputs: list[Tensor], deltas: list[Tensor]) -> Tensor:
     return torch.stack(squares).sum(0).sqrt()
 
 
-def _factors(
+def row_products(
+    spec: ModelSpec, weights: Mapping[str, NDArray[np.floating]], rows: Tensor, labels: Tensor, clip_norm: float
+) -> Tensor:
+    """(n, n) the inner products of the gradients of rows, each clipped to `clip_norm`, in float64."""
+    inputs, deltas = row_factors(spec, as_tensors(weights, dtype=torch.float64), rows.to(torch.float64), labels)
+    products = torch.stack([(d @ d.T) * (a @ a.T + 1) for a, d in zip(inputs, deltas, strict=True)]).sum(0)
+    shrink = clip_norm / products.diagonal().sqrt().clamp(min=clip_norm)  # (n,)
+    return products * shrink[:, None] * shrink
+
+
+def row_factors(
     spec: ModelSpec, weights: Mapping[str, Tensor], rows: Tensor, labels: Tensor
 ) -> tuple[list[Tensor], list[Tensor]]:
     """Of each layer, the inputs a (n, in) of rows and the gradients dL/dz (n, out) of each row's own loss."""

@@ -8,26 +8,30 @@ import pytest
 from leakledger.attacks import ATTACKS
 from leakledger.attacks.base import AuxiliaryKnowledge, ControlSpec
 from leakledger.audit.control_federations import NAMES, held, played
+from leakledger.audit.granted import granted_knowledge
 from leakledger.audit.play import view_of
 from leakledger.audit.reading import alike
-from leakledger.audit.run import granted_knowledge
-from leakledger.preprocess.messages import KINDS, SecureSum
+from leakledger.preprocess.messages import KINDS, EvaluatedModel, SecureSum, SummedUpdate
 from tests.audit.example import config, truth
 
 OBSERVERS = ("server", "first", "last", "all but first", "all but last")
 WHOLE = {"columns": "all"}
 FEDERATIONS = (
-    ControlSpec("mean", "server-dictionary", {}, "server-zscore", WHOLE),
-    ControlSpec("mean", "server-dictionary", {}, "server-minmax", WHOLE),
+    ControlSpec("mean", "server-dictionary", {}, "federated-zscore", WHOLE),
+    ControlSpec("mean", "server-dictionary", {}, "federated-minmax", WHOLE),
     ControlSpec("mean", "pooled", {}, "pooled", WHOLE),
     ControlSpec("mean", "local", {}, "zscore-sac"),
+    ControlSpec("quantile", scaler="federated-robust", scaler_options={"ranks_to": "everyone"}),
+    ControlSpec("quantile", scaler="federated-robust", scaler_options={"at_points": "left-out"}),
+    ControlSpec("mean", scaler="federated-yeo-johnson"),
+    ControlSpec("mean", scaler="pooled", scaler_options={"by": "robust"}),
     ControlSpec("mean", "target", {"exchange": "shared"}, "zscore-sac", {"sharing": "ring", "passes": 1}),
     ControlSpec("mean", "uhe", {"ring_route": "relay"}, "zscore-sac", {"sharing": "ring"}),
     ControlSpec("mean", "dh-psi", {"unused": "drop"}),
     ControlSpec("mean", "otmp-psi"),
     ControlSpec("mean", "apsi"),
     ControlSpec("mean", "bytes-norm", {"sharing": "ring"}),
-    ControlSpec("mean", "bytes-norm", {"sharing": "ring", "passes": 1}, "server-minmax", WHOLE),
+    ControlSpec("mean", "bytes-norm", {"sharing": "ring", "passes": 1}, "federated-minmax", WHOLE),
     ControlSpec("mean", "mod-norm", {"sharing": "ring"}),
     ControlSpec("mean", "mod-norm"),
     ControlSpec("mean", "dh-psi", {"directions": "upward"}),
@@ -35,35 +39,61 @@ FEDERATIONS = (
     ControlSpec("mean", "otmp-psi", {"unused": "drop"}),
     ControlSpec("mean", "server-dictionary", {}, "zscore-sac", WHOLE),
     ControlSpec("mean", "target", {}, "zscore-sac", {"route": "direct"}),
-    ControlSpec("mean", "bytes-norm", {"publish": "everyone"}, "server-minmax", WHOLE),
+    ControlSpec("mean", "bytes-norm", {"publish": "everyone"}, "federated-minmax", WHOLE),
+    ControlSpec("mean", "server-dictionary", {"encoder_epsilon": 50.0}, "federated-zscore", {"scaler_epsilon": 50.0}),
+    ControlSpec(
+        "mean", "target", {"exchange": "shared", "encoder_epsilon": 50.0}, "federated-minmax", {"scaler_epsilon": 1e4}
+    ),
 )
 NAMED = {name for s in FEDERATIONS for name in (s.encoder, s.scaler)}
 OTHERS = tuple(  # of attacks that read what nothing above sends
     s
     for attack in ATTACKS.values()
     for s in attack.controls
-    if s.expects not in ("records", "fields") and (s.evaluation or not {s.encoder, s.scaler} <= NAMED)
+    if s.expects not in ("records", "fields")
+    and (s.evaluation or s.features is not None or not {s.encoder, s.scaler} <= NAMED)
 )
 DROPPING = ControlSpec("mean", "apsi", {"unused": "drop"})
-TRAININGS = ("fedsgd", "fedavg")
+ALL_BUT_ONE = (("P1", "P2"), ("P1", "P3"), ("P2", "P3"))
+TRAININGS = tuple(
+    ({"algorithm": algorithm, **options}, observers)
+    for algorithm in ("fedsgd", "fedavg")
+    for options, observers in (
+        ({}, (("server",), ("P1", "P2"))),
+        ({"patience": 1}, ALL_BUT_ONE[:1]),  # the next model is a candidate before it is the model
+        ({"participation": 0.67}, ALL_BUT_ONE),  # two of three take part, as announced
+        ({"aggregation": "secure-aggregation"}, (("server",), ("P1", "P2"))),  # nobody is sent an update
+    )
+)
+NOISED = (  # what clients said before counts in attacks that know the defense
+    ("server-dictionary", "server-zscore"),
+    ("server-dictionary", "server-minmax"),
+    ("local", "local"),
+    ("pooled", "pooled"),
+)
 CHEAP = {"restarts": 2, "iterations": 5}
 
 
 def cheap(name):
     """The attack with few iterations."""
     kind = ATTACKS[name]
+    sampled = {"chains": 2, "sweeps": 2, "repairs": 1, "pool": 17}
     if name == "portfolio":
-        return kind(tableak=CHEAP, tableak_fedavg={**CHEAP, "refinement": 2}, spear={"starts": 50, "draws": 100})
-    own = {"starts": 50, "draws": 100} if name == "spear" else {}
+        return kind(
+            posterior=sampled,
+            tableak=CHEAP,
+            tableak_fedavg={**CHEAP, "refinement": 2},
+            spear={"starts": 50, "draws": 100},
+        )
+    own = {"spear": {"starts": 50, "draws": 100}, "posterior": sampled}.get(name, {})
     return kind(**(CHEAP if name.startswith("tableak") else own))
 
 
-@cache
-def trained(algorithm):
-    """The views and the knowledge of a small trained federation."""
-    settings = config(training={"algorithm": algorithm, "rounds": 1, "batch_size": 4}, data={"rows": 60})
-    found = truth(training={"algorithm": algorithm, "rounds": 1, "batch_size": 4}, data={"rows": 60})
-    return [view_of([who], found) for who in ("server", "P1")], granted_knowledge(settings, found)
+def trained(options, observers, **sections):
+    """What sets of observers have of a small trained federation, and what they know."""
+    training = {"rounds": 1, "batch_size": 4, **options}
+    settings, found = (make(training=training, data={"rows": 60}, **sections) for make in (config, truth))
+    return [view_of(who, found) for who in observers], granted_knowledge(settings, found)
 
 
 @cache
@@ -74,7 +104,17 @@ def corpus():
     views += [
         (played(DROPPING, draw).view(who), known) for draw in (1, 2, 3) for who in ("all but first", "last")
     ]  # values that are shared
-    return views + [(view, known) for algorithm in TRAININGS for views, known in [trained(algorithm)] for view in views]
+    for encoder, scaler in NOISED:
+        noised = {
+            "preprocessing": [{"encoder": encoder, "scaler": scaler}],
+            "defense": [{"name": "gaussian-noise", "sigma": 0.05}],
+        }
+        seen, granted = trained({"batch_size": 2}, (("server",),), **noised)
+        views += [(view, granted) for view in seen]
+    views += [(view, known) for one in TRAININGS for views, known in [trained(*one)] for view in views]
+    # The model that is evaluated tells the sum too; of local training, not every attack reads sums.
+    summed = [(v, k) for v, k in views if v.has(SummedUpdate) and v.public.training.algorithm == "fedsgd"]
+    return views + [(v.restricted(lambda kind: kind is not EvaluatedModel), k) for v, k in summed]
 
 
 def claims(attack, view, knowledge):
@@ -131,7 +171,10 @@ NOT_SENT = {
         "schema.agreed-classes",
         "schema.local",
         "schema.local-classes",
-        "train.participants",
+        "he-aggregation.key",
+        "he-aggregation.update",
+        "he-aggregation.sum",
     )
-}
+}  # of the last three, `observed.aggregation` works out what attacks read
+NOT_SENT |= {kind for topic, kind in KINDS.items() if topic.startswith("threshold-ckks.")}  # no method sends them yet
 assert np.all([not issubclass(k, SecureSum) for k in NOT_SENT])

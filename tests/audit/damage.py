@@ -4,7 +4,7 @@ import shutil
 
 import numpy as np
 
-from leakledger.audit.run import load_record
+from leakledger.audit.assemble import load_record
 from leakledger.audit.signature import FILE as SIGNATURE
 from leakledger.audit.signature import read_signature
 from leakledger.audit.store import FILE, RESULTS, SECRETS, Store

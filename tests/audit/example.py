@@ -9,7 +9,7 @@ from leakledger.preprocess.secret import PUBLIC_MASTER
 SMALL = {
     "data": {"source": "fair", "rows": 400},
     "partition": {"kind": "divergent", "parties": 3},
-    "preprocessing": [{"encoder": "server-dictionary", "scaler": "server-minmax"}],
+    "preprocessing": [{"encoder": "server-dictionary", "scaler": "federated-minmax"}],
     "model": {"hidden": [20, 20]},
     "training": {"rounds": 3, "batch_size": 4},
     "attacks": {"tableak": {"restarts": 3, "iterations": 60}},

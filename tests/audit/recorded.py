@@ -19,7 +19,7 @@ kind = "divergent"
 parties = 3
 [[preprocessing]]
 encoder = "server-dictionary"
-scaler = "server-minmax"
+scaler = "federated-minmax"
 [model]
 hidden = [8]
 [training]

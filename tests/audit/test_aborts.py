@@ -8,13 +8,14 @@ import pytest
 from click.testing import CliRunner
 
 from leakledger.audit.aborts import with_aborts
+from leakledger.audit.assemble import load_record
 from leakledger.audit.case import cases
 from leakledger.audit.chain import digest_of
 from leakledger.audit.cli import main
 from leakledger.audit.federate import federate
 from leakledger.audit.observe import observations
 from leakledger.audit.records import Aborted, Verdict, results
-from leakledger.audit.run import load_record, play_case, run_audit
+from leakledger.audit.run import play_case, run_audit
 from leakledger.audit.store import FILE, Store, StoreError
 from leakledger.audit.stored_view import view_rows
 from leakledger.audit.verify import verify_run
@@ -28,7 +29,11 @@ from tests.audit.example import config
 from tests.preprocess import protocols
 
 SEEDS = {"audit": {"seeds": [0], "jobs": 1, "baseline_draws": 2}}
-STRICT = {"encoder": "server-dictionary", "scaler": "server-minmax", "unseen": "error"}  # of held-out values: all here
+STRICT = {
+    "encoder": "server-dictionary",
+    "scaler": "federated-minmax",
+    "unseen": "error",
+}  # of held-out values: all here
 LENIENT = {"encoder": "local", "scaler": "local"}
 SECRET = "ward-"  # what every value begins with: in no record, and in no error that a record keeps
 
@@ -113,14 +118,14 @@ def test_the_console_lists_it(mixed, tables):
     path = folder.parent / "aborted.toml"
     path.write_text(
         f'[data]\nsource = {tables}\ntarget = "ill"\n[partition]\nkind = "files"\n[model]\nhidden = [20, 20]\n'
-        '[[preprocessing]]\nencoder = "server-dictionary"\nscaler = "server-minmax"\nunseen = "error"\n'
+        '[[preprocessing]]\nencoder = "server-dictionary"\nscaler = "federated-minmax"\nunseen = "error"\n'
         '[[preprocessing]]\nencoder = "local"\nscaler = "local"\n[training]\nrounds = 1\nbatch_size = 4\n'
         '[attacks]\nuse = ["plaintext", "vocabulary"]\n[audit]\nseeds = [0]\njobs = 1\nbaseline_draws = 2\n'
     )
     result = CliRunner().invoke(main, ["run", str(path), "-o", str(folder.parent / "console")])
     assert result.exit_code == 0, result.output
     words = " ".join(result.stdout.split())
-    assert "Aborted and not attacked: files-server-dictionary-server-minmax-fedsgd-" in words
+    assert "Aborted and not attacked: files-server-dictionary-federated-minmax-fedsgd-" in words
     assert "first could not go on in step" in words
     assert SECRET not in result.output
 

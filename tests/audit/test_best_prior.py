@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from leakledger.attacks.base import AuxiliaryKnowledge, RecordsClaim
 from leakledger.attacks.observed.barycentre import assigned, barycentre, densest
+from leakledger.audit.cells import TOLERANCE, Cells
 from leakledger.audit.scoring import best_prior as module
 from leakledger.audit.scoring.best_prior import BestPrior, best_prior, chosen, guesses
 from leakledger.audit.scoring.records import measure
 from leakledger.audit.scoring.target_batches import Batches, Population, population_without, target_batches
-from leakledger.audit.truth import TOLERANCE, Cells
 from tests.audit.example import truth
 
 T = truth()

@@ -12,7 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 from leakledger.audit.catalogue import TABLES
-from leakledger.audit.cli import KINDS, main
+from leakledger.audit.cli import main
+from leakledger.audit.command_list import KINDS
 from leakledger.audit.records import HELD_OUT, QUALITY
 from leakledger.preprocess.ledger import Ledger
 from leakledger.preprocess.secret import PUBLIC_MASTER
@@ -29,7 +30,7 @@ kind = "divergent"
 parties = 3
 [[preprocessing]]
 encoder = "server-dictionary"
-scaler = "server-minmax"
+scaler = "federated-minmax"
 [[preprocessing]]
 encoder = "local"
 scaler = "local"

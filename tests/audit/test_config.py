@@ -4,13 +4,15 @@ from dataclasses import fields, is_dataclass
 from itertools import product
 
 import pytest
+from pydantic import ValidationError
 
 from leakledger.attacks import ATTACKS
 from leakledger.audit.case import cases
 from leakledger.audit.config import Config
 from leakledger.audit.config_file import ConfigError, load_config
-from leakledger.audit.run import make_attack
+from leakledger.audit.granted import make_attack
 from leakledger.defenses import DEFENSES
+from leakledger.preprocess.aggregation import AGGREGATIONS
 from leakledger.preprocess.encoders import ENCODERS
 from leakledger.preprocess.options import options_of
 from leakledger.preprocess.scalers import SCALERS
@@ -78,7 +80,7 @@ def test_a_batch_size_of_zero_means_all_rows(tmp_path):
         ),
         (
             '[[preprocessing]]\nroute = "sealed"\n',
-            "preprocessing.route: server-dictionary and server-zscore have no such option; "
+            "preprocessing.route: server-dictionary and federated-zscore have no such option; "
             "bytes-norm, mod-norm and zscore-sac have",
         ),
         (
@@ -99,7 +101,7 @@ def test_a_batch_size_of_zero_means_all_rows(tmp_path):
         ("[attacks.tableak]\nsoftmax = false\ntemperature = [2, 0.9]\n", "attacks.tableak: temperature (2.0, 0.9) is"),
         ("[attacks.tableak_fedavg]\nprior_weights = [-1]\n", "attacks.tableak_fedavg.prior_weights"),
         ('[[preprocessing]]\nencoder = "onehot"\n', "preprocessing.encoder: 'onehot' is unknown"),
-        ('[[preprocessing]]\nscaler = "server-zscor"\n', "(did you mean 'server-zscore'?); choose one of"),
+        ('[[preprocessing]]\nscaler = "server-zscor"\n', "(did you mean 'federated-zscore'?); choose one of"),
         (
             '[training]\nalgorithm = "fedavg"\nlocal_epochs = -1\n',
             "training.local_epochs: Input should be greater than or equal to 1 (got -1)",
@@ -115,7 +117,7 @@ def test_a_batch_size_of_zero_means_all_rows(tmp_path):
             "defense.clip_norm: Input should be greater than 0 (got -1)",
         ),
         ('[[defense]]\nname = "pruning"\nshare = 1\n', "defense.share: Input should be less than 1 (got 1)"),
-        ('[[defense]]\nname = "pruning"\nshare = -0.1\n', "defense.share: Input should be greater than or equal to 0"),
+        ('[[defense]]\nname = "pruning"\nshare = -0.1\n', "defense.share: Input should be greater than 0"),
         ('[[defense]]\nname = "quantisation"\nbits = 0\n', "defense.bits: Input should be greater than or equal to 2"),
         ('[[defense]]\nname = "quantisation"\nbits = 4\nrounding = "up"\n', "defense.rounding: "),
         (
@@ -229,20 +231,24 @@ def test_every_option_of_every_attack_can_be_set():
 
 
 SET_BY_THE_AUDIT = {"seed", "device", "rounds", "victims", "progress", "recover_labels", "label_recovery", "dictionary"}
+SET_BY_THE_PIPELINE = {"ranges"}  # from the schema
 WITHOUT_EFFECT = {"style", "unseen"}  # of encoders with codes of their own
 
 
 def test_every_field_of_a_method_is_an_option_but_for_what_the_audit_sets():
-    for name, kind in [*ENCODERS.items(), *SCALERS.items(), *DEFENSES.items(), *ATTACKS.items()]:
+    for name, kind in [*ENCODERS.items(), *SCALERS.items(), *AGGREGATIONS.items(), *DEFENSES.items(), *ATTACKS.items()]:
         plain = {f.name for f in fields(kind)} - options_of(kind).keys() if is_dataclass(kind) else set()
-        assert plain <= SET_BY_THE_AUDIT | WITHOUT_EFFECT | set(getattr(kind, "composed_of", ())), name
+        assert plain <= SET_BY_THE_AUDIT | SET_BY_THE_PIPELINE | WITHOUT_EFFECT | set(
+            getattr(kind, "composed_of", ())
+        ), name
 
 
 def test_values_in_force_are_those_of_the_methods_in_use_defaults_included():
     unused = {"attacks": {"use": ["vocabulary"], "tableak": {"restarts": 3}}}
     force = Config.model_validate({"preprocessing": {"encoder": "target"}, **unused}).in_force()
     assert force["preprocessing"][0].keys() == {
-        *("encoder", "scaler", "smoothing", "folds", "likelihood", "exchange", "columns", "ddof")
+        *("encoder", "scaler", "smoothing", "folds", "likelihood", "exchange", "columns", "ddof"),
+        *("encoder_epsilon", "encoder_delta", "scaler_epsilon", "scaler_delta"),
     }
     assert force["attacks"]["vocabulary"] == {"least": 0.5}
     assert not force["attacks"].keys() & (ATTACKS.keys() - {"vocabulary"})
@@ -271,3 +277,26 @@ def test_an_option_of_an_encoder_and_a_scaler_is_one_option():
     for encoder, scaler in product(ENCODERS.values(), SCALERS.values()):
         one, other = options_of(encoder), options_of(scaler)
         assert all(one[name] == other[name] for name in one.keys() & other.keys())
+
+
+@pytest.mark.parametrize(
+    ("alias", "name", "options"),
+    [
+        ("server-zscore", "federated-zscore", {}),
+        ("server-minmax", "federated-minmax", {}),
+        ("local-robust", "local", {"by": "robust"}),
+        ("pooled-yeo-johnson", "pooled", {"by": "yeo-johnson"}),
+    ],
+)
+def test_an_alias_of_a_scaler_is_the_same_case(alias, name, options):
+    one, other = (
+        Config.model_validate({"preprocessing": {"scaler": scaler, **more}})
+        for scaler, more in ((alias, {}), (name, options))
+    )
+    assert one == other
+    assert cases(one)[0].id == cases(other)[0].id
+
+
+def test_an_alias_that_is_contradicted_is_refused_with_what_to_do():
+    with pytest.raises(ValidationError, match="local-robust is local with by = 'robust'; leave by out, or name local"):
+        Config.model_validate({"preprocessing": {"scaler": "local-robust", "by": "minmax"}})

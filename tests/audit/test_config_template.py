@@ -17,7 +17,7 @@ def test_the_file_to_start_from_holds_the_defaults_but_for_the_second_method(tmp
     config = read(tmp_path, starter())
     assert config.model_copy(update={"preprocessing": Config().preprocessing}) == Config()
     assert [(p.encoder, p.scaler) for p in config.preprocessing] == [
-        ("server-dictionary", "server-zscore"),
+        ("server-dictionary", "federated-zscore"),
         ("local", "local"),
     ]
 
@@ -42,7 +42,7 @@ def test_reading_a_written_configuration_gives_the_same_one(tmp_path, encoder):
 
 def test_values_that_are_not_defaults_are_written_too(tmp_path):
     values = {
-        "data": {"source": ['a"b.csv', "c\\d.csv"], "rows": 7},
+        "data": {"source": [f'{tmp_path}/a"b.csv', f"{tmp_path}/c\\d.csv"], "rows": 7, "schema": {"drop": ["é"]}},
         "partition": [{"kind": "files"}, {"kind": "iid", "beta": 0.5}],
         "training": [{"algorithm": "fedavg", "batch_size": 0, "patience": 2}],
         "defense": [

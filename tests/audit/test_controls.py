@@ -21,8 +21,8 @@ from leakledger.audit.control_federations import LARGEST, NAMES, held, made_up_t
 from leakledger.audit.control_scores import statistics
 from leakledger.audit.controls import control_attack
 from leakledger.audit.federation_controls import DRAWS, PAIRS, federation_controls, shuffled, told_kinds
+from leakledger.audit.granted import granted_knowledge
 from leakledger.audit.play import Play
-from leakledger.audit.run import granted_knowledge
 from leakledger.preprocess.messages import ClientGradient, GlobalModel, LocalDictionary
 from tests.audit.example import config, truth
 
@@ -163,7 +163,7 @@ def test_only_controls_with_kinds_of_the_view_are_played_and_one_where_there_is_
 
 
 def test_a_control_says_which_kinds_it_showed_the_attack():
-    spec = ControlSpec("mean", scaler="server-zscore")
+    spec = ControlSpec("mean", scaler="federated-zscore")
     assert told_kinds(played(spec).view("server")) == ("zscore.mean", "zscore.variance")
     assert told_kinds(played(spec).view("first")) == ("zscore.global-mean", "zscore.global-std")
 

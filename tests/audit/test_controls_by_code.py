@@ -8,16 +8,16 @@ import pytest
 from leakledger.attacks.base import RecordsClaim
 from leakledger.attacks.gradient.span import Span
 from leakledger.audit.controls import control_attack
+from leakledger.audit.granted import granted_knowledge
 from leakledger.audit.play import Play, view_of
 from leakledger.audit.record_controls import BY_CODE
-from leakledger.audit.run import granted_knowledge
 from tests.audit.example import config, truth
 
 
 def settings(encoder):
     return {
         "partition": {"kind": "iid", "parties": 3},
-        "preprocessing": [{"encoder": encoder, "scaler": "server-zscore"}],
+        "preprocessing": [{"encoder": encoder, "scaler": "federated-zscore"}],
         "model": {"hidden": [100, 100]},
         "training": {"rounds": 1, "batch_size": 4},
         "attacks": {"dictionaries": "known"},

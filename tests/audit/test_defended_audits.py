@@ -9,10 +9,10 @@ from leakledger.attacks import ATTACKS
 from leakledger.audit import record_controls, run
 from leakledger.audit.case import cases
 from leakledger.audit.federate import federate
+from leakledger.audit.granted import attempts, granted_knowledge
+from leakledger.audit.made_up import Sent, encoded_rows
 from leakledger.audit.play import Play, view_of
-from leakledger.audit.record_controls import encoded_rows
 from leakledger.audit.records import SCORER
-from leakledger.audit.run import attempts, granted_knowledge
 from leakledger.audit.scorer_controls import repeatable, scorer_controls
 from leakledger.audit.scoring import baseline
 from leakledger.audit.truth import Truth
@@ -64,7 +64,7 @@ def shown(case_truth, settings, rows, labels, defended):
     first = next(m for m in view.received(kind) if m.sender == "P1")
     play = Play(Watching(), view, granted_knowledge(settings, case_truth), case_truth)
     kept.clear()
-    record_controls._made_up(play, first, {"P1": (rows, labels)}, np.random.default_rng(0), defended)
+    record_controls._made_up(play, Sent(first), {"P1": (rows, labels)}, np.random.default_rng(0), defended)
     ((seen, knowledge),) = kept
     return seen, knowledge
 
@@ -211,7 +211,7 @@ def test_with_a_process_per_party_defended_updates_are_the_same_to_the_last_byte
 @named()
 def test_an_audit_under_every_defense_ends_with_its_controls_played(defense, tmp_path):
     attacks = {"use": ["random_baseline", "linear_layer"]}
-    record = run.run_audit(config(**defended(defense, attacks=attacks)), tmp_path / "run")
+    record = run.run_audit(config(**defended(defense, attacks=attacks)), tmp_path / "run", master=PUBLIC_MASTER)
     (case,) = record.cases
     named_parts = [part.split()[0] for part in case.setting.defense.split(" then ")]
     assert named_parts == [m.kind for m in defense.mechanisms()]
@@ -221,8 +221,11 @@ def test_an_audit_under_every_defense_ends_with_its_controls_played(defense, tmp
 
 @named([ExampleClipping(0.3), ClientClipping(0.2), chain(ExampleClipping(0.3), ClientClipping(0.2))])
 def test_clipping_alone_hides_no_row_from_an_exact_attack(defense, tmp_path):
-    given = {"preprocessing": [{"encoder": "server-dictionary", "scaler": "server-zscore"}], "model": {"hidden": [40]}}
-    record = run.run_audit(config(**defended(defense, **given)), tmp_path / "run")
+    given = {
+        "preprocessing": [{"encoder": "server-dictionary", "scaler": "federated-zscore"}],
+        "model": {"hidden": [40]},
+    }
+    record = run.run_audit(config(**defended(defense, **given)), tmp_path / "run", master=PUBLIC_MASTER)
     (case,) = record.cases
     whole = [t for t in case.trials if t.metric == "identical_rows"]
     assert len(whole) == 3

@@ -9,7 +9,7 @@ from leakledger.audit.cli import main
 from leakledger.audit.config_file import ConfigError, load_config
 from leakledger.audit.dependencies import known_dependencies
 from leakledger.audit.federate import federate
-from leakledger.audit.run import granted_knowledge
+from leakledger.audit.granted import granted_knowledge
 from leakledger.audit.truth import Truth
 from leakledger.preprocess.data.read import read_table
 from leakledger.preprocess.secret import PUBLIC_MASTER

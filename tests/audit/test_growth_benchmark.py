@@ -69,5 +69,5 @@ def test_another_benchmark_is_not_drawn(tmp_path):
     plot = tmp_path / "plot.svg"
     result = CliRunner().invoke(main, ["benchmark", "exact", "--plot", str(plot)])
     assert result.exit_code != 0
-    assert "--plot draws the benchmark growth, not exact" in result.output
+    assert "--plot draws the benchmarks growth and dp_sgd, not exact" in result.output
     assert not plot.exists()

@@ -129,7 +129,7 @@ def test_the_clusters_that_there_are_are_the_other_clients_times_seeds_and_attac
 def test_every_metric_that_decides_is_an_asset_of_the_table():
     statistics = {"count", "mean", "std", "minimum", "maximum", "quantile", "frequency", "target_rate", "size"}
     assert {*statistics, *HELD_OUT} <= set(PERFECT)
-    assert set(ASSETS) == statistics | {*HELD_OUT} | {"records", "vocabulary", "membership"}
+    assert set(ASSETS) == statistics | {*HELD_OUT} | {"records", "columns", "vocabulary", "membership"}
 
 
 def test_results_hold_the_account_of_each_setting_and_what_was_found_as_plain_rows():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from leakledger.audit.observe import content_of, observations
-from leakledger.preprocess.messages import LocalMeans
+from leakledger.preprocess.messages import KINDS, LocalMeans
 from leakledger.preprocess.secret import pinned
 from leakledger.preprocess.transport.simulated import Simulated
 from leakledger.preprocess.views import Message, PublicFacts
@@ -35,6 +35,7 @@ def test_a_relay_sees_a_message_twice_and_its_ends_once_with_headers() -> None:
     one = len(encode(sent.header())) + len(sent.body)
     assert {p: o.wire_size for p, o in seen.items()} == {"a": one, "b": one, "server": 2 * one}
     assert {o.size for o in seen.values()} == {len(sent.body)}
+    assert {o.discloses for o in seen.values()} == {str(KINDS["note"].discloses)}
 
 
 def test_a_direct_message_is_one_hop_that_nobody_else_sees() -> None:

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -44,22 +45,26 @@ def test_an_item_that_fails_ends_the_others_at_once() -> None:
     assert time.monotonic() - begun < LONG / 2
 
 
-SCRIPT = """
-import os, sys, time
-from leakledger.audit.pool import each
+WORK = """
+import os, time
 
 def work(number):
-    print("begun", number, os.getpid(), flush=True)
+    os.write(1, f"begun {number} {os.getpid()}\\n".encode())  # at once: the pipe is the others' too
     if number:
         time.sleep(3600)
     return number
+"""
+SCRIPT = """
+import os
+from leakledger.audit.pool import each
+from script_work import work
 
 if __name__ == "__main__":
     try:
         for result in each(work, [0, 1, 2], 2):
-            print("done", result, flush=True)
+            os.write(1, f"done {result}\\n".encode())
     except KeyboardInterrupt:
-        print("interrupted", flush=True)
+        os.write(1, b"interrupted\\n")
 """
 
 
@@ -67,7 +72,8 @@ if __name__ == "__main__":
 def busy(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
     """A parent whose two workers are both at something long; the process ids of the workers."""
     (tmp_path / "script.py").write_text(SCRIPT)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    (tmp_path / "script_work.py").write_text(WORK)  # workers do not run the script
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *(p for p in sys.path if p)])}
     with subprocess.Popen(
         [sys.executable, "script.py"],
         cwd=tmp_path,
@@ -79,11 +85,14 @@ def busy(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
     ) as parent:
         assert parent.stdout is not None
         workers: dict[str, int] = {}
+        late = threading.Timer(SURELY, parent.kill)
+        late.start()
         while not {"1", "2"} <= workers.keys():
             line = parent.stdout.readline().split()
             assert line, "the parent ended"
             if line[0] == "begun":
                 workers[line[1]] = int(line[2])
+        late.cancel()
         yield parent, list(workers.values())
         parent.kill()
 
@@ -163,7 +172,7 @@ def test_a_case_whose_training_diverges_is_named_with_what_to_do(tmp_path: Path)
     failed = CliRunner().invoke(main, ["run", str(tmp_path / "audit.toml"), "-o", str(tmp_path / "run")])
     assert failed.exit_code == 2
     line = failed.stderr.splitlines()[-1]
-    assert line.startswith("leakledger: case iid-server-dictionary-server-zscore-fedsgd-")
+    assert line.startswith("leakledger: case iid-server-dictionary-federated-zscore-fedsgd-")
     assert "-seed0: training diverged: the " in line
     assert "lower training.learning_rate, now 1e+30" in line
     assert "step train, round " in line

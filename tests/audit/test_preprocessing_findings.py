@@ -51,8 +51,10 @@ WHOLE = {  # what the server gets whole, of what it gets whole nothing else coun
 WHOLE_SCALER = {
     "pooled": MOMENTS | EXTREMES,
     "local": set(),
-    "server-minmax": EXTREMES,
-    "server-zscore": MOMENTS,
+    "federated-minmax": EXTREMES,
+    "federated-zscore": MOMENTS,
+    "federated-robust": EXTREMES | {"count"},
+    "federated-yeo-johnson": MOMENTS,
 }
 SILENT = ("local", "target", "rolling-hash", "fasttext", "pooled", "server-dictionary", "bytes-norm")  # to clients
 
@@ -231,7 +233,11 @@ def test_a_shared_target_encoding_tells_the_server_all_and_clients_who_holds_wha
 
 
 def test_a_server_that_adds_up_plain_summaries_knows_them_all(play):
-    for record, _ in (scaler(play, "server-zscore"), scaler(play, "server-minmax"), encoder(play, "server-dictionary")):
+    for record, _ in (
+        scaler(play, "federated-zscore"),
+        scaler(play, "federated-minmax"),
+        encoder(play, "server-dictionary"),
+    ):
         assert "plaintext-told" in checks(record, "server")
 
 

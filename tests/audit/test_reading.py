@@ -14,6 +14,7 @@ from leakledger.audit.run import run_audit
 from leakledger.preprocess.encoders import ENCODERS
 from leakledger.preprocess.encoders.local import Local
 from leakledger.preprocess.messages import About, Disclosure, Payload, Share
+from leakledger.preprocess.secret import PUBLIC_MASTER
 from tests.audit.example import config
 
 
@@ -127,7 +128,7 @@ def audited(folder, encoder):
     }
     settings = config(**given)
     chosen = settings.preprocessing[0].model_copy(update={"encoder": encoder})
-    return run_audit(settings.model_copy(update={"preprocessing": [chosen]}), folder)
+    return run_audit(settings.model_copy(update={"preprocessing": [chosen]}), folder, master=PUBLIC_MASTER)
 
 
 def test_value_counts_on_a_topic_that_no_attack_knows_are_called_leaking(registered, tmp_path):
@@ -153,7 +154,7 @@ def test_numbers_that_are_read_out_but_not_understood_are_not_called_read(regist
     assert record.verdict.status != "no leak"
 
 
-@pytest.mark.parametrize("name", ["zscore-sac", "server-zscore"])
+@pytest.mark.parametrize("name", ["zscore-sac", "federated-zscore"])
 def test_shares_over_a_ring_and_sealed_messages_hide_and_proportional_parts_do_not_claim_to(name):
     options = (("route", "relay"), ("sharing", "ring")) if name == "zscore-sac" else ()
     found = hides("target", (), name, options)
@@ -188,7 +189,7 @@ class Everything(Attack):
 
     technique, reference, asset, assumes = "everything", "-", ("statistics",), "-"
     reads = (Payload,)
-    controls = (ControlSpec("mean", scaler="server-zscore"),)
+    controls = (ControlSpec("mean", scaler="federated-zscore"),)
 
     def run(self, view, knowledge):
         return [StatisticClaim("P1", "", "count", 1, 1, 1)]
@@ -215,7 +216,7 @@ def test_nothing_that_training_and_evaluation_tell_the_server_stays_unread(tmp_p
         attacks={"use": ["plaintext", "span"]},
         audit={"observers": ["server"]},
     )
-    record = run_audit(settings, tmp_path / "run")
+    record = run_audit(settings, tmp_path / "run", master=PUBLIC_MASTER)
     (case,) = record.cases
     assert case.unread == ()
     assert not any("evaluate" in f.text or "train.validation" in f.text for f in case.findings)

@@ -87,8 +87,8 @@ def test_on_adult_the_server_reads_what_is_sent_and_inverts_small_batches(datase
         {
             "data": {"source": str(datasets / "adult.csv.gz")},
             "preprocessing": [
-                {"encoder": "server-dictionary", "scaler": "server-minmax"},
-                {"encoder": "server-dictionary", "scaler": "server-zscore", "columns": "all", "ddof": 1},
+                {"encoder": "server-dictionary", "scaler": "federated-minmax"},
+                {"encoder": "server-dictionary", "scaler": "federated-zscore", "columns": "all", "ddof": 1},
                 {"encoder": "local", "scaler": "local"},
             ],
             "training": {"rounds": 1, "batch_size": 8},
@@ -99,7 +99,11 @@ def test_on_adult_the_server_reads_what_is_sent_and_inverts_small_batches(datase
     record = run_audit(config, tmp_path / "adult", master=PUBLIC_MASTER)
     assert all(c.passed for case in record.cases for c in case.controls)
     found = {(s.encoder, s.scaler, s.metric): s for s in record.scores if s.status == "scored"}
-    for metric, scaler in (("f1", "server-minmax"), ("minimum", "server-minmax"), ("maximum", "server-minmax")):
+    for metric, scaler in (
+        ("f1", "federated-minmax"),
+        ("minimum", "federated-minmax"),
+        ("maximum", "federated-minmax"),
+    ):
         assert found["server-dictionary", scaler, metric].advantage == 1
     plain = {
         s.metric for s in record.scores if s.attack == "plaintext" and s.encoder == "local" and s.status == "scored"

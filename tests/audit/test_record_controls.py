@@ -1,20 +1,25 @@
 """Controls on records are held against the best guess that needs no message: to guess well is no leak and no power."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from leakledger.attacks.base import Attack, ControlSpec, RecordsClaim
 from leakledger.attacks.gradient.span import Span
+from leakledger.audit import record_controls
 from leakledger.audit.controls import control_attack
+from leakledger.audit.granted import granted_knowledge
 from leakledger.audit.play import Play, view_of
-from leakledger.audit.run import granted_knowledge
 from leakledger.audit.scoring import baseline
 from leakledger.audit.scoring.best_prior import guesses
 from leakledger.audit.scoring.target_batches import population_without
 from leakledger.preprocess.messages import ClientGradient, GlobalModel
+from leakledger.preprocess.views import Mechanism
 from tests.audit.example import config, truth
 from tests.audit.test_controls import every_control
 
+planted = record_controls._planted
 SETTINGS = {"training": {"rounds": 1, "batch_size": 64}, "partition": {"kind": "iid", "parties": 3}}
 T = truth(**SETTINGS)
 KNOWLEDGE = granted_knowledge(config(**SETTINGS), T)
@@ -54,6 +59,92 @@ def test_a_good_guess_is_no_leak(guessed):
 def test_a_good_guess_has_no_power(guessed):
     assert guessed["power"].value > 0.5
     assert not guessed["power"].passed
+
+
+FEW = {**SETTINGS, "training": {"rounds": 1, "batch_size": 4}}
+NOISE = Mechanism("gaussian-noise", {"sigma": 0.05})
+
+
+class Astray(Guessing):
+    """Claims of every number that it is beyond all others."""
+
+    def guess(self, victim, round, rows):
+        claim = super().guess(victim, round, rows)
+        return replace(claim, categories=np.full_like(claim.categories, -1), numbers=claim.numbers + 1e6)
+
+
+class Partly(Guessing):
+    """Guesses, and has the first `solved` of the planted rows right."""
+
+    def __init__(self, of, solved):
+        self.of, self.solved, self.planted = of, solved, []
+
+    def plant(self, truth, owners, coins):
+        self.planted.append(planted(truth, owners, coins))
+        return self.planted[-1]
+
+    def guess(self, victim, round, rows):
+        cells = guesses(population_without(self.of, "P1", 0), rows, None, np.random.default_rng(round))
+        best = cells["optimised"](np.random.default_rng(round))
+        known = self.planted[-1] if self.planted else best
+        pick = np.arange(rows) < self.solved
+        return RecordsClaim(
+            victim,
+            round,
+            np.where(pick[:, None], known.categories, best.categories),
+            np.where(pick[:, None], known.numbers, best.numbers),
+            np.ones(best.categories.shape),
+            np.ones(best.numbers.shape),
+        )
+
+
+def power_of(solved, monkeypatch, *mechanisms):
+    found = truth(**FEW)
+    attack = Partly(found, solved)
+    monkeypatch.setattr(record_controls, "_planted", attack.plant)
+    return _power_of(attack, found, mechanisms), attack.planted
+
+
+def _power_of(attack, found, mechanisms):
+    view = view_of(("server",), found)
+    view = replace(view, public=replace(view.public, mechanisms=mechanisms))
+    play = Play(attack, view, granted_knowledge(config(**FEW), found), found)
+    controls = control_attack(play, play.knowledge.labels, np.random.default_rng(0))
+    (power,) = (c for c in controls if c.kind == "power")
+    return power
+
+
+def test_under_a_defense_power_is_a_mean_over_batches_and_a_guess_still_has_none(monkeypatch):
+    power, batches = power_of(0, monkeypatch, NOISE)
+    assert not power.passed
+    assert len(batches) == record_controls.BATCHES[-1]
+    assert "mean of 8 batches" in power.expected
+
+
+def test_an_attack_that_is_far_behind_the_guess_is_given_up_at_once():
+    power = _power_of(Astray(), truth(**FEW), (NOISE,))
+    assert not power.passed
+    assert "mean of" not in power.expected
+
+
+def test_what_is_got_again_and_again_is_power_though_one_batch_does_not_show_it(monkeypatch):
+    once, batches = power_of(2, monkeypatch)
+    assert len(batches) == 1
+    power, batches = power_of(2, monkeypatch, NOISE)
+    assert power.passed
+    assert len(batches) in record_controls.BATCHES
+    least, at_once = (float(c.expected.rpartition(" ")[2]) - c.baseline for c in (power, once))
+    assert least < at_once or len(batches) == 1
+    assert least >= record_controls.AT_BASELINE * (1 - power.baseline) - 1e-3
+
+
+def test_planted_rows_are_rows_of_the_client_whose_name_they_are_under():
+    owners = np.array(["P2", "P1", "P2", "P3"])
+    rows = planted(T, owners, np.random.default_rng(0))
+    for k, owner in enumerate(owners):
+        held = T.held(owner)
+        same = (held.categories == rows.categories[k]).all(1) & (held.numbers == rows.numbers[k]).all(1)
+        assert same.any()
 
 
 def test_an_attack_that_recovers_what_is_planted_has_power():

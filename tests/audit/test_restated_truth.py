@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 
 from leakledger.attacks.base import AuxiliaryKnowledge, RecordsClaim
+from leakledger.audit.cells import Cells
+from leakledger.audit.granted import granted_knowledge
+from leakledger.audit.made_up import encoded_rows
 from leakledger.audit.play import Play
-from leakledger.audit.record_controls import encoded_rows, without_candidates
-from leakledger.audit.run import granted_knowledge
+from leakledger.audit.record_controls import without_candidates
 from leakledger.audit.scoring.best_prior import BestPrior
 from leakledger.audit.scoring.records import from_marginals, score_records
-from leakledger.audit.truth import Cells, Truth
+from leakledger.audit.truth import Truth
 from leakledger.audit.uncertainty import surest
 from leakledger.preprocess.encoders.rolling_hash import rolling_hash
 from leakledger.preprocess.views import CategoricalBlock, FeatureLayout
@@ -19,7 +21,7 @@ from tests.audit.example import config, truth
 
 GIVEN = {
     "partition": {"kind": "iid", "parties": 3},
-    "preprocessing": [{"encoder": "rolling-hash", "scaler": "server-zscore"}],
+    "preprocessing": [{"encoder": "rolling-hash", "scaler": "federated-zscore"}],
     "attacks": {"dictionaries": "known"},
     "training": {"rounds": 1, "batch_size": 4},
 }
@@ -32,7 +34,7 @@ def hashed():
 
 @pytest.fixture(scope="module")
 def vectors():
-    return truth(**{**GIVEN, "preprocessing": [{"encoder": "fasttext", "scaler": "server-zscore"}]})
+    return truth(**{**GIVEN, "preprocessing": [{"encoder": "fasttext", "scaler": "federated-zscore"}]})
 
 
 def named(held: Truth, dictionaries):
@@ -102,7 +104,7 @@ def test_columns_that_are_features_of_their_own_are_drawn_one_by_one(hashed):
 
 @pytest.mark.parametrize("columns", ["numeric", "all"])
 def test_made_up_rows_in_shared_columns_are_encoded_as_real_ones_are(columns):
-    chosen = [{"encoder": "rolling-hash", "scaler": "server-zscore", "columns": columns, "buckets": 60}]
+    chosen = [{"encoder": "rolling-hash", "scaler": "federated-zscore", "columns": columns, "buckets": 60}]
     held = truth(**{**GIVEN, "preprocessing": chosen})
     rows = held.federated.batches["P1", 0][0]
     made = encoded_rows(held.layout, held.batch("P1", 0))

@@ -20,7 +20,7 @@ kind = "divergent"
 parties = 3
 [[preprocessing]]
 encoder = "server-dictionary"
-scaler = "server-minmax"
+scaler = "federated-minmax"
 [[preprocessing]]
 encoder = "local"
 scaler = "local"

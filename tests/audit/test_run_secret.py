@@ -6,11 +6,12 @@ import stat
 import pytest
 from click.testing import CliRunner
 
+from leakledger.audit.assemble import load_record
 from leakledger.audit.case import cases
 from leakledger.audit.cli import main
 from leakledger.audit.federate import federate
 from leakledger.audit.play import view_of
-from leakledger.audit.run import load_record, run_audit
+from leakledger.audit.run import run_audit
 from leakledger.audit.run_secret import FILE, master_secret, read_secret
 from leakledger.audit.store import StoreError
 from leakledger.audit.truth import Truth

@@ -7,14 +7,18 @@ import pytest
 
 from leakledger.attacks import ATTACKS
 from leakledger.attacks.base import RecordsClaim, StatisticClaim
-from leakledger.audit import federation_controls, record_controls, run, scorer_controls, truth
+from leakledger.audit import federation_controls, record_controls, run, scorer_controls
+from leakledger.audit.cells import Cells
+from leakledger.audit.granted import attempts, granted_knowledge
+from leakledger.audit.made_up import Sent
 from leakledger.audit.play import view_of
 from leakledger.audit.records import SCORER
-from leakledger.audit.run import attempts, granted_knowledge, run_audit
+from leakledger.audit.run import run_audit
 from leakledger.audit.scoring import baseline, best_prior
 from leakledger.audit.scoring import records as scoring
-from leakledger.audit.truth import Cells, Truth
+from leakledger.audit.truth import Truth
 from leakledger.preprocess.messages import ClientGradient
+from leakledger.preprocess.secret import PUBLIC_MASTER
 from tests.audit.example import config
 from tests.audit.example import truth as true_of
 
@@ -28,7 +32,7 @@ QUICK = {
 
 
 def outcome(tmp_path, **changes):
-    return run_audit(config(**{**QUICK, **changes}), tmp_path / "run")
+    return run_audit(config(**{**QUICK, **changes}), tmp_path / "run", master=PUBLIC_MASTER)
 
 
 def failed(record, attack=SCORER):
@@ -50,7 +54,7 @@ def controls(**changes):
     [
         {},
         {"defense": {"name": "gaussian-noise", "sigma": 0.05}},
-        {"preprocessing": [{"encoder": "rolling-hash", "scaler": "server-zscore"}]},
+        {"preprocessing": [{"encoder": "rolling-hash", "scaler": "federated-zscore"}]},
         {"training": {"algorithm": "fedavg", "rounds": 1, "batch_size": 4}},
     ],
 )
@@ -84,7 +88,7 @@ def no_matching(monkeypatch):
 
 
 def wide_tolerance(monkeypatch):
-    monkeypatch.setattr(scoring, "TOLERANCE", 10 * truth.TOLERANCE)
+    monkeypatch.setattr(scoring, "TOLERANCE", 10 * scoring.TOLERANCE)
 
 
 def no_baseline(monkeypatch):
@@ -215,7 +219,7 @@ def test_planted_rows_are_protected_as_the_audited_ones_are():
     rows, labels = case_truth.batch("P1", 0), case_truth.labels("P1", 0)
     for defended in (True, True, False, False):
         coins = np.random.default_rng(len(seen))
-        record_controls._made_up(play, first, {"P1": (rows, labels)}, coins, defended)
+        record_controls._made_up(play, Sent(first), {"P1": (rows, labels)}, coins, defended)
     assert isinstance(rows, Cells)
     spread = [np.abs(seen[0][n] - seen[1][n]).max() for n in seen[0]]
     assert min(spread) > 0.01

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from leakledger.attacks.base import RecordsClaim
+from leakledger.audit.cells import Cells
 from leakledger.audit.scoring.metrics import advantage
 from leakledger.audit.scoring.records import certificates, compare, from_marginals, match, measure, prior_only, proven
-from leakledger.audit.truth import Cells
 from tests.audit import example
 
 DEVIATIONS = np.array([1.0, 10.0])

@@ -14,8 +14,11 @@ from rich.progress import Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from leakledger.audit.cli import OneLine, main
-from leakledger.audit.tables import print_rows, progress_bar
+from leakledger.audit.cli import main
+from leakledger.audit.command import OneLine
+from leakledger.audit.progress import shown
+from leakledger.audit.steps import Step
+from leakledger.audit.tables import print_rows
 from leakledger.audit.terminal import STEERING, Commands, Terminal, echo, printable
 
 ROOT = Path(__file__).parents[2]
@@ -67,8 +70,9 @@ def test_a_console_prints_nothing_raw_however_it_is_given() -> None:
     print_rows(console, [{HOSTILE: f"{HOSTILE}\nNO LEAK"}], HOSTILE)
     with Progress(TextColumn("{task.description}"), console=console) as bar:
         bar.update(bar.add_task(HOSTILE, total=1), completed=1, refresh=True)
-    with progress_bar(console, 1) as report:
-        report(HOSTILE, 1, 1)
+    with shown(console, 1, "verbose") as report:
+        report.step(Step(HOSTILE, HOSTILE, 0.5))
+        report.finished(HOSTILE, 1, 1)
     assert raw(file.getvalue()) == set()
     assert r"\u202e" in file.getvalue()
 

@@ -14,10 +14,11 @@ from leakledger.audit.case import cases
 from leakledger.audit.cli import main
 from leakledger.audit.controls import control_attack
 from leakledger.audit.federate import federate
+from leakledger.audit.granted import granted_knowledge
 from leakledger.audit.play import Play, view_of
 from leakledger.audit.provenance import run_facts
 from leakledger.audit.records import UNTIMED
-from leakledger.audit.run import granted_knowledge, run_audit, run_case
+from leakledger.audit.run import run_audit, run_case
 from leakledger.audit.stored_view import stored_view
 from leakledger.audit.truth import Truth
 from leakledger.preprocess.secret import PUBLIC_MASTER

@@ -1,16 +1,16 @@
 import numpy as np
 import pytest
 
-from leakledger.audit.record_controls import encoded_rows
-from leakledger.audit.truth import cells
+from leakledger.audit.cells import cells
+from leakledger.audit.made_up import encoded_rows
 from leakledger.preprocess.encoders.rolling_hash import rolling_hash
 from leakledger.preprocess.pipeline import Encoded
 from tests.audit.example import truth
 
 METHODS = [
-    {"encoder": "server-dictionary", "scaler": "server-zscore"},
-    {"encoder": "server-dictionary", "scaler": "server-zscore", "columns": "all"},
-    {"encoder": "server-dictionary", "scaler": "server-minmax", "style": "label"},
+    {"encoder": "server-dictionary", "scaler": "federated-zscore"},
+    {"encoder": "server-dictionary", "scaler": "federated-zscore", "columns": "all"},
+    {"encoder": "server-dictionary", "scaler": "federated-minmax", "style": "label"},
     {"encoder": "pooled", "scaler": "pooled", "columns": "all", "ddof": 1},
     {"encoder": "local", "scaler": "local"},
 ]

@@ -57,6 +57,22 @@ def test_a_claim_of_fewer_rows_than_are_kept_keeps_them_all():
     assert kept(claim([], rows=BATCH.take(np.array([], int)))) == ()
 
 
+def test_a_claimed_cell_keeps_the_true_one_beside_it_and_they_agree_where_it_is_right():
+    wrong = replace(claim([0.1] * len(BATCH.categories)), categories=1 - BATCH.categories.clip(0, 1))
+    for record in (*kept(wrong), *kept(claim([0.1] * len(BATCH.categories)))):
+        categorical = [c for c in record.cells if c.kind == "categorical"]
+        assert all(c.truth for c in record.cells)
+        assert all((c.truth == c.value) == c.correct for c in categorical)
+
+
+def test_a_claimed_row_beyond_the_true_ones_has_no_truth():
+    rows = BATCH.take(np.array([*range(len(BATCH.categories)), 0]))
+    records = kept(claim([0.1] * (len(rows.categories) - 1) + [0.0], rows=rows))
+    twice = [r for r in records if not r.cells[0].truth]
+    assert len(twice) <= 1
+    assert all(not c.correct for r in twice for c in r.cells)
+
+
 def test_rows_are_judged_in_the_order_in_which_they_are_claimed():
     around = np.array([1, 2, 0, 3])  # its own inverse it is not
     rows = BATCH.take(around)

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from leakledger.audit.assemble import load_record
 from leakledger.audit.records import VERSION
-from leakledger.audit.run import load_record
 from leakledger.audit.store import FILE, Store
 from tests.audit.recorded import call, checked, forge, made
 

@@ -76,7 +76,7 @@ def test_an_update_within_the_norm_is_sent_unchanged():
     np.testing.assert_array_equal(ClientClipping(5.0).protect(update, coins())["0.weight"], update["0.weight"])
 
 
-@given(updates, st.floats(0, 1, exclude_max=True))
+@given(updates, st.floats(0, 1, exclude_min=True, exclude_max=True))
 def test_pruning_sets_the_stated_share_of_each_tensor_to_zero_and_keeps_the_largest_as_they_are(update, share):
     sent = Pruning(share).protect(update, coins())
     for name, a in update.items():
@@ -138,7 +138,8 @@ def test_rows_are_clipped_first_or_not_at_all():
         (lambda: ExampleClipping(float("inf")), "clip_norm is inf; it must be finite"),
         (lambda: ClientClipping(-1.0), "clip_norm is -1.0; it must be above 0"),
         (lambda: Pruning(1.0), "share is 1.0; it must be below 1"),
-        (lambda: Pruning(-0.1), "share is -0.1; it must be at least 0"),
+        (lambda: Pruning(0.0), "share is 0.0; it must be above 0"),
+        (lambda: Pruning(-0.1), "share is -0.1; it must be above 0"),
         (lambda: Quantisation(0), "bits is 0; it must be at least 2"),
         (lambda: Quantisation(1), "bits is 1; it must be at least 2"),
         (lambda: Quantisation(25), "bits is 25; it must be at most 24"),

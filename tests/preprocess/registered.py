@@ -1,9 +1,11 @@
 """The registered encoders as parameters of tests; those that need a library that is not installed are skipped."""
 
 from importlib.util import find_spec
+from typing import Any
 
 import pytest
 
+from leakledger.preprocess.aggregation import AGGREGATIONS, Aggregation
 from leakledger.preprocess.encoders import ENCODERS
 
 NEEDS = {"apsi": "tenseal"}
@@ -19,3 +21,15 @@ def _parameter(name: str) -> object:
     absent = library is not None and find_spec(library) is None
     reason = f"{name} needs {library}; install leakledger[psi]"
     return pytest.param(name, marks=pytest.mark.skipif(absent, reason=reason))
+
+
+def aggregations() -> list[Any]:
+    """A parameter for every registered aggregation."""
+    absent = find_spec("tenseal") is None
+    skipped = pytest.mark.skipif(absent, reason="he-aggregation needs tenseal; install leakledger[he]")
+    return [pytest.param(n, marks=skipped if n == "he-aggregation" else ()) for n in AGGREGATIONS]
+
+
+def made(name: str) -> Aggregation:
+    """The aggregation of that name with its defaults."""
+    return AGGREGATIONS[name]()

@@ -3,7 +3,7 @@ from hashlib import sha256
 import numpy as np
 import pytest
 
-from leakledger.preprocess.crypto import bfv
+from leakledger.preprocess.crypto import bfv, seal
 from leakledger.preprocess.crypto.labelled_psi import LONGEST
 from leakledger.preprocess.crypto.randomness import Randomness
 from leakledger.preprocess.crypto.refusal import MessageError
@@ -125,6 +125,6 @@ def test_a_secret_key_is_not_shown(key):
 
 def test_without_tenseal_the_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "tenseal.sealapi", None)
-    bfv._seal.cache_clear()
+    seal.sealapi.cache_clear()
     with pytest.raises(ModuleNotFoundError, match=r"apsi needs tenseal; install leakledger\[psi\]"):
-        bfv._seal()
+        seal.sealapi()

@@ -2,12 +2,13 @@
 
 import pytest
 
+from leakledger.preprocess.aggregation.secure_aggregation import STEPS
 from leakledger.preprocess.scalers import SCALERS
 from leakledger.preprocess.training import ALGORITHMS
 from leakledger.preprocess.wire import encode
 from tests.preprocess.contract import assert_same_views, assert_same_whatever_the_coins
 from tests.preprocess.example import table
-from tests.preprocess.registered import encoders
+from tests.preprocess.registered import aggregations, encoders
 from tests.preprocess.whole import whole_case
 
 CLIENTS = ("P1", "P2", "P3")
@@ -40,7 +41,7 @@ def test_every_scaler_runs_with_a_process_per_party(scaler):
 @pytest.mark.slow
 @pytest.mark.parametrize("encoder", encoders())
 def test_under_other_secrets_a_process_per_party_tells_what_does_not_depend_on_coins(encoder):
-    params = {"encoder": encoder, "scaler": "server-zscore", "training": {**SGD, "rounds": 1}}
+    params = {"encoder": encoder, "scaler": "federated-zscore", "training": {**SGD, "rounds": 1}}
     assert assert_same_whatever_the_coins(whole_case, CLIENTS, INPUTS, params) > 0
 
 
@@ -57,12 +58,37 @@ def test_under_other_secrets_a_scaler_tells_what_does_not_depend_on_coins(scaler
 def test_every_training_runs_with_a_process_per_party(algorithm, variant):
     training = {"algorithm": algorithm, "rounds": 3, **VARIANTS[variant]}
     found = run(encoder="local", scaler="local", training=training)
-    assert set(found["server"].value["metrics"]) == {"f1", "accuracy", "auroc"}
+    assert set(found["server"].value["metrics"]) == {"f1", "accuracy", "auroc", "majority_f1", "majority_accuracy"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("aggregation", aggregations())
+def test_every_aggregation_runs_with_a_process_per_party(aggregation, algorithm, variant):
+    if aggregation == "plain":
+        return  # the test above
+    training = {"algorithm": algorithm, **VARIANTS[variant], "rounds": 2, "learning_rate": 0.1}
+    found = run(encoder="local", scaler="local", training=training, aggregation=aggregation)
+    assert set(found["server"].value["metrics"]) == {"f1", "accuracy", "auroc", "majority_f1", "majority_accuracy"}
+    assert not {"train.gradient", "train.weights"} & {m.topic for m in found["server"].messages}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("step", STEPS)
+def test_one_client_that_drops_at_any_step_is_recovered_with_a_process_per_party(step):
+    options = {"threshold": 2, "dropouts": 1, "dropout_step": step}
+    found = run(encoder="local", scaler="local", training=SGD, aggregation="secure-aggregation", options=options)[
+        "server"
+    ]
+    left = (0, 1, 2) if step == "unmasking" else (0, 1)
+    told = [m.payload.clients for m in found.messages if m.topic == "secure-aggregation.survivors"]
+    assert {tuple(t) for t in told} == {left}
 
 
 @pytest.mark.slow
 def test_a_party_sees_no_message_between_others_but_the_server_sees_all_of_these():
-    found = run(encoder="server-dictionary", scaler="server-zscore", training=SGD)
+    found = run(encoder="server-dictionary", scaler="federated-zscore", training=SGD)
     for client in CLIENTS:
         assert all(client in (m.sender, m.recipient) for m in found[client].messages)
     assert len(found["server"].messages) == sum(len(found[c].messages) for c in CLIENTS)

@@ -136,7 +136,15 @@ def test_a_label_that_was_never_allotted_is_refused():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [{}, {"psi_route": "sealed", "unused": "drop", "directions": "upward"}], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"psi_route": "sealed", "unused": "drop", "directions": "upward"},
+        {"ring_route": "sealed", "psi_route": "sealed", "sealed_bytes": 9000},
+    ],
+    ids=str,
+)
 def test_a_process_per_party_gives_the_same_views(options):
     inputs = {p: t.to_plain() for p, t in TABLES.items()}
     assert_same_views("tests.preprocess.psi:fit_encoder", CLIENTS, inputs, {"encoder": NAME, "options": options})

@@ -26,8 +26,8 @@ def test_what_is_not_finite_is_named(value: float) -> None:
     for update, what in [(ClientGradient(1, arrays(value)), "gradient"), (ClientWeights(1, arrays(value)), "model")]:
         with pytest.raises(TrainingDiverged, match=f"training diverged: the {what} of P2 {told}"):
             finite_update(update, "P2", 3, 5.0)
-    with pytest.raises(TrainingDiverged, match="the server's model after round 3 is not finite"):
-        finite_weights(arrays(value), 3, 5.0)
+    with pytest.raises(TrainingDiverged, match="the model of server after round 3 is not finite"):
+        finite_weights(arrays(value), "server", 3, 5.0)
     with pytest.raises(TrainingDiverged, match="the model's outputs are not finite"):
         finite_outputs(torch.tensor([[1.0, value]]))
 
@@ -35,14 +35,16 @@ def test_what_is_not_finite_is_named(value: float) -> None:
 def test_what_is_finite_stays_as_it_is() -> None:
     update = ClientGradient(1, arrays(1e38))
     assert finite_update(update, "P2", 3, 5.0) is update
-    assert finite_weights(update.gradient, 3, 5.0) is update.gradient
+    assert finite_weights(update.gradient, "server", 3, 5.0) is update.gradient
 
 
 @pytest.mark.parametrize("algorithm", ["fedsgd", "fedavg"])
 def test_training_with_too_large_steps_ends_with_client_round_and_step(algorithm: str) -> None:
     fed, _, located = federation((8, 8), spec=(spec := ModelSpec(5, 1, (8,), task="regression")))
     training = TrainingSpec(algorithm, rounds=50, learning_rate=1e6, batch_size=4)
-    with pytest.raises(TrainingDiverged, match=r"of P1 in round \d+ is not finite|server's model after round") as error:
+    with pytest.raises(
+        TrainingDiverged, match=r"of P1 in round \d+ is not finite|the model of server after round"
+    ) as error:
         train(fed, ALGORITHMS[algorithm], spec, training, located)
     assert re.search(r"step train, round \d+", error.value.__notes__[0])
     assert fed.ledger.aborts[0].reason == "TrainingDiverged"
@@ -50,7 +52,7 @@ def test_training_with_too_large_steps_ends_with_client_round_and_step(algorithm
 
 def test_a_step_that_is_too_large_for_its_numbers_is_the_servers() -> None:
     fed, _, located = federation((8, 8))
-    with pytest.raises(TrainingDiverged, match="the server's model after round 0 is not finite"):
+    with pytest.raises(TrainingDiverged, match="the model of server after round 0 is not finite"):
         train(fed, ALGORITHMS["fedsgd"], SPEC, TrainingSpec("fedsgd", 1, 3e38 * 100, 4), located)
 
 

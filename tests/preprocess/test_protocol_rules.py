@@ -11,7 +11,7 @@ from leakledger.preprocess.scalers import SCALERS
 from leakledger.preprocess.training import ALGORITHMS
 
 PACKAGE = Path(pipeline.__file__).parent
-FOLDERS = ("encoders", "scalers", "training", "crypto")
+FOLDERS = ("encoders", "scalers", "training", "aggregation", "crypto", "crypto/threshold_ckks")
 FILES = [p for folder in FOLDERS for p in sorted((PACKAGE / folder).glob("*.py"))] + [Path(pipeline.__file__)]
 
 BROKEN = {

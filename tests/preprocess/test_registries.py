@@ -5,10 +5,12 @@ from pathlib import Path
 import pytest
 
 import leakledger.defenses
+import leakledger.preprocess.aggregation
 import leakledger.preprocess.encoders
 import leakledger.preprocess.scalers
 import leakledger.preprocess.training
 from leakledger.defenses import DEFENSES
+from leakledger.preprocess.aggregation import AGGREGATIONS
 from leakledger.preprocess.encoders import ENCODERS
 from leakledger.preprocess.scalers import SCALERS
 from leakledger.preprocess.training import ALGORITHMS
@@ -16,9 +18,10 @@ from tests.every import every
 
 METHODS = {**{f"encoder {n}": e for n, e in ENCODERS.items()}, **{f"scaler {n}": s for n, s in SCALERS.items()}}
 TABLES = {
-    leakledger.preprocess.encoders: (ENCODERS, {"base", "codebook", "ring_ids", "ring_psi"}),
-    leakledger.preprocess.scalers: (SCALERS, {"base"}),
+    leakledger.preprocess.encoders: (ENCODERS, {"base", "codebook", "noised", "ring_ids", "ring_psi"}),
+    leakledger.preprocess.scalers: (SCALERS, {"base", "one_party", "power_search", "quantile_search"}),
     leakledger.preprocess.training: (ALGORITHMS, {"base", "divergence", "evaluation", "row_gradients"}),
+    leakledger.preprocess.aggregation: (AGGREGATIONS, {"base", "secure_steps"}),
     leakledger.defenses: (DEFENSES, {"base"}),
 }
 

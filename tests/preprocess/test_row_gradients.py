@@ -9,7 +9,7 @@ from leakledger.preprocess.messages import GlobalModel
 from leakledger.preprocess.models import ACTIVATIONS, as_tensors, forward, initial_weights, mean_loss
 from leakledger.preprocess.pipeline import Encoded
 from leakledger.preprocess.training.fedsgd import FedSGD
-from leakledger.preprocess.training.row_gradients import summed_gradient
+from leakledger.preprocess.training.row_gradients import row_products, summed_gradient
 from leakledger.preprocess.views import ModelSpec, TrainingSpec
 
 SPECS = [
@@ -84,3 +84,12 @@ def test_a_row_of_no_gradient_is_no_division_by_zero():
     weights = {"0.weight": np.zeros((1, 2), np.float32), "0.bias": np.zeros(1, np.float32)}
     total = summed_gradient(spec, weights, torch.ones(1, 2), torch.zeros(1), 1e-9)
     assert all((g == 0).all() for g in total.values())
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=lambda s: f"{s.activation}-{s.task}-{len(s.hidden)}")
+def test_inner_products_are_those_of_the_rows_clipped_one_by_one(spec):
+    weights, x, y = batch(spec, 7)
+    found, norms = each_row(spec, weights, x, y)
+    clip_norm = float(norms.median())
+    flat = torch.cat([g.flatten(1) for g in found.values()], 1) * (clip_norm / norms).clamp(max=1)[:, None]
+    torch.testing.assert_close(row_products(spec, weights, x, y, clip_norm), flat @ flat.T, rtol=1e-9, atol=1e-12)

@@ -3,7 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nacl.public import Box, PrivateKey, PublicKey
 
-from leakledger.preprocess.sealing import Identity, new_identity, open_box, seal_box
+from leakledger.preprocess.sealing import Identity, SealError, filled, new_identity, open_box, seal_box, unfilled
 from leakledger.preprocess.secret import pinned
 from leakledger.preprocess.transport.simulated import Simulated
 from tests.preprocess.notes import tell
@@ -72,6 +72,42 @@ def test_an_identity_never_shows_its_secret() -> None:
 def test_an_identity_follows_from_the_secret_of_its_party_and_is_not_it() -> None:
     assert new_identity(pinned(5)) == new_identity(pinned(5)) != new_identity(pinned(6))
     assert new_identity(pinned(5)).secret != pinned(5)
+
+
+@given(st.binary(max_size=60), st.integers(61, 200))
+@settings(deadline=None)
+def test_what_is_filled_up_has_the_agreed_size_and_comes_back(content: bytes, size: int) -> None:
+    assert len(filled(content, size)) == size
+    assert unfilled(filled(content, size), size) == content
+
+
+@pytest.mark.parametrize("length", [8, 9, 100])
+def test_a_message_that_does_not_fit_is_refused_with_both_sizes(length: int) -> None:
+    with pytest.raises(ValueError, match=rf"{length} bytes does not fit into sealed messages of 8"):
+        filled(bytes(length), 8)
+
+
+@pytest.mark.parametrize("changed", [b"", bytes(8), b"a" * 8, b"note\x80\0\0\0\0", b"note\x80"])
+def test_filling_of_another_form_is_refused(changed: bytes) -> None:
+    with pytest.raises(SealError, match="not filled up as agreed"):
+        unfilled(changed, 8)
+
+
+def test_messages_of_a_fixed_size_look_alike_to_a_relay_and_arrive_as_they_were() -> None:
+    fed = Simulated(["a", "b"], secret=pinned(1))
+    with fed.fixed_size(64):
+        for note in ("", "a secret", "a much longer secret than that"):
+            arrived = tell(fed, fed.at("a", note), "b", "note", via="server", sealed=True)
+            assert fed.own(arrived) == note
+        tell(fed, fed.at("a", "open"), "b", "note")
+        with pytest.raises(
+            ValueError, match=r"bytes does not fit into sealed messages of 64; raise sealed_bytes \(a -> b"
+        ):
+            tell(fed, fed.at("a", "x" * 64), "b", "note", via="server", sealed=True)
+    tell(fed, fed.at("a", "after"), "b", "note", via="server", sealed=True)
+    notes = [m for m in fed.ledger if m.topic == "note"]
+    assert [m.size for m in notes if m.sealed] == [80, 80, 80, len(notes[-1].content or b"") + 16]
+    assert notes[3].size < 64
 
 
 def test_a_relay_sees_size_and_route_but_no_content() -> None:

@@ -3,12 +3,13 @@ import pytest
 import torch
 from sklearn.metrics import confusion_matrix, f1_score, mean_absolute_error, r2_score, roc_auc_score
 
+from leakledger.preprocess.messages import PredictionCounts
 from leakledger.preprocess.models import as_tensors, forward, gradient, initial_weights
 from leakledger.preprocess.pipeline import Encoded
 from leakledger.preprocess.secret import pinned
 from leakledger.preprocess.training import ALGORITHMS
 from leakledger.preprocess.training.base import train
-from leakledger.preprocess.training.evaluation import BINS, evaluate
+from leakledger.preprocess.training.evaluation import BINS, classification_metrics, evaluate
 from leakledger.preprocess.transport.simulated import Simulated
 from leakledger.preprocess.views import ModelSpec, TrainingSpec
 from tests.preprocess.notes import plain
@@ -199,6 +200,19 @@ def test_evaluation_from_counts_equals_a_library_on_the_pooled_rows():
     assert metrics["f1"] == pytest.approx(f1_score(y, p.argmax(1)), abs=1e-12)
     assert metrics["accuracy"] == pytest.approx(np.trace(confusion_matrix(y, p.argmax(1))) / len(y), abs=1e-12)
     assert metrics["auroc"] == pytest.approx(roc_auc_score(y, p[:, 1]), abs=2 / BINS)
+    always = np.full(len(y), np.bincount(y).argmax())
+    assert metrics["majority_f1"] == pytest.approx(f1_score(y, always), abs=1e-12)
+    assert metrics["majority_accuracy"] == pytest.approx(np.mean(y == always), abs=1e-12)
+
+
+@pytest.mark.parametrize("own", [3, 7])
+def test_the_commonest_class_alone_is_worth_what_a_library_says_of_it(own):
+    y = np.repeat([0, 1], [10 - own, own])
+    confusion = np.diag(np.bincount(y))
+    found = classification_metrics(PredictionCounts(confusion, np.zeros((2, 2, BINS), np.int64)))
+    always = np.full(10, int(own > 5))
+    assert found["majority_f1"] == pytest.approx(f1_score(y, always))
+    assert found["majority_accuracy"] == 0.7
 
 
 def test_regression_metrics_equal_a_library_on_the_pooled_rows():

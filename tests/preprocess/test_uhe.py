@@ -55,6 +55,21 @@ def test_padded_ranges_are_multiples_hold_the_values_and_do_not_overlap(tables, 
     assert fit.blocks.value[0].size == told[-1] + 1
 
 
+@pytest.mark.parametrize(
+    ("name", "options", "routes"),
+    [
+        ("uhe", {}, "direct"),
+        ("uhe", {"ring_route": "relay"}, "relay"),
+        ("dh-psi", {"ring_route": "sealed"}, "sealed, relay"),
+        ("otmp-psi", {}, "direct, direct"),
+    ],
+)
+def test_a_fixed_size_without_a_sealed_route_would_do_nothing_and_is_refused(name, options, routes):
+    with pytest.raises(ValueError, match=f"sealed_bytes is 900, and messages go {routes}: ") as error:
+        ENCODERS[name](sealed_bytes=900, **options)
+    assert "\n" not in str(error.value)
+
+
 def test_noise_differs_between_runs_of_different_seeds_only():
     tables = {"P1": table(20, 1), "P2": table(20, 2)}
 

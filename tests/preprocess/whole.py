@@ -1,5 +1,6 @@
 """A whole case as one protocol over plain inputs: preprocessing, training, evaluation."""
 
+from leakledger.preprocess.aggregation import AGGREGATIONS
 from leakledger.preprocess.data.table import Table
 from leakledger.preprocess.encoders import ENCODERS
 from leakledger.preprocess.pipeline import prepare
@@ -18,15 +19,18 @@ def whole_case(fed, inputs, params):
     prepared = prepare(fed, SCHEMA, tables, tables, encoder, scaler)
     spec = ModelSpec(prepared.layout.value.width, 2, (6,))
     training = TrainingSpec(**params["training"])
-    trained = train(fed, ALGORITHMS[training.algorithm], spec, training, prepared.train)
-    metrics = evaluate(fed, spec, trained.weights, prepared.test)
+    aggregation = AGGREGATIONS[params.get("aggregation", "plain")](**params.get("options", {}))
+    algorithm = ALGORITHMS[training.algorithm]
+    trained = train(fed, algorithm, spec, training, prepared.train, aggregation=aggregation)
+    metrics = evaluate(fed, spec, trained.model, prepared.test)
     layout = fed.public(FeatureLayout.to_plain, prepared.layout)
-    held = {
-        c: fed.local(c, lambda d, x: {"rows": d.rows, "labels": d.labels, "layout": x}, prepared.train[c], layout)
-        for c in fed.clients
-    }
-    both = fed.local(fed.server, _held_by_server, trained.weights, metrics, layout)
+    held = {c: fed.local(c, _held_by_client, prepared.train[c], layout, trained.model.get(c)) for c in fed.clients}
+    both = fed.local(fed.server, _held_by_server, trained.model.get(fed.server), metrics, layout)
     return {**held, fed.server: both}
+
+
+def _held_by_client(data, layout, weights):
+    return {"rows": data.rows, "labels": data.labels, "layout": layout, "weights": weights}
 
 
 def _held_by_server(weights, metrics, layout):

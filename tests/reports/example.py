@@ -15,8 +15,11 @@ from leakledger.audit.records import (
     DataFacts,
     FeatureScore,
     Finding,
+    FrontierPoint,
     Leakage,
     Observation,
+    PrivacyAccount,
+    PrivacyPart,
     RecoveredRecord,
     Ruling,
     RunFacts,
@@ -37,17 +40,25 @@ OVERRIDE = "Klinik\u202eNord"  # turns the direction of what follows
 SERVER = "server"
 PARTIES = (SCRIPT, QUOTES, RIGHT_TO_LEFT, OVERRIDE)
 SECRETS = ("secret-divorced-7731", "secret-oncology-4410", "83771.25")  # values of recovered cells
+TRUTH = "secret-truth-5520"  # beside a wrong one
 SEEDS = (0, 1, 2)
 
 METHODS = (  # encoder, scaler, defense, leakage of records, of statistics, F1
     ("pooled", "pooled", "none", 0.86, 0.97, 0.861),
-    ("server_dictionary", "server_zscore", "none", 0.83, 0.94, 0.858),
-    ("server_dictionary", "server_zscore", "gaussian(0.01)", 0.41, 0.94, 0.842),
-    ("server_dictionary", "server_minmax", "gaussian(0.1)", 0.06, 0.90, 0.731),
-    ("uhe", "server_zscore", "none", 0.52, 0.71, 0.849),
+    ("server_dictionary", "federated_zscore", "none", 0.83, 0.94, 0.858),
+    ("server_dictionary", "federated_zscore", "gaussian(0.01)", 0.41, 0.94, 0.842),
+    ("server_dictionary", "federated_minmax", "gaussian(0.1)", 0.06, 0.90, 0.731),
+    ("uhe", "federated_zscore", "none", 0.52, 0.71, 0.849),
     ("local", "local", "none", 0.47, 0.12, 0.802),
     ("hash(256)", "threshold_ckks", "none", 0.55, -0.01, 0.826),
 )
+
+
+def privacy() -> tuple[PrivacyAccount, ...]:
+    """A unit with an epsilon, and one without."""
+    part = PrivacyPart("statistics", f"{QUOTES}.noised: 7 numbers, discrete noise", 0.75)
+    stated = PrivacyAccount("record", "add-remove", 1e-5, 1.25, "composed", (part,), (), (f"rows of {QUOTES}",))
+    return stated, PrivacyAccount("client", "replace", 1e-5, None, "", (), (f"scaler: {SCRIPT} adds no noise",))
 
 
 def setting(i: int) -> Setting:
@@ -73,7 +84,38 @@ def example() -> AuditRecord:
         missing=2,
         created="2025-03-14 09:26 UTC",
         leakage=tuple(row for i, s in enumerate(settings) for row in leakage(i, s)),
+        frontier=tuple(frontier_point(i, settings[i]) for i in (1, 2)),
         rulings=tuple(ruling(f) for i, s in enumerate(settings) if not s.reference for f in leakage(i, s)),
+    )
+
+
+def frontier_point(i: int, s: Setting) -> FrontierPoint:
+    """One defense of a method, as if both were of the same."""
+    return FrontierPoint(
+        setting=s.id,
+        method=setting(1).method,
+        training=s.training,
+        partition=s.partition,
+        defense=s.defense,
+        family=s.defense,
+        parameter="gaussian-noise sigma" if i > 1 else "",
+        strength=0.01 if i > 1 else None,
+        asset="records",
+        metric="exact_rows",
+        attack="tableak",
+        observers=(SERVER,),
+        leakage=METHODS[i][3],
+        leakage_low=METHODS[i][3] - 0.05,
+        leakage_high=METHODS[i][3] + 0.05,
+        clusters=12,
+        bound=0.7 if i > 1 else None,
+        utility_metric="f1",
+        utility=METHODS[i][5],
+        utility_low=METHODS[i][5] - 0.01,
+        utility_high=METHODS[i][5] + 0.01,
+        seeds=3,
+        open=False,
+        front=True,
     )
 
 
@@ -130,6 +172,7 @@ def case(i: int, s: Setting, seed: int) -> CaseRecord:
         observations=tuple(observations(s)),
         recovered=tuple(recovered(random)),
         utility=(UtilityRow("f1", METHODS[i][5]),),
+        privacy=privacy(),
         transcript_head=f"{random.getrandbits(256):064x}",
         seconds={"protocol": 1.5 + seed, "attack": 20.25},
     )
@@ -235,7 +278,7 @@ def cells(random: Random, entropy: float) -> tuple[Cell, ...]:
         Cell("ward", "categorical", SECRETS[1], random.random() < 0.7, unsure / 2),
         Cell(SCRIPT, "categorical", SCRIPT, True, unsure / 3),
         Cell("income", "numeric", SECRETS[2], random.random() < 0.5, unsure - 1.5),
-        Cell(RIGHT_TO_LEFT, "numeric", "secret-17", False, unsure + 1),
+        Cell(RIGHT_TO_LEFT, "numeric", "secret-17", False, unsure + 1, TRUTH),
     )
 
 

@@ -44,7 +44,7 @@ def test_the_page_sets_the_account_of_both_methods_above_what_was_found(page):
     assert len(groups) == len(METHODS)
     words = groups[1].words
     assert f"server_dictionary is said to share: sums of {SCRIPT} (table 5)" in words
-    assert "server_zscore is said to share: nothing (ours)" in words
+    assert "federated_zscore is said to share: nothing (ours)" in words
     local = next(g for g, method in zip(groups, METHODS, strict=True) if method[0] == "local")
     assert local.words.count("it gives no account") == 2
 

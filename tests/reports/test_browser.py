@@ -1,6 +1,7 @@
 """The page in a real browser: what it loads, how it fits, whether it can be read in the dark and on paper."""
 
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +10,7 @@ from tests.reports.example import empty
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+AXE = next(iter((Path(__file__).parents[2] / "node_modules/axe-core").glob("axe.min.js")), None)
 PAPER = 702  # CSS px between the margins of an A4 page
 
 pytestmark = [
@@ -111,7 +113,7 @@ def test_every_chart_has_a_size_and_lies_within_the_page(visit, address):
     page, *_ = visit(address)
     unfold(page)
     boxes = [chart.bounding_box() for chart in page.locator("figure svg").all()]
-    assert len(boxes) == 25
+    assert len(boxes) == 23
     assert all(box["width"] > 200 and box["height"] > 80 and box["x"] >= 0 for box in boxes)
 
 
@@ -134,12 +136,85 @@ def test_text_on_a_phone_is_large_enough_to_read(visit, address):
     assert min(scale) > 0.75  # labels of 11 px and more keep 8 px
 
 
-def test_nothing_is_cut_off_on_paper_and_what_is_folded_is_printed(visit, address):
+@pytest.mark.parametrize("folded", [True, False])
+def test_nothing_is_cut_off_on_paper(visit, address, folded):
     page, *_ = visit(address, PAPER, media="print")
+    if not folded:
+        unfold(page)
     assert page.evaluate("document.documentElement.scrollWidth") <= PAPER
     assert page.evaluate(CLIPPED) == []
-    assert page.evaluate("[...document.querySelectorAll('table')].every((table) => table.checkVisibility())")
     assert page.locator("nav").is_hidden()
+    assert page.locator(".tools").is_hidden()
+
+
+def test_what_is_folded_stays_folded_on_paper_under_its_heading(visit, address):
+    page, *_ = visit(address, PAPER, media="print")
+    assert page.locator("#finding-2-vocabulary > summary").is_visible()
+    assert page.locator("#finding-2-vocabulary table").first.is_hidden()
+
+
+@pytest.mark.parametrize("width", [1400, 390])
+def test_the_first_screen_says_what_leaks_to_whom_what_stops_it_and_what_that_costs(visit, address, width):
+    page, *_ = visit(address, width)
+    fold = 900
+    assert page.locator("h1").bounding_box()["y"] < fold / 2
+    for lead in page.locator(".lead").all():
+        box = lead.bounding_box()
+        assert box["y"] + box["height"] < fold
+    verdicts = page.locator(".grid td.cell b").all_inner_texts()
+    assert {v.strip().split(" above")[0] for v in verdicts if "F1" not in v} <= {
+        "▲ leaks",
+        "● no leak",
+        "◆ inconclusive",
+    }
+
+
+def test_findings_are_filtered_and_sorted_and_all_come_back(visit, address):
+    page, _, complaints = visit(address)
+    shown = "#finding-list > .finding:not([hidden])"
+    whole = page.locator(shown).count()
+    page.locator(".tools select").first.select_option("leaks")
+    leaking = page.locator(shown).count()
+    assert 0 < leaking < whole
+    assert page.locator(".tools output").inner_text() == f"{leaking} of {whole} findings"
+    page.locator(".tools select").first.select_option("")
+    page.locator(".tools select").last.select_option("setting")
+    numbers = page.locator(shown).evaluate_all("(all) => all.map((f) => Number(f.dataset.setting))")
+    assert len(numbers) == whole
+    assert numbers == sorted(numbers)
+    assert complaints == []
+
+
+def test_a_link_to_a_folded_finding_unfolds_it(visit, address):
+    page, *_ = visit(f"{address}#finding-2-records")
+    assert page.locator("#finding-2-records").get_attribute("open") is not None
+    page, *_ = visit(f"{address}#setting-3")
+    assert page.locator("#setting-3").is_visible()
+
+
+def test_without_its_script_the_page_is_whole(browser, address):
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(address)
+    assert page.locator("#finding-list > .finding").count() > 50
+    assert page.locator(".tools").count() == 0
+    context.close()
+
+
+@pytest.mark.skipif(AXE is None, reason="no axe-core: `npm install --no-save axe-core` in the repository")
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
+def test_axe_finds_no_barrier(browser, address, scheme, width):
+    context = browser.new_context(bypass_csp=True, color_scheme=scheme, viewport={"width": width, "height": 900})
+    page = context.new_page()
+    page.set_default_timeout(0)
+    page.goto(address)
+    unfold(page)
+    page.evaluate(AXE.read_text(encoding="utf-8"))
+    levels = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
+    found = page.evaluate("(levels) => axe.run({ runOnly: levels, resultTypes: ['violations'] })", levels)
+    context.close()
+    assert [(v["id"], v["nodes"][0]["html"]) for v in found["violations"]] == []
+    assert len(found["passes"]) > 20
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -8,8 +8,9 @@ CASE = case(1, setting(1), 0)
 
 
 def record(name, categorical, numeric=0.0, correct=True):
-    cells = [Cell("ward", "categorical", name, correct, entropy) for entropy in categorical]
-    return RecoveredRecord("tableak", (SERVER,), name, 0, (*cells, Cell("age", "numeric", "61", correct, numeric)))
+    cells = [Cell("ward", "categorical", name, correct, entropy, "paediatrics") for entropy in categorical]
+    age = Cell("age", "numeric", "61", correct, numeric, "17")
+    return RecoveredRecord("tableak", (SERVER,), name, 0, (*cells, age))
 
 
 def found(*records, **options):
@@ -19,7 +20,13 @@ def found(*records, **options):
 def test_masked_cells_do_not_carry_their_value():
     item = found(record("oncology", [0.1]))
     assert {cell.text for _, cells in item.rows for cell in cells} == {MASK}
-    assert "oncology" not in repr(item.rows)
+    assert {cell.truth for _, cells in item.rows for cell in cells} == {MASK}
+    assert not any(value in repr(item.rows) for value in ("oncology", "paediatrics", "61", "17"))
+
+
+def test_a_revealed_cell_has_the_truth_beside_the_claim():
+    rows = found(record("oncology", [0.1], correct=False), reveal=True).rows
+    assert [(cells[0].text, cells[0].truth) for _, cells in rows] == [("oncology", "paediatrics"), ("61", "17")]
 
 
 def test_revealed_cells_carry_their_value():

@@ -1,6 +1,8 @@
 from dataclasses import replace
 
-from leakledger.reports.findings import coverage, findings, silences, worst
+from leakledger.audit.records import Ruling
+from leakledger.reports.findings import by_bound, coverage, findings, silences, worst
+from leakledger.reports.overview import measured, share
 from tests.reports.example import SERVER, scored, scores, setting
 
 ROWS = scores(5, setting(5))  # two on records, one on statistics, two without a claim, one inconclusive
@@ -10,21 +12,21 @@ ACCURACY, EXACT, READOUT, SPAN, SPEAR, FREQUENCY = ROWS
 def test_findings_are_sorted_by_the_lower_bound_and_not_by_the_mean():
     wide = replace(ACCURACY, **scored(0.9, 0.0, 0.8), attack="wide")
     narrow = replace(ACCURACY, **scored(0.5, 0.0, 0.1), attack="narrow")
-    assert [s.attack for s in findings([wide, narrow])] == ["narrow", "wide"]
+    assert [s.attack for s in by_bound([wide, narrow])] == ["narrow", "wide"]
 
 
 def test_a_finding_of_one_cluster_is_sorted_by_its_advantage():
     lone = replace(ACCURACY, advantage=0.7, advantage_low=None, advantage_high=None, clusters=1, attack="lone")
     rows = [replace(ACCURACY, **scored(a, 0.0, 0.0), attack=str(a)) for a in (0.6, 0.8)]
-    assert [s.attack for s in findings([*rows, lone])] == ["0.8", "lone", "0.6"]
+    assert [s.attack for s in by_bound([*rows, lone])] == ["0.8", "lone", "0.6"]
 
 
 def test_findings_do_not_depend_on_the_order_of_the_scores():
-    assert findings(ROWS) == findings(ROWS[::-1])
+    assert by_bound(ROWS) == by_bound(ROWS[::-1])
 
 
 def test_no_claim_is_no_finding_and_no_finding_is_a_silence():
-    assert set(findings(ROWS)) == {ACCURACY, EXACT, READOUT, FREQUENCY}
+    assert set(by_bound(ROWS)) == {ACCURACY, EXACT, READOUT, FREQUENCY}
     assert {s.attack for s in silences(ROWS)} == {"span", "spear"}
 
 
@@ -49,3 +51,42 @@ def test_the_worst_attack_counts_for_its_asset_alone():
     assert worst(ROWS, ACCURACY.setting, "statistics") == READOUT
     assert worst(ROWS, ACCURACY.setting, "vocabulary") is None
     assert worst(ROWS, "elsewhere", "records") is None
+
+
+def ruled(verdict, asset="records", adversary=SERVER, **more):
+    return Ruling(setting(5).id, adversary, asset, verdict, 0.1, **more)
+
+
+def test_every_metric_of_an_asset_is_behind_one_finding():
+    (records, vocabulary, statistics) = findings({6: setting(5)}, ROWS, [ruled("leaks")])
+    assert (records.asset, records.scores, records.verdict) == ("records", (ACCURACY, EXACT), "leaks")
+    assert (statistics.scores, vocabulary.scores) == ((READOUT,), (FREQUENCY,))
+    assert statistics.verdict is None  # nothing was ruled about it
+
+
+def test_a_finding_is_as_bad_as_the_worst_adversary_and_none_when_all_are_none():
+    for verdicts, expected in (
+        (("no leak", "leaks", "inconclusive"), "leaks"),
+        (("no leak", "inconclusive"), "inconclusive"),
+        (("no leak", "no leak"), "no leak"),
+    ):
+        rulings = [ruled(v, adversary=f"{i} clients") for i, v in enumerate(verdicts)]
+        (found,) = findings({6: setting(5)}, [], rulings)
+        assert found.verdict == expected
+        assert len(found.rulings) == len(verdicts)
+
+
+def test_leaks_come_before_what_is_open_and_that_before_what_does_not_leak():
+    rulings = [ruled("no leak", "records"), ruled("inconclusive", "vocabulary"), ruled("leaks", "size")]
+    assert [f.asset for f in findings({6: setting(5)}, [], rulings)] == ["size", "vocabulary", "records"]
+
+
+def test_a_share_is_never_rounded_to_all_or_to_nothing():
+    assert [share(v) for v in (1.0, 0.9999, 0.5, 0.001, 0.0)] == [
+        "100\u00a0%", "99\u00a0%", "50\u00a0%", "under 1\u00a0%", "0\u00a0%",
+    ]  # fmt: skip
+
+
+def test_an_amount_stands_beside_what_guessing_gets():
+    assert measured(None, ACCURACY) == "69\u00a0% of cells right, guessing 41\u00a0%"
+    assert measured(ruled("inconclusive"), None) == ""

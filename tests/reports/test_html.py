@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from dataclasses import fields, is_dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -11,19 +12,20 @@ from pathlib import Path
 import pytest
 
 from leakledger.audit.records import Verdict
-from leakledger.reports.html import SECTIONS, render, write_report
-from tests.reports.example import OVERRIDE, QUOTES, RIGHT_TO_LEFT, SCRIPT, SECRETS, empty, example
+from leakledger.reports.html import SECTIONS, TEMPLATES, render, write_report
+from tests.reports.example import OVERRIDE, QUOTES, RIGHT_TO_LEFT, SCRIPT, SECRETS, TRUTH, empty, example
 from tests.reports.page import parse
 
 HTML = {
     "html", "head", "meta", "title", "link", "style", "body", "header", "nav", "main", "section", "h1", "h2", "h3",
     "h4", "p", "a", "ol", "ul", "li", "dl", "dt", "dd", "div", "span", "bdi", "b", "em", "strong", "small", "code",
     "pre", "table", "caption", "thead", "tbody", "tr", "th", "td", "figure", "figcaption", "details", "summary",
+    "script",
 }  # fmt: skip
 SVG = {"svg", "g", "path", "line", "rect", "circle", "text", "title", "desc"}
 PAYLOAD = "\"'><img src=x onerror=alert(1)></title></style><script>alert(1)</script>{{ 7 * 7 }}<!--]]>&lt;"
 # Fields with a fixed set of values: no name can get there.
-FIXED = {"status", "asset", "kind", "role", "form", "reference"}
+FIXED = {"status", "asset", "kind", "role", "form", "reference", "unit", "relation", "stage"}
 
 
 def small():
@@ -50,7 +52,8 @@ def with_every_text(value, change):
 
 
 def is_inert(page):
-    """Only known elements, no event handlers, no addresses but those within the page, no inline style."""
+    """Only known elements, no event handlers, no addresses but those within the page, no inline style, one script."""
+    assert [node.text for node in page.all("script")] == [(TEMPLATES / "report.js").read_text(encoding="utf-8")]
     for node in page.all():
         assert node.tag in HTML | SVG, f"<{node.tag}> has no place in a report"
         for name, value in node.attributes.items():
@@ -72,6 +75,7 @@ def test_markup_in_any_text_of_the_record_stays_text():
     page = parse(render(hostile, reveal=True))
     assert is_inert(page)
     sections = {name: page.by_id(name).text for name in SECTIONS}
+    sections["verdict"] += next(page.all("header")).text
     silent = [name for name, text in sections.items() if PAYLOAD not in text and name != "method"]
     assert silent == []
     assert PAYLOAD in next(page.all("title")).text
@@ -100,24 +104,27 @@ def test_lone_surrogates_and_control_characters_do_not_break_the_file(tmp_path):
 
 def test_masked_values_are_nowhere_in_the_file(html):
     assert [s for s in (*SECRETS, "secret-17") if s in html] == []
+    assert TRUTH not in html
     assert "•••" in html
 
 
 def test_revealed_values_are_shown_under_a_warning(record):
     page = parse(render(record, reveal=True))
     assert all(secret in page.by_id("evidence").text for secret in SECRETS)
+    assert f"truth {TRUTH}" in page.by_id("evidence").words
     assert any("Handle this file like the audited data" in p.words for p in page.all("p"))
     assert "•••" not in page.text
 
 
-def test_the_policy_allows_the_one_style_sheet_by_its_hash_and_nothing_else(page):
-    style = next(page.all("style")).text
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+def test_the_policy_allows_one_style_sheet_and_one_script_by_their_hashes_and_nothing_else(page):
+    texts = (next(page.all(tag)).text for tag in ("style", "script"))
+    style, script = (base64.b64encode(hashlib.sha256(t.encode()).digest()).decode() for t in texts)
     metas = [m.attributes for m in page.all("meta") if m.attributes.get("http-equiv") == "Content-Security-Policy"]
     rules = dict(rule.split(" ", 1) for rule in metas[0]["content"].split("; "))
     assert rules == {
         "default-src": "'none'",
-        "style-src": f"'sha256-{digest}'",
+        "style-src": f"'sha256-{style}'",
+        "script-src": f"'sha256-{script}'",
         "img-src": "data:",
         "base-uri": "'none'",
         "form-action": "'none'",
@@ -159,6 +166,7 @@ def test_every_table_has_a_caption_and_scoped_headers(page):
         assert next(table.all("caption")).words
         assert all(th.attributes["scope"] in {"col", "row", "rowgroup"} for th in table.all("th"))
         columns = len(list(next(table.all("thead")).all("th")))
+        assert columns
         for row in (row for body in table.all("tbody") for row in body.all("tr")):
             assert sum(int(cell.attributes.get("colspan", 1)) for cell in row.all("th", "td")) == columns
 
@@ -173,8 +181,9 @@ def test_ids_are_unique_and_every_reference_resolves(page):
 
 def test_every_chart_is_an_image_with_a_title_and_a_description(page):
     charts = [svg for svg in page.all("svg") if svg.attributes.get("aria-hidden") != "true"]
-    # Two planes, a matrix, a sequence diagram and the columns for each of seven settings, two calibration curves.
-    assert len(charts) == 2 + 7 + 7 + 7 + 2
+    # Two planes by F1 and by AUROC, a frontier; of each of three protocols a picture, a matrix and a sequence diagram;
+    # columns of each of seven settings; two calibration curves.
+    assert len(charts) == 4 + 1 + 3 * 3 + 7 + 2
     for chart in charts:
         assert chart.attributes["role"] == "img"
         title, description = (c for c in chart.children if c.tag in {"title", "desc"})
@@ -189,11 +198,6 @@ def test_every_column_of_every_setting_is_listed_beside_the_prior(record, page):
         assert [row[0] for row in rows] == [f"{f.feature}{f.kind}" for f in features]
         assert [row[2] for row in rows] == [f"{f.baseline:.3f}" for f in features]
         assert rows[-1][3] == "––"  # a constant column leaves no advantage
-
-
-def test_only_the_leakiest_setting_unfolds_its_columns_by_itself(page):
-    assert len(list(page.by_id("columns").all("details"))) == 6
-    assert "setting 2," in page.by_id("columns").words.split("Columns under ")[1]
 
 
 def test_the_surest_cells_of_every_setting_stand_beside_the_prior_on_the_same_cells(page):
@@ -219,39 +223,39 @@ def test_a_page_claims_no_more_than_was_tested(html):
     assert "It is not a proof" in html
 
 
-def test_findings_come_by_their_lower_bound_with_the_numbers_of_the_record(record, page):
-    claims = [s for s in record.scores if s.status == "scored"]
-    rows = page.table("Findings, worst first")
-    expected = sorted((s.advantage_low for s in claims), reverse=True)
-    shown = [re.fullmatch(r"(\S+)\[(\S+), (\S+)\]", row[5]).groups() for row in rows if row[5] != "––"]
-    assert [number(low) for _, low, _ in shown] == pytest.approx(expected, abs=5e-4)
-    worst = max(claims, key=lambda s: s.advantage_low)
-    assert number(rows[0][4]) == pytest.approx(worst.baseline, abs=5e-4)
-    assert rows[0][3] == f"{worst.value:.3f}[{worst.low:.3f}, {worst.high:.3f}]"
-    assert rows[0][6] == str(worst.clusters)
+def test_every_setting_and_asset_has_one_finding_with_all_its_metrics_inside(record, page):
+    found = {d.attributes["id"]: d for d in page.by_id("findings").all("details") if "id" in d.attributes}
+    numbers = {c.setting.id: n for n, c in enumerate(record.cases[:: len(record.run.seeds)], 1)}
+    for r in record.rulings:
+        finding = found[f"finding-{numbers[r.setting]}-{r.asset}"]
+        assert r.adversary.replace("one client", "a single client") in finding.words
+    rows = [row for d in found.values() for row in d.all("tr") if list(row.all("td"))]
+    assert len(rows) == sum(s.status not in {"abstained", "not_applicable"} for s in record.scores)
+    worst = found["finding-2-records"]
+    accuracy = next(s for s in record.scores if s.setting == record.cases[3].setting.id and s.metric == "accuracy")
+    assert f"{accuracy.value:.3f}[{accuracy.low:.3f}, {accuracy.high:.3f}]" in worst.words
 
 
-def number(text):
-    return float(text.replace("−", "-"))
+def test_leaks_are_listed_before_what_is_open(page):
+    order = [d.attributes["data-verdict"] for d in page.by_id("finding-list").all("details")]
+    assert order == sorted(order, key=("leaks", "inconclusive", "no leak", "not judged").index)
 
 
-def test_a_score_without_numbers_comes_last_with_its_reason(page):
-    *_, last = page.table("Findings, worst first")
-    assert "frequency" in last[1]
-    assert "inconclusive" in last[7]
-    assert "3 clusters, and at least 5 are needed" in last[7]
+def test_the_grid_quotes_the_worst_verdict_of_every_setting_and_column(record, page):
+    rows = {r[0].split()[0]: r[1:] for r in page.table("What the worst adversary that was played learns")}
+    assert rows["2"][0].startswith("◆ inconclusive")
+    assert rows["2"][1].startswith("▲ leaks")
+    assert rows["1"][0].startswith("Not judged")  # pooled rows are no federation
+    assert all("F1" in row[-1] and "AUROC" in row[-1] for row in rows.values())
 
 
-def test_findings_beyond_the_first_ones_unfold(record):
-    scores = tuple(replace(s, setting=f"{s.setting} {i}") for i in range(2) for s in record.scores)
-    page = parse(render(replace(small(), scores=scores)))
-    here, more = page.table("Findings, worst first"), page.table("Further findings")
-    assert len(here) + len(more) == sum(s.status not in {"abstained", "not_applicable"} for s in scores)
-    assert any(d.tag == "details" for d in page.by_id("findings").all())
+def test_a_score_without_numbers_keeps_its_reason(page):
+    finding = page.by_id("finding-6-vocabulary").words
+    assert "3 clusters, and at least 5 are needed" in finding
 
 
 def test_attacks_without_a_claim_are_listed_apart_with_their_reason(page):
-    assert not any("spear" in row[1] or "span" in row[1] for row in page.table("Findings, worst first"))
+    assert not any("span" in row[0] for row in page.table("Every metric of records"))
     rows = page.table("Abstained or not applicable")
     assert [(row[0], row[4]) for row in rows] == [
         ("span", f"the encoder of {SCRIPT} is no one-hot"),
@@ -261,8 +265,8 @@ def test_attacks_without_a_claim_are_listed_apart_with_their_reason(page):
 
 
 def test_an_inconclusive_verdict_says_why(page):
+    assert "Inconclusive" in next(page.all("header")).words
     verdict = page.by_id("verdict").words
-    assert "Inconclusive" in verdict
     assert "The null control of tableak failed in 1 of 21 runs." in verdict
     assert "2 cases have not run yet." in verdict
 
@@ -270,7 +274,7 @@ def test_an_inconclusive_verdict_says_why(page):
 @pytest.mark.parametrize("status", ["leaks", "no leak", "inconclusive"])
 def test_the_verdict_is_in_words_and_not_in_colour_alone(status):
     page = parse(render(replace(empty(), verdict=Verdict(status, "About leaks.", "About use."))))
-    assert status.capitalize() in page.by_id("verdict").words
+    assert status.capitalize() in next(page.all("header")).words
     assert "About leaks." in page.by_id("verdict").words
     assert "About use." in page.by_id("verdict").words
 
@@ -281,6 +285,7 @@ def test_an_unfinished_audit_says_so_before_anything_else(record, html):
 
 
 def test_a_failed_control_is_shown_first_with_where_it_failed(page):
+    assert "1 control failed" in page.by_id("controls").words
     first, *others = page.table("Controls over all cases")
     assert first[:2] == ["tableak", "null"]
     assert first[6] == "20 of 21"
@@ -308,13 +313,13 @@ def test_of_a_setting_the_case_with_the_first_seed_is_shown(record):
 
 
 def test_what_was_not_tested_is_listed(record, page):
-    assert all(item in page.by_id("adversaries").text for item in record.run.not_tested)
+    assert all(item in page.by_id("untested").text for item in record.run.not_tested)
 
 
 def test_the_command_and_the_configuration_in_force_are_given(record, page):
     command, config = page.by_id("reproduce").all("pre")
     assert command.text == record.run.command
-    assert f'"file": "{SCRIPT}.csv"'.replace('"x"', '\\"x\\"') in config.text
+    assert tomllib.loads(config.text) == record.run.config
 
 
 def test_an_empty_record_gives_sentences_instead_of_charts():

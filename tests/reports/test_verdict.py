@@ -26,7 +26,7 @@ def test_everything_that_stands_in_the_way_of_a_verdict_is_named():
     assert doubts(record) == [
         "2 cases have not run yet.",
         "The null control of tableak failed in 1 of 21 runs.",
-        "1 kind of message reached somebody and no attack read it; see “Not read”.",
+        "1 kind of message reached somebody and no attack read it; see “What was not tested”.",
         "1 score is inconclusive: 3 clusters, and at least 5 are needed.",
     ]
     read = tuple(replace(c, unread=()) for c in record.cases[:3])

@@ -26,9 +26,9 @@ from leakledger.attacks.gradient.exact.choices import possible_choices
 from leakledger.attacks.gradient.exact.claim import claim, decided
 from leakledger.attacks.gradient.inversion import Inversion
 from leakledger.attacks.observed.affine import Array
-from leakledger.attacks.observed.gradients import find_gradients
 from leakledger.attacks.observed.update import Inverted, ObservedUpdate
-from leakledger.preprocess.messages import ClientGradient, GlobalModel
+from leakledger.attacks.observed.updates import TOLD, find_gradients
+from leakledger.preprocess.messages import ClientGradient
 from leakledger.preprocess.options import check_options, option
 
 
@@ -43,7 +43,7 @@ class Atoms(Inversion):
     technique = "atoms"
     reference = "after Dimitrov, Baader, Müller, Vechev: SPEAR: Exact Gradient Inversion of Batches, NeurIPS 2024"
     asset = ("records",)
-    reads = (ClientGradient, GlobalModel)
+    reads = (ClientGradient, *TOLD)
     controls = (ControlSpec("records"),)
     assumes = "honest but curious; the gradient of one batch in the clear; a multilayer perceptron of any activation"
     find = staticmethod(find_gradients)

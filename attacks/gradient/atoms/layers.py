@@ -2,7 +2,8 @@
 
 A gradient G (out, in + 1) = D^T [H | 1] comes rounded. What rounding leaves in an entry is about the unit roundoff
 times the size of its row and of its column (`row_space.rounding_errors`): with rows and columns divided by these, the
-errors of all entries are alike, and a column of small amounts counts as much as one of large ones. There the row space
+errors of all entries are alike, and a column of small amounts counts as much as one of large ones. A gradient that was
+read from models has noise beyond that, alike in all entries, and is divided by that. There the row space
 of G is that of the inputs of the batch, its column space that of what is propagated back, both known up to the errors:
 a point of the row space at G = U S V^T is off by E^T U S^-1 V^T p, so by about |S^-1 V^T p| in each coordinate.
 """
@@ -114,14 +115,21 @@ class Layer:
 
 
 def layer_of(
-    gradient: Weights, number: int, rows: int, roundoff: float, like: Layer | None = None, subtracted: float = 0.0
+    gradient: Weights,
+    number: int,
+    rows: int,
+    roundoff: float,
+    like: Layer | None = None,
+    subtracted: float = 0.0,
+    noise: float = 0.0,
 ) -> Layer | str:
-    """One layer of the gradient of at most `rows` independent rows, or why it is not that: noise.
+    """One layer of the gradient of at most `rows` independent rows, or why it is not that: noise. Errors of standard
+    deviation `noise` in its entries are reckoned with.
 
     In the units of a layer `like` it, if that is given; `subtracted` in these units is what was subtracted from all.
     """
     seen = affine(gradient, number)
-    out, inputs = (like.out, like.inputs) if like else scales(seen, roundoff)
+    out, inputs = (like.out, like.inputs) if like else scales(seen, roundoff, noise)
     left, values, right = np.linalg.svd(seen / np.outer(out, inputs), full_matrices=False)
     floor = SIGNAL * float(np.sqrt(seen.shape).sum())
     rank = int((values > floor).sum())
@@ -134,10 +142,14 @@ def layer_of(
     return Layer(number, out, inputs, left[:, :rank], values[:rank], right[:rank], roundoff, unit, subtracted)
 
 
-def scales(gradient: Array, roundoff: float) -> tuple[Array, Array]:
-    """Of rows (o,) and columns (i,): their outer product is about what rounding leaves in each entry."""
+def scales(gradient: Array, roundoff: float, noise: float = 0.0) -> tuple[Array, Array]:
+    """Of rows (o,) and columns (i,): their outer product is about what rounding leaves in each entry, or alike noise
+    where that is more.
+    """
     rows, columns = (np.sqrt((gradient**2).mean(axis)) for axis in (1, 0))
     size = max(float(np.sqrt((gradient**2).mean())), TINY)
+    if noise > roundoff * size:
+        return np.full(len(rows), noise), np.ones(len(columns))
     out, inputs = (s.clip(max(FLOOR * float(s.max()), TINY)) for s in (rows, columns))
     return roundoff * out / size, inputs
 
@@ -149,13 +161,15 @@ def layers_of(
     roundoff: float,
     like: Sequence[Layer] = (),
     subtracted: Sequence[float] = (),
+    noise: float = 0.0,
 ) -> list[Layer] | str:
     """All layers of a gradient, the last one included; in the units of those `like` it, if there are any, and
-    with what was `subtracted` from each."""
+    with what was `subtracted` from each. `noise` is that of its entries.
+    """
     layers = list[Layer]()
     for number in range(depth(weights) + 1):
-        own = (like[number], subtracted[number]) if like else (None, 0.0)
-        layer = layer_of(gradient, number, rows, roundoff, *own)
+        own, less = (like[number], subtracted[number]) if like else (None, 0.0)
+        layer = layer_of(gradient, number, rows, roundoff, own, less, noise)
         if isinstance(layer, str):
             return layer
         layers.append(layer)

@@ -71,7 +71,7 @@ def remaining(
     subtracted: Sequence[float] = (),
 ) -> Remaining | str:
     """What is left of a batch, its rank at most `rank`, or why noise hides it."""
-    layers = layers_of(update.weights, gradient, rank, update.roundoff, like, subtracted)
+    layers = layers_of(update.weights, gradient, rank, update.roundoff, like, subtracted, update.noise)
     if isinstance(layers, str):
         return layers
     return Remaining(update, gradient, rows, Spaces(update.weights, update.model.activation, layers))

@@ -18,7 +18,7 @@ from leakledger.attacks.gradient.exact.kernels import Candidates
 from leakledger.attacks.gradient.exact.rows import NEAR_WHOLE, raw_range
 from leakledger.attacks.observed.affine import Array
 from leakledger.attacks.observed.row_space import PRECISION
-from leakledger.attacks.observed.tabular import Bounds, raw_units
+from leakledger.attacks.observed.tabular import Bounds, raw_numbers, slopes
 from leakledger.preprocess.views import FeatureLayout
 
 # How far from the row space a combination of categories may be, by default. Too small: rounding rules true ones out;
@@ -108,12 +108,11 @@ def settled_numbers(
 
     `predicted` (n, d+1) leads from categorical columns and the bias to all encoded columns, up to `error`.
     """
-    scale, _ = raw_units(layout.numeric)
-    precise = scale * error < NEAR_WHOLE / 2
+    precise = [b.affine and float(b.slope(0.0)) * error < NEAR_WHOLE / 2 for b in layout.numeric]  # as sums are
     moved = [np.abs(open[:, b.start]).max(initial=0) > UNSEEN for b in layout.numeric]
     chosen = [b for b, p, m in zip(layout.numeric, precise, moved, strict=True) if p and not m]
     columns = [b.start for b in chosen]
-    units, shift = raw_units(chosen)
+    units, shift = slopes(chosen, np.zeros(len(chosen))), raw_numbers(chosen, np.zeros(len(chosen)))
     ranges = [raw_range(b, bounds or {}) for b in chosen]
     return Settled(
         parts=[part * units for part in spread(codes, predicted[:, columns])],

@@ -14,7 +14,7 @@ from leakledger.attacks.gradient.exact.polish import excess, with_integers
 from leakledger.attacks.gradient.exact.rows import NEAR_WHOLE, numbers
 from leakledger.attacks.observed.affine import Array, with_ones
 from leakledger.attacks.observed.row_space import RowSpace
-from leakledger.attacks.observed.tabular import raw_units
+from leakledger.attacks.observed.tabular import slopes
 from leakledger.preprocess.views import FeatureLayout, NumericBlock
 
 # The largest relative residual that certifies rows, by default. Too small: the rounding of float32 gradients refutes
@@ -51,14 +51,18 @@ def explained(space: RowSpace, layout: FeatureLayout, weight: Array, bias: Array
 def resolved(layout: FeatureLayout, encoded: Array, error: Array) -> Mask:
     """(n,) whether standard errors (n, L) leave no number of rows (n, d) another value: none at all where it is a whole
     one, otherwise none beyond a thousandth of a deviation (`deviations`) or beyond the precision of floats.
+
+    Where the encoding is no affine map, an error counts in raw units, by the slope at the row's own number.
     """
     columns = encoded[:, [b.start for b in layout.numeric]]
     error = SURE * error
-    scale, _ = raw_units(layout.numeric)
-    whole = np.array([b.integer and b.scaled for b in layout.numeric], bool) & (error * scale < NEAR_WHOLE)
+    raw_error = error * slopes(layout.numeric, columns)
+    whole = np.array([b.integer and b.scaled for b in layout.numeric], bool) & (raw_error < NEAR_WHOLE)
     constant = np.array([b.scaled and b.low is not None and b.low == b.high for b in layout.numeric], bool)
     near = error <= np.maximum(EXACT * deviations(layout, columns), FLOAT * np.abs(columns).clip(1))
     raw = numbers(layout, encoded)
+    affine = np.array([b.affine for b in layout.numeric], bool)
+    near = np.where(affine, near, raw_error <= EXACT * of_most(raw))
     possible = ~whole | (np.abs(raw - raw.round()) < NEAR_WHOLE)
     return np.asarray(((constant | near | whole) & possible).all(1))
 
@@ -66,17 +70,22 @@ def resolved(layout: FeatureLayout, encoded: Array, error: Array) -> Mask:
 def deviations(layout: FeatureLayout, columns: Array) -> Array:
     """(L,) at most the standard deviation of each numeric feature, in encoded units, as far as `columns` (n, L) tell.
 
-    A public scale is the deviation, unless it is the public range. A range says nothing, and a scale that is not public
-    may be one; there the rows tell, without those farthest out: of skewed columns few rows make the deviation.
+    A public scale is the deviation, unless it is the public range, or the distance of quartiles, of which a deviation
+    may be a third or less. These say nothing, and a scale that is not public may be one; there the rows tell.
     """
-    kept = len(columns) - int(np.ceil(len(columns) / OUTER))
-    seen = np.zeros(columns.shape[1])
-    if kept > 1:
-        near = np.argsort(np.abs(columns - np.median(columns, axis=0)), axis=0, kind="stable")[:kept]
-        seen = np.take_along_axis(columns, near, axis=0).std(axis=0)
+    quartiles = np.array([b.quartiles for b in layout.numeric], bool)
     beyond = ((columns < -EXACT) | (columns > 1 + EXACT)).any(axis=0)  # which no range leaves
-    known = beyond | np.array([has_deviation(b) for b in layout.numeric], bool)
-    return np.where(known, 1.0, np.minimum(seen, 1.0))
+    known = (beyond | np.array([has_deviation(b) for b in layout.numeric], bool)) & ~quartiles
+    return np.where(known, 1.0, np.minimum(of_most(columns), 1.0))
+
+
+def of_most(columns: Array) -> Array:
+    """(L,) the deviation of columns (n, L) without the rows farthest out: of skewed ones few rows make it."""
+    kept = len(columns) - int(np.ceil(len(columns) / OUTER))
+    if kept <= 1:
+        return np.zeros(columns.shape[1])
+    near = np.argsort(np.abs(columns - np.median(columns, axis=0)), axis=0, kind="stable")[:kept]
+    return np.asarray(np.take_along_axis(columns, near, axis=0).std(axis=0))
 
 
 def has_deviation(block: NumericBlock) -> bool:
@@ -85,7 +94,7 @@ def has_deviation(block: NumericBlock) -> bool:
         return False
     if block.low is None or block.high is None:
         return True
-    return not np.isclose(block.scale, block.high - block.low, rtol=RANGE, atol=0.0)
+    return not np.isclose(block.encoded(block.high) - block.encoded(block.low), 1.0, rtol=RANGE, atol=0.0)
 
 
 def singled_out(space: RowSpace, weight: Array, bias: Array, encoded: Array) -> tuple[Mask, Array]:

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from leakledger.attacks.base import Dependencies
 from leakledger.attacks.gradient.exact.rows import plain_columns
 from leakledger.attacks.observed.affine import Array
-from leakledger.attacks.observed.tabular import raw_units
 from leakledger.preprocess.views import CategoricalBlock, FeatureLayout, NumericBlock
 
 ANY = -1  # a category of which the dependency says nothing
@@ -99,8 +98,7 @@ def fitting(block: CategoricalBlock, other: CategoricalBlock, values: Mapping[st
 def encoded_numbers(block: CategoricalBlock, other: NumericBlock, values: Mapping[str, str | float]) -> Array:
     """(candidates,) the number that each candidate of `block` goes with, as encoded; NaN where that is not known."""
     raw = [values.get(v) for v in block.values or ()]
-    scale, shift = raw_units([other])
-    return (np.array([np.nan if n is None or isinstance(n, str) else n for n in raw], np.float64) - shift) / scale
+    return other.encoded(np.array([np.nan if n is None or isinstance(n, str) else n for n in raw], np.float64))
 
 
 def tied(choices: Sequence[Choices], by: int, block: int, fits: NDArray[np.int64], most: int) -> list[Choices]:

@@ -171,8 +171,8 @@ def with_integers(blocks: tuple[NumericBlock, ...], encoded: Array) -> Array:
     """`encoded` with whole numbers where the layout promises them and they are near."""
     encoded = encoded.copy()
     for block in blocks:
-        if block.integer and block.shift is not None and block.scale is not None:
-            raw = encoded[:, block.start] * block.scale + block.shift
+        if block.integer and block.scaled:
+            raw = block.raw(encoded[:, block.start])
             near = np.abs(raw - raw.round()) < NEAR_WHOLE
-            encoded[near, block.start] = (raw[near].round() - block.shift) / block.scale
+            encoded[near, block.start] = block.encoded(raw[near].round())
     return encoded

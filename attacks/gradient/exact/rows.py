@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from leakledger.attacks.observed.affine import Array
-from leakledger.attacks.observed.tabular import Bounds, raw_units
+from leakledger.attacks.observed.tabular import Bounds, raw_numbers
 from leakledger.preprocess.views import CategoricalBlock, FeatureLayout, NumericBlock
 
 Mask = NDArray[np.bool_]
@@ -81,8 +81,7 @@ def clear(layout: FeatureLayout, points: Array, rows: EncodedRows) -> Mask:
 
 def numbers(layout: FeatureLayout, encoded: Array) -> Array:
     """The numeric features (n, L) of encoded rows in the units of a `RecordsClaim`."""
-    scale, shift = raw_units(layout.numeric)
-    return np.asarray(encoded[:, [b.start for b in layout.numeric]] * scale + shift)
+    return raw_numbers(layout.numeric, encoded[:, [b.start for b in layout.numeric]])
 
 
 def raw_range(block: NumericBlock, bounds: Bounds) -> tuple[float | None, float | None]:

@@ -117,7 +117,7 @@ def pooled_claim(prior: StructuralPrior, update: ObservedUpdate, units: Array, r
         categories=rows.categories,
         numbers=rows.numbers,
         category_entropy=np.stack(unsure, -1) if unsure else np.zeros((units.shape[1], 0)),
-        number_entropy=number_entropy(units[..., prior.positions] * prior.range, prior.deviation / prior.scale),
+        number_entropy=number_entropy(units[..., prior.positions] * prior.range, prior.spread_of_columns),
         evidence=update.evidence,
     )
 

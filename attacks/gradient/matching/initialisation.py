@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from leakledger.attacks.observed.labels import plausible_cells
-from leakledger.attacks.observed.tabular import Array, Rows, StructuralPrior
+from leakledger.attacks.observed.tabular import Array, Rows, StructuralPrior, raw_numbers
 from leakledger.attacks.observed.update import ObservedUpdate
 from leakledger.preprocess.views import FeatureLayout
 
@@ -50,7 +50,7 @@ def marginals(prior: StructuralPrior, layout: FeatureLayout) -> Draw:
 
     def draw(rng: np.random.Generator, shape: tuple[int, int]) -> Array:
         categories, numbers = plausible_cells(layout, shape[0], rng)
-        numbers = np.clip(numbers * prior.scale + prior.shift, prior.low, prior.high)
+        numbers = np.clip(raw_numbers(prior.numeric, numbers), prior.low, prior.high)
         logits = prior.certain(Rows(categories, numbers))
         if prior.sigmoid:
             share = np.clip(logits[:, prior.positions], EDGE, 1 - EDGE)

@@ -26,7 +26,6 @@ from leakledger.attacks.base import (
     RecordsClaim,
     concluded,
 )
-from leakledger.attacks.candidates import by_candidates
 from leakledger.attacks.gradient.atoms import Atoms
 from leakledger.attacks.gradient.inversion import Inversion
 from leakledger.attacks.gradient.linear_layer import LinearLayer
@@ -38,10 +37,11 @@ from leakledger.attacks.gradient.span import Span
 from leakledger.attacks.gradient.spear import Spear
 from leakledger.attacks.gradient.tableak import TabLeak
 from leakledger.attacks.gradient.tableak_fedavg import TabLeakFedAvg
+from leakledger.attacks.observed.row_facts import BEFORE
 from leakledger.attacks.observed.tabular import StructuralPrior
 from leakledger.attacks.observed.update import Inverted, ObservedUpdate
-from leakledger.attacks.observed.updates import find_updates
-from leakledger.preprocess.messages import ClientGradient, ClientWeights, GlobalModel
+from leakledger.attacks.observed.updates import TOLD, find_updates
+from leakledger.preprocess.messages import ClientGradient, ClientWeights
 from leakledger.preprocess.views import View
 
 NOTHING = "no exact attack proves a row behind the weights"
@@ -58,7 +58,7 @@ class Portfolio(Inversion):
     technique = "portfolio"
     reference = "after SPEAR (NeurIPS 2024), TabLeak (ICML 2023) and Balunović et al. (ICLR 2022)"
     asset = ("records",)
-    reads = (ClientGradient, ClientWeights, GlobalModel)
+    reads = (ClientGradient, ClientWeights, *TOLD, *BEFORE)
     controls = (ControlSpec("records"),)
     assumes = (
         "honest but curious; a gradient, or the weights after local training, in the clear; labels known where exact "
@@ -89,7 +89,7 @@ class Portfolio(Inversion):
         updates = type(self).find(view, knowledge, rounds=self.rounds, victims=self.victims)
         if not isinstance(updates, list):
             return updates
-        outcomes = by_candidates(view, knowledge, updates, lambda some: self.invert_all(some, knowledge))
+        outcomes = self.inverted(view, knowledge, updates)
         if updates[0].schedule is not None:
             outcomes = self._filled_in(updates, knowledge, outcomes)
         return concluded(outcomes)

@@ -2,13 +2,18 @@
 
 Every cell is discrete: a categorical feature has its candidates, a number the whole numbers between its bounds, or a
 fine grid of them. The prior of a candidate is the granted share of its value, else its public frequency where scaled
-one-hot columns show it, else even. Of a number it is the distribution of greatest entropy with what is public: that of
-mean 0 and deviation 1 between the bounds where numbers are standardised (Jaynes 1957: a normal distribution where
-bounds are far, an exponential one where a skewed column begins at its bound), else the even one.
+one-hot columns show it, else that among known rows (`row_facts`), else even. Of a number it is the distribution of
+greatest entropy with what is known: the client's own mean and deviation where it told them, else mean 0 and deviation 1
+between the bounds where numbers are standardised (Jaynes 1957: a normal distribution where bounds are far, an
+exponential one where a skewed column begins at its bound), else the even one. Known rows are mixed in, and what they
+show is tilted to the client's own moments (the least change that does it, Kullback 1959).
+
+What a client said it does not hold is not ruled out but next to it (`UNSEEN`): an update can contradict a statement,
+and then counts for more.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -17,10 +22,12 @@ from torch import Tensor
 
 from leakledger.attacks.base import AuxiliaryKnowledge
 from leakledger.attacks.observed.labels import public_frequencies
+from leakledger.attacks.observed.row_facts import NOTHING, RowFacts
 from leakledger.attacks.observed.tabular import encoded_bounds
 from leakledger.preprocess.views import CategoricalBlock, FeatureLayout, NumericBlock
 
 Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
 # Values of a number without whole raw values: steps of 0.001 deviations over the eight of an unknown range, which is
 # what makes a recovered number identical.
 GRID = 8193
@@ -28,6 +35,22 @@ MOST_VALUES = 2**20  # whole numbers in a range; a wider one has a grid
 # Of a candidate that is never met: such a share of one row more than there is keeps every candidate possible.
 UNSEEN = 1e-5
 LARGEST_CHOICE = 64  # candidates that are all weighed at each visit; of more, some
+# Rows that the prior without known rows is worth, and its least share where these rows are an observer's own.
+BASE_ROWS, BASE_SHARE = 10.0, 0.5
+QUARTILES = 1.349  # deviations between the quartiles of a normal column
+SAME = 1e-9  # relative: a variance this near to that of two values is theirs
+
+
+@dataclass(frozen=True, eq=False)
+class Link:
+    """How much likelier, in logarithms, two cells of a row are together than each on its own: `ratio` (bins, bins of
+    the other) by the bin of each value, `own` (n,), and of each value of the cell number `other`, `others` (n',).
+    """
+
+    other: int
+    own: Tensor
+    others: Tensor
+    ratio: Tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +58,7 @@ class Cell:
     """One feature of a row: `codes` (n, width) in the columns from `start` on, `log_prior` (n,), of each of n values.
 
     `raw` (n,): the numbers in the units of a claim; None of a categorical feature. `ordered`: neighbours are alike.
+    `links`: the cells that its values go together with, a tree over the cells of a row (`dependence`).
     """
 
     feature: str
@@ -42,6 +66,7 @@ class Cell:
     codes: Tensor
     log_prior: Tensor
     raw: Array | None
+    links: tuple[Link, ...] = ()
 
     @property
     def size(self) -> int:
@@ -55,17 +80,34 @@ class Cell:
     def small(self) -> bool:
         return self.size <= LARGEST_CHOICE
 
+    def together(self, index: Tensor, candidates: Tensor | None = None) -> Tensor:
+        """(n, size) what the other cells of rows `index` (n, F) add to the log prior of each value, or (n, m) of
+        `candidates` (m,) or (n, m).
+        """
+        total = torch.zeros((), device=index.device)
+        for link in self.links:
+            ratio = link.ratio[:, link.others[index[:, link.other]]].T  # (n, bins)
+            bins = link.own if candidates is None else link.own[candidates]
+            total = total + (ratio[:, bins] if bins.dim() == 1 else ratio.gather(1, bins))
+        return total
 
-def cells_of(layout: FeatureLayout, knowledge: AuxiliaryKnowledge, device: str) -> tuple[list[Cell], list[Cell]]:
+
+def cells_of(
+    layout: FeatureLayout, knowledge: AuxiliaryKnowledge, device: str, facts: RowFacts = NOTHING
+) -> tuple[list[Cell], list[Cell]]:
     """The categorical and the numeric cells of a row. Raises ValueError, naming the feature, where facts contradict."""
-    categorical = [_categorical(b, knowledge, device) for b in layout.categorical]
-    return categorical, [_numeric(b, knowledge, device) for b in layout.numeric]
+    categorical = [_categorical(b, knowledge, facts, device) for b in layout.categorical]
+    return categorical, [_numeric(b, knowledge, facts, device) for b in layout.numeric]
 
 
-def _categorical(block: CategoricalBlock, knowledge: AuxiliaryKnowledge, device: str) -> Cell:
+def _categorical(block: CategoricalBlock, knowledge: AuxiliaryKnowledge, facts: RowFacts, device: str) -> Cell:
     shares = _granted(block, knowledge)
-    shares = public_frequencies(block) if shares is None else shares
-    shares = np.full(block.size, 1 / block.size) if shares is None else shares
+    if shares is None:
+        public = public_frequencies(block)
+        shares = np.full(block.size, 1 / block.size) if public is None else public
+        if public is None or facts.rows_of == "client":
+            shares = _counted(block, facts, shares)
+    shares = _stated(block, facts, shares)
     return _cell(
         block.feature, block.start, block.codebook(), np.log((shares + UNSEEN) / (shares + UNSEEN).sum()), None, device
     )
@@ -80,37 +122,129 @@ def _granted(block: CategoricalBlock, knowledge: AuxiliaryKnowledge) -> Array | 
     return np.array([known.get(v, 0.0) for v in block.values])
 
 
-def _numeric(block: NumericBlock, knowledge: AuxiliaryKnowledge, device: str) -> Cell:
-    low, high = encoded_bounds(block, knowledge.bounds.get(block.feature))
+def _counted(block: CategoricalBlock, facts: RowFacts, base: Array) -> Array:
+    """(candidates,) their shares of known rows, with half a row more for each in proportion to `base`."""
+    known = places(block, facts)
+    if known is None:
+        return base
+    counts = np.bincount(known[known >= 0], minlength=block.size)
+    return np.asarray((counts + block.size / 2 * base) / (counts.sum() + block.size / 2))
+
+
+def _stated(block: CategoricalBlock, facts: RowFacts, shares: Array) -> Array:
+    """The shares of what the client says that it holds; all where it holds none of the candidates."""
+    if block.values is not None and block.feature in facts.held:
+        occurs = np.array([v in facts.held[block.feature] for v in block.values])
+    elif block.values is None and block.codes is None and block.feature in facts.sizes:
+        occurs = np.arange(block.size) < facts.sizes[block.feature]
+    else:
+        return shares
+    left = np.where(occurs, shares, 0.0)
+    return left / left.sum() if left.sum() > 0 else shares
+
+
+def places(block: CategoricalBlock | NumericBlock, facts: RowFacts, values: Array | None = None) -> Ints | None:
+    """(n,) which candidate, or which of the `values` of a number, each known row has; -1 for none. None where rows say
+    nothing of the feature.
+    """
+    column = facts.rows.get(block.feature)
+    if column is None:
+        return None
+    if isinstance(block, CategoricalBlock):
+        if block.values is None:
+            return None
+        numbers = {v: k for k, v in enumerate(block.values)}
+        return np.array([numbers.get(str(v), -1) for v in column], np.int64)
+    if values is None or column.dtype.kind != "f":
+        return None
+    middles = (values[1:] + values[:-1]) / 2
+    nearest = np.searchsorted(middles, column)
+    return np.where(np.isfinite(column), nearest, -1)
+
+
+def _numeric(block: NumericBlock, knowledge: AuxiliaryKnowledge, facts: RowFacts, device: str) -> Cell:
+    low, high = encoded_bounds(_two_valued(block), knowledge.bounds.get(block.feature))
     encoded = _values(block, low, high)
-    raw = encoded * (block.scale or 1.0) + (block.shift or 0.0) if block.scaled else encoded
+    raw = block.raw(encoded)
     raw = np.round(raw) if block.integer and block.scaled else raw
-    standardised = block.scaled and low < 0 < high
-    log_prior = most_uncertain(encoded) if standardised else np.full(len(encoded), -np.log(len(encoded)))
-    return _cell(block.feature, block.start, encoded[:, None], log_prior, raw, device)
+    standardised = (block.scaled or block.quartiles) and low < 0 < high
+    unit = QUARTILES if block.quartiles else 1.0
+    shares = np.exp(most_uncertain(encoded * unit)) if standardised else np.full(len(raw), 1 / len(raw))
+    shares = _like_known_rows(shares, raw, places(block, facts, raw), facts.rows_of == "observers")
+    if block.feature in facts.moments and facts.rows_of != "client":
+        shares = tilted(shares, raw, *facts.moments[block.feature])
+    if block.feature in facts.extremes:
+        least, most = facts.extremes[block.feature]
+        slack = SAME * max(abs(least), abs(most), 1.0) + (raw[-1] - raw[0]) / len(raw)
+        within = shares * ((raw >= least - slack) & (raw <= most + slack))
+        shares = within / within.sum() if within.sum() > 0 else shares
+    shares = (1 - UNSEEN) * shares + UNSEEN / len(raw)
+    return _cell(block.feature, block.start, encoded[:, None], np.log(shares), raw, device)
+
+
+def _two_valued(block: NumericBlock) -> NumericBlock:
+    """The block with bounds 0 and 1 where its public moments betray that it has no other values.
+
+    Whole numbers have x² >= x, so E x² >= E x, and both are equal only where every x is 0 or 1. How often it is 1 is
+    then the mean.
+    """
+    if not block.integer or block.shift is None or block.scale is None or block.low is not None:
+        return block
+    if block.quartiles or block.power is not None:  # then these are no moments
+        return block
+    variance = block.shift * (1 - block.shift)
+    alike = variance > 0 and abs(block.scale**2 - variance) <= SAME * variance
+    return replace(block, low=0.0, high=1.0) if alike else block
+
+
+def _like_known_rows(shares: Array, raw: Array, known: Ints | None, others: bool) -> Array:
+    """The prior (n,) of numbers with known ones mixed in: half of them as they are, since columns often have few
+    different numbers, half smoothed by Silverman's rule of thumb.
+    """
+    known = known[known >= 0] if known is not None else np.zeros(0, np.int64)
+    if len(known) < 2:
+        return shares
+    counts = np.bincount(known, minlength=len(raw)) / len(known)
+    width = max(1.06 * raw[known].std() * len(known) ** -0.2, (raw[-1] - raw[0]) / len(raw) / 2, 1e-300)
+    occurring = np.flatnonzero(counts)
+    smooth = sum((counts[k] * np.exp(-(((raw - raw[k]) / width) ** 2) / 2) for k in occurring), np.zeros(len(raw)))
+    base = BASE_ROWS / (BASE_ROWS + len(known))
+    base = max(base, BASE_SHARE) if others else base
+    return np.asarray(base * shares + (1 - base) * (counts + smooth / smooth.sum()) / 2)
 
 
 def _values(block: NumericBlock, low: float, high: float) -> Array:
     """(n,) the encoded values that a number may have, ascending."""
     if high <= low:
         return np.array([low])
-    if block.integer and block.scale is not None and block.shift is not None:
-        first, last = (np.round(v * block.scale + block.shift) for v in (low, high))
+    if block.integer and block.scaled:
+        first, last = (round(float(block.raw(v))) for v in (low, high))
         if 0 <= last - first < MOST_VALUES:
-            return np.asarray((np.arange(first, last + 1) - block.shift) / block.scale)
+            return block.encoded(np.arange(first, last + 1))
     return np.linspace(low, high, GRID)
 
 
-def most_uncertain(values: Array) -> Array:
-    """(n,) log probabilities of greatest entropy with mean 0 and variance 1 on `values` (n,): exp(a v + b v²).
+def tilted(shares: Array, values: Array, mean: float, std: float) -> Array:
+    """(n,) the probabilities on `values` (n,) with this mean and standard deviation that are nearest to `shares`; all
+    on the nearest value where there is no deviation.
+    """
+    gap = (values[-1] - values[0]) / max(len(values) - 1, 1)
+    if std <= gap / 100:
+        return np.asarray(np.arange(len(values)) == np.abs(values - mean).argmin(), np.float64)
+    return np.asarray(np.exp(most_uncertain((values - mean) / std, np.log(shares + UNSEEN / len(values)))))
+
+
+def most_uncertain(values: Array, reference: Array | float = 0.0) -> Array:
+    """(n,) log probabilities of greatest entropy with mean 0 and variance 1 on `values` (n,): exp(a v + b v²), times a
+    `reference` given in logarithms.
 
     By Newton's method on the dual, which is convex; where no distribution on these values has these moments, the
     nearest that it comes to. Damped steps, so that it ends in any case.
     """
     moments = np.stack([values, values**2], 1)
-    slope = np.array([0.0, -0.5])
+    slope = np.array([0.0, -0.5 if np.isscalar(reference) else 0.0])
     for _ in range(200):
-        log_p = _normalised(moments @ slope)
+        log_p = _normalised(reference + moments @ slope)
         p = np.exp(log_p)
         mean = p @ moments
         off = np.array([0.0, 1.0]) - mean
@@ -119,7 +253,7 @@ def most_uncertain(values: Array) -> Array:
         spread = (moments - mean).T @ ((moments - mean) * p[:, None]) + 1e-9 * np.eye(2)
         step = np.linalg.solve(spread, off)
         slope = slope + step * min(1.0, 0.5 / np.abs(step).max())
-    return _normalised(moments @ slope)
+    return _normalised(reference + moments @ slope)
 
 
 def _normalised(log_weights: Array) -> Array:

@@ -15,13 +15,14 @@ Shapes: C chains, B rows, F cells, D columns. All chains visit rows and cells in
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
 from leakledger.attacks.gradient.posterior.cells import Cell
 from leakledger.attacks.gradient.posterior.evidence import Evidence
-from leakledger.attacks.gradient.posterior.network import First, RowGradients
+from leakledger.attacks.gradient.posterior.network import First, RowGradients, Share
 
 Noise = float | Tensor
 PROPOSALS = 24  # values of a number that one visit weighs beside the present one
@@ -38,20 +39,42 @@ def encoded(network: RowGradients, cells: Sequence[Cell], index: Tensor) -> Tens
 
 def prior_of(cells: Sequence[Cell], index: Tensor) -> Tensor:
     """(...) the log prior of rows with values `index` (..., F)."""
-    return sum(
-        (c.log_prior[index[..., f]] for f, c in enumerate(cells)), torch.zeros(index.shape[:-1], device=index.device)
-    )
+    total = torch.zeros(index.shape[:-1], device=index.device)
+    for f, cell in enumerate(cells):
+        total = total + cell.log_prior[index[..., f]]
+        for link in cell.links:
+            if link.other < f:  # its neighbour has it too
+                total = total + link.ratio[link.own[index[..., f]], link.others[index[..., link.other]]]
+    return total
 
 
 def from_prior(cells: Sequence[Cell], number: int, coins: torch.Generator, device: str) -> Tensor:
-    """(number, F) values of rows drawn from the prior."""
-    drawn = [torch.multinomial(c.log_prior.exp(), number, True, generator=coins) for c in cells]
-    return torch.stack(drawn, -1) if drawn else torch.zeros(number, 0, dtype=torch.int64, device=device)
+    """(number, F) values of rows drawn from the prior: along its tree, each cell given the one before."""
+    index = torch.zeros(number, len(cells), dtype=torch.int64, device=device)
+    drawn: set[int] = set()
+    for root in range(len(cells)):
+        ahead = [root] if root not in drawn else []
+        while ahead:
+            f = ahead.pop()
+            cell, before = cells[f], [link for link in cells[f].links if link.other in drawn]
+            if before:
+                weights = cell.log_prior + replace(cell, links=tuple(before)).together(index)
+                index[:, f] = torch.multinomial(torch.softmax(weights, -1), 1, generator=coins)[:, 0]
+            else:
+                index[:, f] = torch.multinomial(cell.log_prior.exp(), number, True, generator=coins)
+            drawn.add(f)
+            ahead += [link.other for link in cell.links if link.other not in drawn]
+    return index
 
 
 def squared(layers: Sequence[Tensor]) -> Tensor:
     """(C,) the squared norms of what has layers (C, out, in + 1)."""
     return torch.stack([(layer**2).sum((1, 2)) for layer in layers]).sum(0)
+
+
+def picked(candidates: Tensor, places: Tensor) -> Tensor:
+    """(C,) the candidates, (n,) or (C, m), at `places` (C, 1)."""
+    return (candidates[places] if candidates.dim() == 1 else candidates.gather(1, places))[:, 0]
 
 
 class Chains:
@@ -115,9 +138,16 @@ class Chains:
 
     def fit(self, first: First, labels: Tensor, noise: Noise) -> Tensor:
         """(C, m) the log likelihood of candidates for the row that is lifted out, up to a constant of the chain."""
-        share = self.network.share(first, labels, self.residual)
-        factor = self.scale * self.evidence.clipped(share.square)
+        return self.gain(self.network.share(first, labels, self.residual), noise)
+
+    def gain(self, share: Share, noise: Noise) -> Tensor:
+        """(C, m) the same of what these candidates would add."""
+        factor = self.kept(share)
         return (factor * share.inner - factor**2 * share.square / 2) / noise**2
+
+    def kept(self, share: Share) -> Tensor:
+        """(C, m) what clipping leaves of the gradients of candidates."""
+        return self.scale * self.evidence.clipped(share.square)
 
     def energy(self) -> Tensor:
         """(C,) half the squared residual over the noise's variance: at the truth half a chi-square of all entries."""
@@ -168,32 +198,37 @@ class Chains:
         cell = self.cells[f]
         if cell.size == 1:
             return
-        candidates, log_weights = self._proposed(self.index[:, row, f], cell)
-        first = self._with(row, f, candidates)
+        candidates, log_weights = self.proposed(row, f)
+        first = self.with_value(row, f, candidates)
         log_weights = log_weights + self.fit(first, self.labels[:, row, None], noise)
-        chosen = self.drawn(torch.softmax(log_weights, -1))
-        self.settle(row, f, candidates.gather(1, chosen)[:, 0] if candidates.dim() == 2 else chosen[:, 0])
+        self.settle(row, f, picked(candidates, self.drawn(torch.softmax(log_weights, -1))))
 
-    def _proposed(self, now: Tensor, cell: Cell) -> tuple[Tensor, Tensor]:
-        """Values to choose among, (n,) all or (C, m) some, and their logarithmic weights before the update is seen."""
+    def proposed(self, row: int, f: int) -> tuple[Tensor, Tensor]:
+        """Values of cell `f` of a row to choose among, (n,) all or (C, m) some, and their logarithmic weights before
+        the update is seen.
+        """
+        cell, now = self.cells[f], self.index[:, row, f]
+        whole = self.index[:, row]
         if cell.small:
-            return torch.arange(cell.size, device=self.device), cell.log_prior
+            return torch.arange(cell.size, device=self.device), cell.log_prior + cell.together(whole)
         if float(torch.rand((), generator=self.coins, device=self.device)) < FROM_PRIOR:
-            drawn = self.drawn(cell.log_prior.exp().expand(self.chains, -1), PROPOSALS)
-            return torch.cat([now[:, None], drawn], 1), torch.zeros((), device=self.device)
+            number = self.chains * PROPOSALS
+            fresh = torch.multinomial(cell.log_prior.exp(), number, replacement=True, generator=self.coins)
+            drawn = torch.cat([now[:, None], fresh.view(self.chains, PROPOSALS)], 1)
+            return drawn, cell.together(whole, drawn)
         reach = math.exp(float(torch.rand((), generator=self.coins, device=self.device)) * math.log(cell.size / 2))
         centre = now[:, None] + self._steps(1, reach)
         near = torch.cat([now[:, None], centre + self._steps(PROPOSALS, reach)], 1)
         inside = (near >= 0) & (near < cell.size)
         near = near.clamp(0, cell.size - 1)
-        return near, torch.where(inside, cell.log_prior[near], -torch.inf)
+        return near, torch.where(inside, cell.log_prior[near] + cell.together(whole, near), -torch.inf)
 
     def _steps(self, number: int, reach: float) -> Tensor:
         """(C, number) whole steps, as likely forth as back."""
         normal = torch.randn(self.chains, number, generator=self.coins, device=self.device)
         return (normal * reach).round().to(torch.int64)
 
-    def _with(self, row: int, f: int, candidates: Tensor) -> First:
+    def with_value(self, row: int, f: int, candidates: Tensor) -> First:
         """The lifted row with each candidate for cell `f`, (n,) or (C, m)."""
         cell, columns = self.cells[f], self.cells[f].columns
         base = self.columns[:, row].clone()
@@ -212,6 +247,13 @@ class Chains:
             mixed = (codes @ cross[..., None])[..., 0]
             before, square = self.pushes[f][candidates], self.squares[f][candidates]
         return First(bare.before + before, bare.inner + inner, bare.square + square + 2 * mixed)
+
+    def rows_with(self, row: int, f: int, candidates: Tensor) -> Tensor:
+        """(C, m, D) the columns of a row with each candidate for cell `f`, (n,) or (C, m)."""
+        cell = self.cells[f]
+        rows = self.columns[:, row, None].repeat(1, candidates.shape[-1], 1)
+        rows[..., cell.columns] += cell.codes[candidates] - cell.codes[self.index[:, row, f]][:, None]
+        return rows
 
     def settle(self, row: int, f: int, chosen: Tensor) -> None:
         """Gives cell `f` of a row the values `chosen` (C,)."""

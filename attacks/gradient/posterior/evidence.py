@@ -23,6 +23,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from leakledger.attacks.gradient.posterior.cells import Cell
 from leakledger.attacks.observed.update import Arrays, ObservedUpdate
 from leakledger.preprocess.views import Mechanism
 
@@ -79,11 +80,25 @@ ASSUMED = 0.02
 
 @dataclass(frozen=True)
 class Channel:
-    """What defenses do to a mean gradient: `noise` is the deviation of the errors in its entries."""
+    """What defenses do to a mean gradient: `noise` is the deviation of the errors in its entries; `stated`: it is said
+    to be normal noise of just that, neither assumed nor worked out of the update.
+    """
 
     noise: float
     clip_norm: float | None = None
     shrunk: bool = False
+    stated: bool = False
+
+
+QUIET = 5.0  # deviations of half a chi-square: an energy lower than that by more was not left by such noise
+
+
+def too_quiet(energy: float, evidence: Evidence, cells: Sequence[Cell]) -> bool:
+    """Whether chains of this mean energy fit better than the noise lets them. Rows that are chosen to fit take off half
+    a chi-square's worth for each cell, and at most what there is to choose from in nats.
+    """
+    chosen = evidence.rows * sum(math.log(cell.size) for cell in cells)
+    return energy < evidence.entries / 2 - QUIET * math.sqrt(evidence.entries / 2) - chosen
 
 
 def channel(mechanisms: Sequence[Mechanism], gradient: Arrays) -> Channel | str:
@@ -91,6 +106,8 @@ def channel(mechanisms: Sequence[Mechanism], gradient: Arrays) -> Channel | str:
     variance, clip_norm, shrunk = 0.0, None, False
     for place, mechanism in enumerate(mechanisms, start=1):
         given = mechanism.parameters
+        if wrong := _unusable(mechanism):
+            return f"the public facts do not tell what {mechanism.kind} does as defense number {place}: {wrong}"
         if mechanism.kind == "gaussian-noise":
             variance += float(given["sigma"]) ** 2
         elif mechanism.kind == "example-clipping" and place == 1:
@@ -104,7 +121,18 @@ def channel(mechanisms: Sequence[Mechanism], gradient: Arrays) -> Channel | str:
     if not math.isfinite(variance):
         return f"defenses with errors of variance {variance} tell nothing"
     entries = np.concatenate([g.ravel() for g in gradient.values()])
-    return Channel(max(math.sqrt(variance), ASSUMED * float(np.sqrt((entries**2).mean()))), clip_norm, shrunk)
+    least = ASSUMED * float(np.sqrt((entries**2).mean()))
+    exact = not any(m.kind in CHANGES for m in mechanisms) and variance > least**2
+    return Channel(max(math.sqrt(variance), least), clip_norm, shrunk, exact)
+
+
+def _unusable(mechanism: Mechanism) -> str:
+    """Why the parameters of a mechanism tell nothing; "" where they do."""
+    for name, least in NEEDED.get(mechanism.kind, {}).items():
+        value = mechanism.parameters.get(name)
+        if not isinstance(value, int | float) or isinstance(value, bool) or not value >= least or value == math.inf:
+            return f"{name} is {value!r}, where a finite number from {least} is needed"
+    return ""
 
 
 def _pruned(gradient: Arrays, given: Mapping[str, Any]) -> float:
@@ -125,6 +153,12 @@ def _rounded(gradient: Arrays, given: Mapping[str, Any]) -> float:
 
 
 CHANGES = {"pruning": _pruned, "quantisation": _rounded}
+NEEDED: Mapping[str, Mapping[str, float]] = {
+    "gaussian-noise": {"sigma": 0},
+    "example-clipping": {"clip_norm": 0},
+    "quantisation": {"bits": 2},
+}
+"""Which parameters a likelihood follows from, and the least that each may be."""
 
 
 def evidence_of(update: ObservedUpdate, through: Channel, device: str) -> Evidence:
@@ -138,7 +172,7 @@ def evidence_of(update: ObservedUpdate, through: Channel, device: str) -> Eviden
     classes = update.model.outputs
     return Evidence(
         [tensor((update.rows * p).astype(np.float32)) for p in parts],
-        update.rows * update.stretched * through.noise,
+        update.rows * math.hypot(update.stretched * through.noise, update.noise),
         update.rows,
         tensor(update.labels) if len(update.labels) else None,
         tensor(np.full(classes, -math.log(classes), np.float32)),

@@ -25,7 +25,7 @@ from leakledger.preprocess.models import ACTIVATIONS, layer_shapes
 from leakledger.preprocess.views import ModelSpec
 
 DERIVATIVES: dict[str, Callable[[Tensor], Tensor]] = {
-    "relu": lambda z: (z > 0).to(z.dtype),
+    "relu": lambda z: torch.sign(z).clamp_min(0),
     "leaky-relu": lambda z: torch.where(z > 0, 1.0, 0.01).to(z.dtype),
     "elu": lambda z: z.clamp(max=0).exp(),
     "gelu": lambda z: torch.special.ndtr(z) + z * torch.exp(-(z**2) / 2) / math.sqrt(2 * math.pi),
@@ -45,10 +45,14 @@ class First(NamedTuple):
 
 
 class Share(NamedTuple):
-    """What candidates would add to an update: `inner` (C, m) <R, g> and `square` (C, m) |g|²."""
+    """What candidates would add to an update: `inner` (C, m) <R, g> and `square` (C, m) |g|². Their `errors`
+    (C, m, out) of every layer, and the `inputs` (C, m, in) of all but the first.
+    """
 
     inner: Tensor
     square: Tensor
+    errors: list[Tensor]
+    inputs: list[Tensor]
 
 
 class RowGradients:
@@ -82,7 +86,18 @@ class RowGradients:
         inner = (errors[0] * first.inner).sum(-1)
         for error, given, rest in zip(errors[1:], inputs, residual[1:], strict=True):
             inner += ((error @ rest[..., :-1]) * given).sum(-1) + (error @ rest[..., -1:])[..., 0]
-        return Share(inner, _squares(first, errors, inputs))
+        return Share(inner, _squares(first, errors, inputs), errors, inputs)
+
+    def products(self, one: Share, rows: Tensor, other: Share, others: Tensor) -> Tensor:
+        """(C, m, n) inner products of the gradients of candidates `rows` (C, m, D) and `others` (C, n, D)."""
+        return torch.stack(
+            [
+                (e @ f.mT) * (a @ b.mT + 1)
+                for e, a, f, b in zip(
+                    one.errors, [rows, *one.inputs], other.errors, [others, *other.inputs], strict=True
+                )
+            ]
+        ).sum(0)
 
     def square(self, first: First, labels: Tensor) -> Tensor:
         """(C, m) the squared norms alone."""

@@ -8,7 +8,8 @@ guess without the update.
 
 For which defenses there is a likelihood is said in `evidence`; without any defense it applies too, and finds batches
 that explain the update. The energy of the chains tells whether they are where the truth must be: where they are not,
-the claim is made in doubt of every cell; so it is where nobody knows of how many rows the batch is.
+the claim is made in doubt of every cell; so it is where it is lower than the stated noise can be, and where nobody
+knows of how many rows the batch is.
 
 The adversary is honest but curious, and holds a client's gradient in the clear with the model and the public layout. It
 knows the labels of the batch, or samples them too. Any multilayer perceptron that classifies.
@@ -32,16 +33,20 @@ from leakledger.attacks.base import (
 )
 from leakledger.attacks.gradient.inversion import Inversion
 from leakledger.attacks.gradient.posterior.cells import cells_of
-from leakledger.attacks.gradient.posterior.claim import claimed
-from leakledger.attacks.gradient.posterior.evidence import channel, evidence_of
+from leakledger.attacks.gradient.posterior.claim import blind_guess, claimed
+from leakledger.attacks.gradient.posterior.dependence import known_rows, linked
+from leakledger.attacks.gradient.posterior.evidence import channel, evidence_of, too_quiet
 from leakledger.attacks.gradient.posterior.network import RowGradients
 from leakledger.attacks.gradient.posterior.search import search
 from leakledger.attacks.gradient.posterior.tempering import sampled
-from leakledger.attacks.observed.gradients import find_gradients
+from leakledger.attacks.observed.row_facts import BEFORE
 from leakledger.attacks.observed.tabular import StructuralPrior
 from leakledger.attacks.observed.update import Inverted, ObservedUpdate
-from leakledger.preprocess.messages import ClientGradient, GlobalModel
+from leakledger.attacks.observed.updates import TOLD, find_gradients
+from leakledger.preprocess.messages import ClientGradient
 from leakledger.preprocess.options import check_options, option
+
+BURNT = 4  # of so many sweeps that are sampled there is one before that is not; annealed chains are near already
 
 
 @dataclass(frozen=True)
@@ -54,15 +59,19 @@ class Posterior(Inversion):
     technique = "posterior"
     reference = "after Balunović, Dimitrov, Staab, Vechev: Bayesian framework for gradient leakage, ICLR 2022"
     asset = ("records",)
-    reads = (ClientGradient, GlobalModel)
+    reads = (ClientGradient, *TOLD, *BEFORE)
     controls = (ControlSpec("records"),)
     assumes = "honest but curious; the gradient of one batch in the clear; its defense known; a multilayer perceptron"
     find = staticmethod(find_gradients)
 
     chains: int = option(16, at_least=1, help="Markov chains per batch")
-    sweeps: int = option(32, at_least=1, help="visits of every cell that are sampled, after half as many that are not")
+    sweeps: int = option(
+        32, at_least=1, help="visits of every cell that are sampled, after a quarter as many not sampled"
+    )
     repairs: int = option(30, at_least=0, help="times that rows which do not fit are sought anew, at most")
+    pool: int = option(1024, at_least=1, help="chains that seek single rows where annealing fails")
     tolerance: float = option(0.319, at_least=0, help="deviations within which a number counts as right")
+    tree: bool = option(True, help="known rows, where there are any, say which values go together")
     max_rows: int = option(128, at_least=1, help="larger batches are left alone")
     seed: int = 0
     device: str = "cpu"
@@ -88,21 +97,25 @@ class Posterior(Inversion):
             return NotApplicable(through)
         try:
             prior = StructuralPrior(update.layout, knowledge.bounds)
-            categorical, numeric = cells_of(update.layout, knowledge, self.device)
+            categorical, numeric = cells_of(update.layout, knowledge, self.device, update.facts)
         except ValueError as error:
             return NotApplicable(str(error))
         evidence = evidence_of(update, through, self.device)
         network = RowGradients(update.model, update.weights, self.device)
-        tell = counter(self.progress, self.repairs + self.sweeps // 2 + self.sweeps)
-        found = search(
-            network, [*categorical, *numeric], evidence, self.chains, self.repairs, self._coins(update), tell
-        )
-        samples = sampled(found, self.sweeps // 2, self.sweeps, tell)
+        tell = counter(self.progress, self.repairs + self.sweeps // BURNT + self.sweeps)
+        cells, coins = [*categorical, *numeric], self._coins(update)
+        if self.tree and update.facts.rows:
+            cells = linked(cells, known_rows(update.layout, cells, update.facts))
+        found = search(network, cells, evidence, self.chains, self.repairs, coins, tell, self.pool)
+        samples = sampled(found, self.sweeps // BURNT, self.sweeps, tell)
         if not np.isfinite(samples.fit).all():
             return Abstained(f"no likelihood for {batch} is finite: its model has diverged")
-        if update.guessed_size:  # chains settle at a batch of the wrong size too
+        if update.guessed_size or (through.stated and too_quiet(samples.energy, evidence, cells)):
+            # Chains settle at a batch of the wrong size too, and where there is less noise than was said.
             samples = replace(samples, settled=False)
-        return claimed(update, prior, categorical, numeric, samples, self.tolerance)
+        within = self.tolerance * prior.deviation
+        blind = blind_guess(cells, len(categorical), update.rows, within, coins, self.device)
+        return claimed(update, prior, categorical, numeric, samples, self.tolerance, blind)
 
     def _coins(self, update: ObservedUpdate) -> torch.Generator:
         """A generator that depends on the seed, the victim and the round, and on nothing that runs beside."""

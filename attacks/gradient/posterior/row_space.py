@@ -78,6 +78,7 @@ class RowSpace:
             candidates = None if cell.small else self._near(now, cell)
             log_prior = cell.log_prior if candidates is None else cell.log_prior[candidates]
             away, share = (self._with(base, form, cell, candidates) for form in self.forms)
+            log_prior = log_prior + cell.together(self.index, candidates)
             weights = torch.softmax(self._fit(away, share) / temperature + log_prior, -1)
             chosen = torch.multinomial(weights, 1, generator=self.coins)
             picked = chosen[:, 0] if candidates is None else candidates.gather(1, chosen)[:, 0]

@@ -1,12 +1,15 @@
-"""The way to the rows that explain an update: a pool, a first batch, and repairs of the rows that do not fit.
+"""The way to the rows that explain an update: annealing; where that fails, a pool, batches of it, and repairs.
 
-1. A pool of rows that the row space supports, and of rows of the prior (`row_space`).
-2. For half of the chains the batch of them that explains all layers best (`assembly`), for the others any; then Gibbs
-   sweeps from some noise, or much, down to the true one. Those find rows under little noise, these under much.
-3. Repairs: a few rows of a chain, those above all that its residual points at, leave the batch, and what they leave of
-   the sum is solved like a small batch of its own, from rows of all chains and of its own row space.
+1. A population of chains comes down from loud noise (`annealing`). Where one of them ends where the truth must be, and
+   rows are few, that is all.
+2. A pool of rows that the row space supports, and of rows of the prior (`row_space`). The batches of it that explain
+   all layers best (`assembly`) begin as chains under some noise. They find rows under little noise, and join the
+   others.
+3. Repairs, until a chain is where the truth must be and gains no more: a few rows of one, those above all that its
+   residual points at, leave the batch, and what they leave of the sum is solved like a small batch of its own, from
+   rows of all chains and of its own row space.
 
-Steps 1 and 3 aim at the mode; what is claimed rests on sweeps after them, which sample (`chains`).
+All this aims at the mode; what is claimed rests on sweeps after it, which sample (`tempering`).
 """
 
 from collections.abc import Callable, Sequence
@@ -15,6 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from leakledger.attacks.gradient.posterior.annealing import annealed
 from leakledger.attacks.gradient.posterior.assembly import Assembly
 from leakledger.attacks.gradient.posterior.cells import Cell
 from leakledger.attacks.gradient.posterior.chains import Chains, encoded, from_prior
@@ -22,16 +26,21 @@ from leakledger.attacks.gradient.posterior.evidence import Evidence
 from leakledger.attacks.gradient.posterior.network import RowGradients
 from leakledger.attacks.gradient.posterior.row_space import supported
 
+# At 8 rows of Adult under noise of 0.01 populations of 48 chains over 13 levels found as good modes as 24 over 26.
+POPULATION, LEVELS = 3, 12  # chains that come down for each one that is kept, and noises on their way
 LOUD = 4.0  # times the true noise: where sweeps after an assembly begin, so that wrong cells come loose
 COOLING = 30  # sweeps from there to the true noise
 CHOICES = 40  # sweeps over a pool, of little cost
-POOL = 1024, 30, 60  # chains on the row space, their sweeps, and rows kept of each
-SMALL_POOL = 256, 20, 20
+SWEEPS, SMALL_SWEEPS = 30, 20  # of chains on the row space, for a whole batch and in a repair
+KEPT, SMALL_KEPT = 17, 13  # one of so many chains is kept after each sweep
+SMALL = 4  # a repair has so many times fewer chains
 SMALL_CHAINS, SMALL_COOLING = 6, 8
 LIFTED = 6  # rows that a repair takes out: batches as small are solved nearly always
 # Of chi-square deviations: an energy above by more shows rows that are wrong.
 HIGH = 2.0
-GAIN, PATIENCE = 1.0, 3  # nats; and repairs in a row that gained less before a batch that fits is left as it is
+# Nats; and repairs in a row that gained less before a batch that fits is left as it is, and before one that does not.
+GAIN, PATIENCE, GIVEN_UP = 1.0, 3, 8
+FEW = 16  # rows up to which annealing that ends well is all; of more, one energy has many batches with a few wrong rows
 
 
 def settled(energy: Tensor, entries: int) -> Tensor:
@@ -47,19 +56,38 @@ def search(
     repairs: int,
     coins: torch.Generator,
     tell: Callable[[int], None] = lambda steps: None,
+    pool: int = 1024,
 ) -> Chains:
-    """Chains as near to the mode as `repairs` bring them."""
-    pool = supported(evidence, cells, coins, *POOL)
-    found = _assembled(network, cells, evidence, pool, chains, CHOICES, COOLING, coins, chains // 2)
+    """Chains as near to the mode as annealing and, if it fails, `repairs` bring them. `pool`: how many chains seek rows
+    in the row space.
+    """
+    population = annealed(network, cells, evidence, POPULATION * chains, LEVELS, coins)
+    best = _cost(population).argsort()[:chains]
+    if evidence.rows <= FEW and bool(settled(population.energy(), evidence.entries).any()):
+        # Of those that the weights kept, any: the least costly alone would be surer than the posterior is.
+        best = torch.randperm(population.chains, generator=coins, device=population.device)[:chains]
+        return _chains(population, population.index[best], population.labels[best])
+    rows = supported(evidence, cells, coins, pool, SWEEPS, -(-pool // KEPT))
+    other = _assembled(network, cells, evidence, rows, chains, CHOICES, COOLING, coins)
+    index = torch.cat([population.index[best], other.index])
+    labels = torch.cat([population.labels[best], other.labels])
+    both = _chains(population, index, labels)
+    order = _cost(both).argsort()[:chains]
+    found = _chains(population, index[order], labels[order])
     idle = 0
     for step in range(repairs):
-        best = float(_cost(found).min())
-        _repair(found, _any(found) if step % 3 == 2 else int(_cost(found).argmin()))
+        least = float(_cost(found).min())
+        _repair(found, _any(found) if step % 3 == 2 else int(_cost(found).argmin()), -(-pool // SMALL))
         tell(1)
-        idle = 0 if float(_cost(found).min()) < best - GAIN else idle + 1
-        if idle >= PATIENCE and bool(settled(found.energy(), evidence.entries).any()):
+        idle = 0 if float(_cost(found).min()) < least - GAIN else idle + 1
+        if idle >= GIVEN_UP or (idle >= PATIENCE and bool(settled(found.energy(), evidence.entries).any())):
             break
     return found
+
+
+def _chains(like: Chains, index: Tensor, labels: Tensor) -> Chains:
+    """Chains on the same evidence as `like`, at batches of rows `index` (C, B, F) with `labels` (C, B)."""
+    return Chains(like.network, like.cells, like.evidence, index.clone(), like.coins, labels.clone())
 
 
 def _assembled(
@@ -71,21 +99,15 @@ def _assembled(
     choices: int,
     cooling: int,
     coins: torch.Generator,
-    fresh: int = 0,
 ) -> Chains:
-    """Chains that begin at batches of rows of the pool, chosen to fit, but for the last ones, that are `fresh`: at rows
-    of it at random, and under loud noise.
-    """
+    """Chains that begin at batches of rows of the pool, chosen to fit."""
     scale = _likely_scale(network, cells, evidence, coins) if evidence.shrunk else 1.0
     atoms = Assembly(network, cells, evidence, pool, scale)
     noises = np.geomspace(evidence.loudest, evidence.noise, choices)
-    start = atoms.start(chains, coins)
-    chosen = torch.cat([atoms.choose(start[: chains - fresh], noises.tolist(), coins), start[chains - fresh :]])
+    chosen = atoms.choose(atoms.start(chains, coins), noises.tolist(), coins)
     found = Chains(network, cells, evidence, atoms.index[chosen], coins, atoms.labels[chosen])
-    first = torch.full((chains, 1), min(LOUD * evidence.noise, evidence.loudest), device=pool.device)
-    first[chains - fresh :] = evidence.loudest
-    for step in np.linspace(1, 0, cooling):
-        found.sweep(evidence.noise * (first / evidence.noise) ** float(step))
+    for noise in np.geomspace(min(LOUD * evidence.noise, evidence.loudest), evidence.noise, cooling).tolist():
+        found.sweep(noise)
     return found
 
 
@@ -113,8 +135,8 @@ def _any(found: Chains) -> int:
     return int(torch.randint(found.chains, (), generator=found.coins, device=found.device))
 
 
-def _repair(found: Chains, chain: int) -> None:
-    """Solves some rows of one chain anew, and keeps what is more probable."""
+def _repair(found: Chains, chain: int, seekers: int) -> None:
+    """Solves some rows of one chain anew, from those that so many `seekers` find, and keeps what is more probable."""
     chosen = _suspects(found, chain)
     own = slice(chain, chain + 1)
     columns, labels = found.columns[own, chosen], found.labels[own, chosen]
@@ -125,7 +147,8 @@ def _repair(found: Chains, chain: int) -> None:
         left = [part / float(found.scale[chain]) for part in left]
         evidence = evidence.unshrunk(left, float(found.scale[chain]))
     known = found.index.reshape(-1, len(found.cells))
-    pool = torch.unique(torch.cat([known, supported(evidence, found.cells, found.coins, *SMALL_POOL)]), dim=0)
+    new = supported(evidence, found.cells, found.coins, seekers, SMALL_SWEEPS, -(-seekers // SMALL_KEPT))
+    pool = torch.unique(torch.cat([known, new]), dim=0)
     small = _assembled(
         found.network, found.cells, evidence, pool, SMALL_CHAINS, CHOICES // 2, SMALL_COOLING, found.coins
     )

@@ -13,9 +13,11 @@ from torch import Tensor
 
 from leakledger.attacks.gradient.posterior.chains import Chains
 from leakledger.attacks.gradient.posterior.claim import Samples
+from leakledger.attacks.gradient.posterior.pairs import sweep_pairs
 from leakledger.attacks.gradient.posterior.search import settled
 
-RUNGS = 8  # of a ladder; fewer chains than this are one ladder
+RUNGS = 4  # of a ladder; fewer chains than this are one ladder
+PAIRED = 4  # sweeps, of which one is followed by one over pairs of rows, which costs as much again
 # Log posteriors of chains in one mode scatter by about the root of half their cells: far below is another mode.
 BEHIND = 3.0
 
@@ -31,6 +33,8 @@ def sampled(found: Chains, burnt: int, sweeps: int, tell: Callable[[int], None] 
     index, fits, energies = [], [], []
     for number in range(burnt + sweeps):
         found.sweep(noise)
+        if number % PAIRED == 0:
+            sweep_pairs(found, noise)
         exchange(found, noise[:, 0], rung, number % 2, rungs)
         tell(1)
         if number >= burnt:
@@ -38,8 +42,9 @@ def sampled(found: Chains, burnt: int, sweeps: int, tell: Callable[[int], None] 
             energies.append(energy[first])
             fits.append((found.log_prior() - energy)[first].double().cpu().numpy())
             index.append(found.index[first].cpu().numpy())
-    calm = settled(torch.stack(energies).mean(0), found.evidence.entries)
-    return Samples(np.concatenate(index), np.concatenate(fits), bool(calm.all()))
+    mean = torch.stack(energies).mean(0)
+    calm = settled(mean, found.evidence.entries)
+    return Samples(np.concatenate(index), np.concatenate(fits), bool(calm.all()), float(mean.mean()))
 
 
 def exchange(found: Chains, noise: Tensor, rung: Tensor, parity: int, rungs: int) -> None:

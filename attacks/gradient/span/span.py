@@ -43,8 +43,8 @@ from leakledger.attacks.gradient.span.search import search, settled_coordinates
 from leakledger.attacks.observed.affine import Array
 from leakledger.attacks.observed.row_space import RANK_TOLERANCE, RowSpace, row_space
 from leakledger.attacks.observed.update import Inverted, ObservedUpdate
-from leakledger.attacks.observed.updates import find_updates
-from leakledger.preprocess.messages import ClientGradient, ClientWeights, GlobalModel
+from leakledger.attacks.observed.updates import TOLD, find_updates
+from leakledger.preprocess.messages import ClientGradient, ClientWeights
 from leakledger.preprocess.options import check_options, option
 from leakledger.preprocess.views import FeatureLayout
 
@@ -62,7 +62,7 @@ class Span(Inversion):
     technique = "span"
     reference = "after Dimitrov, Baader, Müller, Vechev: SPEAR: Exact Gradient Inversion of Batches, NeurIPS 2024"
     asset = ("records",)
-    reads = (ClientGradient, ClientWeights, GlobalModel)
+    reads = (ClientGradient, ClientWeights, *TOLD)
     controls = (ControlSpec("records"),)
     assumes = "honest but curious; a gradient, or the weights after local training, in the clear; a ReLU perceptron"
     find = staticmethod(find_updates)

@@ -7,6 +7,7 @@ import numpy as np
 from leakledger.attacks.gradient.exact.deflation import FactoredGradient, factored
 from leakledger.attacks.gradient.exact.network import depth
 from leakledger.attacks.observed.affine import Weights, affine
+from leakledger.attacks.observed.row_space import SURE
 from leakledger.attacks.observed.update import ObservedUpdate
 from leakledger.preprocess.views import FeatureLayout
 
@@ -37,14 +38,16 @@ class UnsolvedBatch:
 def unsolved(update: ObservedUpdate, tolerance: float) -> UnsolvedBatch | str:
     """The batch behind an update, or why it cannot be solved.
 
-    `tolerance` times the roundoff of the gradient's entries counts as zero, relative to the largest singular value.
+    `tolerance` times the roundoff of the gradient's entries counts as zero, relative to the largest singular value; and
+    so does what noise in every entry makes.
     """
     rows, last = update.rows, len(update.model.hidden) - 1
     gradient = affine(update.gradient, last)
     if rows >= min(gradient.shape):
         return f"a batch of {rows} rows does not leave a gap in the spectrum of a {gradient.shape} gradient"
     values = np.linalg.svd(gradient, compute_uv=False)
-    rank = int((values > tolerance * update.roundoff * values[0]).sum())
+    of_noise = SURE * update.noise * float(np.sqrt(gradient.shape).sum())
+    rank = int((values > max(tolerance * update.roundoff * values[0], of_noise)).sum())
     if rank > rows:
         return f"its numerical rank is {rank} and the batch has {rows} rows: noise hides their subspace"
     return UnsolvedBatch(update.layout, update.weights, update.gradient, rows, rank, update.roundoff)

@@ -32,10 +32,10 @@ from leakledger.attacks.gradient.spear.batch import unsolved
 from leakledger.attacks.gradient.spear.certificate import certified
 from leakledger.attacks.gradient.spear.search import Budget, solve
 from leakledger.attacks.observed.affine import Array
-from leakledger.attacks.observed.gradients import find_gradients
 from leakledger.attacks.observed.row_space import RANK_TOLERANCE
 from leakledger.attacks.observed.update import Inverted, ObservedUpdate
-from leakledger.preprocess.messages import ClientGradient, GlobalModel
+from leakledger.attacks.observed.updates import TOLD, find_gradients
+from leakledger.preprocess.messages import ClientGradient
 from leakledger.preprocess.options import check_options, option
 
 
@@ -51,7 +51,7 @@ class Spear(Inversion):
     technique = "spear"
     reference = "Dimitrov, Baader, Müller, Vechev: SPEAR: Exact Gradient Inversion of Batches, NeurIPS 2024"
     asset = ("records",)
-    reads = (ClientGradient, GlobalModel)
+    reads = (ClientGradient, *TOLD)
     controls = (ControlSpec("records"),)
     assumes = "honest but curious; the gradient of one batch in the clear; a multilayer perceptron with ReLU"
     find = staticmethod(find_gradients)

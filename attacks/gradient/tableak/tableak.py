@@ -59,11 +59,11 @@ from leakledger.attacks.gradient.tableak.cooling import FINISHES, cooling_schedu
 from leakledger.attacks.gradient.tableak.crossover import crossed, crossover_rng, crowded, stretches
 from leakledger.attacks.gradient.tableak.selection import MEMBERS, pooled_rows
 from leakledger.attacks.gradient.tableak.temperature import TEMPERATURES, read_temperature, schedule
-from leakledger.attacks.observed.gradients import find_gradients
 from leakledger.attacks.observed.labels import RECOVERIES
 from leakledger.attacks.observed.tabular import Array, Rows, StructuralPrior
 from leakledger.attacks.observed.update import Inverted, ObservedUpdate
-from leakledger.preprocess.messages import ClientGradient, GlobalModel
+from leakledger.attacks.observed.updates import TOLD, find_gradients
+from leakledger.preprocess.messages import ClientGradient
 from leakledger.preprocess.models import layer_shapes
 from leakledger.preprocess.options import check_options, option
 from leakledger.preprocess.views import ModelSpec
@@ -100,7 +100,7 @@ class TabLeak(Inversion):
     technique = "tableak"
     reference = "Vero, Balunović, Dimitrov, Vechev: TabLeak: Tabular Data Leakage in Federated Learning, ICML 2023"
     asset = ("records",)
-    reads = (ClientGradient, GlobalModel)
+    reads = (ClientGradient, *TOLD)
     controls = (ControlSpec("records"),)
     assumes = "honest but curious; the gradient of one batch in the clear; its labels known; a multilayer perceptron"
     find = staticmethod(find_gradients)

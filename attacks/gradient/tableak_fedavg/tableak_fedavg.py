@@ -44,9 +44,9 @@ from leakledger.attacks.gradient.matching.restarts import DTYPES
 from leakledger.attacks.gradient.tableak_fedavg.search import Search
 from leakledger.attacks.observed.gradients import unsuitable
 from leakledger.attacks.observed.tabular import Array, StructuralPrior
-from leakledger.attacks.observed.trainings import find_trainings
 from leakledger.attacks.observed.update import Inverted, ObservedUpdate
-from leakledger.preprocess.messages import ClientWeights, GlobalModel
+from leakledger.attacks.observed.updates import TOLD, find_trainings
+from leakledger.preprocess.messages import ClientWeights, SummedUpdate
 from leakledger.preprocess.options import check_options, option
 from leakledger.preprocess.views import ModelSpec, View
 
@@ -73,7 +73,7 @@ class TabLeakFedAvg(Inversion):
         "Zhu, Yao, Blaschko: Surrogate Model Extension, ICML 2023"
     )
     asset = ("records",)
-    reads = (ClientWeights, GlobalModel)
+    reads = (ClientWeights, *(kind for kind in TOLD if kind is not SummedUpdate))  # of sums, those of models
     controls = (ControlSpec("records"),)
     assumes = (
         "honest but curious; the weights after local training in the clear; the labels of every local batch known, in "
@@ -138,6 +138,8 @@ class TabLeakFedAvg(Inversion):
 
     def _refusal(self, update: ObservedUpdate) -> NotApplicable | None:
         batch, total = f"{update.victim} in round {update.round}", update.training.total
+        if update.members:
+            return NotApplicable(f"{batch} train side by side: no schedule leads to the sum of their updates")
         if not len(update.labels):
             return NotApplicable(f"labels of {batch} are not known")
         if total > self.max_rows:

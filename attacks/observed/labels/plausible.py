@@ -19,7 +19,7 @@ def plausible_cells(
     for column in layout.numeric:
         values = rng.normal(size=number)
         if column.scaled and column.low is not None and column.high is not None:
-            low, high = ((v - (column.shift or 0)) / (column.scale or 1) for v in (column.low, column.high))
+            low, high = (float(column.encoded(v)) for v in (column.low, column.high))
             values = np.clip(values, low, high) if low < 0 else low + (high - low) * rng.random(number)
         columns.append(values)
     categories = np.stack(picks, -1).astype(np.int64) if picks else np.zeros((number, 0), np.int64)

@@ -1,9 +1,9 @@
 """Pseudonymous numbers back to values by how often they occur.
 
 Two places show how often a number occurs. A scaler over all columns publishes the share of every one-hot column over
-all rows (`CategoricalBlock.shift`), and with `server-zscore` the server reads each party's own. Under `uhe` a number is
-one party's alone, so that with the ends of its range the public shares are that party's; under `local` every party has
-the same numbers.
+all rows (`CategoricalBlock.shift`), and with `federated-zscore` the server reads each party's own. Under `uhe` a number
+is one party's alone, so that with the ends of its range the public shares are that party's; under `local` every party
+has the same numbers.
 
 Numbers of one range are in alphabetical order ("Privacy-preserving tabular data transformation", section 2.2), so where
 a range is known the matching is an increasing injection of its k numbers into the m sorted candidates. Its posterior is

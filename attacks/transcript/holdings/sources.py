@@ -9,6 +9,7 @@
 | shares of pseudonymous numbers | values of like frequency and order | `matching` |
 | announced sums of byte casts | the multiset of everyone else's values | `digits` |
 | counts sent for a shared target encoding | values and counts, in the clear | `tallies` |
+| tables of noised counts | how likely each declared value is held | `noised` |
 | dictionaries and pooled columns | values, in the clear, and that there are no others | `stated` |
 """
 
@@ -18,11 +19,13 @@ from typing import Literal
 from weakref import ref
 
 from leakledger.attacks.base import AuxiliaryKnowledge, ControlSpec, NotApplicable
+from leakledger.attacks.observed.noised import FAINT, NOISED_TABLES, NOISED_TO
 from leakledger.attacks.observed.values import candidate_values, held_chances, shares
 from leakledger.attacks.transcript.holdings.codes import from_codes
 from leakledger.attacks.transcript.holdings.digits import from_sums
 from leakledger.attacks.transcript.holdings.finding import Finding, Key, together
 from leakledger.attacks.transcript.holdings.matching import from_frequencies
+from leakledger.attacks.transcript.holdings.noised import from_noise
 from leakledger.attacks.transcript.holdings.numbers import from_numbers
 from leakledger.attacks.transcript.holdings.pairwise import from_pairs
 from leakledger.attacks.transcript.holdings.positions import from_positions
@@ -71,6 +74,7 @@ READS = (
     BytesNormAnnounced,
     TargetTally,
     TargetTotals,
+    *NOISED_TABLES,
     *STATED_VALUES,
 )
 
@@ -87,8 +91,13 @@ def controls(expects: Literal["vocabulary", "membership"]) -> tuple[ControlSpec,
         ControlSpec(expects, "server-dictionary"),
         ControlSpec(expects, "pooled"),
         ControlSpec(expects, "target", {"exchange": "shared"}, observers="all but first"),
-        ControlSpec(expects, "server-dictionary", scaler="server-zscore", scaler_options=whole),
-        ControlSpec(expects, "server-dictionary", scaler="server-minmax", scaler_options=whole),
+        *(
+            ControlSpec(expects, encoder, {**options, "encoder_epsilon": FAINT}, observers=who)
+            for encoder, options in (("server-dictionary", {}), ("target", {"exchange": "shared"}))
+            for who in NOISED_TO
+        ),
+        ControlSpec(expects, "server-dictionary", scaler="federated-zscore", scaler_options=whole),
+        ControlSpec(expects, "server-dictionary", scaler="federated-minmax", scaler_options=whole),
         ControlSpec(expects, "server-dictionary", scaler="pooled", scaler_options=whole),
     )
 
@@ -122,6 +131,7 @@ def _findings(view: View, knowledge: AuxiliaryKnowledge) -> dict[Key, Finding]:
     candidates, marginals = candidate_values(view, knowledge), shares(view, knowledge)
     sources: tuple[Iterable[Finding], ...] = (
         from_tallies(view),
+        from_noise(view),
         from_stated(view, candidates),
         from_codes(view, knowledge),
         from_pairs(view, candidates),

@@ -2,7 +2,8 @@
 
 A request has 32 bytes for each element of its sender, an answer of `dh-psi` 56 for each element of the answering party
 (tag, sealed label) and 32 for each element asked. A relay of sealed messages sees the same: a seal adds 16 bytes, and
-the envelope fewer than 32. The elements are those of all features together.
+the envelope fewer than 32, unless all are filled up to one size (`sealed_bytes`, a public option). The elements are
+those of all features together.
 """
 
 from collections.abc import Iterator
@@ -28,7 +29,8 @@ def _requested(view: View) -> Iterator[tuple[str, int, Message]]:
     for kind in REQUESTS:
         for m in view.on(kind):
             if m.content is None:
-                yield m.sender, (m.size - SEAL) // POINT, m
+                if not _filled(view):
+                    yield m.sender, (m.size - SEAL) // POINT, m
                 continue
             request = payload_of(m).points.value
             if not isinstance(request, bytes) or len(request) % POINT:
@@ -40,10 +42,15 @@ def _answered(view: View) -> Iterator[tuple[str, int, Message]]:
     asked = {party: elements for party, elements, _ in _requested(view)}
     for m in view.on(DhAnswer):
         if m.content is None:
-            if m.recipient in asked:
+            if m.recipient in asked and not _filled(view):
                 yield m.sender, (m.size - SEAL - ANSWER_ENVELOPE - POINT * asked[m.recipient]) // ENTRY, m
             continue
         table = payload_of(m).table.value
         if not isinstance(table, bytes) or len(table) % ENTRY:
             raise Unreadable(f"message {m.sequence} ({m.topic}) has no table of labels")
         yield m.sender, len(table) // ENTRY, m
+
+
+def _filled(view: View) -> bool:
+    """Whether lengths of sealed messages are all alike."""
+    return bool(view.public.encoder.options.get("sealed_bytes"))

@@ -111,8 +111,8 @@ class RingSize(Attack):
         ControlSpec("size", "local"),
         ControlSpec("size", "pooled"),
         ControlSpec("size", "server-dictionary"),
-        ControlSpec("size", "server-dictionary", scaler="server-zscore", scaler_options={"columns": "all"}),
-        ControlSpec("size", "server-dictionary", scaler="server-minmax", scaler_options={"columns": "all"}),
+        ControlSpec("size", "server-dictionary", scaler="federated-zscore", scaler_options={"columns": "all"}),
+        ControlSpec("size", "server-dictionary", scaler="federated-minmax", scaler_options={"columns": "all"}),
         ControlSpec("size", "server-dictionary", scaler="pooled", scaler_options={"columns": "all"}),
     )
     assumes: ClassVar[str] = (

@@ -3,8 +3,10 @@
 Every message of a secure sum is a linear equation in the parties' numbers and parts (`system`). What a view's equations
 determine is claimed exactly: on an open relay everything, of two parties the other one's (`exact`, `differences`,
 `published`). Where parts in real numbers are seen, the rest is inferred from the distribution of the share that a part
-is of its number (`proportions`, `posterior`): claims with nominal 90 % intervals. Plain summaries are read as they are.
-From mean, deviation and the shape of own rows follow `quartiles`.
+is of its number (`proportions`, `posterior`): claims with nominal 90 % intervals. Plain summaries are read as
+they are, noised ones with the interval of their noise (`observed.noised`), counts and moments of searches as points of
+a distribution (`distribution`, `powers`). From mean, deviation and the
+shape of own rows follow `quartiles`.
 
 Nominal is not exact. A prior says how far parties may be apart (`prior`): where they are as far, 85 to 95 % of the
 intervals hold; where they are alike, nearly all; where they are further apart, four of five at least, by simulation
@@ -30,21 +32,38 @@ from leakledger.attacks.base import (
     Outcome,
     StatisticClaim,
 )
+from leakledger.attacks.observed.noised import FAINT, NOISED, NOISED_TO, noised_claims
 from leakledger.attacks.observed.secure_sums import numeric_names, secure_sums
 from leakledger.attacks.observed.stated import STATED_STATISTICS, stated
 from leakledger.attacks.transcript.statistics.claims import known_claims
 from leakledger.attacks.transcript.statistics.differences import party_facts, rounds
+from leakledger.attacks.transcript.statistics.distribution import RANKED, distribution_claims
 from leakledger.attacks.transcript.statistics.exact import Means
 from leakledger.attacks.transcript.statistics.inference import inferred
 from leakledger.attacks.transcript.statistics.own import Unreadable, own_tables
+from leakledger.attacks.transcript.statistics.powers import POWERED, power_claims
 from leakledger.attacks.transcript.statistics.published import PUBLISHED, published_claims
 from leakledger.attacks.transcript.statistics.quartiles import quartiles
 from leakledger.attacks.transcript.statistics.target import target_claims
-from leakledger.preprocess.messages import SecureSum, TargetTally, TargetTotals, ZScoreAnnounced
+from leakledger.preprocess.messages import (
+    GlobalPowers,
+    SecureSum,
+    TargetTally,
+    TargetTotals,
+    TotalRows,
+    ZScoreAnnounced,
+)
 from leakledger.preprocess.options import check_options, option
 from leakledger.preprocess.views import View
 
-COMPARED = (SecureSum, *PUBLISHED, TargetTotals)  # say something beside the observers' own tables
+TOLD = {"ranks_to": "everyone"}
+COMPARED = (
+    SecureSum,
+    *PUBLISHED,
+    TargetTotals,
+    TotalRows,
+    GlobalPowers,
+)  # say something beside the observers' own tables
 
 
 @dataclass(frozen=True)
@@ -59,20 +78,48 @@ class Statistics(Attack):
         "Privacy-preserving tabular data transformation, section 6, eq. 5 and 6, and section 8.4 (what is revealed)"
     )
     asset: ClassVar[tuple[str, ...]] = ("statistics", "sizes")
-    reads = (*STATED_STATISTICS, SecureSum, ZScoreAnnounced, *PUBLISHED, TargetTally, TargetTotals)
+    reads = (
+        *STATED_STATISTICS,
+        SecureSum,
+        ZScoreAnnounced,
+        *PUBLISHED,
+        TargetTally,
+        TargetTotals,
+        *NOISED,
+        *RANKED,
+        *POWERED,
+    )
     controls = (
         ControlSpec("mean", scaler="zscore-sac"),
         ControlSpec("mean", scaler="zscore-sac", scaler_options={"sharing": "ring"}),
         ControlSpec("mean", scaler="zscore-sac", observers="all but first"),
-        ControlSpec("mean", scaler="server-zscore"),
-        ControlSpec("minimum", scaler="server-minmax"),
-        ControlSpec("maximum", scaler="server-minmax", observers="all but last"),
+        ControlSpec("mean", scaler="federated-zscore"),
+        ControlSpec("minimum", scaler="federated-minmax"),
+        ControlSpec("maximum", scaler="federated-minmax", observers="all but last"),
         ControlSpec("mean", scaler="pooled"),
+        ControlSpec("quantile", scaler="federated-robust"),
+        ControlSpec("count", scaler="federated-robust", observers="all but first"),
+        ControlSpec("quantile", scaler="federated-robust", scaler_options=TOLD, observers="all but last"),
+        ControlSpec("mean", scaler="federated-yeo-johnson"),
+        ControlSpec("count", scaler="federated-yeo-johnson", observers="all but first"),
         ControlSpec("size", "local"),
         ControlSpec("size", "local", observers="all but last", shuffled=False),
         ControlSpec("size", "mod-norm"),
         ControlSpec("frequency", "target", {"exchange": "shared"}),
         ControlSpec("frequency", "target", {"exchange": "shared"}, observers="all but first"),
+        *(
+            ControlSpec("frequency", encoder, {**options, "encoder_epsilon": FAINT}, observers=who)
+            for encoder, options in (("server-dictionary", {}), ("target", {"exchange": "shared"}))
+            for who in NOISED_TO
+        ),
+        *(
+            ControlSpec("mean", scaler="federated-zscore", scaler_options={"scaler_epsilon": FAINT}, observers=who)
+            for who in NOISED_TO
+        ),
+        *(
+            ControlSpec("minimum", scaler="federated-minmax", scaler_options={"scaler_epsilon": FAINT}, observers=who)
+            for who in NOISED_TO
+        ),
     )
     assumes: ClassVar[str] = "honest but curious observers with their own tables; no auxiliary knowledge"
 
@@ -102,12 +149,15 @@ class Statistics(Attack):
                 *told,
                 *known_claims(known),
                 *target_claims(view, tables),
+                *distribution_claims(view, tables),
+                *power_claims(view, tables, self.level),
                 *published_claims(view, tables, self.level),
                 *open_,
+                *noised_claims(view, self.level),
             ]
         )
         if claims:
-            return [*claims, *quartiles(claims, tables, self.level, two)]
+            return _first_of([*claims, *quartiles(claims, tables, self.level, two)])
         if problems := [*problems, *more]:
             return NotApplicable("; ".join(dict.fromkeys(problems)))
         return Abstained("the messages say no more than what all outside have together")

@@ -11,8 +11,8 @@ from leakledger.audit.benchmarks.base import Options
 from leakledger.audit.case import cases
 from leakledger.audit.controls import control_attack
 from leakledger.audit.federate import federate
+from leakledger.audit.granted import attempts, granted_knowledge, make_attack
 from leakledger.audit.play import Play
-from leakledger.audit.run import attempts, granted_knowledge, make_attack
 from leakledger.audit.scoring import score
 from leakledger.audit.truth import Truth
 from leakledger.preprocess.messages import ClientWeights, GlobalModel
@@ -82,7 +82,8 @@ def test_every_client_is_scored_above_the_prior(held, knowledge):
 @pytest.mark.parametrize("attack", [TabLeakFedAvg(**FEW), Portfolio(tableak_fedavg=FEW)], ids=lambda a: a.technique)
 def test_single_rows_behind_weights_are_recovered_and_an_unrelated_update_tells_nothing(attack, held, knowledge):
     found = controls(attack, held, knowledge)
-    assert all(c.passed for c in found.values())
+    assert found["leaky"].passed
+    assert found["null"].passed
     assert found["leaky"].value >= 0.9
 
 

@@ -12,10 +12,12 @@ from leakledger.attacks.gradient.posterior import Posterior
 from leakledger.attacks.gradient.posterior.assembly import Assembly
 from leakledger.attacks.gradient.posterior.cells import cells_of, most_uncertain
 from leakledger.attacks.gradient.posterior.chains import Chains, from_prior, prior_of
+from leakledger.attacks.gradient.posterior.claim import Samples, blind_guess, claimed
 from leakledger.attacks.gradient.posterior.evidence import ASSUMED, channel, evidence_of
 from leakledger.attacks.gradient.posterior.row_space import RowSpace, supported
 from leakledger.attacks.gradient.posterior.search import _suspects, search
 from leakledger.attacks.observed.gradients import find_gradients
+from leakledger.attacks.observed.tabular import StructuralPrior
 from leakledger.preprocess.views import CategoricalBlock, FeatureLayout, Mechanism, ModelSpec, NumericBlock
 from tests.attacks.example import LAYOUT, observe, rows_of
 from tests.attacks.gradient.posterior_example import drawn, evidence_about, tiny
@@ -55,12 +57,66 @@ def test_noise_that_drowns_the_gradient_leaves_doubt_in_every_cell():
     assert claim.category_entropy.mean() > 0.5
 
 
+def test_samples_that_know_nothing_do_not_displace_the_best_blind_claim():
+    """Claims are fitted to a few samples of the prior by chance; what samples agree on is held to."""
+    _, _, encoded = rows_of(LAYOUT, 4, 0)
+    (update,) = find_gradients(defended(encoded, 1.0, NOISE), LABELS)
+    prior = StructuralPrior(update.layout, {})
+    categorical, numeric = cells_of(update.layout, LABELS, "cpu")
+    cells, coins = [*categorical, *numeric], torch.Generator().manual_seed(0)
+    blind = blind_guess(cells, len(categorical), 4, 0.319 * prior.deviation, coins, "cpu")
+    assert blind.categories.shape == (4, len(categorical))
+    lost, apart = 0, 0
+    for _ in range(20):
+        index = from_prior(cells, 48, coins, "cpu").view(12, 4, -1).numpy()
+        claim = claimed(update, prior, categorical, numeric, Samples(index, np.zeros(12), True), 0.319, blind)
+        lost += (claim.categories == blind.categories).all()
+        agreed = np.repeat(index[:1], 12, axis=0)
+        claim = claimed(update, prior, categorical, numeric, Samples(agreed, np.zeros(12), True), 0.319, blind)
+        apart += (np.sort(claim.categories, 0) == np.sort(index[0, :, : len(categorical)], 0)).all()
+    assert lost > 10
+    assert apart == 20
+
+
 def test_an_update_that_contradicts_its_defense_is_claimed_in_doubt():
     _, _, encoded = rows_of(LAYOUT, 4, 0)
     view = defended(encoded, 0.05, Mechanism("gaussian-noise", {"sigma": 0.01}))
+    (claim,) = Posterior(**{**BRIEF, "repairs": 1}).run(view, LABELS)
+    assert claim.probability is None
+    assert (claim.category_entropy == 1).all()
+
+
+def test_less_noise_than_was_said_is_claimed_in_doubt():
+    _, _, encoded = rows_of(LAYOUT, 4, 0)
+    view = defended(encoded, 1e-3, Mechanism("gaussian-noise", {"sigma": 1e-2}))
     (claim,) = Posterior(**BRIEF).run(view, LABELS)
     assert claim.probability is None
     assert (claim.category_entropy == 1).all()
+
+
+@pytest.mark.parametrize("sigma", [None, "loud", -1.0, float("nan"), float("inf"), True])
+def test_noise_of_unknown_or_impossible_strength_is_named(sigma):
+    _, _, encoded = rows_of(LAYOUT, 4, 0)
+    given = {} if sigma is None else {"sigma": sigma}
+    outcome = Posterior(**BRIEF).run(defended(encoded, 0.0, Mechanism("gaussian-noise", given)), LABELS)
+    assert isinstance(outcome, NotApplicable)
+    assert "gaussian-noise" in outcome.reason
+    assert "sigma" in outcome.reason
+
+
+def test_noise_of_strength_zero_is_none():
+    categories, numbers, encoded = rows_of(LAYOUT, 4, 0)
+    view = defended(encoded, 0.0, Mechanism("gaussian-noise", {"sigma": 0.0}))
+    (claim,) = Posterior(**BRIEF).run(view, LABELS)
+    assert right(claim, categories, numbers) > 0.95
+
+
+def test_a_gradient_that_is_not_finite_is_named():
+    encoded = rows_of(LAYOUT, 4, 0)[2]
+    encoded[0, 0] = np.nan
+    outcome = Posterior(**BRIEF).run(observe(encoded), LABELS)
+    assert isinstance(outcome, NotApplicable)
+    assert "not finite" in outcome.reason
 
 
 def test_unknown_labels_are_sampled_too():

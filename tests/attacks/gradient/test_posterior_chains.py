@@ -9,7 +9,9 @@ import torch
 from scipy.stats import chisquare, kstest
 
 from leakledger.attacks.gradient.posterior import chains as module
+from leakledger.attacks.gradient.posterior.annealing import _select, annealed
 from leakledger.attacks.gradient.posterior.chains import Chains, from_prior, prior_of
+from leakledger.attacks.gradient.posterior.pairs import sweep_pairs, visit_pair
 from leakledger.attacks.gradient.posterior.search import settled
 from leakledger.attacks.gradient.posterior.tempering import exchange, sampled
 from tests.attacks.gradient.posterior_example import drawn, evidence_about, tiny
@@ -57,6 +59,41 @@ def test_a_visit_draws_from_the_conditional_that_energies_give(clip_norm, known)
     assert chisquare(reached, 20_000 * weights).pvalue > FALSE_ALARMS
 
 
+@pytest.mark.parametrize("shrunk", [False, True])
+@pytest.mark.parametrize("clip_norm", [None, 0.3])
+def test_a_visit_of_a_pair_draws_from_the_joint_conditional_that_energies_give(clip_norm, shrunk):
+    network, cells = tiny()
+    coins = torch.Generator().manual_seed(1)
+    index, labels = drawn(cells, 3, coins)
+    evidence = evidence_about(network, cells, index, labels, 0.3, coins, clip_norm=clip_norm)
+    state = started(network, cells, evidence, 20_000)
+    state.become(index.expand(20_000, -1, -1), labels.expand(20_000, -1))
+    factor = 0.6 if shrunk else 1.0
+    if shrunk:
+        rescale(state, factor)
+    state.lift(0)
+    state.lift(2)
+    visit_pair(state, 0, 2, 0, torch.full((20_000, 1), evidence.noise))
+    state.put(0)
+    state.put(2)
+    reached = torch.bincount(3 * state.index[:, 0, 0] + state.index[:, 2, 0], minlength=9).numpy()
+    options = index.repeat(9, 1, 1)
+    options[:, 0, 0], options[:, 2, 0] = torch.arange(9) // 3, torch.arange(9) % 3
+    every = Chains(network, cells, evidence, options, coins, labels.repeat(9, 1))
+    rescale(every, factor)
+    weights = torch.softmax((prior_of(cells, options).sum(-1) - every.energy()).double(), 0).numpy()
+    due = 20_000 * weights
+    likely = due >= 5
+    assert likely.sum() >= 3
+    assert chisquare(reached[likely], reached[likely].sum() * due[likely] / due[likely].sum()).pvalue > FALSE_ALARMS
+
+
+def rescale(state, factor):
+    """Chains that take the sum for shrunk by `factor`."""
+    state.scale[:] = factor
+    state.refresh()
+
+
 @pytest.mark.parametrize(("clip_norm", "known"), [(None, True), (0.3, True), (None, False)])
 def test_long_runs_visit_batches_as_often_as_the_posterior_has_them(clip_norm, known, monkeypatch):
     monkeypatch.setattr(module, "PROPOSALS", 6)
@@ -66,8 +103,9 @@ def test_long_runs_visit_batches_as_often_as_the_posterior_has_them(clip_norm, k
     index, labels = drawn(cells, 2, coins)
     evidence = evidence_about(network, cells, index, labels, 0.3, coins, known=known, clip_norm=clip_norm)
     state = started(network, cells, evidence, 4_000)
-    for _ in range(30):
+    for _ in range(20):
         state.sweep(evidence.noise)
+        sweep_pairs(state, evidence.noise)
     kinds = [tuple(r) for r in product(*(range(c.size) for c in cells), range(2))]
     batches = torch.tensor(list(product(kinds, repeat=2)))  # (n, 2, F + 1), the label last
     if known:
@@ -143,7 +181,7 @@ def test_samples_come_from_the_first_rungs_and_settle_at_the_truth():
     index, labels = drawn(cells, 2, coins)
     evidence = evidence_about(network, cells, index, labels, 0.02, coins)
     samples = sampled(started(network, cells, evidence, 16), 5, 10)
-    assert samples.index.shape == (20, 2, len(cells))
+    assert samples.index.shape == (40, 2, len(cells))  # four ladders
     assert samples.settled
 
 
@@ -151,3 +189,53 @@ def test_an_energy_that_is_too_high_does_not_count_as_settled():
     entries = 10_000
     assert bool(settled(torch.tensor(entries / 2), entries))
     assert not bool(settled(torch.tensor(entries / 2 + 3 * (entries / 2) ** 0.5), entries))
+
+
+def test_selection_copies_chains_by_how_much_likelier_less_noise_makes_them():
+    network, cells = tiny()
+    coins = torch.Generator().manual_seed(0)
+    index, labels = drawn(cells, 2, coins)
+    evidence = evidence_about(network, cells, index, labels, 1e-3, coins)
+    state = started(network, cells, evidence, 8)
+    wrong = index.clone()
+    wrong[0, 0] = (wrong[0, 0] + 1) % 3
+    state.become(torch.stack([index, *[wrong] * 7]), labels.expand(8, -1))
+    _select(state, 1.0, 1.0)
+    assert (state.index[1:] == wrong).all()  # under the same noise all weights are even
+    _select(state, 1.0, 1e-3)
+    assert (state.index == index).all()
+
+
+def test_annealing_ends_at_batches_as_probable_as_the_truth():
+    network, cells = tiny()
+    coins = torch.Generator().manual_seed(0)
+    index, labels = drawn(cells, 3, coins)
+    evidence = evidence_about(network, cells, index, labels, 0.02, coins)
+    found = annealed(network, cells, evidence, 24, 8, coins)
+    assert found.index.shape == (24, 3, len(cells))
+    assert settled(found.energy(), evidence.entries).float().mean() > 0.5
+
+
+def test_two_rows_that_hide_a_value_from_each_other_get_it_right_together():
+    """Two copies of a row, one of each class, at a network whose classes are all alike: their gradients cancel."""
+    network, cells = tiny()
+    network.weights[-1][:], network.biases[-1][:] = network.weights[-1][:1] * torch.tensor([[1.0], [-1.0]]), 0.0
+    coins = torch.Generator().manual_seed(0)
+    index = drawn(cells, 1, coins)[0].repeat(2, 1)
+    labels = torch.tensor([0, 1])
+    evidence = evidence_about(network, cells, index, labels, 1e-3, coins)
+    single, paired = (started(network, cells, evidence, 200) for _ in range(2))
+    wrong = index.clone()
+    wrong[:, 0] = (index[:, 0] + 1) % 3
+    for state in (single, paired):
+        state.become(wrong.expand(200, -1, -1), labels.expand(200, -1))
+    for i in (0, 1):
+        single.lift(i)
+        single.visit(i, 0, evidence.noise)
+        single.put(i)
+    paired.lift(0)
+    paired.lift(1)
+    visit_pair(paired, 0, 1, 0, evidence.noise)
+    right = [(state.index[:, :, 0] == index[:, 0]).all(1).float().mean() for state in (single, paired)]
+    assert right[0] < 0.1
+    assert right[1] > 0.9

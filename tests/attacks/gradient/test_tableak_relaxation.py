@@ -42,7 +42,7 @@ def by_definition(prior, variables, temperature=1.0):
     """Encoded rows (..., width) of variables (..., size), one feature at a time."""
     columns = torch.zeros(*variables.shape[:-1], prior.width, dtype=torch.float64)
     for i, block in enumerate(prior.numeric):
-        low = (prior.low[i] - prior.shift[i]) / prior.scale[i]
+        low = float(block.encoded(prior.low[i]))
         z = variables[..., prior.positions[i]]
         column = low + prior.range[i] * torch.sigmoid(z) if prior.sigmoid else z
         columns[..., block.start] += column

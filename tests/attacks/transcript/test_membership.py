@@ -9,7 +9,7 @@ from leakledger.preprocess.scalers import SCALERS
 from tests.attacks.ring_example import EVERYTHING, FEATURES, SETS, run
 
 DICTIONARY = AuxiliaryKnowledge(dictionaries=EVERYTHING)
-ALL_COLUMNS = SCALERS["server-zscore"](columns="all")
+ALL_COLUMNS = SCALERS["federated-zscore"](columns="all")
 
 
 def scores(found, *observers, knowledge=DICTIONARY):

@@ -226,6 +226,38 @@ def test_a_request_s_length_tells_a_peer_and_a_relay_the_size_of_all_features_to
         }
 
 
+SEALED = {"uhe": {"ring_route": "sealed"}, "dh-psi": {"ring_route": "sealed", "psi_route": "sealed"}}
+SEALED["otmp-psi"] = SEALED["dh-psi"]
+
+
+@every("encoder", list(SEALED))
+def test_sealed_messages_of_a_fixed_size_tell_a_relay_no_size_and_nothing_about_a_party(encoder):
+    """With other tables whose dictionaries add up alike, the server's view is the same but for ciphertext."""
+    plain, fixed = run(encoder, **SEALED[encoder]), run(encoder, **SEALED[encoder], sealed_bytes=20_000)
+    lengths = [{m.size for m in f.view("server").messages if m.sealed} for f in (plain, fixed)]
+    assert len(lengths[0]) > 1 or encoder == "uhe"  # the ring states small numbers: one byte each
+    assert lengths[1] == {20_016}
+    known = [attack(f, "server") for f in (plain, fixed)]
+    assert bool({p for p, f in known[0] if not f}) is (encoder != "uhe")
+    assert not {p for p, f in known[1] if not f}
+    assert exact(known[1]) == {}
+    assert len({(c.low, c.estimate, c.high) for (p, f), c in known[1].items() if f == "ward"}) == 1
+    other = run(
+        encoder, {p: SETS[q] for p, q in zip(SETS, reversed(SETS), strict=True)}, sealed_bytes=20_000, **SEALED[encoder]
+    )
+    assert headers(fixed.view("server")) == headers(other.view("server"))
+
+
+def headers(view):
+    """All that a relay has of messages that it cannot read, and all of the others."""
+    return [(m.header(), m.size) for m in view.messages]
+
+
+def test_a_peer_still_reads_how_many_values_another_has_from_what_it_opens():
+    fixed = run("dh-psi", **SEALED["dh-psi"], sealed_bytes=20_000)
+    assert attack(fixed, "P3")["P1", ""].estimate == sum(fixed.size("P1", f) for f in FEATURES)
+
+
 def test_the_key_holder_learns_totals_and_another_party_does_not():
     found = run("otmp-psi")
     assert ("P3", "") in attack(found, "P1")
@@ -448,7 +480,7 @@ def test_the_same_view_gives_the_same_claims(ring):
     )
 
 
-@pytest.mark.parametrize("scaler", ["server-zscore", "server-minmax"])
+@pytest.mark.parametrize("scaler", ["federated-zscore", "federated-minmax"])
 def test_statistics_of_all_columns_tell_the_server_every_size(scaler):
     found = run("uhe", scaler=SCALERS[scaler](columns="all"))
     everything = {(p, f): found.size(p, f) for p in SETS for f in FEATURES}
@@ -473,5 +505,5 @@ def test_zero_columns_of_a_gradient_bound_a_size_from_below(ring):
 
 @pytest.mark.parametrize("buckets", [60, 5000])
 def test_buckets_of_a_hash_are_not_taken_for_numbers_of_values(buckets):
-    found = run("rolling-hash", scaler=SCALERS["server-zscore"](columns="all"), buckets=buckets)
+    found = run("rolling-hash", scaler=SCALERS["federated-zscore"](columns="all"), buckets=buckets)
     assert isinstance(RingSize().run(found.view("server"), KNOW_NOTHING), NotApplicable | Abstained)

@@ -29,7 +29,7 @@ def adult(datasets):
 def federation(adult, encoder, parties=4, columns="numeric", **options):
     tables = adult[0](parties)
     schema = next(iter(tables.values())).schema
-    scaler = SCALERS["server-zscore"](columns=columns)
+    scaler = SCALERS["federated-zscore"](columns=columns)
     return run(encoder, tables=tables, schema=schema, scaler=scaler, **options)
 
 

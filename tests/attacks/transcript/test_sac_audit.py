@@ -7,7 +7,7 @@ from leakledger.attacks.base import Abstained, AuxiliaryKnowledge, NotApplicable
 from leakledger.attacks.observed.secure_sums import secure_sums
 from leakledger.attacks.transcript.sac_audit import SacAudit
 from leakledger.preprocess.messages import SumPart
-from leakledger.preprocess.scalers.server_zscore import ServerZScore
+from leakledger.preprocess.scalers.federated_zscore import FederatedZScore
 from leakledger.preprocess.scalers.zscore_sac import ZScoreSac
 from leakledger.preprocess.secret import pinned
 from leakledger.preprocess.transport.simulated import Simulated
@@ -141,13 +141,13 @@ def test_where_somebody_leaves_between_rounds_one_party_suffices():
 
 
 def test_statistics_told_in_the_clear_fire_for_each_sender():
-    found = fired(view_of(PARTS[:2], ["server"], ServerZScore()), "plaintext-told")
+    found = fired(view_of(PARTS[:2], ["server"], FederatedZScore()), "plaintext-told")
     assert {c.party for c in found} == {"P1", "P2"}
     assert all(c.evidence for c in found)
 
 
 def test_values_that_pass_an_open_relay_fire_as_relayed_and_sealed_ones_do_not():
-    view = view_of(PARTS[:2], ["server"], ServerZScore())
+    view = view_of(PARTS[:2], ["server"], FederatedZScore())
     relayed = replace(view, messages=tuple(replace(m, relay="server", recipient="P2") for m in view.messages))
     assert {c.party for c in fired(relayed, "plaintext-relayed")} == {"P1", "P2"}
     sealed = replace(relayed, messages=tuple(replace(m, sealed=True, content=None) for m in relayed.messages))

@@ -6,6 +6,7 @@ from leakledger.attacks import ATTACKS
 from leakledger.attacks.base import AuxiliaryKnowledge, MembershipClaim, StatisticClaim, VocabularyClaim
 from leakledger.audit.control_federations import NAMES, held, played
 from leakledger.audit.run import run_audit
+from leakledger.preprocess.secret import PUBLIC_MASTER
 from tests.attacks.test_reads import ControlSpec
 from tests.audit.example import config
 
@@ -43,7 +44,7 @@ def test_noise_on_updates_changes_no_finding_about_what_preprocessing_states(enc
         attacks={"use": ["plaintext", "ring_size", "vocabulary", "membership"]},
         audit={"observers": ["server"]},
     )
-    record = run_audit(settings, tmp_path / "run")
+    record = run_audit(settings, tmp_path / "run", master=PUBLIC_MASTER)
     plain, noisy = (
         {
             f.asset: (f.score and (f.score.attack, f.score.value, f.score.advantage, f.score.status), f.low, f.high)

@@ -11,9 +11,9 @@ from leakledger.attacks.transcript.statistics import Statistics
 from leakledger.attacks.transcript.statistics.differences import rounds
 from leakledger.attacks.transcript.statistics.own import own_tables
 from leakledger.attacks.transcript.statistics.seen import own_weights
+from leakledger.preprocess.scalers.federated_minmax import FederatedMinMax
+from leakledger.preprocess.scalers.federated_zscore import FederatedZScore
 from leakledger.preprocess.scalers.pooled import Pooled
-from leakledger.preprocess.scalers.server_minmax import ServerMinMax
-from leakledger.preprocess.scalers.server_zscore import ServerZScore
 from leakledger.preprocess.scalers.zscore_sac import ZScoreSac
 from leakledger.preprocess.secret import pinned
 from leakledger.preprocess.transport.simulated import Simulated
@@ -188,24 +188,24 @@ def test_an_observer_without_a_usable_table_of_its_own_makes_no_claim(given, rea
 
 def test_whole_numbers_in_a_published_mean_betray_how_many_rows_it_is_over():
     parts = [x.round() for x in tables((31, 47))]
-    assert_exact(run(view_of(parts, ["P1"], ServerZScore(), integer=True)), parts, ["P2"])
+    assert_exact(run(view_of(parts, ["P1"], FederatedZScore(), integer=True)), parts, ["P2"])
 
 
 def test_without_whole_numbers_the_other_of_two_clients_is_known_within_intervals():
     parts = tables((310, 470))
-    claims = run(view_of(parts, ["P1"], ServerZScore()))
+    claims = run(view_of(parts, ["P1"], FederatedZScore()))
     assert {c.statistic for c in claims} == {"count", "mean", "std", "quantile"}
     assert all(c.low < c.high for c in claims)
     assert all(c.low <= real(parts, c) <= c.high for c in claims)
 
 
 def test_one_of_three_clients_learns_nothing_of_one_other_from_published_aggregates():
-    assert isinstance(run(view_of(PARTS[:3], ["P1"], ServerZScore())), Abstained)
+    assert isinstance(run(view_of(PARTS[:3], ["P1"], FederatedZScore())), Abstained)
 
 
 def test_extremes_beyond_the_own_ones_are_the_last_clients_and_others_are_left_open():
     parts = [np.array([[0.0, 5.0], [9.0, 6.0]]), np.array([[3.0, 4.0], [11.0, 7.0]])]
-    claims = run(view_of(parts, ["P1"], ServerMinMax()))
+    claims = run(view_of(parts, ["P1"], FederatedMinMax()))
     assert {(c.feature, c.statistic, c.estimate) for c in claims} == {
         ("f0", "maximum", 11),
         ("f1", "minimum", 4),
@@ -260,7 +260,7 @@ def test_a_column_that_is_the_same_everywhere_is_known_to_float64s_precision():
 
 
 @every("payload", [3, {"mean": 1}, {"minimum": np.ones(1), "maximum": np.ones(1)}, np.ones(2)])
-@every("scaler", [ServerZScore(), ServerMinMax(), Pooled()])
+@every("scaler", [FederatedZScore(), FederatedMinMax(), Pooled()])
 @every("observer", ["server", "P1"])
 def test_messages_of_another_form_than_their_topics_are_refused_by_a_reason(scaler, payload, observer):
     view = view_of(PARTS[:2], [observer], scaler)

@@ -5,7 +5,7 @@ from leakledger.attacks.base import AuxiliaryKnowledge, StatisticClaim
 from leakledger.attacks.transcript.statistics import Statistics
 from leakledger.attacks.transcript.statistics.own import OwnTable
 from leakledger.attacks.transcript.statistics.quartiles import quartiles
-from leakledger.preprocess.scalers.server_minmax import ServerMinMax
+from leakledger.preprocess.scalers.federated_minmax import FederatedMinMax
 from leakledger.preprocess.scalers.zscore_sac import ZScoreSac
 from tests.attacks.statistics_example import view_of
 
@@ -64,7 +64,7 @@ def test_without_rows_of_its_own_or_all_three_moments_there_is_no_claim(missing)
 
 def test_the_relay_has_no_shape_and_extremes_alone_are_no_quartile():
     parts = [np.random.default_rng(i).normal(0, 1, (20, 2)) for i in range(3)]
-    for view in (view_of(parts, ["server"]), view_of(parts[:2], ["P1"], ServerMinMax())):
+    for view in (view_of(parts, ["server"]), view_of(parts[:2], ["P1"], FederatedMinMax())):
         outcome = Statistics().run(view, AuxiliaryKnowledge())
         assert not [c for c in outcome if c.statistic == "quantile"]
 

@@ -22,8 +22,8 @@ SETTINGS = {
     "zscore-sac proportional, sealed": {"scaler": "zscore-sac", "route": "sealed"},
     "zscore-sac ring, open relay": {"scaler": "zscore-sac", "sharing": "ring"},
     "zscore-sac ring, sealed": {"scaler": "zscore-sac", "sharing": "ring", "route": "sealed"},
-    "server-zscore": {"scaler": "server-zscore"},
-    "server-minmax": {"scaler": "server-minmax"},
+    "federated-zscore": {"scaler": "federated-zscore"},
+    "federated-minmax": {"scaler": "federated-minmax"},
 }
 
 
@@ -91,11 +91,11 @@ def test_on_adult_the_open_relay_knows_all_a_party_estimates_and_a_sealed_ring_t
     for name, options in SETTINGS.items():
         seeds = INTERVALS if name == "zscore-sac proportional, sealed" else SEEDS
         found[name] = quality(datasets / "adult.csv.gz", partition, seeds, **options)
-        shown(name, {k: v for k, v in found[name].items() if k != "guess" or name == "server-minmax"})
-    for name in ("zscore-sac proportional, open relay", "zscore-sac ring, open relay", "server-zscore"):
+        shown(name, {k: v for k, v in found[name].items() if k != "guess" or name == "federated-minmax"})
+    for name in ("zscore-sac proportional, open relay", "zscore-sac ring, open relay", "federated-zscore"):
         assert all(error < 1e-6 and held == 1 for error, held in found[name]["server"].values())
-    assert set(found["server-minmax"]["server"]) == {"minimum", "maximum"}
-    for name in ("zscore-sac ring, sealed", "server-zscore", "server-minmax"):
+    assert set(found["federated-minmax"]["server"]) == {"minimum", "maximum"}
+    for name in ("zscore-sac ring, sealed", "federated-zscore", "federated-minmax"):
         assert not found[name]["P1"]
         assert not found[name]["P1+P2"]
     assert not found["zscore-sac proportional, sealed"]["server"]

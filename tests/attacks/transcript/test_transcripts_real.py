@@ -101,7 +101,7 @@ def test_an_intersection_tells_a_party_for_certain_which_of_its_values_each_othe
 @pytest.mark.slow
 @pytest.mark.parametrize("parties", [2, 5, 20])
 def test_a_server_that_is_sent_dictionaries_and_summaries_has_them(table, parties):
-    found = federation(table, parties, "server-dictionary", "server-zscore")
+    found = federation(table, parties, "server-dictionary", "federated-zscore")
     claims = outcomes(found, "server")
     told = {(c.party, c.feature, c.statistic): c.estimate for c in claims["statistics"]}
     for party, rows in found.tables.items():

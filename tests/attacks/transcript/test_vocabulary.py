@@ -31,7 +31,7 @@ from tests.attacks.ring_example import EVERYTHING, FEATURES, SETS, run, table
 DICTIONARY = AuxiliaryKnowledge(dictionaries=EVERYTHING)
 NOTHING = AuxiliaryKnowledge()
 OTHER_SETS = {"P1": SETS["P2"], "P2": SETS["P1"], "P3": SETS["P4"], "P4": SETS["P3"]}
-ALL_COLUMNS = SCALERS["server-zscore"](columns="all")
+ALL_COLUMNS = SCALERS["federated-zscore"](columns="all")
 
 
 def claimed(found, *observers, knowledge=DICTIONARY):
@@ -61,7 +61,7 @@ def test_the_attack_hashes_as_the_encoder_does(value, others, form):
     assert byte_number(value, options) == text_number("f", value, 100, form)
 
 
-@pytest.mark.parametrize("scaler", [ALL_COLUMNS, SCALERS["server-minmax"](columns="all")])
+@pytest.mark.parametrize("scaler", [ALL_COLUMNS, SCALERS["federated-minmax"](columns="all")])
 def test_rolling_hashes_are_inverted_by_a_server_with_a_dictionary(scaler):
     found = run("rolling-hash", scaler=scaler)
     assert claimed(found, "server") == truth(found)
@@ -88,7 +88,7 @@ def test_mean_vectors_give_the_shares_of_the_words_behind_them():
 
 
 def test_extreme_byte_casts_name_the_values_that_they_belong_to():
-    found = run("bytes-norm", scaler=SCALERS["server-minmax"](columns="all"))
+    found = run("bytes-norm", scaler=SCALERS["federated-minmax"](columns="all"))
     assert claimed(found, "server")["P2", "ward"] == {"ent", "surgery"}
 
 

@@ -18,7 +18,7 @@ from leakledger.preprocess.secret import PUBLIC_MASTER
 from tests.audit.example import config
 
 AUDITS = 50
-METHOD = {"encoder": "server-dictionary", "scaler": "server-zscore"}
+METHOD = {"encoder": "server-dictionary", "scaler": "federated-zscore"}
 
 
 def guesses(case_truth, view, way, coins):

@@ -68,7 +68,7 @@ BAD = {
     "one column": (b"a;b\n1;2\n", "the header has one column; is ',' the separator"),
     "open quote": (b'a,b\n1,"2\n3,4\n', "line 3 is not CSV: .*quotes"),
     "stray quote": (b'a,b\n1,"2"x\n', "line 2 is not CSV: .*quotes"),
-    "latin-1": ("a,b\nZürich,2\n".encode("latin-1"), "the byte at offset 5 is not utf-8; pass encoding="),
+    "latin-1": ("a,b\nZürich,2\n".encode("latin-1"), "the byte at offset 5 is not utf-8; set data.encoding"),
     "half a gzip": (gzip.compress(b"a,b\n1,2\n")[:-6], "not a whole gzip file"),
     "flipped gzip": (gzip.compress(b"a,b\n1,2\n")[:-8] + b"\0" * 8, "not a whole gzip file"),
 }

@@ -106,7 +106,7 @@ UNUSABLE = {
     "unknown sensitive": (Declared(target="y", sensitive=("race",)), "no column 'race'; correct"),
     "unknown in drop": (Declared(target="y", drop=("id",)), "no column 'id'"),
     "unknown in ranges": (Declared(target="y", ranges={"x": (0, 1)}), "no column 'x'"),
-    "dropped and used": (Declared(target="y", numeric=("age",), drop=("age",)), "'age' is dropped and used"),
+    "dropped and used": (Declared(target="y", numeric=("age",), drop=("age",)), "'age' is in drop and used"),
     "unknown positive": (
         Declared(target="y", positive_class="C"),
         r"positive_class 'C' is no value of target 'y' \(did",

@@ -1,0 +1,51 @@
+"""Population annealing: many chains come down from loud noise together, and the better ones are copied on the way.
+
+At each noise the whole population moves by Gibbs sampling, one row and two rows at a time. Before the next, lower
+one every chain is weighed by how much likelier its batch becomes under that, and where the weights are uneven the
+population is drawn anew by them (Hukushima and Iba 2003; the sampler of Del Moral, Doucet and Jasra 2006, section 3.1).
+So modes keep shares by their mass, not by their depth alone, as far as the number of chains allows, and those that
+chains are caught in by chance die out.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from leakledger.attacks.gradient.posterior.cells import Cell
+from leakledger.attacks.gradient.posterior.chains import Chains, from_prior
+from leakledger.attacks.gradient.posterior.evidence import Evidence
+from leakledger.attacks.gradient.posterior.network import RowGradients
+from leakledger.attacks.gradient.posterior.pairs import sweep_pairs
+
+UNEVEN = 0.7  # effective share of the population under which it is drawn anew
+
+
+def annealed(
+    network: RowGradients,
+    cells: Sequence[Cell],
+    evidence: Evidence,
+    population: int,
+    levels: int,
+    coins: torch.Generator,
+) -> Chains:
+    """So many chains at the true noise, from rows of the prior under loud noise, by as many `levels`."""
+    start = from_prior(cells, population * evidence.rows, coins, str(evidence.total[0].device))
+    found = Chains(network, cells, evidence, start.view(population, evidence.rows, len(cells)), coins)
+    noises = np.geomspace(evidence.loudest, evidence.noise, levels).tolist()
+    for noise, following in zip(noises, [*noises[1:], noises[-1]], strict=True):
+        found.sweep(noise)
+        sweep_pairs(found, noise)
+        _select(found, noise, following)
+    return found
+
+
+def _select(found: Chains, noise: float, following: float) -> None:
+    """Draws the population anew by the weights that it has under the `following` noise, where they are uneven."""
+    square = found.energy() * 2 * found.evidence.noise**2
+    weights = torch.softmax((square * (1 / noise**2 - 1 / following**2) / 2).double(), 0)
+    if not 1 / (weights**2).sum() < UNEVEN * found.chains:  # so too where a weight is not a number
+        return
+    first = torch.rand((), generator=found.coins, device=found.device, dtype=torch.float64)
+    points = (first + torch.arange(found.chains, device=found.device)) / found.chains
+    found.reorder(torch.searchsorted(weights.cumsum(0), points).clamp(max=found.chains - 1))

@@ -1,0 +1,64 @@
+"""Moves of two rows at once: what no chain that changes one row at a time gets past.
+
+Gradients of two rows that are alike nearly cancel where their labels differ, and nearly double where they agree: the
+update then says what the two are together, and little of either. A value that both rows have wrong stays wrong, since
+to put one of them right alone makes the fit worse. So two rows i and j leave the sum together, and the same cell of
+both is drawn from the joint conditional,
+
+    log p(x, y | others, update) = (<R, g(x) + g(y)> - |g(x) + g(y)|² / 2) / noise²
+                                   + log prior(x) + log prior(y) + const,
+
+over all pairs of candidates. <g(x), g(y)> = sum_l <d_l, d'_l> (<a_l, a'_l> + 1) needs no gradient to be built. The
+candidates of each row are those of a single visit, so that this too leaves the posterior as it is.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from leakledger.attacks.gradient.posterior.chains import Chains, Noise, picked
+from leakledger.attacks.gradient.posterior.network import Share
+
+
+def sweep_pairs(state: Chains, noise: Noise) -> None:
+    """Visits every cell of the two rows of each pair once, rows paired at random."""
+    order = torch.randperm(state.rows, generator=state.coins, device=state.device).tolist()
+    for i, j in zip(order[::2], order[1::2], strict=False):
+        state.lift(i)
+        state.lift(j)
+        for f in torch.randperm(len(state.cells), generator=state.coins, device=state.device).tolist():
+            visit_pair(state, i, j, f, noise)
+        state.put(i)
+        state.put(j)
+
+
+def visit_pair(state: Chains, i: int, j: int, f: int, noise: Noise) -> None:
+    """Draws cell `f` of two rows that are lifted out anew, jointly."""
+    if state.cells[f].size == 1:
+        return
+    pair = [_offered(state, row, f, noise) for row in (i, j)]
+    (one, other) = pair
+    cross = state.network.products(one.share, one.rows, other.share, other.rows)
+    cross = cross * state.kept(one.share)[..., None] * state.kept(other.share)[:, None]
+    power = noise**2 if isinstance(noise, float) else noise[..., None] ** 2
+    joint = one.weights[..., None] + other.weights[:, None] - cross / power  # (C, m, n)
+    chosen = state.drawn(torch.softmax(joint.flatten(1), -1))
+    places = chosen // joint.shape[2], chosen % joint.shape[2]
+    for row, side, place in zip((i, j), pair, places, strict=True):
+        state.settle(row, f, picked(side.candidates, place))
+
+
+class _Offered(NamedTuple):
+    """Candidates for one cell of a row: their weights (C, m) were the row alone, what they add, and their columns."""
+
+    candidates: Tensor
+    weights: Tensor
+    share: Share
+    rows: Tensor
+
+
+def _offered(state: Chains, row: int, f: int, noise: Noise) -> _Offered:
+    candidates, log_weights = state.proposed(row, f)
+    share = state.network.share(state.with_value(row, f, candidates), state.labels[:, row, None], state.residual)
+    return _Offered(candidates, log_weights + state.gain(share, noise), share, state.rows_with(row, f, candidates))

@@ -1,0 +1,199 @@
+"""Statistics under noise, read with the noise: what a party released, what is known of its distribution, an interval.
+
+The parameters of the noise are public (`PublicFacts.statistics`). A noised number states nothing exactly; with noise of
+that distribution it is the best estimate of what is under it, and its interval is that of the noise at `level`. Each
+party's numbers come in its own message to the server; and of the one party outside, to everyone who knows all others:
+the totals less what these sent.
+
+    rows n = C, mean = S/n, variance = Q/n - mean^2    in [-1, 1] of the declared range
+    interval of a ratio: +- z sqrt(var_S + r^2 var_C) / n, to first order
+
+An extreme is told by a place near it in rank. Its rank is off by no more than t = (2/epsilon) ln((grid + 1)/(1 -
+level)) (McSherry and Talwar 2007): where t is below half a rank, the place is the extreme; else it is known only that
+the least value is not above the place, where t is below the rank aimed at, and otherwise nothing beyond the range. A
+quantile is estimated by its place; how far ranks are apart in value is not known, so its interval is the range.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import exp, hypot, inf, log, sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from leakledger.attacks.base import ObserversOf, Statistic, StatisticClaim
+from leakledger.preprocess.messages import (
+    NoisedCounts,
+    NoisedCountTotals,
+    NoisedExtremes,
+    NoisedGlobalExtremes,
+    NoisedMoments,
+    NoisedMomentTotals,
+    NoisedTallies,
+    NoisedTallyTotals,
+    Payload,
+)
+from leakledger.preprocess.views import Mechanism, View
+
+TABLES = ((NoisedCounts, NoisedCountTotals), (NoisedTallies, NoisedTallyTotals))  # a party's, and all parties'
+NOISED_TABLES = tuple(kind for pair in TABLES for kind in pair)
+NOISED = (NoisedMoments, NoisedMomentTotals, NoisedExtremes, NoisedGlobalExtremes, *NOISED_TABLES)
+FAINT = 1e5  # epsilon: noise that hides nothing, to be read through in a control
+NOISED_TO: tuple[ObserversOf, ...] = ("server", "all but first")  # by whom noised statistics are read
+Ends = tuple[float, float, float]  # estimate, low, high
+Known = Mapping[tuple[str, str], Mapping[str, Any]]  # (statistic, feature) -> parameters of its noise
+
+
+@dataclass(frozen=True)
+class Told:
+    """What one party released of one kind, by field."""
+
+    party: str
+    values: Mapping[str, Any]
+    evidence: tuple[int, ...]
+
+    def claim(
+        self, feature: str, statistic: Statistic, ends: Ends, middle: float = 0.0, half: float = 1.0, value: str = ""
+    ) -> StatisticClaim:
+        """Estimate and ends of [-1, 1] as a claim in raw units."""
+        x, low, high = (middle + half * end for end in ends)
+        return StatisticClaim(self.party, feature, statistic, x, low, high, self.evidence, value)
+
+
+def noised_claims(view: View, level: float) -> Iterator[StatisticClaim]:
+    """Counts, means, deviations, extremes, shares of values and target rates, with intervals of nominal `level`."""
+    known = noise_on(view, NoisedMoments)
+    for told in released(view, NoisedMoments, NoisedMomentTotals) if known else ():
+        yield from _moments(told, known, level)
+    known = noise_on(view, NoisedExtremes)
+    for told in released(view, NoisedExtremes, NoisedGlobalExtremes) if known else ():
+        yield from _extremes(told, known, level)
+    for kind, total in TABLES:
+        known = noise_on(view, kind)
+        for told in released(view, kind, total) if known else ():
+            yield from _shares(view, told, known, level)
+
+
+def released(view: View, kind: type[Payload], total: type[Payload]) -> Iterator[Told]:
+    """Each outside party's release: as it sent it, or from the totals, where it is the only one outside."""
+    direct = {m.sender: Told(m.sender, vars(m.payload), (m.sequence,)) for m in view.received(kind)}
+    yield from direct.values()
+    outside = [c for c in view.public.clients if c not in view.observers]
+    everyone = next(view.readable(total), None)
+    if direct or len(outside) != 1 or everyone is None:
+        return
+    own = {m.sender: vars(m.payload) for m in view.readable(kind) if m.sender in view.observers}
+    if len(own) == len(view.public.clients) - 1:
+        rest = _less(vars(everyone.payload), list(own.values()), kind)
+        yield Told(outside[0], rest, (everyone.sequence,))
+
+
+def _less(total: Mapping[str, Any], own: Sequence[Mapping[str, Any]], kind: type[Payload]) -> Mapping[str, Any]:
+    """The release that the total has beside the own ones: the rest of sums, what only another can have set of
+    extremes (None elsewhere).
+    """
+    if kind is NoisedExtremes:
+        least, greatest = (np.array([o[name] for o in own]) for name in ("minimum", "maximum"))
+        return {
+            "minimum": np.where(total["minimum"] < least.min(axis=0), total["minimum"], -1),
+            "maximum": np.where(total["maximum"] > greatest.max(axis=0), total["maximum"], -1),
+        }
+    if "counts" in total:
+        return {"counts": {f: total["counts"][f] - sum(o["counts"][f] for o in own) for f in total["counts"]}}
+    return {name: total[name] - sum(o[name] for o in own) for name in total}
+
+
+def noise_on(view: View, kind: type[Payload]) -> Known:
+    """The noise on what travels as `kind`."""
+    said: Iterable[Mechanism] = view.public.statistics
+    own = [{**m.parameters, "kind": m.kind} for m in said if m.parameters.get("topic") == kind.topic]
+    return {(p["statistic"], p["feature"]): p for p in own}
+
+
+def _moments(told: Told, known: Known, level: float) -> Iterator[StatisticClaim]:
+    features = [f for statistic, f in known if statistic == "sum"]
+    count = known["count", ""]
+    off, z = _reach(count, level), float(ndtri((1 + level) / 2))
+    rows = max(told.values["count"] / count["sensitivity"], 1.0)
+    yield StatisticClaim(told.party, "", "count", round(rows), max(rows - off, 1.0), rows + off, told.evidence)
+    per_row = z / rows if rows > off else inf  # a count that may be noise alone says nothing of ratios
+    spare = {key: spread(p) for key, p in known.items()}
+    for i, f in enumerate(features):
+        noise = known["sum", f]
+        middle, half = (noise["high"] + noise["low"]) / 2, (noise["high"] - noise["low"]) / 2
+        mean, square = (told.values[n][i] / noise["sensitivity"] / rows for n in ("sums", "squares"))
+        mean, square = float(np.clip(mean, -1, 1)), float(np.clip(square, 0, 1))
+        error = per_row * hypot(spare["sum", f], mean * spare["count", ""])
+        yield told.claim(f, "mean", _cut(mean, error, -1.0), middle, half)
+        variance = max(square - mean**2, 0.0)
+        off = per_row * hypot(spare["square", f], square * spare["count", ""]) + 2 * abs(mean) * error
+        std, low, high = (sqrt(x) for x in _cut(variance, off, 0.0))
+        yield told.claim(f, "std", (std, low, high), 0.0, half)
+
+
+def _cut(x: float, off: float, lowest: float) -> Ends:
+    """Estimate and ends, within what the statistic can be: up to 1."""
+    return x, max(x - off, lowest), min(x + off, 1.0)
+
+
+def _extremes(told: Told, known: Known, level: float) -> Iterator[StatisticClaim]:
+    for name in ("minimum", "maximum"):
+        statistic: Statistic = "minimum" if name == "minimum" else "maximum"
+        for i, f in enumerate(f for s, f in known if s == name):
+            noise, place = known[name, f], int(told.values[name][i])
+            if place < 0:
+                continue
+            low, high, step = noise["low"], noise["high"], (noise["high"] - noise["low"]) / noise["grid"]
+            value = low + step * place
+            if "level" in noise:
+                level_of = f"{noise['level']:g}"
+                yield StatisticClaim(told.party, f, "quantile", value, low, high, told.evidence, level_of)
+                continue
+            off = 2 / noise["epsilon"] * log((noise["grid"] + 1) / (1 - level))
+            ends = (low, high)
+            if off < 0.5 and noise["rank"] == 1:
+                ends = (value - step, value + step)
+            elif off < noise["rank"] - 0.5:
+                ends = (low, value + step) if name == "minimum" else (value - step, high)
+            yield StatisticClaim(told.party, f, statistic, value, *ends, told.evidence)
+
+
+def _shares(view: View, told: Told, known: Known, level: float) -> Iterator[StatisticClaim]:
+    binary = view.public.schema.get("task") == "binary"
+    for f, cells in told.values["counts"].items():
+        noise = known["table", f]
+        rows, off = rows_by_value(cells, noise), float(ndtri((1 + level) / 2)) * spread(noise)
+        total = float(rows.sum())
+        per_row = off / total if total > off * sqrt(rows.size) else inf
+        for value, own in zip(noise["values"], rows, strict=True):
+            share = float(np.clip(own.sum() / max(total, 1.0), 0, 1))
+            error = per_row * sqrt(own.size * (1 + share**2 * len(rows)))
+            yield told.claim(f, "frequency", _cut(share, error, 0.0), value=value)
+            if binary and own.size == 2 and own.sum() > off * sqrt(2):
+                rate = float(np.clip(own[1] / own.sum(), 0, 1))
+                error = off * hypot(1 - rate, rate) / float(own.sum())
+                yield told.claim(f, "target_rate", _cut(rate, error, 0.0), value=value)
+
+
+def rows_by_value(cells: Any, noise: Mapping[str, Any]) -> NDArray[np.float64]:
+    """(k, classes or 1) noised rows of a table."""
+    rows: NDArray[np.float64] = np.asarray(cells, np.float64).reshape(len(noise["values"]), -1) / noise["sensitivity"]
+    return rows
+
+
+def spread(noise: Mapping[str, Any]) -> float:
+    """The standard deviation of the noise on one number, in units of the sensitivity."""
+    if noise["kind"] == "discrete-gaussian":
+        return float(noise["scale"]) / float(noise["sensitivity"])
+    decay = exp(-1 / noise["scale"])
+    return sqrt(2 * decay) / (1 - decay) / float(noise["sensitivity"])
+
+
+def _reach(noise: Mapping[str, Any], level: float) -> float:
+    """How far the noise of one number goes in either direction with chance `level`, in units of the sensitivity."""
+    steps = float(noise["scale"]) / float(noise["sensitivity"])
+    if noise["kind"] == "discrete-gaussian":
+        return float(ndtri((1 + level) / 2)) * steps
+    return -log(1 - level) * steps

@@ -1,0 +1,173 @@
+"""What observers know of a client's rows before they see its update: messages of preprocessing, and their own rows.
+
+* What the client said of itself: mean and deviation of its columns (`zscore.mean`, `-variance`), extremes
+  (`minmax.local`), which values it holds (`dictionary.local`), how many (`local.sizes`), or whole rows
+  (`pooled.columns`, `pooled.categorical`).
+* How it scales: a column that a client scales by its own mean and deviation has mean 0 and deviation 1, and by its own
+  extremes it lies between 0 and 1, whatever these are.
+* Rows that the adversary is granted, and its observers' own: those of another client are like them, as far as clients
+  are alike.
+
+Statements with noise and secure sums are not read here. Of several clients, whose rows only a sum holds, the facts are
+those of their rows together.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakledger.attacks.base import AuxiliaryKnowledge
+from leakledger.attacks.observed.stated import moments
+from leakledger.preprocess.messages import (
+    GlobalMeans,
+    LocalDictionary,
+    LocalExtremes,
+    LocalMeans,
+    LocalSizes,
+    LocalSquares,
+    PooledCategories,
+    PooledColumns,
+)
+from leakledger.preprocess.views import Message, View
+
+BEFORE = (
+    LocalMeans,
+    GlobalMeans,
+    LocalSquares,
+    LocalExtremes,
+    LocalDictionary,
+    LocalSizes,
+    PooledColumns,
+    PooledCategories,
+)
+"""The kinds of message that say something of a client's rows before it trains."""
+
+Column = NDArray[np.float64] | NDArray[np.str_]
+
+
+@dataclass(frozen=True)
+class RowFacts:
+    """Facts about rows, by feature; numbers in raw units, or in encoded ones where no scale is public.
+
+    `moments`: (mean, standard deviation). `extremes`: (least, greatest). `held`: the values that occur. `sizes`: how
+    many do, where they are numbered from 0 on and have no names. `rows`: columns of n whole rows, aligned, in which
+    missing cells are NaN or empty; `rows_of`: whose they are, the client's itself, of the population, or observers'.
+    """
+
+    moments: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    extremes: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    held: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    rows: Mapping[str, Column] = field(default_factory=dict, repr=False)
+    rows_of: Literal["client", "population", "observers"] = "observers"
+
+
+NOTHING = RowFacts()
+
+
+def row_facts(view: View, knowledge: AuxiliaryKnowledge, clients: Sequence[str]) -> RowFacts:
+    """What the observers know of the rows of `clients` together. A fact that some of these clients did not state is
+    none.
+    """
+    pooled, granted = _pooled(view, clients), _in_known_units(view, knowledge.rows)
+    return RowFacts(
+        _scaled_alike(view, _moments(view, clients), (0.0, 1.0), "zscore"),
+        _scaled_alike(view, _extremes(view, clients), (0.0, 1.0), "minmax"),
+        _held(view, clients),
+        _sizes(view, clients),
+        pooled or granted or _own(view),
+        "client" if pooled else "population" if granted else "observers",
+    )
+
+
+def _scaled_alike(
+    view: View, told: dict[str, tuple[float, float]], known: tuple[float, float], by: str
+) -> dict[str, tuple[float, float]]:
+    """What was told, and what is known of columns that each client scales by figures of its own."""
+    scaler, layout = view.public.scaler, view.public.layout
+    if scaler.name != "local" or scaler.options.get("by", "zscore") != by or layout is None:
+        return told
+    return {**told, **{b.feature: known for b in layout.numeric if not b.scaled}}
+
+
+def _messages(view: View, kind: type, clients: Collection[str]) -> list[Message]:
+    """The last message of that kind of each client; none where one of them sent none."""
+    last = {m.sender: m for m in view.received(kind) if m.sender in clients}
+    return list(last.values()) if set(last) == set(clients) else []
+
+
+def _moments(view: View, clients: Collection[str]) -> dict[str, tuple[float, float]]:
+    """Mean and deviation of the clients' rows together: of each, what is `stated`."""
+    told: dict[str, dict[str, dict[str, float]]] = {}
+    for claim in moments(view):
+        if claim.party in clients:
+            told.setdefault(claim.feature, {}).setdefault(claim.statistic, {})[claim.party] = claim.estimate
+    counts = told.pop("", {}).get("count", {})
+    found = {}
+    for feature, each in told.items():
+        if any(each.get(s, {}).keys() != set(clients) for s in ("mean", "std")) or sum(counts.values()) <= 0:
+            continue
+        rows, mean, std = (np.array([d[c] for c in clients]) for d in (counts, each["mean"], each["std"]))
+        centre = float(rows @ mean / rows.sum())
+        found[feature] = centre, float(np.sqrt(rows @ (std**2 + (mean - centre) ** 2) / rows.sum()))
+    return {f: told for f, told in found.items() if np.isfinite(told).all()}
+
+
+def _extremes(view: View, clients: Collection[str]) -> dict[str, tuple[float, float]]:
+    layout, told = view.public.layout, [m.payload for m in _messages(view, LocalExtremes, clients)]
+    if layout is None or not told:
+        return {}
+    low, high = np.min([t.minimum for t in told], axis=0), np.max([t.maximum for t in told], axis=0)
+    return {b.feature: (float(low[b.start]), float(high[b.start])) for b in layout.numeric if b.start < len(low)}
+
+
+def _held(view: View, clients: Collection[str]) -> dict[str, frozenset[str]]:
+    told = [m.payload.values for m in _messages(view, LocalDictionary, clients)]
+    return {f: frozenset(v for t in told for v in t.get(f, ())) for f in dict.fromkeys(f for t in told for f in t)}
+
+
+def _sizes(view: View, clients: Collection[str]) -> dict[str, int]:
+    told = [m.payload.sizes for m in _messages(view, LocalSizes, clients)]
+    return {f: max(t.get(f, 0) for t in told) for f in dict.fromkeys(f for t in told for f in t)}
+
+
+def _pooled(view: View, clients: Collection[str]) -> dict[str, Column]:
+    """The rows that these clients handed over, as far as layout names their columns."""
+    layout = view.public.layout
+    numbers, texts = (_messages(view, kind, clients) for kind in (PooledColumns, PooledCategories))
+    columns: dict[str, Column] = {}
+    if numbers and layout is not None:
+        table = np.concatenate([m.payload.rows for m in numbers])
+        columns |= {b.feature: table[:, b.start] for b in layout.numeric if b.start < table.shape[1]}
+    if texts and (not numbers or [m.sender for m in texts] == [m.sender for m in numbers]):
+        features = texts[0].payload.values
+        columns |= {f: np.array([v for m in texts for v in m.payload.values[f]], np.str_) for f in features}
+    return columns if len({len(c) for c in columns.values()}) == 1 else {}
+
+
+def _own(view: View) -> dict[str, Column]:
+    """The rows of observers that are clients."""
+    tables = [p["columns"] for p in view.inputs.values() if isinstance(p, Mapping) and p.get("columns")]
+    shared = [f for f in tables[0] if all(f in t for t in tables)] if tables else []
+    return _in_known_units(view, {f: np.concatenate([_plain(t[f]) for t in tables]) for f in shared})
+
+
+def _in_known_units(view: View, columns: Mapping[str, Column]) -> dict[str, Column]:
+    """The columns without those of numbers whose scale is not public: an update has them in other units. None where
+    they are not aligned.
+    """
+    layout = view.public.layout
+    other_units = {b.feature for b in layout.numeric if not b.scaled} if layout else set()
+    known = {f: c for f, c in columns.items() if f not in other_units}
+    return known if len({len(c) for c in known.values()}) == 1 else {}
+
+
+def _plain(column: NDArray[np.float64] | Mapping[str, Sequence[object]]) -> Column:
+    """A column of a table as `Table.to_plain` has it; a missing text is empty."""
+    if not isinstance(column, Mapping):
+        return np.asarray(column, np.float64)
+    names = np.array([*map(str, column["values"]), ""], np.str_)
+    return names[np.asarray(column["codes"], np.int64)]

@@ -1,0 +1,193 @@
+"""Sums of other clients' updates, which observers have though no single one of these reached them.
+
+The mean of all updates of a round (`aggregates`), times the rows behind it, is the sum over all participants. Less what
+the observers sent themselves, and what else they can read, it is the sum over the other clients: with two parties the
+other's update itself. A sum of FedSGD gradients of m clients with b rows each *is* the gradient of a batch of m b rows,
+so whatever inverts batches reads it; whose a row is, it does not say (`owners`). A sum of local trainings lies in the
+span of all their rows (`row_space`); no schedule of one client stands behind it.
+
+Weights are rows: stated by the observers' own updates, of others the batch size that is public, or as many as the
+labels that are granted. Where they are not known, neither is the sum over the others.
+
+Defenses protect each update by itself. Of m independent Gaussian errors the variance adds up, and rows are clipped
+before anything is summed; what depends on the whole of one client's update (`client-clipping`, `pruning`,
+`quantisation`) leaves no likelihood of a sum that is known here.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakledger.attacks.base import Abstained, AuxiliaryKnowledge, NotApplicable, joint
+from leakledger.attacks.observed.aggregates import RoundMean, round_means
+from leakledger.attacks.observed.gradients import check_labels, poisson, row_count, tensors, unsuitable
+from leakledger.attacks.observed.trainings import check_epochs, rounding, unknown_training
+from leakledger.attacks.observed.update import Arrays, Member, ObservedUpdate, Schedule
+from leakledger.preprocess.messages import ClientGradient, ClientWeights
+from leakledger.preprocess.views import Mechanism, Message, ModelSpec, TrainingSpec, View
+
+OF_ROWS, OF_ENTRIES = "example-clipping", "gaussian-noise"  # the defenses whose effect on a sum is known
+
+
+def find_sums(
+    view: View,
+    knowledge: AuxiliaryKnowledge,
+    *,
+    rounds: Collection[int] | None = None,
+    victims: Collection[str] | None = None,
+) -> list[ObservedUpdate] | NotApplicable | Abstained:
+    """The sums over clients whose updates the observers do not have one by one, of chosen rounds and with any of the
+    chosen victims; or why there is none. An empty list where nothing tells of any sum.
+    """
+    if view.public.aggregation.options.get("weighting", "rows") != "rows":
+        return NotApplicable("the mean counts every client alike, and sums over clients are read from means by rows")
+    outcomes = list[ObservedUpdate | NotApplicable | Abstained]()
+    for whole in round_means(view):
+        known = known_updates(view, whole)
+        others = tuple(c for c in whole.clients if c not in known and c not in view.observers)
+        wanted = (rounds is None or whole.round in rounds) and (victims is None or set(victims) & set(others))
+        if others and wanted:
+            outcomes.append(_sum_over(view, knowledge, whole, known, others))
+    found = [o for o in outcomes if isinstance(o, ObservedUpdate)]
+    return found or next((o for o in outcomes if not isinstance(o, ObservedUpdate)), found)
+
+
+def known_updates(view: View, whole: RoundMean) -> Mapping[str, Message]:
+    """Client -> its update of the round, for those that the observers sent or can read."""
+    kinds = (ClientGradient, ClientWeights)
+    return {
+        m.sender: m
+        for kind in kinds
+        for m in view.readable(kind)
+        if m.round == whole.round and m.sender in whole.clients
+    }
+
+
+def _sum_over(
+    view: View, knowledge: AuxiliaryKnowledge, whole: RoundMean, known: Mapping[str, Message], others: tuple[str, ...]
+) -> ObservedUpdate | NotApplicable | Abstained:
+    """The update that the `others` sent together; all that is in the way of it is a reason, never an error."""
+    source = f"the sum of the updates of {joint(others)} in round {whole.round}"
+    spec, layout, training = view.public.model, view.public.layout, view.public.training
+    if reason := unsuitable(layout, spec, shared=False):
+        return NotApplicable(reason)
+    if missing := [c for c in whole.clients if c in view.observers and c not in known]:
+        return NotApplicable(f"{source}: the observers do not hold what {joint(missing)} sent themselves")
+    assert spec is not None
+    assert layout is not None
+    assert training is not None
+    try:
+        members = [member(knowledge, training, c, whole.round, spec.outputs) for c in others]
+        weight = {c: row_count(m) for c, m in known.items()}
+        own = {c: _update(spec, whole, training, m) for c, m in known.items()}
+    except ValueError as error:
+        return NotApplicable(f"{source}: {error}")
+    weight |= {m.client: _weight(view, training, m) for m in members}
+    rest = sum(weight[c] for c in others)
+    share = sum(weight.values()) / rest
+    mean = {
+        name: share * g - sum((weight[c] / rest * u[name] for c, u in own.items()), np.zeros_like(g))
+        for name, g in whole.mean.items()
+    }
+    if not any(np.abs(g).max(initial=0.0) > share * whole.noise for g in mean.values()):
+        return Abstained(f"{source} is zero up to rounding in every tensor ({', '.join(mean)})")
+    rows = sum(m.rows for m in members)
+    labels = _labels(members) if all(len(m.labels) for m in members) else np.zeros(0, np.int64)
+    update = ObservedUpdate(
+        joint(others),
+        whole.round,
+        rows,
+        layout,
+        spec,
+        labels,
+        whole.weights,
+        mean,
+        whole.precision,
+        tuple(sorted({*whole.evidence, *(m.sequence for m in known.values())})),
+        noise=share * whole.noise,
+        members=tuple(members) if len(members) > 1 else (),
+    )
+    shares = [weight[c] / rest for c in others]
+    if training.algorithm == "fedavg":
+        return _of_trainings(update, training, members)
+    return replace(
+        update,
+        gradient={name: g * rest / rows for name, g in mean.items()},
+        noise=update.noise * rest / rows,
+        mechanisms=of_sum(view.public.mechanisms, shares),
+        stretched=rest / rows,
+        guessed_size=poisson(view) and not len(labels),
+    )
+
+
+def member(knowledge: AuxiliaryKnowledge, training: TrainingSpec, client: str, round: int, classes: int) -> Member:
+    """A client of a sum: how many rows it has there, and which labels. Raises ValueError where nothing says how many,
+    and for labels that do not fit.
+    """
+    granted, local = knowledge.labels.get((client, round)), training.algorithm == "fedavg"
+    if granted is None:
+        if local or training.batch_size is None:
+            raise ValueError(f"how many rows {client} trains on is not known: grant labels, or fix the batch size")
+        return Member(client, training.batch_size, np.zeros(0, np.int64))
+    labels = np.asarray(granted)
+    epochs = training.local_epochs if local else 1
+    empty = not len(labels) and training.sampling != "poisson"  # a sample may have no row
+    if empty or len(labels) % epochs:
+        raise ValueError(f"{len(labels)} labels of {client} are not those of {epochs} passes over its rows")
+    labels = check_labels(labels, len(labels), classes)
+    if local:
+        check_epochs(labels.reshape(epochs, -1))
+    return Member(client, len(labels) // epochs, labels)
+
+
+def of_sum(mechanisms: Sequence[Mechanism], shares: Sequence[float]) -> tuple[Mechanism, ...]:
+    """What protects a mean of updates with these `shares`, each protected by `mechanisms`. What has no counterpart on
+    a sum keeps its parameters under a name that says so.
+    """
+    if len(shares) == 1:
+        return tuple(mechanisms)
+    return tuple(_of_sum(m, len(shares), float(np.linalg.norm(shares))) for m in mechanisms)
+
+
+def _of_sum(mechanism: Mechanism, clients: int, size: float) -> Mechanism:
+    """One of these; `size` is the root of the sum of the squared shares."""
+    kind, given = mechanism.kind, mechanism.parameters
+    if kind == OF_ENTRIES:
+        return Mechanism(kind, {**given, "sigma": float(given["sigma"]) * size})
+    return mechanism if kind == OF_ROWS else Mechanism(f"{kind} of {clients} clients each", given)
+
+
+def _update(spec: ModelSpec, whole: RoundMean, training: TrainingSpec, message: Message) -> Arrays:
+    """What a client sent, in the units of the aggregate. Raises ValueError for tensors of another model."""
+    if message.kind is ClientGradient:
+        return tensors(spec, message, "gradient")
+    after = tensors(spec, message, "weights")
+    return {name: (w - after[name]) / training.learning_rate for name, w in whole.weights.items()}
+
+
+def _weight(view: View, training: TrainingSpec, one: Member) -> int:
+    """How many rows the server takes a client to have: of Poisson samples what is to be expected."""
+    expected = training.batch_size if poisson(view) else None
+    return one.rows if expected is None else expected
+
+
+def _labels(members: Sequence[Member]) -> NDArray[np.int64]:
+    """Those of all members, pass by pass over their rows."""
+    passes = [m.labels.reshape(-1, m.rows) for m in members]
+    return np.concatenate(passes, axis=1).ravel()
+
+
+def _of_trainings(
+    mean: ObservedUpdate, training: TrainingSpec, members: Sequence[Member]
+) -> ObservedUpdate | NotApplicable:
+    """The sum of local trainings as if clients trained one after the other, all from the same weights."""
+    if reason := unknown_training(training):
+        return NotApplicable(reason)
+    count, rate = len(members), float(training.learning_rate)
+    batch = max(min(training.batch_size or m.rows, m.rows) for m in members)
+    gradient = {name: count * g for name, g in mean.gradient.items()}
+    schedule = Schedule(mean.rows, training.local_epochs, batch, rate)
+    local = rounding(mean.weights, gradient, mean.precision, schedule)
+    return replace(mean, gradient=gradient, schedule=schedule, noise=float(np.hypot(count * mean.noise, local)))

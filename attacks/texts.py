@@ -1,0 +1,52 @@
+"""What an adversary knows about records that were written as text: the public encoder, and plausible names and values.
+
+A record is one value for each feature of the party, under the party's name of it. The known schema of a party has one
+name for each feature; under an unknown one several are plausible, and "" stands for a feature that it may lack.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+Cells = Sequence[tuple[str, str]]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class TextRecords:
+    """`encode`: embeddings (n, width) of records, by the public encoder that the adversary runs by itself. `values`:
+    plausible values of each feature, in the order of the text; `names`: plausible names.
+    """
+
+    encode: Callable[[Sequence[Cells]], NDArray[np.float64]] = field(repr=False)
+    values: Mapping[str, tuple[str, ...]] = field(repr=False)
+    names: Mapping[str, tuple[str, ...]] = field(repr=False)
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        return tuple(self.values)
+
+    @property
+    def schema_known(self) -> bool:
+        return all(len(names) == 1 for names in self.names.values())
+
+    def cells(self, picks: Ints) -> list[Cells]:
+        """Records with the values number `picks` (n, features), under the first name of each feature."""
+        named = [(self.names[f][0], self.values[f]) for f in self.features]
+        return [[(name, own[v]) for (name, own), v in zip(named, row, strict=True) if name] for row in picks.tolist()]
+
+    def embed(self, picks: Ints) -> NDArray[np.float64]:
+        """(n, width + 1) [embedding | 1] of these records."""
+        rows = np.asarray(self.encode(self.cells(picks)), np.float64)
+        return np.column_stack([rows, np.ones(len(rows))])
+
+    def under(self, names: Mapping[str, str]) -> "TextRecords":
+        """The same with one name for each feature; features named "" are left out."""
+        kept = {f: (n,) for f, n in names.items() if n}
+        return replace(self, values={f: self.values[f] for f in kept}, names=kept)
+
+    def drawn(self, count: int, coins: np.random.Generator) -> Ints:
+        """(count, features) values drawn evenly."""
+        return np.column_stack([coins.integers(len(self.values[f]), size=count) for f in self.features])

@@ -1,0 +1,1 @@
+"""What exchanged features tell of the columns behind them."""

@@ -1,0 +1,93 @@
+"""What is known of unknown columns as linear equations, and which columns they determine.
+
+Sums and differences are equations of columns and masks; products and quotients are equations of their logarithms. An
+equation holds for every record alike, so one small matrix says which unknowns follow: those whose unit vector lies in
+its row space.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Column = NDArray[np.float64]
+Unknown = tuple[str, ...]  # ("column", device, feature), or a mask
+WHOLE = 1e-9  # how far a weight may be from a whole number
+ROUNDING = 1e-9  # of a row: what is left of one that others span
+
+
+@dataclass(frozen=True)
+class Equation:
+    """Coefficients of 1 and -1 of some unknowns, and the value (n,) that they add up to, or multiply to."""
+
+    of: Mapping[Unknown, int]
+    value: Column
+    evidence: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Solved:
+    """A column that follows; of products where `signed` is not set, up to the sign of each record."""
+
+    values: Column
+    evidence: tuple[int, ...]
+    signed: bool = True
+
+
+def solve_sums(equations: Sequence[Equation]) -> dict[Unknown, Solved]:
+    """What sums and differences determine."""
+    return {
+        u: Solved(_weighted(w, [e.value for e in used]), _evidence(w, used)) for u, w, used in _determined(equations)
+    }
+
+
+def solve_products(equations: Sequence[Equation]) -> dict[Unknown, Solved]:
+    """What products and quotients determine. A record in which zeros cancel is NaN: it may be anything."""
+    found = {}
+    for u, weights, used in _determined(equations):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            magnitude = np.exp(_weighted(weights, [np.log(np.abs(e.value)) for e in used]))
+        whole = bool((np.abs(weights - np.round(weights)) < WHOLE).all())
+        odd = [e for w, e in zip(weights, used, strict=True) if round(w) % 2]
+        signs = np.prod([np.sign(e.value) for e in odd], axis=0) if whole and odd else np.ones_like(magnitude)
+        values = np.where(signs == 0, magnitude, signs * magnitude)
+        found[u] = Solved(values, _evidence(weights, used), signed=whole)
+    return found
+
+
+def _determined(equations: Sequence[Equation]) -> list[tuple[Unknown, Column, list[Equation]]]:
+    """Each unknown that follows, with the weights (e,) of independent equations that give it."""
+    unknowns = sorted({u for e in equations for u in e.of})
+    if not unknowns:
+        return []
+    matrix = np.array([[e.of.get(u, 0) for u in unknowns] for e in equations], np.float64)  # (E, U)
+    independent = _independent(matrix)
+    chosen, rows = [equations[k] for k in independent], matrix[independent]
+    weights = np.linalg.lstsq(rows.T, np.eye(len(unknowns)), rcond=None)[0].T  # (U, rank)
+    reached = np.abs(weights @ rows - np.eye(len(unknowns))).max(1) < 1e-7
+    return [(u, weights[k], chosen) for k, u in enumerate(unknowns) if reached[k]]
+
+
+def _independent(matrix: Column) -> list[int]:
+    """Rows that span all rows of (E, U): each that those before it do not. So what comes first is used first."""
+    basis = np.zeros((0, matrix.shape[1]))
+    chosen = []
+    for k, row in enumerate(matrix):
+        rest = row - basis.T @ (basis @ row)
+        rest -= basis.T @ (basis @ rest)
+        if (size := np.linalg.norm(rest)) > ROUNDING:
+            basis = np.vstack([basis, rest / size])
+            chosen.append(k)
+    return chosen
+
+
+def _weighted(weights: Column, values: Sequence[Column]) -> Column:
+    """The weighted sum (n,), of those with a weight only: minus infinity times nothing is nothing."""
+    parts = [w * v for w, v in zip(weights, values, strict=True) if abs(w) > WHOLE]
+    total: Column = np.sum(parts, axis=0)
+    return total
+
+
+def _evidence(weights: Column, used: Sequence[Equation]) -> tuple[int, ...]:
+    return tuple(sorted({n for w, e in zip(weights, used, strict=True) if abs(w) > WHOLE for n in e.evidence}))

@@ -1,0 +1,56 @@
+"""Tables of noised counts: how likely a declared value is held, by the likelihood of its count under the stated noise.
+
+A value that is not held has a count of noise alone; one that is has c rows more, c from 1 to what the party may have,
+every order of magnitude alike. Before the count, either is as likely:
+
+    P(held | x) = L1 / (L0 + L1),    L0 = f(x),    L1 = mean over c of f(x - c),
+
+f the density of the noise that the public facts state (for a table by classes, of the sum of its cells). Never certain.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakledger.attacks.observed.noised import TABLES, noise_on, released, rows_by_value, spread
+from leakledger.attacks.transcript.holdings.finding import Finding
+from leakledger.preprocess.views import View
+
+Floats = NDArray[np.float64]
+MOST_ROWS, STEPS = 1e6, 400  # counts that come into question
+SURE = 1e-6  # chances stay as far from 0 and 1
+
+
+def from_noise(view: View) -> Iterator[Finding]:
+    """What noised tables tell of each outside party."""
+    for kind, total in TABLES:
+        known = noise_on(view, kind)
+        for told in released(view, kind, total) if known else ():
+            for feature, cells in told.values["counts"].items():
+                noise = known["table", feature]
+                rows = rows_by_value(cells, noise)
+                chances = held_given(rows.sum(axis=1), noise, rows.shape[1])
+                scores = dict(zip(noise["values"], chances.tolist(), strict=True))
+                counts = dict(zip(noise["values"], np.maximum(rows.sum(axis=1), 0.0).tolist(), strict=True))
+                yield Finding(told.party, feature, scores, counts, frozenset(told.evidence))
+
+
+def held_given(rows: Floats, noise: Mapping[str, Any], cells: int) -> Floats:
+    """(k,) the chance that each value is held, given its noised rows (k,), each the sum of so many cells."""
+    most = float(np.clip(rows.max(initial=1.0) * 2, 2.0, MOST_ROWS))
+    held = np.unique(np.rint(np.geomspace(1, most, STEPS)))
+    absent = _log_density(rows, noise, cells)
+    present = np.logaddexp.reduce(_log_density(rows[:, None] - held, noise, cells), axis=1) - np.log(len(held))
+    chance: Floats = 1 / (1 + np.exp(np.clip(absent - present, -50, 50)))
+    return np.clip(chance, SURE, 1 - SURE)
+
+
+def _log_density(x: Floats, noise: Mapping[str, Any], cells: int) -> Floats:
+    """Up to a constant; of a sum of several Laplace cells, that of a normal distribution as wide."""
+    if noise["kind"] == "discrete-laplace" and cells == 1:
+        density: Floats = -np.abs(x) * noise["sensitivity"] / noise["scale"]
+        return density
+    density = -0.5 * (x / (spread(noise) * np.sqrt(cells))) ** 2
+    return density

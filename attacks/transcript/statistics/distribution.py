@@ -1,0 +1,138 @@
+"""Quantiles of a party, from how many of its values lie below the points of a search for quantiles.
+
+Source of the leak: "Bridging Local and Federated Data Normalization in Federated Learning", algorithm 3, whose counts
+are points of the distribution function of whoever sends them. Of n values, with a of them at or below a point M, the
+value of rank k (from 0) is at most M where a > k; and at least M where no more than k are below it. So every count
+bounds the quantiles that lie between the values of rank floor((n - 1) p) and ceil((n - 1) p), for certain.
+
+* `quantiles.local` tells the server each client's counts at every point.
+* All clients but one, who know their own counts, have those of the last one from `quantiles.global`. Where that is not
+  told, the points betray it: the next one is above this one if and only if less than the rank sought are below it.
+
+The bounds at the beginning are the public ones of the column.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from math import ceil, floor
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakledger.attacks.base import StatisticClaim
+from leakledger.attacks.observed.secure_sums import numeric_names
+from leakledger.attacks.transcript.statistics.own import OwnTable
+from leakledger.attacks.transcript.statistics.quartiles import LEVELS
+from leakledger.preprocess.messages import GlobalRanks, LocalRanks, LocalRows, SearchPoints, TotalRows
+from leakledger.preprocess.views import Message, View
+
+RANKED = (LocalRanks, GlobalRanks, SearchPoints, TotalRows)
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Counted:
+    """About one party, at a point of a column: at most so many values are below it, at least so many at or below."""
+
+    column: int
+    point: float
+    most_below: float
+    least_at_most: float
+    evidence: int
+
+
+def distribution_claims(view: View, tables: Mapping[str, OwnTable]) -> Iterable[StatisticClaim]:
+    """Claims about senders of counts, and about the one client outside. Raises Unreadable as tables do."""
+    rows = {m.sender: m for m in view.received(LocalRows)}
+    for party, told in rows.items():
+        ranks = [m for m in view.received(LocalRanks) if m.sender == party]
+        counted = [c for m in ranks for c in _stated(view, m, told)]
+        yield from _quantiles(view, party, told.payload, counted, told.sequence)
+    outside = [c for c in view.public.clients if c not in view.observers]
+    total = next(view.readable(TotalRows), None)
+    if len(outside) == 1 and outside[0] not in rows and total is not None and tables:
+        left = total.payload.count - sum(t.rows for t in tables.values())
+        yield StatisticClaim(outside[0], "", "count", left, left, left, (total.sequence,))
+        counted = [*_told(view, tables, total.payload), *_betrayed(view, tables, total.payload)]
+        yield from _quantiles(view, outside[0], LocalRows(left), counted, total.sequence)
+
+
+def points_of(view: View, number: int) -> Message | None:
+    """The points that were searched when message `number` was sent."""
+    before = [m for m in view.readable(SearchPoints) if m.sequence < number]
+    return before[-1] if before else None
+
+
+def _stated(view: View, m: Message, told: Message) -> Iterator[Counted]:
+    if (points := points_of(view, m.sequence)) is None:
+        return
+    at_most = told.payload.count - m.payload.above
+    for (q, column), point in np.ndenumerate(points.payload.point):
+        yield Counted(column, float(point), int(m.payload.below[q, column]), int(at_most[q, column]), m.sequence)
+
+
+def _own(view: View, tables: Mapping[str, OwnTable], point: NDArray[np.float64]) -> tuple[Ints, Ints]:
+    """(quantiles, columns) how many of the observers' values are below, as the search counts it, and at or below."""
+    less, at_most = (np.zeros(point.shape, np.int64) for _ in range(2))
+    for c, name in enumerate(numeric_names(view.public)[: point.shape[1]]):
+        values = np.sort(np.concatenate([t.column(name) for t in tables.values()]))
+        less[:, c], at_most[:, c] = (np.searchsorted(values, point[:, c], side) for side in ("left", "right"))
+    return (less if _strict(view) else at_most), at_most
+
+
+def _strict(view: View) -> bool:
+    return view.public.scaler.options.get("at_points") == "left-out"
+
+
+def _told(view: View, tables: Mapping[str, OwnTable], total: TotalRows) -> Iterator[Counted]:
+    for m in view.readable(GlobalRanks):
+        if (points := points_of(view, m.sequence)) is not None:
+            below, at_most = _own(view, tables, points.payload.point)
+            most, least = m.payload.below - below, total.count - m.payload.above - at_most
+            for (q, column), point in np.ndenumerate(points.payload.point):
+                yield Counted(column, float(point), int(most[q, column]), int(least[q, column]), m.sequence)
+
+
+def _betrayed(view: View, tables: Mapping[str, OwnTable], total: TotalRows) -> Iterator[Counted]:
+    """From each point to the next: where the search went on. A point that stays and is found has the rank itself."""
+    steps = list({m.sequence: m for m in view.readable(SearchPoints)}.values())
+    distinct = [m for i, m in enumerate(steps) if i == 0 or _differ(steps[i - 1], m)]
+    place = np.array([float(p) for p in LEVELS])[:, None] * (total.count - 1) + 1
+    rank = np.floor(place)
+    for now, then in pairwise(distinct):
+        point, later = now.payload.point, then.payload.point
+        below, at_most = _own(view, tables, point)
+        most = np.where(later > point, rank - 1 - below, np.inf)
+        least = np.where(later < point, rank - below, -np.inf)
+        hit = (later == point) & then.payload.found
+        most, least = np.where(hit, rank - (place == rank) - below, most), np.where(hit, rank - at_most, least)
+        for (q, column), x in np.ndenumerate(point):
+            if not now.payload.found[q, column]:
+                yield Counted(column, float(x), float(most[q, column]), float(least[q, column]), then.sequence)
+
+
+def _differ(one: Message, other: Message) -> bool:
+    """Whether they are of different rounds: a broadcast is one message to each."""
+    a, b = one.payload, other.payload
+    return not (np.array_equal(a.point, b.point) and np.array_equal(a.found, b.found))
+
+
+def _quantiles(
+    view: View, party: str, rows: LocalRows, counted: Iterable[Counted], first: int
+) -> Iterator[StatisticClaim]:
+    by_column: dict[int, list[Counted]] = {}
+    for one in counted:
+        by_column.setdefault(one.column, []).append(one)
+    for block in view.public.layout.numeric if view.public.layout else ():
+        if block.start not in by_column or rows.count < 1:
+            continue
+        for name, level in LEVELS.items():
+            place = level * (rows.count - 1)
+            lows = [(c.point, c.evidence) for c in by_column[block.start] if c.most_below <= floor(place)]
+            highs = [(c.point, c.evidence) for c in by_column[block.start] if c.least_at_most >= ceil(place) + 1]
+            low, why_low = max(lows, default=(block.low, first), key=lambda end: end[0])
+            high, why_high = min(highs, default=(block.high, first), key=lambda end: end[0])
+            if low is not None and high is not None and low <= high:
+                evidence = tuple(sorted({first, why_low, why_high}))
+                yield StatisticClaim(party, block.feature, "quantile", (low + high) / 2, low, high, evidence, name)

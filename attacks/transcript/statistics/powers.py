@@ -1,0 +1,89 @@
+"""What a search for the power of a Yeo-Johnson transformation tells: moments of a party's columns, bent and plain.
+
+* `yeo-johnson.local` has mean and squared deviations of a client's columns under every power that is tried, and the
+  power 1, which changes nothing, is the middle one of the first round: the server reads mean and deviation as they are.
+* `yeo-johnson.global` tells everyone how many rows all have, and mean and deviation under the last power. All clients
+  but one subtract their own: the rows of the last one exactly, and mean and deviation of its bent columns. Quartiles
+  keep their order under the curve, so those of the bent column (`quartiles`), bent back, are those of the column.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from leakledger.attacks.base import StatisticClaim
+from leakledger.attacks.observed.secure_sums import numeric_names
+from leakledger.attacks.transcript.statistics.own import OwnTable
+from leakledger.attacks.transcript.statistics.quartiles import quartiles
+from leakledger.preprocess.messages import GlobalPowers, LocalLogs, LocalPowerMoments, TriedPowers
+from leakledger.preprocess.views import Message, NumericBlock, View
+
+POWERED = (LocalPowerMoments, TriedPowers, GlobalPowers)
+UNCHANGED = 1e-9  # how far from 1 a power may be that changes nothing
+ROUNDING = 1e-9  # relative, of moments in float64
+
+
+def power_claims(view: View, tables: Mapping[str, OwnTable], level: float) -> Iterable[StatisticClaim]:
+    """Claims about senders of moments, and about the one client outside. Raises Unreadable as tables do."""
+    for logs in view.received(LocalLogs):
+        for m in view.on(LocalPowerMoments, sender=logs.sender):
+            if m.content is not None:
+                yield from _unchanged(view, m, logs)
+    outside = [c for c in view.public.clients if c not in view.observers]
+    told = next(view.readable(GlobalPowers), None)
+    if len(outside) == 1 and told is not None and tables:
+        left = told.payload.count - sum(t.rows for t in tables.values())
+        count = StatisticClaim(outside[0], "", "count", left, left, left, (told.sequence,))
+        yield count
+        if left > 0:
+            yield from _bent_back(view, count, told, tables, level)
+
+
+def _unchanged(view: View, m: Message, logs: Message) -> Iterator[StatisticClaim]:
+    """Mean and deviation of the columns that a message has under power 1."""
+    tried = [t for t in view.readable(TriedPowers) if t.sequence < m.sequence]
+    names = numeric_names(view.public)
+    for (g, c), power in np.ndenumerate(tried[-1].payload.power) if tried else ():
+        if abs(power - 1) <= UNCHANGED and c < len(names):
+            mean = float(m.payload.mean[g, c])
+            std = float(np.sqrt(m.payload.squares[g, c] / max(logs.payload.count, 1)))
+            evidence = tuple(sorted((tried[-1].sequence, logs.sequence, m.sequence)))
+            by = ROUNDING * (abs(mean) + std)
+            yield StatisticClaim(m.sender, names[c], "mean", mean, mean - by, mean + by, evidence)
+            yield StatisticClaim(m.sender, names[c], "std", std, std - by, std + by, evidence)
+
+
+def _bent_back(
+    view: View, count: StatisticClaim, told: Message, tables: Mapping[str, OwnTable], level: float
+) -> Iterator[StatisticClaim]:
+    curves = {n: NumericBlock(n, 0, 0.0, 1.0, power=float(p)) for n, p in _columns(view, told.payload.power)}
+    bent = {
+        who: replace(t, columns={n: c.encoded(t.column(n)) for n, c in curves.items()}) for who, t in tables.items()
+    }
+    claims = [count]
+    for i, n in enumerate(curves):
+        own = np.concatenate([t.column(n) for t in bent.values()])
+        claims += _last(count, n, own, told, float(told.payload.mean[i]), float(told.payload.std[i]))
+    for claim in quartiles(claims, bent, level):
+        ends = [float(curves[claim.feature].raw(x)) for x in (claim.estimate, claim.low, claim.high)]
+        yield replace(claim, estimate=ends[0], low=ends[1], high=ends[2])
+
+
+def _last(
+    count: StatisticClaim, feature: str, own: np.ndarray, told: Message, mean: float, std: float
+) -> Sequence[StatisticClaim]:
+    """Mean and deviation of what all rows have less the `own` ones."""
+    rows, total = count.estimate, told.payload.count
+    m = mean + (mean - own.mean()) * len(own) / rows
+    around = (total * std**2 - ((own - mean) ** 2).sum()) / rows
+    s = float(np.sqrt(max(around - (m - mean) ** 2, 0.0)))
+    by = 1e-6 * (abs(m) + s)
+    return [
+        StatisticClaim(count.party, feature, "mean", float(m), float(m) - by, float(m) + by, count.evidence),
+        StatisticClaim(count.party, feature, "std", s, max(s - by, 0.0), s + by, count.evidence),
+    ]
+
+
+def _columns(view: View, values: Iterable[float]) -> list[tuple[str, float]]:
+    return list(zip(numeric_names(view.public), values, strict=False))

@@ -1,0 +1,85 @@
+"""What `validate` tells of a configuration and its table, as data: columns, likely slips, cases, cost, verdicts."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from leakledger.audit.case import Case, cases
+from leakledger.audit.config import Config
+from leakledger.audit.dry_run import refuse_early
+from leakledger.audit.estimate import Estimate, estimate, many_values
+from leakledger.audit.privacy_accounting import planned_accounts
+from leakledger.audit.privacy_words import privacy_lines
+from leakledger.audit.provenance import partitioned, run_facts
+from leakledger.audit.records import DataFacts, PrivacyAccount
+from leakledger.audit.table_account import TableAccount, table_account
+from leakledger.audit.tables import setting_name
+from leakledger.audit.verdicts.plan import verdicts_need
+
+
+@dataclass(frozen=True)
+class Account:
+    """`clusters` are those of the setting that has fewest: what each of its verdicts rests on. `privacy` is by the
+    setting's name.
+    """
+
+    data: DataFacts
+    table: TableAccount
+    cases: tuple[Case, ...]
+    clusters: int
+    verdicts: tuple[str, ...]
+    privacy: Mapping[str, Sequence[PrivacyAccount]]
+    estimate: Estimate
+    warnings: tuple[str, ...]
+
+    def column_rows(self) -> list[dict[str, Any]]:
+        """A row of the printed table per column."""
+        return self.table.rows_to_print()
+
+    def sentences(self) -> Iterator[str]:
+        """Everything else in words, most urgent first."""
+        yield from (f"Warning: {line}." for line in (*self.table.warnings(), *self.warnings))
+        if self.data.negotiated:
+            yield (
+                f"Not declared, so parties agree by messages: {', '.join(self.data.negotiated)}. A schema that lists "
+                "categorical, numeric, integer and classes (or task = regression) spares them."
+            )
+        yield f"{len(self.cases)} cases; each verdict rests on {self.clusters} clusters (parties x seeds) at least."
+        yield from self.verdicts
+        yield from privacy_lines(self.privacy)
+        yield self.estimate.in_words()
+
+    def to_plain(self) -> dict[str, Any]:
+        names = [
+            {"case": c.id, "method": c.setting.method, "defense": c.setting.defense, "training": c.setting.training}
+            for c in self.cases
+        ]
+        return {
+            "data": asdict(self.data),
+            "table": self.table.to_plain(),
+            "cases": names,
+            "clusters": self.clusters,
+            "verdicts": list(self.verdicts),
+            "privacy": {name: [asdict(a) for a in accounts] for name, accounts in self.privacy.items()},
+            "estimate": asdict(self.estimate),
+            "warnings": [*self.table.warnings(), *self.warnings],
+        }
+
+
+def account_of(config: Config, name: str, command: str) -> Account:
+    """Reads, divides and prepares the data of every case. Raises ValueError, one line, for what `run` would refuse."""
+    todo = cases(config)
+    read = partitioned(config, todo)
+    facts = run_facts(config, todo, name, command, read)
+    refuse_early(config, todo)
+    parties = next(iter(read.values()))
+    return Account(
+        data=facts.data,
+        table=table_account(config, next(iter(parties.values())).schema, facts.data.rows),
+        cases=tuple(todo),
+        clusters=min((len(rows) for rows in read.values()), default=0) * len(config.audit.seeds),
+        verdicts=tuple(verdicts_need(config, todo)),
+        privacy={setting_name(s): accounts for s, accounts in planned_accounts(config, todo, read).items()},
+        estimate=estimate(config, todo, parties),
+        warnings=tuple(many_values(todo, parties)),
+    )

@@ -1,0 +1,58 @@
+"""A store becomes an audit: its cases in the order of the configuration, with all that follows from them."""
+
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+from leakledger.audit.aborts import with_aborts
+from leakledger.audit.bounds import bound_checks
+from leakledger.audit.case import Case, cases
+from leakledger.audit.config import Config
+from leakledger.audit.frontier import frontier
+from leakledger.audit.leakage import leakage_table
+from leakledger.audit.records import AuditRecord
+from leakledger.audit.signature import read_signature
+from leakledger.audit.store import Store, StoreError
+from leakledger.audit.summary import scores, utility
+from leakledger.audit.verdicts.policy import policy_of
+from leakledger.audit.verdicts.rulings import rulings
+from leakledger.audit.verdicts.words import verdict
+
+
+def assemble(store: Store, todo: Sequence[Case]) -> AuditRecord:
+    """The audit so far, its cases in the order of the configuration."""
+    position = {c.id: i for i, c in enumerate(todo)}
+    if unknown := sorted(store.finished() - position.keys()):
+        raise StoreError(f"{store.folder}: its record has a case that its configuration does not ask for: {unknown[0]}")
+    records = sorted(store.cases(), key=lambda r: position[r.id])
+    aborted = sorted(store.aborted(), key=lambda r: position[r.id])
+    facts, missing = store.facts(), len(todo) - len(records) - len(aborted)
+    all_scores, rows, decided = scores(records), utility(records), rulings(records, policy_of(facts.config))
+    signed, checks = read_signature(store), bound_checks(records)
+    return AuditRecord(
+        run=facts,
+        cases=tuple(records),
+        scores=all_scores,
+        utility=rows,
+        verdict=with_aborts(verdict(records, decided, all_scores, rows, missing), aborted),
+        missing=missing,
+        created=store.created(),
+        leakage=leakage_table(records, all_scores),
+        rulings=decided,
+        aborted=tuple(aborted),
+        bounds=checks,
+        frontier=frontier(records, all_scores, rows, decided),
+        head=store.head,
+        signer=signed.key if signed else "",
+    )
+
+
+def load_record(folder: Path) -> AuditRecord:
+    """The audit in `folder`, finished or not. Raises StoreError when there is none."""
+    with closing(Store.read(folder)) as store:
+        return loaded(store)
+
+
+def loaded(store: Store) -> AuditRecord:
+    """The same of a store that is open."""
+    return assemble(store, cases(Config.model_validate(dict(store.facts().config))))

@@ -1,0 +1,58 @@
+"""What commands of the command line share: exit codes, consoles, and how a problem becomes one line."""
+
+import json
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+import click
+
+from leakledger.audit.terminal import Terminal, echo
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+USAGE, FAILURE, INTERRUPTED = 2, 1, 130
+console = Terminal(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else 140)
+notes = Terminal(stderr=True)
+
+
+class OneLine(click.ClickException):
+    """A problem that its user can solve: one line, exit code 2."""
+
+    exit_code = USAGE
+
+    def show(self, file: Any = None) -> None:
+        echo(f"leakledger: {self.format_message()}", err=True)
+
+
+def reports_problems(command: Callable[P, R]) -> Callable[P, R]:
+    """Bad input becomes one line and exit code 2; anything else is a failure of the tool, with exit code 1."""
+
+    @wraps(command)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return command(*args, **kwargs)
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except BrokenPipeError:
+            sys.exit(0)
+        except (ValueError, OSError) as error:
+            if "LEAKLEDGER_DEBUG" in os.environ:
+                traceback.print_exc()
+            raise OneLine(" ".join(str(error).split())) from None
+
+    return wrapped
+
+
+def show_rows(rows: list[dict[str, Any]], as_json: bool, title: str) -> None:
+    """The rows as JSON or as a table."""
+    if as_json:
+        echo(json.dumps(rows, indent=1))
+        return
+    from leakledger.audit.tables import print_rows
+
+    print_rows(console, rows, title)

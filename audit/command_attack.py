@@ -1,0 +1,47 @@
+"""The command `attack`: what attacks read out of a transcript that any runtime recorded."""
+
+import json
+from pathlib import Path
+
+import click
+
+from leakledger.audit.command import console, reports_problems
+from leakledger.audit.terminal import echo
+
+
+@click.command()
+@click.argument("transcript", type=click.Path(path_type=Path, dir_okay=False))
+@click.option(
+    "-p", "--party", "party", default="server", show_default=True, help='Who attacks: a party, "clients", or server+P2.'
+)
+@click.option("-a", "--attack", "names", multiple=True, metavar="NAME", help="An attack to play (repeatable).")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the attacks' randomness.")
+@click.option("--reveal", is_flag=True, help="Show claimed values instead of masking them.")
+@click.option("--json", "as_json", is_flag=True, help="Print claims and controls as JSON.")
+@reports_problems
+def attack(transcript: Path, party: str, names: tuple[str, ...], seed: int, reveal: bool, as_json: bool) -> None:
+    """Attack a TRANSCRIPT that any runtime recorded.
+
+    TRANSCRIPT is a file that `leakledger.Recorder` wrote, or one of a run's transcripts. Printed is what each attack
+    claims about whom, whether it is proven, and whether the attack passed its controls. There is no truth to score
+    claims against, so there is no verdict; an attack that claims nothing is no evidence that nothing leaks.
+
+    \b
+    Examples:
+      leakledger attack round-0.parquet
+      leakledger attack round-0.parquet --party P1 --attack plaintext --reveal
+    """
+    from leakledger.audit.tables import print_rows
+    from leakledger.audit.transcript_attack import attack_transcript, claim_rows, record_tables, silent_rows, to_plain
+
+    found, view = attack_transcript(transcript, party, names, seed)
+    rows, records = claim_rows(found, reveal), dict(record_tables(found, view.public.layout) if reveal else ())
+    if as_json:
+        echo(json.dumps({"claims": rows, "attacks": to_plain(found), "records": records}, indent=1))
+        return
+    print_rows(console, rows, f"Claims from {transcript.name}")
+    for title, table in records.items():
+        print_rows(console, table, title)
+    for line in silent_rows(found):
+        console.print(f"No claim by {line}.", markup=False, highlight=False)
+    console.print("Nobody knows the truth here, so nothing is scored; silence is no evidence.", highlight=False)

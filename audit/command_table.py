@@ -1,0 +1,94 @@
+"""The commands about one's own table: `init`, which looks at it and writes a configuration, and `validate`."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from leakledger.audit.command import OneLine, console, reports_problems
+from leakledger.audit.terminal import echo
+
+
+@click.command()
+@click.argument("config", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override one value.")
+@click.option("--policy", type=click.Path(path_type=Path, dir_okay=False), help="What the gate will ask for.")
+@click.option("--baseline", type=click.Path(path_type=Path, dir_okay=False), help="What it will compare with.")
+@click.option("--json", "as_json", is_flag=True, help="Print the values in force and the account as JSON.")
+@reports_problems
+def validate(
+    config: Path, overrides: tuple[str, ...], policy: Path | None, baseline: Path | None, as_json: bool
+) -> None:
+    """Check CONFIG and its data.
+
+    Nothing is trained or attacked. Printed are the columns as they will be read, with examples masked, what looks like
+    a slip (identifiers, dates, levels that differ in spaces alone, rows left out), the cases, what they will take
+    (time, memory and disk, roughly), what their verdicts can and cannot say, and the epsilon of all that clients send,
+    or the steps that have none. What `run` would refuse is refused. With --policy, what the gate takes; one that can
+    never fail is refused.
+
+    \b
+    Examples:
+      leakledger validate audit.toml
+      leakledger validate audit.toml --policy policy.toml --baseline baseline.json
+    """
+    from leakledger.audit import tables
+    from leakledger.audit.account import account_of
+    from leakledger.audit.command_gate import plan_of_gate
+    from leakledger.audit.config_file import load_config
+
+    settings = load_config(config, overrides)
+    account = account_of(settings, tables.run_name(settings, config), tables.run_command(config, overrides))
+    of_gate = plan_of_gate(policy, baseline, account.cases, len(settings.audit.seeds))
+    account = replace(account, verdicts=(*account.verdicts, *of_gate))
+    if as_json:
+        told = {"config": settings.in_force(), **account.to_plain()}
+        echo(json.dumps(told, indent=1))
+        return
+    data = account.data
+    tables.print_rows(console, account.column_rows(), f"Columns of {data.name} ({account.table.rows} rows)")
+    named = [{"case": c.id, "method": c.setting.method, **_named(c.setting)} for c in account.cases]
+    tables.print_rows(console, named, f"{config}: {len(named)} cases on {data.rows} rows of {data.name}")
+    for sentence in account.sentences():
+        console.print(sentence, markup=False, highlight=False)
+
+
+def _named(setting: Any) -> dict[str, str]:
+    return {"defense": setting.defense, "training": setting.training}
+
+
+@click.command()
+@click.argument("path", type=click.Path(path_type=Path, dir_okay=False), default=Path("audit.toml"))
+@click.option(
+    "--data", type=click.Path(path_type=Path, dir_okay=False), help="Your table: look at it, and write down its schema."
+)
+@click.option("--target", help="The column to predict, with --data.")
+@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Choose a method, or set another value.")
+@reports_problems
+def init(path: Path, data: Path | None, target: str | None, overrides: tuple[str, ...]) -> None:
+    """Write a configuration to start from.
+
+    It goes to PATH, with every option of the chosen methods explained; an existing file is left alone. With --data, the
+    file is looked at: how it is written (separator, encoding, decimal sign, what means missing) and what its columns
+    hold go into the configuration for you to check, examples masked. Identifiers and dates are left out at first.
+
+    \b
+    Examples:
+      leakledger init audit.toml
+      leakledger init audit.toml --data patients.csv --target readmitted
+      leakledger init audit.toml --set preprocessing.encoder=rolling-hash --set attacks.use='["tableak"]'
+    """
+    from leakledger.audit.config_template import starter
+    from leakledger.audit.own_table import starter_for
+
+    if data is None and target is not None:
+        raise OneLine("--target: goes with --data, which names the table")
+    text = starter(overrides, path.parent) if data is None else starter_for(data, target, overrides, path.parent)
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise OneLine(f"{path}: exists already; choose another name") from None
+    echo(f"{path} written; `leakledger validate {path}` checks it, `leakledger run {path}` runs it")

@@ -1,0 +1,69 @@
+"""What a run would refuse, found before it: every division of the rows, and every preprocessing once, without training.
+
+The protocols of preprocessing run in this process on the real tables, and what they send is thrown away: a value that
+is too long for an encoding, a column in which a party has nothing to impute from, a ring that names another client are
+found where `run` would find them. Methods that compute on ciphertexts see a few rows of each party only.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from leakledger.audit.case import Case
+from leakledger.audit.case_protocol import build_scaler
+from leakledger.audit.config import Config
+from leakledger.audit.federate import SERVER, make_encoder, split_tables
+from leakledger.preprocess.agreement import agree
+from leakledger.preprocess.data.table import Table
+from leakledger.preprocess.encoders import ENCODERS
+from leakledger.preprocess.encoders.ring_psi import PsiEncoder
+from leakledger.preprocess.imputation import impute
+from leakledger.preprocess.pipeline import prepare
+from leakledger.preprocess.secret import pinned
+from leakledger.preprocess.transport.simulated import Simulated
+
+FEW_ROWS = 20  # of each party, where every value takes public-key operations
+Pair = tuple[Table, Table]
+
+
+def refuse_early(config: Config, todo: Sequence[Case]) -> None:
+    """Raises ValueError, with the case, for what would end one of the cases before its training."""
+    split: dict[tuple[str, int], Mapping[str, Pair]] = {}
+    for case in _different(todo):
+        key = (case.partition.model_dump_json(), case.seed)
+        try:
+            if key not in split:
+                split[key] = split_tables(config, case)
+            _prepare(config, case, split[key])
+        except ValueError as error:
+            raise ValueError(f"{case.id}: {error}") from None
+
+
+def _different(todo: Sequence[Case]) -> Iterator[Case]:
+    """One case of each division and preprocessing: defenses and training do not matter."""
+    seen = set()
+    for case in todo:
+        key = (case.partition.model_dump_json(), case.preprocessing.model_dump_json(), case.seed)
+        if key not in seen:
+            seen.add(key)
+            yield case
+
+
+def _prepare(config: Config, case: Case, split: Mapping[str, Pair]) -> None:
+    basis = next(iter(split.values()))[0].basis
+    assert basis is not None  # tables that were read have one
+    fed = Simulated(list(split), server=SERVER, secret=pinned("dry run"))
+    train, test = ({c: fed.at(c, pair[k]) for c, pair in split.items()} for k in (0, 1))
+    with fed.running():
+        agreed = agree(fed, basis, train, test)
+        own, held_out = agreed.train, agreed.test
+        if config.data.missing == "impute":
+            own, held_out = impute(fed, own, held_out)
+        if issubclass(ENCODERS[case.preprocessing.encoder], PsiEncoder):
+            own = held_out = {c: fed.local(c, first_rows, t) for c, t in own.items()}
+        encoder = make_encoder(case, [t for pair in split.values() for t in pair])
+        prepare(fed, agreed.schema.value, own, held_out, encoder, build_scaler(case.preprocessing))
+
+
+def first_rows(table: Table) -> Table:
+    return table.rows(np.arange(min(FEW_ROWS, len(table))))

@@ -1,0 +1,198 @@
+"""Leakage of each asset against utility, over the strength of every defense: where each setting of an audit stands.
+
+A *line* is one way of preprocessing, training and partition; its points are the defenses that were compared on it, each
+of a *family* (the names of what is chained) at a *strength* (the one parameter that differs within the family). Leakage
+is the advantage of the attack that gets most of an asset, with its interval; of records there are two questions: their
+cells, and rows with every cell right. Of whole rows the bound stands beside it, in the same units: the advantage
+that no adversary exceeds under that defense.
+
+The front of a line has the defenses that no other one beats: less leakage at no less utility, or more utility at no
+more leakage. A point of which the verdict is open beats nothing and is on no front: an attack that failed is no
+defense.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from leakledger.audit.leakage import asset_of
+from leakledger.audit.records import (
+    ASSETS,
+    HEADLINE,
+    CaseRecord,
+    FrontierPoint,
+    Ruling,
+    Score,
+    Setting,
+    UtilityScore,
+    speaks,
+)
+
+MAIN = ("f1", "r2", "auroc", "accuracy")  # the first that was measured stands for utility
+WHOLE_ROWS = "exact_rows"
+COLUMNS = {"accuracy": "cells of records", WHOLE_ROWS: "whole rows"}
+LINES = 2  # defenses, none included, from which on there is something to compare
+
+Line = tuple[str, str, str]
+
+
+def frontier(
+    records: Sequence[CaseRecord], scores: Sequence[Score], utility: Sequence[UtilityScore], rulings: Sequence[Ruling]
+) -> tuple[FrontierPoint, ...]:
+    """The points of all lines that compare several defenses, asset by asset; none without a utility metric."""
+    settings = {r.setting.id: r.setting for r in records}
+    metric = next((m for m in MAIN if any(u.metric == m for u in utility)), None)
+    if metric is None:
+        return ()
+    useful = {u.setting: u for u in utility if u.metric == metric}
+    lines: dict[Line, list[Setting]] = defaultdict(list)
+    for s in settings.values():
+        if s.id in useful and not s.reference:
+            lines[s.method, s.training, s.partition].append(s)
+    worst = _worst(scores)
+    found: list[FrontierPoint] = []
+    for own in lines.values():
+        if len({s.defense for s in own}) >= LINES:
+            strengths = _strengths(own)
+            for asset, kind in dict.fromkeys(key[1:] for key in worst if key[0] in {s.id for s in own}):
+                points = [
+                    _point(s, strengths[s.id], worst[s.id, asset, kind], useful[s.id], rulings)
+                    for s in own
+                    if (s.id, asset, kind) in worst
+                ]
+                found += with_front(points)
+    return tuple(found)
+
+
+def with_front(points: Sequence[FrontierPoint]) -> list[FrontierPoint]:
+    """The points of one line and asset, those marked that no other one beats."""
+    sure = [p for p in points if not p.open]
+    return [replace(p, front=not p.open and not any(beats(q, p) for q in sure)) for p in points]
+
+
+def beats(a: FrontierPoint, b: FrontierPoint) -> bool:
+    """Whether `a` is as good as `b` in both, and better in one; leakage below 0 is as good as none."""
+    mine, theirs = max(a.leakage, 0.0), max(b.leakage, 0.0)
+    return a.utility >= b.utility and mine <= theirs and (a.utility > b.utility or mine < theirs)
+
+
+def _worst(scores: Sequence[Score]) -> Mapping[tuple[str, str, str], Score]:
+    """(setting, asset, metric) -> the score that counts, of headline metrics and of whole rows."""
+    groups: dict[tuple[str, str, str], list[Score]] = defaultdict(list)
+    for s in scores:
+        if s.advantage is None:
+            continue
+        if s.metric == WHOLE_ROWS:
+            groups[s.setting, "records", WHOLE_ROWS].append(s)
+        elif speaks(s.asset, s.metric):
+            groups[s.setting, asset_of(s), HEADLINE.get(s.asset, "")].append(s)
+    return {key: max(own, key=_rank) for key, own in groups.items()}
+
+
+def _rank(s: Score) -> tuple[bool, float, float]:
+    """Those whose controls held before others, then by advantage."""
+    gain = s.advantage if s.advantage is not None else float("-inf")
+    return s.status == "scored", gain, s.advantage_low if s.advantage_low is not None else gain
+
+
+def _strengths(own: Iterable[Setting]) -> Mapping[str, tuple[str, str, float | None]]:
+    """Setting -> family, the parameter that differs within it, and its value; None where there is not one."""
+    families: dict[str, list[Setting]] = defaultdict(list)
+    for s in own:
+        families[" then ".join(dict.fromkeys(name.partition(" ")[0] for name, _ in s.steps)) or "none"].append(s)
+    found: dict[str, tuple[str, str, float | None]] = {}
+    for family, members in families.items():
+        names = [name for name, _ in members[0].steps]
+        varying = [k for k in range(len(names)) if len({m.steps[k][1] for m in members}) > 1]
+        chosen = varying[0] if len(varying) == 1 else len(names) - 1 if not varying and names else None
+        for m in members:
+            known = chosen is not None
+            found[m.id] = (family, names[chosen] if known else "", m.steps[chosen][1] if known else None)  # type: ignore[index]
+    return found
+
+
+def _point(
+    s: Setting, strength: tuple[str, str, float | None], score: Score, useful: UtilityScore, rulings: Sequence[Ruling]
+) -> FrontierPoint:
+    room = None if score.baseline is None else 1 - score.baseline
+    bounded = score.bound is not None and room
+    asset = asset_of(score)
+    said = {r.verdict for r in rulings if r.setting == s.id and r.asset == asset}
+    family, parameter, value = strength
+    return FrontierPoint(
+        setting=s.id,
+        method=s.method,
+        training=s.training,
+        partition=s.partition,
+        defense=s.defense,
+        family=family,
+        parameter=parameter,
+        strength=value,
+        asset=asset,
+        metric=score.metric,
+        attack=score.attack,
+        observers=score.observers,
+        leakage=score.advantage or 0.0,
+        leakage_low=score.advantage_low,
+        leakage_high=score.advantage_high,
+        clusters=score.clusters,
+        bound=(score.bound - (score.baseline or 0.0)) / room if bounded and room and score.bound is not None else None,
+        utility_metric=useful.metric,
+        utility=useful.value,
+        utility_low=useful.low,
+        utility_high=useful.high,
+        seeds=useful.seeds,
+        open=score.status != "scored" or ("leaks" not in said and "inconclusive" in said),
+    )
+
+
+@dataclass(frozen=True)
+class FrontierTable:
+    """One line as a table for a terminal: a row for each defense, a column for each asset that defenses change, and the
+    assets that none does in words.
+    """
+
+    title: str
+    rows: tuple[dict[str, str], ...]
+    unchanged: tuple[str, ...]
+
+
+def tables(points: Sequence[FrontierPoint]) -> tuple[FrontierTable, ...]:
+    """A table for each method, training and partition."""
+    lines: dict[Line, dict[str, dict[str, FrontierPoint]]] = {}
+    for p in points:
+        by = lines.setdefault((p.method, p.training, p.partition), {})
+        by.setdefault(COLUMNS.get(p.metric, ASSETS.get(p.asset, p.asset)), {})[p.setting] = p
+    return tuple(_table(", ".join(line), by) for line, by in lines.items())
+
+
+def _table(title: str, by: Mapping[str, Mapping[str, FrontierPoint]]) -> FrontierTable:
+    own = {p.setting: p for found in by.values() for p in found.values()}  # one of each defense, for what all share
+    changed = [asset for asset, found in by.items() if len(found) < len(own) or _differ(found.values())]
+    rows = tuple(
+        {
+            "defense": p.defense,
+            **{asset: _cell(by[asset].get(setting)) for asset in changed},
+            p.utility_metric: f"{p.utility:.3f}{_spread(p.utility_low, p.utility_high)}",
+        }
+        for setting, p in own.items()
+    )
+    same = {asset: next(iter(found.values())) for asset, found in by.items() if asset not in changed}
+    return FrontierTable(title, rows, tuple(f"{asset} {p.leakage:.2f}" for asset, p in same.items()))
+
+
+def _differ(points: Iterable[FrontierPoint]) -> bool:
+    return len({f"{p.leakage:.2f}" for p in points}) > 1
+
+
+def _cell(p: FrontierPoint | None) -> str:
+    """Leakage with its interval, the bound, and where the defense stands."""
+    if p is None:
+        return "no claim"
+    bound = "" if p.bound is None else f", at most {p.bound:.2f}"
+    standing = " (open)" if p.open else " (not beaten)" if p.front else ""
+    return f"{p.leakage:.2f}{_spread(p.leakage_low, p.leakage_high)}{bound}{standing}"
+
+
+def _spread(low: float | None, high: float | None) -> str:
+    return "" if low is None or high is None else f" [{low:.2f}, {high:.2f}]"

@@ -1,0 +1,180 @@
+"""A baseline: what one run measured, accepted by somebody for a reason, in a file to keep beside the configuration.
+
+The file has a history: one entry each time that it was moved, with author, reason, the run and the head of its record
+(`audit.chain`), each under the digest of all before it; the last one covers the numbers. So it moves by `leakledger
+baseline save` alone: a file that was edited is refused. Who can write the file can also compute the chain anew; the
+head of the record, noted elsewhere or signed, tells that apart.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from leakledger.audit.chain import Entry, canonical, digest_of, extended
+from leakledger.audit.gate.snapshot import Snapshot, Subject
+from leakledger.audit.gate_records import BaselineNote
+from leakledger.preprocess.atomic_file import atomic_file
+
+FORMAT, VERSION = "leakledger-baseline", 1
+GENESIS = digest_of(b"LeakLedger: the chain of a baseline, format 1")
+_SNAPSHOT = TypeAdapter(Snapshot)
+
+
+class BaselineError(ValueError):
+    """A file that is no baseline, or one that was changed; the text names it."""
+
+
+@dataclass(frozen=True)
+class Move:
+    """One time that the baseline was moved, and the digest of what it became."""
+
+    author: str
+    reason: str
+    created: str
+    run: str
+    record_head: str
+    content: str
+    head: str
+
+
+@dataclass(frozen=True)
+class Baseline:
+    snapshot: Snapshot
+    history: tuple[Move, ...]
+
+    @property
+    def last(self) -> Move:
+        return self.history[-1]
+
+
+_HISTORY = TypeAdapter(tuple[Move, ...])
+
+
+def moved(snapshot: Snapshot, author: str, reason: str, before: Sequence[Move] = (), now: str = "") -> Baseline:
+    """A baseline of this run after those `before`. Raises ValueError for one that nobody vouches for, or that is of an
+    unfinished run.
+    """
+    for name, text in (("author", author), ("reason", reason)):
+        if not text.strip():
+            raise ValueError(f"--{name}: a baseline moves with an author and a reason; {name} is empty")
+    if snapshot.incomplete:
+        raise ValueError(f"{snapshot.run}: {snapshot.incomplete} cases did not run to the end; finish the run first")
+    content = digest_of(canonical(_SNAPSHOT.dump_python(snapshot, mode="json")))
+    created = now or datetime.now(UTC).isoformat(timespec="seconds")
+    move = Move(author, reason, created, snapshot.run, snapshot.head, content, "")
+    return Baseline(snapshot, (*before, replace(move, head=_entry(move, before).head)))
+
+
+def _entry(move: Move, before: Sequence[Move]) -> Entry:
+    """The link of a move after others: its name is all that it says but its head."""
+    said = {name: text for name, text in asdict(move).items() if name not in ("content", "head")}
+    head = before[-1].head if before else GENESIS
+    return extended(head, [(canonical(said).decode(), move.content)])[0]
+
+
+def write_baseline(path: Path, baseline: Baseline) -> None:
+    """Writes the file, whole or not at all."""
+    plain = {
+        "format": FORMAT,
+        "version": VERSION,
+        "history": [asdict(m) for m in baseline.history],
+        "snapshot": _SNAPSHOT.dump_python(baseline.snapshot, mode="json"),
+    }
+    with atomic_file(path) as file:
+        file.write(f"{json.dumps(plain, indent=1, allow_nan=False)}\n".encode())
+
+
+def read_baseline(path: Path) -> Baseline:
+    """The baseline in a file. Raises BaselineError for one that is missing, is none, or was changed by hand."""
+    try:
+        plain = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise BaselineError(f"{path}: no such file; `leakledger baseline save RUN -o {path}` writes one") from None
+    except (OSError, ValueError) as error:
+        raise BaselineError(f"{path}: cannot be read as a baseline: {error}") from None
+    if not isinstance(plain, dict) or plain.get("format") != FORMAT:
+        raise BaselineError(f"{path}: is no baseline; `leakledger baseline save` writes one")
+    if plain.get("version") != VERSION:
+        raise BaselineError(f"{path}: has version {plain.get('version')!r} of the format, this tool {VERSION}")
+    try:
+        baseline = Baseline(_SNAPSHOT.validate_python(plain["snapshot"]), _HISTORY.validate_python(plain["history"]))
+        content = digest_of(canonical(_SNAPSHOT.dump_python(baseline.snapshot, mode="json")))
+    except (ValueError, KeyError) as error:
+        raise BaselineError(f"{path}: is damaged: {str(error).splitlines()[0]}") from None
+    _check_chain(path, baseline, content)
+    return baseline
+
+
+def _check_chain(path: Path, baseline: Baseline, content: str) -> None:
+    for k, move in enumerate(baseline.history):
+        if _entry(move, baseline.history[:k]).head != move.head:
+            raise BaselineError(f"{path}: entry {k + 1} of its history was changed; a baseline moves by command alone")
+    if not baseline.history or baseline.last.content != content:
+        raise BaselineError(f"{path}: was changed by hand; a baseline moves by `leakledger baseline save` alone")
+
+
+def matched(now: Sequence[Subject], before: Sequence[Subject]) -> dict[str, str] | None:
+    """Setting of the candidate -> setting of the baseline: by name where all have theirs, else by their order; None
+    where they are not as many.
+    """
+    if len(now) != len(before):
+        return None
+    known = {s.id for s in before}
+    if all(s.id in known for s in now):
+        return {s.id: s.id for s in now}
+    return {a.id: b.id for a, b in zip(now, before, strict=True)}
+
+
+def note_on(now: Snapshot, baseline: Baseline, path: str) -> BaselineNote:
+    """What a reader must know of the baseline: what changed since, and why it may be stale."""
+    before, last = baseline.snapshot, baseline.last
+    changed = [f"[{name}]" for name in now.subject if now.subject[name] != before.subject.get(name)]
+    libraries = _differing(now.versions, before.versions, ("leakledger", "instrument"))
+    notes = [f"other versions of {', '.join(libraries)} than the baseline"] if libraries else []
+    if set(now.seeds) != set(before.seeds):
+        notes.append("other seeds than the baseline, so runs are compared as two samples, not in pairs")
+    if now.data["first_seed"] != before.data["first_seed"]:
+        notes.append("the first seed differs, so that the rows are the same was not checked, only the table's form")
+    return BaselineNote(
+        path=path,
+        run=before.run,
+        head=last.record_head,
+        author=last.author,
+        reason=last.reason,
+        created=last.created,
+        changed=tuple(changed),
+        stale=tuple(_stale(now, before)),
+        notes=tuple(notes),
+    )
+
+
+def _stale(now: Snapshot, before: Snapshot) -> list[str]:
+    """Why these two are not to be compared; nothing where they may be."""
+    found = []
+    if conditions := _differing(now.conditions, before.conditions):
+        found.append(f"it was measured under another configuration: {', '.join(f'[{c}]' for c in conditions)}")
+    if data := _differing(now.data, before.data, without=_seed_bound(now, before)):
+        found.append(f"it was measured on other data: {', '.join(data)}")
+    if now.versions.get("leakledger") != before.versions.get("leakledger"):
+        found.append(f"it was measured by version {before.versions.get('leakledger')} of this tool")
+    if now.versions.get("instrument") != before.versions.get("instrument"):
+        found.append("it was measured by other attacks or another scoring than those of this installation")
+    if matched(now.subjects, before.subjects) is None:
+        found.append(f"it has {len(before.subjects)} settings, this run {len(now.subjects)}")
+    if before.incomplete:
+        found.append("its run was not finished")
+    return found
+
+
+def _seed_bound(now: Snapshot, before: Snapshot) -> tuple[str, ...]:
+    same = now.data["first_seed"] == before.data["first_seed"]
+    return ("first_seed",) if same else ("first_seed", "fingerprint")
+
+
+def _differing(a: Mapping[str, Any], b: Mapping[str, Any], without: Sequence[str] = ()) -> list[str]:
+    return [k for k in sorted({*a, *b} - set(without)) if a.get(k) != b.get(k)]

@@ -1,0 +1,78 @@
+"""Checks against a ceiling, quoted from `audit.verdicts`.
+
+A cell of the verdict table fails where its hypotheses hold with the ceiling in place of the floor: the mean over
+clusters, a party's mean or a single cluster lies above it, at alpha over the whole gate. It passes where the library
+would say "no leak above" that ceiling: every series bounded below it without assumptions on its shape, nothing unread,
+every control held. Everything else is inconclusive.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from leakledger.audit.clusters import mean_interval
+from leakledger.audit.gate.policy import Gate, LeakageGate
+from leakledger.audit.gate.snapshot import Cell
+from leakledger.audit.gate_records import Status
+from leakledger.audit.records import CaseRecord, failed_controls
+from leakledger.audit.verdicts.ceilings import fewest
+from leakledger.audit.verdicts.evidence import CHECKS, Series, cells
+from leakledger.audit.verdicts.policy import Policy as Rule
+from leakledger.audit.verdicts.rulings import Failures, Test, hypotheses, missing_for
+from leakledger.audit.verdicts.significance import of_any
+
+
+@dataclass(frozen=True)
+class Ceiling:
+    """One cell, its hypotheses, the p-value that one of them holds (before Holm), and what keeps it from a pass."""
+
+    cell: Cell
+    gate: LeakageGate
+    tests: tuple[Test, ...]
+    series: Series | None
+    missing: tuple[str, ...]
+
+    @property
+    def p(self) -> float | None:
+        return of_any([t.p for t in self.tests]) if self.tests else None
+
+    @property
+    def measured(self) -> tuple[float, float | None, float | None]:
+        """The mean advantage of the series that speaks, with its 95 % interval."""
+        if self.series is None:
+            return 0.0, None, None
+        values = self.series.advantages
+        low, high = mean_interval(values, self.series.seeds, (min(0.0, float(values.min())), 1.0)) or (None, None)
+        return float(values.mean()), low, high
+
+
+def ceilings(records: Sequence[CaseRecord], gates: Sequence[LeakageGate], gate: Gate) -> Iterator[Ceiling]:
+    """One for each cell that a gate with a ceiling judges."""
+    broken = Failures(failed_controls(records))
+    for key, cell in cells(records).items():
+        judge = next((g for g in gates if key[2] != CHECKS and g.judges(key[1], key[2])), None)
+        if judge is None or judge.ceiling is None:
+            continue
+        rule = Rule(floor=judge.ceiling, ceiling=judge.ceiling, alpha=gate.alpha)
+        usable = [s for s in cell.series if broken.trusts(key[0], s.attack)]
+        tests = tuple(t for s in usable for t in hypotheses(s, rule))
+        best = min(tests, key=lambda t: t.p, default=None)
+        shown = best.series if best else max(usable, key=lambda s: float(s.advantages.mean()), default=None)
+        missing = tuple(missing_for(records, key, cell, usable, rule))
+        yield Ceiling(Cell(*key), judge, tests, shown, missing)
+
+
+def answer(c: Ceiling, p: float | None, gate: Gate) -> tuple[Status, tuple[str, ...]]:
+    """Status and reasons; `p` is corrected for all hypotheses of the gate."""
+    limit = c.gate.ceiling
+    if p is not None and p <= gate.alpha:
+        best = min(c.tests, key=lambda t: t.p)
+        where = f" {best.where}" if best.where else ""
+        return "fail", (f"{best.series.attack} by {'+'.join(best.series.observers)} gets more than {limit:g}{where}",)
+    if c.missing:
+        return "inconclusive", c.missing
+    return "pass", (f"below {limit:g} in the mean, for each party and in each column",)
+
+
+def needed(ceiling: float, gate: Gate) -> int:
+    """Seeds without any gain from which on a ceiling can be certified."""
+    return fewest(ceiling, gate.alpha)

@@ -1,0 +1,78 @@
+"""What the gate prints on a terminal: the outcome, then every check, the gravest first."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from leakledger.audit.gate.baseline import Baseline
+from leakledger.audit.gate_records import Check, GateOutcome, worst_first
+
+MOST_PASSED = 10  # of what passed; the rest is in the exports
+
+
+def rows(outcome: GateOutcome) -> list[dict[str, Any]]:
+    """A table of the checks."""
+    checks = worst_first(outcome.checks)
+    passed = [c for c in checks if c.status == "pass"]
+    return [_row(c) for c in [*(c for c in checks if c.status != "pass"), *passed[:MOST_PASSED]]]
+
+
+def _row(c: Check) -> dict[str, Any]:
+    figures = c.kind not in ("finding", "precondition")
+    return {
+        "": c.status,
+        "check": c.gate,
+        "of": c.subject,
+        "severity": f"{c.severity.word} {c.severity.score:.1f}"
+        if c.severity and c.status in ("fail", "waived")
+        else "",
+        "now": _number(c.observed) if figures else "",
+        "before": _number(c.before) if figures else "",
+        "bounds": f"{_number(c.low)} to {_number(c.high)}" if figures and c.low is not None else "",
+        "limit": _number(c.limit) if figures else "",
+        "why": "; ".join(c.reasons) + (f" [{c.fingerprint}]" if c.status == "fail" else ""),
+    }
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}"
+
+
+def lines(outcome: GateOutcome) -> Iterator[str]:
+    """What stands below the table."""
+    b = outcome.baseline
+    if b is not None:
+        yield f"Baseline: {b.path}, run {b.run}, by {b.author} on {b.created} ({b.reason})"
+        yield f"Changed since: {', '.join(b.changed) or 'nothing in the configuration'}"
+    for w in outcome.waivers:
+        yield f"Waiver {w.id} is {w.fate}: {w.text}"
+    yield from outcome.notes
+    yield from _power(outcome)
+    yield f"False alarms: at most {outcome.alpha:g} over {outcome.family} hypotheses."
+    yield f"Head of the record: {outcome.head}"
+
+
+def _power(outcome: GateOutcome) -> Iterator[str]:
+    """How many clusters the checks would take, where there are fewer."""
+    short = [c for c in outcome.checks if c.status == "inconclusive" and c.needed and c.needed > c.clusters]
+    if short:
+        most, have = max(c.needed or 0 for c in short), min(c.clusters for c in short)
+        yield (
+            f"Power: {len(short)} inconclusive checks have too few clusters ({have}); {most} would decide all of them "
+            f"with power {outcome.power:.0%} if nothing changed."
+        )
+
+
+def about(baseline: Baseline) -> list[str]:
+    """A baseline in lines: what it holds, and who moved it."""
+    s = baseline.snapshot
+    found = [
+        f"Run {s.run}, begun {s.created}, seeds {', '.join(map(str, s.seeds))}",
+        f"Data: {s.data['name']}, {s.data['rows']} rows; versions: leakledger {s.versions.get('leakledger')}",
+        f"{len(s.measures)} series, {sum(len(m.clusters) for m in s.measures)} numbers, {len(s.facts)} facts",
+        *(f"Setting {x.id}: {x.words}" for x in s.subjects),
+    ]
+    return [*found, *_moves(baseline.history)]
+
+
+def _moves(history: Sequence[Any]) -> list[str]:
+    return [f"{m.created} {m.author}: {m.reason} (run {m.run}, record {m.record_head[:16]})" for m in history]

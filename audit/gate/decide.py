@@ -1,0 +1,283 @@
+"""The gate, from top to bottom: every check that the policy asks for, Holm over all of them, waivers, one exit code.
+
+* *fail*: something is above its ceiling or has grown, at alpha over all hypotheses of the gate together (Holm 1979); or
+  a deterministic finding is there that the policy forbids.
+* *pass*: every check passes. That needs no correction: each must.
+* *inconclusive*: everything else: too few clusters, a failed control, a stale baseline, an unfinished run.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from leakledger.audit.chain import canonical, digest_of
+from leakledger.audit.gate import ceilings, findings, leakage, utility
+from leakledger.audit.gate.baseline import Baseline, matched, note_on
+from leakledger.audit.gate.differences import clusters_needed
+from leakledger.audit.gate.policy import LeakageGate, Policy, UtilityGate
+from leakledger.audit.gate.severity import severity
+from leakledger.audit.gate.snapshot import Cell, Snapshot, snapshot
+from leakledger.audit.gate.waivers import Waiver, apply
+from leakledger.audit.gate_records import (
+    INCONCLUSIVE,
+    PASS,
+    VIOLATION,
+    WAIVER,
+    BaselineNote,
+    Check,
+    CheckKind,
+    GateOutcome,
+    Status,
+    WaiverNote,
+)
+from leakledger.audit.records import AuditRecord
+from leakledger.audit.verdicts.significance import holm
+
+GRANTS = ("labels", "bounds", "dictionaries", "marginals", "rows", "dependencies")
+VOID = ("expired", "invalid")
+CERTAIN = 1.0  # what a deterministic finding counts as, observed
+
+
+@dataclass(frozen=True)
+class Asked:
+    """All that is tested before p-values are corrected together."""
+
+    ceilings: tuple[ceilings.Ceiling, ...]
+    regressions: tuple[leakage.Regression, ...]
+    losses: tuple[utility.Loss, ...]
+    findings: tuple[findings.Found, ...]
+
+
+def gate(
+    record: AuditRecord,
+    policy: Policy,
+    baseline: tuple[str, Baseline] | None = None,
+    waivers: Sequence[Waiver] = (),
+) -> GateOutcome:
+    """What the policy says of a run; `baseline` with the name of its file."""
+    now = snapshot(record)
+    note = None if baseline is None else note_on(now, baseline[1], baseline[0])
+    before = None if note is None or note.stale or baseline is None else baseline[1].snapshot
+    matches = {} if before is None else matched(now.subjects, before.subjects) or {}
+    asked = _asked(record, policy, now, before, matches)
+    checks = [*_checks(record, policy, now, asked), *_unanswered(policy, now, asked, note)]
+    left, notes = apply(waivers, checks)
+    outcome = GateOutcome(
+        run=record.run.id,
+        head=record.head,
+        policy=policy.digest,
+        checks=tuple(left),
+        alpha=policy.gate.alpha,
+        power=policy.gate.power,
+        family=_family(asked),
+        baseline=note,
+        waivers=tuple(notes),
+        notes=tuple(_notes(policy, note)),
+    )
+    status, code = _decided(left, notes, waivers)
+    return replace(outcome, status=status, exit_code=code)
+
+
+def _asked(
+    record: AuditRecord, policy: Policy, now: Snapshot, before: Snapshot | None, matches: Mapping[str, str]
+) -> Asked:
+    grown: tuple[leakage.Regression, ...] = ()
+    lost: tuple[utility.Loss, ...] = ()
+    if before is not None:
+        grown = tuple(leakage.regressions(now, before, matches, policy.leakage, policy.gate))
+        lost = tuple(utility.losses(now, before, matches, policy.utility, policy.gate))
+    above = tuple(ceilings.ceilings(record.cases, policy.leakage, policy.gate))
+    return Asked(above, grown, lost, tuple(findings.found(now, before, matches, policy.findings)))
+
+
+def _tested(asked: Asked) -> list[ceilings.Ceiling | leakage.Regression | utility.Loss]:
+    return [*asked.ceilings, *asked.regressions, *asked.losses]
+
+
+def _family(asked: Asked) -> int:
+    return sum(t.p is not None for t in _tested(asked))
+
+
+def _checks(record: AuditRecord, policy: Policy, now: Snapshot, asked: Asked) -> Iterator[Check]:
+    """The answers, p-values corrected over all of them."""
+    tested = _tested(asked)
+    members = [k for k, t in enumerate(tested) if t.p is not None]
+    adjusted = dict(zip(members, holm([float(tested[k].p or 0.0) for k in members]), strict=True))
+    words = {s.id: s.words for s in now.subjects}
+    granted = any(record.run.config.get("attacks", {}).get(name) == "known" for name in GRANTS)
+    for k, t in enumerate(tested):
+        p = adjusted.get(k)
+        if isinstance(t, ceilings.Ceiling):
+            check = _of_ceiling(t, p, policy, granted)
+        elif isinstance(t, leakage.Regression):
+            check = _of_regression(t, p, len(members), policy, granted)
+        else:
+            check = _of_loss(t, p, len(members), policy)
+        yield _finished(replace(check, subject=words.get(check.setting, "")), now)
+    for f in asked.findings:
+        yield _finished(replace(_of_finding(f, granted), subject=words.get(f.fact.cell.setting, "")), now)
+
+
+def _finished(check: Check, now: Snapshot) -> Check:
+    """The check, with no pass where cases of the run are missing."""
+    if now.incomplete and check.status == "pass":
+        reason = f"{now.incomplete} cases of the run did not run to the end"
+        return replace(check, status="inconclusive", reasons=(reason, *check.reasons))
+    return check
+
+
+def fingerprint(kind: str, cell: Cell, what: str = "") -> str:
+    """The name of a question: its kind, setting, adversary, asset. Nothing that was measured is in it."""
+    return f"LL-{digest_of(canonical([kind, *cell, what]))[:16]}"
+
+
+def _of_ceiling(c: ceilings.Ceiling, p: float | None, policy: Policy, granted: bool) -> Check:
+    status, reasons = ceilings.answer(c, p, policy.gate)
+    mean, low, high = c.measured
+    limit = c.gate.ceiling or 0.0
+    check = _check("ceiling", c.gate, c.cell, status, reasons)
+    check = replace(check, limit=limit, floor=limit, observed=mean, low=low, high=high, p=p)
+    if c.series is None:
+        return check
+    observers = c.series.observers
+    return replace(
+        check,
+        clusters=len(c.series.gains),
+        needed=ceilings.needed(limit, policy.gate),
+        attack=c.series.attack,
+        observers=observers,
+        metric=c.series.metric,
+        severity=severity(c.cell.asset, c.cell.asset, len(observers), granted, low or 0.0),
+    )
+
+
+def _of_regression(r: leakage.Regression, p: float | None, family: int, policy: Policy, granted: bool) -> Check:
+    status, reasons, worst = leakage.answer(r, p, family, policy.gate)
+    d, m = worst.difference, worst.measure
+    return replace(
+        _check("regression", r.gate, r.cell, status, reasons),
+        limit=r.gate.margin,
+        floor=r.gate.floor,
+        observed=worst.now,
+        before=worst.before,
+        difference=d.mean,
+        low=d.low,
+        high=d.high,
+        p=p,
+        clusters=d.clusters,
+        needed=leakage.needed(worst, r.gate, policy.gate),
+        attack=m.attack,
+        observers=m.observers,
+        metric=m.metric,
+        severity=severity(r.cell.asset, r.cell.asset, len(m.observers), granted, worst.now_low or 0.0),
+    )
+
+
+def _of_loss(loss: utility.Loss, p: float | None, family: int, policy: Policy) -> Check:
+    status, reason = utility.answer(loss, p, family, policy.gate)
+    cell, g, d = Cell(loss.setting, "", loss.gate.metric), loss.gate, loss.difference
+    check = _check("utility", g, cell, status, (reason,))
+    if d is None:
+        return check
+    return replace(
+        check,
+        limit=g.margin,
+        floor=g.floor,
+        observed=d.mean,
+        before=loss.before,
+        difference=d.mean,
+        low=d.low,
+        high=d.high,
+        p=p,
+        clusters=d.clusters,
+        needed=clusters_needed(d.scatter, g.margin, policy.gate.alpha, policy.gate.power),
+        metric=g.metric,
+    )
+
+
+def _of_finding(f: findings.Found, granted: bool) -> Check:
+    fact = f.fact
+    return Check(
+        gate=f"finding: {fact.what}",
+        kind="finding",
+        setting=fact.cell.setting,
+        subject="",
+        adversary=fact.cell.adversary,
+        asset=fact.what,
+        status=f.status,
+        reasons=(f.reason,),
+        fingerprint=fingerprint("finding", fact.cell, fact.what),
+        observed=CERTAIN,
+        clusters=len(fact.seeds),
+        attack=fact.attack,
+        observers=fact.observers,
+        severity=severity(fact.cell.asset, fact.what, len(fact.observers), granted, CERTAIN, certain=True),
+        new=f.new,
+    )
+
+
+def _check(
+    kind: CheckKind, g: LeakageGate | UtilityGate | None, cell: Cell, status: Status, reasons: Sequence[str]
+) -> Check:
+    name = getattr(g, "name", "") or f"{kind}: {cell.asset}{f' by {cell.adversary}' if cell.adversary else ''}"
+    return Check(
+        gate=name,
+        kind=kind,
+        setting=cell.setting,
+        subject="",
+        adversary=cell.adversary,
+        asset=cell.asset,
+        status=status,
+        reasons=tuple(reasons),
+        fingerprint=fingerprint(kind, cell),
+    )
+
+
+def _unanswered(policy: Policy, now: Snapshot, asked: Asked, note: BaselineNote | None) -> Iterator[Check]:
+    """What the policy asks for and nothing answers: never a silent pass."""
+    if note is not None and note.stale:
+        for reason in note.stale:
+            yield _open("baseline", f"the baseline is stale: {reason}; `leakledger baseline save` moves it")
+    compared = note is not None and not note.stale
+    judged = {id(t.gate) for t in asked.ceilings} | {id(t.gate) for t in asked.regressions}
+    for k, g in enumerate(policy.leakage, 1):
+        name = g.name or f"leakage[{k}]"
+        if g.regression and note is None:
+            yield _open(name, "it asks for a comparison, and no baseline was given")
+        elif id(g) not in judged and (g.ceiling is not None or compared) and g.regression is not False:
+            yield _open(name, f"nothing was measured of {g.adversary} adversaries about {', '.join(g.assets[:3])}")
+    if policy.utility and note is None:
+        yield _open("utility", "it asks for a comparison, and no baseline was given")
+    if not now.subjects:
+        yield _open("run", "no case of a federated setting has finished")
+
+
+def _open(name: str, reason: str) -> Check:
+    cell = Cell("", "", "")
+    check = _check("precondition", None, cell, "inconclusive", (reason,))
+    return replace(check, gate=name, fingerprint=fingerprint("precondition", cell, name))
+
+
+def _notes(policy: Policy, note: BaselineNote | None) -> Iterator[str]:
+    if note is None:
+        yield "No baseline: nothing was compared, and every finding counts as new."
+    else:
+        yield from note.notes
+    if policy.findings.forbid == "none":
+        yield "The policy does not look at deterministic findings."
+
+
+def _decided(checks: Sequence[Check], notes: Sequence[WaiverNote], waivers: Sequence[Waiver]) -> tuple[Status, int]:
+    """The outcome and its exit code: a violation that no waiver was written for, before a void waiver, before an open
+    question.
+    """
+    fates = zip(notes, waivers, strict=True)
+    void = [w for n, w in fates if n.fate in VOID]
+    covered = {(w.fingerprint, w.scope) for w in void}
+    failed = [c for c in checks if c.status == "fail"]
+    if any((c.fingerprint, c.setting) not in covered for c in failed):
+        return "fail", VIOLATION
+    if void:
+        return "fail", WAIVER
+    if any(c.status == "inconclusive" for c in checks) or not checks:
+        return "inconclusive", INCONCLUSIVE
+    return "pass", PASS

@@ -1,0 +1,263 @@
+"""What the gate compares of one run: numbers per cluster, facts, unread messages, failed controls, utility per seed.
+
+A baseline file holds exactly this, so candidate and baseline are one type, and a comparison sees no difference in kind.
+Names of parties, columns' counts and figures are in it; values of the data are not.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from leakledger.attacks.observed.undeclared import STATED_POOLED
+from leakledger.audit.chain import canonical, digest_of, digest_of_file
+from leakledger.audit.leakage import adversary
+from leakledger.audit.records import SCORER, AuditRecord, CaseRecord, Setting, Trial, failed_controls, speaks
+from leakledger.audit.verdicts.evidence import CHECKS, asset_of_trial, decides, is_calibrator
+
+UTILITY = ("f1", "accuracy", "auroc", "r2", "mae")
+SUBJECT = ("preprocessing", "model", "training", "defense")
+"""Sections of a configuration that say what is audited: what a change may change, and what is compared."""
+NO_CONDITION = {"data": ("source", "schema"), "audit": ("seeds", "jobs", "device", "mode", "floor", "ceiling", "alpha")}
+"""Keys of the other sections that say nothing about how it is measured: rows have a fingerprint of their own."""
+
+
+class Cluster(NamedTuple):
+    """One number: the attack's and the prior's, against one party's batch in one seed."""
+
+    seed: int
+    victim: str
+    round: int
+    value: float
+    prior: float
+
+
+class Cell(NamedTuple):
+    """What one check is about."""
+
+    setting: str
+    adversary: str
+    asset: str
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One attack by one adversary under one metric, cluster by cluster."""
+
+    cell: Cell
+    attack: str
+    observers: tuple[str, ...]
+    metric: str
+    level: str
+    clusters: tuple[Cluster, ...]
+
+    @property
+    def name(self) -> tuple[object, ...]:
+        """What it shares with the same series of another run, but for the setting."""
+        return (self.cell.adversary, self.cell.asset, self.attack, self.observers, self.metric, self.level)
+
+
+@dataclass(frozen=True)
+class Fact:
+    """What needs no statistics: a check that fired, or claims that `attack` vouched for as exact and had right; in the
+    cases of these seeds. `what` is the check, or the asset.
+    """
+
+    cell: Cell
+    what: str
+    attack: str
+    observers: tuple[str, ...]
+    seeds: tuple[int, ...]
+    text: str
+
+
+@dataclass(frozen=True)
+class Played:
+    """One attack that was played by one kind of adversary, claim or no claim, and why there was none. `tried`: whether
+    a leaky control showed that it works here.
+    """
+
+    setting: str
+    adversary: str
+    attack: str
+    silence: str
+    tried: bool
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A control that failed, or was not played where claims were made."""
+
+    setting: str
+    attack: str
+    kind: str
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A setting, and in words what it is."""
+
+    id: str
+    words: str
+    parties: int
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """All that the gate needs of one run. `conditions`: digests by name of what must be the same for a comparison."""
+
+    run: str
+    head: str
+    created: str
+    command: str
+    seeds: tuple[int, ...]
+    subjects: tuple[Subject, ...]
+    measures: tuple[Measure, ...]
+    facts: tuple[Fact, ...]
+    played: tuple[Played, ...]
+    broken: tuple[Broken, ...]
+    unread: tuple[tuple[str, str, str], ...]  # setting, kind of adversary, topic
+    utility: Mapping[str, Mapping[str, Mapping[str, float]]]  # setting -> metric -> seed -> value
+    conditions: Mapping[str, str]
+    subject: Mapping[str, str]  # digest of each section that says what is audited
+    data: Mapping[str, Any]
+    versions: Mapping[str, str]
+    incomplete: int  # cases that did not run to the end
+
+
+def snapshot(record: AuditRecord) -> Snapshot:
+    """What the gate compares of a record; pooled references are left out."""
+    cases = [c for c in record.cases if not c.setting.reference]
+    config = record.run.config
+    return Snapshot(
+        run=record.run.id,
+        head=record.head,
+        created=record.created,
+        command=record.run.command,
+        seeds=tuple(record.run.seeds),
+        subjects=tuple(_subject(s) for s in dict.fromkeys(c.setting for c in cases)),
+        measures=tuple(_measures(cases)),
+        facts=tuple(_facts(cases)),
+        played=tuple(_played(cases)),
+        broken=tuple(_broken(cases)),
+        unread=tuple(sorted({(c.setting.id, adversary(u.observers), u.topic) for c in cases for u in c.unread})),
+        utility=_utility(cases),
+        conditions=_conditions(config),
+        subject={name: digest_of(canonical(config.get(name))) for name in SUBJECT},
+        data=_data(record),
+        versions={**record.run.versions, "instrument": instrument()},
+        incomplete=record.missing + len(record.aborted),
+    )
+
+
+@cache
+def instrument() -> str:
+    """SHA-256 over the source of what measures: attacks, scoring, verdicts. Another attack is another yardstick."""
+    root = Path(__file__).parents[2]
+    folders = (root / "attacks", root / "audit" / "scoring", root / "audit" / "verdicts")
+    files = sorted(path for folder in folders for path in folder.rglob("*.py"))
+    return digest_of(canonical([[str(p.relative_to(root)), digest_of_file(p)] for p in files]))
+
+
+def _subject(s: Setting) -> Subject:
+    parts = [s.method, s.defense if s.defense != "none" else "", s.training]
+    return Subject(s.id, ", ".join(p for p in parts if p), s.parties)
+
+
+def _conditions(config: Mapping[str, Any]) -> dict[str, str]:
+    found = {}
+    for name in sorted(config.keys() - set(SUBJECT)):
+        section = config[name]
+        if isinstance(section, Mapping):
+            section = {k: v for k, v in section.items() if k not in NO_CONDITION.get(name, ())}
+        found[name] = digest_of(canonical(section))
+    return found
+
+
+def _data(record: AuditRecord) -> dict[str, Any]:
+    """The fingerprint covers each party's rows under the first seed, so it needs that seed to be compared."""
+    d = record.run.data
+    shape = {"rows": d.rows, "features": d.features, "categorical": d.categorical, "target": d.target, "task": d.task}
+    return {"name": d.name, "first_seed": record.run.seeds[0], "fingerprint": d.fingerprint, **shape}
+
+
+def _measures(cases: Sequence[CaseRecord]) -> Iterator[Measure]:
+    groups: dict[tuple[Any, ...], list[Cluster]] = defaultdict(list)
+    for case, t in _trials(cases):
+        if t.status == "scored" and decides(t) and t.value is not None and t.baseline is not None:
+            cell = Cell(case.setting.id, adversary(t.observers), asset_of_trial(t))
+            key = (cell, t.attack, t.observers, t.metric, t.level)
+            groups[key].append(Cluster(case.seed, t.victim, t.round, t.value, t.baseline))
+    for key, clusters in groups.items():
+        yield Measure(*key, tuple(_merged(clusters)))
+
+
+def _trials(cases: Iterable[CaseRecord]) -> Iterator[tuple[CaseRecord, Trial]]:
+    return ((c, t) for c in cases for t in c.trials if not is_calibrator(t.attack))
+
+
+def _merged(clusters: Iterable[Cluster]) -> Iterator[Cluster]:
+    """One number per cluster: the mean where an attack spoke twice of one."""
+    same: dict[tuple[int, str, int], list[Cluster]] = defaultdict(list)
+    for c in clusters:
+        same[c.seed, c.victim, c.round].append(c)
+    for (seed, victim, number), found in sorted(same.items()):
+        value, prior = (sum(getattr(c, name) for c in found) / len(found) for name in ("value", "prior"))
+        yield Cluster(seed, victim, number, value, prior)
+
+
+def _facts(cases: Sequence[CaseRecord]) -> Iterator[Fact]:
+    """Facts of trusted attacks; none of a cell in which an attack vouched for something that is not so."""
+    failed = failed_controls(cases)
+    seeds: dict[tuple[Cell, str, str], dict[int, None]] = defaultdict(dict)
+    shown: dict[tuple[Cell, str, str], tuple[tuple[str, ...], str]] = {}
+    wrong = {
+        Cell(c.setting.id, adversary(t.observers), asset_of_trial(t)) for c, t in _trials(cases) if t.certain_wrong
+    }
+
+    def note(case: CaseRecord, cell: Cell, what: str, attack: str, observers: tuple[str, ...], text: str) -> None:
+        if cell not in wrong and not {(case.setting.id, attack), (case.setting.id, SCORER)} & failed:
+            seeds[cell, what, attack][case.seed] = None
+            shown.setdefault((cell, what, attack), (observers, text))
+
+    for case, t in _trials(cases):
+        if t.certain and not t.certain_wrong and speaks(t.asset, t.metric):
+            cell = Cell(case.setting.id, adversary(t.observers), asset_of_trial(t))
+            note(case, cell, cell.asset, t.attack, t.observers, f"{t.attack} vouches for claims, and they are right")
+    for case in cases:
+        for f in case.findings:
+            if f.check == STATED_POOLED:
+                continue  # what a protocol gives everyone; what it says of one party is scored
+            cell = Cell(case.setting.id, adversary(f.observers), CHECKS)
+            note(case, cell, f.check, f.attack, f.observers, f.text)
+    for (cell, what, attack), of in seeds.items():
+        yield Fact(cell, what, attack, shown[cell, what, attack][0], tuple(sorted(of)), shown[cell, what, attack][1])
+
+
+def _played(cases: Sequence[CaseRecord]) -> Iterator[Played]:
+    reasons: dict[tuple[str, str, str], str] = {}
+    tried = {(c.setting.id, k.attack) for c in cases for k in c.controls if k.kind == "leaky" and k.passed}
+    for case, t in _trials(cases):
+        key = (case.setting.id, adversary(t.observers), t.attack)
+        reasons[key] = "" if t.status == "scored" else reasons.get(key, t.reason)
+    for key, reason in reasons.items():
+        yield Played(*key, reason, (key[0], key[2]) in tried)
+
+
+def _broken(cases: Sequence[CaseRecord]) -> Iterator[Broken]:
+    failed = {(c.setting.id, k.attack, k.kind) for c in cases for k in c.controls if not k.passed}
+    leaky = {(c.setting.id, k.attack) for c in cases for k in c.controls if k.kind == "leaky"}
+    untried = {(c.setting.id, t.attack) for c, t in _trials(cases) if t.status == "scored" and decides(t)} - leaky
+    yield from (Broken(*key) for key in sorted(failed))
+    yield from (Broken(setting, attack, "leaky, not played") for setting, attack in sorted(untried))
+
+
+def _utility(cases: Sequence[CaseRecord]) -> dict[str, dict[str, dict[str, float]]]:
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    for case in cases:
+        for row in case.utility:
+            if row.metric in UTILITY:
+                found.setdefault(case.setting.id, {}).setdefault(row.metric, {})[str(case.seed)] = row.value
+    return found

@@ -1,0 +1,135 @@
+"""What a gate decided, as plain typed records: all that its exports ever read, beside the audit's own record."""
+
+from collections import Counter
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+VERSION = 1
+
+Status = Literal["pass", "fail", "inconclusive", "waived"]
+CheckKind = Literal["ceiling", "regression", "finding", "utility", "precondition"]
+"""A precondition is no question of the policy, but what keeps one from being asked."""
+
+PASS, TOOL, USAGE, VIOLATION, INCONCLUSIVE, WAIVER = 0, 1, 2, 10, 11, 12
+"""Exit codes. That the tool broke (1) or was used wrongly (2) is never that a leak was found (10)."""
+
+
+@dataclass(frozen=True)
+class Severity:
+    """0 to 10, its word, and the vector that it follows from (docs/gate.md has the table)."""
+
+    score: float
+    word: Literal["low", "medium", "high", "critical"]
+    vector: str
+
+
+@dataclass(frozen=True)
+class Check:
+    """One question that the policy asked, and its answer.
+
+    `observed` is what was measured now: an advantage, or the loss of a utility metric; `before` the same of the
+    baseline (a utility: its value), `difference` now less before with its one-sided bounds `low` and `high` at alpha,
+    each by itself; of a ceiling these bound `observed`. `limit` is the margin or the ceiling. `p` is corrected for all
+    hypotheses of the gate. `needed`: clusters that answer it with the planned power, where that can be said.
+    `fingerprint` names the question, never what was measured.
+    """
+
+    gate: str
+    kind: CheckKind
+    setting: str
+    subject: str  # the setting in words
+    adversary: str
+    asset: str
+    status: Status
+    reasons: tuple[str, ...]
+    fingerprint: str
+    limit: float | None = None
+    floor: float | None = None
+    observed: float | None = None
+    before: float | None = None
+    difference: float | None = None
+    low: float | None = None
+    high: float | None = None
+    p: float | None = None
+    clusters: int = 0
+    needed: int | None = None
+    attack: str = ""
+    observers: tuple[str, ...] = ()
+    metric: str = ""
+    severity: Severity | None = None
+    waiver: str = ""
+    new: bool = True  # not in the baseline; without one, everything is
+
+
+@dataclass(frozen=True)
+class WaiverNote:
+    """What became of one waiver."""
+
+    id: str
+    fate: Literal["used", "unused", "expired", "invalid", "exceeded"]
+    text: str
+    reason: str = ""
+    owner: str = ""
+    approver: str = ""
+    expires: str = ""
+
+
+@dataclass(frozen=True)
+class BaselineNote:
+    """Which baseline was compared with; `stale` says why it cannot be."""
+
+    path: str
+    run: str
+    head: str
+    author: str
+    reason: str
+    created: str
+    changed: tuple[str, ...] = ()  # what of the audited system differs: the change under test
+    stale: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class GateOutcome:
+    """All that the gate says of one run. `family`: hypotheses that its false alarms are shared among."""
+
+    run: str
+    head: str
+    policy: str
+    checks: tuple[Check, ...]
+    alpha: float
+    power: float
+    family: int
+    baseline: BaselineNote | None = None
+    waivers: tuple[WaiverNote, ...] = ()
+    notes: tuple[str, ...] = ()
+    status: Status = "inconclusive"
+    exit_code: int = INCONCLUSIVE
+
+    @property
+    def counts(self) -> dict[str, int]:
+        return dict(Counter(c.status for c in self.checks))
+
+    @property
+    def sentence(self) -> str:
+        """The outcome in one line."""
+        found = self.counts
+        parts = [
+            f"{found[s]} {words}"
+            for s, words in (("fail", "failed"), ("inconclusive", "inconclusive"), ("waived", "waived"))
+            if s in found
+        ]
+        bad = [w for w in self.waivers if w.fate in ("expired", "invalid", "exceeded")]
+        parts += [f"{len(bad)} waiver{'' if len(bad) == 1 else 's'} void"] if bad else []
+        passed = f"{found.get('pass', 0)} passed"
+        return f"{self.status.upper()}: {', '.join([*parts, passed])}."
+
+    def to_plain(self) -> dict[str, Any]:
+        """What `--json` prints."""
+        return {"version": VERSION, "sentence": self.sentence, **asdict(self)}
+
+
+def worst_first(checks: tuple[Check, ...]) -> list[Check]:
+    """Failures before open questions before passes, the gravest first."""
+    order = {"fail": 0, "inconclusive": 1, "waived": 2, "pass": 3}
+    return sorted(checks, key=lambda c: (order[c.status], -(c.severity.score if c.severity else 0.0)))

@@ -1,0 +1,170 @@
+"""An attack on a gradient of one's own: rows that a server reads out of it, and whether to believe them.
+
+found = leakledger.attack(gradient=net, model_state=net, layout=columns, labels=labels)
+found.rows       # a DataFrame, one row per recovered record
+found.controls   # whether the attack was able to find rows in such a network at all
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from torch import nn
+
+from leakledger.attacks import ATTACKS
+from leakledger.attacks.base import Abstained, AuxiliaryKnowledge, NotApplicable, Outcome, RecordsClaim
+from leakledger.audit.own_update import CLIENT, Column, Tensors, layout_of, view_of_update
+from leakledger.audit.planted_controls import planted_controls
+from leakledger.audit.plugins import failure
+from leakledger.audit.records import Control
+from leakledger.audit.tables_html import html_table
+from leakledger.preprocess.data.suggest import closest
+from leakledger.preprocess.views import CategoricalBlock, FeatureLayout, Mechanism, NumericBlock, Task, TrainingSpec
+
+CONTROL_SEED = 2_005
+
+
+@dataclass(frozen=True)
+class AttackResult:
+    """What one attack found. `rows` has a column per feature and `verified`: whether the gradient proves the row.
+
+    `reason` says why nothing is claimed, where nothing is. `trials` are the controls (`planted_controls`).
+    """
+
+    technique: str
+    rows: pd.DataFrame = field(repr=False)
+    reason: str
+    trials: tuple[Control, ...] = field(repr=False)
+
+    @property
+    def controls(self) -> pd.DataFrame:
+        """A row per control: what it was, what the attack got, what was expected, whether it passed."""
+        columns = ["kind", "value", "baseline", "passed", "expected"]
+        return pd.DataFrame([asdict(t) for t in self.trials], columns=columns)
+
+    @property
+    def summary(self) -> str:
+        """One sentence, never more reassuring than the controls allow."""
+        verified = int(self.rows["verified"].sum()) if len(self.rows) else 0
+        failed = [t.kind for t in self.trials if not t.passed]
+        doubt = "" if self.trials else " No control was played."
+        doubt = f" Controls failed: {', '.join(failed)}." if failed else doubt
+        if verified:
+            of = f"{verified} of {len(self.rows)} claimed rows"
+            return f"{self.technique} proved {of}: this update gives them away.{doubt}"
+        if len(self.rows):
+            return f"{self.technique} claims {len(self.rows)} rows and proves none of them.{doubt}"
+        return f"{self.technique} claims nothing: {self.reason}. That is no evidence that nothing leaks.{doubt}"
+
+    def __str__(self) -> str:
+        return "\n".join([self.summary, self.rows.to_string(max_rows=20)]) if len(self.rows) else self.summary
+
+    def _repr_html_(self) -> str:
+        return html_table(self.summary, self.rows) + html_table("Controls", self.controls)
+
+
+def attack(
+    *,
+    model_state: Tensors,
+    gradient: Tensors | None = None,
+    after: Tensors | None = None,
+    layout: FeatureLayout | Mapping[str, Column],
+    labels: Any = None,
+    rows: int | None = None,
+    activation: str | None = None,
+    task: Task | None = None,
+    training: TrainingSpec | None = None,
+    mechanisms: Iterable[Mechanism] = (),
+    technique: str = "portfolio",
+    options: Mapping[str, Any] | None = None,
+    controls: bool = True,
+    seed: int = 0,
+) -> AttackResult:
+    """Attacks one client's update as the server that received it would, and tries the attack on planted rows.
+
+    `model_state`: the network that the gradient was taken at: a `torch.nn.Sequential` of linear layers and one
+    activation, its `state_dict()`, or weights and biases in order (then `activation` says which one; ReLU without).
+    `gradient`: of the mean loss over a batch (cross-entropy, or binary cross-entropy on one logit): tensors in the same
+    order, or the module after `backward()`. Or `after`: the weights after local training, whose `training` is known
+    (`TrainingSpec("fedavg", learning_rate=..., batch_size=..., local_epochs=...)`).
+
+    `layout`: feature -> its values, (mean, deviation) of a standardised number, or None for a number as it is, in the
+    order of the columns (`layout_of`). `labels` (rows,): granted to the adversary; without them `rows` says how many
+    there are, and labels are recovered. `mechanisms`: the defenses applied, which the adversary knows. `options` are
+    those of the technique.
+
+    Raises ValueError, one line, for tensors that are no such network, a layout that does not fit, unknown names.
+    """
+    if (gradient is None) == (after is None):
+        raise ValueError("attack: give gradient=, or after= for the weights after local training; one of them")
+    known = None if labels is None else np.asarray(labels).reshape(-1).astype(np.int64)
+    count = rows if rows is not None else None if known is None else len(known)
+    if count is None or count < 1:
+        raise ValueError("attack: say how many rows the batch has: labels=, or rows= where they are not known")
+    columns = layout if isinstance(layout, FeatureLayout) else layout_of(layout)
+    view = view_of_update(
+        model_state,
+        _gradients(gradient) if after is None else after,
+        trained=after is not None,
+        layout=columns,
+        rows=count,
+        task=task,
+        activation=activation,
+        training=training,
+        mechanisms=mechanisms,
+    )
+    played = _made(technique, options or {}, known is None, seed)
+    knowledge = AuxiliaryKnowledge(labels={} if known is None else {(CLIENT, 0): known})
+    outcome = played.run(view.restricted(played.accepts), knowledge)
+    trials = planted_controls(played, view, knowledge, np.random.default_rng([seed, CONTROL_SEED])) if controls else ()
+    return AttackResult(technique, claimed_rows(outcome, columns), _reason(outcome), trials)
+
+
+def claimed_rows(outcome: Outcome, layout: FeatureLayout) -> pd.DataFrame:
+    """The claimed records as a table: a value where the layout names it, else its number."""
+    claims = [] if isinstance(outcome, NotApplicable | Abstained) else outcome
+    tables = [_table(c, c.layout or layout) for c in claims if isinstance(c, RecordsClaim)]
+    empty = pd.DataFrame(columns=[*(b.feature for b in layout.blocks), "verified"])
+    return pd.concat(tables, ignore_index=True) if tables else empty
+
+
+def _table(claim: RecordsClaim, layout: FeatureLayout) -> pd.DataFrame:
+    categorical, numeric = iter(claim.categories.T), iter(claim.numbers.T)
+    columns: dict[str, Any] = {}
+    for block in layout.blocks:
+        if isinstance(block, NumericBlock):
+            columns[block.feature] = next(numeric)
+        else:
+            columns[block.feature] = [_named(block, int(k)) for k in next(categorical)]
+    verified = np.zeros(len(claim.numbers), bool) if claim.verified is None else claim.verified
+    return pd.DataFrame({**columns, "verified": verified})
+
+
+def _named(block: CategoricalBlock, candidate: int) -> str | int | None:
+    if candidate < 0:
+        return None
+    return candidate if block.values is None else block.values[candidate]
+
+
+def _gradients(given: Tensors | None) -> Any:
+    return [p.grad for p in given.parameters()] if isinstance(given, nn.Module) else given
+
+
+def _made(technique: str, options: Mapping[str, Any], recover: bool, seed: int) -> Any:
+    """The attack with those settings that it has. Raises ValueError for an unknown one."""
+    attacks = {name: kind for name, kind in ATTACKS.items() if "records" in kind.asset}
+    if technique not in attacks:
+        near = failure(technique) or closest(technique, attacks)
+        raise ValueError(f"technique {technique!r} is unknown{near}; choose one of {', '.join(attacks)}")
+    kind = attacks[technique]
+    known = getattr(kind, "__dataclass_fields__", {})
+    own = {key: value for key, value in {"seed": seed, "recover_labels": recover}.items() if key in known}
+    if unknown := [key for key in options if key not in known]:
+        raise ValueError(f"{technique} has no option {unknown[0]!r}{closest(unknown[0], known)}")
+    return kind(**own, **options)
+
+
+def _reason(outcome: Outcome) -> str:
+    return outcome.reason if isinstance(outcome, NotApplicable | Abstained) else ""

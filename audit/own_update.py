@@ -1,0 +1,179 @@
+"""A gradient of one's own, or weights before and after local training, as the view of a server that received it.
+
+What a `torch.nn.Sequential` of linear layers and one activation computes is what `preprocess.models` computes, under
+other names. A network with a single logit and binary cross-entropy is the one with two logits of which the first is
+always 0: log(1 + exp(-z)) = -log softmax(0, z)[1]. Its gradient has the same rows, once negated.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from leakledger.preprocess.messages import ClientGradient, ClientWeights, GlobalModel, Payload
+from leakledger.preprocess.models import ACTIVATIONS, check_weights
+from leakledger.preprocess.views import (
+    Block,
+    CategoricalBlock,
+    FeatureLayout,
+    Mechanism,
+    Message,
+    ModelSpec,
+    NumericBlock,
+    PublicFacts,
+    Task,
+    TrainingSpec,
+    View,
+)
+from leakledger.preprocess.wire import encode
+
+SERVER, CLIENT = "server", "client"
+Arrays = dict[str, NDArray[np.floating[Any]]]
+Tensors = Mapping[str, Any] | Sequence[Any] | nn.Module
+Column = str | tuple[float, float] | Sequence[str] | None
+LAYERS = {  # of torch, and what it is called here
+    nn.ReLU: "relu",
+    nn.LeakyReLU: "leaky-relu",
+    nn.ELU: "elu",
+    nn.GELU: "gelu",
+    nn.Tanh: "tanh",
+    nn.Sigmoid: "sigmoid",
+}
+PASSIVE = (nn.Sequential, nn.Linear, nn.Identity, nn.Flatten)
+
+
+def layout_of(columns: Mapping[str, Column]) -> FeatureLayout:
+    """What is public about the inputs of a network, feature by feature in the order of its columns.
+
+    A list of values is a one-hot feature, a pair (mean, deviation) a number that was standardised with these, None a
+    number as it is. Raises ValueError for anything else.
+    """
+    blocks: list[Block] = []
+    start = 0
+    for name, column in columns.items():
+        blocks.append(_block(name, start, column))
+        start += blocks[-1].width
+    return FeatureLayout(tuple(blocks))
+
+
+def _block(name: str, start: int, column: Column) -> Block:
+    if column is None:
+        return NumericBlock(name, start)
+    if isinstance(column, list | tuple) and column and all(isinstance(v, str) for v in column):
+        return CategoricalBlock(name, start, len(column), tuple(map(str, column)))
+    numbers = isinstance(column, tuple) and len(column) == 2 and all(isinstance(v, int | float) for v in column)
+    if numbers and float(column[1]) > 0:
+        return NumericBlock(name, start, float(column[0]), float(column[1]))
+    raise ValueError(f"layout: {name!r} is {column!r}; write a list of values, (mean, deviation), or None for a number")
+
+
+def view_of_update(
+    model_state: Tensors,
+    update: Tensors,
+    *,
+    trained: bool,
+    layout: FeatureLayout,
+    rows: int,
+    task: Task | None = None,
+    activation: str | None = None,
+    training: TrainingSpec | None = None,
+    mechanisms: Iterable[Mechanism] = (),
+) -> View:
+    """What a server holds that sent `model_state` and received `update`: a gradient, or the weights after local
+    training (`trained`). Tensors in the order of the layers; see `leakledger.attack`. Raises ValueError.
+    """
+    between = activation or _activation(model_state) or "relu"
+    before, found = layers_of(model_state, "model_state"), layers_of(update, "the update")
+    single = before[f"{len(before) // 2 - 1}.bias"].shape == (1,) and task != "regression"
+    if single and trained:
+        raise ValueError("weights after training of a network with one logit are not known here; give a gradient")
+    if single:
+        before, found = _two_logits(before, sign=0), _two_logits(found, sign=-1)
+    spec = _spec(before, between, task)
+    check_weights(spec, before)
+    check_weights(spec, found)
+    if spec.inputs != layout.width:
+        raise ValueError(f"layout has {layout.width} columns, the network {spec.inputs} inputs; name every column")
+    sent: Payload = ClientWeights(rows, found) if trained else ClientGradient(rows, found)
+    messages = (_message(0, GlobalModel(before), SERVER, CLIENT), _message(1, sent, CLIENT, SERVER))
+    settings = training or TrainingSpec("fedavg" if trained else "fedsgd", batch_size=None)
+    facts = PublicFacts((CLIENT,), SERVER, mechanisms=tuple(mechanisms), layout=layout, model=spec, training=settings)
+    return View(frozenset([SERVER]), messages, facts)
+
+
+def layers_of(given: Tensors, what: str) -> Arrays:
+    """Weights and biases of the linear layers, named as messages name them ("0.weight", "0.bias", "1.weight", ...).
+
+    Raises ValueError for anything but pairs of a matrix and a vector whose sizes fit.
+    """
+    tensors = [_array(t) for t in _in_order(given)]
+    if not tensors or len(tensors) % 2:
+        raise ValueError(f"{what} has {len(tensors)} tensors; a weight and a bias for each linear layer are needed")
+    pairs = list(zip(tensors[::2], tensors[1::2], strict=True))
+    for i, (weight, bias) in enumerate(pairs):
+        if weight.ndim != 2 or bias.shape != weight.shape[:1]:
+            raise ValueError(
+                f"{what}: tensors of shapes {weight.shape} and {bias.shape} are no linear layer with a bias (layer {i})"
+            )
+    for i, (one, other) in enumerate(pairwise(w for w, _ in pairs)):
+        if other.shape[1] != one.shape[0]:
+            raise ValueError(f"{what}: layer {i + 1} takes {other.shape[1]} inputs, layer {i} gives {one.shape[0]}")
+    return {f"{i}.{n}": t for i, pair in enumerate(pairs) for n, t in zip(("weight", "bias"), pair, strict=True)}
+
+
+def _in_order(given: Tensors) -> Iterator[Any]:
+    if isinstance(given, nn.Module):
+        yield from given.state_dict().values()
+    else:
+        yield from given.values() if isinstance(given, Mapping) else given
+
+
+def _array(tensor: Any) -> NDArray[np.floating[Any]]:
+    if tensor is None:
+        raise ValueError("a gradient is None: call backward() before, on the same network")
+    array = tensor.detach().cpu().numpy() if isinstance(tensor, torch.Tensor) else np.asarray(tensor)
+    if not np.issubdtype(array.dtype, np.floating):
+        raise ValueError(f"a tensor of {array.dtype} is no weight; floating point is needed")
+    return array.copy()
+
+
+def _activation(model: Tensors) -> str | None:
+    """The one between the layers of a torch module; None where only tensors are given."""
+    if not isinstance(model, nn.Module):
+        return None
+    found = {type(m) for m in model.modules() if not isinstance(m, PASSIVE)}
+    if unknown := [kind.__name__ for kind in found if kind not in LAYERS]:
+        mixing = [name for name in unknown if name.startswith("BatchNorm")]
+        if mixing:
+            raise ValueError(
+                f"a layer {mixing[0]} is not known, and it mixes the rows of a batch, so that DP-SGD bounds none of "
+                "them (Opacus refuses it too); take it out"
+            )
+        raise ValueError(
+            f"a layer {unknown[0]} is not known; networks of Linear and one of {', '.join(ACTIVATIONS)} are"
+        )
+    if len(found) > 1:
+        raise ValueError(f"several activations ({', '.join(sorted(k.__name__ for k in found))}); one is known")
+    return next((LAYERS[kind] for kind in found), None)
+
+
+def _spec(weights: Arrays, activation: str, task: Task | None) -> ModelSpec:
+    widths = [weights["0.weight"].shape[1], *(len(t) for name, t in weights.items() if name.endswith("bias"))]
+    inferred: Task = "binary" if widths[-1] == 2 else "multiclass"
+    return ModelSpec(widths[0], widths[-1], tuple(widths[1:-1]), activation, task or inferred)
+
+
+def _two_logits(tensors: Arrays, sign: int) -> Arrays:
+    """The last layer with a first row that is `sign` times the only one."""
+    last = len(tensors) // 2 - 1
+    own = {n: tensors[n] for n in (f"{last}.weight", f"{last}.bias")}
+    return tensors | {n: np.concatenate([sign * t, t]) for n, t in own.items()}
+
+
+def _message(sequence: int, payload: Payload, sender: str, recipient: str) -> Message:
+    body = encode(payload.to_plain())
+    return Message(sequence, "train", 0, payload.topic, sender, recipient, None, False, body, body)

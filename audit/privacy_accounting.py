@@ -1,0 +1,154 @@
+"""What a case guarantees by differential privacy: one epsilon over all that a client sends, or the step that has none.
+
+Two units. *Record*: one training row of one client. *Client*: all training rows of one client. An epsilon is stated
+where everything that depends on these rows is under noise of a known distribution with a bound that no data chose; a
+single exact number beside it, or rows that are encoded by statistics of other rows, and there is none: then the steps
+that have none are named, and no figure is given. A client's rows are its own, so over clients an epsilon is that of the
+client with the fewest rows, whose share of a batch is the largest.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from leakledger.audit.case import Case
+from leakledger.audit.config import Config
+from leakledger.audit.federate import make_encoder, make_scaler
+from leakledger.audit.records import PrivacyAccount, PrivacyPart, Setting
+from leakledger.defenses.accounting.chain import NoGuarantee, mechanism_of
+from leakledger.defenses.accounting.mechanism import GaussianMechanism, Relation, Sampling, Unit
+from leakledger.defenses.accounting.releases import Release, composed_epsilon, in_words, rounds_up
+from leakledger.preprocess.data.schema import Schema
+from leakledger.preprocess.data.table import Table
+from leakledger.preprocess.views import Mechanism
+
+METHOD = "composed numerically by privacy loss distributions, rounded up (dp-accounting)"
+UNITS: tuple[Unit, ...] = ("record", "client")
+SAMPLING: dict[str, Sampling] = {"poisson": "poisson", "fixed": "fixed-size"}
+OUTSIDE = (
+    "held-out rows: evaluation tells counts or errors over them as they are (evaluate.counts, evaluate.errors), and "
+    "which rows are held out is taken as given",
+    "how many rows a client has, where batches are a share of them: accountants take that share for public",
+    "the rounding of updates: noise on them is drawn in floating point, which tells more than real numbers do "
+    "(Mironov 2012)",
+)
+
+
+def privacy_accounts(
+    config: Config, case: Case, schema: Schema, rows: Sequence[int], negotiated: Sequence[str] = ()
+) -> tuple[PrivacyAccount, ...]:
+    """The account of each unit, in the order of `UNITS`; `rows` are the clients' training rows, `negotiated` the facts
+    of the schema that parties agree on by messages.
+
+    Raises ValueError, one line, where noise is asked for and a range or a list of values is not declared.
+    """
+    noised = (*make_encoder(case).mechanisms(schema), *make_scaler(case).mechanisms(schema))
+    steps = tuple(_of_rows(config, case, negotiated))
+    return tuple(_account(config, case, unit, noised, min(rows), steps) for unit in UNITS)
+
+
+def check_declarations(todo: Sequence[Case], schema: Schema) -> None:
+    """Raises ValueError, one line, for a case whose noise needs a range or a list of values that is not declared."""
+    for case in todo:
+        for method in (make_encoder(case), make_scaler(case)):
+            method.mechanisms(schema)
+
+
+def planned_accounts(
+    config: Config, todo: Sequence[Case], tables: Mapping[str, Mapping[str, Table]]
+) -> dict[Setting, tuple[PrivacyAccount, ...]]:
+    """The accounts of each setting before anything runs; `tables` has each party's rows by partition."""
+    found = {}
+    for case in todo:
+        parties = tables[case.setting.partition]
+        first = next(iter(parties.values()))
+        if case.setting not in found:
+            rows, negotiated = [len(t) for t in parties.values()], first.basis.negotiated if first.basis else ()
+            trained = [training_rows(config, n) for n in rows]
+            found[case.setting] = privacy_accounts(config, case, first.schema, trained, negotiated)
+    return found
+
+
+def training_rows(config: Config, rows: int) -> int:
+    """How many of a party's rows it trains on."""
+    return rows - min(max(round(rows * config.data.test_fraction), 1), rows - 1)
+
+
+def _account(
+    config: Config, case: Case, unit: Unit, noised: Sequence[Mechanism], rows: int, steps: Sequence[str]
+) -> PrivacyAccount:
+    """`rows` of the smallest client; `steps` that have no guarantee for any unit."""
+    delta, relation = config.audit.delta, relation_of(case, unit)
+    missing = [*steps, *(_of_client(case, noised, rows) if unit == "client" else ())]
+    training: GaussianMechanism | None = None
+    try:
+        training = training_mechanism(case, unit, rows, relation)
+    except NoGuarantee as error:
+        missing.append(f"training: {error}")
+    releases = [Release.of(m) for m in noised] if unit == "record" else []
+    parts = list[PrivacyPart]()
+    if releases:
+        alone = rounds_up(composed_epsilon(releases, None, delta, relation))
+        parts.append(PrivacyPart("statistics", "; ".join(in_words(noised)), alone))
+    if training is not None:
+        alone = rounds_up(composed_epsilon([], training, delta, relation))
+        parts.append(PrivacyPart("training", str(training), alone))
+    if missing:
+        return PrivacyAccount(unit, relation, delta, None, "", tuple(parts), tuple(missing), OUTSIDE)
+    epsilon = rounds_up(composed_epsilon(releases, training, delta, relation))
+    return PrivacyAccount(unit, relation, delta, epsilon, METHOD, tuple(parts), (), OUTSIDE)
+
+
+def relation_of(case: Case, unit: Unit) -> Relation:
+    """Poisson samples of clipped rows are accounted for with a record more or less; all else with another one, since
+    batches of a fixed size, row counts that are told and the messages of a client show that it is there.
+    """
+    coins = case.training.spec.sampling == "poisson" and _clips_rows(case)
+    return "add-remove" if unit == "record" and coins else "replace"
+
+
+def training_mechanism(case: Case, unit: Unit, rows: int, relation: Relation) -> GaussianMechanism:
+    """What the updates of a client with so many `rows` amount to. Raises NoGuarantee, with the reason."""
+    training, drawn = case.training.spec, SAMPLING[case.training.spec.sampling]
+    size = rows if training.batch_size is None else training.batch_size
+    by_chance = _clips_rows(case) and size < rows
+    found = mechanism_of(
+        case.defense.defense.mechanisms(),
+        rounds=training.rounds,
+        batch_size=size if drawn == "poisson" else min(size, rows),
+        sampling=drawn if by_chance else "none",
+        sampling_rate=size / rows if by_chance else 1.0,
+        relation=relation,
+    )
+    if unit == "client" and found.unit == "record":
+        raise NoGuarantee("the gradient of each row is clipped, not the whole update of a client")
+    return found  # what hides a client hides each of its rows
+
+
+def _clips_rows(case: Case) -> bool:
+    return case.defense.defense.row_clip_norm is not None
+
+
+def _of_rows(config: Config, case: Case, negotiated: Sequence[str]) -> Iterator[str]:
+    """The steps before and beside the updates that have no guarantee, in words."""
+    if negotiated:
+        facts = ", ".join(negotiated)
+        yield f"schema: what is not declared ({facts}) parties tell each other as it is (schema.local): declare it"
+    if config.data.missing == "impute":
+        yield "imputation: missing values become statistics of a client's own rows, so one record changes other rows"
+    for name, method in (("encoder", make_encoder(case)), ("scaler", make_scaler(case))):
+        if method.unprotected:
+            yield f"{name}: {method.unprotected}"
+    if case.training.spec.patience is not None:
+        yield "early stopping: train.validation tells the loss over a client's validation rows as it is"
+
+
+def _of_client(case: Case, noised: Sequence[Mechanism], rows: int) -> Iterator[str]:
+    """The steps that have a guarantee for a record at most."""
+    training = case.training.spec
+    if noised:
+        topics = ", ".join(dict.fromkeys(str(m.parameters["topic"]) for m in noised))
+        yield f"preprocessing: the noise on {topics} hides one record, not all rows of a client"
+    all_rows = training.batch_size is None or training.batch_size > rows
+    if training.algorithm == "fedavg":
+        yield "training: train.weights tells how many rows a client has"
+    elif training.sampling == "fixed" and all_rows:
+        yield "training: train.gradient tells how many rows a client has, since its batch has them all"

@@ -1,0 +1,98 @@
+"""Shows where a run is: a bar with an estimate on a terminal, plain lines elsewhere, more or less of it as asked."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import monotonic
+from typing import Literal
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+
+from leakledger.audit.steps import Step
+
+Detail = Literal["quiet", "normal", "verbose"]
+EARLY = 0.02  # of all work: before that, an estimate says nothing
+UNITS = ((86_400, "days"), (3_600, "h"), (60, "min"))
+
+
+class Watch:
+    """What is known of a run: finished cases, and of each running one the share that is done."""
+
+    def __init__(self, total: int, clock: Callable[[], float] = monotonic) -> None:
+        self._total, self._clock, self._begun = max(total, 1), clock, clock()
+        self._finished, self._before = 0, 0
+        self._running: dict[str, float] = {}
+
+    def step(self, step: Step) -> None:
+        self._running[step.case] = step.share
+
+    def finished(self, name: str, done: int) -> None:
+        """`done` counts cases of earlier runs too, which took no time in this one."""
+        if not self._finished:
+            self._before = done - 1
+        self._running.pop(name, None)
+        self._finished = done
+
+    @property
+    def share(self) -> float:
+        """Of all cases, by steps."""
+        return min(1.0, (self._finished + sum(self._running.values())) / self._total)
+
+    def left(self) -> str:
+        """In words, the time that the rest will take if it goes on like this; empty where nobody can say."""
+        own = self.share - self._before / self._total
+        if own < EARLY:
+            return ""
+        seconds = (self._clock() - self._begun) * (1 - self.share) / own
+        for size, name in UNITS:
+            if seconds >= size:
+                return f"about {seconds / size:.0f} {name} left"
+        return f"about {seconds:.0f} s left"
+
+
+class Shown:
+    """What a run is to call: `finished(case, done, of)` and `step(step)`."""
+
+    def __init__(self, console: Console, total: int, detail: Detail, bar: Progress | None) -> None:
+        self._console, self._detail, self._bar = console, detail, bar
+        self._watch = Watch(total)
+        self._task = TaskID(0) if bar is None else bar.add_task("cases", total=1.0, left="", cases=f"0/{total}")
+
+    def step(self, step: Step) -> None:
+        self._watch.step(step)
+        if self._detail == "verbose":
+            self._line(f"{step.case}: {step.what} ({step.share:.0%} of the case done)")
+        self._update(description=escape(f"{step.case}: {step.what}"))
+
+    def finished(self, name: str, done: int, of: int) -> None:
+        self._watch.finished(name.partition(": ")[0], done)
+        if self._bar is None and self._detail != "quiet":
+            left = self._watch.left() if done < of else ""
+            self._line(f"[{done}/{of}] {name}" + (f", {left}" if left else ""))
+        self._update(description=escape(name), cases=f"{done}/{of}")
+
+    def _update(self, **fields: str) -> None:
+        if self._bar is not None:
+            self._bar.update(self._task, completed=self._watch.share, left=self._watch.left(), **fields)  # type: ignore[arg-type]
+
+    def _line(self, text: str) -> None:
+        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def shown(console: Console, total: int, detail: Detail = "normal") -> Iterator[Shown]:
+    """Progress over cases and within them: a bar on a terminal, one plain line per case elsewhere, nothing if quiet."""
+    if detail == "quiet" or not console.is_terminal:
+        yield Shown(console, total, detail, None)
+        return
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.fields[cases]}"),
+        BarColumn(bar_width=20),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}"),
+        TextColumn("{task.description}"),
+    )
+    with Progress(*columns, console=console, transient=True) as bar:
+        yield Shown(console, total, detail, bar)

@@ -1,0 +1,93 @@
+"""Audits as tests: the fixture `leakledger` runs one, and its result can be held against a baseline.
+
+    def test_the_model_leaks_no_more_than_before(leakledger):
+        leakledger.run("audit.toml").assert_no_regression()
+
+Paths are relative to pytest's root. Policy and baseline are `policy.toml` and `baseline.json` beside the configuration
+unless they are named. An inconclusive gate fails the test: nobody could say, and green would say something.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from leakledger.audit.gate_records import GateOutcome
+    from leakledger.audit.records import AuditRecord
+
+
+@dataclass(frozen=True)
+class Audited:
+    """A finished run: its folder and its record."""
+
+    config: Path
+    folder: Path
+    record: "AuditRecord"
+
+    def gate(
+        self, policy: str | Path | None = None, baseline: str | Path | None = None, waivers: str | Path | None = None
+    ) -> "GateOutcome":
+        """What the policy says of the run. Raises ValueError for a file that cannot be used."""
+        from datetime import UTC, datetime
+
+        from leakledger.audit.gate.baseline import read_baseline
+        from leakledger.audit.gate.decide import gate
+        from leakledger.audit.gate.policy import read_policy
+        from leakledger.audit.gate.waivers import read_waivers
+
+        rules = read_policy(self._beside(policy, "policy.toml"))
+        path = self._beside(baseline, "baseline.json")
+        waived = read_waivers(self._beside(waivers, ""), datetime.now(UTC).date()) if waivers else ()
+        return gate(self.record, rules, (str(path), read_baseline(path)), waived)
+
+    def assert_no_regression(
+        self, policy: str | Path | None = None, baseline: str | Path | None = None, waivers: str | Path | None = None
+    ) -> None:
+        """Fails the test, with every check that did not pass, unless the gate passes."""
+        __tracebackhide__ = True
+        outcome = self.gate(policy, baseline, waivers)
+        if outcome.exit_code:
+            from leakledger.audit.terminal import printable
+
+            found = [f"{c.status}: {c.gate}: {'; '.join(c.reasons)}" for c in outcome.checks if c.status != "pass"]
+            pytest.fail(printable("\n".join([outcome.sentence, *found])), pytrace=False)
+
+    def assert_no_leak(self) -> None:
+        """Fails the test unless the audit's verdict is that nothing leaks."""
+        __tracebackhide__ = True
+        if self.record.verdict.status != "no leak":
+            from leakledger.audit.terminal import printable
+
+            pytest.fail(printable(f"{self.record.verdict.status}: {self.record.verdict.leakage}"), pytrace=False)
+
+    def _beside(self, path: str | Path | None, name: str) -> Path:
+        return self.config.parent / name if path is None else Path(path)
+
+
+@dataclass(frozen=True)
+class Runner:
+    """Runs audits into folders of the test session."""
+
+    root: Path
+    folder: Path
+
+    def run(self, config: str | Path, *overrides: str, secrets: str | Path | None = None) -> Audited:
+        """The audit that a configuration asks for, under overrides like "audit.seeds=[0, 1]"."""
+        from leakledger.audit.config_file import load_config
+        from leakledger.audit.run import run_audit
+        from leakledger.audit.run_secret import read_secret
+        from leakledger.audit.tables import run_name
+
+        path = self.root / config
+        settings = load_config(path, overrides)
+        folder = self.folder / run_name(settings, path)
+        master = None if secrets is None else read_secret(Path(secrets))
+        return Audited(path, folder, run_audit(settings, folder, master=master))
+
+
+@pytest.fixture(scope="session")
+def leakledger(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Runner:
+    """Runs audits: `leakledger.run("audit.toml").assert_no_regression()`."""
+    return Runner(request.config.rootpath, tmp_path_factory.mktemp("leakledger"))

@@ -1,0 +1,69 @@
+"""Scores claims about whole columns of a party: correlation with the true one, and the share of records that is exact.
+
+A claim of magnitudes is held against magnitudes. A record without a claim counts as wrong, and in the correlation as
+the mean of those with one. The baseline is the best guess of an adversary who knows the distribution of the column and
+none of the messages: any guess that is independent of the records has correlation 0, and the commonest value is exact
+most often.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakledger.attacks.base import ColumnClaim
+from leakledger.audit.scoring.metrics import Measured
+from leakledger.audit.truth import Truth
+
+Floats = NDArray[np.float64]
+EXACT = 1e-6  # of a value, or of the column's deviation: what arithmetic on masks and logarithms leaves
+VOUCHED = ("exact", "magnitude")
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How a claim stands to the true column; `commonest` is the share of records that have its commonest value."""
+
+    correlation: float
+    exact: float
+    commonest: float
+
+
+def column_agreement(claim: ColumnClaim, column: Floats) -> Agreement:
+    """The claim beside the true column (n,). Raises ValueError for claims about another number of records."""
+    if len(claim.values) != len(column):
+        raise ValueError(f"{claim.party}, {claim.feature}: {len(claim.values)} values claimed of {len(column)} records")
+    magnitudes = claim.relation in ("magnitude", "magnitude-estimate")
+    truth, told = (np.abs(x) if magnitudes else x for x in (column, claim.values))
+    near = np.abs(told - truth) <= EXACT * np.maximum(np.abs(truth), truth.std())
+    _, counts = np.unique(truth, return_counts=True)
+    return Agreement(_correlation(told, truth), float(near.mean()), float(counts.max() / len(truth)))
+
+
+def _correlation(told: Floats, truth: Floats) -> float:
+    """Pearson's, 0 where one of both is constant; what is not claimed is the mean of what is."""
+    known = np.isfinite(told)
+    if not known.any():
+        return 0.0
+    filled = np.where(known, told, told[known].mean())
+    if not (np.ptp(filled) > 0 and np.ptp(truth) > 0):
+        return 0.0
+    return float(np.corrcoef(filled / np.abs(filled).max(), truth)[0, 1])
+
+
+def score_columns(claims: Sequence[ColumnClaim], truth: Truth) -> Iterator[Measured]:
+    """Both metrics of each party, means over the columns that are claimed of it."""
+    for party in dict.fromkeys(c.party for c in claims):
+        own = [c for c in claims if c.party == party]
+        found = [column_agreement(c, truth.column(party, c.feature)) for c in own]
+        evidence = tuple(sorted({n for c in own for n in c.evidence}))
+        vouched = [a for a, c in zip(found, own, strict=True) if c.relation in VOUCHED]
+        sure, wrong = len(vouched), sum(a.exact < 0.5 for a in vouched)
+        correlation, exact, commonest = (
+            float(np.mean([getattr(a, name) for a in found])) for name in ("correlation", "exact", "commonest")
+        )
+        yield Measured(
+            "columns", "correlation", party, 0, correlation, 0.0, evidence, certain=sure, certain_wrong=wrong
+        )
+        yield Measured("columns", "exact_values", party, 0, exact, commonest, evidence)

@@ -1,0 +1,146 @@
+"""Strengths of defenses: from one configuration, the same one under many defenses, to draw a frontier of.
+
+A sweep is an ordinary configuration whose `defense` is a list; its cases have the seeds of all others, so settings are
+compared on the same partitions, first models and batches. It begins with no defense at all. DP-SGD is swept by its
+noise multiplier, or by the epsilon for one row over all rounds that is to be reached: the least noise that the
+accountant vouches for is taken, with the true rate of the smallest client where batches are Poisson samples, and
+without amplification, for replaced rows, where batches have a fixed size. Where clients send weights (FedAvg) the whole
+update is clipped in place of rows, and epsilon is a client's.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import exp, floor, log
+from typing import Any
+
+from leakledger.audit.case import cases
+from leakledger.audit.config import Config, Training
+from leakledger.audit.config_file import config_of
+from leakledger.audit.provenance import partitioned
+from leakledger.defenses.accounting.guarantee import guarantee
+from leakledger.defenses.accounting.mechanism import GaussianMechanism
+from leakledger.preprocess.data.table import Table
+
+QUIETEST, LOUDEST = 1e-3, 1e5  # noise multipliers between which one is sought for an epsilon
+EXACT = 1e-3  # relative: the multiplier that is found is at most so much larger than needed
+
+
+@dataclass(frozen=True)
+class Strengths:
+    """How strong each defense is to be; nothing of one that is not swept.
+
+    `multiplier`: noise multipliers of DP-SGD, `epsilon` (at `delta`): what it is to reach; both with clipping to
+    `clip_norm`. `noise`: deviations of noise without clipping. `clip`: norms of clipping without noise. `pruned`:
+    shares of entries. `bits`: of quantised entries.
+    """
+
+    multiplier: tuple[float, ...] = ()
+    epsilon: tuple[float, ...] = ()
+    noise: tuple[float, ...] = ()
+    clip: tuple[float, ...] = ()
+    pruned: tuple[float, ...] = ()
+    bits: tuple[int, ...] = ()
+    clip_norm: float = 1.0
+    delta: float = 1e-5
+
+    def __bool__(self) -> bool:
+        return any((self.multiplier, self.epsilon, self.noise, self.clip, self.pruned, self.bits))
+
+
+DEFAULT = Strengths(multiplier=(0.1, 0.5, 2.0), noise=(0.01, 0.1), pruned=(0.5, 0.9), bits=(8, 3))
+
+
+def swept(config: Config, strengths: Strengths) -> Config:
+    """The configuration under each of these defenses, and under none. Raises ValueError for one that does not fit."""
+    return config_of({**config.in_force(), "defense": _defenses(config, strengths)}, ())
+
+
+def _defenses(config: Config, s: Strengths) -> list[dict[str, Any]]:
+    clipping = _clipping(config)
+    found: list[dict[str, Any]] = [{"name": "none"}]
+    for multiplier in [*s.multiplier, *(multiplier_for(config, e, s.delta) for e in s.epsilon)]:
+        noise = {"name": "gaussian-noise", "sigma": _significant(multiplier * s.clip_norm / _divisor(config))}
+        found.append({"name": clipping, "clip_norm": s.clip_norm, "then": [noise]})
+    found += [{"name": "gaussian-noise", "sigma": sigma} for sigma in s.noise]
+    found += [{"name": clipping, "clip_norm": norm} for norm in s.clip]
+    found += [{"name": "pruning", "share": share} for share in s.pruned]
+    return found + [{"name": "quantisation", "bits": bits} for bits in s.bits]
+
+
+def _significant(sigma: float) -> float:
+    """Six digits, rounded up: names of settings have them, and noise is not less than asked for."""
+    text = float(f"{sigma:.6g}")
+    return text if text >= sigma else float(f"{sigma * (1 + 1e-5):.6g}")
+
+
+def _clipping(config: Config) -> str:
+    algorithms = {t.algorithm for t in config.training}
+    if len(algorithms) > 1:
+        raise ValueError(
+            f"the configuration trains by {' and '.join(sorted(algorithms))}, which are clipped each in its own way; "
+            "ask for a frontier of one of them, with --set training.algorithm=fedsgd"
+        )
+    return "example-clipping" if algorithms == {"fedsgd"} else "client-clipping"
+
+
+def _divisor(config: Config) -> float:
+    """What the clip norm is divided by in an update: the batch size where rows are clipped."""
+    if _clipping(config) == "client-clipping":
+        return 1.0
+    sizes = {t.options["batch_size"] for t in config.training}
+    if len(sizes) > 1 or None in sizes:
+        said = ", ".join("all rows" if size is None else str(size) for size in sizes)
+        raise ValueError(
+            f"training.batch_size is {said}; noise is told in multiples of what one row of a batch can move, so name "
+            "one size, with --set training.batch_size=8"
+        )
+    return float(sizes.pop())
+
+
+def multiplier_for(config: Config, epsilon: float, delta: float) -> float:
+    """The noise multiplier with which every training of the configuration guarantees (`epsilon`, `delta`), the least up
+    to `EXACT`, for a row (FedSGD) or a client (FedAvg), over all rounds. Raises ValueError where no noise is enough.
+    """
+    if not 0 < epsilon < float("inf"):
+        raise ValueError(f"epsilon is {epsilon}; it must be above 0 and finite")
+    todo = cases(config)
+    parties = partitioned(config, todo)
+    used = [(c.training, parties[c.setting.partition]) for c in todo]
+    return max(_multiplier(mechanism_of_training(config, t, p), epsilon, delta) for t, p in _distinct(used))
+
+
+def _distinct(used: Sequence[tuple[Training, Mapping[str, Table]]]) -> list[tuple[Training, Mapping[str, Table]]]:
+    kept: list[tuple[Training, Mapping[str, Table]]] = []
+    for training, tables in used:
+        if not any(training == t and tables is p for t, p in kept):
+            kept.append((training, tables))
+    return kept
+
+
+def mechanism_of_training(config: Config, training: Training, parties: Mapping[str, Table]) -> GaussianMechanism:
+    """All rounds of a training as one mechanism, with noise multiplier 1, for the party that it protects least."""
+    options = training.options
+    if training.algorithm != "fedsgd":
+        return GaussianMechanism(1.0, options["rounds"], unit="client")
+    if options["sampling"] != "poisson":
+        return GaussianMechanism(1.0, options["rounds"], relation="replace")
+    kept = 1 - config.data.test_fraction
+    kept *= 1 - (options["validation"] if options.get("patience") is not None else 0.0)
+    fewest = max(1, floor(min(map(len, parties.values())) * kept) - 1)  # rounding of both shares
+    rate = min(1.0, options["batch_size"] / fewest)
+    return GaussianMechanism(1.0, options["rounds"], "poisson" if rate < 1 else "none", rate)
+
+
+def _multiplier(mechanism: GaussianMechanism, epsilon: float, delta: float) -> float:
+    def reached(multiplier: float) -> bool:
+        return guarantee(replace(mechanism, noise_multiplier=multiplier), delta).epsilon <= epsilon
+
+    if not reached(LOUDEST):
+        raise ValueError(
+            f"no noise up to {LOUDEST:g} times the clip norm reaches epsilon {epsilon:g} at delta {delta:g}"
+        )
+    low, high = log(QUIETEST), log(LOUDEST)
+    while high - low > EXACT:
+        middle = (low + high) / 2
+        low, high = (low, middle) if reached(exp(middle)) else (middle, high)
+    return exp(high)

@@ -1,0 +1,198 @@
+"""Attacks on a transcript that comes from elsewhere: claims with no truth to hold them against, and their controls.
+
+Who has only a transcript can say what attacks read out of it and whether these attacks are known to work on such
+messages, and not how much of it is right. So there are no scores and no verdict here, and silence is no evidence. What
+stands for itself is what an attack proves: a row that the update fits and no other would, a value told in the clear.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from leakledger.attacks import ATTACKS
+from leakledger.attacks.base import (
+    Attack,
+    AuxiliaryKnowledge,
+    Claim,
+    ColumnClaim,
+    FindingClaim,
+    MembershipClaim,
+    NotApplicable,
+    Outcome,
+    RecordsClaim,
+    StatisticClaim,
+    VocabularyClaim,
+    claims_in,
+)
+from leakledger.audit.adversaries import observer_sets
+from leakledger.audit.control_federations import played
+from leakledger.audit.federation_controls import federation_controls, told_kinds
+from leakledger.audit.field_controls import field_controls
+from leakledger.audit.own_code import claimed_rows
+from leakledger.audit.planted_controls import planted_controls
+from leakledger.audit.records import Control
+from leakledger.preprocess.data.suggest import closest
+from leakledger.preprocess.messages import KINDS
+from leakledger.preprocess.transcript import read_transcript
+from leakledger.preprocess.views import FeatureLayout, View
+
+DEFAULT = ("plaintext", "portfolio", "statistics", "ring_size", "vocabulary", "membership", "sac_audit")
+MASK = "•••"
+SHOWN = 8  # values of a vocabulary in one line
+
+
+@dataclass(frozen=True)
+class Played:
+    """One attack by some observers on a transcript: its outcome, and its controls where it claims something."""
+
+    technique: str
+    observers: tuple[str, ...]
+    outcome: Outcome
+    controls: tuple[Control, ...]
+
+    @property
+    def trusted(self) -> str:
+        """Whether its controls passed, in a word."""
+        if not self.controls:
+            return "none played"
+        failed = [c.kind for c in self.controls if not c.passed]
+        return f"failed: {', '.join(dict.fromkeys(failed))}" if failed else "passed"
+
+
+def attack_transcript(
+    path: Path, observers: str = "server", names: Sequence[str] = (), seed: int = 0
+) -> tuple[list[Played], View]:
+    """Plays the attacks on what `observers` hold of a stored transcript, which is verified first; and their view.
+
+    Labels are not known. Raises ValueError for a damaged transcript, unknown attacks or parties, and messages of a kind
+    that nothing installed has.
+    """
+    chosen = tuple(names) or DEFAULT
+    if unknown := [n for n in chosen if n not in ATTACKS]:
+        raise ValueError(
+            f"--attack {unknown[0]}: unknown{closest(unknown[0], ATTACKS)}; choose one of {', '.join(ATTACKS)}"
+        )
+    stored = read_transcript(path)
+    if strange := sorted({m.topic for m in stored.ledger} - KINDS.keys()):
+        raise ValueError(
+            f"{path}: no installed kind of message has the topic {strange[0]!r}; install the plugin that has"
+        )
+    sets = observer_sets([observers], stored.public)
+    views = {who: stored.ledger.view(who, stored.public) for who in sets}
+    found = [_play(_made(name, seed), view, seed) for view in views.values() for name in chosen]
+    return found, next(iter(views.values()))
+
+
+def _made(name: str, seed: int) -> Attack:
+    kind = ATTACKS[name]
+    known = getattr(kind, "__dataclass_fields__", {})
+    return kind(**{k: v for k, v in {"seed": seed, "recover_labels": True}.items() if k in known})
+
+
+def _play(attack: Attack, view: View, seed: int) -> Played:
+    knowledge = AuxiliaryKnowledge()
+    readable = view.restricted(attack.accepts)
+    outcome = attack.run(readable, knowledge) if readable.messages else NotApplicable("no message that it reads")
+    coins = np.random.default_rng([seed, len(view.messages)])
+    controls = () if isinstance(outcome, NotApplicable) else tuple(_controls(attack, view, knowledge, coins))
+    return Played(attack.technique, tuple(sorted(view.observers)), outcome, controls)
+
+
+def _controls(
+    attack: Attack, view: View, knowledge: AuxiliaryKnowledge, coins: np.random.Generator
+) -> Iterator[Control]:
+    """Those that need no truth of the audited run, and have a kind of message in common with it."""
+    for spec in attack.controls:
+        if spec.expects == "records":
+            yield from planted_controls(attack, view, knowledge, coins)
+        elif spec.expects == "fields":
+            yield from field_controls(attack, view)
+        elif any(attack.accepts(KINDS[t]) and t in view.topics for t in told_kinds(played(spec).view(spec.observers))):
+            yield from federation_controls(attack, spec)
+
+
+def claim_rows(found: Sequence[Played], reveal: bool) -> list[dict[str, Any]]:
+    """A row per claim: by which attack, about whom and what; values masked unless they are to be revealed."""
+    rows = []
+    for one in found:
+        for claim in claims_in(one.outcome):
+            for told in _told(claim, reveal):
+                who = {"attack": one.technique, "observers": "+".join(one.observers)}
+                rows.append({**who, **told, "controls": one.trusted})
+    return rows
+
+
+def silent_rows(found: Sequence[Played]) -> list[str]:
+    """Why each of the other attacks claims nothing."""
+    return [
+        f"{one.technique} ({'+'.join(one.observers)}): {getattr(one.outcome, 'reason', 'no claim')}"
+        for one in found
+        if not claims_in(one.outcome)
+    ]
+
+
+def _told(claim: Claim, reveal: bool) -> Iterator[dict[str, str]]:
+    if isinstance(claim, RecordsClaim):
+        yield _records(claim)
+    elif isinstance(claim, StatisticClaim):
+        of = f"{claim.statistic} {claim.value if reveal or not claim.value else MASK}".strip()
+        yield _row(claim.party, claim.feature, of, f"{claim.estimate:.6g}" if reveal else MASK, "")
+    elif isinstance(claim, VocabularyClaim):
+        values = f": {', '.join(claim.values[:SHOWN])}" if reveal else ""
+        yield _row(claim.party, claim.feature, "values", f"{len(claim.values)}{values}", "yes" if claim.certain else "")
+    elif isinstance(claim, MembershipClaim):
+        best = claim.values[int(np.argmax(claim.scores))] if reveal and claim.values else MASK
+        yield _row(claim.party, claim.feature, "membership", f"{len(claim.values)} candidates, likeliest {best}", "")
+    elif isinstance(claim, ColumnClaim):
+        known = int(np.isfinite(claim.values).sum())
+        yield _row(
+            claim.party, claim.feature, f"column ({claim.relation})", f"{known} of {len(claim.values)} records", ""
+        )
+    elif isinstance(claim, FindingClaim):
+        yield _row(claim.party, "", f"check {claim.check}", claim.text, "yes")
+
+
+def _records(claim: RecordsClaim) -> dict[str, str]:
+    """One line for the batch."""
+    verified = 0 if claim.verified is None else int(claim.verified.sum())
+    counted = f"{len(claim.numbers)} rows, {verified} proven"
+    return _row(claim.victim, "", f"records of round {claim.round}", counted, "yes" if verified else "")
+
+
+def record_tables(found: Sequence[Played], layout: FeatureLayout | None) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """The rows of each claim about records, under a title."""
+    for one in found:
+        for claim in claims_in(one.outcome):
+            if isinstance(claim, RecordsClaim) and (own := claim.layout or layout) is not None:
+                rows = claimed_rows([claim], own).to_dict("records")
+                of = f"{claim.victim} in round {claim.round}"
+                yield f"Rows of {of} by {one.technique}", [{str(k): _short(v) for k, v in r.items()} for r in rows]
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else ""
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _row(party: str, feature: str, what: str, claimed: str, certain: str) -> dict[str, str]:
+    return {"about": party, "feature": feature, "what": what, "claimed": claimed, "proven": certain}
+
+
+def to_plain(found: Sequence[Played]) -> list[Mapping[str, Any]]:
+    """The controls and reasons as plain data, beside `claim_rows`."""
+    return [
+        {
+            "attack": one.technique,
+            "observers": list(one.observers),
+            "claims": len(claims_in(one.outcome)),
+            "reason": getattr(one.outcome, "reason", ""),
+            "controls": [
+                {"kind": c.kind, "passed": c.passed, "value": c.value, "expected": c.expected} for c in one.controls
+            ],
+        }
+        for one in found
+    ]

@@ -1,0 +1,1 @@
+"""An example of a plugin: see `pyproject.toml` for what it adds."""

@@ -1,0 +1,61 @@
+"""The names that parties may give a feature: table 1 of FedLLM-Align extended, or a user's own file.
+
+A file is TOML, a list of names under each feature: `age = ["Age", "PatientAge"]`. A feature that no table has keeps its
+own name at every party. One name for two features would make one column out of two, and is an error.
+"""
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from leakledger.preprocess.data.errors import DataError
+from leakledger.preprocess.data.suggest import closest
+
+OWN = Path(__file__).with_name("aliases.toml")
+WORDY = re.compile(r"[^,;:=.\n]+")  # signs that end a name or a value in one of the formats
+Aliases = Mapping[str, tuple[str, ...]]
+
+
+def read_aliases(features: Sequence[str], path: str | Path | None = None) -> Aliases:
+    """The names of each of `features`, from the file at `path` or from the project's own table.
+
+    Raises DataError for a file that cannot be read, for a feature in it that the table lacks, for a name with a sign
+    that the formats use, and for one name under two features. The project's own table has features of several tables:
+    what `features` lack of it is no error.
+    """
+    listed = _read(OWN if path is None else Path(path))
+    where = "the project's aliases" if path is None else str(path)
+    if path is not None and (unknown := [f for f in listed if f not in features]):
+        raise DataError(f"{where}: {unknown[0]!r} is no feature{closest(unknown[0], features)}; remove it")
+    aliases = {f: listed.get(f, (f,)) for f in features}
+    for feature, names in aliases.items():
+        for name in names:
+            if not WORDY.fullmatch(name) or name != name.strip():
+                raise DataError(f"{where}: {name!r}, a name of {feature!r}, has a sign that separates names or values")
+    check_collisions(aliases, where)
+    return aliases
+
+
+def check_collisions(aliases: Aliases, where: str) -> None:
+    """Raises DataError for a name that two features have."""
+    owner: dict[str, str] = {}
+    for feature, names in aliases.items():
+        for name in names:
+            if owner.setdefault(name, feature) != feature:
+                raise DataError(
+                    f"{where}: {name!r} is a name of {owner[name]!r} and of {feature!r}; remove it from one of them"
+                )
+
+
+def _read(path: Path) -> dict[str, tuple[str, ...]]:
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path}: cannot be read as a table of aliases ({error})") from None
+    for feature, names in content.items():
+        if not isinstance(names, list) or not names or not all(isinstance(n, str) and n for n in names):
+            raise DataError(f'{path}: {feature} must be a list of names, as in age = ["Age", "PatientAge"]')
+        if len(set(names)) < len(names):
+            raise DataError(f"{path}: {feature} lists a name twice")
+    return {feature: tuple(names) for feature, names in content.items()}

@@ -1,0 +1,99 @@
+"""Microsoft SEAL through `tenseal.sealapi`: imported on first use, and its objects as bytes.
+
+Bytes are SEAL's own format with the SHA-256 of the rest in front, against accidents: ciphertexts are malleable, and
+only a sealed route keeps an active relay out. Loading checks that digest, SEAL's header and length, then lets SEAL
+check every coefficient against the context. sealapi reads and writes files only; they are in memory where the system
+has such, and hold ciphertexts only, never a secret key.
+"""
+
+import os  # exempt: SEAL reads and writes files only
+import tempfile  # exempt: SEAL reads and writes files only
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from hashlib import sha256
+from typing import Any
+
+from leakledger.preprocess.crypto.refusal import MessageError
+
+HEADER = bytes.fromhex("5ea110")  # SEAL's magic number and the length of its header
+HEADER_BYTES, DIGEST_BYTES, MAX_BYTES = 16, 32, 2**22
+
+
+@cache  # exempt: an object of the library, without a value of any party
+def sealapi(method: str = "apsi", extra: str = "psi") -> Any:
+    """SEAL, imported on first use: what does without it is not slowed down, and runs where it is not installed.
+
+    Raises ModuleNotFoundError, which names the method that needs it and the extra to install.
+    """
+    try:
+        import tenseal.sealapi as library
+    except ImportError as error:
+        raise ModuleNotFoundError(f"{method} needs tenseal; install leakledger[{extra}] ({error})") from None
+    return library
+
+
+def new_context(
+    scheme: Any, degree: int, primes: Any, seed: Sequence[int] | None, *, levels: bool, plain_modulus: int | None = None
+) -> Any:
+    """A context of 128 bits of security. With a `seed` (8 words) everything that it draws follows from that, and starts
+    anew with each call: such a context is for one ciphertext or one key. `levels`: whether primes can be dropped.
+    """
+    seal = sealapi()
+    parameters = seal.EncryptionParameters(scheme)
+    parameters.set_poly_modulus_degree(degree)
+    parameters.set_coeff_modulus(primes)
+    if plain_modulus is not None:
+        parameters.set_plain_modulus(plain_modulus)
+    if seed is not None:
+        parameters.set_random_generator(seal.Blake2xbPRNGFactory(list(seed)))
+    return seal.SEALContext(parameters, levels, seal.SEC_LEVEL_TYPE.TC128)
+
+
+def dump(ciphertext: Any) -> bytes:
+    """SEAL's bytes of a ciphertext, after their digest."""
+    with seal_file() as (path, read):
+        ciphertext.save(path)
+        data = read()
+    return sha256(data).digest() + data
+
+
+def load(context: Any, data: Any) -> Any:
+    """The ciphertext of `dump` under this context.
+
+    Raises MessageError for bytes that were changed, cut short or extended, or are another object of SEAL's.
+    """
+    if not isinstance(data, bytes) or not DIGEST_BYTES + HEADER_BYTES < len(data) <= MAX_BYTES:
+        raise MessageError("it is no ciphertext")
+    body = data[DIGEST_BYTES:]
+    if sha256(body).digest() != data[:DIGEST_BYTES]:
+        raise MessageError("a ciphertext was changed or cut short")
+    if body[:3] != HEADER or int.from_bytes(body[8:HEADER_BYTES], "little") != len(body):
+        raise MessageError("a ciphertext has another header than SEAL's")
+    ciphertext = sealapi().Ciphertext(context)
+    with seal_file(body) as (path, _):
+        try:
+            ciphertext.load(context, path)
+        except (RuntimeError, ValueError):  # SEAL's own texts name its internals
+            raise MessageError("SEAL finds a ciphertext invalid") from None
+    return ciphertext
+
+
+@contextmanager
+def seal_file(content: bytes = b"") -> Iterator[tuple[str, Callable[[], bytes]]]:
+    """A path that SEAL can open, holding `content`, and what reads it back; gone afterwards."""
+    if hasattr(os, "memfd_create"):
+        with os.fdopen(os.memfd_create("ciphertext"), "r+b", buffering=0) as file:
+            file.write(content)
+            yield f"/proc/self/fd/{file.fileno()}", lambda: os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "ciphertext")
+        with open(path, "wb") as file:  # exempt: SEAL reads and writes files only
+            file.write(content)
+        yield path, lambda: _content(path)
+
+
+def _content(path: str) -> bytes:
+    with open(path, "rb") as file:  # exempt: SEAL reads and writes files only
+        return file.read()

@@ -1,0 +1,59 @@
+"""What the scheme draws from a party's source of secrets: ternary keys, errors, smudging noise, masks; and, from a
+public seed, common reference polynomials.
+"""
+
+from math import sqrt
+
+import numpy as np
+
+from leakledger.preprocess.crypto.randomness import Randomness
+from leakledger.preprocess.crypto.threshold_ckks.primes import Residues, Signed
+from leakledger.preprocess.crypto.threshold_ckks.ring import Ring
+from leakledger.preprocess.secret import KeyStream, hkdf  # exempt: the expansion of a seed that is public
+
+COINS = 21  # errors are centred binomial: the difference of this many coins and as many others, as in SEAL
+ERROR = sqrt(COINS / 2)  # standard deviation of an error, 3.24
+MAX_SMUDGING_BITS = 62
+_COINS = np.uint64(2**COINS - 1)
+
+
+def ternary(ring: Ring, source: Randomness) -> Residues:
+    """(L, N) values of a polynomial with uniform coefficients in -1, 0, 1."""
+    return ring.values_of(source.below(3, ring.degree).astype(np.int64) - 1)
+
+
+def errors(ring: Ring, source: Randomness, count: int = 1) -> Residues:
+    """(count, L, N) values of polynomials with centred binomial coefficients."""
+    words = source.words(count * ring.degree).reshape(count, ring.degree)
+    heads, tails = np.bitwise_count(words & _COINS), np.bitwise_count(words >> np.uint64(COINS) & _COINS)
+    return ring.values_of(heads.astype(np.int64) - tails)
+
+
+def smudging(ring: Ring, bits: int, source: Randomness) -> Residues:
+    """(L, N) values of a polynomial with uniform coefficients in [-2^bits, 2^bits)."""
+    if not 0 <= bits <= MAX_SMUDGING_BITS:
+        raise ValueError(f"smudging noise of {bits} bits: it has 0 to {MAX_SMUDGING_BITS}")
+    return ring.values_of(_within(source.words(ring.degree), bits))
+
+
+def _within(words: Residues, bits: int) -> Signed:
+    return (words >> np.uint64(63 - bits)).astype(np.int64) - np.int64(2**bits)
+
+
+def mask(rings: tuple[Ring, ...], bits: int, source: Randomness) -> tuple[Residues, ...]:
+    """In each ring the (L, N) values of the same polynomial, with uniform coefficients in [-2^bits, 2^bits)."""
+    words = source.words(-(-(bits + 1) // 64) * rings[0].degree).reshape(-1, rings[0].degree)
+    if spare := -(bits + 1) % 64:
+        words[-1] >>= np.uint64(spare)
+    return tuple(r.values(r.subtract(r.from_words(words), _constant(r, 2**bits))) for r in rings)
+
+
+def _constant(ring: Ring, number: int) -> Residues:
+    return np.stack([np.full(ring.degree, number % p, np.uint64) for p in ring.primes])
+
+
+def common(ring: Ring, seed: bytes, label: str, count: int = 1) -> Residues:
+    """(count, L, N) uniform values that follow from a public seed: the common reference polynomials of `label`."""
+    source = Randomness(KeyStream(hkdf(seed, b"threshold ckks: " + label.encode(), 32)))
+    rows = [[source.below(p, ring.degree) for p in ring.primes] for _ in range(count)]
+    return np.array(rows, np.uint64)

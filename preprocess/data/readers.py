@@ -1,0 +1,43 @@
+"""Readers of table files whose cells have types, by suffix; a plugin adds others (`leakledger.readers`).
+
+A reader takes a path and returns a frame with a column per feature: text, numbers, truth values, points in time. It
+raises ValueError, in one line, for a file that is none of its kind. CSV is no such file: its cells are text.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+
+from leakledger.preprocess.data.errors import DataError
+
+Reader = Callable[[Path], pd.DataFrame]
+
+
+def read_parquet(path: Path) -> pd.DataFrame:
+    """Reads a Parquet file: its columns with their types; ordered categories declare the order of a feature."""
+    try:
+        return pd.read_parquet(path)
+    except OSError:
+        raise
+    except Exception:  # of a damaged file, and of damaged metadata in it, the libraries raise any type
+        raise DataError(f"{path}: not a Parquet file, or a damaged one; write it again, or name it .csv") from None
+
+
+READERS: dict[str, Reader] = {".parquet": read_parquet}
+
+
+def read_typed(path: Path) -> pd.DataFrame | None:
+    """The table of a file whose suffix a reader knows; None for any other. Raises DataError, OSError."""
+    reader = READERS.get(path.suffix.lower())
+    if reader is None:
+        return None
+    try:
+        frame = reader(path)
+    except DataError:
+        raise
+    except ValueError as error:
+        raise DataError(f"{path}: {' '.join(str(error).split())}") from None
+    if frame.empty:
+        raise DataError(f"{path}: the table has no rows or no columns")
+    return frame

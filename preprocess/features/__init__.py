@@ -1,0 +1,1 @@
+"""Federated feature engineering over devices that hold other columns of the same records."""

@@ -1,0 +1,141 @@
+"""Messages of searches that scalers run over several rounds: for quantiles, and for the powers of a transformation.
+
+Columns are in the order of the scaler's matrix. A search runs for all columns at once, and for several quantiles or
+powers of each: arrays are (quantiles or powers, columns).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakledger.preprocess.messages.base import About, Disclosure, Payload
+
+Floats = NDArray[np.float64]
+Whole = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class LocalRows(Payload):
+    """How many rows the sender has."""
+
+    topic = "quantiles.local-rows"
+    discloses = Disclosure.SIZE
+    about = About.SENDER
+    bare = True
+
+    count: int
+
+
+@dataclass(frozen=True)
+class TotalRows(Payload):
+    """How many rows all clients have together."""
+
+    topic = "quantiles.rows"
+    discloses = Disclosure.SIZE
+    about = About.EVERYONE
+    bare = True
+
+    count: int
+
+
+@dataclass(frozen=True)
+class SearchPoints(Payload):
+    """The middle (quantiles, columns) of what is left of each search; where it is `found`, the quantile itself."""
+
+    topic = "quantiles.points"
+    discloses = Disclosure.AGGREGATE
+    about = About.EVERYONE
+
+    point: Floats
+    found: Flags
+
+
+@dataclass(frozen=True)
+class LocalRanks(Payload):
+    """How many of the sender's values are below, and how many are above, the points (quantiles, columns) of the round.
+
+    Whether a value that is the point counts as below is an option of the search.
+    """
+
+    topic = "quantiles.local"
+    discloses = Disclosure.AGGREGATE
+    about = About.SENDER
+
+    below: Whole
+    above: Whole
+
+
+@dataclass(frozen=True)
+class GlobalRanks(Payload):
+    """The same over all clients' values."""
+
+    topic = "quantiles.global"
+    discloses = Disclosure.AGGREGATE
+    about = About.EVERYONE
+
+    below: Whole
+    above: Whole
+
+
+@dataclass(frozen=True)
+class PooledQuantiles(Payload):
+    """Quantiles (quantiles, columns) of the pooled table."""
+
+    topic = "pooled.quantiles"
+    discloses = Disclosure.AGGREGATE
+    about = About.EVERYONE
+    bare = True
+
+    value: Floats
+
+
+@dataclass(frozen=True)
+class LocalLogs(Payload):
+    """The sender's row count, and the sum (columns,) over its values x of sign(x) log(1 + |x|)."""
+
+    topic = "yeo-johnson.local-logs"
+    discloses = Disclosure.AGGREGATE
+    about = About.SENDER
+
+    count: int
+    total: Floats
+
+
+@dataclass(frozen=True)
+class TriedPowers(Payload):
+    """The powers (powers, columns) of the round, evenly spaced about the likeliest of the round before."""
+
+    topic = "yeo-johnson.powers"
+    discloses = Disclosure.AGGREGATE
+    about = About.EVERYONE
+    bare = True
+
+    power: Floats
+
+
+@dataclass(frozen=True)
+class LocalPowerMoments(Payload):
+    """Mean and sum of squared deviations from it (powers, columns) of the sender's values under each power."""
+
+    topic = "yeo-johnson.local"
+    discloses = Disclosure.AGGREGATE
+    about = About.SENDER
+
+    mean: Floats
+    squares: Floats
+
+
+@dataclass(frozen=True)
+class GlobalPowers(Payload):
+    """The likeliest power (columns,) over all clients' rows, mean and standard deviation under it; how many rows."""
+
+    topic = "yeo-johnson.global"
+    discloses = Disclosure.AGGREGATE
+    about = About.EVERYONE
+
+    count: int
+    power: Floats
+    mean: Floats
+    std: Floats

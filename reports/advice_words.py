@@ -1,0 +1,90 @@
+"""Advice in sentences: what a change did and what it cost, in the words of the verdicts."""
+
+from collections.abc import Sequence
+
+from leakledger.reports import text
+from leakledger.reports.advice import Change, Cost, Effect
+from leakledger.reports.overview import Cell, Row
+from leakledger.reports.words import level, listed
+
+NOTHING = "none"
+
+
+def name(change: Change) -> str:
+    """The change itself: what to use in place of what."""
+    if change.part == "defense" and change.before == NOTHING:
+        return change.after
+    together = " (encoder and scaler together)" if change.part == "preprocessing" else ""
+    return f"{change.after} in place of {change.before}{together}"
+
+
+def effects(change: Change) -> list[str]:
+    """What got better, one clause each, in the order of the grid; what got worse after it."""
+    better = [_better(e) for e in change.of("ends", "settles", "open", "lowers", "level")]
+    return [*better, *(_worse(e) for e in change.of("starts", "raises"))]
+
+
+def _better(e: Effect) -> str:
+    noun = e.before.group.noun
+    if e.kind in ("ends", "settles"):
+        ceiling = max(r.ceiling for r in e.after.rulings)
+        return f"no leak of {noun} above {ceiling:g} of what a perfect attack gains"
+    if e.kind == "open":
+        return f"{noun} are no longer shown to leak, but that is not ruled out ({_open(e.after)})"
+    if e.kind == "level":
+        assert e.after.ruling is not None
+        return f"{noun} still leak, known {level(e.after.ruling.level)}"
+    return f"{noun} leak less and still leak: {_range(e.after)}, before {_range(e.before)} of what guessing leaves open"
+
+
+def _open(after: Cell) -> str:
+    return f"inconclusive: {after.reason}"
+
+
+def _range(cell: Cell) -> str:
+    r = cell.ruling
+    assert r is not None
+    return f"{text.number(r.advantage)} {text.interval(r.low, r.high)}"
+
+
+def _worse(e: Effect) -> str:
+    told = f" ({e.after.amount})" if e.after.amount else ""
+    return f"but {e.before.group.noun} leak {'then' if e.kind == 'starts' else 'more'}{told}"
+
+
+def unchanged(change: Change) -> list[str]:
+    """The nouns of what leaks before and after alike."""
+    return [e.before.group.noun for e in change.of("same") if e.before.verdict == "leaks"]
+
+
+def costs(change: Change) -> str:
+    """What it did to the model, in words; of several pairs the largest loss."""
+    if not change.costs:
+        return "what it costs was not measured"
+    found = listed([_cost(c) for c in change.costs])
+    fewest = min(c.seeds for c in change.costs)
+    among = [f"the worse of {len(change.pairs)} comparisons"] if len(change.pairs) > 1 else []
+    doubt = [] if all(c.low is not None for c in change.costs) else [f"{text.plural(fewest, 'seed')}, no interval"]
+    said = "; ".join([*among, *doubt])
+    return f"{found} ({said})" if said else found
+
+
+def _cost(c: Cost) -> str:
+    sign = "+" if c.change > 0 else "−" if round(c.change, 3) < 0 else "±"
+    spread = "" if c.low is None else f" {text.interval(c.low, c.high)}"
+    return f"{c.metric} {sign}{abs(c.change):.3f}{spread}"
+
+
+def lead(made: Sequence[Change], rows: Sequence[Row], unstopped: Sequence[str]) -> list[str]:
+    """Under the headline: what does most about the worst leak and what it costs; what nothing in this run stops."""
+    sentences = []
+    best = next((c for c in made if c.helps), None)
+    if best is not None:
+        first = next(iter(effects(best)))
+        sentences.append(f"With {name(best)}, {first}. The model: {costs(best)}.")
+    elif made:
+        sentences.append("No change between settings of this run made a leak smaller.")
+    if unstopped:
+        whole = "Every setting of this run leaks" if len([r for r in rows if r.cells]) > 1 else "The one setting leaks"
+        sentences.append(f"{whole} {listed(list(unstopped))}: nothing that was tried stops that.")
+    return sentences

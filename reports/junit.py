@@ -1,0 +1,70 @@
+"""A gate's checks as JUnit XML: a suite per setting, a case per question, adversary and attack.
+
+A failed check is a failure; an inconclusive one is a failure of that type, since a reader of JUnit has no third colour
+and green would be wrong. A waived check, and an attack that does not apply, are skipped with the reason.
+"""
+
+from collections.abc import Sequence
+from xml.etree import ElementTree as Xml
+
+from leakledger.audit.gate_records import Check, GateOutcome
+from leakledger.audit.records import AuditRecord, Score
+from leakledger.reports.text import visible
+from leakledger.reports.wording import said, title
+
+GATE = "gate"  # the suite of checks that are of no setting
+
+
+def junit(outcome: GateOutcome, record: AuditRecord) -> bytes:
+    """The document in UTF-8."""
+    suites: dict[str, list[Check]] = {}
+    for c in outcome.checks:
+        suites.setdefault(c.setting, []).append(c)
+    silent: dict[str, list[Score]] = {}
+    for s in record.scores:
+        if s.status == "not_applicable":
+            silent.setdefault(s.setting, []).append(s)
+    root = Xml.Element("testsuites", {"name": "LeakLedger"})
+    for setting in dict.fromkeys([*suites, *silent]):
+        _suite(root, setting, suites.get(setting, []), silent.get(setting, []))
+    _total(root, root.iter("testcase"))
+    Xml.indent(root)
+    content: bytes = Xml.tostring(root, encoding="utf-8", xml_declaration=True)
+    return content
+
+
+def _suite(root: Xml.Element, setting: str, checks: Sequence[Check], silent: Sequence[Score]) -> None:
+    name = next((c.subject for c in checks if c.subject), "") or setting or GATE
+    suite = Xml.SubElement(root, "testsuite", {"name": _flat(name)})
+    for c in checks:
+        who = "+".join(c.observers) or c.adversary or GATE
+        name = f"{title(c)} ({c.attack})" if c.attack else title(c)
+        case = Xml.SubElement(suite, "testcase", {"classname": _flat(f"{c.kind}.{who}"), "name": _flat(name)})
+        _say(case, c)
+    for s in silent:
+        name = f"{s.attack} about {s.asset}"
+        case = Xml.SubElement(suite, "testcase", {"classname": _flat("+".join(s.observers)), "name": _flat(name)})
+        Xml.SubElement(case, "skipped", {"message": _flat(f"not applicable: {s.reason}")})
+    _total(suite, suite.iter("testcase"))
+
+
+def _say(case: Xml.Element, check: Check) -> None:
+    message = {"message": _flat(said(check))}
+    if check.status in ("fail", "inconclusive"):
+        kind = check.kind if check.status == "fail" else "inconclusive"
+        Xml.SubElement(case, "failure", {**message, "type": kind}).text = check.fingerprint
+    elif check.status == "waived":
+        Xml.SubElement(case, "skipped", message)
+
+
+def _total(element: Xml.Element, cases: object) -> None:
+    found = list(cases)  # type: ignore[call-overload]
+    element.set("tests", str(len(found)))
+    for name, tag in (("failures", "failure"), ("skipped", "skipped")):
+        element.set(name, str(sum(c.find(tag) is not None for c in found)))
+    element.set("errors", "0")  # where the tool itself fails there is no such file
+
+
+def _flat(text: str) -> str:
+    """One line without what XML cannot hold."""
+    return visible(text).replace("\n", " ").replace("\t", " ")

@@ -1,0 +1,232 @@
+"""The first screen: what each setting gives away and what it is worth, as one grid, and the worst of it in a sentence.
+
+Nothing is decided here. A cell quotes the verdicts of `audit.verdicts` on its assets and adversaries: it leaks where
+one of them leaks, nothing leaks above the ceiling where that is said of all, and everything else is inconclusive.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from leakledger.audit.records import INFORMATION, AuditRecord, Decision, Ruling, Score, Setting, UtilityScore, speaks
+from leakledger.reports import text
+from leakledger.reports.utility import main_metric, plain_name, title
+from leakledger.reports.words import CHECKS, GROUPS, Group, adversary, asset_of, capitalised, level, listed, noun
+
+NOT_PLAYED = "no attack on it was played"
+SEEDS = re.compile(r"(\d+) seeds?, of at least (\d+) .*")
+SHORT = {
+    "gets nowhere against rows that were planted": "the attack fails even on planted rows",
+    "made no claim": "no attack made a claim",
+    "unread": "messages that no attack read",
+    "control of": "a control of the attack failed or is missing",
+}
+"""What reasons of `audit.verdicts` contain, and what a cell says for it."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One group of assets in one setting. `ruling` is the verdict that speaks for it, None where there is none;
+    `who` are the adversaries that it leaks to, `what` the assets that leak.
+    """
+
+    group: Group
+    verdict: Decision
+    ruling: Ruling | None
+    score: Score | None
+    who: tuple[str, ...]
+    what: tuple[str, ...]
+    rulings: tuple[Ruling, ...]
+
+    @property
+    def amount(self) -> str:
+        """How much was got, beside the prior alone; empty where nothing was measured."""
+        return measured(self.ruling, self.score)
+
+    @property
+    def reason(self) -> str:
+        """The first of what keeps the audit from an answer; empty where there is one."""
+        if self.verdict != "inconclusive":
+            return ""
+        missing = [m for r in self.rulings if r.verdict == "inconclusive" for m in r.missing]
+        own = list(self.ruling.missing) if self.ruling is not None else []
+        return in_short(next(iter([*own, *missing]), NOT_PLAYED))
+
+
+@dataclass(frozen=True)
+class Row:
+    """One setting: its cells in the order of `GROUPS`, and its utility. A reference has no cells: nothing is said of
+    what no federation runs.
+    """
+
+    number: int
+    setting: Setting
+    cells: tuple[Cell, ...]
+    utility: tuple[UtilityScore, ...]
+    checks: bool  # a check of the protocol fired
+
+
+def grid(settings: Mapping[int, Setting], record: AuditRecord) -> list[Row]:
+    """A row for every setting that ran, those that a federation can run first."""
+    rows = [_row(number, s, record) for number, s in settings.items()]
+    return sorted(rows, key=lambda row: row.setting.reference)
+
+
+def _row(number: int, setting: Setting, record: AuditRecord) -> Row:
+    rulings = [r for r in record.rulings if r.setting == setting.id]
+    scores = [s for s in record.scores if s.setting == setting.id]
+    cells = () if setting.reference else tuple(cell(g, rulings, scores) for g in GROUPS)
+    checks = any(r.verdict == "leaks" and not any(r.asset in g.assets for g in GROUPS) for r in rulings)
+    return Row(number, setting, cells, tuple(worth(record.utility, setting.id)), checks)
+
+
+def worth(utility: Sequence[UtilityScore], setting: str) -> Iterable[UtilityScore]:
+    """The main metric, AUROC beside it, and what the commonest class alone is worth by the main metric."""
+    main = main_metric(utility)
+    wanted = dict.fromkeys(plain_name(name) for name in (main or "", "auroc", f"majority_{main}"))
+    own = {plain_name(u.metric): u for u in utility if u.setting == setting}
+    return [own[name] for name in wanted if name in own]
+
+
+def cell(group: Group, rulings: Sequence[Ruling], scores: Sequence[Score]) -> Cell:
+    """The cell of one setting's rulings and scores."""
+    mine = tuple(r for r in rulings if r.asset in group.assets)
+    verdict = combined(mine)
+    leaks = [r for r in mine if r.verdict == "leaks"]
+    speaking = max([r for r in mine if r.verdict == verdict], key=_weight, default=None)
+    who = tuple(dict.fromkeys(r.adversary for r in leaks))
+    what = tuple(dict.fromkeys(r.asset for r in sorted(leaks, key=_weight, reverse=True)))
+    return Cell(group, verdict, speaking, score_of(speaking, scores), who, what, mine)
+
+
+def combined(rulings: Sequence[Ruling]) -> Decision:
+    """The verdict on several questions together: never better than the worst of them."""
+    verdicts = {r.verdict for r in rulings}
+    if "leaks" in verdicts:
+        return "leaks"
+    return "no leak" if verdicts == {"no leak"} else "inconclusive"
+
+
+def _weight(ruling: Ruling) -> float:
+    return float("-inf") if ruling.advantage is None else ruling.advantage
+
+
+def score_of(ruling: Ruling | None, scores: Iterable[Score]) -> Score | None:
+    """The score behind a ruling: of its attack and observers about its asset, by the metric that speaks for it."""
+    if ruling is None:
+        return None
+    for s in scores:
+        played = (s.setting, s.attack, s.observers, s.level)
+        same = played == (ruling.setting, ruling.attack, ruling.observers, ruling.level)
+        if same and asset_of(s) == ruling.asset and speaks(s.asset, s.metric) and s.value is not None:
+            return s
+    return None
+
+
+def measured(ruling: Ruling | None, score: Score | None, *, named: bool = True) -> str:
+    """How much was got (of what, where `named`), beside what the prior alone gets; the share of what was open where no
+    plain measure is kept.
+    """
+    if score is not None and score.value is not None and score.baseline is not None:
+        value, prior = score.value, score.baseline
+        if score.metric == "auc":
+            return f"AUC {value:.2f}, guessing {prior:.2f}"
+        unit = "cells" if score.metric == "accuracy" else noun(asset_of(score))
+        return f"{share(value)}{f' of {unit}' if named else ''} right, guessing {share(prior)}"
+    if ruling is not None and ruling.asset == CHECKS:
+        return next(iter(ruling.reasons), "")
+    if ruling is None or ruling.advantage is None or ruling.metric.endswith(INFORMATION):
+        return f"{noun(ruling.asset)} told" if ruling is not None and ruling.verdict == "leaks" else ""
+    return f"{share(ruling.advantage)} of what guessing leaves open"
+
+
+def in_short(missing: str) -> str:
+    """What keeps the audit from an answer in a few words, for a cell; the findings have it in full."""
+    if seeds := SEEDS.fullmatch(missing):
+        return f"{seeds[1]} of at least {seeds[2]} seeds"
+    return next((short for part, short in SHORT.items() if part in missing), text.shortened(missing, 70))
+
+
+def share(value: float) -> str:
+    """A share in whole per cent; never 100 % of less than all, nor 0 % of more than none."""
+    percent = round(100 * value)
+    if percent >= 100 and value < 1:
+        percent = 99
+    if percent == 0 and value > 0:
+        return "under 1\u00a0%"
+    return f"{percent}\u00a0%".replace("-", "−")
+
+
+def headline(rows: Sequence[Row], record: AuditRecord) -> str:
+    """The audit in one plain sentence."""
+    leaking = [c for row in rows for c in row.cells if c.verdict == "leaks"]
+    if record.verdict.status == "leaks" and leaking:
+        worst = min(leaking, key=lambda c: (GROUPS.index(c.group), _level(c), -_weight_of(c)))
+        return _leak_sentence(worst)
+    if record.verdict.status == "leaks":
+        return "The protocol tells more than it has to: checks of its messages fired."
+    if record.verdict.status == "no leak":
+        ceiling = max((r.ceiling for r in record.rulings), default=0.0)
+        return f"No leak above {ceiling:g} of what a perfect attack gains, by any adversary and attack that was played."
+    return "This audit cannot say whether anything leaks."
+
+
+def _level(cell: Cell) -> bool:
+    """Rows known by value come first."""
+    return cell.ruling is not None and cell.ruling.level not in ("", "value")
+
+
+def _weight_of(cell: Cell) -> float:
+    return float("-inf") if cell.ruling is None else _weight(cell.ruling)
+
+
+def _leak_sentence(worst: Cell) -> str:
+    who = capitalised(adversary(worst.who[0]))
+    if worst.group.id != "rows":
+        return f"{who} learns {worst.group.noun}{f': {worst.amount}' if worst.amount else ''}."
+    known = level(worst.ruling.level) if worst.ruling and worst.ruling.level not in ("", "value") else ""
+    verb = "can rebuild people's rows" + (f", {known}" if known else "")
+    return f"{who} {verb}: {worst.amount}." if worst.amount else f"{who} {verb}."
+
+
+def by_adversary(rows: Sequence[Row]) -> list[tuple[str, str]]:
+    """Each kind of adversary that something leaks to, with what leaks to it in how many settings."""
+    told: dict[str, dict[str, set[int]]] = {}
+    for row in rows:
+        for c in row.cells:
+            for who in c.who:
+                told.setdefault(who, {}).setdefault(c.group.noun, set()).add(row.number)
+    whole = sum(bool(row.cells) for row in rows)
+    return [
+        (capitalised(adversary(who)), listed([f"{n} (in {len(where)} of {whole})" for n, where in what.items()]))
+        for who, what in told.items()
+    ]
+
+
+def silent_adversaries(record: AuditRecord, rows: Sequence[Row]) -> list[str]:
+    """The kinds of adversary that were played and to whom nothing was shown to leak."""
+    told = {who for row in rows for c in row.cells for who in c.who}
+    told |= {r.adversary for r in record.rulings if r.asset == CHECKS and r.verdict == "leaks"}
+    return [kind for kind in dict.fromkeys(r.adversary for r in record.rulings) if kind not in told]
+
+
+def utility_words(scores: Iterable[UtilityScore]) -> list[tuple[str, str, str]]:
+    """(name, value, interval) of each metric of a row."""
+    return [
+        (
+            "nothing learnt" if u.metric.startswith("majority") else title(u.metric),
+            f"{u.value:.2f}",
+            "" if u.low is None else f"[{u.low:.2f}, {u.high:.2f}]",
+        )
+        for u in scores
+    ]
+
+
+def scope(record: AuditRecord) -> str:
+    """What was audited, in one line."""
+    data = record.run.data
+    parties = {c.setting.parties for c in record.cases}
+    held = f", held by {text.plural(parties.pop(), 'party', 'parties')}" if len(parties) == 1 else ""
+    settings = text.plural(len({c.setting.id for c in record.cases}), "setting")
+    seeds = text.plural(len(record.run.seeds), "seed")
+    return f"{text.plural(data.rows, 'row')}{held} · {settings}, {text.plural(len(record.cases), 'case')}, {seeds}"

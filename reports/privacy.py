@@ -1,0 +1,34 @@
+"""Differential privacy of each setting: one epsilon over all that a client sends, or the steps that have none."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from leakledger.audit.records import CaseRecord, PrivacyAccount, Setting
+
+
+@dataclass(frozen=True)
+class Guaranteed:
+    """One setting, and of each unit the account of the seed with the largest epsilon."""
+
+    setting: Setting
+    accounts: tuple[PrivacyAccount, ...]
+
+
+def guaranteed(settings: Mapping[int, Setting], cases: Iterable[CaseRecord]) -> list[Guaranteed]:
+    """Every setting that has been accounted for, in the page's order."""
+    found: dict[str, dict[str, PrivacyAccount]] = {}
+    for case in cases:
+        for a in case.privacy:
+            kept = found.setdefault(case.setting.id, {})
+            kept[a.unit] = max(kept.get(a.unit, a), a, key=_badness)
+    return [Guaranteed(s, tuple(found[s.id].values())) for s in settings.values() if s.id in found]
+
+
+def outside(rows: Iterable[Guaranteed]) -> list[str]:
+    """What no figure on the page speaks of, each once."""
+    stated = (a for row in rows for a in row.accounts if a.epsilon is not None)
+    return list(dict.fromkeys(o for a in stated for o in a.outside))
+
+
+def _badness(account: PrivacyAccount) -> float:
+    return float("inf") if account.epsilon is None else account.epsilon

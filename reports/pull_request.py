@@ -1,0 +1,87 @@
+"""A gate's outcome for the people of a pull request: Markdown for the summary, annotations for the lines.
+
+Names in it come from data and configurations: in Markdown every sign is spelled out, so that nothing is a link, a
+mention or markup; in annotations, what ends a command of GitHub's is escaped.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from leakledger.audit.gate_records import Check, GateOutcome, worst_first
+from leakledger.reports.sarif import Source
+from leakledger.reports.text import interval, number, visible
+from leakledger.reports.wording import markdown as safe
+from leakledger.reports.wording import said, title
+
+MARKS = {"pass": "✅ pass", "fail": "❌ fail", "inconclusive": "❔ inconclusive", "waived": "⚠️ waived"}
+MOST = 50  # rows; GitHub cuts a long summary off
+
+
+def summary(outcome: GateOutcome) -> str:
+    """The outcome as Markdown: a sentence, a table of what is not plainly passed, waivers, what was compared."""
+    lines = [f"### LeakLedger: {safe(outcome.sentence)}", ""]
+    open_ones = [c for c in worst_first(outcome.checks) if c.status != "pass"]
+    lines += _table(open_ones[:MOST])
+    if len(open_ones) > MOST:
+        lines.append(f"{len(open_ones) - MOST} more are in the full output.\n")
+    passed = [c for c in outcome.checks if c.status == "pass"]
+    if passed:
+        lines += ["<details><summary>What passed</summary>", "", *_table(passed[:MOST]), "</details>", ""]
+    lines += [f"* {text}" for text in _notes(outcome)]
+    return "\n".join(lines) + "\n"
+
+
+def _table(checks: Sequence[Check]) -> list[str]:
+    if not checks:
+        return []
+    head = ["| | check | severity | observed | before | bounds of the change | limit | why |", f"|{'---|' * 8}"]
+    return [*head, *(_row(c) for c in checks), ""]
+
+
+def _row(c: Check) -> str:
+    severity = f"{c.severity.word} {c.severity.score:.1f}" if c.severity else ""
+    figures = c.kind not in ("finding", "precondition")
+    cells = [
+        MARKS[c.status],
+        f"{safe(title(c))}<br>`{c.fingerprint}`",
+        severity,
+        number(c.observed) if figures else "",
+        number(c.before) if figures else "",
+        interval(c.low, c.high) if figures else "",
+        number(c.limit) if figures else "",
+        safe("; ".join(c.reasons)),
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def _notes(outcome: GateOutcome) -> Iterator[str]:
+    """What a reader must know to judge the table."""
+    b = outcome.baseline
+    if b is not None:
+        yield f"Baseline {safe(b.path)}: run {safe(b.run)}, by {safe(b.author)} on {safe(b.created)}: {safe(b.reason)}"
+        yield f"Changed since: {safe(', '.join(b.changed) or 'nothing in the configuration')}"
+        yield from (f"**Stale**: {safe(s)}" for s in b.stale)
+    for w in outcome.waivers:
+        yield f"Waiver {safe(w.id)}, {w.fate}: {safe(w.text)} ({safe(w.reason)}; owner {safe(w.owner)})"
+    yield from (safe(n) for n in outcome.notes)
+    yield f"Head of the record: `{outcome.head}`. False alarms: {outcome.alpha:g} over {outcome.family} hypotheses."
+
+
+def annotations(outcome: GateOutcome, source: Source) -> Iterator[str]:
+    """Workflow commands of GitHub: errors for failed checks, warnings for open ones and void waivers."""
+    for c in worst_first(outcome.checks):
+        if c.status != "pass":
+            level = {"fail": "error", "inconclusive": "warning", "waived": "notice"}[c.status]
+            where = f"file={_property(source.path)},line={source.line(c)},title={_property(title(c))}"
+            yield f"::{level} {where}::{_data(said(c))}"
+    for w in outcome.waivers:
+        if w.fate != "used":
+            level = "notice" if w.fate == "unused" else "error"
+            yield f"::{level} title={_property(f'waiver {w.id}')}::{_data(f'{w.fate}: {w.text}')}"
+
+
+def _data(text: str) -> str:
+    return visible(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

@@ -1,0 +1,105 @@
+"""Plain words for what adversaries may learn, who they are and how rows are known.
+
+The record names assets one by one (means, deviations, quartiles, ...); a first screen has room for what people ask
+about: rows, values, statistics, sizes, membership. What belongs to none of these stands under checks.
+"""
+
+from dataclasses import dataclass
+
+from leakledger.audit.records import ASSETS, COUNTED, INFORMATION, Level, Score
+
+CHECKS = "check"  # the asset of rulings about what checks of the protocol show
+
+
+@dataclass(frozen=True)
+class Group:
+    """Assets that one column stands for: its heading, what the heading means, and the noun of a sentence."""
+
+    id: str
+    heading: str
+    meaning: str
+    noun: str
+    assets: tuple[str, ...]
+
+
+def _rest() -> tuple[str, ...]:
+    return tuple(a for a in ASSETS if a not in {"records", "columns", "vocabulary", "membership", *COUNTED})
+
+
+GROUPS = (
+    Group("rows", "Rows", "of people, from training updates", "people's rows", ("records", "columns")),
+    Group("values", "Values", "which ones a party holds", "which values each party holds", ("vocabulary",)),
+    Group("statistics", "Statistics", "of one party: means, extremes, rates", "parties' own statistics", _rest()),
+    Group("sizes", "Sizes", "of one party: rows, distinct values", "parties' sizes", COUNTED),
+    Group("membership", "Membership", "who holds a given value", "who holds a given value", ("membership",)),
+)
+
+NOUNS = {
+    "records": "cells of rows",
+    "columns": "columns, record by record",
+    "vocabulary": "values held",
+    "membership": "the ranking of who holds a value",
+    "size": "numbers of distinct values",
+    "count": "row counts",
+    "mean": "means",
+    "std": "deviations",
+    "minimum": "minima",
+    "maximum": "maxima",
+    "quantile": "quartiles",
+    "frequency": "shares of values",
+    "target_rate": "rates of the outcome",
+    "held_out_count": "counts of held-out rows",
+    "held_out_rate": "rates of the outcome in held-out rows",
+    "held_out_mean": "means of the target in held-out rows",
+    "held_out_std": "deviations of the target in held-out rows",
+    CHECKS: "what checks of the protocol show",
+}
+
+OF_ALL = {"sizes": "size"}
+"""The asset with which metrics over all claims of a kind stand: how far they are off, how often they cover."""
+
+LEVELS: dict[Level, str] = {
+    "": "",
+    "value": "by their values",
+    "pseudonym": "by number, without the names of values",
+    "code": "by the codes that a method makes of values",
+}
+"""How rows are known, after "rows known"."""
+
+
+def level(name: str) -> str:
+    """How rows are known, in words; the name itself for a level of a later version."""
+    return next((words for known, words in LEVELS.items() if known == name), name)
+
+
+def noun(asset: str) -> str:
+    """What there is to learn, in the plural; the name itself for an asset of a later version."""
+    return NOUNS.get(asset, asset.replace("_", " "))
+
+
+def group_of(asset: str) -> str:
+    """The id of the asset's group; that of checks for what belongs to none."""
+    return next((g.id for g in GROUPS if asset in g.assets), CHECKS)
+
+
+def asset_of(score: Score) -> str:
+    """The asset that a score is about: its own, or the statistic or size that its metric names."""
+    if score.asset in ASSETS:
+        return score.asset
+    metric = score.metric.removesuffix(INFORMATION)
+    return metric if metric in ASSETS else OF_ALL.get(score.asset, score.asset)
+
+
+def adversary(kind: str) -> str:
+    """A kind of adversary as the subject of a sentence, without its first capital."""
+    return {"server": "the server", "one client": "a single client"}.get(kind, kind)
+
+
+def capitalised(text: str) -> str:
+    """`text` with a first capital; the rest stays as it is."""
+    return text[:1].upper() + text[1:]
+
+
+def listed(words: list[str]) -> str:
+    """a, b and c."""
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

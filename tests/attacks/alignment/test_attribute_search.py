@@ -1,0 +1,122 @@
+"""Attribute search on a public function that is cheap: a random, slightly non-additive code of whole records."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from leakledger.attacks.alignment import AttributeSearch
+from leakledger.attacks.alignment.moves import Moves
+from leakledger.attacks.alignment.rowspace import seen_space
+from leakledger.attacks.alignment.schema import find_names
+from leakledger.attacks.base import AuxiliaryKnowledge, NotApplicable
+from leakledger.attacks.texts import TextRecords
+from leakledger.preprocess.models import as_arrays, as_tensors, dropout_masks, gradient, initial_weights
+from leakledger.preprocess.views import Message, ModelSpec, PublicFacts, TrainingSpec, View
+from leakledger.preprocess.wire import encode as to_bytes
+
+WIDTH = 64
+VALUES = {"age": tuple(map(str, range(30))), "pulse": tuple(map(str, range(40))), "ward": ("a", "b"), "sex": ("f", "m")}
+SPEC = ModelSpec(WIDTH, 1, (16,), "relu", "binary", 0.2)
+
+
+def code(word):
+    return np.random.default_rng(list(word.encode())).normal(size=WIDTH)
+
+
+def embed(records):
+    total = np.array([sum((code(f"{n}{v}") + code(n) for n, v in cells), np.zeros(WIDTH)) for cells in records])
+    return total.reshape(len(records), WIDTH) + 0.3 * np.tanh(total).reshape(len(records), WIDTH) + 0.5
+
+
+RECORDS = TextRecords(embed, VALUES, {f: (f,) for f in VALUES})
+
+
+def update(picks, seed=0):
+    coins = np.random.default_rng(seed)
+    weights = initial_weights(SPEC, coins)
+    rows = torch.tensor(embed(RECORDS.cells(picks)), dtype=torch.float32)
+    labels = torch.tensor(coins.integers(2, size=len(picks)))
+    return weights, as_arrays(gradient(SPEC, as_tensors(weights), rows, labels, dropout_masks(SPEC, len(picks), coins)))
+
+
+def view(weights, step, rows):
+    public = PublicFacts(("P1", "P2"), "server", model=SPEC, training=TrainingSpec())
+    plain = [("train.model", "server", "P1", {"weights": weights}), ("train.gradient", "P1", "server", None)]
+    plain[1] = (*plain[1][:3], {"rows": rows, "gradient": step})
+    messages = [
+        Message(i, "train", 0, topic, one, other, None, False, to_bytes(body), to_bytes(body))
+        for i, (topic, one, other, body) in enumerate(plain)
+    ]
+    return View(frozenset(["server"]), tuple(messages), public)
+
+
+def batch(rows, seed):
+    return RECORDS.drawn(rows, np.random.default_rng(seed))
+
+
+def test_records_that_the_gradient_spans_come_back_to_the_last_attribute_and_no_other_is_verified():
+    found = 0
+    for seed in range(3):
+        picks = batch(4, seed)
+        (claim,) = AttributeSearch().run(view(*update(picks, seed), 4), AuxiliaryKnowledge(texts=RECORDS))
+        true = {tuple(p) for p in picks.tolist()}
+        verified = [tuple(p) for p, v in zip(claim.categories.tolist(), claim.verified, strict=True) if v]
+        assert set(verified) <= true
+        found += len(verified)
+        assert claim.layout.block("age").values == VALUES["age"]
+    assert found >= 9
+
+
+def test_an_update_of_other_records_verifies_nothing_of_these():
+    picks = batch(4, 1)
+    weights, step = update(picks)
+    coins = np.random.default_rng(5)
+    noise = {n: coins.normal(size=g.shape).astype(np.float32) * np.abs(g).max() for n, g in step.items()}
+    (claim,) = AttributeSearch(rounds=1).run(view(weights, noise, 4), AuxiliaryKnowledge(texts=RECORDS))
+    assert not claim.verified.any()
+
+
+def test_records_lie_in_the_row_space_of_their_own_gradient_where_their_masks_differ():
+    picks = batch(4, 2)
+    for seed in range(10):
+        space = seen_space({n: g.astype(float) for n, g in update(picks, seed)[1].items()}, 4)
+        if space.rank == 4:
+            assert np.abs(space.outside(RECORDS.embed(picks))).max() < 1e-3
+            return
+    pytest.fail("ten draws of masks, and none of them independent")
+
+
+def test_the_best_change_of_two_attributes_is_that_of_all_pairs_tried_one_by_one():
+    coins = np.random.default_rng(3)
+    outside = [coins.normal(size=(n, 6)) for n in (4, 3, 5)]
+    pick, rest = np.array([1, 2, 0]), coins.normal(size=6)
+    changed, moved = Moves.of(outside).best(pick, rest)
+
+    def length(record):
+        return ((rest + sum(o[v] - o[w] for o, v, w in zip(outside, record, pick, strict=True))) ** 2).sum()
+
+    tried = [np.array(r) for r in np.ndindex(4, 3, 5) if (np.array(r) != pick).sum() <= 2]
+    best = min(tried, key=length)
+    assert changed[0].tolist() == best.tolist()
+    assert moved[0] == pytest.approx(length(best) - (rest**2).sum())
+
+
+def test_the_names_of_an_unknown_schema_are_found_and_features_that_are_not_there_left_out():
+    picks = batch(6, 4)
+    space = seen_space({n: g.astype(float) for n, g in update(picks, 4)[1].items()}, 6)
+    names = {f: (f"{f} 2", f, f"{f} 3", "") for f in VALUES}
+    wide = replace(RECORDS, values={**VALUES, "lacking": ("0", "1")}, names={**names, "lacking": ("lacking", "")})
+    found = find_names(space, wide, np.random.default_rng(0))
+    assert found == {**{f: f for f in VALUES}, "lacking": ""}
+
+
+def test_without_the_encoder_or_a_gradient_it_says_what_is_missing():
+    weights, step = update(batch(4, 0))
+    seen = view(weights, step, 4)
+    assert "encoder" in AttributeSearch().run(seen, AuxiliaryKnowledge()).reason
+    nothing = replace(seen, messages=seen.messages[:1])
+    outcome = AttributeSearch().run(nothing, AuxiliaryKnowledge(texts=RECORDS))
+    assert isinstance(outcome, NotApplicable)
+    assert "train.gradient" in outcome.reason

@@ -1,0 +1,160 @@
+"""Noised statistics are read with their noise: never as facts, and with intervals that hold what they say."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from leakledger.attacks.base import AuxiliaryKnowledge, FindingClaim, StatisticClaim, claims_in
+from leakledger.attacks.observed.noised import noised_claims
+from leakledger.attacks.transcript.membership import Membership
+from leakledger.attacks.transcript.plaintext import Plaintext
+from leakledger.attacks.transcript.statistics.statistics import Statistics
+from leakledger.attacks.transcript.vocabulary import Vocabulary
+from leakledger.preprocess.encoders import ENCODERS
+from leakledger.preprocess.pipeline import prepare
+from leakledger.preprocess.scalers import SCALERS
+from leakledger.preprocess.views import Method, PublicFacts
+from tests.preprocess.example import located, simulated, table
+from tests.preprocess.test_noised_protocols import DECLARED
+
+NAMES = ("P1", "P2", "P3")
+SCHEMA = {"categorical": ["ward", "diet"], "numeric": ["age", "dose"], "task": "binary", "target": "ill"}
+KINDS = {
+    "dictionary + zscore": ("server-dictionary", "federated-zscore"),
+    "target + minmax": ("target", "federated-minmax"),
+    "dictionary + quartiles": ("server-dictionary", "federated-minmax", {"quantile": 0.25}),
+}
+
+
+def played(encoder, scaler, *rest, seed=0, rows=300, delta=0.0):
+    """(federation, public facts, tables) of one run."""
+    *given, epsilon = rest
+    shared = {"exchange": "shared"} if encoder == "target" else {}
+    gaussian = {"scaler_delta": delta} if scaler == "federated-zscore" else dict(*given)
+    methods = (
+        ENCODERS[encoder](encoder_epsilon=epsilon, encoder_delta=delta, **shared),
+        SCALERS[scaler](scaler_epsilon=epsilon, **gaussian),
+    )
+    tables = {n: replace(table(rows + 10 * i, seed=100 * seed + i), schema=DECLARED) for i, n in enumerate(NAMES)}
+    fed, at = simulated(tables, seed)
+    prepared = prepare(fed, DECLARED, at, located(fed, tables), *methods)
+    statistics = tuple(m for method in methods for m in method.mechanisms(DECLARED))
+    public = PublicFacts(
+        NAMES,
+        "server",
+        Method(encoder),
+        Method(scaler),
+        statistics=statistics,
+        schema=SCHEMA,
+        layout=prepared.layout.value,
+    )
+    return fed, public, tables
+
+
+def view_of(observers, *run, **options):
+    fed, public, tables = played(*run, **options)
+    inputs = {n: t.to_plain() for n, t in tables.items()}
+    return fed.ledger.view(observers, public, inputs=inputs, coins=fed.party_secrets()), tables
+
+
+def true(claim, tables):
+    """The statistic that a claim is about."""
+    frame = tables[claim.party].frame
+    if claim.statistic == "count":
+        return len(frame)
+    if claim.statistic == "frequency":
+        return float((frame[claim.feature] == claim.value).mean())
+    if claim.statistic == "target_rate":
+        return float((frame["ill"][frame[claim.feature] == claim.value] == "yes").mean())
+    column = frame[claim.feature].to_numpy()
+    if claim.statistic == "quantile":
+        return float(np.quantile(column, float(claim.value)))
+    name = {"mean": "mean", "std": "std", "minimum": "min", "maximum": "max"}[claim.statistic]
+    return float(getattr(column, name)())
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 100.0, 1e5])
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_claim_from_noise_is_exact(kind, epsilon):
+    view, _ = view_of(["server"], *KINDS[kind], epsilon)
+    claims = claims_in(Statistics().run(view, AuxiliaryKnowledge()))
+    told = [c for c in claims if isinstance(c, StatisticClaim)]
+    assert {c.party for c in told} == set(NAMES)
+    assert all(c.low < c.high for c in told), [c for c in told if c.low == c.high]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_plaintext_says_nothing_of_what_is_under_noise(kind):
+    view, _ = view_of(["server"], *KINDS[kind], 1.0)
+    restricted = view.restricted(Plaintext.accepts)
+    claims = claims_in(Plaintext().run(restricted, AuxiliaryKnowledge()))
+    assert not restricted.messages
+    assert not [c for c in claims if isinstance(c, FindingClaim)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+@pytest.mark.parametrize("epsilon", [0.5, 4.0])
+def test_intervals_hold_the_truth_as_often_as_they_say(epsilon, delta):
+    """Nominal 90 %; extremes, whose interval is a worst case, apart. Claims of one run depend on one count: 60 runs."""
+    held = {}
+    for seed in range(60):
+        for kind in KINDS.values():
+            view, tables = view_of(["server"], *kind, epsilon, seed=seed, delta=delta, rows=400)
+            for c in noised_claims(view, 0.9):
+                real = true(c, tables)
+                if np.isfinite(real):
+                    held.setdefault(c.statistic, []).append(c.low - 1e-9 <= real <= c.high + 1e-9)
+    shares = {name: float(np.mean(hits)) for name, hits in held.items()}
+    assert all(share >= 0.85 for share in shares.values()), shares
+    assert min(shares["minimum"], shares["maximum"]) >= 0.9
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_all_but_one_learn_from_totals_what_the_server_is_told_by_the_last(kind):
+    server, _ = view_of(["server"], *KINDS[kind], 5.0)
+    others, _ = view_of(["P1", "P2"], *KINDS[kind], 5.0)
+    told = {c[:]: v for c, v in _by_key(noised_claims(server, 0.9)).items() if c[0] == "P3"}
+    found = _by_key(noised_claims(others, 0.9))
+    assert found.keys() <= told.keys()
+    assert all(found[key] == pytest.approx(told[key]) for key in found)
+    assert {key[2] for key in found} & {"mean", "frequency"}
+
+
+def _by_key(claims):
+    return {(c.party, c.feature, c.statistic, c.value): (c.estimate, c.low, c.high) for c in claims}
+
+
+def test_quartiles_are_estimated_at_their_levels_and_no_extreme_is_claimed():
+    view, tables = view_of(["server"], *KINDS["dictionary + quartiles"], 1e4)
+    claims = [c for c in noised_claims(view, 0.9) if c.feature in SCHEMA["numeric"]]
+    assert {(c.party, c.feature, c.statistic, c.value) for c in claims} == {
+        (n, f, "quantile", level) for n in NAMES for f in SCHEMA["numeric"] for level in ("0.25", "0.75")
+    }
+    for c in claims:
+        assert c.estimate == pytest.approx(true(c, tables), abs=0.1 * tables[c.party].frame[c.feature].std())
+        assert (c.low, c.high) == DECLARED.ranges[c.feature]  # what a rank is worth in value is not known
+
+
+def test_one_of_several_learns_nothing_of_single_others():
+    view, _ = view_of(["P1"], *KINDS["dictionary + zscore"], 5.0)
+    assert list(noised_claims(view, 0.9)) == []
+
+
+def test_the_more_noise_the_less_sure_is_anyone_that_a_value_is_held():
+    faint, tables = view_of(["server"], *KINDS["dictionary + zscore"], 1e4)
+    strong, _ = view_of(["server"], *KINDS["dictionary + zscore"], 0.02)
+    knowledge = AuxiliaryKnowledge()
+    for view, sure in ((faint, True), (strong, False)):
+        claims = claims_in(Membership().run(view, knowledge))
+        scores = {(c.party, c.feature, v): s for c in claims for v, s in zip(c.values, c.scores, strict=True)}
+        held = [s for (p, f, v), s in scores.items() if v in set(tables[p].values(f))]
+        absent = [s for (p, f, v), s in scores.items() if v not in set(tables[p].values(f))]
+        assert (min(held) > 0.99) is sure
+        assert (max(absent) < 0.01) is sure
+        assert all(0 < s < 1 for s in scores.values())
+    named = claims_in(Vocabulary().run(faint, knowledge))
+    assert {(c.party, c.feature): set(c.values) for c in named} == {
+        (n, f): set(t.values(f)) for n, t in tables.items() for f in ("ward", "diet")
+    }

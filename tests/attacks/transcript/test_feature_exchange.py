@@ -1,0 +1,204 @@
+"""What each coalition gets of the columns behind exchanged features, and what it does not claim."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from leakledger.attacks import ATTACKS
+from leakledger.attacks.base import AuxiliaryKnowledge, ColumnClaim, FindingClaim, StatisticClaim, claims_in
+from leakledger.attacks.transcript.feature_exchange.equations import Equation, solve_products, solve_sums
+from leakledger.attacks.transcript.feature_exchange.sketches import counts_of
+from leakledger.audit.control_features import engineered
+from leakledger.audit.control_parties import frozen
+from leakledger.audit.scoring.columns import column_agreement
+from leakledger.preprocess.features.devices import DeviceColumns, LabelColumn
+from leakledger.preprocess.features.flfe import FLFE, PublicColumns
+from leakledger.preprocess.features.sketch import scaled
+from leakledger.preprocess.secret import pinned
+from leakledger.preprocess.transport.simulated import Simulated
+from leakledger.preprocess.views import PublicFacts
+from tests.preprocess.features.whole import columns, judges_from_plain, open_minded
+
+SUM, BOTH, PRODUCTS = ("sum",), ("sum", "difference"), ("product", "quotient")
+
+
+def run(observers, seed=0, held=None, ill=None, **options):
+    """Claims of some observers on a run with three devices, of which the first has two features."""
+    given_held, given_labels = columns(200, seed)
+    held, ill = held or given_held, ill or given_labels
+    flfe = FLFE(**{"bins": 6, "threshold": 0.0, **options})
+    fed = Simulated(list(held), secret=pinned("exchange", seed))
+    devices = {d: fed.at(d, DeviceColumns.from_plain(own)) for d, own in held.items()}
+    agreed = PublicColumns({d: tuple(own["columns"]) for d, own in held.items()}, 2, "P1")
+    judges = fed.at(fed.server, judges_from_plain(open_minded(flfe.bins)))
+    flfe.run(fed, agreed, devices, fed.at("P1", LabelColumn.from_plain(ill)), judges)
+    schema = {"categorical": [], "numeric": ["height", "age", "weight", "dose"], "target": "ill"}
+    public = PublicFacts(fed.clients, "server", schema=schema, features=flfe.method(agreed))
+    view = fed.ledger.view(observers, public, inputs=held, coins=fed.party_secrets())
+    return claims_in(ATTACKS["feature_exchange"]().run(view, AuxiliaryKnowledge())), held
+
+
+def agreements(observers, **options):
+    """(device, feature) -> relation and agreement with the true column, of what is claimed."""
+    claims, held = run(observers, **options)
+    return {
+        (c.party, c.feature): (c.relation, column_agreement(c, held[c.party]["columns"][c.feature]))
+        for c in claims
+        if isinstance(c, ColumnClaim) and c.feature != "ill"
+    }
+
+
+EVERY = {("P1", "height"), ("P1", "age"), ("P2", "weight"), ("P3", "dose")}
+
+
+@pytest.mark.parametrize("masks", ["fresh", "reused"])
+@pytest.mark.parametrize(
+    ("transformations", "relation"),
+    [
+        (BOTH, "exact"),
+        (("sum", "quotient"), "exact"),
+        (("difference", "quotient"), "exact"),
+        (PRODUCTS, "magnitude"),
+    ],
+)
+def test_two_results_of_one_pair_give_the_server_both_columns(transformations, relation, masks):
+    found = agreements(["server"], transformations=transformations, masks=masks, mask_signs=True)
+    assert found.keys() == EVERY
+    assert all(r == relation and a.exact == 1 for r, a in found.values())
+
+
+def test_one_sum_of_each_pair_of_three_devices_gives_all_columns_but_one_pair_alone_does_not():
+    assert all(a.exact == 1 for _, a in agreements(["server"], transformations=SUM).values())
+    held, labels = columns(200)
+    two = {d: {**held[d], "columns": dict([*held[d]["columns"].items()][:1])} for d in ("P1", "P2")}
+    claims, _ = run(["server"], held=two, ill=labels, transformations=SUM)
+    assert not [c for c in claims if isinstance(c, ColumnClaim)]
+
+
+@pytest.mark.parametrize("transformation", ["sum", "difference", "product", "quotient"])
+def test_the_server_and_a_device_know_every_column_exchanged_with_it(transformation):
+    one = agreements(["P2", "server"], transformations=(transformation,), mask_signs=True)
+    assert one.keys() == EVERY - {("P2", "weight")}
+    assert all(r == "exact" and a.exact == 1 for r, a in one.values())
+
+
+def test_a_mask_used_twice_gives_the_column_to_the_device_it_is_to_be_hidden_from():
+    reused = agreements(["P3"], transformations=BOTH, masks="reused")
+    assert reused.keys() == EVERY - {("P3", "dose")}
+    assert all(r == "exact" and a.exact == 1 for r, a in reused.values())
+    fresh = agreements(["P3"], transformations=BOTH)
+    assert {r for r, _ in fresh.values()} == {"estimate"}
+    assert max(a.exact for _, a in fresh.values()) == 0
+
+
+def test_fresh_masks_average_out_with_every_further_loop():
+    held, labels = columns(200)
+    coins = np.random.default_rng(1)
+    many = {**held, "P3": {**held["P3"], "columns": {f"dose {i}": coins.normal(0, 1, 200) for i in range(30)}}}
+    few = agreements(["P3"], transformations=SUM, mask_size=30.0)[("P1", "age")][1]
+    often = agreements(["P3"], held=many, ill=labels, transformations=SUM, mask_size=30.0)[("P1", "age")][1]
+    assert few.correlation < 0.7
+    assert often.correlation > few.correlation + 0.2
+
+
+def test_bounded_masks_leave_mean_and_deviation():
+    claims, held = run(["P2"], transformations=SUM, mask_size=5.0)
+    for statistic in ("mean", "std"):
+        claim = next(
+            c for c in claims if isinstance(c, StatisticClaim) and (c.feature, c.statistic) == ("age", statistic)
+        )
+        truth = float(getattr(held["P1"]["columns"]["age"], statistic)())
+        assert claim.estimate == pytest.approx(truth, abs=1.5)
+        assert claim.low < claim.estimate < claim.high
+
+
+def test_factors_leave_zeros_and_signs():
+    held, labels = columns(200)
+    coins = np.random.default_rng(0)
+    held["P1"]["columns"]["age"] = coins.integers(-2, 3, 200).astype(float)
+    claims, _ = run(["P2"], held=held, ill=labels, transformations=("product",))
+    claim = next(c for c in claims if isinstance(c, ColumnClaim) and c.feature == "age")
+    assert np.array_equal(np.sign(claim.values), np.sign(held["P1"]["columns"]["age"]))
+    signed, _ = run(["P2"], held=held, ill=labels, transformations=("product",), mask_signs=True)
+    claim = next(c for c in signed if isinstance(c, ColumnClaim) and c.feature == "age")
+    assert claim.relation == "magnitude-estimate"
+    assert np.array_equal(claim.values == 0, held["P1"]["columns"]["age"] == 0)
+
+
+def test_columns_under_one_mask_are_said_to_differ_by_what_is_known():
+    claims, _ = run(["P2"], transformations=SUM, masks="reused")
+    texts = [c.text for c in claims if isinstance(c, FindingClaim) and c.check == "one-mask"]
+    assert texts == ["age, height were told under one mask: their differences are known for every record"]
+    fresh, _ = run(["P2"], transformations=SUM)
+    assert not [c for c in fresh if isinstance(c, FindingClaim) and c.check == "one-mask"]
+
+
+@pytest.mark.parametrize(
+    ("how", "relation"),
+    [("tanh", "exact"), ("sigmoid", "exact"), ("square", "magnitude"), ("log", "magnitude"), ("zscore", "scaled")],
+)
+def test_a_transformed_column_at_the_server_is_undone(how, relation):
+    held, labels = columns(200)
+    held = {d: {**own, "columns": {f: x / 40 - 1.2 for f, x in own["columns"].items()}} for d, own in held.items()}
+    found = agreements(["server"], held=held, ill=labels, transformations=(how,))
+    assert found.keys() == EVERY
+    for r, a in found.values():
+        assert r == relation
+        assert a.correlation > 0.999
+        assert (a.exact == 1) == (relation != "scaled")
+
+
+def test_frequencies_and_isotonic_steps_are_not_claimed():
+    assert agreements(["server"], transformations=("frequency", "isotonic")) == {}
+    assert agreements(["server"], transformations=("square",), unary="device") == {}
+
+
+def test_who_makes_the_sketches_knows_the_order_of_all_records():
+    found = agreements(["P1"], transformations=SUM, labels="binned", ranges="feature", bins=50)
+    assert found[("P3", "dose")][0] == "scaled"
+    assert found[("P3", "dose")][1].correlation > 0.99
+
+
+def test_labels_that_are_sent_are_known():
+    claims, _ = run(["P3"], transformations=SUM)
+    (told,) = [c for c in claims if isinstance(c, ColumnClaim) and c.feature == "ill"]
+    assert np.array_equal(told.values, columns(200)[1]["labels"])
+
+
+def test_scaled_sketches_tell_the_server_how_many_are_ill():
+    played = engineered(frozen({"transformations": ("zscore",)}), 0)
+    claims = claims_in(ATTACKS["feature_exchange"]().run(played.view("server"), AuxiliaryKnowledge()))
+    (rate,) = [c for c in claims if isinstance(c, StatisticClaim) and c.statistic == "target_rate"]
+    truth = played.inputs["P1"]["labels"].mean()
+    assert rate.low <= truth <= rate.high
+    assert rate.high - rate.low < 0.01
+
+
+@settings(max_examples=50)
+@given(seed=st.integers(0, 999), records=st.integers(10, 90), k=st.sampled_from([1.0, 10.0]))
+def test_counts_behind_scaled_sketches_are_right_or_not_claimed(seed, records, k):
+    coins = np.random.default_rng(seed)
+    sizes = coins.multinomial(records, [0.6, 0.4])
+    counts = np.stack([coins.multinomial(n, coins.dirichlet(np.ones(40) / 4)) for n in sizes])
+    arrays = scaled(counts.astype(np.float32), k)
+    told = counts_of(arrays, {"sketches": "scaled", "scale": k}, records)
+    assert told is None or np.array_equal(told, counts)
+
+
+def test_equations_determine_only_what_they_determine():
+    x, y = np.array([1.0, -2]), np.array([3.0, 4])
+    assert solve_sums([Equation({("x",): 1, ("y",): 1}, x + y)]) == {}
+    both = [Equation({("x",): 1, ("y",): 1}, x + y, (1,)), Equation({("x",): 1, ("y",): -1}, x - y, (2,))]
+    found = solve_sums(both)
+    assert np.allclose(found[("x",)].values, x)
+    assert np.allclose(found[("y",)].values, y)
+    known = [Equation({("x",): 1}, x, (3,)), Equation({("x",): 1, ("y",): 1}, x * y, (4,))]
+    assert solve_products(known)[("y",)].signed
+    assert np.allclose(solve_products(known)[("y",)].values, y)
+
+
+def test_a_record_in_which_zeros_cancel_is_not_claimed():
+    zero, y = np.zeros(2), np.array([3.0, 4])
+    known = [Equation({("x",): 1}, zero), Equation({("x",): 1, ("y",): 1}, zero * y)]
+    assert np.isnan(solve_products(known)[("y",)].values).all()

@@ -1,0 +1,121 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leakledger.attacks.base import AuxiliaryKnowledge, StatisticClaim
+from leakledger.attacks.transcript.statistics import Statistics
+from leakledger.attacks.transcript.statistics.distribution import distribution_claims
+from leakledger.attacks.transcript.statistics.own import own_tables
+from leakledger.preprocess.scalers import SCALERS
+from leakledger.preprocess.views import FeatureLayout, Method
+from tests.attacks.statistics_example import real, tables, view_of
+
+SEARCHES = [
+    {"at_points": at_points, "ranks_to": ranks_to}
+    for at_points in ("counted", "left-out")
+    for ranks_to in ("server", "everyone")
+]
+
+
+def seen(parts, observers, name="federated-robust", **options):
+    """The view, with what the pipeline makes public of the columns."""
+    view = view_of(parts, observers, SCALERS[name](**options))
+    whole = np.vstack(parts)
+    blocks = [
+        replace(b, low=float(x.min()), high=float(x.max()))
+        for b, x in zip(view.public.layout.blocks, whole.T, strict=True)
+    ]
+    return replace(view, public=replace(view.public, layout=FeatureLayout(tuple(blocks)), scaler=Method(name, options)))
+
+
+def claims(view):
+    found = Statistics().run(view, AuxiliaryKnowledge())
+    return [c for c in found if isinstance(c, StatisticClaim)] if isinstance(found, list) else []
+
+
+def assert_all_hold(parts, found):
+    for c in found:
+        slack = 1e-9 * (1 + abs(c.low) + abs(c.high))
+        assert c.low - slack <= real(parts, c) <= c.high + slack, c
+
+
+cells = st.integers(-4, 4).map(float) | st.floats(-5, 5)
+parties = st.lists(st.lists(cells, min_size=1, max_size=9), min_size=2, max_size=4)
+
+
+@given(parties, st.sampled_from(SEARCHES))
+def test_no_bound_on_a_quantile_is_ever_wrong_whoever_looks(columns, options):
+    parts = [np.array(c)[:, None] for c in columns]
+    clients = [f"P{i + 1}" for i in range(len(parts))]
+    for observers in (["server"], ["server", *clients[1:]], clients[1:], clients[:1]):
+        view = seen(parts, observers, search_precision=1e-3, **options)
+        assert_all_hold(parts, distribution_claims(view, own_tables(view)))
+
+
+def quartiles_of(found, party):
+    return {(c.feature, c.value): c for c in found if c.party == party and c.statistic == "quantile"}
+
+
+def test_the_server_reads_every_partys_quartiles_where_parties_are_alike():
+    parts = tables(sizes=(300, 200, 250))
+    found = claims(seen(parts, ["server"]))
+    assert_all_hold(parts, found)
+    for party in ("P1", "P2", "P3"):
+        assert len(quartiles_of(found, party)) == 9
+        assert np.median([c.high - c.low for c in quartiles_of(found, party).values()]) < 0.5  # deviations are 2
+
+
+@pytest.mark.parametrize("options", SEARCHES)
+def test_all_but_one_know_the_last_ones_rows_and_bound_its_quartiles(options):
+    parts = tables(sizes=(300, 200, 250))
+    found = claims(seen(parts, ["P1", "P3"], **options))
+    assert {c.party for c in found} == {"P2"}
+    assert [c.estimate for c in found if c.statistic == "count"] == [200]
+    assert_all_hold(parts, found)
+    assert len(quartiles_of(found, "P2")) == 9
+
+
+def test_counts_that_everyone_is_told_leave_less_open_than_points_alone():
+    parts = tables(sizes=(30, 20, 25))
+    wide, narrow = (
+        sum(c.high - c.low for c in quartiles_of(claims(seen(parts, ["P1", "P3"], ranks_to=to)), "P2").values())
+        for to in ("server", "everyone")
+    )
+    assert narrow < wide
+
+
+def test_one_client_of_three_reads_nothing_of_a_search():
+    assert claims(seen(tables(sizes=(30, 20, 25)), ["P1"])) == []
+    assert claims(seen(tables(sizes=(30, 20, 25)), ["P1"], "federated-yeo-johnson")) == []
+
+
+def test_the_server_reads_rows_means_and_deviations_off_a_search_for_powers():
+    parts = tables()
+    found = claims(seen(parts, ["server"], "federated-yeo-johnson"))
+    assert {(c.party, c.statistic) for c in found} == {
+        (f"P{i}", s) for i in (1, 2, 3, 4) for s in ("count", "mean", "std")
+    }
+    assert_all_hold(parts, found)
+    assert all(c.high - c.low < 1e-6 for c in found)
+
+
+def test_all_but_one_know_the_last_ones_rows_and_quartiles_from_the_powers_found():
+    rng = np.random.default_rng(3)
+    parts = [rng.exponential(s, (200, 2)) for s in (30, 40, 35)]
+    found = claims(seen(parts, ["P1", "P2"], "federated-yeo-johnson"))
+    assert [c.estimate for c in found if c.statistic == "count"] == [200]
+    bounds = quartiles_of(found, "P3")
+    assert len(bounds) == 6
+    held = [c.low <= real(parts, c) <= c.high for c in bounds.values()]
+    assert np.mean(held) >= 0.5
+    assert all(c.low <= c.estimate <= c.high for c in bounds.values())
+
+
+def test_without_power_one_among_those_tried_there_is_no_claim_about_a_mean():
+    view = seen(tables(), ["server"], "federated-yeo-johnson")
+    first = {"yeo-johnson.local", "yeo-johnson.powers"}
+    later = tuple(m for m in view.messages if m.topic not in first or m.round >= 3)
+    assert [c for c in claims(replace(view, messages=later)) if c.statistic == "mean"] == []

@@ -1,0 +1,67 @@
+import json
+
+import numpy as np
+import pytest
+
+from leakledger.audit.gate.baseline import BaselineError, moved, read_baseline, write_baseline
+from leakledger.audit.gate.snapshot import snapshot
+from tests.audit.gate.made import SEEDS, baseline, finding, record
+
+MADE = record(np.full(len(SEEDS), 0.4), auroc=np.full(len(SEEDS), 0.8), findings=[finding()])
+
+
+@pytest.fixture
+def path(tmp_path):
+    write_baseline(tmp_path / "b.json", baseline(MADE))
+    return tmp_path / "b.json"
+
+
+def test_what_is_written_is_read_again(path):
+    assert read_baseline(path) == baseline(MADE)
+
+
+def test_moving_it_keeps_who_moved_it_before_and_why(path):
+    again = moved(snapshot(MADE), "D. Person", "a new release", read_baseline(path).history)
+    write_baseline(path, again)
+    assert [m.author for m in read_baseline(path).history] == ["A. Person", "D. Person"]
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda plain: plain["snapshot"]["measures"][0]["clusters"][0].__setitem__(3, 0.99),
+        lambda plain: plain["snapshot"]["conditions"].__setitem__("attacks", "0"),
+        lambda plain: plain["snapshot"].__setitem__("facts", []),
+        lambda plain: plain["history"][0].__setitem__("author", "somebody else"),
+        lambda plain: plain["history"][0].__setitem__("reason", "another"),
+        lambda plain: plain["history"].clear(),
+        lambda plain: plain.__setitem__("version", 7),
+        lambda plain: plain.pop("snapshot"),
+        lambda plain: plain["snapshot"].pop("seeds"),
+    ],
+)
+def test_a_file_that_was_edited_is_refused(path, edit):
+    plain = json.loads(path.read_text())
+    edit(plain)
+    path.write_text(json.dumps(plain))
+    with pytest.raises(BaselineError, match=r"b\.json"):
+        read_baseline(path)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", "\ud800".encode("utf-8", "surrogatepass").decode("latin-1")])
+def test_a_file_that_is_no_baseline_is_refused(path, text):
+    path.write_text(text)
+    with pytest.raises(BaselineError):
+        read_baseline(path)
+
+
+def test_it_needs_an_author_a_reason_and_a_finished_run():
+    for author, reason in (("", "why"), ("who", "  ")):
+        with pytest.raises(ValueError, match="author and a reason"):
+            moved(snapshot(MADE), author, reason)
+    with pytest.raises(ValueError, match="1 cases did not run"):
+        moved(snapshot(record(np.zeros(12), missing=1)), "who", "why")
+
+
+def test_it_holds_no_recovered_value_and_no_row(path):
+    assert {"recovered", "cells", "detail"}.isdisjoint(path.read_text().split('"'))

@@ -1,0 +1,95 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.audit.gate.made import DATA, SEEDS, decided, finding, noise, only, record
+
+FLAT = np.full(len(SEEDS), 0.4)
+AUROC = [{"metric": "auroc", "margin": 0.05}]
+MARGIN = [{"margin": 0.1}]
+
+
+def test_a_model_that_lost_fails_and_one_that_gained_passes():
+    before = record(FLAT, auroc=0.8 + noise(1))
+    for shift, status in ((-0.2, "fail"), (0.2, "pass"), (0.0, "pass")):
+        outcome = decided(record(FLAT, auroc=0.8 + shift + noise(2)), before, leakage=MARGIN, utility=AUROC)
+        assert only(outcome, "utility").status == outcome.status == status
+
+
+def test_utility_that_was_not_measured_is_no_pass():
+    outcome = decided(record(FLAT), record(FLAT), leakage=MARGIN, utility=AUROC)
+    assert only(outcome, "utility").status == "inconclusive"
+
+
+def test_a_new_finding_in_every_seed_fails_and_a_known_one_does_not():
+    clean, told = record(FLAT), record(FLAT, findings=[finding()])
+    assert only(decided(told, clean, leakage=MARGIN), "finding").status == "fail"
+    assert decided(told, told, leakage=MARGIN).status == "pass"
+    assert decided(told, told, leakage=MARGIN, findings={"forbid": "any"}).exit_code == 10
+    assert decided(told, clean, leakage=MARGIN, findings={"allow": ["plaintext-told"]}).status == "pass"
+    assert decided(told, clean, leakage=MARGIN, findings={"forbid": "none"}).status == "pass"
+
+
+def test_a_new_finding_in_some_seeds_is_open():
+    some = record(FLAT, findings=[(finding(), (0, 1))])
+    outcome = decided(some, record(FLAT), leakage=MARGIN)
+    assert (only(outcome, "finding").status, outcome.exit_code) == ("inconclusive", 11)
+
+
+def test_without_a_baseline_every_finding_is_new_and_comparisons_are_asked_for_in_vain():
+    outcome = decided(record(FLAT, findings=[(finding(), (3,))]), leakage=[{"regression": True}], utility=AUROC)
+    assert only(outcome, "finding").status == "fail"
+    assert {c.gate for c in outcome.checks if c.kind == "precondition"} == {"leakage[1]", "utility"}
+
+
+def test_a_policy_that_asks_nothing_of_a_run_does_not_pass_it():
+    outcome = decided(record(FLAT))
+    assert (outcome.status, outcome.exit_code) == ("inconclusive", 11)
+
+
+def test_a_gate_about_something_that_was_not_measured_is_open():
+    outcome = decided(record(FLAT), record(FLAT), leakage=[*MARGIN, {"adversary": "2 clients"}])
+    assert only(outcome, "precondition").gate == "leakage[2]"  # the first entry judges every cell
+    wanted = [{"adversary": "2 clients", "margin": 0.1}, *MARGIN]
+    outcome = decided(record(FLAT), record(FLAT), leakage=wanted)
+    assert only(outcome, "precondition").gate == "leakage[1]"
+    assert outcome.exit_code == 11
+
+
+def test_other_data_is_stale():
+    other = record(FLAT, data=replace(DATA, fingerprint="f2"))
+    outcome = decided(other, record(FLAT), leakage=MARGIN)
+    assert outcome.exit_code == 11
+    assert "other data: fingerprint" in outcome.baseline.stale[0]
+    more = record(FLAT, data=replace(DATA, rows=101), seeds=[s + 50 for s in SEEDS])
+    assert "rows" in decided(more, record(FLAT), leakage=MARGIN).baseline.stale[0]
+
+
+def test_another_version_of_the_tool_or_of_its_attacks_is_stale():
+    before = record(FLAT)
+    newer = replace(before, run=replace(before.run, versions={"leakledger": "0.2.0", "torch": "2"}))
+    assert "version 0.1.0" in decided(newer, before, leakage=MARGIN).baseline.stale[0]
+    library = replace(before, run=replace(before.run, versions={"leakledger": "0.1.0", "torch": "3"}))
+    outcome = decided(library, before, leakage=MARGIN)
+    assert outcome.status == "pass"
+    assert any("torch" in note for note in outcome.notes)
+
+
+def test_fingerprints_name_the_question_and_not_what_was_measured():
+    before = record(FLAT)
+    one, other = (decided(record(FLAT + x), before, leakage=MARGIN) for x in (0.3, 0.35))
+    assert only(one, "regression").fingerprint == only(other, "regression").fingerprint
+    elsewhere = decided(record(FLAT, setting="s2"), record(FLAT, setting="s2"), leakage=MARGIN)
+    assert only(elsewhere, "regression").fingerprint != only(one, "regression").fingerprint
+
+
+@pytest.mark.parametrize("status", ["fail", "pass"])
+def test_severity_is_computed_again_from_its_vector(status):
+    outcome = decided(record(FLAT + (0.3 if status == "fail" else 0)), record(FLAT), leakage=MARGIN)
+    severity = only(outcome, "regression").severity
+    parts = dict(p.split(":") for p in severity.vector.split("/"))
+    impact = {"PP": 4.0, "MB": 6.0, "AT": 8.0, "RE": 9.5, "KE": 10.0}[parts["GR"]]
+    collusion, knowledge = {"1": 1.0, "2": 0.85}[parts["CO"]], {"N": 1.0, "G": 0.9}[parts["SI"]]
+    again = impact * collusion * knowledge * (0.5 + 0.5 * float(parts["SU"]))
+    assert severity.score == pytest.approx(again, abs=0.1)

@@ -1,0 +1,54 @@
+"""The gate's error rates, from records to exit code, on simulated audits. A test fails where the rate is beyond what it
+may be with a chance of less than one in 100,000 of being wrong itself.
+"""
+
+from functools import partial
+
+import pytest
+from scipy import stats
+
+from leakledger.audit.benchmarks.gate import (
+    ALPHA,
+    CLUSTERS,
+    PLANS,
+    POWER,
+    SHAPES,
+    changed,
+    clusters_needed,
+    identical,
+    share,
+    unchanged,
+)
+
+SURE = 1e-5
+TIMES = {1: 200, 10: 40, 100: 8}  # gates by the number of their checks
+
+
+def count(row):
+    return round(row.measured * row.n / 100)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("clusters", CLUSTERS)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_system_that_did_not_change_fails_no_more_often_than_alpha(shape, clusters):
+    for checks, times in TIMES.items():
+        row = share({}, "fail", times, partial(unchanged, shape, clusters, checks))
+        assert stats.binomtest(count(row), row.n, ALPHA, alternative="greater").pvalue > SURE, (checks, row.measured)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("scatter", "margin"), PLANS)
+def test_planned_clusters_have_the_planned_power(scatter, margin):
+    planned = clusters_needed(scatter, margin, ALPHA, POWER)
+    passed = share({}, "pass", 300, partial(changed, scatter, margin, 0.0, planned))
+    failed = share({}, "fail", 300, partial(changed, scatter, margin, margin, planned))
+    for row in (passed, failed):
+        assert stats.binomtest(count(row), row.n, POWER - 0.05, alternative="less").pvalue > SURE, row.measured
+    assert stats.binomtest(count(passed), passed.n, POWER + 0.1, alternative="greater").pvalue > SURE, passed.measured
+
+
+def test_fewer_than_five_clusters_pass_never_and_five_do():
+    for clusters in ((1, 1), (4, 1), (1, 4), (2, 2)):
+        assert share({}, "pass", 20, partial(identical, clusters)).measured == 0
+    assert share({}, "pass", 20, partial(identical, (5, 1))).measured == 100

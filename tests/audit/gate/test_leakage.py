@@ -1,0 +1,182 @@
+import re
+
+import numpy as np
+import pytest
+
+from leakledger.audit.records import SCORER
+from tests.audit.gate.made import (
+    CONFIG,
+    SEEDS,
+    controls,
+    decided,
+    noise,
+    only,
+    record,
+    trial,
+    unread,
+)
+
+FLAT = np.full(len(SEEDS), 0.4)
+MARGIN = [{"margin": 0.1}]
+
+
+def test_a_leak_that_grew_fails_and_one_that_stayed_passes():
+    before = record(FLAT + noise(1))
+    assert decided(record(FLAT + noise(2)), before, leakage=MARGIN).status == "pass"
+    grown = decided(record(FLAT + 0.3 + noise(3)), before, leakage=MARGIN)
+    assert (grown.status, grown.exit_code) == ("fail", 10)
+    check = only(grown, "regression")
+    assert check.difference == pytest.approx(0.3, abs=0.05)
+    assert check.before == pytest.approx(0.4, abs=0.05)
+
+
+def test_a_leak_that_shrank_passes():
+    outcome = decided(record(FLAT - 0.3 + noise(3)), record(FLAT + noise(1)), leakage=MARGIN)
+    assert (outcome.status, outcome.exit_code) == ("pass", 0)
+
+
+def test_growth_that_is_sure_and_below_the_floor_does_not_fail():
+    outcome = decided(record(FLAT + 0.02), record(FLAT), leakage=[{"margin": 0.1, "floor": 0.03}])
+    assert outcome.status == "pass"
+    assert decided(record(FLAT + 0.02), record(FLAT), leakage=[{"margin": 0.1, "floor": 0.01}]).status == "fail"
+
+
+def test_what_is_not_significant_is_not_equal():
+    wild = decided(record(FLAT + noise(4, 0.3)), record(FLAT + noise(5, 0.3)), leakage=[{"margin": 0.05}])
+    assert (wild.status, wild.exit_code) == ("inconclusive", 11)
+    check = only(wild, "regression")
+    assert check.needed > check.clusters
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4])
+def test_fewer_than_five_clusters_never_pass_however_equal_they_are(count):
+    few = record(FLAT[:count], seeds=SEEDS[:count])
+    outcome = decided(few, few, leakage=MARGIN)
+    assert outcome.status == "inconclusive"
+    assert "from 5 on" in only(outcome, "regression").reasons[-1]
+
+
+def test_an_attack_worse_than_the_prior_counts_as_the_prior():
+    outcome = decided(record(np.zeros(12)), record(np.full(12, -5.0)), leakage=MARGIN)
+    assert only(outcome, "regression").difference == 0
+    assert outcome.status == "pass"
+
+
+def test_the_worst_of_the_attacks_and_the_worst_record_decide():
+    def metric(advantage):
+        return lambda seed: (trial(advantage, metric="worst_record"), trial(0.1, attack="other"))
+
+    held = (*controls(), *controls("other"))
+    before = record(FLAT, more=metric(0.4), held=held)
+    outcome = decided(record(FLAT, more=metric(0.9), held=held), before, leakage=MARGIN)
+    assert outcome.status == "fail"
+    assert only(outcome, "regression").metric == "worst_record"
+    assert decided(record(FLAT, more=metric(0.4), held=held), before, leakage=MARGIN).status == "pass"
+
+
+@pytest.mark.parametrize("kind", ["leaky", "null", "shuffled", "power"])
+def test_a_failed_control_forbids_a_pass(kind):
+    before = record(FLAT)
+    outcome = decided(record(FLAT, held=controls(**{kind: False})), before, leakage=MARGIN)
+    assert outcome.status == "inconclusive"
+    assert f"the {kind} control of made did not hold in this run" in only(outcome, "regression").reasons
+
+
+def test_an_attack_that_failed_a_control_shows_no_growth_and_one_without_power_does():
+    grown, before = FLAT + 0.4, record(FLAT)
+    for kind, status in (("null", "inconclusive"), ("power", "fail")):
+        assert decided(record(grown, held=controls(**{kind: False})), before, leakage=MARGIN).status == status
+    scorer = (*controls(), *controls(SCORER, leaky=False))
+    assert decided(record(grown, held=scorer), before, leakage=MARGIN).status == "inconclusive"
+    assert decided(record(grown), record(FLAT, held=controls(null=False)), leakage=MARGIN).status == "inconclusive"
+
+
+def test_an_attack_without_a_leaky_control_measures_nothing():
+    untried = tuple(c for c in controls() if c.kind != "leaky")
+    assert decided(record(FLAT, held=untried), record(FLAT), leakage=MARGIN).status == "inconclusive"
+
+
+def test_silence_is_the_prior_where_a_control_shows_that_the_attack_works_and_nothing_elsewhere():
+    before = record(FLAT)
+    assert decided(record(None), before, leakage=MARGIN).status == "pass"
+    outcome = decided(record(None, held=controls(leaky=False)), before, leakage=MARGIN)
+    assert outcome.status == "inconclusive"
+    assert "the messages say nothing" in " ".join(only(outcome, "regression").reasons)
+
+
+def test_an_attack_that_speaks_where_it_was_silent_has_grown():
+    assert decided(record(FLAT), record(None), leakage=MARGIN).status == "fail"
+
+
+def test_an_attack_that_is_no_longer_played_is_no_pass():
+    both = (*controls(), *controls("other"))
+    before = record(FLAT, more=lambda seed: (trial(0.1, attack="other"),), held=both)
+    outcome = decided(record(FLAT), before, leakage=MARGIN)
+    assert only(outcome, "regression").reasons == ("other was not played, and was in the baseline",)
+
+
+def test_a_new_kind_of_message_that_nobody_reads_forbids_a_pass():
+    before = record(FLAT, unread=[unread("train.model")])
+    assert decided(record(FLAT, unread=[unread("train.model")]), before, leakage=MARGIN).status == "pass"
+    outcome = decided(record(FLAT, unread=[unread("new.topic")]), before, leakage=MARGIN)
+    assert "new.topic" in only(outcome, "regression").reasons[0]
+    assert outcome.status == "inconclusive"
+
+
+def test_batches_about_which_nothing_is_claimed_any_more_forbid_a_pass():
+    before = record(FLAT, more=lambda seed: (trial(0.4, victim="P2"),))
+    outcome = decided(record(FLAT), before, leakage=MARGIN)
+    assert outcome.status == "inconclusive"
+    assert "12 clusters" in only(outcome, "regression").reasons[0]
+
+
+def test_other_seeds_are_compared_as_two_samples_and_said_so():
+    seeds = [s + 100 for s in SEEDS]
+    now = record(FLAT + noise(2), seeds=seeds)
+    outcome = decided(now, record(FLAT + noise(1)), leakage=MARGIN)
+    assert outcome.status == "pass"
+    assert any("two samples" in n for n in outcome.notes)
+    grown = record(FLAT + 0.3 + noise(2), seeds=seeds)
+    assert decided(grown, record(FLAT + noise(1)), leakage=MARGIN).status == "fail"
+
+
+def test_the_change_under_test_is_compared_and_a_change_of_how_it_is_measured_is_stale():
+    before = record(FLAT)
+    subject = {**CONFIG, "preprocessing": [{"encoder": "e", "sharing": "proportional"}]}
+    outcome = decided(record(FLAT, config=subject, setting="s2"), before, leakage=MARGIN)
+    assert outcome.baseline.changed == ("[preprocessing]",)
+    assert outcome.status == "pass"
+    attacks = {**CONFIG, "attacks": {"use": ["weaker"], "labels": "public"}}
+    stale = decided(record(FLAT, config=attacks), before, leakage=MARGIN)
+    assert (stale.status, stale.exit_code) == ("inconclusive", 11)
+    assert "[attacks]" in stale.baseline.stale[0]
+
+
+def test_too_many_checks_for_so_few_clusters_pass_none():
+    def many(seed):
+        return tuple(trial(0.4, observers=(f"P{k}",), asset="vocabulary", metric="f1") for k in range(2, 40))
+
+    outcome = decided(record(FLAT[:5], seeds=SEEDS[:5], more=many), record(FLAT[:5], seeds=SEEDS[:5], more=many))
+    assert outcome.status == "inconclusive"
+    assert any(
+        re.search("can fail none of .* pass none either; [67] can", r) for c in outcome.checks for r in c.reasons
+    )
+
+
+def test_an_unfinished_run_passes_nothing():
+    outcome = decided(record(FLAT, missing=2), record(FLAT), leakage=MARGIN)
+    assert outcome.status == "inconclusive"
+    assert "2 cases" in only(outcome, "regression").reasons[0]
+
+
+def test_ceilings_fail_above_and_are_certified_only_by_many_seeds():
+    high = decided(record(FLAT + noise(1)), leakage=[{"ceiling": 0.2}])
+    assert (only(high, "ceiling").status, high.exit_code) == ("fail", 10)
+    assert only(decided(record(FLAT + noise(1)), leakage=[{"ceiling": 0.42}]), "ceiling").status == "inconclusive"
+    many = tuple(range(60))
+    low = record(np.full(60, 0.0), seeds=many)
+    assert decided(low, leakage=[{"ceiling": 0.1}]).status == "pass"
+    mistrusted = record(np.full(60, 0.0), seeds=many, held=controls(power=False))
+    assert decided(mistrusted, leakage=[{"ceiling": 0.1}]).status == "inconclusive"
+    doubtful = record(np.full(60, 0.0), seeds=many, unread=[unread("t")])
+    assert decided(doubtful, leakage=[{"ceiling": 0.1}]).status == "inconclusive"

@@ -1,0 +1,60 @@
+import pytest
+
+from leakledger.audit.gate.plan import gate_needs
+from leakledger.audit.gate.policy import PolicyError, policy_of, read_policy
+from tests.audit.gate.made import baseline, record
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[gat]", "did you mean 'gate'"),
+        ("[gate]\nalhpa = 0.1", "gate.alhpa: unknown key (did you mean 'alpha'?)"),
+        ("[gate]\nalpha = 2", "gate.alpha"),
+        ("[[leakage]]\nassets = ['record']", "did you mean 'records'"),
+        ("[[leakage]]\nadversary = 'serverr'", "no kind of adversary"),
+        ("[[leakage]]\nceiling = 1.0", "leakage[1].ceiling"),
+        ("[[leakage]]\nfloor = 0.2\nmargin = 0.1", "floor 0.2 must be below margin 0.1"),
+        ("[[utility]]\nmargin = 0.1", "utility[1].metric"),
+        ("[[utility]]\nmetric = 'aurc'", "did you mean 'auroc'"),
+        ("[findings]\nforbid = 'all'", "findings.forbid"),
+        ("[[leakage]]\nmargin = nan", "leakage[1].margin"),
+        ("leakage = 3", "leakage"),
+        ("not toml", "cannot be read as TOML"),
+    ],
+)
+def test_a_bad_policy_is_one_line_that_says_what_and_where(tmp_path, text, said):
+    path = tmp_path / "policy.toml"
+    path.write_text(text)
+    with pytest.raises(PolicyError) as refused:
+        read_policy(path)
+    assert said in str(refused.value)
+    assert str(refused.value).startswith(str(path))
+
+
+def test_a_missing_policy_is_named(tmp_path):
+    with pytest.raises(PolicyError, match="no such file"):
+        read_policy(tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize(("clusters", "checks"), [(4, 1), (5, 30)])
+def test_a_gate_that_can_never_fail_is_refused(clusters, checks):
+    policy = policy_of({"leakage": [{"name": f"g{k}"} for k in range(checks)]})
+    with pytest.raises(PolicyError, match="fail"):
+        list(gate_needs(policy, clusters, clusters))
+
+
+def test_a_newcomer_is_told_how_much_five_clusters_can_decide():
+    policy = policy_of({"leakage": [{"margin": 0.3}]})
+    assert "5 clusters can fail 13 comparisons at once; 100 take 7." in next(gate_needs(policy, 5, 5))
+
+
+def test_the_clusters_that_a_pass_needs_are_printed_and_follow_the_baseline():
+    policy = policy_of({"leakage": [{"margin": 0.05, "ceiling": 0.1}], "utility": [{"metric": "f1"}]})
+    most, regression, ceiling, utility = gate_needs(policy, 12, 12)
+    assert most.startswith("12 clusters can fail 859,635 comparisons at once.")
+    assert "takes 27 clusters (assumed scatter 0.1), this configuration has 12" in regression
+    assert "takes 29 seeds" in ceiling
+    assert utility.startswith("f1")
+    wild = baseline(record([0.0, 0.9] * 6))
+    assert "the largest of the baseline" in list(gate_needs(policy, 12, 12, wild))[1]

@@ -1,0 +1,108 @@
+from datetime import date
+
+import numpy as np
+import pytest
+
+from leakledger.audit.gate.waivers import WaiverFileError, read_waivers
+from tests.audit.gate.made import SEEDS, decided, only, record
+
+FLAT = np.full(len(SEEDS), 0.4)
+TODAY = date(2026, 11, 22)
+MARGIN = [{"margin": 0.1}]
+FAILED = only(decided(record(FLAT + 0.3), record(FLAT), leakage=MARGIN), "regression")
+GOOD = {
+    "id": '"W-1"',
+    "fingerprint": f'"{FAILED.fingerprint}"',
+    "scope": '"s1"',
+    "max_observed": "0.75",
+    "reason": '"a pilot"',
+    "owner": '"B. Person"',
+    "approver": '"C. Person"',
+    "created": "2026-11-01",
+    "expires": "2027-01-01",
+}
+
+
+def written(tmp_path, **changes):
+    """The waivers of a file with one entry, changed; None leaves a key out."""
+    entry = {k: v for k, v in {**GOOD, **changes}.items() if v is not None}
+    path = tmp_path / "waivers.toml"
+    path.write_text("[[waiver]]\n" + "\n".join(f"{k} = {v}" for k, v in entry.items()))
+    return read_waivers(path, TODAY)
+
+
+def ended(waivers, grown=0.3):
+    outcome = decided(record(FLAT + grown), record(FLAT), waivers, leakage=MARGIN)
+    return outcome, outcome.waivers[0].fate
+
+
+def test_a_waiver_lets_one_failure_through_and_it_stays_visible(tmp_path):
+    outcome, fate = ended(written(tmp_path))
+    assert (outcome.exit_code, fate) == (0, "used")
+    check = only(outcome, "regression")
+    assert (check.status, check.waiver) == ("waived", "W-1")
+    assert "1 waived" in outcome.sentence
+
+
+@pytest.mark.parametrize("expires", ["2026-11-22", "2026-01-01", '"soon"', '"2027-13-01"', "true", "20270101"])
+def test_a_day_that_is_over_or_cannot_be_read_is_expired(tmp_path, expires):
+    outcome, fate = ended(written(tmp_path, expires=expires))
+    assert (outcome.exit_code, fate) == (12, "expired")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *({k: None} for k in GOOD),
+        {"reason": '" "'},
+        {"fingerprint": '"LL-*"'},
+        {"scope": '"s?"'},
+        {"fingerprint": '"records"'},
+        {"max_observed": '"much"'},
+        {"max_observed": "-1"},
+        {"max_observed": "inf"},
+        {"max_observed": "true"},
+        {"created": "2026-11-23"},
+        {"aprover": '"X"'},
+    ],
+)
+def test_what_is_missing_wrong_or_wild_is_invalid(tmp_path, change):
+    outcome, fate = ended(written(tmp_path, **change))
+    assert (outcome.exit_code, fate) in ((12, "invalid"), (10, "invalid"))
+    assert only(outcome, "regression").status == "fail"
+
+
+def test_a_void_waiver_does_not_hide_another_violation(tmp_path):
+    outcome, _ = ended(written(tmp_path, fingerprint='"LL-0000000000000000"', expires="2026-01-01"))
+    assert outcome.exit_code == 10
+
+
+def test_a_void_waiver_ends_a_gate_that_would_pass(tmp_path):
+    outcome, fate = ended(written(tmp_path, expires="2026-01-01"), grown=0.0)
+    assert (outcome.exit_code, fate) == (12, "expired")
+
+
+def test_a_waiver_breaks_when_the_leak_grows(tmp_path):
+    outcome, fate = ended(written(tmp_path, max_observed="0.69"))
+    assert (outcome.exit_code, fate) == (10, "exceeded")
+
+
+def test_a_waiver_of_another_setting_is_unused_and_said_so(tmp_path):
+    outcome, fate = ended(written(tmp_path, scope='"s2"'))
+    assert (outcome.exit_code, fate) == (10, "unused")
+
+
+def test_of_two_waivers_for_one_check_the_second_is_invalid(tmp_path):
+    path = tmp_path / "two.toml"
+    entry = "[[waiver]]\n" + "\n".join(f"{k} = {v}" for k, v in GOOD.items()) + "\n"
+    path.write_text(entry + entry)
+    assert [bool(w.problem) for w in read_waivers(path, TODAY)] == [False, True]
+
+
+@pytest.mark.parametrize("text", ["waiver = 3", "[[waivers]]", "not toml", "waiver = [1]"])
+def test_a_file_of_something_else_is_refused_in_one_line(tmp_path, text):
+    path = tmp_path / "w.toml"
+    path.write_text(text)
+    with pytest.raises(WaiverFileError) as refused:
+        read_waivers(path, TODAY)
+    assert "\n" not in str(refused.value).strip().split("(")[0]

@@ -1,0 +1,147 @@
+import json
+import re
+
+import pytest
+from junitparser import JUnitXml
+
+from leakledger.audit.gate import decide
+from tests.audit.recorded import AUDIT, call
+from tests.reports.sarif_rules import broken
+
+MARGIN = "[[leakage]]\nmargin = 0.3\n"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A run of six seeds in which parties tell the server their values, a policy, and a baseline of that run."""
+    folder = tmp_path_factory.mktemp("gate")
+    (folder / "audit.toml").write_text(AUDIT.replace("seeds = [0, 1]", "seeds = [0, 1, 2, 3, 4, 5]"))
+    assert call("run", folder / "audit.toml", "-o", folder / "run").exit_code == 0
+    (folder / "policy.toml").write_text(MARGIN)
+    saved = call("baseline", "save", folder / "run", "-o", folder / "b.json", "--author", "A", "--reason", "first")
+    assert saved.exit_code == 0, saved.output
+    return folder
+
+
+def gated(made, *args, policy="policy.toml", baseline="b.json"):
+    compared = ("--baseline", made / baseline) if baseline else ()
+    return call("gate", made / "run", "--policy", made / policy, *compared, *args)
+
+
+def test_a_run_passes_against_itself_and_says_what_it_compared(made):
+    result = gated(made)
+    assert result.exit_code == 0, result.output
+    assert "PASS:" in result.stdout
+    assert "by A on" in result.stdout
+
+
+def test_without_a_baseline_what_is_told_in_the_clear_is_a_violation(made):
+    result = gated(made, baseline=None)
+    assert result.exit_code == 10
+    assert "No baseline" in result.stdout
+    assert gated(made, "--exit-zero", baseline=None).exit_code == 0
+
+
+def test_a_policy_that_nothing_answers_is_inconclusive(made):
+    (made / "pairs.toml").write_text('[[leakage]]\nadversary = "2 clients"\n')
+    assert gated(made, policy="pairs.toml").exit_code == 11
+    assert gated(made, "--exit-zero", policy="pairs.toml").exit_code == 0
+
+
+def failure(made):
+    checks = json.loads(gated(made, "--json", baseline=None).stdout)["checks"]
+    return [c for c in checks if c["status"] == "fail"]
+
+
+def waiver(check, name, expires="2999-01-01"):
+    texts = {"id": name, "fingerprint": check["fingerprint"], "scope": check["setting"]}
+    texts |= {"reason": "a pilot", "owner": "B", "approver": "C", "created": "2026-01-01", "expires": expires}
+    return "[[waiver]]\nmax_observed = 1.0\n" + "\n".join(f"{k} = {json.dumps(v)}" for k, v in texts.items()) + "\n"
+
+
+def test_waivers_let_known_findings_through_until_they_expire(made):
+    failed = failure(made)
+    assert failed
+    for expires, code in (("2999-01-01", 0), ("2020-01-01", 12), ("whenever", 12)):
+        (made / "w.toml").write_text("".join(waiver(c, f"W-{k}", expires) for k, c in enumerate(failed)))
+        (made / "findings.toml").write_text('[findings]\nforbid = "any"\n' + MARGIN)
+        result = gated(made, "--waivers", made / "w.toml", policy="findings.toml")
+        assert result.exit_code == code, result.output
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("gate", "nowhere", "--policy", "policy.toml"),
+        ("gate", "run", "--policy", "none.toml"),
+        ("gate", "run", "--policy", "policy.toml", "--baseline", "policy.toml"),
+        ("gate", "run", "--policy", "policy.toml", "--waivers", "none.toml"),
+        ("baseline", "show", "policy.toml"),
+        ("baseline", "save", "run", "-o", "x.json", "--author", " ", "--reason", "r"),
+        ("compare", "nowhere", "run"),
+        ("export", "nowhere", "dpia"),
+        ("validate", "audit.toml", "--baseline", "b.json"),
+    ],
+)
+def test_wrong_use_is_one_line_and_exit_code_2(made, monkeypatch, args):
+    monkeypatch.chdir(made)
+    result = call(*args)
+    assert result.exit_code == 2
+    assert len(result.stderr.strip().splitlines()) == 1
+
+
+def test_that_the_tool_broke_is_never_that_a_leak_was_found(made, monkeypatch):
+    def breaks(*_):
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr(decide, "gate", breaks)
+    assert gated(made).exit_code == 1
+    assert gated(made, "--exit-zero").exit_code == 1
+
+
+def test_exports_agree_with_the_exit_code(made):
+    files = {k: made / f"out.{k}" for k in ("sarif", "sarif-github", "junit", "markdown")}
+    options = [x for k, path in files.items() for x in (f"--{k}", path)]
+    result = gated(made, *options, "--annotations", "--config", made / "audit.toml", baseline=None)
+    assert result.exit_code == 10
+    assert result.stdout.startswith("::error ")
+    for name in ("sarif", "sarif-github"):
+        assert broken(json.loads(files[name].read_text()), name == "sarif-github") == []
+    failed = sum("::error " in line for line in result.stdout.splitlines())
+    assert JUnitXml.fromfile(str(files["junit"])).failures == failed
+    assert "❌" in files["markdown"].read_text()
+
+
+def test_a_baseline_shows_who_moved_it_and_moves_again(made):
+    call("baseline", "save", made / "run", "-o", made / "again.json", "--author", "A", "--reason", "first")
+    call("baseline", "save", made / "run", "-o", made / "again.json", "--author", "B", "--reason", "second")
+    moves = json.loads(call("baseline", "show", made / "again.json", "--json").stdout)
+    assert [(m["author"], m["reason"]) for m in moves] == [("A", "first"), ("B", "second")]
+    assert "B: second" in call("baseline", "show", made / "again.json").stdout
+
+
+def test_two_runs_are_compared_without_a_policy(made):
+    rows = json.loads(call("compare", made / "run", made / "run", "--json").stdout)
+    assert {row[""] for row in rows} <= {"no worse", "open"}
+    assert call("compare", made / "b.json", made / "run").exit_code == 0
+
+
+def test_a_run_fails_on_its_verdict_where_it_is_told_to(made):
+    for wanted, code in ((None, 0), ("leak", 10), ("inconclusive", 10)):
+        option = () if wanted is None else ("--fail-on", wanted)
+        assert call("run", made / "audit.toml", "-o", made / "run", *option).exit_code == code
+
+
+def test_validate_prints_what_the_gate_takes_and_refuses_one_that_cannot_fail(made):
+    result = call("validate", made / "audit.toml", "--policy", made / "policy.toml", "--baseline", made / "b.json")
+    assert re.search(r"margin 0.3 with power 80% takes \d+ clusters", result.stdout)
+    few = ("--set", "audit.seeds=[0]")
+    refused = call("validate", made / "audit.toml", "--policy", made / "policy.toml", *few)
+    assert refused.exit_code == 2
+    assert "can never fail" in refused.stderr
+
+
+def test_exports_for_other_hands_are_printed_or_written(made):
+    assert call("export", made / "run", "dpia").stdout.startswith("# Data protection impact assessment")
+    call("export", made / "run", "cyclonedx", "-o", made / "card.json")
+    assert json.loads((made / "card.json").read_text())["bomFormat"] == "CycloneDX"

@@ -1,0 +1,200 @@
+"""Frontiers: which defenses beat which, at what strength, and configurations that sweep them."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leakledger.audit.case import cases
+from leakledger.audit.cli import main
+from leakledger.audit.config import Config
+from leakledger.audit.frontier import beats, frontier, tables, with_front
+from leakledger.audit.provenance import partitioned
+from leakledger.audit.records import CaseRecord, FrontierPoint, Ruling, Score, Setting, UtilityScore
+from leakledger.audit.sweep import DEFAULT, Strengths, mechanism_of_training, multiplier_for, swept
+from leakledger.defenses.accounting.guarantee import guarantee
+from tests.audit.example import config
+
+unit = st.sampled_from([i / 8 for i in range(9)])
+MADE = {
+    "training": {"rounds": 2, "batch_size": 4},
+    "model": {"hidden": [8]},
+    "attacks": {"use": ["span", "vocabulary"]},
+}
+
+
+def setting(name, defense="none", steps=(), reference=False):
+    return Setting(name, "data", "iid", 4, "a", "b", defense, "fedsgd", reference, steps=tuple(steps))
+
+
+def score(s, advantage, metric="accuracy", bound=None, asset="records", status="scored"):
+    fields = dict.fromkeys(("low", "high", "advantage_low", "advantage_high"))
+    value = 0.5 + 0.5 * advantage
+    about = ("x", ("server",), asset, metric)
+    return Score(
+        s.id, s.method, "a", "b", s.defense, "fedsgd", *about, value=value, baseline=0.5, advantage=advantage,
+        clusters=4, status=status, bound=bound, **fields,
+    )  # fmt: skip
+
+
+def useful(s, value):
+    return UtilityScore(s.id, s.method, "a", "b", s.defense, "fedsgd", "f1", value, None, None, 2)
+
+
+def drawn(*entries, rulings=()):
+    """Points of (setting, advantage, utility)."""
+    records = [CaseRecord(f"{s.id}-0", s, 0) for s, _, _ in entries]
+    return frontier(records, [score(s, a) for s, a, _ in entries], [useful(s, u) for s, _, u in entries], rulings)
+
+
+def noised(sigma):
+    return setting(f"n{sigma}", f"gaussian-noise {sigma}", [("gaussian-noise sigma", sigma)])
+
+
+@given(st.lists(st.tuples(unit, unit), min_size=2, max_size=7))
+def test_exactly_the_defenses_that_none_beats_are_on_the_front(places):
+    points = drawn(*((setting(str(i), str(i)), leak, use) for i, (leak, use) in enumerate(places)))
+    for p, (leak, use) in zip(points, places, strict=True):
+        beaten = any(u >= use and v <= leak and (v, u) != (leak, use) for v, u in places)
+        assert p.front is not beaten
+
+
+def test_the_parameter_that_differs_within_a_family_is_its_strength():
+    clipped = [
+        setting(f"c{s}", f"clip then noise {s}", [("example-clipping clip_norm", 1.0), ("gaussian-noise sigma", s)])
+        for s in (0.1, 0.2)
+    ]
+    points = drawn((setting("plain"), 1.0, 0.9), *((s, 0.5, 0.8) for s in [*clipped, noised(0.3)]))
+    assert [(p.family, p.parameter, p.strength) for p in points] == [
+        ("none", "", None),
+        ("example-clipping then gaussian-noise", "gaussian-noise sigma", 0.1),
+        ("example-clipping then gaussian-noise", "gaussian-noise sigma", 0.2),
+        ("gaussian-noise", "gaussian-noise sigma", 0.3),
+    ]
+
+
+def test_a_setting_of_which_the_verdict_is_open_beats_nothing():
+    plain, noise = setting("plain"), noised(0.1)
+    doubt = Ruling(noise.id, "server", "records", "inconclusive", 0.1)
+    points = {p.setting: p for p in drawn((plain, 0.9, 0.8), (noise, 0.0, 0.8), rulings=[doubt])}
+    assert points["plain"].front
+    assert points[noise.id].open
+    assert not points[noise.id].front
+
+
+def test_the_bound_of_whole_rows_is_told_in_units_of_leakage():
+    plain, dp = setting("plain"), noised(0.1)
+    records = [CaseRecord("0", plain, 0), CaseRecord("1", dp, 0)]
+    found = [score(plain, 1.0, "exact_rows"), score(dp, 0.2, "exact_rows", bound=0.75)]
+    points = frontier(records, found, [useful(plain, 0.9), useful(dp, 0.7)], ())
+    assert [p.bound for p in points] == [None, pytest.approx(0.5)]  # half of the way from 0.5 to 1
+
+
+def test_one_defense_alone_and_pooled_references_make_no_frontier():
+    assert drawn((setting("plain"), 1.0, 0.9)) == ()
+    pooled = [setting("p", "none", reference=True), setting("q", "noise", reference=True)]
+    assert drawn(*((s, 1.0, 0.9) for s in pooled)) == ()
+
+
+def test_leakage_below_the_prior_beats_none_at_the_prior():
+    one, other = drawn((setting("plain"), -0.2, 0.9), (noised(0.1), 0.0, 0.9))
+    assert not beats(one, other)
+    assert one.front
+    assert other.front
+
+
+def test_what_no_defense_changes_is_said_in_words_and_a_missing_claim_too():
+    plain, dp = setting("plain"), noised(0.1)
+    records = [CaseRecord("0", plain, 0), CaseRecord("1", dp, 0)]
+    found = [score(plain, 1.0), *(score(s, 0.7, "f1", asset="vocabulary") for s in (plain, dp))]
+    (table,) = tables(frontier(records, found, [useful(plain, 0.9), useful(dp, 0.7)], ()))
+    assert table.unchanged == ("values 0.70",)
+    assert [r["cells of records"].split()[0] for r in table.rows] == ["1.00", "no"]
+
+
+def test_a_sweep_has_no_defense_and_each_strength_on_the_same_seeds():
+    wide = swept(config(**MADE), DEFAULT)
+    todo = cases(wide)
+    assert todo[0].setting.defense == "none"
+    assert len({c.setting.defense for c in todo}) == 1 + 3 + 2 + 2 + 2
+    assert {c.seed for c in todo} == {0}
+
+
+def test_noise_of_dp_sgd_is_in_multiples_of_what_one_row_can_move():
+    wide = swept(config(**MADE), Strengths(multiplier=(0.5,), clip_norm=2.0))
+    assert wide.defense[1].name == "example-clipping"
+    assert wide.defense[1].then[0].options["sigma"] == pytest.approx(0.5 * 2.0 / 4)
+
+
+def test_where_weights_are_sent_the_whole_update_is_clipped():
+    training = {"algorithm": "fedavg", "rounds": 2, "batch_size": 4}
+    wide = swept(config(**{**MADE, "training": training}), Strengths(multiplier=(0.5,)))
+    assert wide.defense[1].name == "client-clipping"
+    assert wide.defense[1].then[0].options["sigma"] == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("sampling", ["fixed", pytest.param("poisson", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("epsilon", [0.5, 8.0])
+def test_the_noise_for_an_epsilon_reaches_it_and_little_less_does_not(sampling, epsilon):
+    settings = config(**{**MADE, "training": {"rounds": 3, "batch_size": 4, "sampling": sampling}})
+    multiplier = multiplier_for(settings, epsilon, 1e-5)
+    parties = next(iter(partitioned(settings, cases(settings)).values()))
+    mechanism = mechanism_of_training(settings, settings.training[0], parties)
+    assert mechanism.relation == ("replace" if sampling == "fixed" else "add-remove")
+    assert (mechanism.sampling_rate < 1) is (sampling == "poisson")
+    assert guarantee(replace(mechanism, noise_multiplier=multiplier), 1e-5).epsilon <= epsilon
+    assert guarantee(replace(mechanism, noise_multiplier=0.99 * multiplier), 1e-5).epsilon > epsilon
+
+
+def test_sizes_that_differ_are_refused_in_one_line_that_says_what_to_do(tmp_path):
+    path = tmp_path / "a.toml"
+    path.write_text("[[training]]\nbatch_size = 4\n[[training]]\nbatch_size = 8\n")
+    result = CliRunner().invoke(main, ["frontier", str(path), "--multiplier", "1"])
+    assert result.exit_code == 2
+    (line,) = result.stderr.strip().splitlines()
+    assert "training.batch_size" in line
+    assert "--set" in line
+
+
+@pytest.mark.parametrize("option", [("--epsilon", "-1"), ("--multiplier", "0"), ("--pruned", "2"), ("--bits", "0")])
+def test_a_strength_that_no_defense_has_is_one_line(tmp_path, option):
+    result = CliRunner().invoke(main, ["frontier", "--set", "data.rows=200", *option, "-o", str(tmp_path / "run")])
+    assert result.exit_code == 2
+    assert len(result.stderr.strip().splitlines()) == 1
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow
+def test_a_frontier_is_a_run_that_continues_and_is_printed_again(tmp_path):
+    path, out = tmp_path / "a.toml", tmp_path / "run"
+    path.write_text(
+        '[data]\nsource = "fair"\nrows = 150\n[partition]\nparties = 3\n[model]\nhidden = [6]\n'
+        '[training]\nrounds = 1\nbatch_size = 1\n[attacks]\nuse = ["span"]\n'
+        '[audit]\nseeds = [0]\njobs = 1\nobservers = ["server"]\nbaseline_draws = 2\n'
+    )
+    args = ["frontier", str(path), "--multiplier", "0.5", "--clip", "0.1", "-o", str(out), "--json"]
+    first = CliRunner().invoke(main, args)
+    assert first.exit_code == 0, first.output
+    rows = json.loads(first.stdout)
+    assert {r["family"] for r in rows} >= {"none", "example-clipping"}
+    assert all({"leakage", "leakage_low", "bound", "utility", "front", "strength"} <= r.keys() for r in rows)
+    again = CliRunner().invoke(main, args)
+    assert again.stdout == first.stdout
+    assert json.loads((out / "results.json").read_text())["frontier"] == rows
+    shown = CliRunner().invoke(main, ["frontier", str(out), "--json"])
+    assert shown.stdout == first.stdout
+    assert (out / "report.html").is_file()
+
+
+def test_numbers_of_a_defense_are_kept_with_the_setting():
+    plain = config(**{**MADE, "defense": {"name": "quantisation", "bits": 4}})
+    assert cases(plain)[0].setting.steps == (("quantisation bits", 4.0),)
+    assert isinstance(plain, Config)
+
+
+def test_of_nothing_there_is_no_front():
+    assert with_front([]) == []
+    assert FrontierPoint.__dataclass_fields__["front"].default is False

@@ -1,0 +1,246 @@
+"""One's own gradient, weights or transcript: `leakledger.attack`, `Recorder`, `leakledger attack`."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import leakledger
+from leakledger.attacks.gradient.random_baseline import RandomBaseline
+from leakledger.audit.own_update import layers_of, layout_of, view_of_update
+from leakledger.preprocess.messages import ClientGradient, GlobalModel, LocalDictionary
+from leakledger.preprocess.models import as_tensors, gradient
+from leakledger.preprocess.transcript import TranscriptError, read_transcript
+from leakledger.preprocess.views import Mechanism, ModelSpec, TrainingSpec
+from tests.audit.test_cli import call, refused
+
+AGES, WARDS = (31.0, 44.0, 27.0, 65.0, 58.0, 39.0), (0, 1, 2, 1, 0, 2)
+LABELS = torch.tensor([0, 1, 0, 1, 1, 0])
+COLUMNS = {"age": (50.0, 15.0), "ward": ["surgery", "heart", "other"]}
+NAMES = COLUMNS["ward"]
+
+
+def rows():
+    age = (torch.tensor(AGES) - 50) / 15
+    return torch.cat([age[:, None], nn.functional.one_hot(torch.tensor(WARDS), 3).float()], 1)
+
+
+def network(*, outputs=2, activation=nn.ReLU, hidden=60):
+    torch.manual_seed(3)
+    return nn.Sequential(
+        nn.Linear(4, hidden), activation(), nn.Linear(hidden, hidden), activation(), nn.Linear(hidden, outputs)
+    )
+
+
+def trained(net):
+    if net[-1].out_features == 1:
+        nn.functional.binary_cross_entropy_with_logits(net(rows())[:, 0], LABELS.float()).backward()
+    else:
+        nn.functional.cross_entropy(net(rows()), LABELS).backward()
+    return net
+
+
+def recovered(found):
+    return sorted((round(r.age), r.ward) for r in found.rows.itertuples())
+
+
+TRUE = sorted((round(a), NAMES[w]) for a, w in zip(AGES, WARDS, strict=True))
+
+
+def test_a_gradient_of_a_torch_network_gives_its_rows_away_and_the_controls_pass():
+    net = trained(network())
+    found = leakledger.attack(gradient=net, model_state=net, layout=COLUMNS, labels=LABELS)
+    assert recovered(found) == TRUE
+    assert found.rows["verified"].all()
+    assert found.controls["kind"].tolist() == ["leaky", "power", "null"]
+    assert found.controls["passed"].all()
+    assert "proved 6 of 6" in found.summary
+    assert "surgery" in found._repr_html_()
+
+
+def test_the_same_comes_of_names_or_of_tensors_in_order_and_without_labels():
+    net = trained(network())
+    state = dict(net.state_dict())
+    named = {name: p.grad for name, p in net.named_parameters()}
+    for form in (named, [p.grad.numpy() for p in net.parameters()]):
+        found = leakledger.attack(gradient=form, model_state=state, layout=COLUMNS, rows=6, controls=False)
+        assert recovered(found) == TRUE
+    assert "No control was played" in found.summary
+
+
+def test_one_logit_is_two_of_which_the_first_is_zero():
+    net = trained(network(outputs=1))
+    view = view_of_update(net, [p.grad for p in net.parameters()], trained=False, layout=layout_of(COLUMNS), rows=6)
+    model, sent = (m.payload for m in view.messages)
+    expected = gradient(view.public.model, as_tensors(model.weights), rows(), LABELS)
+    for name, tensor in sent.gradient.items():
+        assert np.allclose(tensor, expected[name].numpy(), atol=1e-6)
+    found = leakledger.attack(gradient=net, model_state=net, layout=COLUMNS, labels=LABELS, controls=False)
+    assert recovered(found) == TRUE
+
+
+def test_weights_before_and_after_local_training_give_rows_away():
+    net = network()
+    before = {name: w.clone() for name, w in net.state_dict().items()}
+    optimiser = torch.optim.SGD(net.parameters(), lr=0.1)
+    for _ in range(2):
+        optimiser.zero_grad()
+        nn.functional.cross_entropy(net(rows()[:3]), LABELS[:3]).backward()
+        optimiser.step()
+    training = TrainingSpec("fedavg", learning_rate=0.1, batch_size=3, local_epochs=2)
+    found = leakledger.attack(
+        after=net, model_state=before, layout=COLUMNS, rows=3, training=training, controls=False, technique="span"
+    )
+    assert recovered(found) == sorted((round(a), NAMES[w]) for a, w in zip(AGES[:3], WARDS[:3], strict=True))
+
+
+def test_a_technique_that_guesses_fails_its_leaky_control_and_the_summary_says_so():
+    net = trained(network())
+    found = leakledger.attack(
+        gradient=net, model_state=net, layout=COLUMNS, labels=LABELS, technique=RandomBaseline.technique
+    )
+    assert not found.controls["passed"].all()
+    assert "Controls failed: " in found.summary
+    assert "proves none" in found.summary
+
+
+def test_under_a_known_defense_the_controls_plant_rows_under_the_same():
+    net = trained(network())
+    noise = Mechanism("gaussian-noise", {"sigma": 1e6})
+    noisy = [p.grad + 1e6 * torch.randn_like(p) for p in net.parameters()]
+    found = leakledger.attack(
+        gradient=noisy, model_state=net, layout=COLUMNS, labels=LABELS, mechanisms=[noise], technique="span"
+    )
+    assert found.rows.empty
+    assert "no evidence that nothing leaks" in found.summary
+    assert not found.controls.set_index("kind")["passed"]["power"]
+
+
+def test_silence_is_never_called_safe():
+    net = trained(network())
+    zero = [torch.zeros_like(p) for p in net.parameters()]
+    found = leakledger.attack(gradient=zero, model_state=net, layout=COLUMNS, labels=LABELS, controls=False)
+    assert "claims nothing" in found.summary
+    assert "no evidence" in found.summary
+
+
+NET = network()
+GOOD = {"gradient": trained(NET), "model_state": NET, "layout": COLUMNS, "labels": LABELS}
+BAD = {
+    "neither": ({"gradient": None}, "give gradient=, or after="),
+    "both": ({"after": NET}, "one of them"),
+    "no size": ({"labels": None}, "labels=, or rows="),
+    "a column too few": ({"layout": {"age": None}}, "layout has 1 columns, the network 4 inputs"),
+    "a strange column": ({"layout": {"age": "number"}}, "'age' is 'number'"),
+    "no backward": ({"gradient": network()}, "call backward"),
+    "a layer that is not known": (
+        {"model_state": nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3), nn.Linear(3, 2))},
+        "a layer BatchNorm1d is not known, and it mixes the rows of a batch, so that DP-SGD bounds none",
+    ),
+    "another layer that is not known": (
+        {"model_state": nn.Sequential(nn.Linear(4, 3), nn.LayerNorm(3), nn.Linear(3, 2))},
+        "a layer LayerNorm is not known; networks of Linear",
+    ),
+    "two activations": (
+        {"model_state": nn.Sequential(nn.Linear(4, 60), nn.ReLU(), nn.Linear(60, 60), nn.Tanh(), nn.Linear(60, 2))},
+        "several activations",
+    ),
+    "no bias": ({"model_state": nn.Sequential(nn.Linear(4, 2, bias=False))}, "a weight and a bias"),
+    "another network": ({"model_state": network(hidden=7)}, "has shape"),
+    "unknown technique": ({"technique": "tablek"}, "did you mean 'tableak'"),
+    "unknown option": ({"options": {"tablek": {}}}, "did you mean 'tableak'"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_what_cannot_be_attacked_is_one_line(case):
+    change, expected = BAD[case]
+    with pytest.raises(ValueError, match=expected) as error:
+        leakledger.attack(**{**GOOD, **change})
+    assert "\n" not in str(error.value)
+
+
+def recorder():
+    net = trained(network())
+    rec = leakledger.Recorder(
+        ["A", "B"],
+        layout=layout_of(COLUMNS),
+        model=ModelSpec(4, 2, (60, 60)),
+        training=TrainingSpec(batch_size=6),
+    )
+    rec.send(LocalDictionary({"ward": list(NAMES)}), "B", "server")
+    rec.send(GlobalModel(layers_of(net, "net")), "server", "A")
+    rec.send(ClientGradient(6, layers_of([p.grad for p in net.parameters()], "gradient")), "A", "server")
+    return rec
+
+
+def test_a_recorded_transcript_is_read_back_and_its_head_commits_to_it(tmp_path):
+    rec = recorder()
+    head = rec.write(tmp_path / "t.parquet", {"made by": "a test"})
+    stored = read_transcript(tmp_path / "t.parquet")
+    assert stored.ledger.head.hex() == head
+    assert [(m.sender, m.recipient, m.topic) for m in stored.ledger] == [
+        ("B", "server", "dictionary.local"),
+        ("server", "A", "train.model"),
+        ("A", "server", "train.gradient"),
+    ]
+    assert len(rec.view("A").messages) == 2
+
+
+def test_a_sealed_message_shows_a_relay_its_ciphertext_alone():
+    rec = leakledger.Recorder(["A", "B"])
+    rec.send(LocalDictionary({"ward": ["x"]}), "A", "B", relay="server", ciphertext=b"xyz")
+    assert [m.content for m in rec.view("server").messages] == [None]
+    assert rec.view("B").messages[0].payload.values == {"ward": ["x"]}
+
+
+def test_a_recorder_refuses_parties_that_take_no_part():
+    rec = leakledger.Recorder(["A"])
+    with pytest.raises(ValueError, match="'C' takes no part; the parties are A, server"):
+        rec.send(LocalDictionary({}), "C", "server")
+    with pytest.raises(ValueError, match="cannot send to itself"):
+        rec.send(LocalDictionary({}), "A", "A")
+    with pytest.raises(ValueError, match="names of their own"):
+        leakledger.Recorder(["A", "A"])
+
+
+def test_the_command_attacks_a_transcript_and_masks_values_until_told_otherwise(tmp_path):
+    recorder().write(tmp_path / "t.parquet")
+    masked = call("attack", tmp_path / "t.parquet", "-a", "portfolio", "-a", "plaintext", "-a", "statistics").stdout
+    assert "6 rows, 6 proven" in masked
+    assert "silence is no evidence" in masked
+    assert "No claim by statistics (server)" in masked
+    assert "surgery" not in masked
+    shown = call("attack", tmp_path / "t.parquet", "-a", "portfolio", "-a", "plaintext", "--reveal").stdout
+    assert "surgery" in shown
+    told = json.loads(call("attack", tmp_path / "t.parquet", "-a", "portfolio", "--json").stdout)
+    (claim,) = told["claims"]
+    assert (claim["about"], claim["proven"], claim["controls"]) == ("A", "yes", "passed")
+    assert all(c["passed"] for c in told["attacks"][0]["controls"])
+
+
+def test_the_command_refuses_what_is_no_transcript_and_unknown_names(tmp_path):
+    recorder().write(tmp_path / "t.parquet")
+    assert "did you mean 'tableak'" in refused("attack", tmp_path / "t.parquet", "-a", "tablek")
+    assert "took no part" in refused("attack", tmp_path / "t.parquet", "-p", "C")
+    (tmp_path / "x.parquet").write_bytes(b"x")
+    assert "is not a whole transcript" in refused("attack", tmp_path / "x.parquet")
+    with pytest.raises(TranscriptError):
+        read_transcript(tmp_path / "x.parquet")
+
+
+def test_importing_the_package_loads_no_slow_library():
+    program = "import sys, leakledger; dir(leakledger); print(sorted({'torch', 'pandas', 'numpy'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_every_exported_name_is_there_and_others_are_not():
+    assert all(getattr(leakledger, name) is not None for name in leakledger.__all__)
+    assert set(leakledger.__all__) <= set(dir(leakledger))
+    with pytest.raises(AttributeError, match="no attribute 'atack'"):
+        leakledger.atack  # noqa: B018

@@ -1,0 +1,232 @@
+"""What a case guarantees: one epsilon over everything that a client sends, or the steps that have none."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from leakledger.audit.case import cases
+from leakledger.audit.cli import main
+from leakledger.audit.config import Config
+from leakledger.audit.config_file import config_of
+from leakledger.audit.federate import federate, whole_table
+from leakledger.audit.privacy_accounting import check_declarations, privacy_accounts, training_rows
+from leakledger.audit.privacy_words import NOTHING, privacy_lines, worst
+from leakledger.audit.records import PrivacyAccount
+from leakledger.audit.run import run_audit
+from leakledger.defenses.accounting.guarantee import guarantee
+from leakledger.defenses.accounting.mechanism import GaussianMechanism
+from leakledger.preprocess.secret import PUBLIC_MASTER
+
+JOBS = ["student", "farming or unskilled", "white-collar", "skilled", "managerial", "professional"]
+DATA = {
+    "source": "fair",
+    "rows": 400,
+    "ranges": {"age": [15, 60], "yrs_married": [0, 30], "children": [0, 8]},
+    "domains": {"occupation": JOBS, "occupation_husb": JOBS},
+}
+NOISED = {"encoder": "server-dictionary", "scaler": "federated-zscore", "encoder_epsilon": 1.0, "scaler_epsilon": 1.0}
+DP_SGD = {"name": "example-clipping", "clip_norm": 1.0, "then": [{"name": "gaussian-noise", "sigma": 0.25}]}
+CLIENTS = {"name": "client-clipping", "clip_norm": 1.0, "then": [{"name": "gaussian-noise", "sigma": 2.0}]}
+POISSON = {"sampling": "poisson", "batch_size": 8, "rounds": 3}
+ROWS = [80, 120, 120]
+
+
+def config(data=DATA, preprocessing=NOISED, defense=DP_SGD, training=POISSON, **audit):
+    return Config.model_validate(
+        {
+            "data": data,
+            "partition": {"parties": 3},
+            "preprocessing": preprocessing,
+            "model": {"hidden": [6]},
+            "training": training,
+            "defense": defense,
+            "attacks": {"use": ["statistics", "plaintext"]},
+            "audit": {"seeds": [0], "jobs": 1, "baseline_draws": 2, **audit},
+        }
+    )
+
+
+def account(*changes, rows=ROWS, negotiated=(), unit="record", **sections):
+    settings = config(**sections)
+    case, table = cases(settings)[0], whole_table(settings)
+    found = {a.unit: a for a in privacy_accounts(settings, case, table.schema, rows, negotiated)}
+    return found[unit]
+
+
+def test_statistics_and_training_have_one_epsilon_between_the_larger_part_and_their_sum():
+    found = account()
+    assert found.relation == "add-remove"
+    parts = {p.stage: p.epsilon for p in found.parts}
+    assert max(parts.values()) < found.epsilon < sum(parts.values())
+    assert parts["statistics"] <= 2.0  # two budgets of 1
+    assert "per record: epsilon" in found.text
+    assert "there or not (add-remove)" in found.text
+
+
+def test_the_smallest_client_counts_since_its_rows_are_drawn_most_often():
+    few, many = account(rows=[20, 500, 500]), account(rows=[500, 500, 500])
+    alone = guarantee(GaussianMechanism(2.0, 3, "poisson", 8 / 20), 1e-5).epsilon
+    assert few.epsilon > many.epsilon
+    assert [p.epsilon for p in few.parts if p.stage == "training"] == [pytest.approx(alone, abs=2e-6)]
+
+
+def test_a_smaller_delta_a_smaller_budget_and_more_noise_move_epsilon_the_right_way():
+    usual = account().epsilon
+    assert account(delta=1e-8).epsilon > usual
+    assert account(preprocessing={**NOISED, "scaler_epsilon": 0.1}).epsilon < usual
+    louder = {**DP_SGD, "then": [{"name": "gaussian-noise", "sigma": 2.5}]}
+    assert account(defense=louder).epsilon < usual
+
+
+def test_hashing_encoders_send_nothing_and_cost_nothing():
+    hashed = {"encoder": "rolling-hash", "buckets": 60, "scaler": "federated-zscore", "scaler_epsilon": 1.0}
+    assert account(preprocessing=hashed).epsilon < account().epsilon
+
+
+WITHOUT = {
+    "exact values": ({"preprocessing": {**NOISED, "encoder_epsilon": None}}, "server-dictionary adds no noise"),
+    "exact moments": ({"preprocessing": {**NOISED, "scaler_epsilon": None}}, "scaler: federated-zscore adds no noise"),
+    "own scaling": (
+        {"preprocessing": {"encoder": "rolling-hash", "scaler": "local", "buckets": 60}},
+        "one record changes how all others look",
+    ),
+    "own target rates": (
+        {"preprocessing": {"encoder": "target", "scaler": "federated-zscore", "scaler_epsilon": 1.0}},
+        "one record changes the others",
+    ),
+    "a list of all values": (
+        {
+            "preprocessing": {
+                "encoder": "rolling-hash",
+                "candidates": "public",
+                "scaler": "federated-zscore",
+                "scaler_epsilon": 1.0,
+            }
+        },
+        "takes the list of all values that parties hold for known",
+    ),
+    "secure sums": (
+        {"preprocessing": {"encoder": "rolling-hash", "scaler": "zscore-sac"}},
+        "scaler: zscore-sac adds no noise",
+    ),
+    "early stopping": ({"training": {**POISSON, "patience": 2}}, "early stopping: train.validation"),
+    "imputation": ({"data": {**DATA, "missing": "impute"}}, "imputation: missing values"),
+    "noise without clipping": ({"defense": {"name": "gaussian-noise", "sigma": 1.0}}, "noise without clipping"),
+    "clipping without noise": ({"defense": {"name": "example-clipping", "clip_norm": 1.0}}, "without noise"),
+    "no defense": ({"defense": {"name": "none"}}, "training: nothing is done to updates"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WITHOUT)
+def test_a_chain_with_a_step_that_has_no_guarantee_has_no_epsilon_and_says_which_step(name):
+    sections, words = WITHOUT[name]
+    found = account(**sections)
+    assert found.epsilon is None
+    assert any(words in step for step in found.missing), found.missing
+    assert found.text.startswith("per record: no epsilon: ")
+
+
+def test_a_schema_that_parties_agree_on_by_messages_has_no_epsilon():
+    found = account(negotiated=("kinds", "classes"))
+    assert found.epsilon is None
+    assert "schema.local" in found.missing[0]
+
+
+def test_batches_of_a_fixed_size_are_accounted_for_with_another_record_in_place_of_one():
+    found = account(training={"batch_size": 8, "rounds": 3})
+    assert found.relation == "replace"
+    assert found.epsilon > account().epsilon
+
+
+def test_clipped_clients_have_an_epsilon_only_if_nothing_else_tells_of_all_their_rows():
+    hashed = {"encoder": "rolling-hash", "buckets": 60, "scaler": "federated-zscore", "scaler_epsilon": 1.0}
+    found = account(unit="client", defense=CLIENTS, preprocessing=hashed)
+    assert "hides one record, not all rows of a client" in found.missing[0]
+    told = account(unit="client", defense=CLIENTS, training={"algorithm": "fedavg", "rounds": 3}, preprocessing=hashed)
+    assert any("train.weights tells how many rows" in m for m in told.missing)
+    rows = account(unit="client", defense=CLIENTS, training={"batch_size": 0, "rounds": 3}, preprocessing=hashed)
+    assert any("train.gradient tells how many rows" in m for m in rows.missing)
+    rowwise = account(unit="client", defense=DP_SGD)
+    assert any("not the whole update of a client" in m for m in rowwise.missing)
+
+
+def test_what_hides_a_client_hides_each_of_its_records():
+    found = account(defense=CLIENTS, training={"batch_size": 8, "rounds": 3})
+    assert found.relation == "replace"
+    assert found.epsilon is not None
+
+
+def test_missing_bounds_are_one_line_before_anything_runs(tmp_path):
+    for data in ({"source": "fair", "rows": 400}, {**DATA, "domains": {}}):
+        settings = config(data=data)
+        with pytest.raises(ValueError, match="never taken from rows") as error:
+            check_declarations(cases(settings), whole_table(settings).schema)
+        assert "\n" not in str(error.value)
+        with pytest.raises(ValueError, match="never taken from rows"):
+            run_audit(settings, tmp_path / "run", master=PUBLIC_MASTER)
+        assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("preprocessing.scaler_epsilon", "0", "scaler_epsilon"),
+        ("preprocessing.encoder_epsilon", "-1", "encoder_epsilon"),
+        ("preprocessing.scaler_delta", "1.0", "scaler_delta"),
+        ("audit.delta", "0", "audit.delta"),
+        ("audit.delta", "1", "audit.delta"),
+        ("defense.clip_norm", "0", "clip_norm"),
+    ],
+)
+def test_a_budget_out_of_range_is_one_line_that_names_the_key(key, value, words):
+    with pytest.raises(ValueError, match=words) as error:
+        config_of(config().in_force(), [f"{key}={value}"])
+    assert "\n" not in str(error.value)
+
+
+def test_a_run_keeps_the_account_and_the_public_facts_have_the_noise(tmp_path):
+    settings = config()
+    record = run_audit(settings, tmp_path / "run", master=PUBLIC_MASTER)
+    kept = {a.unit: a for a in record.cases[0].privacy}
+    found = federate(settings, cases(settings)[0], PUBLIC_MASTER)
+    assert kept["record"].epsilon == account(rows=[len(t) for t in found.tables.values()]).epsilon
+    assert {m.parameters["topic"] for m in found.public.statistics} == {"dictionary.noised", "zscore.noised"}
+    rows = json.loads((tmp_path / "run" / "results.json").read_text())["privacy"]
+    assert [(r["unit"], r["epsilon"]) for r in rows] == [("record", kept["record"].epsilon), ("client", None)]
+    noised = {"zscore.noised", "zscore.noised-total", "dictionary.noised", "dictionary.noised-total"}
+    assert not [u for u in record.cases[0].unread if u.topic in noised]  # read, by attacks that passed a control
+    assert not [f for f in record.cases[0].findings if "noised" in f.text]
+
+
+def test_validate_states_the_epsilon_before_anything_runs(tmp_path):
+    path = tmp_path / "audit.toml"
+    ranges = "{ age = [15, 60], yrs_married = [0, 30], children = [0, 8] }"
+    path.write_text(
+        f'[data]\nsource = "fair"\nrows = 400\nranges = {ranges}\n[partition]\nparties = 3\n[preprocessing]\n'
+        'encoder = "rolling-hash"\nscaler = "federated-zscore"\nscaler_epsilon = 1\n[training]\nsampling = "poisson"\n'
+        'rounds = 3\n[defense]\nname = "example-clipping"\nclip_norm = 1.0\n'
+        'then = [{ name = "gaussian-noise", sigma = 0.25 }]\n'
+    )
+    said = CliRunner().invoke(main, ["validate", str(path)])
+    assert said.exit_code == 0
+    assert "per record: epsilon" in " ".join(said.output.split())
+    told = json.loads(CliRunner().invoke(main, ["validate", str(path), "--json"]).output)["privacy"]
+    (accounts,) = told.values()
+    assert accounts[0]["epsilon"] > 0
+    assert accounts[0]["delta"] == 1e-5
+
+
+def test_training_rows_are_those_that_a_split_leaves():
+    settings = config()
+    found = federate(settings, cases(settings)[0], PUBLIC_MASTER)
+    whole = [len(found.tables[p]) + len(found.test[p]) for p in found.tables]
+    assert [training_rows(settings, n) for n in whole] == [len(t) for t in found.tables.values()]
+
+
+def test_lines_are_one_where_nothing_is_under_noise_and_the_worst_seed_speaks_for_a_setting():
+    none = PrivacyAccount("record", "replace", 1e-5, None, missing=("training: nothing",))
+    some = [PrivacyAccount("record", "replace", 1e-5, e, "composed") for e in (1.0, 2.0)]
+    assert list(privacy_lines({"a": (none,), "b": (none,)})) == [NOTHING]
+    assert worst([(a,) for a in some]) == (some[1],)
+    assert worst([(some[0],), (none,)]) == (none,)

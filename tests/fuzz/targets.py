@@ -1,0 +1,215 @@
+"""Every parser that reads what others wrote, as a function of bytes that may raise its named errors and nothing else.
+
+Errors are one line each: whatever a file holds, a terminal and a log show one line of it at most.
+"""
+
+import base64
+import gzip
+import io
+import json
+import os
+import shutil
+import tempfile
+import zlib
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from leakledger.audit.config_file import ConfigError, load_config
+from leakledger.audit.dp_claims.settings_file import read_settings
+from leakledger.audit.run_secret import read_secret
+from leakledger.audit.signature import FILE as SIGNATURE
+from leakledger.audit.signature import SignatureError, public_key, read_signature, read_signer
+from leakledger.audit.store import FILE as RECORD
+from leakledger.audit.store import Store, StoreError
+from leakledger.preprocess.crypto import bfv, seal
+from leakledger.preprocess.crypto.randomness import Randomness
+from leakledger.preprocess.crypto.refusal import MessageError
+from leakledger.preprocess.data.errors import DataError
+from leakledger.preprocess.data.read import read_table
+from leakledger.preprocess.data.schema_file import read_schema
+from leakledger.preprocess.encoders.subword.facebook import ModelFileError, open_model
+from leakledger.preprocess.messages import KINDS, decode_payload
+from leakledger.preprocess.messages.base import MessageFormatError
+from leakledger.preprocess.secret import KeyStream
+from leakledger.preprocess.transcript import TranscriptError, read_transcript
+from leakledger.preprocess.transport.pipes import frame, read_frame
+from leakledger.preprocess.wire import WireError, decode, encode
+from tests.audit.recorded import made
+from tests.preprocess.test_fasttext import WRITTEN_BY_FASTTEXT, model_bytes
+
+ROOT = Path(__file__).resolve().parents[2]
+CORPUS = Path(__file__).parent / "corpus"
+SHM = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+WAYS = [("utf-8", ","), ("utf-8", ";"), ("latin-1", ","), ("utf-16", "\t")]  # encodings and separators of tables
+FRESH, LARGEST = b"\x00\x01", 2**17  # whether a ciphertext is claimed to be fresh; bytes of a seed that is kept
+
+
+@dataclass(frozen=True)
+class Target:
+    """`parse` raises `errors` for what it refuses. `seeds` are valid inputs to start from."""
+
+    parse: Callable[[bytes], object]
+    errors: tuple[type[Exception], ...]
+    seeds: Callable[[], Iterable[bytes]]
+
+    def __call__(self, data: bytes) -> bool:
+        """Whether `data` was read. Raises what the parser may not: another error, or one of several lines."""
+        try:
+            self.parse(data)
+        except self.errors as error:
+            if len(str(error).splitlines()) > 1:
+                raise AssertionError(f"{type(error).__name__} of several lines: {error}") from None
+            return False
+        return True
+
+
+# Parsers --------------------------------------------------------------------------------------------------------
+
+
+def wire(data: bytes) -> None:
+    value = decode(data)
+    again = encode(value)
+    assert encode(decode(again)) == again
+
+
+def payload(data: bytes) -> None:
+    """The kind's number in two bytes, then the content."""
+    topics = sorted(KINDS)
+    decode_payload(topics[int.from_bytes(data[:2], "big") % len(topics)], data[2:])
+
+
+def frames(data: bytes) -> None:
+    pipe = io.BytesIO(data)
+    while pipe.tell() < len(data):
+        read_frame(pipe)
+
+
+def ciphertext(data: bytes) -> None:
+    """SEAL's bytes under a digest and a header that are right for them, so that SEAL itself reads them."""
+    if seal.HEADER_BYTES < len(data) - 1 <= seal.MAX_BYTES:
+        body = seal.HEADER + data[4:9] + (len(data) - 1).to_bytes(seal.HEADER_BYTES - 8, "little")
+        data = data[:1] + body + data[1 + seal.HEADER_BYTES :]
+    bfv.load(sha256(data[1:]).digest() + data[1:], fresh=data[:1] in FRESH)
+
+
+def in_file(name: str, read: Callable[[Path], object]) -> Callable[[bytes], None]:
+    """What reads a file of this name, given its content."""
+
+    def parse(data: bytes) -> None:
+        with tempfile.TemporaryDirectory(dir=SHM) as folder:
+            path = Path(folder, name)
+            path.write_bytes(data)
+            os.chmod(path, 0o600)
+            read(path)
+
+    return parse
+
+
+def record(path: Path) -> None:
+    with closing(Store.read(path.parent)) as store:
+        _ = store.facts(), store.created(), store.entries, store.head, store.complete, store.aborted()
+        list(store.cases())
+
+
+def signature(path: Path) -> None:
+    """A signature beside a record that is sound."""
+    shutil.copy(finished_run() / RECORD, path.parent)
+    with closing(Store.read(path.parent)) as store:
+        read_signature(store)
+
+
+def table(path: Path) -> None:
+    """Under one of four ways to read, which the first byte chooses; it is no part of the table."""
+    data = path.read_bytes()
+    path.write_bytes(data[1:])
+    encoding, separator = WAYS[data[0] % len(WAYS)] if data else WAYS[0]
+    read_table(path, target="y", missing="drop", na_values=("NA",), encoding=encoding, separator=separator)
+
+
+def claim(path: Path) -> None:
+    """Reads settings, no more: what is checked of them takes its time."""
+    read_settings(path, {}).reading()
+
+
+# Seeds ----------------------------------------------------------------------------------------------------------
+
+
+@cache
+def finished_run() -> Path:
+    """A small, signed run; its files are seeds."""
+    return made(Path(tempfile.mkdtemp(prefix="fuzz", dir=SHM)))
+
+
+def of_run(*names: str) -> Callable[[], Iterable[bytes]]:
+    return lambda: [p.read_bytes() for name in names for p in sorted(finished_run().parent.glob(name))]
+
+
+def of_repository(*patterns: str) -> Callable[[], Iterable[bytes]]:
+    return lambda: [p.read_bytes() for pattern in patterns for p in sorted(ROOT.glob(pattern))]
+
+
+def sent() -> Iterable[bytes]:
+    """The first message of each kind that the run sent, behind the number of its kind."""
+    path = min(finished_run().glob("transcripts/*.parquet"))
+    first = {m.topic: m for m in reversed(list(read_transcript(path).ledger))}
+    numbers = {topic: n.to_bytes(2, "big") for n, topic in enumerate(sorted(KINDS))}
+    return [numbers[t] + m.body for t, m in first.items()]
+
+
+def schemas() -> Iterable[bytes]:
+    plain = {"target": "y", "classes": ["a", "b"], "categorical": ["c"], "numeric": ["n"], "orders": {"c": ["1", "2"]}}
+    return [json.dumps(plain).encode(), json.dumps({**plain, "integer": ["n"], "sensitive": ["c"]}).encode()]
+
+
+def tables() -> Iterable[bytes]:
+    text = 'age,"job, kind",y\n' + "".join(f'{20 + i},"a""{i % 3}",{"yes" if i % 2 else "no"}\n' for i in range(12))
+    written = [text.encode(), text.replace(",", ";").encode(), text.replace("job", "m\u00e9tier").encode("latin-1")]
+    zipped, marked = gzip.compress(text.encode(), mtime=0), b"\xef\xbb\xbf" + text.encode()
+    return [bytes([way]) + data for way, data in enumerate(written)] + [b"\0" + zipped, b"\0" + marked]
+
+
+def parquets() -> Iterable[bytes]:
+    pipe = io.BytesIO()
+    pd.DataFrame({"n": [1, 2, 3, 4], "c": list("abab"), "y": ["no", "yes", "no", "yes"]}).to_parquet(pipe)
+    return [b"\0" + pipe.getvalue()]
+
+
+def ciphertexts() -> Iterable[bytes]:
+    randomness = Randomness(KeyStream(bytes(32)))
+    numbers = np.arange(bfv.SLOTS) % bfv.PLAIN_MODULUS
+    return [b"\x00" + bfv.encrypt(bfv.new_key(randomness), numbers, randomness)[seal.DIGEST_BYTES :]]
+
+
+def models() -> Iterable[bytes]:
+    return [zlib.decompress(base64.b64decode(WRITTEN_BY_FASTTEXT)), model_bytes(buckets=2, dimension=2)[0]]
+
+
+TARGETS = {
+    "wire": Target(wire, (WireError,), lambda: [s[2:] for s in sent()]),
+    "payload": Target(payload, (MessageFormatError, WireError), sent),
+    "frames": Target(frames, (EOFError, WireError), lambda: [frame(s[2:]) * 2 for s in sent()]),
+    "ciphertext": Target(ciphertext, (MessageError,), ciphertexts),
+    "transcript": Target(in_file("x.parquet", read_transcript), (TranscriptError,), of_run("run/transcripts/*")),
+    "record": Target(in_file(RECORD, record), (StoreError,), of_run(f"run/{RECORD}")),
+    "signature": Target(in_file(SIGNATURE, signature), (SignatureError, StoreError), of_run(f"run/{SIGNATURE}")),
+    "key": Target(in_file("key", read_signer), (SignatureError,), of_run("key")),
+    "public-key": Target(in_file("key.pub", lambda p: public_key(str(p))), (SignatureError,), of_run("key.pub")),
+    "secrets": Target(in_file("secrets", read_secret), (StoreError,), of_run("run/secrets")),
+    "configuration": Target(
+        in_file("a.toml", lambda p: load_config(p, (), {})), (ConfigError,), of_repository("examples/*.toml")
+    ),
+    "schema-json": Target(in_file("x.schema.json", read_schema), (DataError,), schemas),
+    "schema-toml": Target(in_file("x.schema.toml", read_schema), (DataError,), lambda: [b'target = "y"\n']),
+    "table": Target(in_file("x.csv", table), (DataError,), tables),
+    "parquet": Target(in_file("x.parquet", table), (DataError,), parquets),
+    "claim-toml": Target(in_file("c.toml", claim), (ValueError,), of_repository("examples/dp/*.toml")),
+    "claim-json": Target(in_file("c.json", claim), (ValueError,), of_repository("examples/dp/*.json")),
+    "fasttext": Target(in_file("m.bin", open_model), (ModelFileError,), models),
+}

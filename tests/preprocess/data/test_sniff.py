@@ -1,0 +1,41 @@
+"""Guesses about how a file is written, which a person checks."""
+
+import gzip
+
+import pytest
+
+from leakledger.preprocess.data.sniff import sniffed
+
+NOTHING = {"separator": None, "encoding": None, "decimal": None, "na_values": None}
+
+
+def guess(folder, content, name="t.csv", **given):
+    (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    form = sniffed(folder / name, NOTHING | given)
+    return form.separator, form.encoding, form.decimal, form.na_values
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+def test_the_separator_that_cuts_all_lines_alike_is_found(tmp_path, separator):
+    text = "a,b,c\n1,2,x\n3,4,y\n".replace(",", separator)
+    assert guess(tmp_path, text) == (separator, "utf-8", ".", ())
+
+
+def test_commas_in_numbers_and_quotes_are_no_separators(tmp_path):
+    assert guess(tmp_path, 'a;b\n1,5;"x,y,z"\n2;"u,v,w"\n3,25;"p"\n')[::2] == (";", ",")
+
+
+def test_bytes_that_are_not_utf_8_are_taken_for_cp1252_and_a_compressed_file_is_opened(tmp_path):
+    content = "a,b\nZürich,1\nUlm,2\n".encode("cp1252")
+    assert guess(tmp_path, content)[1] == "cp1252"
+    assert guess(tmp_path, gzip.compress(content), "t.csv.gz")[1] == "cp1252"
+
+
+def test_signs_for_missing_are_found_in_any_column_and_words_among_numbers(tmp_path):
+    rows = "".join(f"{k},{'x' if k % 2 else 'none'}\n" for k in range(20))
+    assert guess(tmp_path, f"n,t\n{rows}unknown,NA\n-,?\n")[3] == ("-", "?", "NA", "unknown")
+
+
+def test_what_is_given_is_not_guessed(tmp_path):
+    given = {"separator": ",", "na_values": ["x"], "encoding": "latin-1", "decimal": "."}
+    assert guess(tmp_path, "a;b,c\n1;2,NA\n", **given) == (",", "latin-1", ".", ("x",))

@@ -1,0 +1,199 @@
+import csv
+import json
+import re
+import subprocess
+import sys
+import warnings
+from dataclasses import replace
+from urllib.parse import unquote
+
+import pytest
+from junitparser import Failure, JUnitXml, Skipped
+
+from leakledger.audit.gate_records import BaselineNote, Check, GateOutcome, Severity, WaiverNote
+from leakledger.reports.cyclonedx import model_card
+from leakledger.reports.dpia import BLANK, dpia
+from leakledger.reports.junit import junit
+from leakledger.reports.pull_request import annotations, summary
+from leakledger.reports.sarif import FINGERPRINT, Source, sarif
+from tests.reports.example import OVERRIDE, QUOTES, SCRIPT, example
+from tests.reports.sarif_rules import broken
+
+HOSTILE = (
+    SCRIPT,
+    QUOTES,
+    OVERRIDE,
+    "a|b\n| c `x` [y](http://z) @team #1 **w**",
+    "nul\x00 esc\x1b[2J \ufffe \ud800 ]]> --> &amp;",
+    "%0A::error::injected\r\n::warning::x",
+    "../../etc/passwd",
+    "",
+)
+SEVERITY = Severity(7.2, "high", "LL:1.0/GR:AT/CO:1/SI:N/SU:0.80")
+
+
+def outcome(name="plain"):
+    """A gate with every status and kind, one name in every text."""
+    settings = list(dict.fromkeys(c.setting.id for c in example().cases))
+    kinds = ("ceiling", "regression", "finding", "utility", "precondition")
+    statuses = ("fail", "pass", "inconclusive", "waived", "inconclusive")
+    checks = tuple(
+        Check(
+            gate=f"{kind} {name}",
+            kind=kind,
+            setting=settings[1] if kind != "precondition" else "",
+            subject=f"server_dictionary {name}" if kind != "precondition" else "",
+            adversary=f"one {name}",
+            asset="records" if kind != "finding" else name or "check",
+            status=status,
+            reasons=(f"because of {name}", "and more"),
+            fingerprint=f"LL-{k:016x}",
+            limit=0.1,
+            observed=0.3,
+            before=0.1,
+            difference=0.2,
+            low=0.1,
+            high=0.3,
+            p=0.01,
+            clusters=12,
+            attack=f"attack {name}" if kind != "utility" else "",
+            observers=(name,) if kind != "precondition" else (),
+            metric="accuracy",
+            severity=SEVERITY if kind in ("ceiling", "regression", "finding") else None,
+            waiver="W-1" if status == "waived" else "",
+        )
+        for k, (kind, status) in enumerate(zip(kinds, statuses, strict=True))
+    )
+    waivers = (
+        WaiverNote("W-1", "used", name, name, name, name, "2027-01-01"),
+        WaiverNote(name, "expired", f"expired {name}"),
+    )
+    note = BaselineNote(f"b{name}.json", name, "ab", name, name, "2026-11-01", (name,), (), (name,))
+    return GateOutcome(
+        name, "cd" * 32, "ef", checks, 0.05, 0.8, 4, note, waivers, (f"note {name}",), status="fail", exit_code=10
+    )
+
+
+def log(name="plain", github=False, **changes):
+    source = Source(f"conf/{name or 'audit'}.toml", 'x = 1\nencoder = "server_dictionary"\n')
+    made = replace(outcome(name), **changes)
+    return json.loads(json.dumps(sarif(made, example(), source, github=github)))
+
+
+@pytest.mark.parametrize("github", [False, True])
+@pytest.mark.parametrize("name", ["plain", *HOSTILE])
+def test_sarif_keeps_the_rules_of_the_standard_whatever_names_are(name, github):
+    assert broken(log(name, github), github) == []
+
+
+def test_a_broken_rule_is_noticed():
+    wrong = log()
+    del wrong["runs"][0]["results"][0]["suppressions"]
+    wrong["runs"][0]["results"][1]["ruleIndex"] = 0
+    wrong["runs"][0]["results"][2]["level"] = "error"
+    assert len(broken(wrong)) == 3
+
+
+def test_the_full_log_has_every_check_and_the_one_for_github_neither_waived_nor_passed_ones():
+    full, github = (log(github=g)["runs"][0]["results"] for g in (False, True))
+    assert [r["kind"] for r in full].count("pass") == 1
+    assert len(full) == 5
+    assert sum(bool(r["suppressions"]) for r in full) == 1
+    assert sorted(r["kind"] for r in github) == ["fail", "open", "open"]
+
+
+def test_a_result_points_to_the_line_that_declares_the_method():
+    results = log()["runs"][0]["results"]
+    lines = {r["locations"][0]["physicalLocation"]["region"]["startLine"] for r in results if "properties" in r}
+    assert lines == {2}
+
+
+def test_fingerprints_hold_no_measured_value():
+    again = tuple(replace(c, observed=0.9, low=0.8, high=1.0, p=0.001) for c in outcome().checks)
+    prints = [[r["partialFingerprints"] for r in x["runs"][0]["results"]] for x in (log(), log(checks=again))]
+    assert prints[0] == prints[1]
+    assert all(FINGERPRINT in p for p in prints[0])
+
+
+def test_without_a_baseline_or_with_a_stale_one_no_result_has_a_state():
+    for note in (None, replace(outcome().baseline, stale=("old",))):
+        assert not any("baselineState" in r for r in log(baseline=note)["runs"][0]["results"])
+
+
+@pytest.mark.parametrize("name", ["plain", *HOSTILE])
+def test_sarif_tools_read_every_result_back(name, tmp_path):
+    path = tmp_path / "gate.sarif"
+    path.write_text(json.dumps(log(name)))
+    done = subprocess.run(
+        [sys.executable, "-m", "sarif", "csv", str(path), "-o", str(tmp_path / "out.csv")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    with (tmp_path / "out.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    results = log(name)["runs"][0]["results"]
+    suppressed = [r for r in results if r.get("suppressions")]
+    assert len(rows) in (len(results), len(results) - len(suppressed))  # some versions leave out what is suppressed
+
+
+@pytest.mark.parametrize("name", ["plain", *HOSTILE])
+def test_junit_is_read_back_with_every_outcome(name):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        suites = JUnitXml.fromstring(junit(outcome(name), example()))
+    cases = [case for suite in suites for case in suite]
+    results = [r for case in cases for r in case.result]
+    kinds = sorted(r.type for r in results if isinstance(r, Failure))
+    assert kinds == ["ceiling", "inconclusive", "inconclusive"]
+    assert sum(isinstance(r, Skipped) for r in results) >= 1
+    assert suites.failures == 3
+    assert suites.tests == len(cases)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_no_name_is_markup_in_markdown(name):
+    text = summary(outcome(name))
+    rows = [line for line in text.splitlines() if line.startswith("| ") and "LL-" in line]
+    assert len(rows) == 5
+    assert all(len(re.findall(r"(?<!\\)\|", row)) == 9 for row in rows)
+    assert not {"<script", "](http", "@team", "**w**", "\u202e", "\x1b", "\x00"} & set(
+        re.findall(r"<script|\]\(http|@team|\*\*w\*\*|[\u202e\x1b\x00]", text)
+    )
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_no_name_is_a_command_in_annotations(name):
+    lines = list(annotations(outcome(name), Source()))
+    assert len(lines) == 5  # four checks that did not pass, one waiver that is void
+    for line in lines:
+        assert re.match(r"::(error|warning|notice) [^\n\r]*::[^\n\r]*\Z", line)
+    assert all(line.count("::error") <= 1 or "%3A%3Aerror" in line or "because of" in line for line in lines)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_uris_of_hostile_paths_lead_back_to_them(name):
+    if name and "\ud800" not in name:
+        uri = log(name)["runs"][0]["artifacts"][0]["location"]["uri"]
+        assert unquote(uri) == f"conf/{name}.toml"
+
+
+def test_the_assessment_fills_what_is_known_and_marks_what_people_must_say():
+    text = dpia(example())
+    assert text.count(BLANK) >= 5
+    assert [h for h in ("(a)", "(b)", "(c)", "(d)") if f"## {h}" not in text] == []
+    assert not re.search(r"\bcompliant\b|\banonymous\b", text)
+    assert "<script" not in text
+    for case in example().cases:
+        for found in case.recovered:
+            assert not any(cell.value in text for cell in found.cells if len(cell.value) > 4)
+
+
+def test_the_model_card_has_leakage_with_intervals_and_utility():
+    card = json.loads(json.dumps(model_card(example())))
+    assert (card["bomFormat"], card["specVersion"]) == ("CycloneDX", "1.6")
+    metrics = card["components"][1]["modelCard"]["quantitativeAnalysis"]["performanceMetrics"]
+    assert any(m["type"].startswith("leakage advantage") and "confidenceInterval" in m for m in metrics)
+    assert {"f1"} <= {m["type"] for m in metrics}
+    assert all(isinstance(m["value"], str) for m in metrics)

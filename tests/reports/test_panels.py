@@ -1,0 +1,87 @@
+import re
+from dataclasses import replace
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from leakledger.reports.frontier import frontiers
+from leakledger.reports.html import render
+from leakledger.reports.panels import Mark, Panel, Series, as_file, drawn, even_ticks
+from leakledger.reports.sandwich import sandwich
+from leakledger.reports.svg import local_name
+from tests.audit.test_frontier import drawn as points_of
+from tests.audit.test_frontier import noised, setting
+from tests.reports.example import SCRIPT, example
+
+TICKS = even_ticks(0, 1, 3, lambda v: f"{v:g}")
+
+
+def panel(*series):
+    return Panel("a", "x", "y", TICKS, TICKS, series)
+
+
+def shapes(root, name):
+    return [node for node in root.iter() if local_name(node) == name]
+
+
+def test_a_point_is_where_its_numbers_say_and_up_is_more():
+    root = drawn([panel(Series("s", "red", (Mark(0.5, 1.0), Mark(1.0, 0.0))))], 1, width=100, height=80)
+    circles = [(c.get("cx"), c.get("cy")) for c in shapes(root, "circle")][:2]
+    assert circles == [("50", "0"), ("100", "80")]
+
+
+def test_no_panel_is_an_error():
+    with pytest.raises(ValueError, match="no panel"):
+        drawn([], 2)
+
+
+def test_a_file_loads_nothing_and_says_what_it_is():
+    text = as_file(drawn([panel(Series("s", "red", (Mark(0, 0),)))], 1), "n", "The title", "The words", "made here")
+    root = ET.fromstring(text)
+    assert "href" not in text
+    assert "script" not in text
+    assert next(t.text for t in shapes(root, "title")) == "The title"
+    assert "made here" in text
+
+
+def row(multiplier, metric, measured, size=1):
+    setting = {"B": size, "noise multiplier": multiplier}
+    return {"dataset": "adult", "setting": setting, "metric": metric, "measured": measured, "low": None, "high": None}
+
+
+def test_the_sandwich_has_a_panel_for_what_has_a_bound_alone():
+    rows = [row(m, metric, 50.0) for m in (0.1, 1.0) for metric in ("exact_rows", "exact_rows, bound", "accuracy")]
+    text = sandwich(rows, "a machine")
+    assert "whole rows" in text
+    assert "cells" not in text
+    with pytest.raises(ValueError, match="no bound"):
+        sandwich([row(0.1, "accuracy", 50.0)], "a machine")
+
+
+def frontier_points():
+    return points_of((setting("plain"), 0.9, 0.8), (noised(0.1), 0.4, 0.7), (noised(1.0), 0.0, 0.3))
+
+
+def on_the_page(points):
+    """The points as if they were of settings of the made-up audit."""
+    return tuple(replace(p, setting=example().cases[0].setting.id) for p in points)
+
+
+def test_each_method_has_a_frontier_with_the_strengths_beside_its_points():
+    (found,) = frontiers(frontier_points())
+    assert (found.method, found.metric, len(found.points)) == ("a + b", "f1", 3)
+    assert re.findall(r">([\d.]+)</text>", found.figure.image).count("0.1") == 1
+    assert "not beaten" in found.figure.image
+
+
+def test_the_page_shows_the_frontier_or_says_how_to_get_one():
+    page = render(replace(example(), frontier=on_the_page(frontier_points())))
+    assert 'id="frontier-1-title"' in page
+    assert "leakledger frontier" in render(replace(example(), frontier=()))
+
+
+def test_hostile_names_stay_text():
+    points = tuple(replace(p, method=SCRIPT, family=SCRIPT, defense=SCRIPT) for p in frontier_points())
+    page = render(replace(example(), frontier=on_the_page(points)))
+    assert "frontier-1-title" in page
+    assert SCRIPT not in page

@@ -1,0 +1,84 @@
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.audit.recorded import AUDIT, call
+from tests.ci_steps import act, with_tool
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A folder as a repository has it: a configuration, a policy, a baseline, and the run of the configuration."""
+    folder = tmp_path_factory.mktemp("repository")
+    (folder / "audit.toml").write_text(AUDIT.replace("seeds = [0, 1]", "seeds = [0, 1, 2, 3, 4, 5]"))
+    (folder / "policy.toml").write_text("[[leakage]]\nmargin = 0.3\n")
+    (folder / "pairs.toml").write_text('[[leakage]]\nadversary = "2 clients"\n')
+    (folder / "void.toml").write_text('[[waiver]]\nid = "W"\n')
+    assert call("run", folder / "audit.toml", "-o", folder / "leakledger-run").exit_code == 0
+    call("baseline", "save", folder / "leakledger-run", "-o", folder / "b.json", "--author", "A", "--reason", "first")
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("inputs", "code"),
+    [
+        ({"baseline": "b.json"}, 0),
+        ({}, 10),
+        ({"policy": "pairs.toml", "baseline": "b.json"}, 11),
+        ({"baseline": "b.json", "waivers": "void.toml"}, 12),
+        ({"policy": "none.toml"}, 2),
+    ],
+)
+def test_the_action_ends_with_the_exit_code_of_the_gate(made, inputs, code):
+    ended, output, summary = act(made, **inputs)
+    assert (ended, output) == (code, f"exit-code={code}\n")
+    assert bool(summary) == (code != 2)
+
+
+@pytest.mark.slow
+def test_an_input_is_never_a_command(made):
+    act(made, config='audit.toml"; touch owned; "', set="x=$(touch owned)")
+    assert not (made / "owned").exists()
+
+
+@pytest.mark.slow
+def test_the_script_of_gitlab_ends_with_the_exit_code_of_the_gate(made):
+    job = yaml.safe_load((ROOT / "examples" / "ci" / "gitlab.yml").read_text())[".leakledger"]
+    assert job["allow_failure"]["exit_codes"] == [11]  # a violation is none of those
+    variables = {**job["variables"], "LEAKLEDGER_INSTALL": "", "LEAKLEDGER_BASELINE": "b.json"}
+    for policy, code in (("policy.toml", 0), ("pairs.toml", 11)):
+        environment = {**with_tool(), **variables, "LEAKLEDGER_POLICY": policy}
+        script = "\n".join(job["script"])
+        done = subprocess.run(["bash", "-e", "-c", script], cwd=made, env=environment, capture_output=True, check=False)
+        assert done.returncode == code, done.stderr
+
+
+def test_the_hook_names_a_command_that_there_is():
+    (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
+    name, *command = hook["entry"].split()
+    assert name == "leakledger"
+    assert call(*command, "--help").exit_code == 0
+
+
+@pytest.mark.slow
+def test_the_fixture_holds_an_audit_against_its_baseline(made):
+    (made / "test_it.py").write_text(
+        "def test_same(leakledger):\n"
+        "    leakledger.run('audit.toml').assert_no_regression(baseline='b.json')\n"
+        "def test_open(leakledger):\n"
+        "    leakledger.run('audit.toml').assert_no_regression(policy='pairs.toml', baseline='b.json')\n"
+        "def test_leaks(leakledger):\n"
+        "    leakledger.run('audit.toml').assert_no_leak()\n"
+    )
+    arguments = ("-q", "-p", "no:cacheprovider", "--rootdir", ".", "test_it.py")  # the fixture comes with the package
+    done = subprocess.run(
+        ["python", "-m", "pytest", *arguments], cwd=made, env=with_tool(), capture_output=True, text=True, check=False
+    )
+    assert "1 passed" in done.stdout, done.stdout + done.stderr
+    assert "2 failed" in done.stdout
+    assert "INCONCLUSIVE:" in done.stdout
