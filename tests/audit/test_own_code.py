@@ -208,7 +208,8 @@ def test_a_recorder_refuses_parties_that_take_no_part():
         leakledger.Recorder(["A", "A"])
 
 
-def test_the_command_attacks_a_transcript_and_masks_values_until_told_otherwise(tmp_path):
+def test_the_command_attacks_a_transcript_and_masks_values_until_told_otherwise(tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "160")  # a table's cells are not folded
     recorder().write(tmp_path / "t.parquet")
     masked = call("attack", tmp_path / "t.parquet", "-a", "portfolio", "-a", "plaintext", "-a", "statistics").stdout
     assert "6 rows, 6 proven" in masked
