@@ -83,8 +83,9 @@ def run_methods(
     """
     tables = made_up_tables(draw, evaluation == "regression")
     schema = next(iter(tables.values())).schema
-    if any(_needs_declarations(*option) for option in (*encoder_options, *scaler_options)):
-        schema = declared_for_noise(schema, draw)
+    methods = ENCODERS[encoder](**dict(encoder_options)), SCALERS[scaler](**dict(scaler_options))
+    if methods[1].needs_ranges or any(_is_budget(*option) for option in encoder_options):
+        schema = declared(schema, draw)
     named = (encoder, repr(encoder_options), scaler, repr(scaler_options), draw, coins)
     secret = pinned("controls", *named, evaluation) if evaluation else pinned("controls", *named)
     fed = Simulated(list(tables), secret=secret, clock=monotonic)
@@ -92,7 +93,6 @@ def run_methods(
     held_back = (
         {p: fed.at(p, t) for p, t in held_out_tables(draw, schema is NUMERIC).items()} if evaluation else located
     )
-    methods = ENCODERS[encoder](**dict(encoder_options)), SCALERS[scaler](**dict(scaler_options))
     prepared = prepare(fed, schema, located, held_back, *methods)
     statistics = tuple(m for method in methods for m in method.mechanisms(schema))
     model = _evaluated(fed, schema, prepared) if evaluation else None
@@ -111,12 +111,14 @@ def run_methods(
     return ControlFederation(fed, public, tables, inputs)
 
 
-def _needs_declarations(option: str, value: Any) -> bool:
-    return ("epsilon" in option and value is not None) or (option, value) == ("search_from", "declared")
+def _is_budget(option: str, value: Any) -> bool:
+    return "epsilon" in option and value is not None
 
 
-def declared_for_noise(schema: Schema, draw: int) -> Schema:
-    """The schema with ranges and domains, as noise and searches need them: the draw's, widened to whole numbers."""
+def declared(schema: Schema, draw: int) -> Schema:
+    """The schema with ranges and domains, as noise, searches and encryption need them: the draw's, widened to whole
+    numbers.
+    """
     frame = pd.concat([t.frame for t in made_up_tables(draw, schema is NUMERIC).values()])
     ranges = {c: (float(np.floor(frame[c].min())), float(np.ceil(frame[c].max())) + 1.0) for c in schema.numeric}
     domains = {f: tuple(sorted(set(frame[f]))) for f in schema.categorical}
@@ -225,7 +227,7 @@ __all__ = [
     "WHOLE",
     "ControlFederation",
     "Options",
-    "declared_for_noise",
+    "declared",
     "frozen",
     "held",
     "held_out_tables",

@@ -80,6 +80,11 @@ class Scaler(ABC):
         """This scaler with what it needs to know of the declared columns. Raises ValueError for what is missing."""
         return self
 
+    @property
+    def needs_ranges(self) -> bool:
+        """Whether numeric columns must have declared ranges."""
+        return False
+
     def mechanisms(self, schema: Schema) -> tuple[Mechanism, ...]:
         """The noise on everything that one client sends. Raises ValueError for a declaration that is missing."""
         return ()
@@ -108,9 +113,13 @@ class NoisedScaler(Scaler):
             )
 
     def under(self, schema: Schema) -> Self:
-        if self.scaler_epsilon is None:
+        if not self.needs_ranges:
             return self
         return replace(self, ranges=declared_ranges(schema.numeric, dict(schema.ranges), self.name))
+
+    @property
+    def needs_ranges(self) -> bool:
+        return self.scaler_epsilon is not None
 
     def declared(self) -> Ranges:
         """The ranges. Raises ValueError where `under` was not asked."""
@@ -121,6 +130,24 @@ class NoisedScaler(Scaler):
     @property
     def unprotected(self) -> str:
         return "" if self.scaler_epsilon is not None else super().unprotected
+
+
+def check_finite(columns: Matrix) -> None:
+    """Raises ValueError for numbers that are not finite."""
+    if bad := np.flatnonzero(~np.isfinite(columns).all(axis=0)).tolist():
+        raise ValueError(f"column {bad[0] + 1} holds numbers that are not finite; remove or impute them first")
+
+
+def check_ranges(columns: Matrix, ranges: Ranges, party: str, who: str) -> Matrix:
+    """The columns. Raises ValueError, naming party and feature, for a value outside its declared range."""
+    check_finite(columns)
+    for feature, (low, high), values in zip(ranges.features, ranges.bounds, columns.T, strict=True):
+        if not ((values >= low) & (values <= high)).all():
+            raise ValueError(
+                f"{who}: {party} has a value of {feature!r} outside the declared range [{low:g}, {high:g}]; "
+                "widen the range under [data], or in the schema"
+            )
+    return columns
 
 
 ROUNDING = 2.0**-40  # of a mean: what float64 sums of many rows may leave of a constant column

@@ -19,13 +19,21 @@ import numpy as np
 
 from leakledger.preprocess.data.schema import Schema
 from leakledger.preprocess.federation import At, Federation, Public
-from leakledger.preprocess.messages import GlobalExtremes, LocalRows, SearchPoints, TotalRows
+from leakledger.preprocess.messages import GlobalExtremes, GlobalRanks, LocalRows, SearchPoints, TotalRows
 from leakledger.preprocess.noise.columns import Ranges, declared_ranges
 from leakledger.preprocess.options import check_options, option
-from leakledger.preprocess.scalers.base import Matrix, PublicScaling, Scaler, ScalerFit, shared_fit
+from leakledger.preprocess.scalers.base import (
+    Matrix,
+    PublicScaling,
+    Scaler,
+    ScalerFit,
+    check_finite,
+    check_ranges,
+    shared_fit,
+)
 from leakledger.preprocess.scalers.federated_minmax import global_extremes, local_extremes
 from leakledger.preprocess.scalers.one_party import check_columns, of_quartiles
-from leakledger.preprocess.scalers.quantile_search import Search, local_ranks, narrowed, start, summed
+from leakledger.preprocess.scalers.quantile_search import Search, local_ranks, searched, start, summed
 from leakledger.preprocess.views import Mechanism
 
 
@@ -55,8 +63,12 @@ class FederatedRobust(Scaler):
         check_options(self)
         check_columns("robust", self.columns)
 
+    @property
+    def needs_ranges(self) -> bool:
+        return self.search_from == "declared"
+
     def under(self, schema: Schema) -> Self:
-        if self.search_from == "extremes":
+        if not self.needs_ranges:
             return self
         return replace(self, ranges=declared_ranges(schema.numeric, dict(schema.ranges), self.name, "the search"))
 
@@ -70,7 +82,7 @@ class FederatedRobust(Scaler):
         if self.search_from == "declared":
             if self.ranges is None:
                 raise ValueError(f"{self.name} was not told the declared ranges: call under(schema) first")
-            columns = {c: fed.local(c, inside, x, self.ranges, c) for c, x in columns.items()}
+            columns = {c: fed.local(c, check_ranges, x, self.ranges, c, self.name) for c, x in columns.items()}
         rows = fed.gather({c: fed.local(c, row_count, x) for c, x in columns.items()}, to=fed.server)
         total = fed.broadcast(fed.local(fed.server, row_total, *rows))
         ends = self.ends(fed, columns)
@@ -92,33 +104,22 @@ class FederatedRobust(Scaler):
         ends: Public[GlobalExtremes],
     ) -> Public[SearchPoints]:
         """Algorithm 3; a round ends with the midpoints of the next, and the last one with the quartiles."""
-        state, strict, number = fed.local(fed.server, begun, total, ends), self.at_points == "left-out", 0
-        points = fed.broadcast(fed.local(fed.server, Search.points, state))
-        while not points.value.found.all():
-            with fed.scope(fed.step, number):
-                ranks = {c: fed.local(c, local_ranks, x, points, strict) for c, x in columns.items()}
-                summed_up = fed.local(fed.server, summed, *fed.gather(ranks, to=fed.server))
-                if self.ranks_to == "everyone":
-                    fed.broadcast(summed_up)
-                state = fed.local(fed.server, partial(narrowed, epsilon=self.search_precision), state, summed_up)
-                points, number = fed.broadcast(fed.local(fed.server, Search.points, state)), number + 1
-        return points
+        ordered = {c: fed.local(c, partial(np.sort, axis=0), x) for c, x in columns.items()}
+        strict = self.at_points == "left-out"
 
+        def told(points: Public[SearchPoints]) -> At[GlobalRanks]:
+            ranks = {c: fed.local(c, local_ranks, x, points, strict) for c, x in ordered.items()}
+            added = fed.local(fed.server, summed, *fed.gather(ranks, to=fed.server))
+            if self.ranks_to == "everyone":
+                fed.broadcast(added)
+            return added
 
-def inside(columns: Matrix, ranges: Ranges, party: str) -> Matrix:
-    for feature, (low, high), values in zip(ranges.features, ranges.bounds, columns.T, strict=True):
-        if not ((values >= low) & (values <= high)).all():
-            raise ValueError(
-                f"federated-robust: {party} has a value of {feature!r} outside the declared range [{low:g}, {high:g}]; "
-                "widen the range under [data], or in the schema"
-            )
-    return columns
+        return searched(fed, fed.local(fed.server, begun, total, ends), told, self.search_precision)
 
 
 def row_count(columns: Matrix) -> LocalRows:
     """Raises ValueError for numbers that are not finite: they have no rank."""
-    if bad := np.flatnonzero(~np.isfinite(columns).all(axis=0)).tolist():
-        raise ValueError(f"column {bad[0] + 1} holds numbers that are not finite; remove or impute them first")
+    check_finite(columns)
     return LocalRows(len(columns))
 
 

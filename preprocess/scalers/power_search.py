@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from leakledger.preprocess.messages import GlobalPowers, LocalLogs, LocalPowerMoments, TriedPowers
 from leakledger.preprocess.power import yeo_johnson
-from leakledger.preprocess.scalers.base import beyond_rounding
+from leakledger.preprocess.scalers.base import beyond_rounding, check_finite
 
 Floats = NDArray[np.float64]
 UNCHANGED = 1.0  # the power under which every value stays as it is
@@ -64,8 +64,7 @@ def tried(search: PowerSearch, powers: int) -> TriedPowers:
 
 def local_logs(columns: Floats) -> LocalLogs:
     """Raises ValueError for numbers that are not finite."""
-    if bad := np.flatnonzero(~np.isfinite(columns).all(axis=0)).tolist():
-        raise ValueError(f"column {bad[0] + 1} holds numbers that are not finite; remove or impute them first")
+    check_finite(columns)
     return LocalLogs(len(columns), (np.sign(columns) * np.log1p(np.abs(columns))).sum(axis=0))
 
 

@@ -14,12 +14,14 @@ Aggarwal et al. have it: then the search ends where the midpoint is the k-th val
 Q levels, C columns. Results are within epsilon of the k-th value, or of the gap up to the next one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leakledger.preprocess.federation import At, Federation, Public
 from leakledger.preprocess.messages import GlobalRanks, LocalRanks, SearchPoints
 
 Floats = NDArray[np.float64]
@@ -54,9 +56,22 @@ def start(rows: int, low: Floats, high: Floats, levels: Sequence[float] = LEVELS
     return Search(rows, rank, place == rank, least, most, np.zeros_like(least), np.zeros(least.shape, np.bool_))
 
 
-def local_ranks(columns: Floats, told: SearchPoints, strict: bool) -> LocalRanks:
-    """A party's counts at the points, by sorting once: columns (n, C)."""
-    ordered = np.sort(columns, axis=0)
+def searched(
+    fed: Federation, state: At[Search], told: Callable[[Public[SearchPoints]], At[GlobalRanks]], epsilon: float
+) -> Public[SearchPoints]:
+    """Algorithm 3 at the server, which `told` gives the counts of all parties at the midpoints of a round; a round ends
+    with the midpoints of the next, and the last one with what was sought.
+    """
+    points, number = fed.broadcast(fed.local(fed.server, Search.points, state)), 0
+    while not points.value.found.all():
+        with fed.scope(fed.step, number):
+            state = fed.local(fed.server, partial(narrowed, epsilon=epsilon), state, told(points))
+            points, number = fed.broadcast(fed.local(fed.server, Search.points, state)), number + 1
+    return points
+
+
+def local_ranks(ordered: Floats, told: SearchPoints, strict: bool) -> LocalRanks:
+    """A party's counts at the points; columns (n, C), each sorted."""
     at = [[_counts(ordered[:, c], x, strict) for c, x in enumerate(points)] for points in told.point]
     counts = np.array(at, np.int64).reshape(*told.point.shape, 2)
     return LocalRanks(counts[..., 0], counts[..., 1])

@@ -24,7 +24,16 @@ from leakledger.preprocess.crypto.sharing import Number
 from leakledger.preprocess.federation import At, Federation
 from leakledger.preprocess.messages import ZScoreAnnounced
 from leakledger.preprocess.options import option
-from leakledger.preprocess.scalers.base import Matrix, PublicScaling, Scaler, ScalerFit, Scaling, nonzero, shared_fit
+from leakledger.preprocess.scalers.base import (
+    Matrix,
+    PublicScaling,
+    Scaler,
+    ScalerFit,
+    Scaling,
+    check_finite,
+    nonzero,
+    shared_fit,
+)
 
 
 @dataclass(frozen=True)
@@ -48,8 +57,7 @@ class ZScoreSac(SacOptions, Scaler):
 
 def column_sums(columns: Matrix) -> list[Number]:
     """Pairwise sums, which lose fewer digits than running ones. Raises ValueError for numbers that are not finite."""
-    if bad := np.flatnonzero(~np.isfinite(columns).all(axis=0)).tolist():
-        raise ValueError(f"column {bad[0] + 1} holds numbers that are not finite; remove or impute them first")
+    check_finite(columns)
     return _sums(columns)
 
 

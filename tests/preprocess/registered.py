@@ -7,8 +7,12 @@ import pytest
 
 from leakledger.preprocess.aggregation import AGGREGATIONS, Aggregation
 from leakledger.preprocess.encoders import ENCODERS
+from leakledger.preprocess.scalers import ENCRYPTED, SCALERS
 
 NEEDS = {"apsi": "tenseal"}
+IN_THE_CLEAR = [
+    name for name in SCALERS if name not in ENCRYPTED
+]  # the others take seconds, and have tests of their own
 
 
 def encoders(kind: type = object) -> list[object]:

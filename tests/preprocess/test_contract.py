@@ -3,12 +3,11 @@
 import pytest
 
 from leakledger.preprocess.aggregation.secure_aggregation import STEPS
-from leakledger.preprocess.scalers import SCALERS
 from leakledger.preprocess.training import ALGORITHMS
 from leakledger.preprocess.wire import encode
 from tests.preprocess.contract import assert_same_views, assert_same_whatever_the_coins
 from tests.preprocess.example import table
-from tests.preprocess.registered import aggregations, encoders
+from tests.preprocess.registered import IN_THE_CLEAR, aggregations, encoders
 from tests.preprocess.whole import whole_case
 
 CLIENTS = ("P1", "P2", "P3")
@@ -33,7 +32,7 @@ def test_every_encoder_runs_with_a_process_per_party(encoder):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scaler", SCALERS)
+@pytest.mark.parametrize("scaler", IN_THE_CLEAR)
 def test_every_scaler_runs_with_a_process_per_party(scaler):
     run(encoder="server-dictionary", scaler=scaler, training=SGD)
 
@@ -46,7 +45,7 @@ def test_under_other_secrets_a_process_per_party_tells_what_does_not_depend_on_c
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scaler", SCALERS)
+@pytest.mark.parametrize("scaler", IN_THE_CLEAR)
 def test_under_other_secrets_a_scaler_tells_what_does_not_depend_on_coins(scaler):
     params = {"encoder": "server-dictionary", "scaler": scaler, "training": {**SGD, "rounds": 1}}
     assert assert_same_whatever_the_coins(whole_case, CLIENTS, INPUTS, params) > 0

@@ -6,6 +6,7 @@ from leakledger.preprocess.encoders import ENCODERS
 from leakledger.preprocess.pipeline import encode_table, prepare
 from leakledger.preprocess.scalers import SCALERS
 from tests.preprocess.example import SCHEMA, simulated, table
+from tests.preprocess.registered import IN_THE_CLEAR
 from tests.preprocess.test_encoders import parties, splits
 
 
@@ -28,7 +29,7 @@ def test_server_dictionary_with_federated_zscore_gives_the_pooled_features_for_e
 
 
 @pytest.mark.parametrize("columns", ["numeric", "all"])
-@pytest.mark.parametrize("scaler", SCALERS)
+@pytest.mark.parametrize("scaler", IN_THE_CLEAR)
 def test_the_layout_decodes_what_it_describes(scaler, columns):
     if columns == "all" and scaler in ("federated-robust", "federated-yeo-johnson"):
         return  # refused

@@ -19,7 +19,10 @@ from tests.every import every
 METHODS = {**{f"encoder {n}": e for n, e in ENCODERS.items()}, **{f"scaler {n}": s for n, s in SCALERS.items()}}
 TABLES = {
     leakledger.preprocess.encoders: (ENCODERS, {"base", "codebook", "noised", "ring_ids", "ring_psi"}),
-    leakledger.preprocess.scalers: (SCALERS, {"base", "one_party", "power_search", "quantile_search"}),
+    leakledger.preprocess.scalers: (
+        SCALERS,
+        {"base", "encrypted", "encrypted_extremes", "one_party", "power_search", "quantile_search"},
+    ),
     leakledger.preprocess.training: (ALGORITHMS, {"base", "divergence", "evaluation", "row_gradients"}),
     leakledger.preprocess.aggregation: (AGGREGATIONS, {"base", "secure_steps"}),
     leakledger.defenses: (DEFENSES, {"base"}),

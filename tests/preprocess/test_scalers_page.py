@@ -9,6 +9,7 @@ from leakledger.preprocess.pipeline import prepare
 from leakledger.preprocess.scalers import ALIASES, SCALERS
 from tests.every import every
 from tests.preprocess.example import SCHEMA, simulated, table
+from tests.preprocess.registered import IN_THE_CLEAR
 
 PAGE = (Path(__file__).parents[2] / "docs" / "scalers.md").read_text(encoding="utf-8")
 
@@ -24,7 +25,7 @@ def quoted(cell):
     return re.findall(r"`([^`]*)`", cell)
 
 
-@every("name", SCALERS)
+@every("name", IN_THE_CLEAR)
 def test_the_page_counts_the_messages_of_four_clients_and_names_their_topics(name):
     fed, located = simulated({f"P{i}": table(12, i) for i in range(4)})
     prepare(fed, SCHEMA, located, located, ENCODERS["target"](), SCALERS[name]())

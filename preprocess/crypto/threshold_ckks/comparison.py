@@ -21,11 +21,11 @@ from leakledger.preprocess.crypto.threshold_ckks.machine import Machine
 
 V = TypeVar("V")
 
-DEGREES: Final = (13, 27, 27)
-FINEST: Final = 2.0**-9.5  # where `WORST` is least for these degrees
+DEGREES: Final = (7, 15, 15, 15)  # of at most five levels each, which a ring of 2^14 has between refreshes
+FINEST: Final = 2.0**-10.5  # where `WORST` is least for these degrees
 GRID: Final = 1500  # points
 ROOM: Final = 1.0 + 2.0**-10  # for noise and points between those of the grid
-WORST: Final = 1.6e-4
+WORST: Final = 8e-5
 
 
 @cache  # exempt: public coefficients

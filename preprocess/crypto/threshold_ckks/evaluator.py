@@ -91,6 +91,14 @@ class Evaluator:
         self._evaluator.multiply_plain_inplace(result, plain)
         return self._made(a, result, bound=a.bound * abs(factor))
 
+    def raised(self, a: Encrypted, bits: float) -> Encrypted:
+        """a at a scale 2^bits larger: its noise grows with it, that of what follows does not."""
+        self._own(a)
+        check_room(self.context, a.level, a.scale * 2.0**bits, a.bound)
+        result, plain = self._copy(a), self._plain(1.0, a.level, 2.0**bits)
+        self._evaluator.multiply_plain_inplace(result, plain)
+        return self._made(a, result, scale=a.scale * 2.0**bits)
+
     def multiply_unscaled(self, a: Encrypted, b: Encrypted) -> Encrypted:
         """The product at the product of the scales, relinearised, at the same level."""
         self._own(a)

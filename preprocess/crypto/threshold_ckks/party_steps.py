@@ -14,7 +14,6 @@ from leakledger.preprocess.crypto.threshold_ckks.sampling import ternary
 from leakledger.preprocess.messages import (
     Ciphertext,
     CkksContribution,
-    CkksDecrypted,
     CkksDecryptionShare,
     CkksFirstShare,
     CkksFirstSum,
@@ -124,7 +123,7 @@ def encrypted_input(
 def opened(
     context: Context,
     told: CkksInput | CkksToRefresh | CkksToDecrypt,
-    level: int,
+    level: int | None,
     scale: float | None = None,
     bound: float | None = None,
 ) -> Encrypted:
@@ -146,8 +145,8 @@ def opened_decryption_share(value: Encrypted, told: CkksDecryptionShare) -> Resi
     return unpacked(decryption.KIND, value.context, value.ring, told.share.value)
 
 
-def decrypted_numbers(value: Encrypted, smudging_bits: int, entries: int, *shares: Residues) -> CkksDecrypted:
-    return CkksDecrypted(np.array(decryption.combine(value, shares, smudging_bits)[:entries]))
+def decrypted_numbers(value: Encrypted, smudging_bits: int, entries: int, *shares: Residues) -> Floats:
+    return np.array(decryption.combine(value, shares, smudging_bits)[:entries])
 
 
 def to_refresh(value: Encrypted) -> CkksToRefresh:
@@ -155,9 +154,15 @@ def to_refresh(value: Encrypted) -> CkksToRefresh:
 
 
 def refresh_share(
-    secret: SecretShare, asked: Encrypted, parties: int, bits: int, reference: Residues, source: Randomness
+    secret: SecretShare,
+    asked: Encrypted,
+    parties: int,
+    bits: int,
+    rotation: int,
+    reference: Residues,
+    source: Randomness,
 ) -> CkksRefreshShare:
-    made = refresh.share(secret, asked, refresh.mask_bits(asked, parties, bits), reference, source)
+    made = refresh.share(secret, asked, refresh.mask_bits(asked, parties, bits), reference, source, rotation)
     down, up = pack(refresh.KIND_DOWN, asked.context, made.down), pack(refresh.KIND_UP, asked.context, made.up)
     return CkksRefreshShare(Share(down), Share(up))
 
@@ -168,5 +173,5 @@ def opened_refresh_share(value: Encrypted, told: CkksRefreshShare) -> refresh.Re
     return refresh.RefreshShare(down, unpacked(refresh.KIND_UP, value.context, of.ring(of.top), told.up.value))
 
 
-def refreshed(evaluator: Evaluator, value: Encrypted, reference: Residues, *shares: refresh.RefreshShare) -> Encrypted:
-    return evaluator.to_level_scale(refresh.combine(value, shares, reference))
+def refreshed(value: Encrypted, rotation: int, reference: Residues, *shares: refresh.RefreshShare) -> Encrypted:
+    return refresh.combine(value, shares, reference, rotation)

@@ -5,14 +5,15 @@
 2. `encrypted`: a client's numbers go to the server, as a ciphertext.
 3. `Collective` is the `Machine` of `inverse` and `comparison`: the server computes; where levels run out, it sends the
    ciphertext to all clients, and each answers with its share of a refresh.
-4. `decrypted`: likewise with shares of a decryption under smudging; the server tells everyone the numbers.
+4. `decrypted_at_server`: likewise with shares of a decryption under smudging; `decrypted` tells everyone the numbers.
 
 Levels are public: they follow from the operations, and decide when a refresh is due. What arrives is checked by
 `packing` before anything is computed with it. Messages are direct; colluding clients and server: see the package.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from itertools import count
 
 from leakledger.preprocess.crypto.randomness import Randomness, randomness
@@ -70,8 +71,17 @@ class Collective:
         arrived = fed.send(told, to=fed.server)
         return Remote(accept(fed, fed.server, client, steps.opened, self.context, arrived, top, expected, bound), top)
 
+    def total(self, values: Sequence[Remote]) -> Remote:
+        """The sum of several."""
+        return reduce(self.add, values)
+
     def decrypted(self, value: Remote, entries: int, smudging_bits: int) -> Public[CkksDecrypted]:
         """The first numbers of a ciphertext, public: everyone hears them."""
+        numbers = self.decrypted_at_server(value, entries, smudging_bits)
+        return self.fed.broadcast(self.fed.local(self.fed.server, CkksDecrypted, numbers))
+
+    def decrypted_at_server(self, value: Remote, entries: int, smudging_bits: int) -> At[Floats]:
+        """The first numbers of a ciphertext, which the server has from the shares of all clients."""
         fed, server = self.fed, self.fed.server
         told = fed.local(server, steps.to_decrypt, value.at)
         shares = []
@@ -79,8 +89,7 @@ class Collective:
             asked = accept(fed, c, server, steps.opened, self.context, fed.send(told, to=c), value.level)
             share = fed.local(c, steps.decryption_share, self.secrets[c], asked, smudging_bits, self.sources[c])
             shares.append(accept(fed, server, c, steps.opened_decryption_share, value.at, fed.send(share, to=server)))
-        combined = fed.local(server, steps.decrypted_numbers, value.at, smudging_bits, entries, *shares)
-        return fed.broadcast(combined)
+        return fed.local(server, steps.decrypted_numbers, value.at, smudging_bits, entries, *shares)
 
     # The machine ------------------------------------------------------------------------------------------------
 
@@ -111,7 +120,15 @@ class Collective:
     def ready(self, a: Remote, levels: int, bound: float) -> Remote:
         if a.level >= check_levels(self.parameters, len(self.clients), levels, bound, self.statistical_bits):
             return a
-        return self._refreshed(a, refresh_level(self.parameters, len(self.clients), bound, self.statistical_bits))
+        return self.rotated(a, 0, bound)
+
+    def rotated(self, a: Remote, rotation: int, bound: float) -> Remote:
+        """A refresh of numbers up to the bound, with slot j + rotation at j, around."""
+        fed, server = self.fed, self.fed.server
+        level = refresh_level(self.parameters, len(self.clients), bound, self.statistical_bits)
+        low = fed.local(server, Evaluator.drop, self.evaluator, a.at, level)
+        fresh = fed.local(server, Evaluator.to_level_scale, self.evaluator, self.refreshed(low, rotation))
+        return Remote(fresh, self.parameters.top - 1)
 
     def _both(self, operation: Operation, a: Remote, b: Remote, levels: int) -> Remote:
         at = self.fed.local(self.fed.server, operation, self.evaluator, a.at, b.at)
@@ -121,17 +138,20 @@ class Collective:
         at = self.fed.local(self.fed.server, operation, self.evaluator, a.at, argument)
         return Remote(at, a.level - levels)
 
-    def _refreshed(self, a: Remote, level: int) -> Remote:
+    def refreshed(self, low: At[Encrypted], rotation: int = 0) -> At[Encrypted]:
+        """The server's ciphertext at the top level and at the scale that it has, its slots rotated to the left.
+
+        Clients refuse one at a level that the masks do not fit.
+        """
         fed, server, bits, parties = self.fed, self.fed.server, self.statistical_bits, len(self.clients)
         reference = fed.public(refresh.reference, self.parameters, self.seed, next(self.numbers))
-        low = fed.local(server, Evaluator.drop, self.evaluator, a.at, level)
         told, shares = fed.local(server, steps.to_refresh, low), []
         for c in self.clients:
-            asked = accept(fed, c, server, steps.opened, self.context, fed.send(told, to=c), level)
-            share = fed.local(c, steps.refresh_share, self.secrets[c], asked, parties, bits, reference, self.sources[c])
+            asked = accept(fed, c, server, steps.opened, self.context, fed.send(told, to=c), None)
+            given = self.secrets[c], asked, parties, bits, rotation, reference, self.sources[c]
+            share = fed.local(c, steps.refresh_share, *given)
             shares.append(accept(fed, server, c, steps.opened_refresh_share, low, fed.send(share, to=server)))
-        fresh = fed.local(server, steps.refreshed, self.evaluator, low, reference, *shares)
-        return Remote(fresh, self.parameters.top - 1)
+        return fed.local(server, steps.refreshed, low, rotation, reference, *shares)
 
 
 def set_up(

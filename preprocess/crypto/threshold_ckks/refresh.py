@@ -8,6 +8,10 @@ masks, an integer that hides the message statistically: a coefficient of a mask 
 is the first half of the new ciphertext; a is the second.
 
 The noise of the ciphertext becomes part of the message. The scale stays what it was; see `Evaluator.to_level_scale`.
+
+A refresh can rotate the slots on its way, without a key for it: the automorphism of the rotation is linear, so whoever
+adds up the first shares applies it to the integer that they find, and each party to its mask before the second share.
+What is sent has the same distribution as without.
 """
 
 from collections.abc import Sequence
@@ -18,7 +22,7 @@ import numpy as np
 
 from leakledger.preprocess.crypto.randomness import Randomness
 from leakledger.preprocess.crypto.threshold_ckks.ciphertexts import Encrypted, LevelError
-from leakledger.preprocess.crypto.threshold_ckks.collective_keys import SecretShare
+from leakledger.preprocess.crypto.threshold_ckks.collective_keys import SecretShare, automorphism, galois_element
 from leakledger.preprocess.crypto.threshold_ckks.parameters import Parameters
 from leakledger.preprocess.crypto.threshold_ckks.primes import Residues
 from leakledger.preprocess.crypto.threshold_ckks.sampling import common, errors, mask
@@ -56,20 +60,30 @@ def message_bits(ciphertext: Encrypted) -> int:
 
 
 def share(
-    secret: SecretShare, ciphertext: Encrypted, bits: int, reference: Residues, source: Randomness
+    secret: SecretShare,
+    ciphertext: Encrypted,
+    bits: int,
+    reference: Residues,
+    source: Randomness,
+    rotation: int = 0,
 ) -> RefreshShare:
+    """A party's shares; the slots come out rotated by `rotation` to the left."""
     ring, top = ciphertext.ring, ciphertext.context.parameters.ring(ciphertext.context.parameters.top)
     below, above = mask((ring, top), bits, source)
     down = ring.add(ring.multiply(secret.over(ring), ciphertext.residues[1]), errors(ring, source)[0])
     up = top.subtract(errors(top, source)[0], top.multiply(secret.over(top), reference))
-    return RefreshShare(ring.subtract(down, below), top.add(up, above))
+    return RefreshShare(ring.subtract(down, below), top.add(up, _rotated(ciphertext, above, rotation)))
 
 
-def combine(ciphertext: Encrypted, shares: Sequence[RefreshShare], reference: Residues) -> Encrypted:
-    """The ciphertext of the same numbers at the top level, from the shares of all parties."""
+def combine(ciphertext: Encrypted, shares: Sequence[RefreshShare], reference: Residues, rotation: int = 0) -> Encrypted:
+    """The ciphertext of the same numbers at the top level, from the shares of all parties for this rotation."""
     parameters = ciphertext.context.parameters
     ring, top = ciphertext.ring, parameters.ring(parameters.top)
     masked = ring.total([ciphertext.residues[0], *(s.down for s in shares)])
-    lifted = top.values(ring.lift(ring.coefficients(masked), top))
+    lifted = _rotated(ciphertext, top.values(ring.lift(ring.coefficients(masked), top)), rotation)
     both = np.stack([top.total([lifted, *(s.up for s in shares)]), reference])
     return replace(ciphertext, level=parameters.top, form=both)
+
+
+def _rotated(ciphertext: Encrypted, values: Residues, rotation: int) -> Residues:
+    return automorphism(values, galois_element(ciphertext.context.parameters, rotation)) if rotation else values

@@ -13,7 +13,8 @@ from leakledger.preprocess.secret import KeyStream, hkdf  # exempt: the expansio
 
 COINS = 21  # errors are centred binomial: the difference of this many coins and as many others, as in SEAL
 ERROR = sqrt(COINS / 2)  # standard deviation of an error, 3.24
-MAX_SMUDGING_BITS = 62
+MAX_SMUDGING_BITS = 512
+_WORD_BITS = 62  # within a word of 64
 _COINS = np.uint64(2**COINS - 1)
 
 
@@ -33,6 +34,8 @@ def smudging(ring: Ring, bits: int, source: Randomness) -> Residues:
     """(L, N) values of a polynomial with uniform coefficients in [-2^bits, 2^bits)."""
     if not 0 <= bits <= MAX_SMUDGING_BITS:
         raise ValueError(f"smudging noise of {bits} bits: it has 0 to {MAX_SMUDGING_BITS}")
+    if bits > _WORD_BITS:
+        return mask((ring,), bits, source)[0]
     return ring.values_of(_within(source.words(ring.degree), bits))
 
 

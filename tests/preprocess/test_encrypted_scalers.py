@@ -1,0 +1,153 @@
+"""Scalers under multiparty encryption give what pooled ones give, and decrypt what they say and nothing else."""
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("tenseal.sealapi")
+from leakledger.preprocess.messages import HIDING, CkksInput, Disclosure, GlobalRanks, kind_of
+from leakledger.preprocess.noise.columns import Ranges
+from leakledger.preprocess.scalers import ENCRYPTED, SCALERS
+from leakledger.preprocess.scalers import encrypted as shared
+from leakledger.preprocess.scalers.encrypted_extremes import compared_within
+from leakledger.preprocess.secret import pinned
+from leakledger.preprocess.transport.simulated import Simulated
+from tests.every import every
+from tests.preprocess.example import SCHEMA
+
+RANGES = Ranges(("age", "income", "same", "small"), ((0.0, 100.0), (0.0, 1e6), (0.0, 10.0), (-1.0, 1.0)))
+ZSCORE_PRECISION, SMALL = 2.0**-20, 2.0**-8  # of half a range, and relative to a deviation of 2^-10 of it
+
+
+def parts(clients=3):
+    """Whole numbers with ties, skewed large ones, a constant column, and numbers that are small in their range."""
+    coins, sizes = np.random.default_rng(0), [20 + 7 * i for i in range(clients)]
+    age = [coins.normal(50, 15, n).round().clip(0, 100) for n in sizes]
+    income = [coins.exponential(2e4, n).clip(0, 1e6) for n in sizes]
+    small = [coins.normal(0, 1e-3, n).clip(-1, 1) for n in sizes]
+    return [np.column_stack([a, b, np.full(len(a), 7.0), d]) for a, b, d in zip(age, income, small, strict=True)]
+
+
+def fit(name, tables, ranges=RANGES, **options):
+    fed = Simulated([f"P{i + 1}" for i in range(len(tables))], secret=pinned("encrypted scalers"))
+    located = {c: fed.at(c, x) for c, x in zip(fed.clients, tables, strict=True)}
+    return fed, replace(SCALERS[name](**options), ranges=ranges).fit(fed, located).public.value
+
+
+def in_the_clear(fed):
+    """What was sent that does not hide."""
+    quiet = HIDING | {Disclosure.CONTROL}
+    return Counter(m.topic for m in fed.ledger if kind_of(m.topic).discloses not in quiet)
+
+
+def test_zscore_decrypts_mean_and_variance_and_they_are_the_pooled_ones():
+    tables = parts()
+    fed, found = fit("ppf-zscore", tables)
+    whole, half = np.vstack(tables), RANGES.half
+    np.testing.assert_array_less(np.abs(found.shift - whole.mean(0)), ZSCORE_PRECISION * half)
+    np.testing.assert_allclose(found.scale[[0, 1, 3]], whole.std(0)[[0, 1, 3]], rtol=SMALL)
+    assert found.scale[2] == 1  # a constant column is shifted only
+    assert in_the_clear(fed) == {"zscore.global-mean": 3, "zscore.global-std": 3}
+
+
+def test_minmax_by_comparisons_decrypts_global_extremes_and_nothing_else():
+    tables = parts()
+    fed, found = fit("ppf-minmax", tables)
+    whole, within = np.vstack(tables), compared_within(3) * RANGES.half
+    assert (np.abs(found.shift - whole.min(0))[[0, 1, 3]] <= within[[0, 1, 3]]).all()
+    assert (np.abs(found.shift + found.scale - whole.max(0))[[0, 1, 3]] <= within[[0, 1, 3]]).all()
+    assert found.scale[2] == 1
+    assert (found.low <= whole.min(0)).all()
+    assert (found.high >= whole.max(0)).all()
+    assert in_the_clear(fed) == {"minmax.global": 3}
+
+
+def test_minmax_by_counts_is_exact_to_the_precision_of_the_search():
+    tables = [t[:, :2] for t in parts()]
+    fed, found = fit("ppf-minmax", tables, two(RANGES), extremes="counts", search_precision=0.5)
+    whole = np.vstack(tables)
+    np.testing.assert_allclose(found.shift, whole.min(0), atol=0.5)
+    np.testing.assert_allclose(found.shift + found.scale, whole.max(0), atol=0.5)
+    assert in_the_clear(fed).keys() == {"quantiles.rows", "quantiles.points", "quantiles.global"}
+
+
+def two(ranges):
+    return Ranges(ranges.features[:2], ranges.bounds[:2])
+
+
+@given(st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=6), min_size=2, max_size=3))
+@settings(max_examples=5, deadline=None)
+def test_encrypted_counts_are_those_of_the_search_in_the_clear(values):
+    """Ties, even and odd numbers of rows, constants: the same counts at the same points, message for message."""
+    tables = [np.array(v, float)[:, None] for v in values]
+    ranges, options = Ranges(("x",), ((0.0, 10.0),)), {"search_from": "declared", "search_precision": 0.5}
+    fed, found = fit("ppf-robust", tables, ranges, **options)
+    plain, expected = fit("federated-robust", tables, ranges, **options, ranks_to="everyone")
+    np.testing.assert_array_equal(found.shift, expected.shift)
+    np.testing.assert_array_equal(found.scale, expected.scale)
+    for topic in (GlobalRanks.topic, "quantiles.points", "quantiles.rows"):
+        one, other = ([m.body for m in f.ledger if m.topic == topic] for f in (fed, plain))
+        assert one == other
+
+
+def test_robust_begins_at_compared_extremes_and_ends_at_the_pooled_quartiles():
+    tables = [t[:, :1] for t in parts(2)]
+    ranges = Ranges(RANGES.features[:1], RANGES.bounds[:1])
+    fed, found = fit("ppf-robust", tables, ranges, search_precision=1e-2)
+    first, median, third = np.percentile(np.vstack(tables), [25, 50, 75], method="lower")
+    above = np.percentile(np.vstack(tables), 50, method="higher")
+    assert median - 1e-2 <= found.shift[0] <= above + 1e-2
+    assert found.scale[0] == pytest.approx(third - first, abs=1 + 2e-2)  # the next whole number is as good
+    assert in_the_clear(fed).keys() == {"quantiles.rows", "quantiles.points", "quantiles.global", "minmax.global"}
+
+
+def test_more_features_than_slots_take_several_ciphertexts():
+    features = 1_500  # three counts below and three above each: more than 4,096
+    tables = [np.random.default_rng(i).integers(0, 5, (4, features)).astype(float) for i in range(2)]
+    ranges = Ranges(tuple(f"x{i}" for i in range(features)), ((0.0, 4.0),) * features)
+    _, found = fit("ppf-robust", tables, ranges, search_from="declared", search_precision=2.0)
+    _, expected = fit("federated-robust", tables, ranges, search_from="declared", search_precision=2.0)
+    np.testing.assert_array_equal(found.shift, expected.shift)
+
+
+@every("name", ENCRYPTED)
+@every("bad", [101.0, -1.0, np.nan, np.inf])
+def test_a_value_that_cannot_be_encrypted_is_named_before_anything_is_sent(name, bad):
+    tables = parts(2)
+    tables[1][3, 0] = bad
+    named = "not finite" if not np.isfinite(bad) else r"P2 has a value of 'age' outside the declared range \[0, 100\]"
+    fed = Simulated(["P1", "P2"], secret=pinned(0))
+    located = {c: fed.at(c, x) for c, x in zip(fed.clients, tables, strict=True)}
+    with pytest.raises(ValueError, match=named) as error:
+        replace(SCALERS[name](), ranges=RANGES).fit(fed, located)
+    assert "\n" not in str(error.value)
+    assert f"{bad:g}" not in str(error.value)
+    assert CkksInput.topic not in {m.topic for m in fed.ledger}
+
+
+@every("name", ENCRYPTED)
+def test_a_range_that_is_missing_is_named_with_what_to_do(name):
+    with pytest.raises(
+        ValueError, match=rf"{name}: encryption needs the range of 'age'.*ranges = \{{ age = \[low, high"
+    ):
+        SCALERS[name]().under(SCHEMA)
+    with pytest.raises(ValueError, match="call under"):
+        SCALERS[name]().declared()
+    with pytest.raises(ValueError, match='set columns = "numeric"'):
+        SCALERS[name](columns="all")
+
+
+def test_more_rows_than_there_is_room_for_are_an_error_at_their_party(monkeypatch):
+    monkeypatch.setattr(shared, "MOST_COUNTED", 8.0)
+    monkeypatch.setattr("leakledger.preprocess.scalers.encrypted_extremes.MOST_COUNTED", 8.0)
+    with pytest.raises(ValueError, match="counts: P1 has 20 rows, and 4 is its share of what fits a ciphertext"):
+        fit("ppf-robust", parts(2), search_from="declared")
+
+
+def test_a_decrypted_count_that_is_not_whole_is_an_error():
+    with pytest.raises(ValueError, match="no whole number: a party's share is wrong"):
+        shared.whole(np.array([1.0, 2.4]))
