@@ -76,6 +76,7 @@ BENCHMARKS = {
     "defended_other": "leakledger.audit.benchmarks.defended_other",
     "aggregation": "leakledger.audit.benchmarks.aggregation",
     "sums": "leakledger.audit.benchmarks.sums",
+    "normalization": "leakledger.audit.benchmarks.normalization",
     "statistics_dp": "leakledger.audit.benchmarks.statistics_dp",
     "dp_sgd": "leakledger.audit.benchmarks.dp_sgd",
     "flfe": "leakledger.audit.benchmarks.flfe",
