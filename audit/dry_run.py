@@ -2,7 +2,8 @@
 
 The protocols of preprocessing run in this process on the real tables, and what they send is thrown away: a value that
 is too long for an encoding, a column in which a party has nothing to impute from, a ring that names another client are
-found where `run` would find them. Methods that compute on ciphertexts see a few rows of each party only.
+found where `run` would find them. Encoders that compute on ciphertexts see a few rows of each party only; scalers that
+do so check declared ranges.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -62,7 +63,7 @@ def _prepare(config: Config, case: Case, split: Mapping[str, Pair]) -> None:
         if issubclass(ENCODERS[case.preprocessing.encoder], PsiEncoder):
             own = held_out = {c: fed.local(c, first_rows, t) for c, t in own.items()}
         encoder = make_encoder(case, [t for pair in split.values() for t in pair])
-        prepare(fed, agreed.schema.value, own, held_out, encoder, build_scaler(case.preprocessing))
+        prepare(fed, agreed.schema.value, own, held_out, encoder, build_scaler(case.preprocessing).rehearsal())
 
 
 def first_rows(table: Table) -> Table:

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from leakledger.audit.case import Case
+from leakledger.audit.case_protocol import build_scaler
 from leakledger.audit.config import Config
 from leakledger.preprocess.data.table import Table
 from leakledger.preprocess.encoders import ENCODERS
@@ -24,6 +25,7 @@ MANY = 1000  # distinct values of a column from which on `validate` warns
 CODE_COLUMNS = 8  # of a feature under an encoder with codes of its own
 
 PROCESS_BYTES = 450e6  # of a process with its libraries
+CHECKED = 6  # executions of a protocol beside the audited one, which check that it hides
 CASE_SECONDS = 5.0  # preprocessing, scores and controls of a small case
 MESSAGE_SECONDS, BYTES_PER_SECOND = 2e-3, 1e8  # to compute, encode and hash one update
 OPERATIONS_PER_SECOND = 2e9
@@ -110,11 +112,12 @@ def _case(config: Config, case: Case, counts: Mapping[str, int], rows: int, tabl
     trained = updates * (
         batch if case.training.algorithm == "fedsgd" else rows / parties * options.get("local_epochs", 1)
     )
+    seconds, size = (parties * x for x in build_scaler(case.preprocessing).effort)
     training = updates * MESSAGE_SECONDS + sent / BYTES_PER_SECOND + 6.0 * trained * weights / OPERATIONS_PER_SECOND
     return Estimate(
-        seconds=CASE_SECONDS + training + _attacks(config, weights, batch, parties),
-        memory=PROCESS_BYTES + sent + 9.0 * rows * inputs,  # a byte and two floats for each cell
-        disk=sent,
+        seconds=CASE_SECONDS + training + _attacks(config, weights, batch, parties) + CHECKED * seconds,
+        memory=PROCESS_BYTES + sent + CHECKED * size + 9.0 * rows * inputs,  # a byte and two floats for each cell
+        disk=sent + size,
         jobs=1,
     )
 

@@ -85,6 +85,15 @@ class Scaler(ABC):
         """Whether numeric columns must have declared ranges."""
         return False
 
+    def rehearsal(self) -> "Scaler":
+        """What refuses the same tables, without work that would take long."""
+        return self
+
+    @property
+    def effort(self) -> tuple[float, float]:
+        """Seconds and bytes that each client adds to a run, roughly, where they are worth a word beforehand."""
+        return 0.0, 0.0
+
     def mechanisms(self, schema: Schema) -> tuple[Mechanism, ...]:
         """The noise on everything that one client sends. Raises ValueError for a declaration that is missing."""
         return ()

@@ -32,6 +32,10 @@ class PpfMinMax(EncryptedScaler):
     reference = "Bridging Local and Federated Data Normalization in Federated Learning, section V-B"
     said_to_share = 'global extremes, with everyone ("reveals only" these, section V-B)'
 
+    @property
+    def multiplying(self) -> tuple[float, float]:
+        return super().multiplying if self.extremes == "comparisons" else (0.0, 0.0)
+
     def fit(self, fed: Federation, columns: Mapping[str, At[Matrix]]) -> ScalerFit:
         """Raises ValueError, naming party and feature, for a value outside its declared range."""
         columns, ranges = self.checked(fed, columns), self.declared()

@@ -42,6 +42,10 @@ class PpfRobust(EncryptedScaler):
     reference = "Bridging Local and Federated Data Normalization in Federated Learning, section V-C, algorithms 2 and 3"
     said_to_share = "global rows, extremes, counts at midpoints and quartiles, with everyone (ours: section V-C)"
 
+    @property
+    def multiplying(self) -> tuple[float, float]:
+        return super().multiplying if self.search_from == "extremes" else (0.0, 0.0)
+
     def fit(self, fed: Federation, columns: Mapping[str, At[Matrix]]) -> ScalerFit:
         """Raises ValueError, naming the party, for a value outside its declared range and for too many rows."""
         columns = self.checked(fed, columns)

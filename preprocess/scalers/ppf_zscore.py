@@ -41,6 +41,10 @@ class PpfZScore(EncryptedScaler):
     reference = "Bridging Local and Federated Data Normalization in Federated Learning, section V-A, algorithm 1"
     said_to_share = 'pooled mean and variance, with everyone ("reveals only the final outputs", section V-A)'
 
+    @property
+    def multiplying(self) -> tuple[float, float]:
+        return 3.0, 1.8e8
+
     def fit(self, fed: Federation, columns: Mapping[str, At[Matrix]]) -> ScalerFit:
         """Raises ValueError, naming the party, for a value outside its declared range and for too many rows."""
         columns = self.checked(fed, columns)

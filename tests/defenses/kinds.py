@@ -9,7 +9,7 @@ from leakledger.defenses.gaussian_noise import GaussianNoise
 from leakledger.defenses.pruning import Pruning
 from leakledger.defenses.quantisation import Quantisation
 
-ROW_CLIP, CLIP = 0.3, 0.2  # below the norms of the gradients that tests train with, so that clipping shows
+ROW_CLIP, CLIP = 0.3, 0.1  # below the norms of the gradients and of the changes of weights in tests: clipping shows
 ONE_EACH = [
     GaussianNoise(0.01),
     ExampleClipping(ROW_CLIP),
