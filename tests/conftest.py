@@ -15,6 +15,9 @@ settings.register_profile("ci", derandomize=True, deadline=None, max_examples=30
 settings.load_profile("ci")
 
 torch.set_num_threads(1)  # small tensors: a second thread only waits for the first
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.cpu_count = lambda: 1  # others test on the other cores: an audit needs no processes beside this one
+    os.environ["LEAKLEDGER_AUDIT__JOBS"] = "1"  # nor does one that is started as a command
 
 
 HELPERS = TemporaryDirectory(prefix="leakledger-tests-")
