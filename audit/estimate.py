@@ -116,7 +116,7 @@ def _case(config: Config, case: Case, counts: Mapping[str, int], rows: int, tabl
     training = updates * MESSAGE_SECONDS + sent / BYTES_PER_SECOND + 6.0 * trained * weights / OPERATIONS_PER_SECOND
     return Estimate(
         seconds=CASE_SECONDS + training + _attacks(config, weights, batch, parties) + CHECKED * seconds,
-        memory=PROCESS_BYTES + sent + CHECKED * size + 9.0 * rows * inputs,  # a byte and two floats for each cell
+        memory=PROCESS_BYTES + sent + 2.0 * size + 9.0 * rows * inputs,  # a byte and two floats for each cell
         disk=sent + size,
         jobs=1,
     )

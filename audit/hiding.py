@@ -15,7 +15,10 @@ detector for a secret that is sent as it is, padded with something that is not f
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
+from hashlib import sha256
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,8 +42,9 @@ HIDDEN = HIDING | {Disclosure.CONTROL}
 @cache
 def hides(encoder: str, encoder_options: Options, scaler: str, scaler_options: Options) -> Mapping[str, str]:
     """Topic -> what tells the worlds apart ("" for nothing), of each kind that is to hide, and of what was sealed."""
+    afresh = run_methods.__wrapped__  # not kept: there are methods whose messages are hundreds of megabytes
     worlds = [
-        [_hidden(run_methods(encoder, encoder_options, scaler, scaler_options, draw, coins)) for coins in range(RUNS)]
+        [_hidden(afresh(encoder, encoder_options, scaler, scaler_options, draw, coins)) for coins in range(RUNS)]
         for draw in (0, TWIN)
     ]
     topics = sorted({topic for world in worlds for run in world for topic in run})
@@ -75,16 +79,31 @@ def _aggregated(method: Aggregation, options: Options, world: int, coins: int) -
     return fed.ledger
 
 
-def _hidden(federation: ControlFederation) -> dict[str, list[bytes]]:
+@dataclass(frozen=True)
+class Trace:
+    """What is kept of a message: its size, what tells it from others, and how often it has each value of a byte."""
+
+    size: int
+    digest: bytes
+    frequencies: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, body: bytes) -> Self:
+        counts = np.bincount(np.frombuffer(body, np.uint8), minlength=256)
+        return cls(len(body), sha256(body).digest(), counts)
+
+
+def _hidden(federation: ControlFederation) -> dict[str, list[Trace]]:
     """Topic -> what others hold of the messages that are to hide, in order."""
     return _by_topic(federation.fed.ledger)
 
 
-def _by_topic(messages: Iterable[Message]) -> dict[str, list[bytes]]:
-    found: dict[str, list[bytes]] = defaultdict(list)
+def _by_topic(messages: Iterable[Message]) -> dict[str, list[Trace]]:
+    found: dict[str, list[Trace]] = defaultdict(list)
+    traced: dict[int, Trace] = {}  # what is told to many is one object
     for m in messages:
         if is_hidden(m):
-            found[m.topic].append(m.body)
+            found[m.topic].append(traced.get(id(m.body)) or traced.setdefault(id(m.body), Trace.of(m.body)))
     return found
 
 
@@ -93,18 +112,19 @@ def is_hidden(message: Message) -> bool:
     return message.sealed or kind_of(message.topic).discloses in HIDDEN
 
 
-def tells_apart(worlds: Sequence[Sequence[Sequence[bytes]]]) -> str:
+def tells_apart(worlds: Sequence[Sequence[Sequence[Trace]]]) -> str:
     """What differs between two worlds, each some runs of the same messages in order; "" for nothing."""
     counts = {len(run) for world in worlds for run in world}
     if len(counts) > 1:
         return "how many messages there are depends on values"
     for place in range(counts.pop()):
         one, other = ([run[place] for run in world] for world in worlds)
-        if _sizes_differ([len(b) for b in one], [len(b) for b in other]):
+        if _sizes_differ([t.size for t in one], [t.size for t in other]):
             return "its size depends on values"
-        if len(set(one)) == len(set(other)) == 1 and one[0] != other[0]:
+        if len({t.digest for t in one}) == len({t.digest for t in other}) == 1 and one[0].digest != other[0].digest:
             return "it depends on values and not on coins"
-    return _bytes_differ([[np.frombuffer(b"".join(run), np.uint8) for run in world] for world in worlds])
+    nothing = np.zeros(256, np.int64)
+    return _bytes_differ(np.array([[sum((t.frequencies for t in run), nothing) for run in world] for world in worlds]))
 
 
 def _sizes_differ(one: Sequence[int], other: Sequence[int]) -> bool:
@@ -113,14 +133,14 @@ def _sizes_differ(one: Sequence[int], other: Sequence[int]) -> bool:
     return abs(float(np.mean(one)) - float(np.mean(other))) > FAR * scatter
 
 
-def _bytes_differ(worlds: Sequence[Sequence[NDArray[np.uint8]]]) -> str:
-    """Whether the frequencies of byte values differ more between the worlds than between runs of one world.
+def _bytes_differ(frequencies: NDArray[np.int64]) -> str:
+    """Whether the frequencies (worlds, runs, 256) of byte values differ more between worlds than between runs of one.
 
     Runs of one world say how far chance alone goes: bytes may repeat (the same table for several recipients), so counts
     scatter more than independent ones. The ratio of the two chi-squares, each by its degrees of freedom, has an F
     distribution where the worlds are alike.
     """
-    counts = np.array([[np.bincount(run, minlength=256) for run in world] for world in worlds], np.float64)
+    counts = frequencies.astype(np.float64)
     if counts.sum() < LEAST * 2 * RUNS:
         return ""
     counts = counts[..., counts.sum((0, 1)) > 0]
