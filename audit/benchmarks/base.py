@@ -77,6 +77,7 @@ BENCHMARKS = {
     "aggregation": "leakledger.audit.benchmarks.aggregation",
     "sums": "leakledger.audit.benchmarks.sums",
     "normalization": "leakledger.audit.benchmarks.normalization",
+    "normalization_utility": "leakledger.audit.benchmarks.normalization_utility",
     "statistics_dp": "leakledger.audit.benchmarks.statistics_dp",
     "dp_sgd": "leakledger.audit.benchmarks.dp_sgd",
     "flfe": "leakledger.audit.benchmarks.flfe",

@@ -101,8 +101,24 @@ def breast_cancer() -> tuple[pd.DataFrame, Declared]:
     )
 
 
+def digits() -> tuple[pd.DataFrame, Declared]:
+    """Handwritten digits, 1,797 images of 8 x 8 greys from 0 to 16: which digit? Comes with scikit-learn."""
+    from sklearn.datasets import load_digits
+
+    loaded = load_digits(as_frame=True)
+    return loaded.data.assign(digit=loaded.target.map("digit {}".format)), Declared(
+        target="digit",
+        classes=tuple(f"digit {d}" for d in range(10)),
+        categorical=(),
+        numeric=tuple(loaded.data.columns),
+        integer=tuple(loaded.data.columns),
+        sensitive=("digit",),
+    )
+
+
 EMBEDDED: Mapping[str, Callable[[], tuple[pd.DataFrame, Declared]]] = {
     "fair": fair,
     "randhie": randhie,
     "breast_cancer": breast_cancer,
+    "digits": digits,
 }

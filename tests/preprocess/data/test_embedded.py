@@ -11,6 +11,7 @@ KNOWN = {
     "fair": (6366, 5, 3, ("no", "yes"), 2053),
     "randhie": (20190, 3, 4, ("no", "yes"), 13882),
     "breast_cancer": (569, 0, 30, ("benign", "malignant"), 212),
+    "digits": (1797, 0, 64, tuple(f"digit {d}" for d in range(10)), 8070),  # labels added up
 }
 
 
