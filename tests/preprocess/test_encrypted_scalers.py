@@ -1,5 +1,7 @@
 """Scalers under multiparty encryption give what pooled ones give, and decrypt what they say and nothing else."""
 
+import os
+import signal
 from collections import Counter
 from dataclasses import replace
 
@@ -9,12 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 pytest.importorskip("tenseal.sealapi")
+from leakledger.preprocess.federation import PartyLost
 from leakledger.preprocess.messages import HIDING, CkksInput, Disclosure, GlobalRanks, kind_of
 from leakledger.preprocess.noise.columns import Ranges
 from leakledger.preprocess.scalers import ENCRYPTED, SCALERS
 from leakledger.preprocess.scalers import encrypted as shared
 from leakledger.preprocess.scalers.encrypted_extremes import compared_within
 from leakledger.preprocess.secret import pinned
+from leakledger.preprocess.transport.processes import run_projected
 from leakledger.preprocess.transport.simulated import Simulated
 from tests.every import every
 from tests.preprocess.example import SCHEMA
@@ -151,3 +155,24 @@ def test_more_rows_than_there_is_room_for_are_an_error_at_their_party(monkeypatc
 def test_a_decrypted_count_that_is_not_whole_is_an_error():
     with pytest.raises(ValueError, match="no whole number: a party's share is wrong"):
         shared.whole(np.array([1.0, 2.4]))
+
+
+def lost_after_keys(fed, inputs, params):
+    """A count to which one party does not come any more: its process ends after the keys are there."""
+    counting = shared.Counting.begin(fed, 40)
+
+    def killed(x):
+        os.kill(os.getpid(), signal.SIGKILL)
+        return x
+
+    own = {c: fed.local(c, np.asarray, x) for c, x in inputs.items()}
+    own["b"] = fed.local("b", killed, own["b"])
+    return {fed.server: counting.of(own, 1)}
+
+
+@pytest.mark.slow
+def test_a_party_that_is_lost_after_the_keys_ends_the_run_for_all_by_name():
+    inputs = {c: [1.0] for c in ("a", "b", "c")}
+    with pytest.raises(PartyLost, match=r"^b ended \(killed by SIGKILL\) while") as lost:
+        run_projected(lost_after_keys, list(inputs), inputs, {}, secret=pinned(0), timeout=60)
+    assert (lost.value.abort.party, lost.value.abort.reason) == ("b", "PartyLost")
