@@ -3,8 +3,9 @@
 A pair is two settings that a federation can run and that share everything but the defense, the encoder, the scaler (or
 both of these, where the run only has them together), the training, the partition or the data. The verdicts on both are
 quoted, never bettered: *ends* needs the verdict that nothing leaks, a leak after which the verdict is open is *open*,
-and a lower figure that still leaks is *lowers*, and only where the two intervals are apart. Of several pairs that make
-the same change, the least favourable one speaks.
+a group of which fewer assets are shown to leak, and none more, is *fewer*, and a lower figure that still leaks is
+*lowers*, and only where the two intervals are apart. Of several pairs that make the same change, the least favourable
+one speaks.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,10 +21,10 @@ from leakledger.audit.records import AuditRecord, CaseRecord, Level, Setting
 from leakledger.reports.overview import Cell, Row
 from leakledger.reports.utility import main_metric, plain_name, title
 
-Kind = Literal["starts", "raises", "same", "level", "open", "lowers", "settles", "ends"]
-ORDER: tuple[Kind, ...] = ("starts", "raises", "same", "open", "level", "lowers", "settles", "ends")
+Kind = Literal["starts", "raises", "same", "fewer", "level", "open", "lowers", "settles", "ends"]
+ORDER: tuple[Kind, ...] = ("starts", "raises", "same", "fewer", "open", "level", "lowers", "settles", "ends")
 """From the least favourable to the most."""
-BETTER = frozenset({"open", "level", "lowers", "settles", "ends"})
+BETTER = frozenset({"fewer", "open", "level", "lowers", "settles", "ends"})
 WORSE = frozenset({"starts", "raises"})
 FEWEST = 3  # seeds: below, differences say next to nothing about how far they scatter
 CONFIDENCE = 0.95
@@ -146,12 +147,19 @@ def _between_leaks(before: Cell, after: Cell) -> Kind:
     assert b is not None
     if a.level != b.level:
         return "level" if LEVELS.index(b.level) > LEVELS.index(a.level) else "raises"
+    if (told := leaking(before)) != (still := leaking(after)) and (still < told or told < still):
+        return "fewer" if still < told else "raises"
     if None in (a.low, a.high, b.low, b.high):
         return "same"
     known_exactly = any(r.verdict == "leaks" and not _in_numbers(r.p) for r in after.rulings)
     if b.high < a.low and not known_exactly:  # type: ignore[operator]
         return "lowers"
     return "raises" if b.low > a.high else "same"  # type: ignore[operator]
+
+
+def leaking(cell: Cell) -> frozenset[tuple[str, str]]:
+    """(kind of adversary, asset) of what is shown to leak."""
+    return frozenset((r.adversary, r.asset) for r in cell.rulings if r.verdict == "leaks")
 
 
 def _in_numbers(p: float | None) -> bool:

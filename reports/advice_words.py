@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 
 from leakledger.reports import text
-from leakledger.reports.advice import Change, Cost, Effect
+from leakledger.reports.advice import Change, Cost, Effect, leaking
 from leakledger.reports.overview import Cell, Row
-from leakledger.reports.words import level, listed
+from leakledger.reports.words import adversary, level, listed
+from leakledger.reports.words import noun as asset_noun
 
 NOTHING = "none"
 
@@ -20,7 +21,7 @@ def name(change: Change) -> str:
 
 def effects(change: Change) -> list[str]:
     """What got better, one clause each, in the order of the grid; what got worse after it."""
-    better = [_better(e) for e in change.of("ends", "settles", "open", "lowers", "level")]
+    better = [_better(e) for e in change.of("ends", "settles", "open", "lowers", "level", "fewer")]
     return [*better, *(_worse(e) for e in change.of("starts", "raises"))]
 
 
@@ -34,7 +35,17 @@ def _better(e: Effect) -> str:
     if e.kind == "level":
         assert e.after.ruling is not None
         return f"{noun} still leak, known {level(e.after.ruling.level)}"
+    if e.kind == "fewer":
+        return f"of {noun}, {_ended(e)} are no longer shown to leak, which is not ruled out; the rest still leaks"
     return f"{noun} leak less and still leak: {_range(e.after)}, before {_range(e.before)} of what guessing leaves open"
+
+
+def _ended(e: Effect) -> str:
+    """What is no longer shown, by whom it leaked to."""
+    gone: dict[str, list[str]] = {}
+    for who, asset in sorted(leaking(e.before) - leaking(e.after)):
+        gone.setdefault(adversary(who), []).append(asset_noun(asset))
+    return listed([f"{listed(list(dict.fromkeys(assets)))} to {who}" for who, assets in gone.items()])
 
 
 def _open(after: Cell) -> str:

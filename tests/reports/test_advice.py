@@ -15,7 +15,7 @@ from leakledger.reports.overview import SHORT, grid, headline, in_short
 from tests.reports.example import case, example, setting
 
 PLAIN, NOISE = setting(1), replace(setting(1), id="noisy", defense="gaussian(0.01)")
-GOOD = frozenset({"open", "lowers", "settles", "ends", "level"})
+GOOD = frozenset({"fewer", "open", "lowers", "settles", "ends", "level"})
 
 
 def ruling(s, verdict, low=0.8, high=0.9, asset="records", **more):
@@ -84,6 +84,22 @@ def test_rows_known_by_code_are_another_leak_and_not_a_smaller_one():
     change = only(record(ruling(PLAIN, "leaks"), ruling(NOISE, "leaks", 0.1, 0.2, level="code")))
     assert change.effects[0].kind == "level"
     assert "still leak, known by the codes" in effects(change)[0]
+
+
+def test_fewer_assets_of_a_group_are_named_and_a_group_with_others_is_none_the_better():
+    def change(before, after):
+        told = [ruling(PLAIN, "leaks", asset=a) for a in before] + [ruling(NOISE, "leaks", asset=a) for a in after]
+        left = [ruling(s, "inconclusive", asset=a) for s in (PLAIN, NOISE) for a in ("mean", "std", "minimum")]
+        taken = {(r.setting, r.asset) for r in told}
+        return only(record(*told, *(r for r in left if (r.setting, r.asset) not in taken)))
+
+    better = change(("mean", "std", "minimum"), ("minimum",))
+    assert [e.kind for e in better.effects if e.kind != "same"] == ["fewer"]
+    (clause,) = effects(better)
+    assert "means and deviations to the server are no longer shown to leak" in clause
+    assert "not ruled out; the rest still leaks" in clause
+    assert not [e for e in change(("mean", "std"), ("minimum", "std")).effects if e.kind != "same"]
+    assert [e.kind for e in change(("mean",), ("mean", "std")).effects if e.kind != "same"] == ["raises"]
 
 
 def test_one_adversary_that_is_left_open_keeps_a_leak_from_ending():
