@@ -64,7 +64,7 @@ def counted(
     fed = counting.run.fed
     total = fed.broadcast(fed.local(fed.server, as_total, counting.of(row_counts(counting, columns), 1)))
     state = fed.local(fed.server, begun_at_ends, total, ranges)
-    points = search(counting, columns, state, True, epsilon)
+    points = search(counting, columns, state, False, epsilon)
     return total, fed.public(as_ends, points)
 
 

@@ -12,7 +12,7 @@ bounds the quantiles that lie between the values of rank floor((n - 1) p) and ce
 The bounds at the beginning are the public ones of the column.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil, floor
@@ -28,6 +28,7 @@ from leakledger.preprocess.messages import GlobalRanks, LocalRanks, LocalRows, S
 from leakledger.preprocess.views import Message, View
 
 RANKED = (LocalRanks, GlobalRanks, SearchPoints, TotalRows)
+ENDS = (0.0, 1.0)
 Ints = NDArray[np.int64]
 
 
@@ -98,7 +99,7 @@ def _betrayed(view: View, tables: Mapping[str, OwnTable], total: TotalRows) -> I
     """From each point to the next: where the search went on. A point that stays and is found has the rank itself."""
     steps = list({m.sequence: m for m in view.readable(SearchPoints)}.values())
     distinct = [m for i, m in enumerate(steps) if i == 0 or _differ(steps[i - 1], m)]
-    place = np.array([float(p) for p in LEVELS])[:, None] * (total.count - 1) + 1
+    place = np.array(_levels(steps))[:, None] * (total.count - 1) + 1
     rank = np.floor(place)
     for now, then in pairwise(distinct):
         point, later = now.payload.point, then.payload.point
@@ -110,6 +111,12 @@ def _betrayed(view: View, tables: Mapping[str, OwnTable], total: TotalRows) -> I
         for (q, column), x in np.ndenumerate(point):
             if not now.payload.found[q, column]:
                 yield Counted(column, float(x), float(most[q, column]), float(least[q, column]), then.sequence)
+
+
+def _levels(steps: Sequence[Message]) -> tuple[float, ...]:
+    """What is searched: three quartiles, or both ends (`ppf-minmax`)."""
+    searched = len(steps[0].payload.point) if steps else len(LEVELS)
+    return tuple(map(float, LEVELS)) if searched == len(LEVELS) else ENDS
 
 
 def _differ(one: Message, other: Message) -> bool:

@@ -9,6 +9,7 @@ from leakledger.attacks.base import AuxiliaryKnowledge, StatisticClaim
 from leakledger.attacks.transcript.statistics import Statistics
 from leakledger.attacks.transcript.statistics.distribution import distribution_claims
 from leakledger.attacks.transcript.statistics.own import own_tables
+from leakledger.preprocess.noise.columns import Ranges
 from leakledger.preprocess.scalers import SCALERS
 from leakledger.preprocess.views import FeatureLayout, Method
 from tests.attacks.statistics_example import real, tables, view_of
@@ -119,3 +120,37 @@ def test_without_power_one_among_those_tried_there_is_no_claim_about_a_mean():
     first = {"yeo-johnson.local", "yeo-johnson.powers"}
     later = tuple(m for m in view.messages if m.topic not in first or m.round >= 3)
     assert [c for c in claims(replace(view, messages=later)) if c.statistic == "mean"] == []
+
+
+def encrypted(parts, observers, name, **options):
+    """The view of a scaler under encryption, with declared ranges."""
+    pytest.importorskip("tenseal.sealapi")
+    whole = np.vstack(parts)
+    bounds = tuple(zip((whole.min(0) - 1).tolist(), (whole.max(0) + 1).tolist(), strict=True))
+    ranges = Ranges(tuple(f"x{i}" for i in range(whole.shape[1])), bounds)
+    scaler = replace(SCALERS[name](search_precision=1e-2, **options), ranges=ranges)
+    view = view_of(parts, observers, scaler)
+    blocks = [
+        replace(b, low=low, high=high) for b, (low, high) in zip(view.public.layout.blocks, ranges.bounds, strict=True)
+    ]
+    return replace(view, public=replace(view.public, layout=FeatureLayout(tuple(blocks)), scaler=Method(name, options)))
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("ppf-robust", {"search_from": "declared"}),
+        ("ppf-robust", {"search_from": "declared", "at_points": "left-out"}),
+        ("ppf-minmax", {"extremes": "counts"}),
+    ],
+)
+def test_encrypted_counts_bound_the_quartiles_of_the_last_party_for_all_others_and_tell_nobody_else(name, options):
+    coins = np.random.default_rng(5)
+    parts = [coins.normal(i, 3, (n, 2)).round(1) for i, n in enumerate((20, 30, 25))]
+    found = claims(encrypted(parts, ["P1", "P2"], name, **options))
+    assert_all_hold(parts, found)
+    (count,) = (c for c in found if c.statistic == "count")
+    assert (count.party, count.estimate) == ("P3", 25)
+    assert len(quartiles_of(found, "P3")) == 6
+    for observers in (["server"], ["P1"]):
+        assert claims(encrypted(parts, observers, name, **options)) == []
