@@ -24,6 +24,7 @@ from leakledger.preprocess.messages import ClientGradient, ClientWeights, Global
 from leakledger.preprocess.pipeline import Encoded
 from leakledger.preprocess.training import ALGORITHMS
 from leakledger.preprocess.training.base import draw_batches, protected
+from leakledger.preprocess.training.norm_state import without_statistics
 from leakledger.preprocess.views import FeatureLayout, Message, View
 from leakledger.preprocess.wire import encode
 
@@ -174,7 +175,9 @@ def made_up_update(
     algorithm = next(a for a in ALGORITHMS.values() if a.update is kind)
     everything = [np.arange(len(rows))]  # a gradient is of one batch: all rows
     batches = everything if kind is ClientGradient else draw_batches(training, data, coins)
-    return algorithm.client(spec, training, model, data, batches, clip_norm), data.labels[np.concatenate(batches)]
+    own = coins if spec.dropout else None
+    update = without_statistics(spec, algorithm.client(spec, training, model, data, batches, clip_norm, own))
+    return update, data.labels[np.concatenate(batches)]
 
 
 def encoded_rows(layout: FeatureLayout, rows: Cells) -> np.ndarray:

@@ -108,8 +108,14 @@ class ObservedUpdate:
 
     @property
     def relu(self) -> bool:
-        """Whether hidden layers are followed by ReLU."""
-        return self.model.activation == "relu"
+        """Whether hidden layers are followed by ReLU, with no norm between: inactive units then have no gradient."""
+        return self.model.activation == "relu" and self.model.norm == "none"
+
+    @property
+    def behind(self) -> str:
+        """What follows a hidden layer, in words."""
+        norm = self.model.norm
+        return self.model.activation if norm == "none" else f"{norm} norm and {self.model.activation}"
 
 
 UNIFORM = 12**-0.5  # the standard deviation of a rounding error, in units of the last place: even between -1/2 and 1/2

@@ -51,9 +51,9 @@ def rows_of(layout, count, seed, alike=False):
     return categories, numbers, encoded
 
 
-def observe(encoded, layout=LAYOUT, noise=0.0, hidden=(100, 100), activation="relu", seed=0):
+def observe(encoded, layout=LAYOUT, noise=0.0, hidden=(100, 100), activation="relu", seed=0, **between):
     """The server's view of one float32 gradient of the rows `encoded`."""
-    spec = ModelSpec(layout.width, 2, hidden, activation)
+    spec = ModelSpec(layout.width, 2, hidden, activation, **between)
     weights = initial_weights(spec, np.random.default_rng(seed))
     told = torch.tensor(encoded, dtype=torch.float32), torch.arange(len(encoded)) % 2
     observed = as_arrays(gradient(spec, as_tensors(weights), *told))
@@ -62,9 +62,11 @@ def observe(encoded, layout=LAYOUT, noise=0.0, hidden=(100, 100), activation="re
     return server_view(spec, layout, weights, {"gradient": observed}, len(encoded))
 
 
-def observe_training(encoded, training, layout=LAYOUT, noise=0.0, hidden=(100, 100), activation="relu", seed=0):
+def observe_training(
+    encoded, training, layout=LAYOUT, noise=0.0, hidden=(100, 100), activation="relu", seed=0, **between
+):
     """The server's view of the float32 weights after local training on the rows `encoded`."""
-    spec, coins = ModelSpec(layout.width, 2, hidden, activation), np.random.default_rng(seed)
+    spec, coins = ModelSpec(layout.width, 2, hidden, activation, **between), np.random.default_rng(seed)
     weights = initial_weights(spec, coins)
     data = Encoded(encoded.astype(np.float32), np.arange(len(encoded)) % 2)
     answer = FedAvg().client(spec, training, GlobalModel(weights), data, draw_batches(training, data, coins))
