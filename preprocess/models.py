@@ -18,6 +18,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from leakledger.preprocess.activation_norms import (
+    MEAN,
+    MOMENTUM,
     SCALE,
     VARIANCE,
     check_norm,
@@ -29,6 +31,7 @@ from leakledger.preprocess.activation_norms import (
 from leakledger.preprocess.views import ModelSpec
 
 Named = TypeVar("Named")
+OF_FIRST_LAYER = (f"0.{MEAN}", f"0.{VARIANCE}")  # the running statistics of the first layer's sums
 Weights = dict[str, NDArray[np.float32]]
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": functional.relu,
@@ -178,6 +181,11 @@ def dropout_masks(spec: ModelSpec, rows: int, coins: np.random.Generator | None)
         raise ValueError(f"dropout {spec.dropout} is drawn by a client's coins, and there are none")
     drawn = [coins.random((rows, width), np.float32) >= spec.dropout for width in spec.hidden]
     return [torch.from_numpy(m).float() / (1 - spec.dropout) for m in drawn]
+
+
+def told_of_batch(before: NDArray[np.floating], after: NDArray[np.floating]) -> NDArray[np.float64]:
+    """(H,) what the one batch that moved a running statistic had: the mean of its sums, or their unbiased variance."""
+    return (np.asarray(after, np.float64) - (1 - MOMENTUM) * np.asarray(before, np.float64)) / MOMENTUM
 
 
 def class_logits(spec: ModelSpec, outputs: Tensor) -> Tensor:

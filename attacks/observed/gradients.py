@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakledger.attacks.base import Abstained, AuxiliaryKnowledge, NotApplicable
+from leakledger.attacks.observed.batch_norm import told_sums
 from leakledger.attacks.observed.update import Arrays, ObservedUpdate, unit_roundoff
 from leakledger.preprocess.messages import ClientGradient, GlobalModel, Payload
 from leakledger.preprocess.models import check_weights, parameters
@@ -121,6 +122,7 @@ def read_gradient(
         mechanisms=view.public.mechanisms,
         stretched=stretched,
         guessed_size=granted is None and poisson(view),
+        sums=told_sums(view, model, message),
     )
 
 

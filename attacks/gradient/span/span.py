@@ -16,7 +16,7 @@ layout of the encoded columns; it needs no labels. Dependencies between features
 Exact while the rows are well below the width of the layer in number, and independent.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -42,13 +42,13 @@ from leakledger.attacks.gradient.exact.neurons import live_neurons
 from leakledger.attacks.gradient.exact.polish import polished
 from leakledger.attacks.gradient.exact.rows import EncodedRows, Mask, clear, snapped
 from leakledger.attacks.gradient.inversion import Inversion
-from leakledger.attacks.gradient.span.recomputed import distinct, recomputed, unfit
+from leakledger.attacks.gradient.span.recomputed import recomputed, settled, space_of, unfit
 from leakledger.attacks.gradient.span.search import search, settled_coordinates
 from leakledger.attacks.observed.affine import Array
 from leakledger.attacks.observed.row_space import RANK_TOLERANCE, RowSpace, row_space
 from leakledger.attacks.observed.update import Inverted, ObservedUpdate
 from leakledger.attacks.observed.updates import TOLD, find_updates
-from leakledger.preprocess.messages import ClientGradient, ClientWeights
+from leakledger.preprocess.messages import BatchNormStatistics, ClientGradient, ClientWeights
 from leakledger.preprocess.options import check_options, option
 from leakledger.preprocess.views import FeatureLayout
 
@@ -66,7 +66,7 @@ class Span(Inversion):
     technique = "span"
     reference = "after Dimitrov, Baader, Müller, Vechev: SPEAR: Exact Gradient Inversion of Batches, NeurIPS 2024"
     asset = ("records",)
-    reads = (ClientGradient, ClientWeights, *TOLD)
+    reads = (ClientGradient, ClientWeights, BatchNormStatistics, *TOLD)
     controls = (ControlSpec("records"),)
     assumes = "honest but curious; a gradient, or the weights after local training, in the clear; ReLU or a norm"
     find = staticmethod(find_updates)
@@ -99,7 +99,7 @@ class Span(Inversion):
         if not normed and (not update.relu or not hidden):
             return NotApplicable(f"the first layer must be followed by ReLU, not {activation} on {hidden}")
         weight, bias = update.weights["0.weight"], update.weights["0.bias"]
-        space = row_space(update, self.rank_tolerance)
+        space = (space_of if normed else row_space)(update, self.rank_tolerance)
         if isinstance(space, str):
             return Abstained(f"{source}: {space}")
         candidates = find_candidates(
@@ -128,15 +128,15 @@ class Span(Inversion):
     def _recomputed(self, update: ObservedUpdate, space: RowSpace, candidates: Candidates) -> Inverted:
         """The rows behind a first layer that an activation norm follows: all or none."""
         source = f"the update of {update.victim} in round {update.round}"
-        if len(candidates.open):
-            return Abstained(f"{source}: categories leave numbers open, and behind a norm nothing else settles them")
-        rows = distinct(*snapped(update.layout, candidates.origin @ space.right))
-        found = recomputed(update, space, rows, self.residual)
+        rows = settled(update, space, candidates, np.random.default_rng([self.seed, update.round]))
+        found = rows if isinstance(rows, str) else recomputed(update, space, rows, self.residual)
         if isinstance(found, str):
             return Abstained(f"{source}: {found}")
         rows, open = decided(update.layout, found.rows, space.right, candidates.choices)
         proven = np.full(len(rows), not update.noise)
         exact = resolved(update.layout, rows.encoded, found.error)
+        if update.sums is not None:
+            update = replace(update, evidence=(*update.evidence, update.sums.evidence))
         return claim(update, rows, np.full(len(rows), found.residual), proven, exact, open)
 
     def _certify(
