@@ -1,8 +1,9 @@
 """What batch norm's running statistics tell of a batch: the mean of its rows.
 
 A client that took one step (FedSGD) moved the running mean of the first layer's sums from r to r' = 0.9 r + 0.1 m, both
-of which the server has: m = W x + b, with x the mean of the encoded rows of the batch. Where the layer has at least as
-many units as there are columns, x follows; it holds the batch's means of numbers, and its shares of categories.
+of which the server has: m = W x + b, with x the mean of the encoded rows of the batch. Where the layer has about as
+many units as there are columns, x follows (that the columns of a one-hot feature add up to 1 is public). It holds the
+batch's means of numbers, and its shares of categories.
 
 Batch norm takes just this mean off the gradient of the first layer, D^T [X | 1] with columns of D that sum to zero: the
 gradient's row space is that of the differences of rows, one dimension short, and no row lies in it. With the mean put
@@ -12,6 +13,7 @@ Running variances tell as much again: (B - 1) v_j is the sum over the batch of (
 such equations and the mean say which are in the batch (`members`), as long as there are fewer candidates than units.
 """
 
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -22,7 +24,7 @@ from leakledger.attacks.observed.affine import Array, affine
 from leakledger.attacks.observed.update import BatchSums, ObservedUpdate
 from leakledger.preprocess.messages import BatchNormStatistics
 from leakledger.preprocess.models import OF_FIRST_LAYER, told_of_batch
-from leakledger.preprocess.views import Message, View
+from leakledger.preprocess.views import FeatureLayout, Message, View
 
 # Singular values of the first layer's weights below this share of the largest: directions of rows that it does not see.
 # Too small: rounding of the statistics is blown up; too large: layers that tell the mean are passed over.
@@ -48,16 +50,34 @@ def mean_row(update: ObservedUpdate) -> tuple[Array, Array] | str:
     weight, bias = update.weights["0.weight"], update.weights["0.bias"]
     if update.sums is None or update.sums.mean.shape != bias.shape:
         return "batch norm takes the mean of the rows off the first layer, and no running statistics tell it"
-    if len(weight) < weight.shape[1]:
+    sure, totals = one_hot_sums(update.layout)
+    if len(weight) + len(sure) < weight.shape[1]:
         return (
             f"the mean of the rows has {weight.shape[1]} columns, and running statistics tell {len(weight)} sums of it"
         )
-    values = np.linalg.svd(weight, compute_uv=False)
+    equations = np.vstack([weight, sure * float(np.linalg.norm(weight, axis=1).mean())])
+    values = np.linalg.svd(equations, compute_uv=False)
     if values[-1] < SEEN * values[0]:
         return "the first layer does not see every column: running statistics do not tell the mean of the rows"
-    inverse = np.linalg.pinv(weight)
+    goal = np.concatenate([update.sums.mean - bias, totals * float(np.linalg.norm(weight, axis=1).mean())])
+    inverse = np.linalg.pinv(equations)
     rounding = TENTH * update.precision * float(np.abs(update.sums.mean).max())
-    return inverse @ (update.sums.mean - bias), rounding * np.linalg.norm(inverse, axis=1)
+    return inverse @ goal, rounding * np.linalg.norm(inverse[:, : len(weight)], axis=1)
+
+
+def one_hot_sums(layout: FeatureLayout) -> tuple[Array, Array]:
+    """(k, d) and (k,): the equations, at unit length, by which the columns of each one-hot feature add up to 1, scaled
+    as they are. Features that share columns have none.
+    """
+    hits = Counter(c for b in layout.blocks for c in range(b.start, b.start + b.width))
+    alone = [b for b in layout.categorical if b.codes is None and all(hits[b.start + i] == 1 for i in range(b.width))]
+    left, right = np.zeros((len(alone), layout.width)), np.ones(len(alone))
+    for k, block in enumerate(alone):
+        scaled = block.shift is not None and block.scale is not None
+        left[k, block.start : block.start + block.width] = np.asarray(block.scale) if scaled else 1.0
+        right[k] -= float(np.sum(np.asarray(block.shift))) if scaled else 0.0
+    length = np.linalg.norm(left, axis=1, keepdims=True)
+    return left / length, right / length[:, 0]
 
 
 def with_mean(update: ObservedUpdate, mean: Array) -> ObservedUpdate:

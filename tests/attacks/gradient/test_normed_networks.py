@@ -18,6 +18,7 @@ from leakledger.attacks.gradient.spear import Spear
 from leakledger.attacks.gradient.tableak import TabLeak
 from leakledger.attacks.gradient.tableak_fedavg import TabLeakFedAvg
 from leakledger.attacks.gradient.tableak_fedavg.objective import update_objective
+from leakledger.attacks.observed.batch_norm import mean_row
 from leakledger.attacks.observed.labels import counts_from_weights
 from leakledger.attacks.observed.update import Schedule
 from leakledger.attacks.observed.updates import find_gradients
@@ -80,6 +81,16 @@ def test_running_statistics_give_back_what_batch_norm_takes_off(count):
     alone = attack(replace(view, messages=view.messages[:2]))
     assert isinstance(alone, NotApplicable)
     assert "no running statistics tell it" in alone.reason
+
+
+@pytest.mark.parametrize("width", [30, 40, 100])
+def test_the_mean_row_follows_from_statistics_within_its_errors(width):
+    """One-hot columns that add up to 1 stand in for a few units: 30 sums, and 3 features, tell 32 columns."""
+    encoded = rows_of(LAYOUT, 6, 5)[2]
+    (update,) = find_gradients(observe(encoded, norm="batch", hidden=(width,)), AuxiliaryKnowledge())
+    mean, error = mean_row(update)
+    assert (np.abs(mean - encoded.mean(0)) <= 5 * error + 1e-7).all()
+    assert error.max() < (1e-2 if width == 30 else 1e-4)
 
 
 def test_statistics_of_fewer_units_than_columns_do_not_tell_the_mean():
