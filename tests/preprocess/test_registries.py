@@ -20,7 +20,10 @@ METHODS = {**{f"encoder {n}": e for n, e in ENCODERS.items()}, **{f"scaler {n}":
 TABLES = {
     leakledger.preprocess.encoders: (ENCODERS, {"base", "codebook", "noised", "ring_ids", "ring_psi"}),
     leakledger.preprocess.scalers: (SCALERS, {"base", "one_party", "power_search", "quantile_search"}),
-    leakledger.preprocess.training: (ALGORITHMS, {"base", "divergence", "evaluation", "row_gradients"}),
+    leakledger.preprocess.training: (
+        ALGORITHMS,
+        {"base", "checks", "divergence", "evaluation", "norm_state", "row_gradients"},
+    ),
     leakledger.preprocess.aggregation: (AGGREGATIONS, {"base", "secure_steps"}),
     leakledger.defenses: (DEFENSES, {"base"}),
 }

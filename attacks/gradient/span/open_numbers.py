@@ -21,6 +21,8 @@ EVALUATED = 2**12  # rows at a time: as many starts for each candidate as that l
 LEAST_STARTS = 4  # for a candidate; fewer miss roots
 STEPS = 25  # of Gauss-Newton; roots are reached in about ten
 SPREAD = 1.5  # of starts, in encoded units: numbers of most scalers lie within twice that
+DONE = 1e-6  # of what a root leaves: what rounding of float32 gradients leaves is above
+STUCK = 1e3  # a start whose steps have to be damped this much is at no root
 ROUNDING, TINY = 1e-12, 1e-300  # keep equations solvable whose slopes are alike, or 0
 NUDGE = 1e-6  # of a difference quotient in float64
 # A root leaves no more than this. Too small: rounding of the gradient hides roots; too large: valleys pass for roots.
@@ -41,15 +43,19 @@ def rows_along(candidates: Candidates, right: Array, missed: Missed, rng: np.ran
     at[::starts] = 0.0  # one start of each candidate is where its numbers are centred
     damping, off = np.full(len(at), 1e-3), missed(origins + at @ moves)
     for _ in range(STEPS):
-        slopes = np.stack([(missed(origins + (at + n) @ moves) - off) / NUDGE for n in NUDGE * np.eye(free)], 1)
+        going = np.flatnonzero((np.linalg.norm(off, axis=1) > DONE) & (damping < STUCK))
+        if not len(going):
+            break
+        begin, now, here = origins[going], at[going], off[going]
+        slopes = np.stack([(missed(begin + (now + n) @ moves) - here) / NUDGE for n in NUDGE * np.eye(free)], 1)
         normal = slopes @ slopes.transpose(0, 2, 1)  # (n, f, f)
         size = np.trace(normal, axis1=1, axis2=2)[:, None, None] * np.eye(free)
-        damped = normal + (damping[:, None, None] + ROUNDING) * size + TINY * np.eye(free)
-        trial = at - np.linalg.solve(damped, slopes @ off[..., None])[..., 0]
-        tried = missed(origins + trial @ moves)
-        better = np.linalg.norm(tried, axis=1) < np.linalg.norm(off, axis=1)
-        at, off = np.where(better[:, None], trial, at), np.where(better[:, None], tried, off)
-        damping = np.where(better, damping / 10, np.minimum(damping * 10, 1e6))
+        damped = normal + (damping[going, None, None] + ROUNDING) * size + TINY * np.eye(free)
+        trial = now - np.linalg.solve(damped, slopes @ here[..., None])[..., 0]
+        tried = missed(begin + trial @ moves)
+        better = np.linalg.norm(tried, axis=1) < np.linalg.norm(here, axis=1)
+        at[going], off[going] = np.where(better[:, None], trial, now), np.where(better[:, None], tried, here)
+        damping[going] = np.where(better, damping[going] / 10, damping[going] * 10)
     left = np.linalg.norm(off, axis=1)
     return apart((origins + at @ moves)[left < ROOT], left[left < ROOT])
 
