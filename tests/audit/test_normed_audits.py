@@ -5,16 +5,18 @@ import pytest
 import torch
 from pydantic import ValidationError
 
+from leakledger.attacks.observed.sums import find_sums
 from leakledger.audit import run
 from leakledger.audit.case import cases
 from leakledger.audit.case_protocol import model_spec
 from leakledger.audit.config import Model
 from leakledger.audit.federate import federate
+from leakledger.audit.granted import granted_knowledge
 from leakledger.audit.made_up import WITH_BATCH_NORM, Sent, made_up_update, rows_alone, shown
 from leakledger.audit.play import view_of
 from leakledger.audit.truth import Truth
 from leakledger.preprocess.messages import BatchNormStatistics, ClientGradient
-from leakledger.preprocess.models import mean_loss, statistic_shapes
+from leakledger.preprocess.models import as_tensors, gradient, mean_loss, statistic_shapes
 from leakledger.preprocess.secret import PUBLIC_MASTER
 from tests.audit.example import config, truth
 
@@ -130,3 +132,20 @@ def test_the_absolute_error_is_the_loss_of_a_regression_that_asks_for_it():
 def test_a_loss_of_regressions_is_refused_for_classes(tmp_path):
     with pytest.raises(ValueError, match="loss 'mae' is that of a regression; a binary task minimises cross-entropy"):
         audited(tmp_path, model={"loss": "mae"})
+
+
+@pytest.mark.parametrize("norm", ["layer", "batch"])
+def test_a_client_reads_the_sum_over_the_others_only_where_it_is_the_gradient_of_their_rows_together(norm):
+    settings = {**QUICK, "model": {"hidden": [20], "norm": norm}, "training": {"rounds": 2, "batch_size": 4}}
+    found = truth(**settings)
+    known = granted_knowledge(config(**settings), found)
+    outcome = find_sums(view_of(("P1",), found), known)
+    if norm == "batch":
+        assert "under batch norm the sum over clients is the gradient of no batch" in outcome.reason
+        return
+    update = outcome[0]
+    rows = np.concatenate([found.federated.train[c].rows[found.federated.batches[c, 0][0]] for c in ("P2", "P3")])
+    weights = as_tensors(update.weights, dtype=torch.float64)
+    own = gradient(update.model, weights, torch.from_numpy(rows).double(), torch.from_numpy(update.labels))
+    for name, g in update.gradient.items():
+        np.testing.assert_allclose(g, own[name], atol=1e-4)

@@ -12,8 +12,10 @@ from leakledger.attacks.gradient.atoms import Atoms
 from leakledger.attacks.gradient.linear_layer import LinearLayer
 from leakledger.attacks.gradient.matching.objective import matching_objective
 from leakledger.attacks.gradient.portfolio import Portfolio
+from leakledger.attacks.gradient.portfolio.remainder import remainder
 from leakledger.attacks.gradient.posterior import Posterior
 from leakledger.attacks.gradient.span import Span
+from leakledger.attacks.gradient.span.recomputed import MEAN_OFF, mean_off
 from leakledger.attacks.gradient.spear import Spear
 from leakledger.attacks.gradient.tableak import TabLeak
 from leakledger.attacks.gradient.tableak_fedavg import TabLeakFedAvg
@@ -222,3 +224,20 @@ def test_an_update_with_statistics_in_it_is_read_without_them():
     mixed = changed(view, 1, gradient={**view.messages[1].payload.gradient, **told})
     (update,) = find_gradients(mixed, AuxiliaryKnowledge())
     assert not any("running" in name for name in (*update.gradient, *update.weights))
+
+
+def test_a_shift_of_all_rows_that_no_gradient_shows_is_seen_in_the_mean():
+    encoded = rows_of(LAYOUT, 6, 5)[2]
+    (update,) = find_gradients(observe(encoded, norm="batch", **SMALL), AuxiliaryKnowledge())
+    shifted = encoded + 0.01 * (np.arange(LAYOUT.width) == 0)
+    labels, weights = torch.arange(6) % 2, as_tensors(update.weights, dtype=torch.float64)
+    same, other = (gradient(update.model, weights, torch.tensor(rows), labels) for rows in (encoded, shifted))
+    assert all(torch.allclose(g, other[name], atol=1e-9) for name, g in same.items())
+    assert mean_off(update, encoded) < MEAN_OFF < mean_off(update, shifted)
+
+
+def test_no_share_of_a_proven_row_is_taken_off_a_gradient_behind_a_norm():
+    encoded = rows_of(LAYOUT, 6, 5)[2]
+    (update,) = find_gradients(observe(encoded, norm="layer", **SMALL), AuxiliaryKnowledge())
+    assert remainder(update, encoded[:0]) is update
+    assert remainder(update, encoded[:2]) is None
