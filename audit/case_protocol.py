@@ -41,7 +41,7 @@ def case_params(
         "preprocessing": case.preprocessing.model_dump(mode="json"),
         "training": case.training.model_dump(mode="json"),
         "defense": case.defense.model_dump(mode="json"),
-        "model": model.model_dump(mode="json"),
+        "model": model.agreed,
         "basis": basis_to_plain(basis),
         "missing": missing,
         "dictionary": {feature: list(values) for feature, values in dictionary.items()},
@@ -107,7 +107,8 @@ def chosen_options(preprocessing: Preprocessing, kind: type[Encoder] | type[Scal
 
 def model_spec(model: Model, schema: Schema, width: int) -> ModelSpec:
     outputs = 1 if schema.task == "regression" else len(schema.classes)
-    return ModelSpec(width, outputs, model.hidden, model.activation, schema.task)
+    layers = model.hidden, model.activation
+    return ModelSpec(width, outputs, *layers, schema.task, model.dropout, model.norm, model.norm_groups, model.loss)
 
 
 def encoded_from_plain(plain: Mapping[str, Any]) -> Encoded:

@@ -16,6 +16,7 @@ from leakledger.attacks.observed.labels import RECOVERIES
 from leakledger.audit.adversaries import GRAMMAR
 from leakledger.audit.options import Methods, checked, located_error, one_of
 from leakledger.defenses import DEFENSES, Defense, chain
+from leakledger.preprocess.activation_norms import check_norm
 from leakledger.preprocess.aggregation import AGGREGATIONS, Aggregation
 from leakledger.preprocess.data.partition import PARTITIONS
 from leakledger.preprocess.data.schema_file import Declared, declared_of
@@ -25,7 +26,8 @@ from leakledger.preprocess.options import options_of
 from leakledger.preprocess.scalers import SCALERS, canonical
 from leakledger.preprocess.training import ALGORITHMS
 from leakledger.preprocess.training.base import check_training, participants_of
-from leakledger.preprocess.views import TrainingSpec
+from leakledger.preprocess.training.checks import check_model
+from leakledger.preprocess.views import ModelSpec, Norm, RegressionLoss, TrainingSpec
 
 
 def _many(value: Any) -> Any:
@@ -146,6 +148,23 @@ class Model(Section):
 
     hidden: tuple[Annotated[int, Field(ge=1)], ...] = Field((100, 100), description="widths of the hidden layers")
     activation: Annotated[str, one_of(ACTIVATIONS)] = Field("relu", description="after each of them")
+    norm: Norm = Field("none", description="between each of them and its activation; batch norm's state travels")
+    norm_groups: int = Field(2, ge=1, description="of group norm: equal parts of each hidden layer")
+    dropout: float = Field(0.0, ge=0, lt=1, description="chance that a hidden unit is left out of a row in training")
+    loss: RegressionLoss = Field("mse", description="of a regression; classifiers minimise cross-entropy")
+
+    @property
+    def agreed(self) -> dict[str, Any]:
+        """Plain data that the parties agree on. Coins follow from it: those of earlier runs, without norms, stay."""
+        later = {"norm", "norm_groups", "dropout", "loss"}
+        return self.model_dump(
+            mode="json", exclude={n for n in later if getattr(self, n) == type(self).model_fields[n].default}
+        )
+
+    @model_validator(mode="after")
+    def _has_norms_that_fit(self) -> "Model":
+        check_norm(ModelSpec(1, 1, self.hidden, norm=self.norm, norm_groups=self.norm_groups))
+        return self
 
 
 class Training(MethodSection):
@@ -318,6 +337,18 @@ class Config(Section):
                     check_training(training.spec, defense.defense.row_clip_norm)
                 except ValueError as error:
                     raise located_error(f"{defense.name}: {error}", None, "defense", i) from None
+        return self
+
+    @model_validator(mode="after")
+    def _model_goes_with_defenses_and_trainings(self) -> "Config":
+        """All of them."""
+        for defense in self.defense:
+            guard = defense.defense.row_clip_norm, bool(defense.parts)
+            for training in self.training:
+                try:
+                    check_model(self.model.norm, self.model.dropout, training.spec, *guard, training.protocol)
+                except ValueError as error:
+                    raise located_error(str(error), None, "model") from None
         return self
 
     @model_validator(mode="after")

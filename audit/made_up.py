@@ -20,14 +20,23 @@ from leakledger.audit.cells import Cells
 from leakledger.defenses import defense_of
 from leakledger.preprocess.aggregation.base import arrays_of, to_vector
 from leakledger.preprocess.aggregation.plain import mean_of_updates
-from leakledger.preprocess.messages import ClientGradient, ClientWeights, GlobalModel, Payload, SummedUpdate
+from leakledger.preprocess.messages import (
+    BatchNormStatistics,
+    ClientGradient,
+    ClientWeights,
+    GlobalModel,
+    Payload,
+    SummedUpdate,
+)
 from leakledger.preprocess.pipeline import Encoded
 from leakledger.preprocess.training import ALGORITHMS
 from leakledger.preprocess.training.base import draw_batches, protected
+from leakledger.preprocess.training.norm_state import own_statistics, without_statistics
 from leakledger.preprocess.views import FeatureLayout, Message, View
 from leakledger.preprocess.wire import encode
 
 UPDATES = (ClientGradient, ClientWeights)
+WITH_BATCH_NORM = 4  # rows of the least batch that is read off behind batch norm
 Batches = Mapping[str, tuple[Cells, NDArray[np.int64]]]
 """Made-up client -> its rows and their labels."""
 Labels = dict[tuple[str, int], NDArray[np.int64]]
@@ -78,10 +87,12 @@ def _sent(view: View, update: Message, batches: Batches, coins: np.random.Genera
     """
     model = next(m for m in view.on(GlobalModel, recipient=update.sender) if m.round == update.round)
     messages = _without_training(view)
+    statistics = [m for m in view.on(BatchNormStatistics) if (m.sender, m.round) == (update.sender, update.round)]
     granted: Labels = {}
     for victim, (rows, labels) in batches.items():
-        sent, ordered = guarded_update(view, update.kind, model.payload, rows, labels, coins)
+        sent, ordered, beside = _answer(view, update.kind, model.payload, rows, labels, coins)
         messages += [replace(model, recipient=victim), _saying(replace(update, sender=victim), sent)]
+        messages += [_saying(replace(m, sender=victim), beside) for m in statistics if beside is not None]
         granted[victim, update.round] = ordered
     return replace(view, messages=tuple(messages)), granted
 
@@ -127,7 +138,7 @@ def _tells(view: View, round: int) -> tuple[Message, Message, tuple[Message, ...
 
 
 def _without_training(view: View) -> list[Message]:
-    return [m for m in view.messages if m.kind not in (*TOLD, *UPDATES)]
+    return [m for m in view.messages if m.kind not in (*TOLD, *UPDATES, BatchNormStatistics)]
 
 
 def topics_shown(view: View, observed: Observed) -> tuple[str, ...]:
@@ -135,7 +146,12 @@ def topics_shown(view: View, observed: Observed) -> tuple[str, ...]:
     sent, or the two models that a sum follows from, with what says who took part.
     """
     if isinstance(observed, Sent):
-        held = {m.topic for kind in (*UPDATES, GlobalModel) for m in view.on(kind) if m.content is not None}
+        held = {
+            m.topic
+            for kind in (*UPDATES, BatchNormStatistics, GlobalModel)
+            for m in view.on(kind)
+            if m.content is not None
+        }
     else:
         before, after, announced = _tells(view, observed.round)
         held = {m.topic for m in (before, after, *announced)}
@@ -148,15 +164,33 @@ def _saying(message: Message, payload: Payload) -> Message:
     return replace(message, body=body, content=body)
 
 
+def rows_alone(view: View, rows: int) -> int:
+    """How few rows an update must show: a single one; behind batch norm, which makes nothing of one and signs of two,
+    four, as long as the audited batch has as many.
+    """
+    batch = view.public.model is not None and view.public.model.norm == "batch"
+    return min(WITH_BATCH_NORM, rows) if batch else 1
+
+
 def guarded_update(
     view: View, kind: type[Payload], model: GlobalModel, rows: Cells, labels: np.ndarray, coins: np.random.Generator
 ) -> tuple[ClientGradient | ClientWeights, np.ndarray]:
     """`made_up_update`, protected by all mechanisms that the view's public facts name."""
-    sent, ordered = made_up_update(view, kind, model, rows, labels, coins)
-    assert isinstance(sent, UPDATES)
+    sent, ordered, _ = _answer(view, kind, model, rows, labels, coins)
+    return sent, ordered
+
+
+def _answer(
+    view: View, kind: type[Payload], model: GlobalModel, rows: Cells, labels: np.ndarray, coins: np.random.Generator
+) -> tuple[ClientGradient | ClientWeights, np.ndarray, BatchNormStatistics | None]:
+    """The same, and what goes beside it: the running statistics of batch norm."""
+    spec = view.public.model
+    assert spec is not None
+    raw, ordered = _trained(view, kind, model, rows, labels, coins)
+    sent = without_statistics(spec, raw)
     if view.public.mechanisms:
         sent = protected(defense_of(view.public.mechanisms).protect, model, sent, coins)
-    return sent, ordered
+    return sent, ordered, own_statistics(spec, raw) if spec.norm == "batch" else None
 
 
 def made_up_update(
@@ -165,6 +199,15 @@ def made_up_update(
     """What a client with these rows would send as `kind`, and the labels of its local batches, in order. The gradients
     of its rows are clipped where the view's mechanisms clip them; what else they do is not done yet.
     """
+    assert view.public.model is not None
+    raw, ordered = _trained(view, kind, model, rows, labels, coins)
+    return without_statistics(view.public.model, raw), ordered
+
+
+def _trained(
+    view: View, kind: type[Payload], model: GlobalModel, rows: Cells, labels: np.ndarray, coins: np.random.Generator
+) -> tuple[ClientGradient | ClientWeights, np.ndarray]:
+    """The outcome of its training, running statistics included, and the labels of its local batches."""
     spec, layout, training = view.public.model, view.public.layout, view.public.training
     assert spec is not None
     assert layout is not None
@@ -174,7 +217,8 @@ def made_up_update(
     algorithm = next(a for a in ALGORITHMS.values() if a.update is kind)
     everything = [np.arange(len(rows))]  # a gradient is of one batch: all rows
     batches = everything if kind is ClientGradient else draw_batches(training, data, coins)
-    return algorithm.client(spec, training, model, data, batches, clip_norm), data.labels[np.concatenate(batches)]
+    own = coins if spec.dropout else None
+    return algorithm.client(spec, training, model, data, batches, clip_norm, own), data.labels[np.concatenate(batches)]
 
 
 def encoded_rows(layout: FeatureLayout, rows: Cells) -> np.ndarray:

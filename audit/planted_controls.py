@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from leakledger.attacks.base import Attack, AuxiliaryKnowledge, RecordsClaim, claims_in
 from leakledger.audit.cells import Cells
-from leakledger.audit.made_up import UPDATES, Batches, Sent, shown, undefended
+from leakledger.audit.made_up import UPDATES, Batches, Sent, rows_alone, shown, undefended
 from leakledger.audit.record_controls import (
     AT_BASELINE,
     DEVIATIONS,
@@ -47,13 +47,19 @@ def planted_controls(
     trial = Trial(attack, view, knowledge, update, _population(layout, coins), coins)
     rows = update.payload.rows
     labels = coins.permutation(np.resize(np.arange(spec.outputs), rows))
-    singles = {f"planted {i}": (trial.drawn(1), labels[[i % rows]]) for i in range(SINGLES)}
+    few = rows_alone(view, rows)
+    singles = {f"planted {i}": (trial.drawn(few), labels[(i + np.arange(few)) % rows]) for i in range(SINGLES)}
     batch, other = trial.drawn(rows), trial.drawn(rows)
     alone = trial.claims(singles, defended=False)
     whole = trial.claims({update.sender: (batch, labels)}, defended=True).get(update.sender)
     value = float(np.mean([trial.accuracy(alone.get(victim), own) for victim, (own, _) in singles.items()]))
     return (
-        trial.control("leaky", value, singles["planted 0"][0], "cells of single planted rows"),
+        trial.control(
+            "leaky",
+            value,
+            singles["planted 0"][0],
+            f"cells of {few} planted rows" if few > 1 else "cells of single planted rows",
+        ),
         trial.control("power", trial.accuracy(whole, batch), batch, f"cells of {rows} planted rows"),
         trial.control("null", trial.accuracy(whole, other), other, f"cells of {rows} other rows"),
     )

@@ -33,7 +33,17 @@ import numpy as np
 
 from leakledger.attacks.base import Outcome, RecordsClaim, claims_in
 from leakledger.audit.cells import Cells, joined
-from leakledger.audit.made_up import UPDATES, Batches, Observed, Sent, Summed, shown, topics_shown, undefended
+from leakledger.audit.made_up import (
+    UPDATES,
+    Batches,
+    Observed,
+    Sent,
+    Summed,
+    rows_alone,
+    shown,
+    topics_shown,
+    undefended,
+)
 from leakledger.audit.play import Play
 from leakledger.audit.records import POWER, Control
 from leakledger.audit.scoring.best_prior import best_prior
@@ -124,16 +134,17 @@ def _leaky(play: Play, observed: Observed, real: Cells, labels: np.ndarray, coin
 
 def single_rows(play: Play, observed: Observed, rows: int) -> list[dict[str, np.ndarray]]:
     """The trials of the leaky control: which of so many `rows` each made-up client of a trial has. All send theirs in
-    one trial, and are summed with nobody else's in one each.
+    one trial, and are summed with nobody else's in one each. It is one row, or behind batch norm a few (`rows_alone`).
     """
-    picks = np.arange(LEAKY_ROWS) % rows
+    few = rows_alone(play.view, rows)
+    picks = (np.arange(LEAKY_ROWS)[:, None] + np.arange(few)) % rows
     if isinstance(observed, Summed):
         names = [observed.clients[i % len(observed.clients)] for i in range(LEAKY_ROWS)]
-        return [{name: picks[i : i + 1]} for i, name in enumerate(names)]
+        return [{name: picks[i]} for i, name in enumerate(names)]
     first = observed.message.sender
     names = [first, *(c for c in play.view.public.clients if c != first and c not in play.view.observers)]
     names += [f"control {i}" for i in range(len(names), LEAKY_ROWS)]
-    return [{name: picks[i : i + 1] for i, name in enumerate(names[:LEAKY_ROWS])}]
+    return [{name: picks[i] for i, name in enumerate(names[:LEAKY_ROWS])}]
 
 
 def without_candidates(play: Play) -> Play | None:
@@ -183,14 +194,15 @@ def _recovered(
     scores = []
     for c, row in singles:
         truth = play.truth.in_terms_of(c.layout)
-        scores.append(_accuracy(c, truth.batch(*observed.batch).take(row), truth.deviations, 1))
+        scores.append(_accuracy(c, truth.batch(*observed.batch).take(row), truth.deviations, len(row)))
     value = float(sum(scores)) / len(picked)
     truth = play.truth.in_terms_of(singles[0][0].layout if singles else None)
     real = truth.batch(*observed.batch)
     guesses = [_guess(real.take(row), truth, coins) for row in picked for _ in range(GUESSES)]
     passed = value >= RECOVERED
     summed = isinstance(observed, Summed)
-    expected = f"cells of single rows{_behind(observed) and ' behind two models'}: at least {RECOVERED:.0%} recovered"
+    few = "single rows" if len(picked[0]) == 1 else f"batches of {len(picked[0])} rows"
+    expected = f"cells of {few}{_behind(observed) and ' behind two models'}: at least {RECOVERED:.0%} recovered"
     kind: Trial = POWER if summed and not passed else "leaky"
     return _control(play, observed, kind, value, float(np.mean(guesses)), passed, expected)
 

@@ -134,7 +134,8 @@ def _explained(truth: Truth, view: View, attempted: Sequence[Key]) -> Iterator[C
     of any other attacked batch, where the batches differ by enough to tell.
     """
     repeated, off = repeatable(view.public.mechanisms), list[float]()
-    if repeated is None:
+    model = view.public.model
+    if repeated is None or (model is not None and model.dropout):  # nobody can leave out the same units again
         return
     for key in attempted[:BATCHES]:
         update = next((m for m in view.received(ClientGradient) if (m.sender, m.round) == key), None)

@@ -23,6 +23,8 @@ from leakledger.preprocess.wire import encode
 
 Floats = NDArray[np.floating[Any]]
 Task = Literal["binary", "multiclass", "regression"]
+Norm = Literal["none", "batch", "layer", "group", "instance"]
+RegressionLoss = Literal["mse", "mae"]
 K = TypeVar("K", bound=Payload)
 
 
@@ -309,7 +311,9 @@ class ModelSpec:
 
     `outputs` is the number of classes, one logit each (two for a binary target), or 1 for regression. A binary target
     may have 1 too: the logit of the positive class. In training each hidden unit is left out of a row with probability
-    `dropout`, and the others are scaled up.
+    `dropout`, and the others are scaled up. `norm` stands between each hidden linear layer and its activation
+    (`preprocess.activation_norms`), group norm with `norm_groups` groups. `loss` is that of a regression: the mean
+    squared or the mean absolute error; classifiers minimise cross-entropy.
     """
 
     inputs: int
@@ -318,9 +322,15 @@ class ModelSpec:
     activation: str = "relu"
     task: Task = "binary"
     dropout: float = 0.0
+    norm: Norm = "none"
+    norm_groups: int = 2
+    loss: RegressionLoss = "mse"
 
     def to_plain(self) -> dict[str, Any]:
-        return {**self.__dict__, "hidden": list(self.hidden)}
+        """Plain data; of what came later only what is set, so that transcripts without it stay as they are."""
+        later = {"norm": "none", "norm_groups": 2, "loss": "mse"}
+        plain = {name: value for name, value in self.__dict__.items() if later.get(name) != value}
+        return {**plain, "hidden": list(self.hidden)}
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> "ModelSpec":

@@ -56,8 +56,8 @@ class AttributeSearch(Attack):
         records, spec = knowledge.texts, view.public.model
         if records is None:
             return NotApplicable("neither the encoder nor plausible values are granted (texts)")
-        if spec is None or not spec.hidden or spec.activation != "relu":
-            return NotApplicable("the public facts name no head with a hidden layer and ReLU")
+        if spec is None or not spec.hidden or spec.activation != "relu" or spec.norm != "none":
+            return NotApplicable("the public facts name no head with a hidden layer and ReLU, without a norm")
         messages = chosen_messages(view, ClientGradient, None, None)
         if not messages:
             return NotApplicable(f"no {ClientGradient.topic} message reached the observers in the clear")

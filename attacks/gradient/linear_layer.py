@@ -5,6 +5,9 @@ Gradients, NeurIPS 2020, proposition 3.1; Boenisch et al., EuroS&P 2023). Other 
 which seldom has valid categories. The same holds of a sum of gradients, that is of the weights after local training
 (FedAvg): a neuron that a single row ever activates shows it, however many steps there were.
 
+Behind layer, group or instance norm every row of a batch reaches every neuron, so only the row of a batch of one is
+read off. Behind batch norm nothing is: it subtracts the mean, the bias has no effect, and its gradient is 0.
+
 The adversary is honest but curious. It holds an update in the clear and the public layout; it needs no labels.
 """
 
@@ -77,6 +80,11 @@ class LinearLayer(Inversion):
         """The rows that neurons of the first layer show; they are proven only where ReLU follows it."""
         if not update.model.hidden:
             return NotApplicable("the network has no hidden layer: every row reaches every neuron of the only one")
+        if update.model.norm == "batch":
+            return NotApplicable(
+                "batch norm takes the mean off every unit of the first layer: its bias has the gradient 0, and there "
+                "is nothing to divide by"
+            )
         layout, bias = update.layout, update.gradient["0.bias"]
         loud = np.abs(bias) > max(FAINT * np.abs(bias).max(), LOUD * update.noise)
         points = affine(update.gradient, 0)[loud]

@@ -16,14 +16,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from leakledger.attacks.base import AuxiliaryKnowledge, RecordsClaim, clients_of
-from leakledger.attacks.gradient.exact.network import depth, forward
-from leakledger.attacks.observed.affine import Array, affine
+from leakledger.attacks.observed.affine import Array, affine, with_ones
 from leakledger.attacks.observed.tabular import Rows, StructuralPrior
 from leakledger.attacks.observed.update import Inverted, Member, ObservedUpdate
+from leakledger.preprocess.models import as_tensors, layers
 
 NOBODY = ""  # no client is more probable than all others
 # Of a standard deviation of the proven rows: numbers nearer than this are of equal rows. Smaller: rounding tells them
@@ -93,8 +94,10 @@ def row_labels(update: ObservedUpdate, encoded: Array) -> NDArray[np.int64]:
     """(n,) the labels that claimed rows, encoded (n, d), have: those of the update, dealt out as its last layer's
     gradient suits best; to more rows than it has, no label twice as often.
     """
-    last = depth(update.weights)
-    inputs = forward(update.weights, encoded, update.model.activation).points[last]  # (n, h + 1)
+    last = len(update.model.hidden)
+    with torch.no_grad():
+        passed = layers(update.model, as_tensors(update.weights, dtype=torch.float64), torch.from_numpy(encoded))
+    inputs = with_ones(passed[last][0].numpy())  # (n, h + 1)
     errors = np.linalg.lstsq(inputs.T, affine(update.gradient, last).T, rcond=None)[0]  # (n, classes)
     one_pass = update.labels[: update.rows]
     found: NDArray[np.int64] = errors.argmin(1)

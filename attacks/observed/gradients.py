@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakledger.attacks.base import Abstained, AuxiliaryKnowledge, NotApplicable
+from leakledger.attacks.observed.batch_norm import told_sums
 from leakledger.attacks.observed.update import Arrays, ObservedUpdate, unit_roundoff
 from leakledger.preprocess.messages import ClientGradient, GlobalModel, Payload
-from leakledger.preprocess.models import check_weights
+from leakledger.preprocess.models import check_weights, parameters
 from leakledger.preprocess.views import FeatureLayout, Message, ModelSpec, View
 
 Read = TypeVar("Read")
@@ -121,6 +122,7 @@ def read_gradient(
         mechanisms=view.public.mechanisms,
         stretched=stretched,
         guessed_size=granted is None and poisson(view),
+        sums=told_sums(view, model, message),
     )
 
 
@@ -136,13 +138,13 @@ def model_before(view: View, update: Message) -> Message | None:
 
 
 def tensors(spec: ModelSpec, message: Message, key: str) -> Arrays:
-    """The named tensors under `key`, as `spec` shapes them."""
+    """The named tensors of parameters under `key`, as `spec` shapes them; running statistics are left out."""
     named = getattr(message.payload, key)
     try:
         check_weights(spec, named)
     except ValueError as error:
         raise ValueError(f"{key} of message {message.sequence}: {error}") from None
-    return {name: np.asarray(value, np.float64) for name, value in named.items()}
+    return {name: np.asarray(value, np.float64) for name, value in parameters(spec, named).items()}
 
 
 def precision_of(message: Message, key: str) -> float:

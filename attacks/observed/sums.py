@@ -76,6 +76,8 @@ def _sum_over(
     if missing := [c for c in whole.clients if c in view.observers and c not in known]:
         return NotApplicable(f"{source}: the observers do not hold what {joint(missing)} sent themselves")
     assert spec is not None
+    if spec.norm == "batch" and len(others) > 1:
+        return NotApplicable(f"{source}: under batch norm the sum over clients is the gradient of no batch")
     assert layout is not None
     assert training is not None
     try:

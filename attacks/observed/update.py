@@ -54,6 +54,17 @@ class Member:
 
 
 @dataclass(frozen=True, eq=False)
+class BatchSums:
+    """`mean` and unbiased `variance` (H,) of the sums of each unit of a layer over a batch; `evidence`: number of the
+    message that tells them.
+    """
+
+    mean: NDArray[np.float64] = field(repr=False)
+    variance: NDArray[np.float64] = field(repr=False)
+    evidence: int
+
+
+@dataclass(frozen=True, eq=False)
 class ObservedUpdate:
     """A sum of gradients over `rows` rows of `victim` in `round`, on a network of kind `model` for rows of `layout`.
 
@@ -65,7 +76,8 @@ class ObservedUpdate:
     the local steps behind the sum; None where it is a single gradient. `noise` is the standard deviation of errors in
     the entries beyond their own rounding. `evidence`: numbers of the messages it was read from. `mechanisms`: what is
     known to have been done to it before it was sent, when it was 1 / `stretched` as large. `guessed_size`: `rows` is
-    only how many were to be expected. `facts`: what was known of its rows before.
+    only how many were to be expected. `facts`: what was known of its rows before. `sums`: what batch norm's
+    running statistics tell of the first layer, where they do.
     """
 
     victim: str
@@ -85,6 +97,7 @@ class ObservedUpdate:
     guessed_size: bool = False
     members: tuple[Member, ...] = ()
     facts: RowFacts = field(default=NOTHING, repr=False)
+    sums: BatchSums | None = field(default=None, repr=False)
 
     @property
     def rate(self) -> float:
@@ -108,8 +121,14 @@ class ObservedUpdate:
 
     @property
     def relu(self) -> bool:
-        """Whether hidden layers are followed by ReLU."""
-        return self.model.activation == "relu"
+        """Whether hidden layers are followed by ReLU, with no norm between: inactive units then have no gradient."""
+        return self.model.activation == "relu" and self.model.norm == "none"
+
+    @property
+    def behind(self) -> str:
+        """What follows a hidden layer, in words."""
+        norm = self.model.norm
+        return self.model.activation if norm == "none" else f"{norm} norm and {self.model.activation}"
 
 
 UNIFORM = 12**-0.5  # the standard deviation of a rounding error, in units of the last place: even between -1/2 and 1/2

@@ -130,6 +130,7 @@ from leakledger.preprocess.messages.threshold import (
     CkksToRefresh,
 )
 from leakledger.preprocess.messages.training import (
+    BatchNormStatistics,
     CandidateModel,
     ClientGradient,
     ClientWeights,
@@ -155,6 +156,7 @@ __all__ = [
     "ApsiEvaluation",
     "ApsiQuery",
     "ApsiRequest",
+    "BatchNormStatistics",
     "BinNumbers",
     "BytesNormAnnounced",
     "CandidateModel",

@@ -25,7 +25,9 @@ class Participants(Payload):
 
 @dataclass(frozen=True)
 class GlobalModel(Payload):
-    """The model that a round begins with; after the first round a function of all clients' updates."""
+    """The model that a round begins with; after the first round a function of all clients' updates. Of batch norm it
+    has the running statistics too.
+    """
 
     topic = "train.model"
     discloses = Disclosure.UPDATE
@@ -58,6 +60,21 @@ class ClientWeights(Payload):
 
     rows: int
     weights: Tensors = field(repr=False)
+
+
+@dataclass(frozen=True)
+class BatchNormStatistics(Payload):
+    """Running means and variances of the sums of each hidden unit, by name, after the sender's local steps of a round
+    on its `rows` rows: what batch norm needs in evaluation. Beside the weights of the first layer a mean tells the mean
+    of the rows.
+    """
+
+    topic = "train.batch-norm"
+    discloses = Disclosure.AGGREGATE
+    about = About.SENDER
+
+    rows: int
+    statistics: Tensors = field(repr=False)
 
 
 @dataclass(frozen=True)

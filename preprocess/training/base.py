@@ -20,8 +20,14 @@ from leakledger.preprocess.messages import ClientGradient, ClientWeights, Global
 from leakledger.preprocess.models import Weights, initial_weights
 from leakledger.preprocess.options import check_options
 from leakledger.preprocess.pipeline import Encoded
+from leakledger.preprocess.training.checks import check_model
 from leakledger.preprocess.training.divergence import finite_update, finite_weights
 from leakledger.preprocess.training.evaluation import validation_loss
+from leakledger.preprocess.training.norm_state import (
+    own_statistics,
+    with_mean_statistics,
+    without_statistics,
+)
 from leakledger.preprocess.views import ModelSpec, TrainingSpec
 
 Protect = Callable[[Weights, np.random.Generator], Weights]
@@ -89,17 +95,18 @@ def train(
     to before they are summed up (FedSGD only). `aggregation`: how updates become their mean.
     """
     check_training(training, row_clip_norm)
+    check_model(spec.norm, spec.dropout, training, row_clip_norm, protect is not None, aggregation)
     aggregation.check(participants_of(training, len(fed.clients)))
     kept = aggregation.begin(fed)
     fitting, checking, own = _hold_back(fed, training, data)
     model = _first_model(fed, spec, aggregation)
     best, watch = model, _Watch(training.patience)
     batches: dict[tuple[str, int], At[Batches]] = {}
-    rounds = 0
+    weighting, rounds = getattr(aggregation, "weighting", "rows"), 0
     for rounds in range(1, training.rounds + 1):
         with fed.scope("train", rounds - 1):
             told = _told(fed, model)
-            offered = {}
+            offered, told_statistics = {}, []
             for c in _participants(fed, training):
                 given = told(c)
                 drawn = fed.local(c, draw_batches, training, fitting[c], fed.coins(c))
@@ -110,9 +117,15 @@ def train(
                 if protect is not None:
                     update = fed.local(c, protected, protect, given, update, fed.coins(c))
                     update = fed.local(c, finite_update, update, c, fed.round, training.learning_rate)
+                if spec.norm == "batch":
+                    told_statistics.append(fed.send(fed.local(c, own_statistics, spec, update), to=fed.server))
+                    update = fed.local(c, without_statistics, spec, update)
                 offered[c] = aggregation.offer(fed, c, update, algorithm.update)
             mean = aggregation.mean(fed, kept, offered, model)
             model = {p: fed.local(p, algorithm.step, training, w, mean[p]) for p, w in model.items()}
+            if told_statistics:
+                weights = fed.local(fed.server, with_mean_statistics, weighting, model[fed.server], *told_statistics)
+                model = {fed.server: weights}
             model = {p: fed.local(p, finite_weights, w, p, fed.round, training.learning_rate) for p, w in model.items()}
             if training.patience is not None:
                 loss = validation_loss(fed, spec, model, checking)

@@ -143,4 +143,4 @@ def _auroc(others: NDArray[np.int64], own: NDArray[np.int64]) -> float:
 
 def _outputs(spec: ModelSpec, weights: Weights, data: Encoded) -> torch.Tensor:
     with torch.inference_mode():
-        return finite_outputs(forward(spec, as_tensors(weights), torch.tensor(data.rows)))
+        return finite_outputs(forward(spec, as_tensors(weights), torch.tensor(data.rows), running=True))

@@ -7,7 +7,15 @@ import numpy as np
 import torch
 
 from leakledger.preprocess.messages import ClientWeights, GlobalModel
-from leakledger.preprocess.models import Weights, as_arrays, as_tensors, dropout_masks, gradient
+from leakledger.preprocess.models import (
+    Weights,
+    as_arrays,
+    as_tensors,
+    dropout_masks,
+    gradient,
+    moved_statistics,
+    parameters,
+)
 from leakledger.preprocess.pipeline import Encoded
 from leakledger.preprocess.training.base import Batches, check_training
 from leakledger.preprocess.views import ModelSpec, TrainingSpec
@@ -28,16 +36,20 @@ class FedAvg:
     ) -> ClientWeights:
         """The weights after one step of SGD or Adam per batch, and the client's row count. A proximal term adds
         mu / 2 |w - w_0|^2 to each loss (Li et al., FedProx, MLSys 2020, equation 2). Raises ValueError where
-        gradients of rows are to be clipped: local steps are taken as they are.
+        gradients of rows are to be clipped: local steps are taken as they are. Under batch norm the running statistics
+        after the last step are among the weights (`norm_state` sends them apart).
         """
         check_training(training, row_clip_norm)
         weights, begun = as_tensors(model.weights), as_tensors(model.weights)
+        learned = parameters(spec, weights)
         kind = torch.optim.Adam if training.optimizer == "adam" else torch.optim.SGD
-        optimizer = kind(weights.values(), lr=training.learning_rate)
+        optimizer = kind(learned.values(), lr=training.learning_rate)
         x, y = torch.from_numpy(data.rows), torch.from_numpy(data.labels)
         for rows in batches:
-            step = gradient(spec, weights, x[rows], y[rows], dropout_masks(spec, len(rows), coins))
-            for name, w in weights.items():
+            kept = dropout_masks(spec, len(rows), coins)
+            step = gradient(spec, weights, x[rows], y[rows], kept)
+            weights |= moved_statistics(spec, weights, x[rows], kept)
+            for name, w in learned.items():
                 drawn = step[name] + training.proximal * (w - begun[name])
                 w.grad = drawn  # exempt: a tensor of this call
             optimizer.step()

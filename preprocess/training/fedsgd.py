@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from leakledger.preprocess.messages import ClientGradient, GlobalModel
-from leakledger.preprocess.models import Weights, as_arrays, as_tensors, dropout_masks, gradient
+from leakledger.preprocess.models import Weights, as_arrays, as_tensors, dropout_masks, gradient, moved_statistics
 from leakledger.preprocess.pipeline import Encoded
 from leakledger.preprocess.training.base import Batches
 from leakledger.preprocess.training.row_gradients import summed_gradient
@@ -30,13 +30,15 @@ class FedSGD:
         coins: np.random.Generator | None = None,
     ) -> ClientGradient:
         """The mean gradient over the batch, and its row count; of Poisson samples, the sum over the expected number of
-        rows, and that number. With `row_clip_norm` the gradient of each row is clipped to it first.
+        rows, and that number. With `row_clip_norm` the gradient of each row is clipped to it first. Under batch norm
+        the running statistics after the batch are among the tensors (`norm_state` sends them apart).
         """
         rows = batches[0]
         x, y = torch.from_numpy(data.rows[rows]), torch.from_numpy(data.labels[rows])
         if row_clip_norm is None and training.sampling == "fixed":
-            kept = dropout_masks(spec, len(rows), coins)
-            return ClientGradient(len(rows), as_arrays(gradient(spec, as_tensors(model.weights), x, y, kept)))
+            kept, weights = dropout_masks(spec, len(rows), coins), as_tensors(model.weights)
+            found = gradient(spec, weights, x, y, kept) | moved_statistics(spec, weights, x, kept)
+            return ClientGradient(len(rows), as_arrays(found))
         if spec.dropout:
             raise ValueError(
                 f"dropout is {spec.dropout}, and the gradients of single rows are asked for; set it to 0, or take "
@@ -49,4 +51,4 @@ class FedSGD:
 
     def step(self, training: TrainingSpec, weights: Weights, mean: Weights) -> Weights:
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite has an error of its own (`divergence`)
-            return {name: w - training.learning_rate * mean[name] for name, w in weights.items()}
+            return {name: weights[name] - training.learning_rate * g for name, g in mean.items()}

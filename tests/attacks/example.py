@@ -1,11 +1,13 @@
 """Batches with known rows, and the view of a server that receives what a client sends of them."""
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 
 from leakledger.attacks.observed.update import ObservedUpdate
-from leakledger.preprocess.messages import GlobalModel
-from leakledger.preprocess.models import as_arrays, as_tensors, gradient, initial_weights
+from leakledger.preprocess.messages import BatchNormStatistics, GlobalModel
+from leakledger.preprocess.models import as_arrays, as_tensors, gradient, initial_weights, moved_statistics
 from leakledger.preprocess.pipeline import Encoded
 from leakledger.preprocess.training.base import draw_batches
 from leakledger.preprocess.training.fedavg import FedAvg
@@ -51,20 +53,28 @@ def rows_of(layout, count, seed, alike=False):
     return categories, numbers, encoded
 
 
-def observe(encoded, layout=LAYOUT, noise=0.0, hidden=(100, 100), activation="relu", seed=0):
+def observe(encoded, layout=LAYOUT, noise=0.0, hidden=(100, 100), activation="relu", seed=0, **between):
     """The server's view of one float32 gradient of the rows `encoded`."""
-    spec = ModelSpec(layout.width, 2, hidden, activation)
+    spec = ModelSpec(layout.width, 2, hidden, activation, **between)
     weights = initial_weights(spec, np.random.default_rng(seed))
     told = torch.tensor(encoded, dtype=torch.float32), torch.arange(len(encoded)) % 2
     observed = as_arrays(gradient(spec, as_tensors(weights), *told))
     coins = np.random.default_rng(seed)
     observed = {k: (g + noise * coins.normal(size=g.shape)).astype(np.float32) for k, g in observed.items()}
-    return server_view(spec, layout, weights, {"gradient": observed}, len(encoded))
+    view = server_view(spec, layout, weights, {"gradient": observed}, len(encoded))
+    if spec.norm != "batch":
+        return view
+    told = BatchNormStatistics(len(encoded), as_arrays(moved_statistics(spec, as_tensors(weights), told[0])))
+    body = encode(told.to_plain())
+    message = replace(view.messages[1], sequence=2, topic=told.topic, body=body, content=body)
+    return replace(view, messages=(*view.messages, message))
 
 
-def observe_training(encoded, training, layout=LAYOUT, noise=0.0, hidden=(100, 100), activation="relu", seed=0):
+def observe_training(
+    encoded, training, layout=LAYOUT, noise=0.0, hidden=(100, 100), activation="relu", seed=0, **between
+):
     """The server's view of the float32 weights after local training on the rows `encoded`."""
-    spec, coins = ModelSpec(layout.width, 2, hidden, activation), np.random.default_rng(seed)
+    spec, coins = ModelSpec(layout.width, 2, hidden, activation, **between), np.random.default_rng(seed)
     weights = initial_weights(spec, coins)
     data = Encoded(encoded.astype(np.float32), np.arange(len(encoded)) % 2)
     answer = FedAvg().client(spec, training, GlobalModel(weights), data, draw_batches(training, data, coins))

@@ -61,6 +61,14 @@ def test_every_training_runs_with_a_process_per_party(algorithm, variant):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_batch_norm_runs_with_a_process_per_party(algorithm):
+    training = {"algorithm": algorithm, "rounds": 3, **VARIANTS["partial participation"], "patience": 2}
+    found = run(encoder="local", scaler="local", training=training, norm="batch")
+    assert "train.batch-norm" in {m.topic for m in found["server"].messages}
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("aggregation", aggregations())

@@ -23,7 +23,10 @@ TABLES = {
         SCALERS,
         {"base", "encrypted", "encrypted_extremes", "one_party", "power_search", "quantile_search"},
     ),
-    leakledger.preprocess.training: (ALGORITHMS, {"base", "divergence", "evaluation", "row_gradients"}),
+    leakledger.preprocess.training: (
+        ALGORITHMS,
+        {"base", "checks", "divergence", "evaluation", "norm_state", "row_gradients"},
+    ),
     leakledger.preprocess.aggregation: (AGGREGATIONS, {"base", "secure_steps"}),
     leakledger.defenses: (DEFENSES, {"base"}),
 }

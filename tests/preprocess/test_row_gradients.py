@@ -13,6 +13,8 @@ from leakledger.preprocess.training.row_gradients import row_products, summed_gr
 from leakledger.preprocess.views import ModelSpec, TrainingSpec
 
 SPECS = [
+    *(ModelSpec(6, 3, (6, 4), "relu", "multiclass", norm=norm) for norm in ("layer", "group", "instance")),
+    ModelSpec(6, 1, (7,), task="regression", loss="mae"),
     *(ModelSpec(6, 3, (5, 4), activation, "multiclass") for activation in ACTIVATIONS),
     ModelSpec(6, 1, (7,), task="regression"),
     ModelSpec(6, 2, ()),
@@ -23,7 +25,9 @@ def batch(spec, n, seed=0):
     coins = np.random.default_rng(seed)
     x = coins.normal(size=(n, spec.inputs)).astype(np.float32) * coins.uniform(0.1, 10, (n, 1)).astype(np.float32)
     y = coins.normal(size=n) if spec.task == "regression" else coins.integers(spec.outputs, size=n)
-    return initial_weights(spec, coins), torch.from_numpy(x), torch.from_numpy(y)
+    weights = initial_weights(spec, coins)
+    weights = {name: w + np.float32(0.3 * (".norm." in name)) for name, w in weights.items()}
+    return weights, torch.from_numpy(x), torch.from_numpy(y)
 
 
 def each_row(spec, weights, x, y):
@@ -36,7 +40,7 @@ def each_row(spec, weights, x, y):
     return found, torch.sqrt(sum((g.flatten(1) ** 2).sum(1) for g in found.values()))
 
 
-@pytest.mark.parametrize("spec", SPECS, ids=lambda s: f"{s.activation}-{s.task}-{len(s.hidden)}")
+@pytest.mark.parametrize("spec", SPECS, ids=lambda s: f"{s.activation}-{s.norm}-{s.loss}-{len(s.hidden)}")
 def test_the_clipped_sum_is_that_of_the_rows_clipped_one_by_one(spec):
     weights, x, y = batch(spec, 9)
     found, norms = each_row(spec, weights, x, y)
@@ -86,10 +90,17 @@ def test_a_row_of_no_gradient_is_no_division_by_zero():
     assert all((g == 0).all() for g in total.values())
 
 
-@pytest.mark.parametrize("spec", SPECS, ids=lambda s: f"{s.activation}-{s.task}-{len(s.hidden)}")
+@pytest.mark.parametrize("spec", SPECS, ids=lambda s: f"{s.activation}-{s.norm}-{s.loss}-{len(s.hidden)}")
 def test_inner_products_are_those_of_the_rows_clipped_one_by_one(spec):
     weights, x, y = batch(spec, 7)
     found, norms = each_row(spec, weights, x, y)
     clip_norm = float(norms.median())
     flat = torch.cat([g.flatten(1) for g in found.values()], 1) * (clip_norm / norms).clamp(max=1)[:, None]
     torch.testing.assert_close(row_products(spec, weights, x, y, clip_norm), flat @ flat.T, rtol=1e-9, atol=1e-12)
+
+
+def test_no_row_has_a_gradient_of_its_own_under_batch_norm():
+    spec = ModelSpec(6, 2, (5,), norm="batch")
+    weights, x, y = batch(spec, 4)
+    with pytest.raises(ValueError, match="batch norm mixes the rows of a batch"):
+        summed_gradient(spec, weights, x, y)

@@ -17,7 +17,7 @@ def whole_case(fed, inputs, params):
     tables = {c: fed.local(c, Table.from_plain, inputs[c]) for c in fed.clients}
     encoder, scaler = ENCODERS[params["encoder"]](), SCALERS[params["scaler"]]()
     prepared = prepare(fed, SCHEMA, tables, tables, encoder, scaler)
-    spec = ModelSpec(prepared.layout.value.width, 2, (6,))
+    spec = ModelSpec(prepared.layout.value.width, 2, (6,), norm=params.get("norm", "none"))
     training = TrainingSpec(**params["training"])
     aggregation = AGGREGATIONS[params.get("aggregation", "plain")](**params.get("options", {}))
     algorithm = ALGORITHMS[training.algorithm]

@@ -68,6 +68,8 @@ class Atoms(Inversion):
         hidden, activation = update.model.hidden, update.model.activation
         if not hidden or activation not in ACTIVATIONS:
             return NotApplicable(f"a model with hidden layers is needed, not {activation} on {hidden}")
+        if update.model.norm != "none":
+            return NotApplicable(f"no norm may stand before an activation, and here it is {update.behind}: see span")
         whole = remaining(update, update.gradient, update.rows, update.rows)
         if isinstance(whole, str):
             return Abstained(f"{source}: {whole}")

@@ -1,7 +1,7 @@
 """The objective of gradient matching: how far a candidate batch's gradient is from the observed one.
 
 Two losses (`matching.losses`) and two implementations that answer alike. `AutogradObjective` differentiates
-twice and takes every model. `ClosedFormObjective` takes piecewise linear activations, whose second derivative vanishes,
+twice and takes every model. `ClosedFormObjective` takes piecewise linear networks, whose second derivative vanishes,
 and evaluates all restarts of all victims in a few matrix products.
 
 Shapes: V victims, R restarts, B rows per batch, d columns.
@@ -35,6 +35,11 @@ class Objective(Protocol):
     def __call__(self, rows: Tensor) -> tuple[Tensor, Tensor]: ...
 
 
+def piecewise_linear(spec: ModelSpec) -> bool:
+    """Whether the network is piecewise linear in its rows: its activations are, and no norm stands before them."""
+    return spec.activation in SLOPE_BELOW_ZERO and spec.norm == "none"
+
+
 def matching_objective(
     spec: ModelSpec, weights: Tensors, observed: Tensors, labels: Tensor, restarts: int, loss: str = "cosine"
 ) -> Objective:
@@ -44,7 +49,7 @@ def matching_objective(
     `LOSSES`.
     """
     kind = LOSSES[loss](observed)
-    if spec.activation in SLOPE_BELOW_ZERO:
+    if piecewise_linear(spec):
         return ClosedFormObjective(spec, weights, kind, labels, restarts)
     return AutogradObjective(spec, weights, kind, labels)
 

@@ -41,7 +41,7 @@ from leakledger.attacks.observed.row_facts import BEFORE
 from leakledger.attacks.observed.tabular import StructuralPrior
 from leakledger.attacks.observed.update import Inverted, ObservedUpdate
 from leakledger.attacks.observed.updates import TOLD, find_updates
-from leakledger.preprocess.messages import ClientGradient, ClientWeights
+from leakledger.preprocess.messages import BatchNormStatistics, ClientGradient, ClientWeights
 from leakledger.preprocess.views import View
 
 NOTHING = "no exact attack proves a row behind the weights"
@@ -58,7 +58,7 @@ class Portfolio(Inversion):
     technique = "portfolio"
     reference = "after SPEAR (NeurIPS 2024), TabLeak (ICML 2023) and Balunović et al. (ICLR 2022)"
     asset = ("records",)
-    reads = (ClientGradient, ClientWeights, *TOLD, *BEFORE)
+    reads = (ClientGradient, ClientWeights, BatchNormStatistics, *TOLD, *BEFORE)
     controls = (ControlSpec("records"),)
     assumes = (
         "honest but curious; a gradient, or the weights after local training, in the clear; labels known where exact "

@@ -24,6 +24,8 @@ def remainder(update: ObservedUpdate, known: Array) -> ObservedUpdate | None:
     """
     if not len(known):
         return update
+    if update.model.norm != "none":  # shares are those of a network without norms
+        return None
     batch, left = unsolved(update, RANK_TOLERANCE), update.rows - len(known)
     if isinstance(batch, str) or not left:
         return None

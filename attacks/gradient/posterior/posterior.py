@@ -89,6 +89,8 @@ class Posterior(Inversion):
         batch = f"{update.victim} in round {update.round}"
         if update.schedule is not None:
             return NotApplicable(f"the update of {batch} is of a local training, not one gradient")
+        if update.model.norm != "none":
+            return NotApplicable(f"gradients of rows are those of a network without norms, not of {update.behind}")
         if update.rows > self.max_rows:
             return NotApplicable(f"the batch of {batch} has {update.rows} rows, more than max_rows = {self.max_rows}")
         sent = {name: g / update.stretched for name, g in update.gradient.items()}

@@ -9,12 +9,14 @@ The update is a FedSGD gradient, or the weights after a local training (FedAvg).
 space of all its steps together, whatever their batches, order and number; only on neurons that change sides on the way
 a candidate predicts nothing (`neurons`). So local steps hide nothing from this attack.
 
+Behind an activation norm that goes row by row the gradient is computed again in place of all this (`recomputed`).
+
 The adversary is honest but curious. It holds the update in the clear, the model that it began from and the public
 layout of the encoded columns; it needs no labels. Dependencies between features help where they are known (`choices`).
 Exact while the rows are well below the width of the layer in number, and independent.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -35,16 +37,18 @@ from leakledger.attacks.gradient.exact.certificate import (
     singled_out,
 )
 from leakledger.attacks.gradient.exact.claim import claim, decided
+from leakledger.attacks.gradient.exact.kernels import Candidates
 from leakledger.attacks.gradient.exact.neurons import live_neurons
 from leakledger.attacks.gradient.exact.polish import polished
 from leakledger.attacks.gradient.exact.rows import EncodedRows, Mask, clear, snapped
 from leakledger.attacks.gradient.inversion import Inversion
+from leakledger.attacks.gradient.span.recomputed import recomputed, settled, space_of, unfit
 from leakledger.attacks.gradient.span.search import search, settled_coordinates
 from leakledger.attacks.observed.affine import Array
 from leakledger.attacks.observed.row_space import RANK_TOLERANCE, RowSpace, row_space
 from leakledger.attacks.observed.update import Inverted, ObservedUpdate
 from leakledger.attacks.observed.updates import TOLD, find_updates
-from leakledger.preprocess.messages import ClientGradient, ClientWeights
+from leakledger.preprocess.messages import BatchNormStatistics, ClientGradient, ClientWeights
 from leakledger.preprocess.options import check_options, option
 from leakledger.preprocess.views import FeatureLayout
 
@@ -62,9 +66,9 @@ class Span(Inversion):
     technique = "span"
     reference = "after Dimitrov, Baader, Müller, Vechev: SPEAR: Exact Gradient Inversion of Batches, NeurIPS 2024"
     asset = ("records",)
-    reads = (ClientGradient, ClientWeights, *TOLD)
+    reads = (ClientGradient, ClientWeights, BatchNormStatistics, *TOLD)
     controls = (ControlSpec("records"),)
-    assumes = "honest but curious; a gradient, or the weights after local training, in the clear; a ReLU perceptron"
+    assumes = "honest but curious; a gradient, or the weights after local training, in the clear; ReLU or a norm"
     find = staticmethod(find_updates)
 
     budget: int = option(2 * 10**8, at_least=1, help="pairs of half combinations of categories that are compared")
@@ -89,10 +93,13 @@ class Span(Inversion):
         """The rows that candidates of the row space lead to, as far as they explain the update."""
         source = f"the update of {update.victim} in round {update.round}"
         hidden, activation, layout = update.model.hidden, update.model.activation, update.layout
-        if not update.relu or not hidden:
+        normed = update.model.norm != "none" and hidden
+        if normed and (reason := unfit(update)):
+            return NotApplicable(f"{source}: {reason}")
+        if not normed and (not update.relu or not hidden):
             return NotApplicable(f"the first layer must be followed by ReLU, not {activation} on {hidden}")
         weight, bias = update.weights["0.weight"], update.weights["0.bias"]
-        space = row_space(update, self.rank_tolerance)
+        space = (space_of if normed else row_space)(update, self.rank_tolerance)
         if isinstance(space, str):
             return Abstained(f"{source}: {space}")
         candidates = find_candidates(
@@ -107,6 +114,8 @@ class Span(Inversion):
         )
         if isinstance(candidates, str):
             return Abstained(f"{source}: {candidates}")
+        if normed:
+            return self._recomputed(update, space, candidates)
         neurons = live_neurons(space, weight, bias)
         kernels = search(neurons, candidates, self.attempts, self.seed)
         coordinates = settled_coordinates(neurons, candidates, kernels)
@@ -115,6 +124,20 @@ class Span(Inversion):
             return Abstained(f"{source}: none of {len(candidates.categories)} candidate rows explains its part of it")
         rows, open = decided(layout, rows, space.right, candidates.choices)
         return claim(update, rows, residual, proven, exact, open)
+
+    def _recomputed(self, update: ObservedUpdate, space: RowSpace, candidates: Candidates) -> Inverted:
+        """The rows behind a first layer that an activation norm follows: all or none."""
+        source = f"the update of {update.victim} in round {update.round}"
+        rows = settled(update, space, candidates, np.random.default_rng([self.seed, update.round]))
+        found = rows if isinstance(rows, str) else recomputed(update, space, rows, self.residual)
+        if isinstance(found, str):
+            return Abstained(f"{source}: {found}")
+        rows, open = decided(update.layout, found.rows, space.right, candidates.choices)
+        proven = np.full(len(rows), not update.noise)
+        exact = resolved(update.layout, rows.encoded, found.error)
+        if update.sums is not None:
+            update = replace(update, evidence=(*update.evidence, update.sums.evidence))
+        return claim(update, rows, np.full(len(rows), found.residual), proven, exact, open)
 
     def _certify(
         self, space: RowSpace, layout: FeatureLayout, weight: Array, bias: Array, coordinates: Array

@@ -84,7 +84,7 @@ class Spear(Inversion):
     def _invert(self, update: ObservedUpdate, known: Array | None, advance: Callable[[int], None]) -> Inverted:
         source = f"the gradient of {update.victim} in round {update.round}"
         if not update.relu or not update.model.hidden:
-            reason = f"{update.model.activation} on {update.model.hidden}"
+            reason = f"{update.behind} on {update.model.hidden}"
             return NotApplicable(f"a hidden layer must be followed by ReLU, not {reason}")
         batch = unsolved(update, self.rank_tolerance)
         if isinstance(batch, str):

@@ -13,7 +13,13 @@ from torch import Tensor
 from torch.func import grad, grad_and_value, vmap
 
 from leakledger.attacks.gradient.matching.losses import Cosine
-from leakledger.attacks.gradient.matching.objective import SLOPE_BELOW_ZERO, Objective, Tensors, matching_objective
+from leakledger.attacks.gradient.matching.objective import (
+    SLOPE_BELOW_ZERO,
+    Objective,
+    Tensors,
+    matching_objective,
+    piecewise_linear,
+)
 from leakledger.attacks.gradient.tableak_fedavg.unrolled import UnrolledObjective
 from leakledger.attacks.observed.update import Schedule, Steps
 from leakledger.preprocess.models import forward, mean_loss
@@ -28,7 +34,7 @@ def update_objective(
     """
     if len(schedule.steps) == 1:
         return matching_objective(spec, weights, observed, labels, restarts)
-    if spec.activation in SLOPE_BELOW_ZERO:
+    if piecewise_linear(spec):
         slope = SLOPE_BELOW_ZERO[spec.activation]
         unit = Cosine(observed).observed
         return UnrolledObjective(len(spec.hidden) + 1, slope, schedule, weights, unit, labels, restarts)

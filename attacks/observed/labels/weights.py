@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from leakledger.attacks.observed.labels.counts import Named, labels_by_count
-from leakledger.preprocess.models import ACTIVATIONS, as_tensors
+from leakledger.preprocess.models import as_tensors, layers
 from leakledger.preprocess.views import FeatureLayout, ModelSpec
 
 DUMMIES = 1_000  # rows over which means are estimated, as many as in the published implementation
@@ -47,10 +47,7 @@ def counts_from_weights(
     """(classes,) estimated counts, not yet whole, with means over `dummies` (n, width)."""
     last, own = len(spec.hidden), as_tensors(weights, dtype=torch.float64)
     with torch.inference_mode():
-        hidden = torch.from_numpy(dummies)
-        for i in range(last):
-            hidden = ACTIVATIONS[spec.activation](hidden @ own[f"{i}.weight"].T + own[f"{i}.bias"])
-        logits = hidden @ own[f"{last}.weight"].T + own[f"{last}.bias"]
+        hidden, logits = layers(spec, own, torch.from_numpy(dummies))[-1]
         expected = torch.softmax(logits, -1).mean(0).numpy()
         total = float(hidden.sum(-1).mean())
     summed = np.asarray(gradient[f"{last}.weight"], np.float64).sum(1)
