@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from leakledger.attacks.base import StatisticClaim
 from leakledger.attacks.observed.secure_sums import numeric_names
-from leakledger.attacks.transcript.statistics.own import OwnTable
+from leakledger.attacks.transcript.statistics.own import OwnTable, rows_of_the_last, the_one_outside
 from leakledger.attacks.transcript.statistics.quartiles import LEVELS
 from leakledger.preprocess.messages import GlobalRanks, LocalRanks, LocalRows, SearchPoints, TotalRows
 from leakledger.preprocess.views import Message, View
@@ -50,13 +50,12 @@ def distribution_claims(view: View, tables: Mapping[str, OwnTable]) -> Iterable[
         ranks = [m for m in view.received(LocalRanks) if m.sender == party]
         counted = [c for m in ranks for c in _stated(view, m, told)]
         yield from _quantiles(view, party, told.payload, counted, told.sequence)
-    outside = [c for c in view.public.clients if c not in view.observers]
-    total = next(view.readable(TotalRows), None)
-    if len(outside) == 1 and outside[0] not in rows and total is not None and tables:
-        left = total.payload.count - sum(t.rows for t in tables.values())
-        yield StatisticClaim(outside[0], "", "count", left, left, left, (total.sequence,))
+    last, total = the_one_outside(view), next(view.readable(TotalRows), None)
+    if last is not None and last not in rows and total is not None and tables:
+        count = rows_of_the_last(last, tables, total)
+        yield count
         counted = [*_told(view, tables, total.payload), *_betrayed(view, tables, total.payload)]
-        yield from _quantiles(view, outside[0], LocalRows(left), counted, total.sequence)
+        yield from _quantiles(view, last, LocalRows(int(count.estimate)), counted, total.sequence)
 
 
 def points_of(view: View, number: int) -> Message | None:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leakledger.preprocess.views import FeatureLayout, View
+from leakledger.attacks.base import StatisticClaim
+from leakledger.preprocess.views import FeatureLayout, Message, View
 
 Floats = NDArray[np.float64]
 
@@ -51,6 +52,18 @@ class OwnTable:
         place = values.index(value) if value in values else len(values)
         members: Floats = (numbers == place).astype(np.float64)
         return members
+
+
+def the_one_outside(view: View) -> str | None:
+    """The only client that does not observe; None where there are more, or none."""
+    outside = [c for c in view.public.clients if c not in view.observers]
+    return outside[0] if len(outside) == 1 else None
+
+
+def rows_of_the_last(party: str, tables: Mapping[str, OwnTable], total: Message) -> StatisticClaim:
+    """Exactly how many rows it has, when a message tells how many (`count`) all clients have."""
+    left = total.payload.count - sum(t.rows for t in tables.values())
+    return StatisticClaim(party, "", "count", left, left, left, (total.sequence,))
 
 
 def own_tables(view: View) -> dict[str, OwnTable]:

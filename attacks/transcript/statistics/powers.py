@@ -14,7 +14,7 @@ import numpy as np
 
 from leakledger.attacks.base import StatisticClaim
 from leakledger.attacks.observed.secure_sums import numeric_names
-from leakledger.attacks.transcript.statistics.own import OwnTable
+from leakledger.attacks.transcript.statistics.own import OwnTable, rows_of_the_last, the_one_outside
 from leakledger.attacks.transcript.statistics.quartiles import quartiles
 from leakledger.preprocess.messages import GlobalPowers, LocalLogs, LocalPowerMoments, TriedPowers
 from leakledger.preprocess.views import Message, NumericBlock, View
@@ -30,13 +30,11 @@ def power_claims(view: View, tables: Mapping[str, OwnTable], level: float) -> It
         for m in view.on(LocalPowerMoments, sender=logs.sender):
             if m.content is not None:
                 yield from _unchanged(view, m, logs)
-    outside = [c for c in view.public.clients if c not in view.observers]
-    told = next(view.readable(GlobalPowers), None)
-    if len(outside) == 1 and told is not None and tables:
-        left = told.payload.count - sum(t.rows for t in tables.values())
-        count = StatisticClaim(outside[0], "", "count", left, left, left, (told.sequence,))
+    last, told = the_one_outside(view), next(view.readable(GlobalPowers), None)
+    if last is not None and told is not None and tables:
+        count = rows_of_the_last(last, tables, told)
         yield count
-        if left > 0:
+        if count.estimate > 0:
             yield from _bent_back(view, count, told, tables, level)
 
 
