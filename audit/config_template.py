@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from leakledger.attacks import ATTACKS
-from leakledger.audit.config import Attacks, Config, MethodSection
+from leakledger.audit.config import Attacks, Config
 from leakledger.audit.config_file import config_of, seen_from
 from leakledger.audit.options import own_options
 from leakledger.audit.reference import keys_of, repeated
+from leakledger.audit.sections import MethodSection
 from leakledger.preprocess.options import Option, in_toml, options_of
 
 HEAD = """\

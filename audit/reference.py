@@ -13,8 +13,9 @@ from pydantic import BaseModel, BeforeValidator
 from pydantic.fields import FieldInfo
 
 from leakledger.attacks import ATTACKS
-from leakledger.audit.config import Config, MethodSection
+from leakledger.audit.config import Config
 from leakledger.audit.options import Methods, OneOf
+from leakledger.audit.sections import MethodSection
 from leakledger.preprocess.options import Option, in_toml, literals, options_of
 
 INTRODUCTION = """\
