@@ -87,6 +87,7 @@ def _describe_features(config: Config, partition: PartitionChoice, features: Fea
         training=f"{features.base}, {features.folds} folds",
         reference=False,
         encoder_said=kind.said_to_share,
+        scaler_said=kind.said_to_share,
     )
 
 

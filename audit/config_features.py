@@ -1,7 +1,7 @@
 """The section of a configuration that asks for engineered features, and what goes with it."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -9,9 +9,6 @@ from leakledger.audit.options import Methods, located_error, one_of
 from leakledger.audit.sections import MethodSection
 from leakledger.preprocess.features.flfe import FLFE
 from leakledger.preprocess.options import options_of
-
-if TYPE_CHECKING:
-    from leakledger.audit.config import Config
 
 VERTICAL = "vertical"
 FEATURE_METHODS: Mapping[str, type[FLFE]] = {FLFE.name: FLFE}
@@ -43,9 +40,9 @@ class Features(MethodSection):
         return FLFE(**{name: self.options[name] for name in options_of(FLFE)})
 
 
-def check_features(config: "Config") -> None:
-    """Raises ValidationError, located, where features and a vertical partition do not go together, or beside what they
-    leave no place for.
+def check_features(config: Any) -> None:
+    """Raises ValidationError, located, where features and a vertical partition of a `Config` do not go together, or
+    beside what they leave no place for.
     """
     for i, partition in enumerate(config.partition):
         if bool(config.features) != (partition.kind == VERTICAL):

@@ -202,7 +202,8 @@ def party_tables(config: Config, case: Case) -> dict[str, Table]:
     """
     data = config.data
     if case.partition.kind == VERTICAL:
-        return dict.fromkeys(columns_in(config, case), joint_table(config, case))
+        held, table = vertical_table(config, case)
+        return dict.fromkeys(held, table)
     if case.partition.kind == "files":
         if isinstance(data.source, str):
             raise ValueError('data.source: partition kind "files" needs a list of files, one per party')
@@ -229,15 +230,13 @@ def whole_table(config: Config, column: str | None = None) -> Table:
     return table.rows(np.sort(_stream(0, SPLIT, 0).choice(len(table), data.rows, replace=False)))
 
 
-def columns_in(config: Config, case: Case) -> dict[str, tuple[str, ...]]:
-    """Party -> the columns that it holds, of a vertical partition."""
-    return columns_of_parties(whole_table(config), case.partition.parties, case.partition.columns)
-
-
-def joint_table(config: Config, case: Case) -> Table:
-    """The columns of all parties of a vertical partition, and the target."""
+def vertical_table(config: Config, case: Case) -> tuple[dict[str, tuple[str, ...]], Table]:
+    """Party -> the columns that it holds, and the table of all these and the target; what columns are is taken as
+    declared.
+    """
     table = whole_table(config)
-    held = [c for own in columns_in(config, case).values() for c in own]
+    columns = columns_of_parties(table, case.partition.parties, case.partition.columns)
+    held = [c for own in columns.values() for c in own]
     schema = table.schema
     kept = replace(
         schema,
@@ -249,7 +248,7 @@ def joint_table(config: Config, case: Case) -> Table:
         ranges={c: r for c, r in schema.ranges.items() if c in held},
         domains={},
     )
-    return replace(table, frame=table.frame[[*held, schema.target]], schema=kept)
+    return columns, replace(table, frame=table.frame[[*held, schema.target]], schema=kept, basis=None)
 
 
 def _reading(config: Config) -> dict[str, Any]:

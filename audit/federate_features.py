@@ -20,12 +20,11 @@ from leakledger.audit.federate import (
     SERVER,
     Federated,
     OnAbort,
-    columns_in,
-    joint_table,
     public_schema,
     run_projected,
     run_simulated,
     split_stream,
+    vertical_table,
 )
 from leakledger.preprocess.data.errors import DataError
 from leakledger.preprocess.data.schema import Schema
@@ -33,7 +32,8 @@ from leakledger.preprocess.features.flfe import PublicColumns
 from leakledger.preprocess.features.judge_corpus import corpus
 from leakledger.preprocess.features.judge_training import JudgeTraining, train_judges
 from leakledger.preprocess.features.judges import Judges, judges_to_plain, open_judges
-from leakledger.preprocess.features.usefulness import f1_with_and_without
+from leakledger.preprocess.features.transformations import binary, unary
+from leakledger.preprocess.features.usefulness import check_folds, f1_with_and_without
 from leakledger.preprocess.secret import derive
 from leakledger.preprocess.transport.protocol import party_secrets, protocol_secret
 from leakledger.preprocess.views import PublicFacts
@@ -118,7 +118,7 @@ def engineer(config: Config, case: Case, master: bytes, on_abort: OnAbort = lamb
 
 def divide(config: Config, case: Case) -> Divided:
     """The table by parties, its held-out records apart. Raises ValueError for data that cannot be divided."""
-    held, table = columns_in(config, case), joint_table(config, case)
+    held, table = vertical_table(config, case)
     holder = case.partition.labels or next(iter(held))
     if holder not in (*held, SERVER):
         raise DataError(f"partition.labels: {holder!r} is no party; choose one of {', '.join([*held, SERVER])}")
@@ -126,6 +126,24 @@ def divide(config: Config, case: Case) -> Divided:
     labels, held_out = (np.asarray(t.labels(), np.int64) for t in (train, test))
     ids = tuple(f"record {k + 1}" for k in range(len(train)))
     return Divided(table.schema, held, holder, ids, train.numbers(), test.numbers(), labels, held_out)
+
+
+def check_engineered(divided: Divided, chosen: Features) -> None:
+    """Raises ValueError for what would end the case: a column without a sketch, too few records for the folds, and
+    where everything is useful, a transformation that is not defined.
+    """
+    flfe, classes = chosen.flfe, len(divided.schema.classes)
+    check_folds(divided.test_labels, chosen.folds)
+    columns = dict(zip(divided.schema.numeric, divided.train.T, strict=True))
+    for name, column in columns.items():
+        flfe.sketch(name, column, divided.train_labels, classes)
+    agreed = PublicColumns(divided.held, classes, divided.holder)
+    for task in flfe.tasks(agreed) if chosen.judges == "open" else ():
+        how, names = task.transformation, task.features
+        if len(names) == 1:
+            unary(how, names[0], columns[names[0]], divided.train_labels)
+        else:
+            binary(how, (names[0], names[1]), columns[names[0]], columns[names[1]])
 
 
 def judges_of(chosen: Features, source: str | list[str]) -> Judges:
@@ -136,13 +154,13 @@ def judges_of(chosen: Features, source: str | list[str]) -> Judges:
     training = JudgeTraining(
         flfe.bins, flfe.scale, flfe.ranges, samples=chosen.judge_samples, crops=2, folds=3, records=200, epochs=30
     )
-    return trained(training, source_name(source).split(".")[0])
+    return trained(training, source_name(source).split(".")[0], flfe.tried)
 
 
 @cache
-def trained(training: JudgeTraining, without: str) -> Judges:
+def trained(training: JudgeTraining, without: str, wanted: tuple[str, ...]) -> Judges:
     """Trained once in a process: a case after another takes the same."""
-    return train_judges(training, corpus(None, (without,)))[0]
+    return train_judges(training, corpus(None, (without,)), wanted=wanted)[0]
 
 
 def measured(divided: Divided, made: tuple[Made, ...], chosen: Features, seed: int) -> dict[str, float]:

@@ -42,7 +42,9 @@ class Truth:
 
     @property
     def own_columns(self) -> Mapping[tuple[str, str], NDArray[np.float64]]:
-        """(party, feature) -> the column that it alone holds, of the records of all; none where parties hold rows."""
+        """(party, feature) -> the column that it alone holds of the records of all, labels too; none where parties hold
+        rows.
+        """
         return {}
 
     def numeric_of(self, party: str) -> tuple[str, ...]:

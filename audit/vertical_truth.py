@@ -44,7 +44,9 @@ class VerticalTruth(Truth):
 
     @cached_property
     def own_columns(self) -> Mapping[tuple[str, str], Floats]:
-        return {(p, f): self.column(p, f) for p, own in self.divided.held.items() for f in own}
+        held = {(p, f): self.column(p, f) for p, own in self.divided.held.items() for f in own}
+        labels = self.divided.holder, self.federated.schema.target
+        return {**held, labels: self.column(*labels)}
 
     def numeric_of(self, party: str) -> tuple[str, ...]:
         return self.divided.held[party]

@@ -185,7 +185,7 @@ def features(columns: ColumnTable, name: str) -> Figure:
         for f in columns.features[:MOST_FEATURES]
     ]
     finding = columns.finding
-    title = f"Accuracy by column, {finding.attack} under {columns.setting.id}"
+    title = f"{columns.unit} by column, {finding.attack} under {columns.setting.id}"
     hidden = len(columns.features) - len(rows)
     rest = f" {text.plural(hidden, 'column')} with less advantage only in the table." if hidden else ""
     return Figure(

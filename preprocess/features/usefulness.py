@@ -26,11 +26,16 @@ def f1_with_and_without(
 
     Raises ValueError where a class has fewer records than there are folds.
     """
+    check_folds(labels, folds)
+    valid = tuple(c for c in made if defined(c, columns, labels))
+    return f1(columns, labels, base, folds, seed, valid), f1(columns, labels, base, folds, seed)
+
+
+def check_folds(labels: Labels, folds: int) -> None:
+    """Raises ValueError where a class has fewer records (n,) than there are folds."""
     least = min(int((labels == k).sum()) for k in set(labels.tolist()))
     if least < folds:
         raise ValueError(
             f"a class has {least} held-out records, too few for {folds} folds; use a larger data.test_fraction, "
             "or fewer folds"
         )
-    valid = tuple(c for c in made if defined(c, columns, labels))
-    return f1(columns, labels, base, folds, seed, valid), f1(columns, labels, base, folds, seed)
