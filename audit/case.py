@@ -82,12 +82,11 @@ def _describe_features(config: Config, partition: PartitionChoice, features: Fea
         partition=partition_name(partition),
         parties=len(partition.columns) if partition.columns else partition.parties,
         encoder=method,
-        scaler=method,
+        scaler="",
         defense="none",
         training=f"{features.base}, {features.folds} folds",
         reference=False,
         encoder_said=kind.said_to_share,
-        scaler_said=kind.said_to_share,
     )
 
 
