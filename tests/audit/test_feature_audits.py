@@ -1,10 +1,13 @@
 """Audits of features that vertical parties make together: who holds what, what is claimed, what is refused."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from leakledger.attacks.base import ColumnClaim
 from leakledger.audit.account import account_of
+from leakledger.audit.assemble import load_record
 from leakledger.audit.case import cases
 from leakledger.audit.config import Config
 from leakledger.audit.config_file import ConfigError, config_of
@@ -12,6 +15,8 @@ from leakledger.audit.dry_run import refuse_early
 from leakledger.audit.federate_features import divide, engineer
 from leakledger.audit.run import CaseError, run_audit
 from leakledger.audit.scoring.columns import score_columns
+from leakledger.audit.store import transcript_name
+from leakledger.audit.transcript_attack import attack_transcript
 from leakledger.audit.vertical_truth import VerticalTruth, truth_of
 from leakledger.preprocess.secret import PUBLIC_MASTER
 from leakledger.reports.html import render
@@ -42,7 +47,12 @@ def engineered(**sections):
 
 
 @pytest.fixture(scope="module")
-def several(tmp_path_factory):
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("several") / "run"
+
+
+@pytest.fixture(scope="module")
+def several(folder):
     """One run of three settings: sums under fresh masks, both equations under one mask, and nothing that is sent."""
     features = [
         SMALL["features"],
@@ -51,7 +61,7 @@ def several(tmp_path_factory):
     ]
     partition = SMALL["partition"] | {"labels": "server"}
     settings = Config.model_validate(SMALL | {"features": features, "partition": partition})
-    return run_audit(settings, tmp_path_factory.mktemp("several") / "run", master=PUBLIC_MASTER)
+    return run_audit(settings, folder, master=PUBLIC_MASTER)
 
 
 def known(case, metric="correlation"):
@@ -103,6 +113,19 @@ def test_the_report_names_columns_and_who_rebuilds_them(several):
     assert "mean smoothness" in page
     assert "f1_without_features" in page
     assert "flfe.masked" in page
+
+
+def test_a_stored_transcript_is_attacked_by_what_reads_features(several, folder):
+    played, view = attack_transcript(folder / transcript_name(several.cases[0].id))
+    assert [p.technique for p in played] == ["feature_exchange", "plaintext"]
+    assert view.public.features.name == "flfe"
+    claims = [c for c in played[0].outcome if isinstance(c, ColumnClaim)]
+    assert {(c.party, c.feature) for c in claims} == {(p, f) for p, own in COLUMNS.items() for f in own}
+    assert played[0].trusted == "passed"
+
+
+def test_a_record_that_is_read_again_is_the_same(several, folder):
+    assert load_record(folder) == replace(several, run=load_record(folder).run)
 
 
 def test_settings_say_which_method_and_who_holds_the_labels(several):
