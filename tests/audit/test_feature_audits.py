@@ -18,6 +18,7 @@ from leakledger.audit.scoring.columns import score_columns
 from leakledger.audit.store import transcript_name
 from leakledger.audit.transcript_attack import attack_transcript
 from leakledger.audit.vertical_truth import VerticalTruth, truth_of
+from leakledger.preprocess.features.usefulness import f1_with_and_without
 from leakledger.preprocess.secret import PUBLIC_MASTER
 from leakledger.reports.html import render
 from tests.audit.example import config as horizontal
@@ -104,6 +105,15 @@ def test_utility_is_with_and_without_the_features_that_were_made(several):
     assert 0.5 < sums["f1_without_features"] < 1
     assert 0.5 < sums["f1"] <= 1
     assert sums["rounds"] == 5
+
+
+def test_features_are_worth_what_they_are_on_held_out_records():
+    found = engineered()
+    parts, number = found.divided, {f: k for k, f in enumerate(found.divided.schema.numeric)}
+    made = [(how, tuple(number[f] for f in of)) for how, of in found.made]
+    measured = f1_with_and_without(parts.test, parts.test_labels, made, "logistic-regression", 2, 0)
+    assert (found.metrics["f1"], found.metrics["f1_without_features"]) == measured
+    assert measured != f1_with_and_without(parts.train, parts.train_labels, made, "logistic-regression", 2, 0)
 
 
 def test_the_report_names_columns_and_who_rebuilds_them(several):
