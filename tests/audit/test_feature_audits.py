@@ -88,6 +88,11 @@ def test_every_setting_has_a_verdict_by_adversary_and_asset(several):
     assert ruled[stay, "one client", "columns"].verdict == "inconclusive"
     assert any("unread: flfe.judgement" in m for m in ruled[stay, "one client", "columns"].missing)
     assert several.verdict.status == "leaks"
+    told = ruled[sums, "server", "columns"].reasons
+    assert "feature_exchange by server: mean area, mean smoothness of P3 told record by record, and right" in told
+    told = ruled[sums, "one client", "columns"].reasons
+    assert "feature_exchange by P3: diagnosis of server told record by record, and right" in told
+    assert not any("mean" in reason for reason in told)
 
 
 def test_all_controls_hold_and_no_message_with_data_stays_unread(several):
