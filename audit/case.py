@@ -74,7 +74,9 @@ def _engineered(config: Config) -> Iterator[Parts]:
 
 def _describe_features(config: Config, partition: PartitionChoice, features: Features) -> Setting:
     kind = FEATURE_METHODS[features.method]
-    beside = [] if features.judges == "trained" else [f"{features.judges} judges"]
+    learnt = features.judge_samples == Features.model_fields["judge_samples"].default
+    beside = [f"{features.judges} judges"] if features.judges != "trained" else []
+    beside += [] if beside or learnt else [f"judges of {features.judge_samples} samples"]
     method = features.method + _changed(features.options, kind, beside)
     return Setting(
         id=f"{partition.kind}-{features.method}-{_digest(partition, features)}",
