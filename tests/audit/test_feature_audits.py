@@ -88,6 +88,8 @@ def test_every_setting_has_a_verdict_by_adversary_and_asset(several):
     assert ruled[stay, "one client", "columns"].verdict == "inconclusive"
     assert any("unread: flfe.judgement" in m for m in ruled[stay, "one client", "columns"].missing)
     assert several.verdict.status == "leaks"
+    reached = {s.advantage for s in several.scores if (s.setting, s.metric) == (sums, "correlation")}
+    assert ruled[sums, "one client", "columns"].advantage in reached  # not that of one column
     told = ruled[sums, "server", "columns"].reasons
     assert "feature_exchange by server: mean area, mean smoothness of P3 told record by record, and right" in told
     told = ruled[sums, "one client", "columns"].reasons
