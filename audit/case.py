@@ -3,13 +3,15 @@
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
 from leakledger.audit.config import Config, DefenseChoice, DefensePart, PartitionChoice, Preprocessing, Training
+from leakledger.audit.config_features import FEATURE_METHODS, VERTICAL, Features
 from leakledger.audit.records import Setting
+from leakledger.audit.sections import Section
 from leakledger.defenses import DEFENSES
 from leakledger.preprocess.aggregation import AGGREGATIONS
 from leakledger.preprocess.aggregation.plain import Plain
@@ -30,6 +32,7 @@ class Case:
     preprocessing: Preprocessing
     training: Training
     defense: DefenseChoice
+    features: Features | None = None  # where they are made, nothing is preprocessed or trained
 
     @property
     def id(self) -> str:
@@ -38,30 +41,61 @@ class Case:
 
 def cases(config: Config) -> list[Case]:
     """Every combination, seeds innermost. Raises ValueError when two of them are the same."""
-    settings = list(_settings(config))
-    if repeated := [name for name, n in Counter(parts[0].id for parts in settings).items() if n > 1]:
+    settings = list(_settings(config) if not config.features else _engineered(config))
+    if repeated := [name for name, n in Counter(s.id for s, *_ in settings).items() if n > 1]:
         raise ValueError(f"the configuration asks for {repeated[0]} more than once")
     if len(set(config.audit.seeds)) < len(config.audit.seeds):
         raise ValueError(f"audit.seeds repeats a seed: {config.audit.seeds}")
     return [
-        Case(s, seed, part, pre, train, guard) for s, part, pre, train, guard in settings for seed in config.audit.seeds
+        Case(s, seed, part, pre, train, guard, made)
+        for s, part, pre, train, guard, made in settings
+        for seed in config.audit.seeds
     ]
 
 
-def _settings(config: Config) -> Iterator[tuple[Setting, PartitionChoice, Preprocessing, Training, DefenseChoice]]:
+Parts = tuple[Setting, PartitionChoice, Preprocessing, Training, DefenseChoice, Features | None]
+
+
+def _settings(config: Config) -> Iterator[Parts]:
     for partition in config.partition:
         for preprocessing in config.preprocessing:
             for defense in config.defense:
                 for training in config.training:
                     setting = _describe(config, partition, preprocessing, training, defense)
-                    yield setting, partition, preprocessing, training, defense
+                    yield setting, partition, preprocessing, training, defense, None
+
+
+def _engineered(config: Config) -> Iterator[Parts]:
+    for partition in config.partition:
+        for features in config.features:
+            setting = _describe_features(config, partition, features)
+            yield setting, partition, config.preprocessing[0], config.training[0], config.defense[0], features
+
+
+def _describe_features(config: Config, partition: PartitionChoice, features: Features) -> Setting:
+    kind = FEATURE_METHODS[features.method]
+    learnt = features.judge_samples == Features.model_fields["judge_samples"].default
+    beside = [f"{features.judges} judges"] if features.judges != "trained" else []
+    beside += [] if beside or learnt else [f"judges of {features.judge_samples} samples"]
+    method = features.method + _changed(features.options, kind, beside)
+    return Setting(
+        id=f"{partition.kind}-{features.method}-{_digest(partition, features)}",
+        data=source_name(config.data.source),
+        partition=partition_name(partition),
+        parties=len(partition.columns) if partition.columns else partition.parties,
+        encoder=method,
+        scaler="",
+        defense="none",
+        training=f"{features.base}, {features.folds} folds",
+        reference=False,
+        encoder_said=kind.said_to_share,
+    )
 
 
 def _describe(
     config: Config, partition: PartitionChoice, preprocessing: Preprocessing, training: Training, defense: DefenseChoice
 ) -> Setting:
-    pieces = [p.model_dump(mode="json") for p in (partition, preprocessing, training, defense)]
-    digest = hashlib.sha256(json.dumps(pieces, sort_keys=True).encode()).hexdigest()[:6]
+    digest = _digest(partition, preprocessing, training, defense)
     names = [partition.kind, preprocessing.encoder, preprocessing.scaler, training.algorithm]
     names += [] if AGGREGATIONS[training.aggregation] is Plain else [training.aggregation]
     return Setting(
@@ -80,12 +114,22 @@ def _describe(
     )
 
 
+def _digest(partition: PartitionChoice, *sections: Section) -> str:
+    """Six characters for the values of all sections."""
+    parts = [partition.model_dump(mode="json", exclude=partition.unset)]
+    pieces = parts + [s.model_dump(mode="json") for s in sections]
+    return hashlib.sha256(json.dumps(pieces, sort_keys=True).encode()).hexdigest()[:6]
+
+
 def source_name(source: str | list[str]) -> str:
     return PurePath(source).name if isinstance(source, str) else f"{len(source)} files"
 
 
 def partition_name(partition: PartitionChoice) -> str:
     detail = partition.column or (f"{partition.beta:g}" if partition.beta is not None else "")
+    if partition.kind == VERTICAL:
+        held = " + ".join(str(len(own)) for own in (partition.columns or {}).values())
+        detail = f"{f'{held} columns, ' if held else ''}labels at {partition.labels or 'the first'}"
     return f"{partition.kind} {detail}".strip()
 
 
@@ -117,10 +161,13 @@ def _numbers(part: DefenseChoice | DefensePart) -> Iterator[tuple[str, float]]:
             yield f"{part.name} {name}", float(value)
 
 
-def _changed(options: Mapping[str, Any], method: type) -> str:
-    """The method's options that differ from their defaults, in parentheses; files without folder."""
+def _changed(options: Mapping[str, Any], method: type, beside: Sequence[str] = ()) -> str:
+    """The method's options that differ from their defaults and what stands `beside` them, in parentheses; files without
+    folder.
+    """
     own = [o for o in options_of(method).values() if not o.required and options[o.name] != o.default]
-    return f" ({', '.join(_option(o.name, options[o.name]) for o in own)})" if own else ""
+    told = [*(_option(o.name, options[o.name]) for o in own), *beside]
+    return f" ({', '.join(told)})" if told else ""
 
 
 def _option(name: str, value: Any) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from leakledger.attacks import ATTACKS
 from leakledger.audit.config import Training
+from leakledger.audit.config_features import FEATURE_METHODS
 from leakledger.audit.options import Methods
 from leakledger.audit.reference import options_text
 from leakledger.defenses import DEFENSES
@@ -28,6 +29,7 @@ TABLES: dict[str, Mapping[str, Any]] = {
     "scaler": SCALERS,
     "algorithm": ALGORITHMS,
     "aggregation": AGGREGATIONS,
+    "features": FEATURE_METHODS,
     "defense": DEFENSES,
     "attack": ATTACKS,
     "reader": READERS,
@@ -37,6 +39,7 @@ OPTIONS: dict[str, Methods] = {  # whose options a configuration sets
     "scaler": SCALERS,
     "algorithm": Training.tables["algorithm"],
     "aggregation": AGGREGATIONS,
+    "features": FEATURE_METHODS,
     "defense": DEFENSES,
     "attack": ATTACKS,
 }
@@ -45,6 +48,7 @@ FILE_EACH = (
     "scaler",
     "algorithm",
     "aggregation",
+    "features",
     "defense",
     "attack",
 )  # each of these has a file, which describes it

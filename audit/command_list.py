@@ -16,6 +16,7 @@ KINDS = {  # what `list` lists, and which of `catalogue.TABLES` that is
     "scalers": "scaler",
     "algorithms": "algorithm",
     "aggregations": "aggregation",
+    "features": "features",  # how they are made
     "defenses": "defense",
     "attacks": "attack",
     "readers": "reader",  # of table files, by suffix
@@ -59,7 +60,7 @@ def list_(what: str | None, folder: Path | None, as_json: bool) -> None:
 def info(name: str) -> None:
     """Describe what is called NAME.
 
-    An encoder, scaler, aggregation, attack, defense, partition or embedded table.
+    An encoder, scaler, aggregation, attack, defense, way to make features, partition or embedded table.
 
     \b
     Example:

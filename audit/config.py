@@ -8,18 +8,21 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, create_model, model_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, create_model, model_validator
 
 from leakledger.attacks import ATTACKS
 from leakledger.attacks.gradient.tableak import TabLeak
 from leakledger.attacks.observed.labels import RECOVERIES
 from leakledger.audit.adversaries import GRAMMAR
+from leakledger.audit.config_features import PLAYED, VERTICAL, Features, check_features
 from leakledger.audit.options import Methods, checked, located_error, one_of
+from leakledger.audit.sections import MethodSection, Section
 from leakledger.defenses import DEFENSES, Defense, chain
 from leakledger.preprocess.activation_norms import check_norm
 from leakledger.preprocess.aggregation import AGGREGATIONS, Aggregation
 from leakledger.preprocess.data.partition import PARTITIONS
 from leakledger.preprocess.data.schema_file import Declared, declared_of
+from leakledger.preprocess.data.vertical import check_columns
 from leakledger.preprocess.encoders import ENCODERS
 from leakledger.preprocess.models import ACTIVATIONS
 from leakledger.preprocess.options import options_of
@@ -33,10 +36,6 @@ from leakledger.preprocess.views import ModelSpec, Norm, RegressionLoss, Trainin
 def _many(value: Any) -> Any:
     """One table where a list of tables is expected stands for a list of one."""
     return [value] if isinstance(value, Mapping) else value
-
-
-class Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 def _checked_schema(given: str | dict[str, Any] | None) -> str | dict[str, Any] | None:
@@ -83,50 +82,42 @@ class Data(Section):
 class PartitionChoice(Section):
     """How one table becomes one table per party."""
 
-    kind: Annotated[str, one_of([*PARTITIONS, "files"])] = Field("iid", description='"files": one file per party')
+    kind: Annotated[str, one_of([*PARTITIONS, "files", VERTICAL])] = Field(
+        "iid", description='"files": one file per party; "vertical": other columns of the same rows'
+    )
     parties: int = Field(4, ge=2, description="how many; of files, as many as there are")
     minimum: int = Field(10, ge=1, description="rows that every party keeps")
     beta: float | None = Field(None, gt=0, description="of the Dirichlet and noise partitions")
     column: str | None = Field(None, description="whose values are the parties, by-column")
+    columns: dict[str, tuple[str, ...]] | None = Field(
+        None, description="numeric columns of each party, vertical; unset: dealt out in order, to as many as `parties`"
+    )
+    labels: str | None = Field(
+        None, description='party that holds the labels, vertical, or "server"; unset: the first party'
+    )
 
-
-class MethodSection(Section):
-    """A section that names methods and sets their options beside: those of the named ones and no others.
-
-    `tables` has, for each key that names a method, all methods that it can name.
-    """
-
-    model_config = ConfigDict(extra="allow")
-    tables: ClassVar[Mapping[str, Methods]]
+    @model_validator(mode="after")
+    def _says_what_the_kind_has(self) -> "PartitionChoice":
+        """Of a vertical partition; options of the others are checked with the table."""
+        own = {"columns": self.columns, "labels": self.labels}
+        others = {"beta": self.beta, "column": self.column}
+        for key, value in (others if self.kind == VERTICAL else own).items():
+            if value is not None:
+                raise located_error(f"a partition of kind {self.kind} has no {key}: leave it out", None, key)
+        if self.columns is not None:
+            check_columns(self.columns, self.labels)
+        return self
 
     @property
-    def options(self) -> Mapping[str, Any]:
-        """Every option of the named methods, defaults included."""
-        return self.__pydantic_extra__ or {}
-
-    @classmethod
-    def canonical(cls, values: Mapping[str, Any]) -> Mapping[str, Any]:
-        """What is given, with names and options as results have them."""
-        return values
-
-    @model_validator(mode="before")
-    @classmethod
-    def _with_options(cls, values: Any) -> Any:
-        if not isinstance(values, Mapping):
-            return values
-        values = cls.canonical(values)
-        own = {key: value for key, value in values.items() if key in cls.model_fields}
-        names = {key: own.get(key, cls.model_fields[key].default) for key in cls.tables}
-        if any(name not in list(cls.tables[key]) for key, name in names.items()):
-            return own  # the name is refused, whatever its options
-        given = {key: value for key, value in values.items() if key not in own}
-        return own | checked(given, names, cls.tables, beside=cls.model_fields)
+    def unset(self) -> set[str]:
+        """The keys that only a vertical partition has, where it says nothing: names of other cases are without them."""
+        return {key for key in ("columns", "labels") if getattr(self, key) is None}
 
 
 class Preprocessing(MethodSection):
     """An encoder, a scaler, and their options. An option that both have is set in both."""
 
-    tables = {"encoder": ENCODERS, "scaler": SCALERS}
+    tables: ClassVar[Mapping[str, Methods]] = {"encoder": ENCODERS, "scaler": SCALERS}
 
     encoder: Annotated[str, one_of(ENCODERS)] = Field("server-dictionary", description="of categorical features")
     scaler: Annotated[str, one_of(SCALERS)] = Field("federated-zscore", description="of numeric features")
@@ -170,7 +161,10 @@ class Model(Section):
 class Training(MethodSection):
     """How they train it: an algorithm, a protocol by which updates become their mean, and the options of both."""
 
-    tables = {"algorithm": dict.fromkeys(ALGORITHMS, TrainingSpec), "aggregation": AGGREGATIONS}
+    tables: ClassVar[Mapping[str, Methods]] = {
+        "algorithm": dict.fromkeys(ALGORITHMS, TrainingSpec),
+        "aggregation": AGGREGATIONS,
+    }
 
     algorithm: Annotated[str, one_of(ALGORITHMS)] = Field("fedsgd", description="what clients compute")
     aggregation: Annotated[str, one_of(AGGREGATIONS)] = Field(
@@ -197,7 +191,7 @@ class Training(MethodSection):
 class DefensePart(MethodSection):
     """A defense that follows another, and its options."""
 
-    tables = {"name": DEFENSES}
+    tables: ClassVar[Mapping[str, Methods]] = {"name": DEFENSES}
 
     name: Annotated[str, one_of(DEFENSES)] = Field(description="of the defense")
 
@@ -207,7 +201,7 @@ class DefenseChoice(MethodSection):
     `then = [{ name = "gaussian-noise", sigma = 0.05 }]`.
     """
 
-    tables = {"name": {"none": object, **DEFENSES}}
+    tables: ClassVar[Mapping[str, Methods]] = {"name": {"none": object, **DEFENSES}}
 
     name: Annotated[str, one_of(DEFENSES, "none")] = Field("none", description="of the defense")
     then: tuple[DefensePart, ...] = Field((), description="defenses applied after it, each a table of name and options")
@@ -320,13 +314,29 @@ class Config(Section):
     """Everything that decides an audit's results. `path` is where it was read from."""
 
     data: Data = Data()
-    partition: Annotated[list[PartitionChoice], BeforeValidator(_many), Field(min_length=1)] = [PartitionChoice()]
-    preprocessing: Annotated[list[Preprocessing], BeforeValidator(_many), Field(min_length=1)] = [Preprocessing()]
+    partition: Annotated[list[PartitionChoice], BeforeValidator(_many)] = Field([PartitionChoice()], min_length=1)
+    features: Annotated[list[Features], BeforeValidator(_many)] = Field([])
+    preprocessing: Annotated[list[Preprocessing], BeforeValidator(_many)] = Field([Preprocessing()], min_length=1)
     model: Model = Model()
-    training: Annotated[list[Training], BeforeValidator(_many), Field(min_length=1)] = [Training()]
-    defense: Annotated[list[DefenseChoice], BeforeValidator(_many), Field(min_length=1)] = [DefenseChoice()]
+    training: Annotated[list[Training], BeforeValidator(_many)] = Field([Training()], min_length=1)
+    defense: Annotated[list[DefenseChoice], BeforeValidator(_many)] = Field([DefenseChoice()], min_length=1)
     attacks: Attacks = Attacks()
     audit: Audit = Audit()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _attacks_read_features(cls, values: Any) -> Any:
+        """Which attacks are played where features are made and none is named."""
+        if not isinstance(values, Mapping) or not values.get("features"):
+            return values
+        attacks = values.get("attacks", {})
+        named = not isinstance(attacks, Mapping) or "use" in attacks
+        return values if named else {**values, "attacks": {**attacks, "use": list(PLAYED)}}
+
+    @model_validator(mode="after")
+    def _features_are_of_vertical_parties(self) -> "Config":
+        check_features(self)
+        return self
 
     @model_validator(mode="after")
     def _rows_are_clipped_where_a_gradient_is_sent(self) -> "Config":
@@ -365,5 +375,10 @@ class Config(Section):
         return self
 
     def in_force(self) -> dict[str, Any]:
-        """Plain data of every value, defaults included, as results keep it."""
-        return self.model_dump(mode="json", by_alias=True)
+        """Plain data of every value, defaults included, as results keep it; where no features are made, without what
+        only such a run has.
+        """
+        unused: dict[str, Any] = {"partition": {i: p.unset for i, p in enumerate(self.partition) if p.unset}}
+        return self.model_dump(
+            mode="json", by_alias=True, exclude=unused if self.features else {**unused, "features": True}
+        )

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from leakledger.attacks import ATTACKS
-from leakledger.audit.config import Attacks, Config, MethodSection
+from leakledger.audit.config import Attacks, Config
+from leakledger.audit.config_features import NOT_TRAINED
 from leakledger.audit.config_file import config_of, seen_from
 from leakledger.audit.options import own_options
 from leakledger.audit.reference import keys_of, repeated
+from leakledger.audit.sections import MethodSection
 from leakledger.preprocess.options import Option, in_toml, options_of
 
 HEAD = """\
@@ -32,13 +34,15 @@ def starter(overrides: Sequence[str] = (), folder: Path = Path()) -> str:
 
 
 def chooses_methods(overrides: Sequence[str]) -> bool:
-    """Whether a method of preprocessing is named, so that none is put beside it."""
-    return any(item.startswith("preprocessing.") for item in overrides)
+    """Whether a method of preprocessing, or of features in its place, is named, so that none is put beside it."""
+    return any(item.startswith(("preprocessing.", "features.")) for item in overrides)
 
 
 def config_text(config: Config) -> str:
     """The TOML file that says what `config` does. Reading it gives the same configuration."""
-    return "\n".join([HEAD, *(line for name in Config.model_fields for line in _sections(config, name))])
+    left_out = NOT_TRAINED if config.features else ()
+    names = [name for name in Config.model_fields if name not in left_out]
+    return "\n".join([HEAD, *(line for name in names for line in _sections(config, name))])
 
 
 def _sections(config: Config, name: str) -> Iterator[str]:

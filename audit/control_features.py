@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from leakledger.audit.control_parties import NAMES, ControlFederation, Options
 from leakledger.preprocess.features.devices import DeviceColumns, LabelColumn
 from leakledger.preprocess.features.flfe import FLFE, PublicColumns
-from leakledger.preprocess.features.judges import Perceptron
-from leakledger.preprocess.features.transformations import BINARY
+from leakledger.preprocess.features.judges import open_judges
 from leakledger.preprocess.secret import pinned
 from leakledger.preprocess.transport.simulated import Simulated
 from leakledger.preprocess.views import PublicFacts
@@ -45,7 +44,8 @@ def engineered(options: Options, draw: int) -> ControlFederation:
     holder = NAMES[-1] if flfe.labels == "binned" else NAMES[0]
     agreed = PublicColumns({p: (f,) for p, f in HELD.items()}, 2, holder)
     located = {p: fed.at(p, d) for p, d in held.items()}
-    flfe.run(fed, agreed, located, fed.at(holder, LabelColumn(ids, labels)), fed.at(fed.server, open_minded(flfe)))
+    judges = fed.at(fed.server, open_judges(flfe.tried, flfe.bins))
+    flfe.run(fed, agreed, located, fed.at(holder, LabelColumn(ids, labels)), judges)
     public = PublicFacts(
         fed.clients,
         fed.server,
@@ -55,9 +55,3 @@ def engineered(options: Options, draw: int) -> ControlFederation:
     inputs = {p: d.to_plain() for p, d in held.items()}
     inputs[holder] = {**inputs[holder], "labels": labels}
     return ControlFederation(fed, public, {}, inputs)
-
-
-def open_minded(flfe: FLFE) -> dict[str, Perceptron]:
-    """Judges that give every transformation a score of one half."""
-    sizes = {t: (4 if t in BINARY else 2) * flfe.bins for t in flfe.tried}
-    return {t: Perceptron(*(np.zeros(s, np.float32) for s in ((1, n), (1,), (2, 1), (2,)))) for t, n in sizes.items()}

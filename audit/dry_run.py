@@ -14,6 +14,7 @@ from leakledger.audit.case import Case
 from leakledger.audit.case_protocol import build_scaler
 from leakledger.audit.config import Config
 from leakledger.audit.federate import SERVER, make_encoder, split_tables
+from leakledger.audit.federate_features import check_engineered, divide
 from leakledger.preprocess.agreement import agree
 from leakledger.preprocess.data.table import Table
 from leakledger.preprocess.encoders import ENCODERS
@@ -33,6 +34,9 @@ def refuse_early(config: Config, todo: Sequence[Case]) -> None:
     for case in _different(todo):
         key = (case.partition.model_dump_json(), case.seed)
         try:
+            if case.features is not None:
+                check_engineered(divide(config, case), case.features)
+                continue
             if key not in split:
                 split[key] = split_tables(config, case)
             _prepare(config, case, split[key])
@@ -44,7 +48,8 @@ def _different(todo: Sequence[Case]) -> Iterator[Case]:
     """One case of each division and preprocessing: defenses and training do not matter."""
     seen = set()
     for case in todo:
-        key = (case.partition.model_dump_json(), case.preprocessing.model_dump_json(), case.seed)
+        made = case.features and case.features.model_dump_json()
+        key = (case.partition.model_dump_json(), case.preprocessing.model_dump_json(), made, case.seed)
         if key not in seen:
             seen.add(key)
             yield case

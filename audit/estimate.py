@@ -20,6 +20,7 @@ from leakledger.preprocess.data.table import Table
 from leakledger.preprocess.encoders import ENCODERS
 from leakledger.preprocess.encoders.codebook import TextEncoder
 from leakledger.preprocess.encoders.target import Target
+from leakledger.preprocess.features.transformations import BINARY, UNARY
 
 MANY = 1000  # distinct values of a column from which on `validate` warns
 CODE_COLUMNS = 8  # of a feature under an encoder with codes of its own
@@ -31,6 +32,8 @@ MESSAGE_SECONDS, BYTES_PER_SECOND = 2e-3, 1e8  # to compute, encode and hash one
 OPERATIONS_PER_SECOND = 2e9
 STEP_SECONDS = 3e-4  # of one iteration of one restart of an optimising attack on a small network
 PORTFOLIO_SHARE = 0.2
+JUDGE_SECONDS = 0.4  # for each labelled feature of the judges
+LOOP_MESSAGES = 8
 
 UNITS = (("GiB", 2**30), ("MiB", 2**20))
 TIMES = (("days", 86_400), ("h", 3600), ("min", 60))
@@ -54,11 +57,12 @@ class Estimate:
 
 
 def estimate(config: Config, todo: Sequence[Case], parties: Mapping[str, Table]) -> Estimate:
-    """Of the cases, with the rows of the parties of one of them."""
+    """Of the cases, with the rows of the parties of one of them (of a vertical partition, all have the same ones)."""
     jobs = min(config.audit.jobs or (os.cpu_count() or 1 if config.audit.device == "cpu" else 1), max(1, len(todo)))
     counts = distinct_values(parties)
     rows = sum(len(t) for t in parties.values())
-    each = [_case(config, c, counts, rows, next(iter(parties.values()))) for c in todo]
+    first = next(iter(parties.values()))
+    each = [_case(config, c, counts, rows, first) if c.features is None else _engineered(c, first) for c in todo]
     return Estimate(
         seconds=sum(e.seconds for e in each) / jobs,
         memory=jobs * max((e.memory for e in each), default=0.0),
@@ -120,6 +124,19 @@ def _case(config: Config, case: Case, counts: Mapping[str, int], rows: int, tabl
         disk=sent + size,
         jobs=1,
     )
+
+
+def _engineered(case: Case, table: Table) -> Estimate:
+    """A case of features: each loop sends sketches, and columns where it is useful."""
+    assert case.features is not None
+    flfe, n, classes = case.features.flfe, len(table.schema.numeric), max(2, len(table.schema.classes))
+    pairs = n * n // 2 - n * n // (2 * case.setting.parties)  # of columns of two parties
+    found = n * sum(t in UNARY for t in flfe.tried) + pairs * sum(t in BINARY for t in flfe.tried)
+    loops = min(found, flfe.max_loops or found)
+    sent = loops * (3 * 4.0 * classes * flfe.bins + 3 * 8.0 * len(table))
+    learning = 0.0 if case.features.judges == "open" else JUDGE_SECONDS * case.features.judge_samples
+    training = loops * LOOP_MESSAGES * MESSAGE_SECONDS + sent / BYTES_PER_SECOND
+    return Estimate(CASE_SECONDS + learning + training, PROCESS_BYTES + 3 * sent, sent, 1)
 
 
 def _attacks(config: Config, weights: int, batch: float, parties: int) -> float:

@@ -24,6 +24,7 @@ from leakledger.audit.case_protocol import (
     model_spec,
 )
 from leakledger.audit.config import Config
+from leakledger.audit.config_features import VERTICAL
 from leakledger.preprocess.aggregation import Aggregation
 from leakledger.preprocess.data.basis import Basis
 from leakledger.preprocess.data.clean import Missing
@@ -32,6 +33,7 @@ from leakledger.preprocess.data.read import read_table, read_tables
 from leakledger.preprocess.data.schema import Schema
 from leakledger.preprocess.data.schema_file import Declared
 from leakledger.preprocess.data.table import Table
+from leakledger.preprocess.data.vertical import columns_of_parties
 from leakledger.preprocess.encoders import ENCODERS, Encoder
 from leakledger.preprocess.federation import FederationError
 from leakledger.preprocess.frozen import freeze
@@ -41,7 +43,7 @@ from leakledger.preprocess.scalers import Scaler
 from leakledger.preprocess.secret import derive
 from leakledger.preprocess.training.base import Batches, check_training
 from leakledger.preprocess.transport.processes import PartyProcesses
-from leakledger.preprocess.transport.protocol import merged_ledger, party_secrets, protocol_secret
+from leakledger.preprocess.transport.protocol import Protocol, merged_ledger, party_secrets, protocol_secret
 from leakledger.preprocess.transport.simulated import Simulated
 from leakledger.preprocess.views import FeatureLayout, Method, PublicFacts, TrainingSpec
 
@@ -121,12 +123,13 @@ def run_simulated(
     secret: bytes,
     times: bool = False,
     on_abort: Callable[[Ledger], None] = lambda ledger: None,
+    protocol: Protocol = case_protocol,
 ) -> tuple[Ledger, Mapping[str, Any]]:
     """The ledger, and what each party has afterwards; all parties in this process."""
-    fed = Simulated(list(inputs), server=SERVER, secret=secret, clock=monotonic if times else None)
+    fed = Simulated(clients_among(inputs), server=SERVER, secret=secret, clock=monotonic if times else None)
     try:
         with fed.running():
-            outcome = case_protocol(fed, {c: fed.at(c, x) for c, x in inputs.items()}, freeze(params))
+            outcome = protocol(fed, {c: fed.at(c, x) for c, x in inputs.items()}, freeze(params))
     except Exception:
         if fed.ledger.aborts:
             on_abort(fed.ledger)
@@ -140,18 +143,25 @@ def run_projected(
     secret: bytes,
     times: bool = False,
     on_abort: Callable[[Ledger], None] = lambda ledger: None,
+    protocol: Protocol = case_protocol,
 ) -> tuple[Ledger, Mapping[str, Any]]:
     """The same with a process per party; the ledger is merged from theirs."""
-    own = party_secrets(secret, list(inputs), SERVER)
-    with PartyProcesses(list(inputs), server=SERVER, timeout=PATIENCE, times=times) as parties:
+    clients = clients_among(inputs)
+    own = party_secrets(secret, clients, SERVER)
+    with PartyProcesses(clients, server=SERVER, timeout=PATIENCE, times=times) as parties:
         try:
-            results = parties.run_with(case_protocol, inputs, with_absolute_paths(params), own)
+            results = parties.run_with(protocol, inputs, with_absolute_paths(params), own)
         except FederationError as error:
             if error.ledger is not None:
                 on_abort(error.ledger)
                 error.ledger = None  # it is told, and the error travels on to other processes
             raise
     return merged_ledger(results), {p: r.value for p, r in results.items()}
+
+
+def clients_among(inputs: Mapping[str, Any]) -> list[str]:
+    """The clients of those who are given something."""
+    return [p for p in inputs if p != SERVER]
 
 
 def without_places(
@@ -166,6 +176,8 @@ def without_places(
 
 def with_absolute_paths(params: Mapping[str, Any]) -> dict[str, Any]:
     """The params for a process that runs in another folder."""
+    if "preprocessing" not in params:
+        return dict(params)
     chosen = dict(params["preprocessing"])
     if chosen.get("fasttext_model") is not None:
         chosen["fasttext_model"] = os.path.abspath(chosen["fasttext_model"])
@@ -179,9 +191,19 @@ def split_tables(config: Config, case: Case) -> dict[str, tuple[Table, Table]]:
     return {c: t.split(config.data.test_fraction, streams[c]) for c, t in parties.items()}
 
 
+def split_stream(case: Case) -> np.random.Generator:
+    """The coins by which records that all parties hold are held out."""
+    return _stream(case.seed, SPLIT, 0)
+
+
 def party_tables(config: Config, case: Case) -> dict[str, Table]:
-    """Each party's rows: one file each, or a partition of one table."""
+    """Each party's rows: one file each, or a partition of one table; of a vertical one, all rows and all columns that
+    take part, for each party alike.
+    """
     data = config.data
+    if case.partition.kind == VERTICAL:
+        held, table = vertical_table(config, case)
+        return dict.fromkeys(held, table)
     if case.partition.kind == "files":
         if isinstance(data.source, str):
             raise ValueError('data.source: partition kind "files" needs a list of files, one per party')
@@ -206,6 +228,27 @@ def whole_table(config: Config, column: str | None = None) -> Table:
     if data.rows is None or data.rows >= len(table):
         return table
     return table.rows(np.sort(_stream(0, SPLIT, 0).choice(len(table), data.rows, replace=False)))
+
+
+def vertical_table(config: Config, case: Case) -> tuple[dict[str, tuple[str, ...]], Table]:
+    """Party -> the columns that it holds, and the table of all these and the target; what columns are is taken as
+    declared.
+    """
+    table = whole_table(config)
+    columns = columns_of_parties(table, case.partition.parties, case.partition.columns)
+    held = [c for own in columns.values() for c in own]
+    schema = table.schema
+    kept = replace(
+        schema,
+        categorical=(),
+        numeric=tuple(held),
+        sensitive=tuple(c for c in schema.sensitive if c in (*held, schema.target)),
+        integer=tuple(c for c in schema.integer if c in held),
+        orders={},
+        ranges={c: r for c, r in schema.ranges.items() if c in held},
+        domains={},
+    )
+    return columns, replace(table, frame=table.frame[[*held, schema.target]], schema=kept, basis=None)
 
 
 def _reading(config: Config) -> dict[str, Any]:

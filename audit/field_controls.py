@@ -54,7 +54,7 @@ def _filled(hint: Any, name: str) -> Any:
         return {FEATURE: [*PLANTED]}
     if origin is np.ndarray:
         dtype = get_args(get_args(hint)[1])[0]
-        scalar = np.dtype(np.int64 if "int" in str(dtype) else np.float64)
+        scalar = np.dtype(np.int64 if "int" in str(dtype) else np.float32 if dtype is np.float32 else np.float64)
         return np.ones((2, 2) if name in ("rows", "sums", "confusion") else 2, scalar)
     if origin in (list, tuple):
         return [*PLANTED] if get_args(hint)[0] is str else [_filled(get_args(hint)[0], name)]

@@ -42,5 +42,5 @@ class Play:
 def view_of(observers: Sequence[str], truth: Truth) -> View:
     """What a set of observers of the case holds after it: with the updates that they take out of an aggregation."""
     federated = truth.federated
-    inputs = {p: dict(truth.input_of(p)) for p in federated.tables if p in observers}
+    inputs = {p: dict(truth.input_of(p)) for p in truth.holders if p in observers}
     return with_recovered(federated.ledger.view(observers, federated.public, inputs=inputs, coins=federated.secrets))

@@ -56,7 +56,7 @@ def run_facts(
         device=device_name(config.audit.device),
         data=DataFacts(
             name=source_name(config.data.source),
-            rows=sum(len(t) for t in parties.values()),
+            rows=len(first) if config.features else sum(len(t) for t in parties.values()),
             features=len(schema.categorical) + len(schema.numeric),
             categorical=len(schema.categorical),
             numeric=len(schema.numeric),
@@ -64,7 +64,7 @@ def run_facts(
             task=schema.task,
             sensitive=tuple(schema.sensitive),
             negotiated=first.basis.negotiated if first.basis else (),
-            fingerprint="-".join(t.fingerprint()[:16] for t in parties.values()),
+            fingerprint="-".join(t.fingerprint()[:16] for t in ([first] if config.features else parties.values())),
             party_rows={name: {p: len(t) for p, t in split.items()} for name, split in tables.items()},
         ),
         adversaries=tuple(played),

@@ -22,6 +22,7 @@ from leakledger.audit.cluster import each_on_cluster
 from leakledger.audit.config import Config
 from leakledger.audit.control_federations import frozen
 from leakledger.audit.federate import Federated, OnAbort, federate, make_encoder, make_scaler, public_options
+from leakledger.audit.federate_features import engineer
 from leakledger.audit.granted import attempts, granted_knowledge, make_attack
 from leakledger.audit.hiding import hides, hides_updates
 from leakledger.audit.observe import observations
@@ -39,7 +40,7 @@ from leakledger.audit.steps import Listener, Steps
 from leakledger.audit.store import FILE as STORE
 from leakledger.audit.store import RESULTS, SECRETS, TRANSCRIPTS, NoRecordYet, Store, only_writer, transcript_name
 from leakledger.audit.streams import BASELINE_STREAM, SCORER_STREAM, stream
-from leakledger.audit.truth import Truth
+from leakledger.audit.vertical_truth import truth_of
 from leakledger.preprocess.atomic_file import private_folder, remove_leftovers
 from leakledger.preprocess.ledger import Ledger
 from leakledger.preprocess.secret import derive
@@ -186,8 +187,9 @@ def run_case(
     steps.federation()
     with clock.stage("federation"):
         with naming(case):
-            federated = federate(config, case, master, on_abort)
-        truth = Truth(federated)
+            run = federate if case.features is None else engineer
+            federated = run(config, case, master, on_abort)
+        truth = truth_of(federated)
     with clock.stage("transcript"):
         keep_transcript(folder, case, federated.ledger, federated.public)
     with clock.stage("accounting"), naming(case):
@@ -258,6 +260,8 @@ def hiding_of(case: Case) -> Mapping[str, str]:
     """What the named check says of the case's encoder and scaler, and of how it aggregates updates: topic -> what tells
     two worlds apart.
     """
+    if case.features is not None:
+        return {}  # nothing that is sent says that it hides by itself
     encoder, scaler = (frozen(public_options(m)) for m in (make_encoder(case), make_scaler(case)))
     methods = hides(case.preprocessing.encoder, encoder, case.preprocessing.scaler, scaler)
     updates = hides_updates(case.training.aggregation, frozen(public_options(case.training.protocol)))
@@ -266,10 +270,9 @@ def hiding_of(case: Case) -> Mapping[str, str]:
 
 def utility_rows(federated: Federated) -> tuple[UtilityRow, ...]:
     """What the model is worth on held-out rows, and what it took to get there."""
-    ledger = federated.ledger
-    assert federated.public.layout is not None
+    ledger, layout = federated.ledger, federated.public.layout
     cost = {
-        "input_width": federated.public.layout.width,
+        **({"input_width": layout.width} if layout is not None else {}),
         "messages": len(ledger),
         "bytes": sum(m.size for m in ledger),
         "rounds": federated.rounds,

@@ -14,13 +14,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leakledger.attacks.base import AuxiliaryKnowledge, RecordsClaim, StatisticClaim, VocabularyClaim, clients_of
+from leakledger.attacks.base import (
+    AuxiliaryKnowledge,
+    ColumnClaim,
+    RecordsClaim,
+    StatisticClaim,
+    VocabularyClaim,
+    clients_of,
+)
 from leakledger.attacks.observed.gradients import poisson
 from leakledger.attacks.observed.sums import find_sums
 from leakledger.audit.cells import TOLERANCE, Cells
 from leakledger.audit.made_up import made_up_update
 from leakledger.audit.records import SCORER, Control
 from leakledger.audit.scoring.best_prior import BestPrior
+from leakledger.audit.scoring.columns import score_columns
 from leakledger.audit.scoring.metrics import Measured
 from leakledger.audit.scoring.records import from_marginals, measure, score_records
 from leakledger.audit.scoring.statistics import score_statistics
@@ -55,6 +63,7 @@ def scorer_controls(
     yield _at_most("a view holds what its observers put in, and nothing of others", float(_foreign(views)), 0.0)
     yield from _statistics(truth)
     yield from _vocabularies(truth)
+    yield from _columns(truth, coins)
     small = [key for key in attempted if 0 < len(truth.batch(*key)) <= MOST_ROWS]
     for key in small[:BATCHES]:
         yield from _records(truth, key, prior, coins)
@@ -102,7 +111,8 @@ def _scored(claim: RecordsClaim, truth: Truth, prior: BestPrior) -> dict[str, Me
 
 def _statistics(truth: Truth) -> Iterator[Control]:
     """Means of a party, claimed exactly; and the federation's own in their place, which the prior has too."""
-    numeric, party = truth.federated.schema.numeric, truth.parties[0]
+    party = truth.parties[0]
+    numeric = truth.numeric_of(party)
     if not numeric:
         return
     own = [truth.statistic(party, f, "mean") for f in numeric]
@@ -127,6 +137,20 @@ def _vocabularies(truth: Truth) -> Iterator[Control]:
     yield _at_least("the parties' values: all right", min(m.value for m in planted), 1.0)
     value, prior = (float(np.mean([getattr(m, name) for m in guessed])) for name in ("value", "baseline"))
     yield _at_most("everyone's values: not much better than the prior", value, prior + LUCK * (1 - prior))
+
+
+def _columns(truth: Truth, coins: np.random.Generator) -> Iterator[Control]:
+    """The columns that parties alone hold, and the same with their records in another order."""
+    every = truth.own_columns.items()
+    if not every:
+        return
+    own = [ColumnClaim(p, f, x, (), "exact") for (p, f), x in every]
+    moved = [ColumnClaim(p, f, coins.permutation(x), (), "exact") for (p, f), x in every]
+    found, other = ({(m.victim, m.metric): m for m in score_columns(claims, truth)} for claims in (own, moved))
+    yield _at_least("the parties' columns: all right", min(m.value for m in found.values()), 1.0)
+    follows = [m.value for (_, metric), m in other.items() if metric == "correlation"]
+    chance = DEVIATIONS / np.sqrt(len(every) * len(own[0].values))
+    yield _at_most("their records in another order: follow nothing", float(np.mean(follows)), float(chance))
 
 
 def _explained(truth: Truth, view: View, attempted: Sequence[Key]) -> Iterator[Control]:

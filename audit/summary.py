@@ -34,12 +34,15 @@ KINDS: tuple[Kind, ...] = ("categorical", "numeric")
 SHARES = {metric for metric, perfect in PERFECT.items() if perfect == 1.0} | {
     "auroc",
     "r2",
+    "f1_without_features",
     "majority_f1",
     "majority_accuracy",
 }
 BELOW_ZERO = {"r2", *(metric for metric in PERFECT if metric.endswith(INFORMATION))}  # what is at most 1, and no share
 UTILITY_ORDER = (
     "f1",
+    "f1_without_features",
+    "features_made",
     "accuracy",
     "auroc",
     "r2",

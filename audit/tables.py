@@ -133,7 +133,8 @@ def _records_in_words(record: AuditRecord, reference: Set[str]) -> Iterator[str]
     if worst is None or worst.detail is None:
         return
     where = (worst.setting, worst.attack, worst.observers)
-    yield f"Records under {_setting(worst, record)}, by {worst.attack} ({'+'.join(worst.observers)}):"
+    what = "Columns" if worst.asset == "columns" else "Records"
+    yield f"{what} under {_setting(worst, record)}, by {worst.attack} ({'+'.join(worst.observers)}):"
     for s in record.scores:
         if (s.setting, s.attack, s.observers) == where and s.metric == "worst_record" and s.value is not None:
             yield f"  best-known record of a batch: {s.value:.1%} of its cells right (prior alone {s.baseline:.1%})"

@@ -28,6 +28,7 @@ from leakledger.attacks.base import (
     claims_in,
 )
 from leakledger.audit.adversaries import observer_sets
+from leakledger.audit.config_features import PLAYED as OF_FEATURES
 from leakledger.audit.control_federations import played
 from leakledger.audit.federation_controls import federation_controls, told_kinds
 from leakledger.audit.field_controls import field_controls
@@ -67,11 +68,10 @@ def attack_transcript(
 ) -> tuple[list[Played], View]:
     """Plays the attacks on what `observers` hold of a stored transcript, which is verified first; and their view.
 
-    Labels are not known. Raises ValueError for a damaged transcript, unknown attacks or parties, and messages of a kind
-    that nothing installed has.
+    Without `names`, those that read what the parties do. Labels are not known. Raises ValueError for a damaged
+    transcript, unknown attacks or parties, and messages of a kind that nothing installed has.
     """
-    chosen = tuple(names) or DEFAULT
-    if unknown := [n for n in chosen if n not in ATTACKS]:
+    if unknown := [n for n in names if n not in ATTACKS]:
         raise ValueError(
             f"--attack {unknown[0]}: unknown{closest(unknown[0], ATTACKS)}; choose one of {', '.join(ATTACKS)}"
         )
@@ -80,6 +80,7 @@ def attack_transcript(
         raise ValueError(
             f"{path}: no installed kind of message has the topic {strange[0]!r}; install the plugin that has"
         )
+    chosen = tuple(names) or (OF_FEATURES if stored.public.features.name else DEFAULT)
     sets = observer_sets([observers], stored.public)
     views = {who: stored.ledger.view(who, stored.public) for who in sets}
     found = [_play(_made(name, seed), view, seed) for view in views.values() for name in chosen]

@@ -35,6 +35,22 @@ class Truth:
     def parties(self) -> tuple[str, ...]:
         return self.federated.public.clients
 
+    @property
+    def holders(self) -> tuple[str, ...]:
+        """Who put something into the protocols."""
+        return tuple(self.federated.tables)
+
+    @property
+    def own_columns(self) -> Mapping[tuple[str, str], NDArray[np.float64]]:
+        """(party, feature) -> the column that it alone holds of the records of all, labels too; none where parties hold
+        rows.
+        """
+        return {}
+
+    def numeric_of(self, party: str) -> tuple[str, ...]:
+        """The numeric features that a party has."""
+        return self.federated.schema.numeric
+
     def batch(self, victim: str, round: int) -> Cells:
         """The rows that `victim` trained on in `round`, in the order of its batch; of several epochs, of the first. Of
         several clients (`base.joint`) those of all.
@@ -206,9 +222,7 @@ class Truth:
             return float(hits[member].mean()) if member.any() else float("nan")
         column = self.federated.schema.numeric.index(feature)
         numbers = np.concatenate([self._columns(p)[:, column] for p in parties])
-        if statistic == "quantile":
-            return float(np.quantile(numbers, float(value)))
-        return _of_column(statistic, numbers)
+        return of_column(statistic, numbers, value)
 
     def spread(self, feature: str, value: str = "") -> float:
         """The yardstick of errors: the standard deviation over the federation of a numeric feature, in raw units, of
@@ -341,7 +355,10 @@ def _of_target(statistic: str, target: NDArray[np.float64]) -> float:
     return float(target.std() if statistic == "held_out_std" else target.mean())
 
 
-def _of_column(statistic: str, column: NDArray[np.float64]) -> float:
+def of_column(statistic: str, column: NDArray[np.float64], value: str = "") -> float:
+    """A statistic of a column (n,); of a quantile the level as `value`."""
+    if statistic == "quantile":
+        return float(np.quantile(column, float(value)))
     functions: dict[str, Callable[[], Any]] = {
         "mean": column.mean,
         "std": column.std,

@@ -220,7 +220,7 @@ def unstopped(rows: Sequence[Row]) -> list[str]:
 
 
 def undefended(rows: Sequence[Row]) -> bool:
-    """Whether rows leak and no setting that a federation can run has a defense of updates."""
+    """Whether rows leak, not columns, and no setting that a federation can run has a defense of updates."""
     whole = [row for row in rows if row.cells]
-    leaks = any(c.group.id == "rows" and c.verdict == "leaks" for row in whole for c in row.cells)
+    leaks = any("records" in c.what for row in whole for c in row.cells)
     return leaks and all(row.setting.defense == "none" for row in whole)

@@ -34,6 +34,7 @@ AXES = {
 UNNUMBERED = "substring(datum.value, indexof(datum.value, ' ') + 1)"
 KINDS = ("on the front", "dominated", "inconclusive", "reference")
 WHO = ("attack", "prior alone")
+RIGHT = "share of cells that are right"  # what a chart of accuracies has across
 MOST_FEATURES = 20  # drawn; the table has all
 
 
@@ -185,11 +186,12 @@ def features(columns: ColumnTable, name: str) -> Figure:
         for f in columns.features[:MOST_FEATURES]
     ]
     finding = columns.finding
-    title = f"Accuracy by column, {finding.attack} under {columns.setting.id}"
+    title = f"{columns.unit} by column, {finding.attack} under {columns.setting.id}"
+    unit = RIGHT if columns.unit == "Accuracy" else columns.unit.lower()
     hidden = len(columns.features) - len(rows)
     rest = f" {text.plural(hidden, 'column')} with less advantage only in the table." if hidden else ""
     return Figure(
-        _compared(rows, None, name, title, f"{text.plural(len(rows), 'column')}. The table has the numbers."),
+        _compared(rows, None, name, title, f"{text.plural(len(rows), 'column')}. The table has the numbers.", unit),
         f"By falling advantage over the prior. Bars are 95 % intervals over clusters.{rest}",
     )
 
@@ -203,7 +205,9 @@ class Compared:
     tip: str
 
 
-def _compared(rows: Sequence[Compared], down: str | None, name: str, title: str, words: str) -> Markup:
+def _compared(
+    rows: Sequence[Compared], down: str | None, name: str, title: str, words: str, unit: str = RIGHT
+) -> Markup:
     """Dots with intervals for the attack, squares for the prior, one line per row in their order."""
     lines = [f"{i:03} {text.shortened(text.visible(r.label), 15)}" for i, r in enumerate(rows)]
     plain = [
@@ -225,7 +229,7 @@ def _compared(rows: Sequence[Compared], down: str | None, name: str, title: str,
     spans = base.transform_filter("datum.who == 'attack'").mark_rule(color=ACCENT, opacity=0.55, strokeWidth=2.5)
     legend = alt.Legend(title=None, orient="bottom", direction="horizontal", columnPadding=14, symbolSize=70)
     points = base.mark_point(filled=True, size=70, opacity=1).encode(
-        x=alt.X("share:Q", title="share of cells that are right", scale=across),
+        x=alt.X("share:Q", title=unit, scale=across),
         color=alt.Color("who:N", scale=alt.Scale(domain=WHO, range=[ACCENT, MUTED]), legend=legend),
         shape=alt.Shape("who:N", scale=alt.Scale(domain=WHO, range=["circle", "square"]), legend=legend),
         description="tip:N",

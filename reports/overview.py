@@ -131,6 +131,8 @@ def measured(ruling: Ruling | None, score: Score | None, *, named: bool = True) 
         value, prior = score.value, score.baseline
         if score.metric == "auc":
             return f"AUC {value:.2f}, guessing {prior:.2f}"
+        if score.metric == "correlation":
+            return f"correlation {value:.2f} with the true columns, guessing {prior:.2f}"
         unit = "cells" if score.metric == "accuracy" else noun(asset_of(score))
         return f"{share(value)}{f' of {unit}' if named else ''} right, guessing {share(prior)}"
     if ruling is not None and ruling.asset == CHECKS:
@@ -184,6 +186,9 @@ def _leak_sentence(worst: Cell) -> str:
     who = capitalised(adversary(worst.who[0]))
     if worst.group.id != "rows":
         return f"{who} learns {worst.group.noun}{f': {worst.amount}' if worst.amount else ''}."
+    if worst.ruling is not None and worst.ruling.asset == "columns":
+        verb = "can rebuild columns of other parties, record by record"
+        return f"{who} {verb}: {worst.amount}." if worst.amount else f"{who} {verb}."
     known = level(worst.ruling.level) if worst.ruling and worst.ruling.level not in ("", "value") else ""
     verb = "can rebuild people's rows" + (f", {known}" if known else "")
     return f"{who} {verb}: {worst.amount}." if worst.amount else f"{who} {verb}."

@@ -9,14 +9,15 @@ from leakledger.reports import text
 # The first of these that an audit measured is its main metric: all are better when higher.
 MAIN = ("f1", "macro_f1", "r2", "auroc", "accuracy")
 BYTES = frozenset({"bytes", "upload_bytes", "download_bytes"})
-COUNTS = frozenset({"messages", "rounds", "parameters", "input_width", "epochs"})
-COSTS = BYTES | COUNTS | {"seconds"}
+COUNTS = frozenset({"messages", "rounds", "parameters", "input_width", "epochs", "features_made"})
+COSTS = (BYTES | COUNTS | {"seconds"}) - {"features_made"}
 TITLES = {
     "f1": "F1",
     "macro_f1": "macro F1",
     "r2": "R²",
     "auroc": "AUROC",
     "mae": "mean absolute error",
+    "f1_without_features": "F1 without the features",
     "majority_f1": "F1 of the commonest class alone",
     "majority_accuracy": "accuracy of the commonest class alone",
 }

@@ -27,7 +27,7 @@ def _rest() -> tuple[str, ...]:
 
 
 GROUPS = (
-    Group("rows", "Rows", "of people, from training updates", "people's rows", ("records", "columns")),
+    Group("rows", "Rows", "of people: cells or whole columns", "people's rows", ("records", "columns")),
     Group("values", "Values", "which ones a party holds", "which values each party holds", ("vocabulary",)),
     Group("statistics", "Statistics", "of one party: means, extremes, rates", "parties' own statistics", _rest()),
     Group("sizes", "Sizes", "of one party: rows, distinct values", "parties' sizes", COUNTED),

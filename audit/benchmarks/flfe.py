@@ -24,7 +24,6 @@ from leakledger.attacks import ATTACKS
 from leakledger.attacks.base import AuxiliaryKnowledge, ColumnClaim, claims_in
 from leakledger.audit.benchmarks.base import Options, Row, dataset_name
 from leakledger.audit.benchmarks.encoders_cost import read_whole
-from leakledger.audit.control_features import open_minded
 from leakledger.audit.intervals import interval
 from leakledger.audit.scoring.columns import column_agreement
 from leakledger.preprocess.features.devices import DeviceColumns, LabelColumn
@@ -32,10 +31,11 @@ from leakledger.preprocess.features.flfe import FLFE, PublicColumns
 from leakledger.preprocess.features.judge_cache import trained_judges
 from leakledger.preprocess.features.judge_corpus import CorpusTable, corpus, generated, usable
 from leakledger.preprocess.features.judge_training import JudgeTraining
-from leakledger.preprocess.features.judges import Judges, usefulness
-from leakledger.preprocess.features.model_evaluation import f1, improvement, transformed
+from leakledger.preprocess.features.judges import Judges, open_judges, usefulness
+from leakledger.preprocess.features.model_evaluation import f1, improvement
 from leakledger.preprocess.features.sketch import Sketch, scaled, sketch
 from leakledger.preprocess.features.transformations import BINARY, UNARY
+from leakledger.preprocess.features.usefulness import Candidate, defined
 from leakledger.preprocess.secret import pinned
 from leakledger.preprocess.transport.simulated import Simulated
 from leakledger.preprocess.views import PublicFacts
@@ -138,7 +138,7 @@ def exchanged(table: CorpusTable, flfe_options: Mapping[str, Any], seed: int) ->
     fed = Simulated(DEVICES, secret=pinned("benchmark flfe", seed, repr(flfe)))
     agreed = PublicColumns({d: tuple(h.columns) for d, h in held.items()}, 2, DEVICES[0])
     located = {d: fed.at(d, h) for d, h in held.items()}
-    flfe.run(fed, agreed, located, fed.at(DEVICES[0], labels), fed.at(fed.server, open_minded(flfe)))
+    flfe.run(fed, agreed, located, fed.at(DEVICES[0], labels), fed.at(fed.server, open_judges(flfe.tried, flfe.bins)))
     schema = {"categorical": [], "numeric": [f for h in held.values() for f in h.columns], "target": LABEL}
     return Exchanged(fed, PublicFacts(DEVICES, "server", schema=schema, features=flfe.method(agreed)), held, labels)
 
@@ -196,9 +196,6 @@ def training(options: Options) -> JudgeTraining:
     return JudgeTraining(samples=24, crops=2, folds=3, records=200, epochs=30) if options.quick else JudgeTraining()
 
 
-Candidate = tuple[str, tuple[int, ...]]
-
-
 def judged(options: Options, name: str, table: CorpusTable) -> Iterator[Row]:
     """F1 without and with the features of each method, how many they are, and the time that judging one takes."""
     settings = training(options)
@@ -212,7 +209,7 @@ def judged(options: Options, name: str, table: CorpusTable) -> Iterator[Row]:
         bench.append(f1(*second, "random-forest", 10, seed))
         for method in METHODS:
             made, seconds = chosen(method, *first, judges, settings, seed)
-            valid = [c for c in made if _defined(c, second)]
+            valid = [c for c in made if defined(c, *second)]
             results[method].append((f1(*second, "random-forest", 10, seed, tuple(valid)), len(valid), seconds))
     kind = {"held out": "generated" if table.generated else "real"}
     yield _row(name, {**kind, "method": "none"}, "F1", bench, "%", 100)
@@ -269,7 +266,7 @@ def chosen(
 ) -> tuple[list[Candidate], float]:
     """The candidates that a method finds useful, and the seconds that it takes for each."""
     varied = [k for k in range(columns.shape[1]) if _sketch_of(columns[:, k], labels, settings) is not None]
-    tried = [c for c in candidates(columns.shape[1]) if set(c[1]) <= set(varied) and _defined(c, (columns, labels))]
+    tried = [c for c in candidates(columns.shape[1]) if set(c[1]) <= set(varied) and defined(c, columns, labels)]
     if method == "separated":
         tried = [c for c in tried if len(c[1]) == 1]
     begun = perf_counter()
@@ -296,12 +293,3 @@ def _sketch_of(column: NDArray[np.float64], labels: NDArray[np.int64], settings:
         return scaled(sketch("a column", column, labels, classes, settings.bins, settings.ranges), settings.scale)
     except ValueError:
         return None
-
-
-def _defined(c: Candidate, half: Half) -> bool:
-    """Whether a transformation has a value for every record of a half."""
-    try:
-        transformed(c[0], half[0][:, list(c[1])], half[1])
-    except ValueError:
-        return False
-    return True

@@ -12,7 +12,9 @@ from leakledger.audit.records.trials import POWER, Control, Trial
 
 @dataclass(frozen=True)
 class Setting:
-    """One combination that the configuration asks for. `id` is short, stable and readable."""
+    """One combination that the configuration asks for. `id` is short, stable and readable. Where features are made, the
+    method that makes them stands as the encoder, and there is no scaler.
+    """
 
     id: str
     data: str
@@ -30,7 +32,7 @@ class Setting:
     @property
     def method(self) -> str:
         """How reports name the preprocessing."""
-        return self.encoder if self.encoder == self.scaler else f"{self.encoder} + {self.scaler}"
+        return self.encoder if self.scaler in ("", self.encoder) else f"{self.encoder} + {self.scaler}"
 
 
 @dataclass(frozen=True)

@@ -97,7 +97,7 @@ class Score:
     status: Status
     reason: str = ""
     knowledge: tuple[str, ...] = ()
-    detail: CellScores | None = None  # beside the headline metric of records only
+    detail: CellScores | None = None  # beside the headline metric of records and of columns only
     level: Level = ""
     bound: float | None = None
 

@@ -21,7 +21,9 @@ UNTIMED = "planted messages with times of their own: they never travelled and ha
 
 @dataclass(frozen=True)
 class FeatureShare:
-    """One column in one cluster: the share of the batch's cells that are right, beside that of the prior alone."""
+    """One column in one cluster: the share of the batch's cells that are right, or of a claimed column its correlation,
+    beside that of the prior alone.
+    """
 
     feature: str
     kind: Kind
@@ -90,7 +92,7 @@ class Trial:
     reason: str = ""
     knowledge: tuple[str, ...] = ()
     evidence: tuple[int, ...] = ()
-    detail: CellDetail | None = None  # beside the headline metric of records only
+    detail: CellDetail | None = None  # beside the headline metric of records and of columns only
     certain: int = 0  # claims that the attack vouches for as beyond doubt: proven rows, intervals of no width
     certain_wrong: int = 0  # those of them that are not so
     spread: float = 0.0  # how far other guesses may be from `baseline`: a standard deviation, of so many `draws`

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakledger.attacks.base import ColumnClaim
+from leakledger.audit.records import CellDetail, FeatureShare
 from leakledger.audit.scoring.metrics import Measured
 from leakledger.audit.truth import Truth
 
@@ -53,17 +54,36 @@ def _correlation(told: Floats, truth: Floats) -> float:
 
 
 def score_columns(claims: Sequence[ColumnClaim], truth: Truth) -> Iterator[Measured]:
-    """Both metrics of each party, means over the columns that are claimed of it."""
+    """Both metrics of each party that claims are about, means over its columns: over all that it alone holds, of which
+    one without a claim counts as unknown, or where parties hold rows, over the claimed ones. The detail has each
+    column's correlation, 0 where it is negative.
+    """
     for party in dict.fromkeys(c.party for c in claims):
-        own = [c for c in claims if c.party == party]
-        found = [column_agreement(c, truth.column(party, c.feature)) for c in own]
-        evidence = tuple(sorted({n for c in own for n in c.evidence}))
-        vouched = [a for a, c in zip(found, own, strict=True) if c.relation in VOUCHED]
-        sure, wrong = len(vouched), sum(a.exact < 0.5 for a in vouched)
+        own = {c.feature: c for c in claims if c.party == party}
+        found = {f: column_agreement(c, truth.column(party, f)) for f, c in own.items()}
+        vouched = [found[f] for f, c in own.items() if c.relation in VOUCHED]
+        found |= {f: unknown(x) for (p, f), x in truth.own_columns.items() if p == party and f not in found}
+        evidence = tuple(sorted({n for c in own.values() for n in c.evidence}))
         correlation, exact, commonest = (
-            float(np.mean([getattr(a, name) for a in found])) for name in ("correlation", "exact", "commonest")
+            float(np.mean([getattr(a, name) for a in found.values()])) for name in ("correlation", "exact", "commonest")
         )
+        shares = (FeatureShare(f, "numeric", max(a.correlation, 0.0), 0.0) for f, a in found.items())
         yield Measured(
-            "columns", "correlation", party, 0, correlation, 0.0, evidence, certain=sure, certain_wrong=wrong
+            "columns",
+            "correlation",
+            party,
+            0,
+            correlation,
+            0.0,
+            evidence,
+            detail=CellDetail(tuple(shares)),
+            certain=len(vouched),
+            certain_wrong=sum(a.exact < 0.5 for a in vouched),
         )
         yield Measured("columns", "exact_values", party, 0, exact, commonest, evidence)
+
+
+def unknown(column: Floats) -> Agreement:
+    """How a column (n,) of which nothing is claimed is known."""
+    _, counts = np.unique(column, return_counts=True)
+    return Agreement(0.0, 0.0, float(counts.max() / len(column)))

@@ -41,7 +41,8 @@ def known_by_prior(of: Known, victim: str, wanted: NDArray[np.bool_]) -> float:
 
 
 def _share_right(of: Known, way: Guess, victim: str, known: Sequence[str]) -> float:
-    return float(_right(of, way, victim, known)[~np.isnan(of.actual[victim])].mean())
+    has = ~np.isnan(of.actual[victim])
+    return float(_right(of, way, victim, known)[has].mean()) if has.any() else 0.0
 
 
 def _right(of: Known, way: Guess, victim: str, known: Sequence[str]) -> NDArray[np.bool_]:

@@ -120,8 +120,8 @@ def _keys(truth: Truth, party: str, statistic: str) -> Sequence[Key]:
     if statistic == "target_rate":
         return [("", ""), *((f, v) for f in schema.categorical for v in sorted(truth.vocabularies[party][f]))]
     if statistic == "quantile":
-        return [(f, level) for f in schema.numeric for level in QUARTILES]
-    return [(f, "") for f in schema.numeric]
+        return [(f, level) for f in truth.numeric_of(party) for level in QUARTILES]
+    return [(f, "") for f in truth.numeric_of(party)]
 
 
 def _values(truth: Truth, feature: str) -> Iterable[frozenset[str]]:

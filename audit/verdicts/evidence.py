@@ -20,6 +20,7 @@ from leakledger.audit.scoring.metrics import PERFECT
 
 CHECKS = "check"  # the asset of findings: what is in the clear, and what does not hide
 VOUCHED = {"records": "rows proven", "vocabulary": "values told in the clear"}
+WHOLE, NAMED = 1 - 1e-6, 3  # the correlation of a column that is known; columns that a fact names
 WORST = "worst_record"  # decides beside the headline metric: a mean over rows hides one that is known
 
 Floats = NDArray[np.float64]
@@ -145,7 +146,16 @@ def _note(cell: Cell, t: Trial) -> None:
         if t.certain_wrong:
             cell.wrong.add(where)
         elif speaks(t.asset, t.metric):
-            cell.facts.append((t.attack, f"{where}: {VOUCHED.get(t.asset, 'claims vouched for as exact')}, and right"))
+            cell.facts.append((t.attack, f"{where}: {_vouched(t)}, and right"))
+
+
+def _vouched(t: Trial) -> str:
+    """What an attack vouches for, in words; of columns, which ones are known."""
+    known = [f.feature for f in t.detail.features if f.value > WHOLE] if t.asset == "columns" and t.detail else []
+    if known:
+        more = f" and {len(known) - NAMED} more" if len(known) > NAMED else ""
+        return f"{', '.join(known[:NAMED])}{more} of {t.victim} told record by record"
+    return VOUCHED.get(t.asset, "claims vouched for as exact")
 
 
 def _series(attack: str, observers: Observers, metric: str, trials: Sequence[tuple[int, Trial]]) -> Iterator[Series]:

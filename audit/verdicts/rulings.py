@@ -101,7 +101,8 @@ def _rule(
     policy: Policy,
 ) -> Ruling:
     best = min(tested.tests, key=lambda t: t.p, default=None)
-    shown = best.series if best is not None else max(tested.usable or cell.series, key=_mean, default=None)
+    told = [s for s in tested.usable or cell.series if key[2] != "columns" or not s.column]
+    shown = best.series if best is not None else max(told, key=_mean, default=None)
     ruling = _measured(Ruling(*key, "inconclusive", policy.ceiling, p=tested.p), shown)
     if facts := _shown(key, cell, tested.broken):
         return replace(ruling, verdict="leaks", reasons=facts)

@@ -76,6 +76,10 @@ class FLFE:
     max_loops: int | None = option(None, at_least=1, help="loops to try at most (MaxLoop)")
 
     name: ClassVar[str] = "flfe"
+    said_to_share: ClassVar[str] = (
+        "features that were made, with the server; sketches and columns under masks, which are to tell nothing "
+        "(sections 4.2, 4.4, 6)"
+    )
 
     def __post_init__(self) -> None:
         check_options(self)

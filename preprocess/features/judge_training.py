@@ -46,17 +46,23 @@ class JudgeTraining:
 
 
 def train_judges(
-    settings: JudgeTraining, tables: Sequence[CorpusTable], progress: Progress | None = None
+    settings: JudgeTraining,
+    tables: Sequence[CorpusTable],
+    progress: Progress | None = None,
+    wanted: Sequence[str] | None = None,
 ) -> tuple[Judges, dict[str, float]]:
-    """A judge for each transformation, and the share of its samples that were useful. `progress(done, total)`."""
+    """A judge for each transformation that is `wanted` (None: all), the same whichever others are, and the share of its
+    samples that were useful. `progress(done, total)`.
+    """
     judges, shares = {}, {}
-    for k, how in enumerate(TRANSFORMATIONS):
+    chosen = [(k, how) for k, how in enumerate(TRANSFORMATIONS) if wanted is None or how in wanted]
+    for done, (k, how) in enumerate(chosen, start=1):
         coins = np.random.default_rng([settings.seed, k])
         sketches, useful = labelled(how, settings, tables, coins)
         shares[how] = float(useful.mean())
         judges[how] = fit(*balanced(sketches, useful, coins), settings)
         if progress is not None:
-            progress(k + 1, len(TRANSFORMATIONS))
+            progress(done, len(chosen))
     return judges, shares
 
 

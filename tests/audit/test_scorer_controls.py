@@ -136,13 +136,13 @@ def test_a_view_with_the_inputs_of_others_makes_the_audit_inconclusive(monkeypat
 def knows_by_name(monkeypatch, claims_of):
     """Every attack that is made returns what is true of the real parties, by their names."""
     kept = {}
-    real_truth = run.Truth
+    real_truth = run.truth_of
 
     def remembered(federated):
         kept["truth"] = real_truth(federated)
         return kept["truth"]
 
-    monkeypatch.setattr(run, "Truth", remembered)
+    monkeypatch.setattr(run, "truth_of", remembered)
     for kind in {ATTACKS["span"], ATTACKS["statistics"]}:
         monkeypatch.setattr(kind, "run", lambda self, view, knowledge: claims_of(kept["truth"], view))
 

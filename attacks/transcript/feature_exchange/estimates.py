@@ -60,7 +60,8 @@ def _from_sums(
         claims.append(StatisticClaim(device, feature, "mean", mean, mean - half, mean + half, evidence))
         left, error = float(values.var()) - noise**2, Z90 * float(values.var()) * np.sqrt(2 / len(values))
         low, best, high = (float(np.sqrt(max(v, 0.0))) for v in (left - error, left, left + error))
-        claims.append(StatisticClaim(device, feature, "std", best, low, high, evidence))
+        if high > low:  # else the masked column varies less than its mask: nothing follows
+            claims.append(StatisticClaim(device, feature, "std", best, low, high, evidence))
     return claims
 
 

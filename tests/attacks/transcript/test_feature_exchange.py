@@ -113,6 +113,15 @@ def test_bounded_masks_leave_mean_and_deviation():
         assert claim.low < claim.estimate < claim.high
 
 
+def test_no_deviation_is_claimed_of_a_column_that_varies_less_than_its_mask_by_chance():
+    held, labels = columns(200)
+    still = {d: {**own, "columns": {f: x / 1e3 for f, x in own["columns"].items()}} for d, own in held.items()}
+    every = [c for seed in range(30) for c in run(["P3"], seed, still, labels, transformations=SUM)[0]]
+    told = [c for c in every if isinstance(c, StatisticClaim) and c.statistic == "std"]
+    assert told
+    assert all(c.low < c.high for c in told)
+
+
 def test_factors_leave_zeros_and_signs():
     held, labels = columns(200)
     coins = np.random.default_rng(0)

@@ -34,9 +34,9 @@ def guesses(case_truth, view, way, coins):
 
 def verdicts(number, way, monkeypatch, folder):
     """The verdicts on records of one audit: two settings, two seeds of their own, three clients."""
-    kept, real = {}, run.Truth
+    kept, real = {}, run.truth_of
     coins = np.random.default_rng(number)
-    monkeypatch.setattr(run, "Truth", lambda federated: kept.setdefault(id(federated), real(federated)))
+    monkeypatch.setattr(run, "truth_of", lambda federated: kept.setdefault(id(federated), real(federated)))
     monkeypatch.setattr(
         ATTACKS["span"], "run", lambda self, view, knowledge: list(guesses([*kept.values()][-1], view, way, coins))
     )
