@@ -25,7 +25,7 @@ from leakledger.preprocess.crypto.threshold_ckks.ciphertexts import Encrypted, L
 from leakledger.preprocess.crypto.threshold_ckks.collective_keys import SecretShare, automorphism, galois_element
 from leakledger.preprocess.crypto.threshold_ckks.parameters import Parameters
 from leakledger.preprocess.crypto.threshold_ckks.primes import Residues
-from leakledger.preprocess.crypto.threshold_ckks.sampling import common, errors, mask
+from leakledger.preprocess.crypto.threshold_ckks.sampling import common, error_coefficients, mask_coefficients
 
 KIND_DOWN, KIND_UP = "refresh share to a mask", "refresh share from a mask"
 STATISTICAL_BITS = 64
@@ -69,10 +69,11 @@ def share(
 ) -> RefreshShare:
     """A party's shares; the slots come out rotated by `rotation` to the left."""
     ring, top = ciphertext.ring, ciphertext.context.parameters.ring(ciphertext.context.parameters.top)
-    below, above = mask((ring, top), bits, source)
-    down = ring.add(ring.multiply(secret.over(ring), ciphertext.residues[1]), errors(ring, source)[0])
-    up = top.subtract(errors(top, source)[0], top.multiply(secret.over(top), reference))
-    return RefreshShare(ring.subtract(down, below), top.add(up, _rotated(ciphertext, above, rotation)))
+    below, above = mask_coefficients((ring, top), bits, source)
+    hidden = ring.values(ring.subtract(error_coefficients(ring, source), below))
+    shown = _rotated(ciphertext, top.values(top.add(error_coefficients(top, source), above)), rotation)
+    down = ring.add(ring.multiply(secret.over(ring), ciphertext.residues[1]), hidden)
+    return RefreshShare(down, top.subtract(shown, top.multiply(secret.over(top), reference)))
 
 
 def combine(ciphertext: Encrypted, shares: Sequence[RefreshShare], reference: Residues, rotation: int = 0) -> Encrypted:

@@ -65,6 +65,10 @@ class Ring:
     def total(self, parts: "list[Residues] | tuple[Residues, ...]") -> Residues:
         return reduce(self.add, parts)
 
+    def residues_of(self, numbers: Signed) -> Residues:
+        """(N,) integers below every prime as (L, N) coefficients."""
+        return np.stack([mod.from_signed(numbers, p) for p in self.primes])
+
     def values_of(self, numbers: Signed) -> Residues:
         """(..., N) integers of less than 64 bits as (..., L, N) values, not coefficients."""
         flat, large = numbers.reshape(-1, self.degree), np.abs(numbers).max(initial=0) >= min(self.primes)

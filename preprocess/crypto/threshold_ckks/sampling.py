@@ -25,9 +25,19 @@ def ternary(ring: Ring, source: Randomness) -> Residues:
 
 def errors(ring: Ring, source: Randomness, count: int = 1) -> Residues:
     """(count, L, N) values of polynomials with centred binomial coefficients."""
+    return ring.values_of(_binomial(ring, source, count))
+
+
+def error_coefficients(ring: Ring, source: Randomness) -> Residues:
+    """(L, N) coefficients of one such polynomial."""
+    return ring.residues_of(_binomial(ring, source, 1)[0])
+
+
+def _binomial(ring: Ring, source: Randomness, count: int) -> Signed:
     words = source.words(count * ring.degree).reshape(count, ring.degree)
     heads, tails = np.bitwise_count(words & _COINS), np.bitwise_count(words >> np.uint64(COINS) & _COINS)
-    return ring.values_of(heads.astype(np.int64) - tails)
+    drawn: Signed = heads.astype(np.int64) - tails
+    return drawn
 
 
 def smudging(ring: Ring, bits: int, source: Randomness) -> Residues:
@@ -35,7 +45,7 @@ def smudging(ring: Ring, bits: int, source: Randomness) -> Residues:
     if not 0 <= bits <= MAX_SMUDGING_BITS:
         raise ValueError(f"smudging noise of {bits} bits: it has 0 to {MAX_SMUDGING_BITS}")
     if bits > _WORD_BITS:
-        return mask((ring,), bits, source)[0]
+        return ring.values(mask_coefficients((ring,), bits, source)[0])
     return ring.values_of(_within(source.words(ring.degree), bits))
 
 
@@ -43,12 +53,12 @@ def _within(words: Residues, bits: int) -> Signed:
     return (words >> np.uint64(63 - bits)).astype(np.int64) - np.int64(2**bits)
 
 
-def mask(rings: tuple[Ring, ...], bits: int, source: Randomness) -> tuple[Residues, ...]:
-    """In each ring the (L, N) values of the same polynomial, with uniform coefficients in [-2^bits, 2^bits)."""
+def mask_coefficients(rings: tuple[Ring, ...], bits: int, source: Randomness) -> tuple[Residues, ...]:
+    """In each ring the (L, N) coefficients of the same polynomial, uniform in [-2^bits, 2^bits)."""
     words = source.words(-(-(bits + 1) // 64) * rings[0].degree).reshape(-1, rings[0].degree)
     if spare := -(bits + 1) % 64:
         words[-1] >>= np.uint64(spare)
-    return tuple(r.values(r.subtract(r.from_words(words), _constant(r, 2**bits))) for r in rings)
+    return tuple(r.subtract(r.from_words(words), _constant(r, 2**bits)) for r in rings)
 
 
 def _constant(ring: Ring, number: int) -> Residues:

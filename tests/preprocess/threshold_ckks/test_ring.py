@@ -108,8 +108,8 @@ def test_smudging_is_uniform_and_of_the_stated_size(bits):
 @pytest.mark.parametrize("bits", [40, 63, 64, 120])
 def test_a_mask_is_the_same_in_each_ring_and_of_the_stated_size(bits):
     other = SMALL.first(3)
-    wide, again = sampling.mask((Ring(4096, parameters(15).key_ring.primes[:5]), other), bits, source())
-    numbers = coefficients(again)
+    wide, again = sampling.mask_coefficients((Ring(4096, parameters(15).key_ring.primes[:5]), other), bits, source())
+    numbers = other.to_floats(again)
     np.testing.assert_array_equal(wide[:3], again)
     assert 0.95 * 2.0**bits < abs(numbers).max() <= 2.0**bits
     assert abs(numbers.std() / 2.0**bits * np.sqrt(3) - 1) < 0.06
