@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from leakledger.audit.case import Case
-from leakledger.audit.case_protocol import build_scaler
+from leakledger.audit.case_protocol import build_scaler, model_spec
 from leakledger.audit.config import Config
 from leakledger.audit.federate import SERVER, make_encoder, split_tables
 from leakledger.audit.federate_features import check_engineered, divide
@@ -20,6 +20,7 @@ from leakledger.preprocess.data.table import Table
 from leakledger.preprocess.encoders import ENCODERS
 from leakledger.preprocess.encoders.ring_psi import PsiEncoder
 from leakledger.preprocess.imputation import impute
+from leakledger.preprocess.models import layer_shapes
 from leakledger.preprocess.pipeline import prepare
 from leakledger.preprocess.secret import pinned
 from leakledger.preprocess.transport.simulated import Simulated
@@ -68,7 +69,9 @@ def _prepare(config: Config, case: Case, split: Mapping[str, Pair]) -> None:
         if issubclass(ENCODERS[case.preprocessing.encoder], PsiEncoder):
             own = held_out = {c: fed.local(c, first_rows, t) for c, t in own.items()}
         encoder = make_encoder(case, [t for pair in split.values() for t in pair])
-        prepare(fed, agreed.schema.value, own, held_out, encoder, build_scaler(case.preprocessing).rehearsal())
+        schema = agreed.schema.value
+        prepared = prepare(fed, schema, own, held_out, encoder, build_scaler(case.preprocessing).rehearsal())
+    layer_shapes(model_spec(config.model, schema, prepared.layout.value.width))  # refuses what does not fit the task
 
 
 def first_rows(table: Table) -> Table:

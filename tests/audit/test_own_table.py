@@ -166,6 +166,11 @@ REFUSED = {
         "the minimum is 30",
     ),
     "an unseen value where that is an error": (["preprocessing.unseen=error"], "not in the dictionary"),
+    "a loss of another task": (["model.loss=mae"], "loss 'mae' is that of a regression"),
+    "a scaler under encryption without ranges": (
+        ["preprocessing.scaler=ppf-zscore"],
+        "encryption needs the range of 'age'",
+    ),
 }
 
 
