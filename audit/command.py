@@ -40,7 +40,9 @@ def reports_problems(command: Callable[P, R]) -> Callable[P, R]:
             raise
         except BrokenPipeError:
             sys.exit(0)
-        except (ValueError, OSError) as error:
+        except (ValueError, OSError, ModuleNotFoundError) as error:
+            if isinstance(error, ModuleNotFoundError) and error.name is not None:
+                raise  # an import that fails here; one that a user can mend has a text and no name
             if "LEAKLEDGER_DEBUG" in os.environ:
                 traceback.print_exc()
             raise OneLine(" ".join(str(error).split())) from None

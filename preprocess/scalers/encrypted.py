@@ -17,6 +17,7 @@ from typing import Literal, Self
 
 import numpy as np
 
+from leakledger.preprocess.crypto.seal import sealapi
 from leakledger.preprocess.crypto.threshold_ckks.decryption import smudging_bits
 from leakledger.preprocess.crypto.threshold_ckks.protocol import Collective, set_up
 from leakledger.preprocess.data.schema import Schema
@@ -93,7 +94,10 @@ class EncryptedScaler(Scaler):
         return self.ranges
 
     def checked(self, fed: Federation, columns: Mapping[str, At[Matrix]]) -> dict[str, At[Matrix]]:
-        """The columns, which are within their ranges. Raises ValueError, naming party and feature."""
+        """The columns, which are within their ranges. Raises ValueError, naming party and feature, and
+        ModuleNotFoundError without the library.
+        """
+        sealapi(self.name, "he")
         ranges = self.declared()
         return {c: fed.local(c, check_ranges, x, ranges, c, self.name) for c, x in columns.items()}
 

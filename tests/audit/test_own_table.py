@@ -2,11 +2,13 @@
 
 import json
 import random
+import sys
 
 import pytest
 
 from leakledger.audit.config_file import load_config
 from leakledger.audit.federate import whole_table
+from leakledger.preprocess.crypto.seal import sealapi
 from tests.audit.test_cli import call, refused
 
 WARDS = ("Innere", "Chirurgie", "Urologie")
@@ -204,3 +206,15 @@ def test_no_line_of_an_account_breaks_a_word_at_any_width(begun, monkeypatch, wi
     text = narrow.export_text()
     for word in ("patient_id", "readmitted", "server-dictionary", "categorical", "identifier?"):
         assert word in text
+
+
+@pytest.mark.parametrize(("settings", "extra"), [("scaler=ppf-zscore", "he"), ("encoder=apsi", "psi")])
+def test_a_library_that_is_missing_is_named_with_what_to_install(tmp_path, monkeypatch, settings, extra):
+    monkeypatch.setitem(sys.modules, "tenseal.sealapi", None)
+    sealapi.cache_clear()
+    rows = "".join(f"{20 + k},w{k % 3},{'yn'[k // 2 % 2]}\n" for k in range(160))
+    (tmp_path / "t.csv").write_text(f"age,ward,ill\n{rows}")
+    (tmp_path / "a.toml").write_text('[data]\nsource = "t.csv"\ntarget = "ill"\nranges = { age = [0, 200] }\n')
+    line = refused("validate", tmp_path / "a.toml", "--set", f"preprocessing.{settings}")
+    assert f"{settings.split('=')[1]} needs tenseal; install leakledger[{extra}]" in line
+    sealapi.cache_clear()
