@@ -39,7 +39,7 @@ from leakledger.preprocess.training import ALGORITHMS
 from leakledger.preprocess.training.base import train
 from leakledger.preprocess.training.divergence import TrainingDiverged
 from leakledger.preprocess.training.evaluation import evaluate
-from leakledger.preprocess.views import ModelSpec, TrainingSpec
+from leakledger.preprocess.views import ModelSpec, RegressionLoss, TrainingSpec
 
 BY = ("zscore", "minmax", "robust", "yeo-johnson")
 BASELINE = "no scaling"
@@ -142,7 +142,8 @@ def measured(cell: Cell) -> tuple[Cell, float | None]:
     test_rows = {c: fed.at(c, t.rows(np.sort(order[c][: ends[c]]))) for c, t in tables.items()}
     schema = next(iter(tables.values())).schema
     prepared = prepare(fed, schema, train_rows, test_rows, ENCODERS["server-dictionary"](), scaler_of(cell.scaler))
-    spec = ModelSpec(prepared.layout.value.width, len(schema.classes) or 1, HIDDEN, task=schema.task)
+    loss: RegressionLoss = "mae" if schema.task == "regression" else "mse"  # section IV-B
+    spec = ModelSpec(prepared.layout.value.width, len(schema.classes) or 1, HIDDEN, task=schema.task, loss=loss)
     try:
         trained = train(fed, ALGORITHMS["fedavg"], spec, TRAINING, prepared.train)
     except TrainingDiverged:
