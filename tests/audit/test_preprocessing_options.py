@@ -9,7 +9,7 @@ from leakledger.audit.federate import federate, make_encoder, make_scaler, split
 from leakledger.preprocess.crypto.sharing import Proportional, Ring
 from leakledger.preprocess.encoders import ENCODERS
 from leakledger.preprocess.options import options_of
-from leakledger.preprocess.scalers import SCALERS
+from leakledger.preprocess.scalers import ENCRYPTED, SCALERS
 from leakledger.preprocess.secret import PUBLIC_MASTER
 
 OTHER = {  # of every option, a value that is not the default
@@ -23,6 +23,10 @@ OTHER = {  # of every option, a value that is not the default
     "route": "sealed",
     "counts": "per-feature",
     "passes": 1,
+    "log_degree": 15,
+    "hiding_bits": 30,
+    "inverse_range": 30,
+    "extremes": "counts",
     "publish": "parties",
     "ring": ["P1"],
     "ring_route": "relay",
@@ -59,7 +63,7 @@ OTHER = {  # of every option, a value that is not the default
     "powers": 5,
     "quantile": 0.25,
 }
-REFUSED = {("federated-robust", "columns"), ("federated-yeo-johnson", "columns")}  # numbers only
+REFUSED = {(scaler, "columns") for scaler in ("federated-robust", "federated-yeo-johnson", *ENCRYPTED)}  # numbers only
 TOGETHER = {
     ("target", "encoder_epsilon"): {"exchange": "shared"},
     ("federated-minmax", "quantile"): {"scaler_epsilon": 1.0},
