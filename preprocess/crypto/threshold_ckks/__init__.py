@@ -16,6 +16,7 @@ ciphertexts are Microsoft SEAL's (`tenseal.sealapi`, the extra `he`); keys, shar
 * `decryption`, `refresh`  the parties' shares of a decryption, with smudging noise, and of a refresh
 * `inverse`, `comparison`  what normalisation computes on ciphertexts
 * `protocol`  who sends what to whom
+* `wide`  quotients whose decryption hides all noise
 
 Adversary: honest but curious. All parties but one may collude, and with the server: shares of that one are then as
 good as random (ring learning with errors), and smudging hides its part of what decryption shows. Nothing proves that
