@@ -13,6 +13,18 @@ class Guaranteed:
     setting: Setting
     accounts: tuple[PrivacyAccount, ...]
 
+    @property
+    def lines(self) -> list[tuple[str, PrivacyAccount]]:
+        """(units, account): one line for units that have no epsilon for the same reasons, with nothing beside."""
+        found: list[tuple[str, PrivacyAccount]] = []
+        for a in self.accounts:
+            same = found and a.epsilon is None and found[-1][1].epsilon is None
+            if same and (a.missing, a.parts) == (found[-1][1].missing, found[-1][1].parts):
+                found[-1] = (f"{found[-1][0]}, {a.unit}", found[-1][1])
+            else:
+                found.append((a.unit, a))
+        return found
+
 
 def guaranteed(settings: Mapping[int, Setting], cases: Iterable[CaseRecord]) -> list[Guaranteed]:
     """Every setting that has been accounted for, in the page's order."""

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from leakledger.audit.records import PrivacyAccount
 from leakledger.reports.html import render
-from leakledger.reports.privacy import guaranteed, outside
+from leakledger.reports.privacy import Guaranteed, guaranteed, outside
 from tests.reports.example import example
 from tests.reports.page import parse
 
@@ -30,6 +30,20 @@ def test_the_page_states_epsilon_with_its_unit_and_neighbours_or_names_the_step_
     assert "one is there or not" in text
     assert "no epsilon" in text
     assert "adds no noise" in text
+
+
+def test_units_without_an_epsilon_for_the_same_reasons_share_a_line_and_others_do_not():
+    def account(unit, epsilon=None, missing=("training: nothing",)):
+        return PrivacyAccount(unit, "replace", 1e-5, epsilon, missing=missing)
+
+    setting = example().cases[0].setting
+
+    def units(*accounts):
+        return [units for units, _ in Guaranteed(setting, accounts).lines]
+
+    assert units(account("record"), account("client")) == ["record, client"]
+    assert units(account("record"), account("client", missing=("encoder: counts",))) == ["record", "client"]
+    assert units(account("record", 1.0, ()), account("client")) == ["record", "client"]
 
 
 def test_what_no_figure_speaks_of_is_listed_once_and_only_beside_figures():
