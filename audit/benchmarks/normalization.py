@@ -11,18 +11,18 @@ Clients are in one process, one after another: their times add up, as they do no
 encoded, opened and checked, and not kept.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import log2
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 from leakledger.audit.benchmarks.base import Options, Row, dataset_name
 from leakledger.audit.benchmarks.encoders_cost import read_whole
-from leakledger.audit.benchmarks.normalization_steps import steps
+from leakledger.audit.benchmarks.normalization_steps import steps, timed
+from leakledger.audit.benchmarks.recording import Unrecorded
 from leakledger.preprocess.crypto.threshold_ckks.parameters import parameters
 from leakledger.preprocess.crypto.threshold_ckks.protocol import Collective, set_up
 from leakledger.preprocess.data.partition import partition
@@ -34,7 +34,6 @@ from leakledger.preprocess.scalers.ppf_minmax import PpfMinMax
 from leakledger.preprocess.scalers.ppf_robust import PpfRobust
 from leakledger.preprocess.scalers.ppf_zscore import PpfZScore
 from leakledger.preprocess.secret import pinned
-from leakledger.preprocess.transport.simulated import Simulated
 from leakledger.preprocess.views import Message
 
 PARTIES, MORE_PARTIES = 10, (20, 30, 50)
@@ -42,18 +41,17 @@ PUBLISHED = {"ppf-zscore": 44.0, "ppf-minmax": 253.0, "ppf-robust": 368.0}  # se
 DEFAULT, AS_PUBLISHED = (14, 20), (15, 30)  # log_degree, inverse_range
 
 
-class Weighed(Simulated):
+class Weighed(Unrecorded):
     """A federation that keeps no message and adds up what they weigh."""
 
     def __init__(self, parties: int, secret: bytes) -> None:
         super().__init__([f"P{i + 1}" for i in range(parties)], secret=secret)
         self.sent = 0
 
-    def _carry(self, header: Message, content: bytes | None) -> bytes | None:
-        assert content is not None
-        body = self._seal(header, content)
+    def _seal(self, header: Message, content: bytes) -> bytes:
+        body = super()._seal(header, content)
         self.sent += len(body)
-        return self._open(header, body)
+        return body
 
 
 @dataclass(frozen=True)
@@ -156,12 +154,6 @@ def error(name: str, found: PublicScaling, case: Case) -> float:
         "ppf-minmax": (whole.min(0), np.ptp(whole, axis=0)),
     }[name]
     return float(max((np.abs(found.shift - shift) / half).max(), (np.abs(found.scale - scale) / half).max()))
-
-
-def timed(fn: Callable[[], Any]) -> tuple[float, Any]:
-    began = perf_counter()
-    result = fn()
-    return perf_counter() - began, result
 
 
 def _row(

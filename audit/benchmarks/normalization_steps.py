@@ -58,9 +58,9 @@ def steps(parties: int, log_degree: int, inverse_range: int) -> Iterator[Row]:
 
     seconds, public = _least(public_key)
     yield row("public key", seconds)
-    seconds, relinearisation = _once(lambda: _relinearisation(of, context, seed, both))
+    seconds, relinearisation = timed(lambda: _relinearisation(of, context, seed, both))
     yield row("relinearisation key", seconds)
-    seconds, rotation = _once(lambda: _rotation(of, context, seed, both))
+    seconds, rotation = timed(lambda: _rotation(of, context, seed, both))
     yield row("rotation key", seconds)
 
     run = Evaluator(context, relinearisation, (rotation,))
@@ -84,10 +84,10 @@ def steps(parties: int, log_degree: int, inverse_range: int) -> Iterator[Row]:
     low = run.drop(a, refresh_level(of, parties, high))
     yield row("refresh", _least(lambda: refreshed(low))[0])
     alone = Alone(run, parties, refreshed)
-    yield row("inverse", _once(lambda: invert(alone, a, inverse_range))[0])
+    yield row("inverse", timed(lambda: invert(alone, a, inverse_range))[0])
     b, c = (ciphertexts.encrypt(public, coins.uniform(-1, 1, of.slots), 1.0, sources[0]) for _ in range(2))
-    yield row("minimum", _once(lambda: minimum(alone, b, c))[0])
-    yield row("maximum", _once(lambda: maximum(alone, b, c))[0])
+    yield row("minimum", timed(lambda: minimum(alone, b, c))[0])
+    yield row("maximum", timed(lambda: maximum(alone, b, c))[0])
 
 
 def _relinearisation(of: Any, context: Any, seed: bytes, both: list[Any]) -> keys.SwitchingKey:
@@ -106,12 +106,13 @@ def _rotation(of: Any, context: Any, seed: bytes, both: list[Any]) -> keys.Switc
     return keys.rotation_key(context, element, reference, of.key_ring.total(shares))
 
 
-def _once(fn: Callable[[], Any]) -> tuple[float, Any]:
+def timed(fn: Callable[[], Any]) -> tuple[float, Any]:
+    """Seconds by the clock, and what came of it."""
     began = perf_counter()
     result = fn()
     return perf_counter() - began, result
 
 
 def _least(fn: Callable[[], Any]) -> tuple[float, Any]:
-    found = [_once(fn) for _ in range(REPEATS)]
+    found = [timed(fn) for _ in range(REPEATS)]
     return min(seconds for seconds, _ in found), found[-1][1]

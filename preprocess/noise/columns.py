@@ -43,12 +43,24 @@ class Ranges:
     bounds: tuple[Bounds, ...]
 
     @property
+    def low(self) -> Floats:
+        return np.array([low for low, _ in self.bounds])
+
+    @property
+    def high(self) -> Floats:
+        return np.array([high for _, high in self.bounds])
+
+    @property
     def middle(self) -> Floats:
         return np.array([(low + high) / 2 for low, high in self.bounds])
 
     @property
     def half(self) -> Floats:
         return np.array([(high - low) / 2 for low, high in self.bounds])
+
+    def unit(self, columns: Floats) -> Floats:
+        """(n, F) columns with their ranges brought to [-1, 1]."""
+        return (columns - self.middle) / self.half
 
 
 def declared_ranges(features: Sequence[str], ranges: dict[str, Bounds], who: str, what: str = "noise") -> Ranges:
@@ -85,7 +97,7 @@ def exact_moments(columns: Floats, ranges: Ranges) -> Whole:
     """(1 + 2F,) count, sums and sums of squares in steps of 1/`FINE`."""
     if not np.isfinite(columns).all():
         raise ValueError("a column holds numbers that are not finite; remove or impute them first")
-    unit = np.clip((columns - ranges.middle) / ranges.half, -1.0, 1.0)
+    unit = np.clip(ranges.unit(columns), -1.0, 1.0)
     fine = [np.rint(x * FINE).astype(np.int64).sum(axis=0) for x in (unit, unit**2)]
     return np.concatenate([[len(columns) * FINE], *fine]).astype(np.int64)
 

@@ -146,20 +146,6 @@ def joined(*parts: Vector) -> Vector:
     return np.concatenate(parts)
 
 
-def summed_up(
-    run: Collective, columns: Mapping[str, At[Vector]], entries: int, scale: float, most: float, hiding_bits: int
-) -> At[Vector]:
-    """(entries,) whole numbers summed over the clients, at the server; each client's are up to `most` over their
-    number.
-    """
-    fed, found, smudging = run.fed, [], counting_smudging(run, hiding_bits)
-    for part in slices(entries, run.parameters.slots):
-        own = {c: fed.local(c, taken, x, part) for c, x in columns.items()}
-        total = run.total([run.encrypted(c, x, most / len(columns), scale) for c, x in own.items()])
-        found.append(run.decrypted_at_server(total, part.stop - part.start, smudging))
-    return fed.local(fed.server, whole, *found)
-
-
 def counting_smudging(run: Collective, hiding_bits: int) -> int:
     """Each client's input brings its noise into the sum."""
     return smudging_bits(run.parameters, len(run.clients), hiding_bits) + ceil(log2(len(run.clients)))
@@ -190,8 +176,16 @@ class Counting:
         return cls(set_up(fed, COUNTING_RING, products=False), hiding_bits)
 
     def of(self, numbers: Mapping[str, At[Vector]], entries: int) -> At[Vector]:
-        """(entries,) sums over the clients, at the server."""
-        return summed_up(self.run, numbers, entries, COUNTING_SCALE, MOST_COUNTED, self.hiding_bits)
+        """(entries,) whole numbers summed over the clients, at the server; each client's are up to `MOST_COUNTED` over
+        the number of clients.
+        """
+        run, fed, found = self.run, self.run.fed, []
+        for part in slices(entries, run.parameters.slots):
+            own = {c: fed.local(c, taken, x, part) for c, x in numbers.items()}
+            parts = [run.encrypted(c, x, MOST_COUNTED / len(own), COUNTING_SCALE) for c, x in own.items()]
+            smudging = counting_smudging(run, self.hiding_bits)
+            found.append(run.decrypted_at_server(run.total(parts), part.stop - part.start, smudging))
+        return fed.local(fed.server, whole, *found)
 
     def ranks(self, ordered: Mapping[str, At[LocalRanks]], points: Public[SearchPoints]) -> At[GlobalRanks]:
         """The counts at the points; lines 16 to 24 of algorithm 3."""

@@ -59,13 +59,11 @@ def compared_within(clients: int) -> float:
 
 def counted(
     counting: Counting, columns: Mapping[str, At[Matrix]], ranges: Ranges, epsilon: float
-) -> tuple[Public[TotalRows], Public[GlobalExtremes]]:
+) -> Public[GlobalExtremes]:
     """By counts, within epsilon in raw units; everyone hears the rows, the counts and the result."""
     fed = counting.run.fed
-    total = fed.broadcast(fed.local(fed.server, as_total, counting.of(row_counts(counting, columns), 1)))
-    state = fed.local(fed.server, begun_at_ends, total, ranges)
-    points = search(counting, columns, state, False, epsilon)
-    return total, fed.public(as_ends, points)
+    state = fed.local(fed.server, begun_at_ends, total_rows(counting, columns), ranges)
+    return fed.public(as_ends, search(counting, columns, state, False, epsilon))
 
 
 def search(
@@ -84,10 +82,11 @@ def search(
     return searched(fed, state, told, epsilon)
 
 
-def row_counts(counting: Counting, columns: Mapping[str, At[Matrix]]) -> dict[str, At[Vector]]:
-    """Raises ValueError, naming the party, for more rows than its share of what is counted."""
+def total_rows(counting: Counting, columns: Mapping[str, At[Matrix]]) -> Public[TotalRows]:
+    """Everyone hears them. Raises ValueError, naming the party, for more rows than its share of what is counted."""
     fed, most = counting.run.fed, int(MOST_COUNTED) // len(columns)
-    return {c: fed.local(c, row_count, fed.local(c, check_rows, x, most, c, "counts")) for c, x in columns.items()}
+    own = {c: fed.local(c, row_count, fed.local(c, check_rows, x, most, c, "counts")) for c, x in columns.items()}
+    return fed.broadcast(fed.local(fed.server, as_total, counting.of(own, 1)))
 
 
 def row_count(columns: Matrix) -> Vector:
@@ -99,7 +98,7 @@ def as_total(count: Vector) -> TotalRows:
 
 
 def begun_at_ends(total: TotalRows, ranges: Ranges) -> Search:
-    return start(total.count, ranges.middle - ranges.half, ranges.middle + ranges.half, (0.0, 1.0))
+    return start(total.count, ranges.low, ranges.high, (0.0, 1.0))
 
 
 def as_ends(points: SearchPoints) -> GlobalExtremes:
@@ -114,7 +113,7 @@ def smudging(run: Collective) -> int:
 
 def placed_ends(columns: Matrix, ranges: Ranges, part: slice, at: int) -> Vector:
     """Zeros up to the slots of this client, in which are its maxima and its negated minima, on [-1, 1]."""
-    unit = ((columns - ranges.middle) / ranges.half)[:, part]
+    unit = ranges.unit(columns)[:, part]
     return np.concatenate([np.zeros(at), unit.max(axis=0), -unit.min(axis=0)])
 
 

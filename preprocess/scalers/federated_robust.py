@@ -128,8 +128,7 @@ def row_total(*parts: LocalRows) -> TotalRows:
 
 
 def declared_ends(ranges: Ranges) -> GlobalExtremes:
-    low, high = np.array(ranges.bounds).reshape(-1, 2).T
-    return GlobalExtremes(low.copy(), high.copy())
+    return GlobalExtremes(ranges.low, ranges.high)
 
 
 def begun(total: TotalRows, ends: GlobalExtremes) -> Search:

@@ -42,7 +42,7 @@ class PpfMinMax(EncryptedScaler):
         if self.extremes == "comparisons":
             return self.fit_with(self.keys(fed), columns)
         counting = Counting.begin(fed, self.hiding_bits)
-        _, ends = counted(counting, columns, ranges, self.search_precision)
+        ends = counted(counting, columns, ranges, self.search_precision)
         return shared_fit(fed, columns, fed.public(partial(by_ends, ranges, self.search_precision), ends))
 
     def fit_with(self, run: Collective, columns: Mapping[str, At[Matrix]]) -> ScalerFit:
@@ -56,6 +56,5 @@ class PpfMinMax(EncryptedScaler):
 def by_ends(ranges: Ranges, within: float | Vector, ends: GlobalExtremes) -> PublicScaling:
     """Rows may lie beyond the ends by what these are off by."""
     low, high = ends.minimum, ends.maximum
-    least = np.maximum(low - within, ranges.middle - ranges.half)
-    most = np.minimum(high + within, ranges.middle + ranges.half)
+    least, most = np.maximum(low - within, ranges.low), np.minimum(high + within, ranges.high)
     return PublicScaling(shift=low, scale=nonzero(high - low), low=least, high=most)

@@ -23,7 +23,7 @@ from leakledger.preprocess.noise.columns import Ranges
 from leakledger.preprocess.options import option
 from leakledger.preprocess.scalers.base import Matrix, ScalerFit, shared_fit
 from leakledger.preprocess.scalers.encrypted import Counting, EncryptedScaler
-from leakledger.preprocess.scalers.encrypted_extremes import as_total, compared, compared_within, row_counts, search
+from leakledger.preprocess.scalers.encrypted_extremes import compared, compared_within, search, total_rows
 from leakledger.preprocess.scalers.federated_robust import as_public, begun, declared_ends
 
 
@@ -54,7 +54,7 @@ class PpfRobust(EncryptedScaler):
     def fit_with(self, run: Collective | None, columns: Mapping[str, At[Matrix]], fed: Federation) -> ScalerFit:
         """The protocol with keys for comparisons at hand, where it takes any; columns within their ranges."""
         counting, ranges = Counting.begin(fed, self.hiding_bits), self.declared()
-        total = fed.broadcast(fed.local(fed.server, as_total, counting.of(row_counts(counting, columns), 1)))
+        total = total_rows(counting, columns)
         ends: Public[GlobalExtremes] = fed.public(declared_ends, ranges)
         if run is not None:
             told = compared(run, columns, ranges)
@@ -66,6 +66,5 @@ class PpfRobust(EncryptedScaler):
 
 def widened(ranges: Ranges, within: float, ends: GlobalExtremes) -> GlobalExtremes:
     """By what comparisons may be off by: a search that begins inside misses the values outside."""
-    least, most = ranges.middle - ranges.half, ranges.middle + ranges.half
     slack = within * ranges.half
-    return GlobalExtremes(np.maximum(ends.minimum - slack, least), np.minimum(ends.maximum + slack, most))
+    return GlobalExtremes(np.maximum(ends.minimum - slack, ranges.low), np.minimum(ends.maximum + slack, ranges.high))

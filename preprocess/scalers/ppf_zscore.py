@@ -101,7 +101,7 @@ def row_counts(columns: Matrix, slots: int) -> Vector:
 
 def unit_sums(columns: Matrix, ranges: Ranges) -> Vector:
     """Of the columns on [-1, 1]."""
-    total: Vector = ((columns - ranges.middle) / ranges.half).sum(axis=0)
+    total: Vector = ranges.unit(columns).sum(axis=0)
     return total
 
 
