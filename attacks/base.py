@@ -178,6 +178,21 @@ Outcome = Sequence[Claim] | NotApplicable | Abstained
 Dependencies = Mapping[tuple[str, str], Mapping[str, str | float]]
 
 
+@dataclass(frozen=True, eq=False)
+class KnownRows:
+    """Whole rows of the population that are under no attack: `columns` maps features to their (n,) texts, empty where
+    missing, or numbers in raw units. `labels` (n,): their class numbers; None where these are not known. `clients`
+    (n,): which rows are of one client, numbered, and not of which.
+    """
+
+    columns: Mapping[str, NDArray[np.float64] | NDArray[np.str_]] = field(default_factory=dict, repr=False)
+    labels: NDArray[np.int64] | None = field(default=None, repr=False)
+    clients: NDArray[np.int64] | None = field(default=None, repr=False)
+
+    def __bool__(self) -> bool:
+        return bool(self.columns)
+
+
 @dataclass(frozen=True)
 class AuxiliaryKnowledge:
     """What the adversary is granted beside the view. Everything in it is listed beside every result.
@@ -188,8 +203,7 @@ class AuxiliaryKnowledge:
     feature and another that it determines to which value of the first goes with which value, or number in raw units, of
     the second; it says nothing of values that are not in the map. `codes` maps a feature to the codes (k, width) of the
     k values in its dictionary, where they come from a public model that the adversary runs by itself (`fasttext`).
-    `rows` maps features to their columns (n,) in n whole rows of the population that are under no attack: texts, empty
-    where missing, or numbers in raw units.
+    `rows`: whole rows of the population that are under no attack.
     `texts`: a public encoder of whole records written as text, with plausible names and values (`alignment`).
     """
 
@@ -199,7 +213,7 @@ class AuxiliaryKnowledge:
     dictionaries: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     dependencies: Dependencies = field(default_factory=dict)
     codes: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
-    rows: Mapping[str, NDArray[np.float64] | NDArray[np.str_]] = field(default_factory=dict, repr=False)
+    rows: KnownRows = field(default_factory=KnownRows, repr=False)
     texts: TextRecords | None = None
 
     def granted(self) -> tuple[str, ...]:

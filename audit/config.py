@@ -253,7 +253,7 @@ class Attacks(Section):
     dictionaries: Literal["known", "none"] = Field("none", description='"known" grants all values that parties hold')
     marginals: Literal["known", "none"] = Field("none", description='"known" grants the shares of values over all rows')
     rows: Literal["known", "none"] = Field(
-        "none", description='"known" grants all rows but those of attacked batches, as the baseline knows them'
+        "known", description='"known" grants all rows but those of attacked batches, as the baseline knows them'
     )
     dependencies: Literal["known", "none"] = Field(
         "none", description='"known" grants which values of one feature go with which of another'

@@ -321,6 +321,7 @@ def public_schema(schema: Schema, basis: Basis | None = None) -> dict[str, Any]:
         "categorical": list(schema.categorical),
         "numeric": list(schema.numeric),
         "integer": list(schema.integer),
+        **({"orders": {f: list(values) for f, values in schema.orders.items()}} if schema.orders else {}),
     }
 
 

@@ -1,7 +1,7 @@
 """What a configuration gives to attacks: their options, the batches that they attack, and knowledge beside the view."""
 
 from leakledger.attacks import ATTACKS
-from leakledger.attacks.base import Attack, AuxiliaryKnowledge
+from leakledger.attacks.base import Attack, AuxiliaryKnowledge, KnownRows
 from leakledger.audit.case import Case
 from leakledger.audit.config import Config
 from leakledger.audit.streams import ATTACK_STREAM, stream
@@ -43,7 +43,7 @@ def granted_knowledge(config: Config, truth: Truth) -> AuxiliaryKnowledge:
         bounds=truth.bounds if granted.bounds == "known" else {},
         dictionaries=truth.dictionaries if granted.dictionaries == "known" else {},
         marginals=truth.marginals if granted.marginals == "known" else {},
-        rows=truth.rows_but(_observed(config, truth)) if granted.rows == "known" else {},
+        rows=truth.rows_but(_observed(config, truth)) if granted.rows == "known" else KnownRows(),
         codes=truth.public_codes if granted.dictionaries == "known" else {},
         dependencies=truth.dependencies(granted.determined) if granted.dependencies == "known" else {},
     )

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leakledger.attacks.base import Dependencies, clients_of
+from leakledger.attacks.base import Dependencies, KnownRows, clients_of
 from leakledger.audit.cells import Cells, cells, joined, unscaled
 from leakledger.audit.dependencies import known_dependencies
 from leakledger.audit.federate import Federated
@@ -145,15 +145,13 @@ class Truth:
             for f, values in self.dictionaries.items()
         }
 
-    def rows_but(self, batches: Sequence[tuple[str, int]]) -> Mapping[str, NDArray[np.float64] | NDArray[np.str_]]:
-        """All parties' training rows but those of some `batches`, as `AuxiliaryKnowledge.rows` has them; none where
-        these are all there are.
-        """
+    def rows_but(self, batches: Sequence[tuple[str, int]]) -> KnownRows:
+        """All parties' training rows but those of some `batches`; none where these are all there are."""
         kept = {p: np.ones(len(t), np.bool_) for p, t in self.federated.tables.items()}
         for client, round in batches:
             kept[client][np.concatenate(self.federated.batches[client, round])] = False
         if not any(k.any() for k in kept.values()):
-            return {}
+            return KnownRows()
         schema, tables = self.federated.schema, self.federated.tables.items()
         numbers = np.concatenate([t.numbers()[kept[p]] for p, t in tables])
         columns: dict[str, NDArray[np.float64] | NDArray[np.str_]] = {
@@ -162,7 +160,9 @@ class Truth:
         for f in schema.categorical:
             texts = (v if isinstance(v, str) else "" for p, t in tables for v in t.values(f)[kept[p]])
             columns[f] = np.array(list(texts), np.str_)
-        return columns
+        clients = np.repeat(np.arange(len(kept)), [int(k.sum()) for k in kept.values()])
+        labels = np.concatenate([self.federated.train[p].labels[k] for p, k in kept.items()])
+        return KnownRows(columns, labels if labels.dtype.kind == "i" else None, clients)
 
     def dependencies(self, determined: Mapping[str, str]) -> Dependencies:
         """What `known_dependencies` finds in all parties' training rows. Raises ValueError where they contradict it."""

@@ -6,7 +6,8 @@
 * How it scales: a column that a client scales by its own mean and deviation has mean 0 and deviation 1, and by its own
   extremes it lies between 0 and 1, whatever these are.
 * Rows that the adversary is granted, and its observers' own: those of another client are like them, as far as clients
-  are alike.
+  are alike. Where every client has codes and scales of its own, each of the known ones is encoded as it would encode
+  itself (`own_terms`).
 
 Statements with noise and secure sums are not read here. Of several clients, whose rows only a sum holds, the facts are
 those of their rows together.
@@ -19,7 +20,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from leakledger.attacks.base import AuxiliaryKnowledge
+from leakledger.attacks.base import AuxiliaryKnowledge, KnownRows
+from leakledger.attacks.observed.own_terms import in_terms_of_clients
 from leakledger.attacks.observed.stated import moments
 from leakledger.preprocess.messages import (
     GlobalMeans,
@@ -45,7 +47,7 @@ BEFORE = (
 )
 """The kinds of message that say something of a client's rows before it trains."""
 
-Column = NDArray[np.float64] | NDArray[np.str_]
+Column = NDArray[np.float64] | NDArray[np.str_] | NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,8 @@ class RowFacts:
 
     `moments`: (mean, standard deviation). `extremes`: (least, greatest). `held`: the values that occur. `sizes`: how
     many do, where they are numbered from 0 on and have no names. `rows`: columns of n whole rows, aligned, in which
-    missing cells are NaN or empty; `rows_of`: whose they are, the client's itself, of the population, or observers'.
+    missing cells are NaN, empty, or (of values without names, which are numbers of candidates) -1, and their `labels`
+    (n,), where these are known; `rows_of`: whose they are, the client's itself, of the population, or observers'.
     """
 
     moments: Mapping[str, tuple[float, float]] = field(default_factory=dict)
@@ -62,6 +65,7 @@ class RowFacts:
     held: Mapping[str, frozenset[str]] = field(default_factory=dict)
     sizes: Mapping[str, int] = field(default_factory=dict)
     rows: Mapping[str, Column] = field(default_factory=dict, repr=False)
+    labels: NDArray[np.int64] | None = field(default=None, repr=False)
     rows_of: Literal["client", "population", "observers"] = "observers"
 
 
@@ -72,14 +76,15 @@ def row_facts(view: View, knowledge: AuxiliaryKnowledge, clients: Sequence[str])
     """What the observers know of the rows of `clients` together. A fact that some of these clients did not state is
     none.
     """
-    pooled, granted = _pooled(view, clients), _in_known_units(view, knowledge.rows)
+    pooled, known = _pooled(view, clients), knowledge.rows or _own(view)
     return RowFacts(
         _scaled_alike(view, _moments(view, clients), (0.0, 1.0), "zscore"),
         _scaled_alike(view, _extremes(view, clients), (0.0, 1.0), "minmax"),
         _held(view, clients),
         _sizes(view, clients),
-        pooled or granted or _own(view),
-        "client" if pooled else "population" if granted else "observers",
+        pooled or in_terms_of_clients(view, known),
+        None if pooled else known.labels,
+        "client" if pooled else "population" if knowledge.rows else "observers",
     )
 
 
@@ -148,21 +153,25 @@ def _pooled(view: View, clients: Collection[str]) -> dict[str, Column]:
     return columns if len({len(c) for c in columns.values()}) == 1 else {}
 
 
-def _own(view: View) -> dict[str, Column]:
+def _own(view: View) -> KnownRows:
     """The rows of observers that are clients."""
     tables = [p["columns"] for p in view.inputs.values() if isinstance(p, Mapping) and p.get("columns")]
     shared = [f for f in tables[0] if all(f in t for t in tables)] if tables else []
-    return _in_known_units(view, {f: np.concatenate([_plain(t[f]) for t in tables]) for f in shared})
+    columns = {f: np.concatenate([_plain(t[f]) for t in tables]) for f in shared}
+    if len({len(c) for c in columns.values()}) != 1:
+        return KnownRows()
+    lengths = [len(_plain(t[shared[0]])) for t in tables]
+    target, classes = (view.public.schema.get(key) for key in ("target", "classes"))
+    return KnownRows(columns, _classes(columns.get(target), classes), np.repeat(np.arange(len(lengths)), lengths))
 
 
-def _in_known_units(view: View, columns: Mapping[str, Column]) -> dict[str, Column]:
-    """The columns without those of numbers whose scale is not public: an update has them in other units. None where
-    they are not aligned.
-    """
-    layout = view.public.layout
-    other_units = {b.feature for b in layout.numeric if not b.scaled} if layout else set()
-    known = {f: c for f, c in columns.items() if f not in other_units}
-    return known if len({len(c) for c in known.values()}) == 1 else {}
+def _classes(target: Column | None, classes: Sequence[str] | None) -> NDArray[np.int64] | None:
+    """(n,) the class numbers of a column of class names; None where it is none."""
+    if target is None or not classes or target.dtype.kind != "U":
+        return None
+    numbers = {name: k for k, name in enumerate(classes)}
+    found = np.array([numbers.get(str(name), -1) for name in target], np.int64)
+    return found if (found >= 0).all() else None
 
 
 def _plain(column: NDArray[np.float64] | Mapping[str, Sequence[object]]) -> Column:

@@ -30,7 +30,8 @@ def annealed(
     coins: torch.Generator,
 ) -> Chains:
     """So many chains at the true noise, from rows of the prior under loud noise, by as many `levels`."""
-    start = from_prior(cells, population * evidence.rows, coins, str(evidence.total[0].device))
+    labels = None if evidence.labels is None else evidence.labels.repeat(population)
+    start = from_prior(cells, population * evidence.rows, coins, str(evidence.total[0].device), labels)
     found = Chains(network, cells, evidence, start.view(population, evidence.rows, len(cells)), coins)
     noises = np.geomspace(evidence.loudest, evidence.noise, levels).tolist()
     for noise, following in zip(noises, [*noises[1:], noises[-1]], strict=True):

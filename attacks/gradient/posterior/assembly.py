@@ -31,7 +31,7 @@ class Assembly:
         possible = classes if evidence.labels is None else torch.unique(evidence.labels)
         self.index = pool.repeat(len(possible), 1)
         self.labels = possible.repeat_interleave(len(pool))
-        self.log_prior = prior_of(cells, self.index) + evidence.label_prior[self.labels]
+        self.log_prior = prior_of(cells, self.index, self.labels) + evidence.label_prior[self.labels]
         columns = encoded(network, cells, self.index)
         errors, inputs = network.errors(network.first(columns[None]).before, self.labels[None])
         gram = columns.new_zeros(len(columns), len(columns))

@@ -57,8 +57,8 @@ class Link:
 class Cell:
     """One feature of a row: `codes` (n, width) in the columns from `start` on, `log_prior` (n,), of each of n values.
 
-    `raw` (n,): the numbers in the units of a claim; None of a categorical feature. `ordered`: neighbours are alike.
-    `links`: the cells that its values go together with, a tree over the cells of a row (`dependence`).
+    `raw` (n,): the numbers in the units of a claim; None of a categorical feature. `links`: the cells that its values
+    go together with, a tree over the F cells of a row and its label, which counts as cell number F (`dependence`).
     """
 
     feature: str
@@ -81,11 +81,13 @@ class Cell:
         return self.size <= LARGEST_CHOICE
 
     def together(self, index: Tensor, candidates: Tensor | None = None) -> Tensor:
-        """(n, size) what the other cells of rows `index` (n, F) add to the log prior of each value, or (n, m) of
-        `candidates` (m,) or (n, m).
+        """(n, size) what the other cells of rows `index` (n, F), and their labels where these follow (n, F + 1), add to
+        the log prior of each value, or (n, m) of `candidates` (m,) or (n, m).
         """
         total = torch.zeros((), device=index.device)
         for link in self.links:
+            if link.other == index.shape[1]:
+                continue  # the label, which is not given
             ratio = link.ratio[:, link.others[index[:, link.other]]].T  # (n, bins)
             bins = link.own if candidates is None else link.own[candidates]
             total = total + (ratio[:, bins] if bins.dim() == 1 else ratio.gather(1, bins))
@@ -151,6 +153,9 @@ def places(block: CategoricalBlock | NumericBlock, facts: RowFacts, values: Arra
     if column is None:
         return None
     if isinstance(block, CategoricalBlock):
+        if column.dtype.kind == "i":
+            held = column.astype(np.int64)
+            return np.where(held < block.size, held, -1)
         if block.values is None:
             return None
         numbers = {v: k for k, v in enumerate(block.values)}

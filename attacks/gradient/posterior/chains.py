@@ -37,33 +37,45 @@ def encoded(network: RowGradients, cells: Sequence[Cell], index: Tensor) -> Tens
     return columns
 
 
-def prior_of(cells: Sequence[Cell], index: Tensor) -> Tensor:
-    """(...) the log prior of rows with values `index` (..., F)."""
+def labelled(index: Tensor, labels: Tensor) -> Tensor:
+    """(..., F + 1) rows with values `index` (..., F) and `labels` (...), as links have it."""
+    return torch.cat([index, labels[..., None]], -1)
+
+
+def prior_of(cells: Sequence[Cell], index: Tensor, labels: Tensor | None = None) -> Tensor:
+    """(...) the log prior of rows with values `index` (..., F), given their `labels` (...) where they are known."""
     total = torch.zeros(index.shape[:-1], device=index.device)
+    whole = index if labels is None else labelled(index, labels)
     for f, cell in enumerate(cells):
         total = total + cell.log_prior[index[..., f]]
         for link in cell.links:
-            if link.other < f:  # its neighbour has it too
-                total = total + link.ratio[link.own[index[..., f]], link.others[index[..., link.other]]]
+            if link.other < f or f < len(cells) == link.other < whole.shape[-1]:  # its neighbour has it too, or none
+                total = total + link.ratio[link.own[whole[..., f]], link.others[whole[..., link.other]]]
     return total
 
 
-def from_prior(cells: Sequence[Cell], number: int, coins: torch.Generator, device: str) -> Tensor:
-    """(number, F) values of rows drawn from the prior: along its tree, each cell given the one before."""
+def from_prior(
+    cells: Sequence[Cell], number: int, coins: torch.Generator, device: str, labels: Tensor | None = None
+) -> Tensor:
+    """(number, F) values of rows drawn from the prior, given their `labels` (number,) where these are known: along its
+    tree, each cell given the one before.
+    """
     index = torch.zeros(number, len(cells), dtype=torch.int64, device=device)
-    drawn: set[int] = set()
-    for root in range(len(cells)):
+    drawn: set[int] = set() if labels is None else {len(cells)}
+    told = [f for f, cell in enumerate(cells) if any(link.other in drawn for link in cell.links)]
+    for root in [*told, *range(len(cells))]:
         ahead = [root] if root not in drawn else []
         while ahead:
             f = ahead.pop()
             cell, before = cells[f], [link for link in cells[f].links if link.other in drawn]
             if before:
-                weights = cell.log_prior + replace(cell, links=tuple(before)).together(index)
+                whole = index if labels is None else labelled(index, labels)
+                weights = cell.log_prior + replace(cell, links=tuple(before)).together(whole)
                 index[:, f] = torch.multinomial(torch.softmax(weights, -1), 1, generator=coins)[:, 0]
             else:
                 index[:, f] = torch.multinomial(cell.log_prior.exp(), number, True, generator=coins)
             drawn.add(f)
-            ahead += [link.other for link in cell.links if link.other not in drawn]
+            ahead += [link.other for link in cell.links if link.other not in drawn and link.other < len(cells)]
     return index
 
 
@@ -97,6 +109,7 @@ class Chains:
         self.index = index
         self.pushes = [c.codes @ network.weights[0][:, c.columns].T for c in cells]
         self.squares = [(c.codes**2).sum(-1) for c in cells]
+        self.of_label = [(f, link) for f, c in enumerate(cells) for link in c.links if link.other == len(cells)]
         if labels is not None:
             self.labels = labels
         elif evidence.labels is not None:
@@ -155,7 +168,7 @@ class Chains:
 
     def log_prior(self) -> Tensor:
         """(C,) of the rows and, where they are not known, of the labels."""
-        total = prior_of(self.cells, self.index).sum(-1)
+        total = prior_of(self.cells, self.index, self.labels).sum(-1)
         return total if self.evidence.labels is not None else total + self.evidence.label_prior[self.labels].sum(-1)
 
     def become(self, index: Tensor, labels: Tensor) -> None:
@@ -208,7 +221,7 @@ class Chains:
         the update is seen.
         """
         cell, now = self.cells[f], self.index[:, row, f]
-        whole = self.index[:, row]
+        whole = labelled(self.index[:, row], self.labels[:, row])
         if cell.small:
             return torch.arange(cell.size, device=self.device), cell.log_prior + cell.together(whole)
         if float(torch.rand((), generator=self.coins, device=self.device)) < FROM_PRIOR:
@@ -267,4 +280,6 @@ class Chains:
         columns = self.columns[:, row : row + 1].expand(-1, classes, -1)
         labels = torch.arange(classes, device=self.device).expand(self.chains, -1)
         log_weights = self.evidence.label_prior + self.fit(self.network.first(columns, self.residual), labels, noise)
+        for f, link in self.of_label:
+            log_weights = log_weights + link.ratio[link.own[self.index[:, row, f]]]
         self.labels[:, row] = self.drawn(torch.softmax(log_weights, -1))[:, 0]

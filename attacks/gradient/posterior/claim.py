@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from leakledger.attacks.base import RecordsClaim
 from leakledger.attacks.gradient.matching.ensemble import category_entropy, number_entropy
@@ -77,13 +78,20 @@ def claimed(
 
 
 def blind_guess(
-    cells: Sequence[Cell], categorical: int, rows: int, tolerance: Array, coins: torch.Generator, device: str
+    cells: Sequence[Cell],
+    categorical: int,
+    rows: int,
+    tolerance: Array,
+    coins: torch.Generator,
+    device: str,
+    labels: Tensor | None = None,
 ) -> Rows:
-    """The batch of so many `rows` with most cells right in batches of the prior; `tolerance` (L,) as in a barycentre.
-    The first `categorical` of the cells are categories.
+    """The batch of so many `rows`, of the `labels` (rows,) where these are known, with most cells right in batches of
+    the prior; `tolerance` (L,) as in a barycentre. The first `categorical` of the cells are categories.
     """
     batches = int(np.clip(CELLS_MADE // (rows * max(len(cells), 1)), FEWEST, MOST))
-    index = from_prior(cells, batches * rows, coins, device).view(batches, rows, len(cells)).cpu().numpy()
+    known = None if labels is None else labels.repeat(batches)
+    index = from_prior(cells, batches * rows, coins, device, known).view(batches, rows, len(cells)).cpu().numpy()
     made = rows_of(index, cells[:categorical], cells[categorical:])
     return _best(made, np.zeros(batches), tolerance)
 

@@ -1,4 +1,4 @@
-"""Which values go together, learnt from rows that the adversary knows: a tree over the cells of a row.
+"""Which values go together, learnt from rows that the adversary knows: a tree over the cells of a row and its label.
 
 Of all distributions in which every cell depends on one other at most, that of greatest likelihood for some rows is the
 spanning tree with the most mutual information between neighbours (Chow and Liu 1968). Numbers are taken in bins of
@@ -32,13 +32,20 @@ def known_rows(layout: FeatureLayout, cells: Sequence[Cell], facts: RowFacts) ->
     return np.stack(columns, -1) if columns else np.zeros((0, 0), np.int64)
 
 
-def linked(cells: Sequence[Cell], rows: Ints) -> list[Cell]:
-    """The cells with links along the tree that `rows` (n, F) show."""
+def linked(cells: Sequence[Cell], rows: Ints, labels: Ints | None = None, classes: int = 0) -> list[Cell]:
+    """The cells with links along the tree that `rows` (n, F) show. Their `labels` (n,), where they are known, are one
+    more node of it, of so many `classes`: cells have links to it, as to cell number F.
+    """
     bins = [_bins(c) for c in cells]
     margins = [_margin(c, b) for b, c in zip(bins, cells, strict=True)]
+    if labels is not None and len(labels) == len(rows):
+        rows = np.concatenate([rows, labels[:, None]], 1)
+        bins.append(np.arange(classes))
+        counts = np.bincount(labels, minlength=classes).astype(np.float64)
+        margins.append((counts + 0.5) / (counts + 0.5).sum())
     tables: dict[tuple[int, int], Array] = {}
     gains: dict[tuple[int, int], float] = {}
-    for f, g in combinations(range(len(cells)), 2):
+    for f, g in combinations(range(len(bins)), 2):
         both = (rows[:, f] >= 0) & (rows[:, g] >= 0)
         if min(len(margins[f]), len(margins[g])) < 2 or not both.any():
             continue
@@ -46,12 +53,13 @@ def linked(cells: Sequence[Cell], rows: Ints) -> list[Cell]:
         gain = both.sum() * _information(table) - (len(margins[f]) - 1) * (len(margins[g]) - 1)
         if gain > 0:
             tables[f, g], gains[f, g] = table, gain
-    links: list[list[Link]] = [[] for _ in cells]
-    for f, g in _tree(gains, len(cells)):
+    links: list[list[Link]] = [[] for _ in bins]
+    device = cells[0].log_prior.device if cells else None
+    for f, g in _tree(gains, len(bins)):
         ratio = np.log(_fitted(tables[f, g], margins[f], margins[g]) / np.outer(margins[f], margins[g]))
-        links[f].append(_link(cells[f], g, bins[f], bins[g], ratio))
-        links[g].append(_link(cells[g], f, bins[g], bins[f], ratio.T))
-    return [replace(c, links=tuple(own)) for c, own in zip(cells, links, strict=True)]
+        links[f].append(_link(g, bins[f], bins[g], ratio, device))
+        links[g].append(_link(f, bins[g], bins[f], ratio.T, device))
+    return [replace(c, links=tuple(own)) for c, own in zip(cells, links, strict=False)]
 
 
 def _bins(cell: Cell) -> Ints:
@@ -104,8 +112,7 @@ def _fitted(table: Array, p: Array, q: Array) -> Array:
     return table
 
 
-def _link(cell: Cell, other: int, own: Ints, others: Ints, ratio: Array) -> Link:
-    device = cell.log_prior.device
+def _link(other: int, own: Ints, others: Ints, ratio: Array, device: torch.device | None) -> Link:
     return Link(
         other,
         torch.tensor(own, device=device),

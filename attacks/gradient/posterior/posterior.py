@@ -107,7 +107,8 @@ class Posterior(Inversion):
         tell = counter(self.progress, self.repairs + self.sweeps // BURNT + self.sweeps)
         cells, coins = [*categorical, *numeric], self._coins(update)
         if self.tree and update.facts.rows:
-            cells = linked(cells, known_rows(update.layout, cells, update.facts))
+            rows = known_rows(update.layout, cells, update.facts)
+            cells = linked(cells, rows, update.facts.labels, network.classes)
         found = search(network, cells, evidence, self.chains, self.repairs, coins, tell, self.pool)
         samples = sampled(found, self.sweeps // BURNT, self.sweeps, tell)
         if not np.isfinite(samples.fit).all():
@@ -116,7 +117,7 @@ class Posterior(Inversion):
             # Chains settle at a batch of the wrong size too, and where there is less noise than was said.
             samples = replace(samples, settled=False)
         within = self.tolerance * prior.deviation
-        blind = blind_guess(cells, len(categorical), update.rows, within, coins, self.device)
+        blind = blind_guess(cells, len(categorical), update.rows, within, coins, self.device, evidence.labels)
         return claimed(update, prior, categorical, numeric, samples, self.tolerance, blind)
 
     def _coins(self, update: ObservedUpdate) -> torch.Generator:

@@ -1,5 +1,6 @@
 """The prior of the posterior attack: what facts say of cells, and a tree of which values go together."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -188,6 +189,56 @@ def test_without_evidence_visits_of_numbers_leave_the_linked_prior_as_it_is(monk
     joint = prior_of(cells, rows).double().exp()
     old.index_put_((rows[:, 0], (rows[:, 2] > 30).long()), joint, accumulate=True)
     seen = torch.bincount(2 * state.index[:, 0, 0] + (state.index[:, 0, 2] > 30), minlength=6).numpy()
+    assert chisquare(seen, ((old / old.sum()).flatten() * 4_000).numpy()).pvalue > FALSE_ALARMS
+
+
+def labelled_tree(rows=2_000, seed=4):
+    """Cells linked to each other and to a label that follows ward, and the rows that showed it."""
+    network, cells = tiny()
+    coins = np.random.default_rng(seed)
+    table = rows_of_a_chain(coins, rows)
+    labels = np.where(coins.random(rows) < 0.2, coins.integers(0, 2, rows), table[:, 0] > 1)
+    return network, linked(cells, table, labels, 2)
+
+
+def test_the_label_is_a_node_of_the_tree():
+    _, cells = labelled_tree()
+    assert neighbours(cells) == {(0, 2), (1, 2), (0, 3)}
+    assert not any(
+        link.other == 3 for c in linked(tiny()[1], np.zeros((5, 3), np.int64), np.zeros(4), 2) for link in c.links
+    )
+
+
+@pytest.mark.parametrize("label", [0, 1])
+def test_rows_drawn_for_a_label_are_as_likely_as_it_says(label):
+    _, cells = labelled_tree()
+    labels = torch.full((20_000,), label)
+    found = from_prior(cells, 20_000, torch.Generator().manual_seed(0), "cpu", labels)
+    rows = every_row(cells)
+    joint = prior_of(cells, rows, torch.full((len(rows),), label)).double().exp()
+    assert float(joint.sum()) == pytest.approx(1, abs=2e-3)
+    pairs = torch.zeros(3, 2, dtype=torch.double).index_put((rows[:, 0], rows[:, 1]), joint, accumulate=True)
+    seen = torch.bincount(2 * found[:, 0] + found[:, 1], minlength=6).double()
+    assert chisquare(seen.numpy(), ((pairs / pairs.sum()).flatten() * 20_000).numpy()).pvalue > FALSE_ALARMS
+    wards = pairs.sum(1) / pairs.sum()
+    assert bool(wards[2] > 0.5) == bool(label)
+
+
+def test_without_evidence_visits_leave_rows_and_labels_as_the_prior_has_them():
+    network, cells = labelled_tree()
+    coins = torch.Generator().manual_seed(5)
+    index, labels = drawn(cells, 1, coins)
+    known = evidence_about(network, cells, index, labels, 1e4, coins)
+    evidence = replace(known, labels=None, label_prior=torch.tensor([0.5, 0.5]).log())
+    state = Chains(network, cells, evidence, from_prior(cells, 4_000, coins, "cpu")[:, None], coins)
+    for _ in range(10):
+        state.sweep(evidence.noise)
+    rows = every_row(cells)
+    old = torch.zeros(3, 2, dtype=torch.double)
+    for label in (0, 1):
+        joint = prior_of(cells, rows, torch.full((len(rows),), label)).double().exp() / 2
+        old.index_put_((rows[:, 0], torch.full((len(rows),), label)), joint, accumulate=True)
+    seen = torch.bincount(2 * state.index[:, 0, 0] + state.labels[:, 0], minlength=6).numpy()
     assert chisquare(seen, ((old / old.sum()).flatten() * 4_000).numpy()).pvalue > FALSE_ALARMS
 
 

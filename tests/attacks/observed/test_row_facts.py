@@ -72,11 +72,14 @@ def test_observers_know_their_own_rows_and_granted_ones_go_before():
     facts = row_facts(view_of(("P1",), found), knowledge, ["P2"])
     assert facts.rows_of == "population"
     assert len(next(iter(facts.rows.values()))) == len(found.population) - attacked
-    assert granted_knowledge(settings, found).rows == {}
+    kept = [found.held(p).categories for p in found.parties]
+    assert np.bincount(knowledge.rows.clients).sum() == sum(map(len, kept)) - attacked
+    none = settings.model_copy(update={"attacks": settings.attacks.model_copy(update={"rows": "none"})})
+    assert not granted_knowledge(none, found).rows
 
 
-def test_numbers_in_units_that_are_not_public_are_left_out():
-    found = trained("local", "local")
+def test_numbers_in_units_that_cannot_be_made_up_are_left_out():
+    found = truth(**SHORT, preprocessing=[{"encoder": "local", "scaler": "local", "by": "yeo-johnson"}])
     assert not set(row_facts(view_of(("P1",), found), NONE, ["P2"]).rows) & set(found.federated.schema.numeric)
 
 
