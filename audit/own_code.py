@@ -45,10 +45,25 @@ class AttackResult:
         return pd.DataFrame([asdict(t) for t in self.trials], columns=columns)
 
     @property
+    def proven(self) -> int:
+        """How many rows the update proves."""
+        return int(self.rows["verified"].sum()) if len(self.rows) else 0
+
+    def assert_few_proven(self, at_most: int = 0) -> None:
+        """The gate of a test: raises AssertionError, with one line, where the update proves more than `at_most` rows.
+
+        So it does where nothing can be said: the attack claimed nothing, or it was not shown to be able to. What passes
+        is not thereby safe: it gives no more rows away than this attack proves.
+        """
+        if self.proven > at_most:
+            raise AssertionError(f"{self.summary} At most {at_most} may be.")
+        if not self.trials or not len(self.rows) or any(not t.passed for t in self.trials):
+            raise AssertionError(f"inconclusive: {self.summary}")
+
+    @property
     def summary(self) -> str:
         """One sentence, never more reassuring than the controls allow."""
-        verified = int(self.rows["verified"].sum()) if len(self.rows) else 0
-        failed = [t.kind for t in self.trials if not t.passed]
+        verified, failed = self.proven, [t.kind for t in self.trials if not t.passed]
         doubt = "" if self.trials else " No control was played."
         doubt = f" Controls failed: {', '.join(failed)}." if failed else doubt
         if verified:

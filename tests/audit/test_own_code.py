@@ -83,6 +83,24 @@ def test_one_logit_is_two_of_which_the_first_is_zero():
     assert recovered(found) == TRUE
 
 
+def test_a_gate_fails_for_proven_rows_and_where_nobody_can_tell():
+    net = trained(network())
+    given = {"gradient": net, "model_state": net, "layout": COLUMNS, "labels": LABELS}
+    found = leakledger.attack(**given)
+    found.assert_few_proven(at_most=6)
+    with pytest.raises(AssertionError, match=r"proved 6 of 6 claimed rows.* At most 5 may be"):
+        found.assert_few_proven(at_most=5)
+    with pytest.raises(AssertionError, match=r"inconclusive.*No control was played"):
+        leakledger.attack(**given, controls=False).assert_few_proven(at_most=6)
+    zero = {**given, "gradient": [torch.zeros_like(p) for p in net.parameters()]}
+    with pytest.raises(AssertionError, match=r"inconclusive.*claims nothing"):
+        leakledger.attack(**zero).assert_few_proven()
+    noisy = [p.grad + 10 * torch.randn_like(p) for p in net.parameters()]
+    noise = Mechanism("gaussian-noise", {"sigma": 10.0})
+    with pytest.raises(AssertionError, match=r"inconclusive.*Controls failed: .*power"):
+        leakledger.attack(**{**given, "gradient": noisy}, mechanisms=[noise]).assert_few_proven()
+
+
 def test_weights_before_and_after_local_training_give_rows_away():
     net = network()
     before = {name: w.clone() for name, w in net.state_dict().items()}
