@@ -12,7 +12,8 @@ through the interpreter's one table of names, whose growth is not a message's.)
 """
 
 import math
-from collections.abc import Mapping
+import struct
+from collections.abc import Iterator, Mapping
 from io import BytesIO
 from sys import getsizeof
 from typing import Any
@@ -32,6 +33,7 @@ CONTAINER_FACTOR, CONTAINER_BASE = 16, 2**20  # an empty list takes 64 bytes of 
 # on that is not needed: the unpacker makes room for 10,000 items at most, so 1,024 lists get 4 times the message too.
 LONG_LIST, LONG_LIST_SHARE, LARGE = 64, 2048, 20 * 2**20
 CHUNK = 2**18
+FEW, MUCH = 15, 2**20  # items of a container with a header of one byte; bytes, more than either kind of header counts
 
 
 class WireError(ValueError):
@@ -44,7 +46,7 @@ def encode(value: Any) -> bytes:
     Equal values in equal order give equal bytes. Raises WireError with the type of the first part that has no encoding.
     """
     try:
-        return bytes(msgpack.packb(_plain(value), use_bin_type=True, strict_types=True))
+        return b"".join(_parts(value))
     except (TypeError, ValueError, OverflowError, UnicodeEncodeError, RecursionError) as error:
         raise WireError(f"a value of type {type(value).__name__} cannot be sent: {error}") from None
 
@@ -103,6 +105,42 @@ class _Containers:
         return value
 
 
+def _parts(value: Any) -> Iterator[bytes | memoryview]:
+    """The encoding in pieces. What is much of it, as key shares are, is not copied before the pieces are joined."""
+    if isinstance(value, list | tuple) and len(value) <= FEW and any(map(_holds_much, value)):
+        yield bytes([0x90 | len(value)])
+        for item in value:
+            yield from _parts(item)
+    elif isinstance(value, Mapping) and len(value) <= FEW and any(map(_holds_much, value.values())):
+        yield bytes([0x80 | len(_texts(value))])
+        for key, item in value.items():
+            yield _packed(key)
+            yield from _parts(item)
+    elif isinstance(value, bytes) and len(value) >= MUCH:
+        yield struct.pack(">BI", 0xC6, len(value))
+        yield value
+    elif type(value) is np.ndarray and value.nbytes >= MUCH:
+        header, content = _array_parts(value)
+        yield struct.pack(">BIb", 0xC9, len(header) + content.nbytes, ARRAY) + header
+        yield content
+    else:
+        yield _packed(value)
+
+
+def _holds_much(value: Any) -> bool:
+    if isinstance(value, bytes):
+        return len(value) >= MUCH
+    if isinstance(value, np.ndarray):
+        return value.nbytes >= MUCH
+    if isinstance(value, Mapping):
+        value = tuple(value.values())
+    return isinstance(value, list | tuple) and len(value) <= FEW and any(map(_holds_much, value))
+
+
+def _packed(value: Any) -> bytes:
+    return bytes(msgpack.packb(_plain(value), use_bin_type=True, strict_types=True))
+
+
 def _plain(value: Any) -> Any:
     """`value` in MessagePack's own types, arrays and big integers wrapped as extensions."""
     if isinstance(value, np.generic):
@@ -118,18 +156,26 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(v) for v in value]
     if isinstance(value, Mapping):
-        if bad := [type(k).__name__ for k in value if not isinstance(k, str)]:
-            raise TypeError(f"its keys must be text, not {bad[0]}")
-        return {str(k): _plain(v) for k, v in value.items()}
+        return {str(k): _plain(v) for k, v in _texts(value).items()}
     raise TypeError(f"{type(value).__module__}.{type(value).__name__} has no encoding")
 
 
+def _texts(value: Mapping[Any, Any]) -> Mapping[str, Any]:
+    if bad := [type(k).__name__ for k in value if not isinstance(k, str)]:
+        raise TypeError(f"its keys must be text, not {bad[0]}")
+    return value
+
+
 def _array_bytes(array: np.ndarray[Any, Any]) -> bytes:
+    return b"".join(_array_parts(array))
+
+
+def _array_parts(array: np.ndarray[Any, Any]) -> tuple[bytes, memoryview]:
     little = array.astype(array.dtype.newbyteorder("<"), copy=False)
     if little.dtype.str not in DTYPES:
         raise TypeError(f"an array of dtype {array.dtype} has no encoding; send numbers, or a list of text")
     header: bytes = msgpack.packb([little.dtype.str, list(little.shape)])
-    return header + np.ascontiguousarray(little).tobytes()
+    return header, np.ascontiguousarray(little).reshape(-1).view(np.uint8).data
 
 
 def _integer_bytes(value: int) -> bytes:

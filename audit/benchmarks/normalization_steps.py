@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from leakledger.preprocess.crypto.threshold_ckks.parameters import parameters
 from leakledger.preprocess.crypto.threshold_ckks.sampling import ternary
 from leakledger.preprocess.secret import KeyStream, pinned
 
+R = TypeVar("R")
 REPEATS = 3
 SMUDGING = 20  # bits; time does not depend on it
 PUBLISHED = {  # milliseconds with 10 clients
@@ -106,13 +107,13 @@ def _rotation(of: Any, context: Any, seed: bytes, both: list[Any]) -> keys.Switc
     return keys.rotation_key(context, element, reference, of.key_ring.total(shares))
 
 
-def timed(fn: Callable[[], Any]) -> tuple[float, Any]:
+def timed(fn: Callable[[], R]) -> tuple[float, R]:
     """Seconds by the clock, and what came of it."""
     began = perf_counter()
     result = fn()
     return perf_counter() - began, result
 
 
-def _least(fn: Callable[[], Any]) -> tuple[float, Any]:
+def _least(fn: Callable[[], R]) -> tuple[float, R]:
     found = [timed(fn) for _ in range(REPEATS)]
     return min(seconds for seconds, _ in found), found[-1][1]

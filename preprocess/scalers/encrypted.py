@@ -66,9 +66,9 @@ class EncryptedScaler(Scaler):
 
     @property
     def effort(self) -> tuple[float, float]:
-        """As measured with four clients on 2 cores; key shares of a ring of 2^15 are twelve times as large."""
+        """As measured with four clients on 2 cores; key shares of a ring of 2^15 are three times as large."""
         seconds, size = self.multiplying
-        larger = 1 if self.log_degree == 14 else 12
+        larger = 1 if self.log_degree == 14 else 3
         return larger * seconds + COUNTING[0], larger * size + COUNTING[1]
 
     @property

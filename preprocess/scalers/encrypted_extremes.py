@@ -67,16 +67,22 @@ def counted(
 
 
 def search(
-    counting: Counting, columns: Mapping[str, At[Matrix]], state: At[Search], strict: bool, epsilon: float
+    counting: Counting,
+    columns: Mapping[str, At[Matrix]],
+    state: At[Search],
+    strict: bool,
+    epsilon: float,
+    to_everyone: bool = True,
 ) -> Public[SearchPoints]:
-    """Algorithm 3; everyone hears the counts."""
+    """Algorithm 3; everyone hears the counts, or the server alone, at which they are decrypted."""
     fed = counting.run.fed
     ordered = {c: fed.local(c, partial(np.sort, axis=0), x) for c, x in columns.items()}
 
     def told(points: Public[SearchPoints]) -> At[GlobalRanks]:
         own = {c: fed.local(c, local_ranks, x, points, strict) for c, x in ordered.items()}
         ranks = counting.ranks(own, points)
-        fed.broadcast(ranks)
+        if to_everyone:
+            fed.broadcast(ranks)
         return ranks
 
     return searched(fed, state, told, epsilon)

@@ -6,7 +6,9 @@ each midpoint, go to the server as ciphertexts whose sum all clients decrypt tog
 found as `ppf-minmax` finds them (line 19): within what these are off by, or at the declared ranges.
 
 Reading: what is decrypted collectively is heard by everyone, as the paper says of mean and variance; of the counts it
-says neither that nor the opposite.
+says neither that nor the opposite. With `counts_to = "server"` clients hear midpoints only, from which all but one of
+them have a bound of the last one's counts at each, not the counts. The server decrypts them in either case: with all
+clients but one it has those of the last one.
 """
 
 from collections.abc import Mapping
@@ -37,6 +39,9 @@ class PpfRobust(EncryptedScaler):
         "counted",
         help="values equal to a midpoint count as below, as printed; or as neither: exact searches end",
     )
+    counts_to: Literal["everyone", "server"] = option(
+        "everyone", help="who hears the decrypted counts at midpoints; clients hear the midpoints in any case"
+    )
 
     name = "ppf-robust"
     reference = "Bridging Local and Federated Data Normalization in Federated Learning, section V-C, algorithms 2 and 3"
@@ -60,7 +65,8 @@ class PpfRobust(EncryptedScaler):
             told = compared(run, columns, ranges)
             ends = fed.public(partial(widened, ranges, compared_within(len(columns))), told)
         state = fed.local(fed.server, begun, total, ends)
-        points = search(counting, columns, state, self.at_points == "left-out", self.search_precision)
+        strict, aloud = self.at_points == "left-out", self.counts_to == "everyone"
+        points = search(counting, columns, state, strict, self.search_precision, aloud)
         return shared_fit(fed, columns, fed.public(as_public, points, ends))
 
 

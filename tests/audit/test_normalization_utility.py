@@ -58,3 +58,19 @@ def test_rows_that_do_not_go_round_make_no_run():
     table = benchmark.read_whole(Options(), "breast_cancer")
     cell = benchmark.Cell(table.rows(range(20)), "labels 0.5", 30, benchmark.BASELINE, 0)
     assert benchmark.measured(cell) == (cell, None)
+
+
+def test_activation_norms_train_the_network_that_they_name_on_columns_as_they_are(monkeypatch):
+    monkeypatch.setattr(benchmark, "TRAINING", replace(benchmark.TRAINING, rounds=1))
+    specs, table = [], benchmark.read_whole(Options(), "breast_cancer")
+    train = benchmark.train
+
+    def seen(fed, algorithm, spec, *rest):
+        specs.append(spec)
+        return train(fed, algorithm, spec, *rest)
+
+    monkeypatch.setattr(benchmark, "train", seen)
+    for scaler in (benchmark.BASELINE, *benchmark.NORMS):
+        assert benchmark.measured(benchmark.Cell(table, "iid", 3, scaler, 0))[1] is not None
+    assert [s.norm for s in specs] == ["none", "batch", "layer", "group", "instance"]
+    assert benchmark.scaler_of("batch norm") == benchmark.scaler_of(benchmark.BASELINE)

@@ -58,6 +58,7 @@ OTHER = {  # of every option, a value that is not the default
     "search_precision": 0.5,
     "at_points": "left-out",
     "ranks_to": "everyone",
+    "counts_to": "server",
     "reach": 2.0,
     "power_precision": 0.01,
     "powers": 5,

@@ -98,6 +98,17 @@ def test_encrypted_counts_are_those_of_the_search_in_the_clear(values):
         assert one == other
 
 
+def test_counts_that_go_to_the_server_alone_find_the_same_and_no_client_hears_them():
+    tables, ranges = [t[:, :1] for t in parts()], Ranges(RANGES.features[:1], RANGES.bounds[:1])
+    options = {"search_from": "declared", "search_precision": 0.5}
+    fed, found = fit("ppf-robust", tables, ranges, **options, counts_to="server")
+    aloud, expected = fit("ppf-robust", tables, ranges, **options)
+    np.testing.assert_array_equal(found.shift, expected.shift)
+    np.testing.assert_array_equal(found.scale, expected.scale)
+    assert in_the_clear(fed).keys() == {"quantiles.rows", "quantiles.points"}
+    assert GlobalRanks.topic in in_the_clear(aloud)
+
+
 def test_robust_begins_at_compared_extremes_and_ends_at_the_pooled_quartiles():
     tables = [t[:, :1] for t in parts(2)]
     ranges = Ranges(RANGES.features[:1], RANGES.bounds[:1])

@@ -52,6 +52,24 @@ def same(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
+@pytest.mark.parametrize("value", [b"x" * 2**21, np.arange(2**18), np.ones((3, 2**17, 2), "<f4")[:, ::2]])
+@pytest.mark.parametrize("around", [lambda v: v, lambda v: ["a", 1, v, [v]], lambda v: {"a": v, "b": {"c": [v]}}])
+def test_what_is_large_has_the_bytes_that_the_packer_gives_all_of_it(value, around):
+    def plain(v: Any) -> Any:
+        if not isinstance(v, np.ndarray):
+            return v
+        return msgpack.ExtType(ARRAY, msgpack.packb([v.dtype.str, list(v.shape)]) + v.tobytes())
+
+    data = encode(around(value))
+    assert data == msgpack.packb(around(plain(value)))
+    assert same(decode(data), around(value))
+
+
+def test_keys_of_what_is_large_must_be_text():
+    with pytest.raises(WireError, match="its keys must be text, not int"):
+        encode({1: b"x" * 2**21})
+
+
 @given(values)
 @example([2**63, 2**64 - 1, 2**64, -(2**63), -(2**63) - 1, -1, 0])
 @example({"": [], "nested": {"deeper": [{}]}})

@@ -82,7 +82,7 @@ def public_reference(parameters: Parameters, seed: bytes) -> Residues:
 
 def public_share(ring: Ring, secret: SecretShare, reference: Residues, source: Randomness) -> Residues:
     """(L + 1, N) -s_i a + e_i."""
-    return ring.subtract(errors(ring, source)[0], ring.multiply(secret.values, reference))
+    return masked(ring, secret.values, reference, errors(ring, source)[0])
 
 
 def public_key(context: Context, reference: Residues, shares: Sequence[Residues]) -> PublicKey:
@@ -106,8 +106,8 @@ def first_share(
 ) -> tuple[Residues, Residues]:
     """Both (L, L + 1, N): -u_i a + w s_i + e_0 and s_i a + e_1."""
     ring, digits = parameters.key_ring, parameters.data_primes
-    zero = ring.subtract(errors(ring, source, digits), ring.multiply(ephemeral.values, reference))
-    one = ring.add(errors(ring, source, digits), ring.multiply(secret.values, reference))
+    zero = masked(ring, ephemeral.values, reference, errors(ring, source, digits))
+    one = ring.multiply_add([(secret.values, reference)], errors(ring, source, digits))
     return _plus_weighted(ring, zero, secret.values), one
 
 
@@ -123,10 +123,9 @@ def second_share(
     The paper has a party send the two terms apart, with an error each; only their sum is used.
     """
     ring = parameters.key_ring
-    terms = ring.multiply(secret.values, first[0])
     difference = ring.subtract(ephemeral.values, secret.values)
-    terms = ring.add(terms, ring.multiply(difference, first[1]))
-    return ring.add(terms, errors(ring, source, parameters.data_primes))
+    terms = [(secret.values, first[0]), (difference, first[1])]
+    return ring.multiply_add(terms, errors(ring, source, parameters.data_primes))
 
 
 def relinearisation_key(context: Context, one: Residues, second: Residues) -> SwitchingKey:
@@ -139,7 +138,7 @@ def rotation_share(
 ) -> Residues:
     """(L, L + 1, N) -s_i a + w phi(s_i) + e, for the automorphism phi that takes X to X^element."""
     ring = parameters.key_ring
-    share = ring.subtract(errors(ring, source, parameters.data_primes), ring.multiply(secret.values, reference))
+    share = masked(ring, secret.values, reference, errors(ring, source, parameters.data_primes))
     return _plus_weighted(ring, share, automorphism(secret.values, element))
 
 
@@ -164,6 +163,11 @@ def _places(degree: int, element: int) -> NDArray[np.int64]:
     order = bit_reversed(degree)
     places: NDArray[np.int64] = order[((2 * order + 1) * element % (2 * degree) - 1) // 2]
     return places
+
+
+def masked(ring: Ring, secret: Residues, reference: Residues, plus: Residues) -> Residues:
+    """-s a + e, all by their values."""
+    return ring.multiply_add([(ring.subtract(ring.zeros(), secret), reference)], plus)
 
 
 def _plus_weighted(ring: Ring, digits: Residues, secret: Residues) -> Residues:

@@ -28,8 +28,7 @@ TAIL_BITS = 3  # eight standard deviations
 def share(secret: SecretShare, ciphertext: Encrypted, smudging_bits: int, source: Randomness) -> Residues:
     """(level + 1, N) a party's share."""
     ring = ciphertext.ring
-    own = ring.multiply(secret.over(ring), ciphertext.residues[1])
-    return ring.add(own, smudging(ring, smudging_bits, source))
+    return ring.multiply_add([(secret.over(ring), ciphertext.residues[1])], smudging(ring, smudging_bits, source))
 
 
 def combine(ciphertext: Encrypted, shares: Sequence[Residues], smudging_bits: int) -> Floats:

@@ -21,7 +21,7 @@ CONTRACTION: Final = 2.45  # L, below 3 sqrt(3) / 2, where a step would reach 0
 CUBIC: Final = sqrt(4 / 27)
 GOLDSCHMIDT_STEPS: Final = 6  # (1 - 0.26)^(2^7) = 2e-17
 RANGE_BITS: Final = (20, 30)  # the ranges of the paper on normalisation
-RELATIVE_ERROR: Final = 2.0**-18  # from 1 to 2^20 in a ring of 2^14; to 2^30 it is tested in the clear only
+RELATIVE_ERROR: Final = 2.0**-18  # from 1 to 2^20 in a ring of 2^14, and to 2^30 in one of 2^15
 
 
 def invert(machine: Machine[V], x: V, high_bits: int) -> V:

@@ -1,11 +1,13 @@
 """Polynomials as bytes for messages, and the one loader that refuses what is none of the context's.
 
-The form: the SHA-256 of the rest, then MessagePack of `kind`, parameters, key name, whatever else is public of it, and
-the residues as an array of uint64. The digest is against accidents; who can change messages can change digests, too.
+The form: the SHA-256 of the rest; two bytes, the length of what follows; MessagePack of `kind`, parameters, key name,
+whatever else is public of it, dtype and shape; zeros up to a multiple of `ALIGNED` bytes; the residues as uint64, which
+are read where they lie. The digest is against accidents; who can change messages can change digests, too.
 """
 
 from dataclasses import dataclass
 from hashlib import sha256
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,7 @@ from leakledger.preprocess.crypto.threshold_ckks.ring import Ring
 from leakledger.preprocess.wire import WireError, decode, encode
 
 DIGEST_BYTES = 32
-HEADER_BYTES = 2**10  # more than everything but the residues takes
+LENGTH_BYTES, WORD_BYTES, ALIGNED = 2, 8, 64
 MAX_BYTES = 100 * 2**20
 
 
@@ -34,10 +36,15 @@ class Context:
 
 def pack(kind: str, context: Context, residues: Residues, **public: Any) -> bytes:
     """The bytes of an object. Raises ValueError for one that no loader would take."""
-    body = encode([kind, context.parameters.name, context.name, public, residues])
-    if len(body) + DIGEST_BYTES > MAX_BYTES:
-        raise ValueError(f"{kind} of {len(body)} bytes is beyond the {MAX_BYTES} bytes of a message; send it in parts")
-    return sha256(body).digest() + body
+    header = encode([kind, context.parameters.name, context.name, public, residues.dtype.str, list(residues.shape)])
+    front = len(header).to_bytes(LENGTH_BYTES, "little") + header
+    front += bytes(-(DIGEST_BYTES + len(front)) % ALIGNED)
+    content = np.ascontiguousarray(residues).reshape(-1).view(np.uint8).data
+    if (size := DIGEST_BYTES + len(front) + len(content)) > MAX_BYTES:
+        raise ValueError(f"{kind} of {size} bytes is beyond the {MAX_BYTES} bytes of a message; send it in parts")
+    digest = sha256(front)
+    digest.update(content)
+    return b"".join([digest.digest(), front, content])
 
 
 def unpack(kind: str, context: Context, data: Any) -> tuple[dict[str, Any], Residues]:
@@ -50,18 +57,26 @@ def unpack(kind: str, context: Context, data: Any) -> tuple[dict[str, Any], Resi
     body = memoryview(data)[DIGEST_BYTES:]
     if sha256(body).digest() != data[:DIGEST_BYTES]:
         raise MessageError(f"a {kind} was changed or cut short")
+    at = LENGTH_BYTES + int.from_bytes(body[:LENGTH_BYTES], "little")
     try:
-        plain = decode(bytes(body))
+        plain = decode(bytes(body[LENGTH_BYTES:at]))
     except WireError:
         raise MessageError(f"it is no {kind}") from None
-    if not isinstance(plain, list) or len(plain) != 5 or plain[0] != kind or not isinstance(plain[3], dict):
+    if not isinstance(plain, list) or len(plain) != 6 or plain[0] != kind or not isinstance(plain[3], dict):
         raise MessageError(f"it is no {kind}, but another object")
-    _, parameters, name, public, residues = plain
+    _, parameters, name, public, dtype, shape = plain
     if parameters != context.parameters.name:
         raise MessageError(f"a {kind} has other parameters than {context.parameters.name}")
     if name != context.name:
         raise MessageError(f"a {kind} is of another collective key than {context.name.hex()[:8]}")
-    return public, residues
+    content = body[at + -(DIGEST_BYTES + at) % ALIGNED :]
+    if dtype != "<u8" or not _are_sizes(shape) or prod(shape) * WORD_BYTES != len(content):
+        raise MessageError(f"a {kind} has other sizes than it says")
+    return public, np.frombuffer(content, np.uint64).reshape(shape)
+
+
+def _are_sizes(shape: Any) -> bool:
+    return isinstance(shape, list) and len(shape) <= 4 and all(type(n) is int and n >= 0 for n in shape)
 
 
 def check_residues(kind: str, ring: Ring, residues: Any, *before: int) -> Residues:

@@ -3,7 +3,9 @@
 A ciphertext at level l is modulo the first l + 1 data primes; a product takes one level. `depth` counts the products
 after which a number of a few bits can still be decrypted under smudging: it leaves the two primes that this takes. The
 last prime is SEAL's special one, for keys only. Security is that of ternary secrets in the Homomorphic Encryption
-Standard (Albrecht et al. 2018, table 1: 109, 218, 438 and 881 bits for 2^12 to 2^15), which SEAL enforces.
+Standard (Albrecht et al. 2018, table 1: 109, 218, 438 and 881 bits for 2^12 to 2^15), which SEAL enforces. The largest
+ring has room for 16 primes and takes 11: key shares and products grow with the square of their number, and a refresh
+with the number, while the levels that more would add save few refreshes.
 
 Numbers at level l have the scale `scale(l)`: 2^prime_bits at the top, and the square of the one above over the dropped
 prime below it, so that products come out at the scale that their level has (Kim, Papadimitriou and Polyakov,
@@ -82,7 +84,7 @@ PARAMETERS: Final = {
         Parameters(12, 36, 2, 37),  # sums only
         Parameters(13, 40, 4, 58),
         Parameters(14, 42, 9, 60),
-        Parameters(15, 50, 16, 60),
+        Parameters(15, 50, 11, 60),  # as many as pay
     )
 }
 """By the binary logarithm of the ring's degree."""

@@ -89,9 +89,8 @@ def opened_second(context: Context, told: CkksSecondShare) -> Residues:
     return unpacked(SECOND, context, context.parameters.key_ring, told.share, context.parameters.data_primes)
 
 
-def relinearisation_key(context: Context, told: CkksFirstSum, *shares: Residues) -> keys.SwitchingKey:
-    _, one = opened_first(context, told)
-    return keys.relinearisation_key(context, one, context.parameters.key_ring.total(shares))
+def relinearisation_key(context: Context, sums: tuple[Residues, Residues], *shares: Residues) -> keys.SwitchingKey:
+    return keys.relinearisation_key(context, sums[1], context.parameters.key_ring.total(shares))
 
 
 def rotation_share(

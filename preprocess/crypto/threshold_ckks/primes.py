@@ -1,12 +1,14 @@
 """Arithmetic modulo word-sized primes on numpy arrays of uint64, and the negacyclic number-theoretic transform.
 
 Residues are kept in [0, p). A product takes its quotient from float64, which is off by at most one below 2^51, and its
-remainder from 64-bit integers that wrap around; primes up to 2^61 take a factor in halves of 30 and 31 bits.
+remainder from 64-bit integers that wrap around; primes up to 2^61 take a factor in halves of 30 and 31 bits. Nothing
+reads a word of 128 bits, which numpy has not.
 
 The transform is that of Longa and Naehrig ("Speeding up the number theoretic transform", CANS 2016, algorithms 1 and 2)
 with the least primitive 2N-th root of unity: the same as Microsoft SEAL's, order of the values included.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -17,9 +19,10 @@ from numpy.typing import NDArray
 Residues = NDArray[np.uint64]
 Signed = NDArray[np.int64]
 Floats = NDArray[np.float64]
+Factor = Residues | np.uint64
 
 NARROW_BITS, WIDE_BITS = 50, 60  # the widest primes of either kind
-_HALF, _LOW = np.uint64(30), np.uint64(2**30 - 1)
+_HALF, _LOW = np.int64(30), np.int64(2**30 - 1)
 
 
 def add(a: Residues, b: Residues, p: int) -> Residues:
@@ -41,23 +44,74 @@ def negate(a: Residues, p: int) -> Residues:
     return subtract(np.zeros_like(a), a, p)
 
 
-def multiply(a: Residues, b: "Residues | np.uint64", p: int) -> Residues:
+def multiply(a: Residues, b: Factor, p: int) -> Residues:
     """a b modulo p; residues broadcast against each other."""
+    factor: Signed = np.asarray(b).view(np.int64)
     if p < 2**NARROW_BITS:
-        return _multiply(a, b, p)
-    high = _multiply(_multiply(a, b >> _HALF, p), np.uint64(2**30), p)
-    return add(high, _multiply(a, b & _LOW, p), p)
+        return _narrow_product(a.view(np.int64), *_Narrow.factors(factor, p), p)
+    return _wide_product(a.view(np.int64), *_Wide.factors(factor, p), p)
 
 
-def _multiply(a: Residues, b: "Residues | np.uint64", p: int) -> Residues:
+def multiply_add(pairs: Sequence[tuple[Residues, Factor]], plus: Residues, p: int) -> Residues:
+    """The sum of at most two products, plus residues, modulo p: reduced once where the prime is narrow."""
+    if p >= 2**NARROW_BITS:
+        for a, b in pairs:
+            plus = add(plus, multiply(a, b, p), p)
+        return plus
+    total: Signed = plus.view(np.int64)
+    quotient: Floats = np.zeros(())
+    for a, b in pairs:
+        quotient = quotient + a.view(np.int64) * (b.view(np.int64) * (1.0 / p))
+        total = total + a.view(np.int64) * b.view(np.int64)
+    total = total - quotient.astype(np.int64) * np.int64(p)  # off by at most one: from -p to 3 p with `plus`
+    rest = _near(total.view(np.uint64), p)
+    least: Residues = np.minimum(rest, rest - np.uint64(p))
+    return least
+
+
+def joined(digits: Residues, bits: int, p: int) -> Residues:
+    """d_0 + 2^bits d_1 + 2^(2 bits) d_2 + ... modulo p, for digits (D, ...) below p, two at a time."""
+    total: Residues = digits[-1]
+    rest = digits[:-1][::-1]
+    once, twice = np.uint64(pow(2, bits, p)), np.uint64(pow(2, 2 * bits, p))
+    if len(rest) % 2:
+        total, rest = multiply_add([(total, once)], rest[0], p), rest[1:]
+    for upper, lower in zip(rest[::2], rest[1::2], strict=True):
+        total = multiply_add([(total, twice), (upper, once)], lower, p)
+    return total
+
+
+def _narrow_product(a: Signed, b: Signed, ratio: Floats, p: int) -> Residues:
     """a b modulo p as long as a b / p is below 2^50: then the quotient from float64 is off by at most one."""
-    quotient = (a * (1.0 / p) * b).astype(np.uint64)
-    quotient *= np.uint64(p)
-    rest: Residues = a * b
+    quotient = (a * ratio).astype(np.int64)
+    quotient *= np.int64(p)
+    rest = a * b
     rest -= quotient
+    return _near(rest.view(np.uint64), p)
+
+
+def _wide_product(a: Signed, high: Signed, high_ratio: Floats, low: Signed, low_ratio: Floats, p: int) -> Residues:
+    """a (2^30 high + low) modulo p: both quotients are below 2^33, and float64 gets them right but for one."""
+    real = a.astype(np.float64)
+    upper = a * high
+    upper -= (real * high_ratio).astype(np.int64) * np.int64(p)  # between -1 and p
+    real *= low_ratio
+    real += upper * (2.0**30 / p)
+    rest = (upper << _HALF) + a * low
+    rest -= np.floor(real, out=real).astype(np.int64) * np.int64(p)
+    return _near(rest.view(np.uint64), p)
+
+
+def _over(numbers: Signed, p: int) -> Floats:
+    ratio: Floats = np.multiply(numbers, 1.0 / p)
+    return ratio
+
+
+def _near(rest: Residues, p: int) -> Residues:
+    """What is within [-p, 2 p), as a word, modulo p."""
     rest = np.minimum(rest, rest + np.uint64(p))
-    rest = np.minimum(rest, rest - np.uint64(p))
-    return rest
+    least: Residues = np.minimum(rest, rest - np.uint64(p))
+    return least
 
 
 def from_signed(a: Signed, p: int) -> Residues:
@@ -76,27 +130,55 @@ def from_floats(a: Floats, p: int) -> Residues:
 
 
 @dataclass(frozen=True)
+class Pass:
+    """One pass of a transform: over so many groups, each with roots of its own, (groups, 1, columns or 1).
+
+    What the butterfly makes of them is kept in the order in which it is read.
+    """
+
+    groups: int
+    factors: tuple[NDArray[Any], ...] = field(repr=False)  # what the butterfly makes of the roots
+
+
+@dataclass(frozen=True)
 class Transform:
     """The negacyclic transform of polynomials of N coefficients modulo `p`, which is one modulo 2N.
 
     The first half of the passes runs down the columns of a square, and after a transposition so does the second:
-    numpy's inner loops stay long.
+    numpy's inner loops stay long, and roots are read in the order in which they lie.
     """
 
     p: int
     order: NDArray[np.int64] = field(repr=False)  # (N,) bit-reversed numbers
-    roots: Residues = field(repr=False)  # (N,) powers of the root, in this order
-    ratios: NDArray[Any] = field(repr=False)  # (N,) roots / p
-    inverse_powers: Residues = field(repr=False)  # (N,) of its inverse, over N
+    first: tuple[Pass, ...] = field(repr=False)
+    second: tuple[Pass, ...] = field(repr=False)
+    inverse_powers: Residues = field(repr=False)  # (N,) of the inverse of the root, over N
 
     def forward(self, a: Residues) -> Residues:
         """(..., N) values, in SEAL's order, of the polynomials with coefficients (..., N)."""
-        narrow = self.p < 2**NARROW_BITS
-        room, out = a.shape[-1] // 2, np.empty(a.shape, np.uint64)
-        butterfly = _Narrow(self, room) if narrow else _Wide(self)
-        for source, target in zip(a.reshape(-1, 2 * room), out.reshape(-1, 2 * room), strict=True):
-            target[:] = butterfly.reduce(_passes(source.astype(butterfly.dtype), butterfly))
+        return self.forward_signed(a.view(np.int64))
+
+    def forward_signed(self, a: Signed, out: Residues | None = None) -> Residues:
+        """The same of coefficients in (-2 p, 2 p), into `out` where that is given."""
+        n, out = a.shape[-1], np.empty(a.shape, np.uint64) if out is None else out
+        butterfly = _Narrow(self.p, n) if self.p < 2**NARROW_BITS else _Wide(self.p)
+        work, other = np.empty(n, np.int64), np.empty(n, np.int64)
+        for at in np.ndindex(a.shape[:-1]):
+            np.copyto(work, a[at])
+            butterfly.begin(work)
+            self._passes(work, other, butterfly)
+            butterfly.reduce(work, out[at])
         return out
+
+    def _passes(self, work: Signed, other: Signed, butterfly: "_Narrow | _Wide") -> None:
+        rows = 1 << len(self.first)
+        for half in (self.first, self.second):
+            for step in half:
+                parts = work.reshape(step.groups, 2, rows // (2 * step.groups), -1)
+                butterfly(parts[:, 0], parts[:, 1], *step.factors)
+            np.copyto(other.reshape(-1, rows), work.reshape(rows, -1).T)
+            work[:] = other
+            rows = len(work) // rows
 
     def backward(self, values: Residues) -> Residues:
         """(..., N) coefficients from values: the inverse of `forward`, by way of it.
@@ -112,75 +194,66 @@ class Transform:
         return coefficients.reshape(shape)
 
 
-def _passes(a: NDArray[Any], butterfly: "_Narrow | _Wide") -> NDArray[Any]:
-    rows = 1 << (len(a).bit_length() - 1) // 2
-    columns = len(a) // rows
-    for groups in _doubling(rows):
-        parts = a.reshape(groups, 2, rows // (2 * groups), columns)
-        butterfly(parts[:, 0], parts[:, 1], slice(groups, 2 * groups), (groups, 1, 1))
-    b = np.ascontiguousarray(a.reshape(rows, columns).T)
-    for groups in _doubling(columns):
-        parts = b.reshape(groups, 2, columns // (2 * groups), rows)
-        butterfly(parts[:, 0], parts[:, 1], slice(rows * groups, 2 * rows * groups), (groups, 1, rows))
-    return np.ascontiguousarray(b.T).reshape(-1)
-
-
 class _Narrow:
     """Butterflies u + w v and u - w v whose results are reduced once, at the end.
 
     The quotient of w v, from float64, is off by at most |v| / 2p + 1 (four roundings), so numbers grow by no more than
-    half and p in a pass: after 15 they are below 2^11 p, and 64 bits are enough.
+    half and p in a pass: from 2 p on they are below 2^11 p after 15, and 64 bits are enough.
     """
 
-    dtype = np.int64
+    def __init__(self, p: int, n: int) -> None:
+        self.p, self.product, self.quotient = p, np.empty(n, np.int64), np.empty(n, np.int64)
+        self.real = np.empty(n)
 
-    def __init__(self, of: Transform, room: int) -> None:
-        self.p, self.roots, self.ratios = of.p, of.roots.view(np.int64), of.ratios
-        self.product, self.quotient = np.empty(room, np.int64), np.empty(room, np.int64)
-        self.real = np.empty(room)
+    @staticmethod
+    def factors(roots: Signed, p: int) -> tuple[Signed, Floats]:
+        return roots, _over(roots, p)
 
-    def __call__(self, u: Signed, v: Signed, which: slice, shape: tuple[int, int, int]) -> None:
-        product, quotient = self.product.reshape(v.shape), self.quotient.reshape(v.shape)
-        real = self.real.reshape(v.shape)
-        np.multiply(v, _roots(self.roots, which, shape), out=product)
+    def begin(self, a: Signed) -> None:
+        """Signed numbers will do."""
+
+    def __call__(self, u: Signed, v: Signed, root: Signed, ratio: Floats) -> None:
+        product, quotient = self.product[: v.size].reshape(v.shape), self.quotient[: v.size].reshape(v.shape)
+        real = self.real[: v.size].reshape(v.shape)
+        np.multiply(v, root, out=product)
         np.copyto(real, v, casting="unsafe")
-        real *= _roots(self.ratios, which, shape)
+        real *= ratio
         np.copyto(quotient, real, casting="unsafe")
         quotient *= np.int64(self.p)
         product -= quotient
         np.subtract(u, product, out=v)
         u += product
 
-    def reduce(self, a: Signed) -> Residues:
-        quotient = np.floor(a * (1.0 / self.p)).astype(np.int64)  # off by at most one
-        quotient *= self.p
-        rest: Residues = (a - quotient).view(np.uint64)
-        np.minimum(rest, rest + np.uint64(self.p), out=rest)
-        np.minimum(rest, rest - np.uint64(self.p), out=rest)
-        return rest
+    def reduce(self, a: Signed, out: Residues) -> None:
+        np.multiply(a, 1.0 / self.p, out=self.real)
+        np.floor(self.real, out=self.real)
+        np.copyto(self.quotient, self.real, casting="unsafe")  # off by at most one
+        np.multiply(self.quotient, np.int64(self.p), out=self.quotient)
+        np.subtract(a, self.quotient, out=self.product)
+        out[:] = _near(self.product.view(np.uint64), self.p)
 
 
 class _Wide:
     """Butterflies for primes above 2^50, every result reduced."""
 
-    dtype = np.uint64
+    def __init__(self, p: int) -> None:
+        self.p = p
 
-    def __init__(self, of: Transform) -> None:
-        self.p, self.roots = of.p, of.roots
+    @staticmethod
+    def factors(roots: Signed, p: int) -> tuple[Signed, Floats, Signed, Floats]:
+        high, low = roots >> _HALF, roots & _LOW
+        return high, _over(high, p), low, _over(low, p)
 
-    def __call__(self, u: Residues, v: Residues, which: slice, shape: tuple[int, int, int]) -> None:
-        t = multiply(v, np.broadcast_to(_roots(self.roots, which, shape), v.shape), self.p)
-        v[...] = subtract(u, t, self.p)
-        u[...] = add(u, t, self.p)
+    def begin(self, a: Signed) -> None:
+        np.remainder(a, np.int64(self.p), out=a)
 
-    def reduce(self, a: Residues) -> Residues:
-        return a
+    def __call__(self, u: Signed, v: Signed, high: Signed, high_ratio: Floats, low: Signed, low_ratio: Floats) -> None:
+        t, reduced = _wide_product(v, high, high_ratio, low, low_ratio, self.p), u.view(np.uint64)
+        np.copyto(v.view(np.uint64), subtract(reduced, t, self.p))
+        np.copyto(u.view(np.uint64), add(reduced, t, self.p))
 
-
-def _roots(table: NDArray[Any], which: slice, shape: tuple[int, int, int]) -> NDArray[Any]:
-    """The roots of a pass: one for each group, or for each group and column."""
-    groups, _, columns = shape
-    return table[which].reshape(columns, groups).T.reshape(shape)
+    def reduce(self, a: Signed, out: Residues) -> None:
+        out[:] = a.view(np.uint64)
 
 
 def _doubling(stop: int) -> list[int]:
@@ -196,8 +269,18 @@ def transform(p: int, degree: int) -> Transform:
     root = least_root(p, degree)
     inverse = multiply(powers_of(pow(root, -1, p), degree, p), np.uint64(pow(degree, -1, p)), p)
     order = bit_reversed(degree)
-    roots = powers_of(root, degree, p)[order]
-    return Transform(p, order, roots, roots * (1.0 / p), inverse)
+    roots = powers_of(root, degree, p)[order].view(np.int64)
+    rows = 1 << (degree.bit_length() - 1) // 2
+    first = [_pass(roots, groups, 1, p) for groups in _doubling(rows)]
+    second = [_pass(roots, groups, rows, p) for groups in _doubling(degree // rows)]
+    return Transform(p, order, tuple(first), tuple(second), inverse)
+
+
+def _pass(roots: Signed, groups: int, columns: int, p: int) -> Pass:
+    """The roots of a pass: one for each group, or for each group and column."""
+    own = roots[columns * groups : 2 * columns * groups].reshape(columns, groups).T
+    laid = np.ascontiguousarray(own).reshape(groups, 1, columns)
+    return Pass(groups, (_Narrow if p < 2**NARROW_BITS else _Wide).factors(laid, p))
 
 
 def least_root(p: int, degree: int) -> int:

@@ -193,13 +193,12 @@ def _relinearisation_key(made: Collective) -> At[keys.SwitchingKey]:
     for c in made.clients:
         share = fed.local(c, steps.first_share, context, made.secrets[c], ephemerals[c], reference, made.sources[c])
         firsts.append(accept(fed, server, c, steps.opened_first, context, fed.send(share, to=server)))
-    total = fed.local(server, steps.first_sum, context, *firsts)
+    sums = fed.public(steps.opened_first, context, fed.broadcast(fed.local(server, steps.first_sum, context, *firsts)))
     seconds = []
     for c in made.clients:
-        sums = accept(fed, c, server, steps.opened_first, context, fed.send(total, to=c))
         second = fed.local(c, steps.second_share, context, made.secrets[c], ephemerals[c], sums, made.sources[c])
         seconds.append(accept(fed, server, c, steps.opened_second, context, fed.send(second, to=server)))
-    return fed.local(server, steps.relinearisation_key, context, total, *seconds)
+    return fed.local(server, steps.relinearisation_key, context, sums, *seconds)
 
 
 def _rotation_key(made: Collective, distance: int) -> At[keys.SwitchingKey]:

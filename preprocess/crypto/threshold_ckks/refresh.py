@@ -22,7 +22,12 @@ import numpy as np
 
 from leakledger.preprocess.crypto.randomness import Randomness
 from leakledger.preprocess.crypto.threshold_ckks.ciphertexts import Encrypted, LevelError
-from leakledger.preprocess.crypto.threshold_ckks.collective_keys import SecretShare, automorphism, galois_element
+from leakledger.preprocess.crypto.threshold_ckks.collective_keys import (
+    SecretShare,
+    automorphism,
+    galois_element,
+    masked,
+)
 from leakledger.preprocess.crypto.threshold_ckks.parameters import Parameters
 from leakledger.preprocess.crypto.threshold_ckks.primes import Residues
 from leakledger.preprocess.crypto.threshold_ckks.sampling import common, error_coefficients, mask_coefficients
@@ -69,11 +74,11 @@ def share(
 ) -> RefreshShare:
     """A party's shares; the slots come out rotated by `rotation` to the left."""
     ring, top = ciphertext.ring, ciphertext.context.parameters.ring(ciphertext.context.parameters.top)
-    below, above = mask_coefficients((ring, top), bits, source)
-    hidden = ring.values(ring.subtract(error_coefficients(ring, source), below))
-    shown = _rotated(ciphertext, top.values(top.add(error_coefficients(top, source), above)), rotation)
-    down = ring.add(ring.multiply(secret.over(ring), ciphertext.residues[1]), hidden)
-    return RefreshShare(down, top.subtract(shown, top.multiply(secret.over(top), reference)))
+    mask = mask_coefficients(top, bits, source)
+    hidden = ring.values_near(mask[: len(ring.primes)], error_coefficients(ring, source), -1)
+    shown = _rotated(ciphertext, top.values_near(mask, error_coefficients(top, source)), rotation)
+    down = ring.multiply_add([(secret.over(ring), ciphertext.residues[1])], hidden)
+    return RefreshShare(down, masked(top, secret.over(top), reference, shown))
 
 
 def combine(ciphertext: Encrypted, shares: Sequence[RefreshShare], reference: Residues, rotation: int = 0) -> Encrypted:

@@ -5,9 +5,10 @@ coefficients. `lift` and `to_floats` leave the residues for the integers that th
 mixed radices (Garner): all in words of 64 bits.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import chain
 from math import prod
 
 import numpy as np
@@ -15,8 +16,6 @@ from numpy.typing import NDArray
 
 from leakledger.preprocess.crypto.threshold_ckks import primes as mod
 from leakledger.preprocess.crypto.threshold_ckks.primes import Floats, Residues, Signed, transform
-
-WORD = 2**64
 
 
 @dataclass(frozen=True)
@@ -44,6 +43,13 @@ class Ring:
         """(..., L, N) values at the roots of X^N + 1, which is the form that products take."""
         return self._each(lambda p, a: transform(p, self.degree).forward(a), coefficients)
 
+    def values_near(self, coefficients: Residues, small: Signed, sign: int = 1) -> Residues:
+        """(L, N) values of `sign` times the polynomial with coefficients (L, N), plus small integers (N,)."""
+        out = np.empty(coefficients.shape, np.uint64)
+        for p, own, target in zip(self.primes, coefficients.view(np.int64), out, strict=True):
+            transform(p, self.degree).forward_signed(small + own if sign > 0 else small - own, target)
+        return out
+
     def coefficients(self, values: Residues) -> Residues:
         """(..., L, N) coefficients from values."""
         return self._each(lambda p, a: transform(p, self.degree).backward(a), values)
@@ -65,37 +71,45 @@ class Ring:
     def total(self, parts: "list[Residues] | tuple[Residues, ...]") -> Residues:
         return reduce(self.add, parts)
 
-    def residues_of(self, numbers: Signed) -> Residues:
-        """(N,) integers below every prime as (L, N) coefficients."""
-        return np.stack([mod.from_signed(numbers, p) for p in self.primes])
+    def multiply_add(self, pairs: Sequence[tuple[Residues, Residues]], plus: Residues) -> Residues:
+        """The sum of at most two products of polynomials given by their values, plus one more polynomial."""
+
+        def of(p: int, plus: Residues, *factors: Residues) -> Residues:
+            return mod.multiply_add(list(zip(factors[::2], factors[1::2], strict=True)), plus, p)
+
+        return self._each(of, plus, *chain(*pairs))
 
     def values_of(self, numbers: Signed) -> Residues:
         """(..., N) integers of less than 64 bits as (..., L, N) values, not coefficients."""
         flat, large = numbers.reshape(-1, self.degree), np.abs(numbers).max(initial=0) >= min(self.primes)
         out = np.empty((len(flat), len(self.primes), self.degree), np.uint64)
-        for row, target in zip(flat, out, strict=True):
-            for i, p in enumerate(self.primes):
-                residues = mod.from_signed(np.fmod(row, np.int64(p)) if large else row, p)
-                target[i] = transform(p, self.degree).forward(residues)
+        for i, p in enumerate(self.primes):  # its roots stay in the cache
+            transform(p, self.degree).forward_signed(np.fmod(flat, np.int64(p)) if large else flat, out[:, i])
         return out.reshape(*numbers.shape[:-1], *out.shape[1:])
 
     def from_floats(self, numbers: Floats) -> Residues:
         """(N,) whole numbers of any size as (L, N) coefficients."""
         return np.stack([mod.from_floats(numbers, p) for p in self.primes])
 
-    def from_words(self, words: Residues) -> Residues:
-        """(W, N) words of integers, least significant first, as (L, N) coefficients."""
-        return np.stack([_horner(words % np.uint64(p), [WORD % p] * (len(words) - 1), p) for p in self.primes])
+    def from_digits(self, digits: Residues, bits: int, less: int) -> Residues:
+        """(D, N) digits of so many bits each, least significant first and below every prime, less an integer: (L, N)
+        coefficients.
+        """
+        return np.stack(
+            [mod.subtract(mod.joined(digits, bits, p), np.array(less % p, np.uint64), p) for p in self.primes]
+        )
 
     def _each(self, fn: Callable[..., Residues], *arrays: Residues) -> Residues:
-        """`fn` of each prime and its rows, one polynomial at a time: what it makes in between stays in the cache."""
+        """`fn` of each prime and its rows, one polynomial at a time, one prime after another: what it makes in between,
+        and the roots of the prime, stay in the cache.
+        """
         shape = np.broadcast_shapes(*(a.shape for a in arrays))
         count, flat = len(self.primes), [np.broadcast_to(a, shape).reshape(-1, *shape[-2:]) for a in arrays]
         if shape[-2] != count:
             raise ValueError(f"a polynomial over {shape[-2]} primes is none over {count}")
         out = np.empty(flat[0].shape, np.uint64)
-        for k in range(len(out)):
-            for i, p in enumerate(self.primes):
+        for i, p in enumerate(self.primes):
+            for k in range(len(out)):
                 out[k, i] = fn(p, *(a[k, i] for a in flat))
         return out.reshape(shape)
 

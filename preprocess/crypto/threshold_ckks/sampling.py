@@ -28,9 +28,10 @@ def errors(ring: Ring, source: Randomness, count: int = 1) -> Residues:
     return ring.values_of(_binomial(ring, source, count))
 
 
-def error_coefficients(ring: Ring, source: Randomness) -> Residues:
-    """(L, N) coefficients of one such polynomial."""
-    return ring.residues_of(_binomial(ring, source, 1)[0])
+def error_coefficients(ring: Ring, source: Randomness) -> Signed:
+    """(N,) coefficients of one such polynomial, as integers."""
+    only: Signed = _binomial(ring, source, 1)[0]
+    return only
 
 
 def _binomial(ring: Ring, source: Randomness, count: int) -> Signed:
@@ -45,7 +46,7 @@ def smudging(ring: Ring, bits: int, source: Randomness) -> Residues:
     if not 0 <= bits <= MAX_SMUDGING_BITS:
         raise ValueError(f"smudging noise of {bits} bits: it has 0 to {MAX_SMUDGING_BITS}")
     if bits > _WORD_BITS:
-        return ring.values(mask_coefficients((ring,), bits, source)[0])
+        return ring.values(mask_coefficients(ring, bits, source))
     return ring.values_of(_within(source.words(ring.degree), bits))
 
 
@@ -53,16 +54,13 @@ def _within(words: Residues, bits: int) -> Signed:
     return (words >> np.uint64(63 - bits)).astype(np.int64) - np.int64(2**bits)
 
 
-def mask_coefficients(rings: tuple[Ring, ...], bits: int, source: Randomness) -> tuple[Residues, ...]:
-    """In each ring the (L, N) coefficients of the same polynomial, uniform in [-2^bits, 2^bits)."""
-    words = source.words(-(-(bits + 1) // 64) * rings[0].degree).reshape(-1, rings[0].degree)
-    if spare := -(bits + 1) % 64:
-        words[-1] >>= np.uint64(spare)
-    return tuple(r.subtract(r.from_words(words), _constant(r, 2**bits)) for r in rings)
-
-
-def _constant(ring: Ring, number: int) -> Residues:
-    return np.stack([np.full(ring.degree, number % p, np.uint64) for p in ring.primes])
+def mask_coefficients(ring: Ring, bits: int, source: Randomness) -> Residues:
+    """(L, N) coefficients of a polynomial, uniform in [-2^bits, 2^bits)."""
+    each = min(ring.primes).bit_length() - 1  # what is drawn at a time is below every prime
+    sizes = [min(each, bits + 1 - at) for at in range(0, bits + 1, each)]
+    drawn = source.words(len(sizes) * ring.degree).reshape(-1, ring.degree)
+    digits = drawn >> np.array([64 - size for size in sizes], np.uint64)[:, None]
+    return ring.from_digits(digits, each, 2**bits)
 
 
 def common(ring: Ring, seed: bytes, label: str, count: int = 1) -> Residues:

@@ -60,6 +60,17 @@ def test_the_inverse_is_right_relative_to_itself_over_the_whole_range():
     assert alone.refreshes > 0
 
 
+@pytest.mark.slow
+def test_the_inverse_up_to_2_30_is_as_right_in_the_ring_that_is_published_for_it():
+    run = execution(15, 2)
+    alone = Alone(run.evaluator, 2, lambda c: run.refresh(c, STATISTICAL), STATISTICAL)
+    x = 2.0 ** np.random.default_rng(0).uniform(0, 30, run.parameters.slots)
+    x[:3] = 1.0, 2.0**30, 3.0
+    y = run.decrypt(invert(alone, run.encrypt(x, 2.0**30), 30))
+    np.testing.assert_allclose(y * x, 1, atol=RELATIVE_ERROR)
+    assert alone.refreshes > 0
+
+
 def test_an_inverse_of_another_range_is_an_error_and_so_are_too_few_levels():
     run, alone = machine()
     with pytest.raises(ValueError, match=r"an inverse up to 2\^25: choose one of 2\^20 and 2\^30"):

@@ -32,6 +32,35 @@ def test_residues_are_those_of_integers(p, data):
     assert mod.multiply(x, y, p).tolist() == [i * j % p for i, j in zip(a, b, strict=True)]
 
 
+@given(st.sampled_from(ALL_PRIMES), st.sampled_from([1, 2]), st.data())
+@settings(max_examples=60)
+def test_products_that_are_added_up_before_they_are_reduced_are_those_of_integers(p, products, data):
+    drawn = data.draw(st.lists(st.tuples(*[st.integers(0, p - 1)] * 5), min_size=3, max_size=3))
+    rows = [*drawn, (0,) * 5, (p - 1,) * 5, (p - 1, 1, p - 1, 1, p - 1)]
+    *factors, plus = np.array(rows, np.uint64).T.copy()
+    pairs = [(factors[0], factors[1]), (factors[2], factors[3])][:products]
+    expected = [r[4] + sum(r[2 * k] * r[2 * k + 1] for k in range(products)) for r in rows]
+    assert mod.multiply_add(pairs, plus, p).tolist() == [e % p for e in expected]
+
+
+@given(st.sampled_from(ALL_PRIMES), st.integers(1, 6), st.data())
+@settings(max_examples=60)
+def test_digits_are_joined_to_the_integers_that_they_make(p, count, data):
+    bits = p.bit_length() - 1
+    rows = [[data.draw(st.integers(0, 2**bits - 1)) for _ in range(count)], [2**bits - 1] * count, [0] * count]
+    found = mod.joined(np.array(rows, np.uint64).T.copy(), bits, p)
+    assert found.tolist() == [sum(d << bits * i for i, d in enumerate(row)) % p for row in rows]
+
+
+@pytest.mark.parametrize("p", parameters(15).key_ring.primes[-2:])
+def test_signed_coefficients_have_the_values_of_their_residues(p):
+    """Up to twice the prime, where numbers grow most before the one reduction of a narrow prime."""
+    a = np.random.default_rng(2).integers(-2 * p + 1, 2 * p, (2, 2**15))
+    a[0, ::2], a[0, 1::2] = 2 * p - 1, 1 - 2 * p
+    transform = mod.transform(p, 2**15)
+    np.testing.assert_array_equal(transform.forward_signed(a), transform.forward(np.mod(a, p).astype(np.uint64)))
+
+
 @given(st.sampled_from(ALL_PRIMES), st.lists(st.floats(-1e60, 1e60), min_size=1, max_size=8))
 def test_whole_floats_of_any_size_are_reduced_exactly(p, numbers):
     whole = np.rint(np.array(numbers))
@@ -106,11 +135,11 @@ def test_smudging_is_uniform_and_of_the_stated_size(bits):
 
 
 @pytest.mark.parametrize("bits", [40, 63, 64, 120])
-def test_a_mask_is_the_same_in_each_ring_and_of_the_stated_size(bits):
-    other = SMALL.first(3)
-    wide, again = sampling.mask_coefficients((Ring(4096, parameters(15).key_ring.primes[:5]), other), bits, source())
-    numbers = other.to_floats(again)
-    np.testing.assert_array_equal(wide[:3], again)
+def test_a_mask_is_the_same_modulo_each_prime_and_of_the_stated_size(bits):
+    ring = Ring(4096, parameters(15).key_ring.primes[:5])
+    wide = sampling.mask_coefficients(ring, bits, source())
+    numbers = ring.to_floats(wide)
+    np.testing.assert_array_equal(numbers, SMALL.first(3).to_floats(wide[:3]))
     assert 0.95 * 2.0**bits < abs(numbers).max() <= 2.0**bits
     assert abs(numbers.std() / 2.0**bits * np.sqrt(3) - 1) < 0.06
 
