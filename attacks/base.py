@@ -190,7 +190,8 @@ class AuxiliaryKnowledge:
     k values in its dictionary, where they come from a public model that the adversary runs by itself (`fasttext`).
     `rows` maps features to their columns (n,) in n whole rows of the population that are under no attack: texts, empty
     where missing, or numbers in raw units.
-    `texts`: a public encoder of whole records written as text, with plausible names and values (`alignment`).
+    `texts` maps a party to a public encoder of whole records written as text, with plausible names and values of its
+    features (`alignment`).
     """
 
     labels: Mapping[tuple[str, int], NDArray[Any]] = field(default_factory=dict)
@@ -200,7 +201,7 @@ class AuxiliaryKnowledge:
     dependencies: Dependencies = field(default_factory=dict)
     codes: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     rows: Mapping[str, NDArray[np.float64] | NDArray[np.str_]] = field(default_factory=dict, repr=False)
-    texts: TextRecords | None = None
+    texts: Mapping[str, TextRecords] = field(default_factory=dict, repr=False)
 
     def granted(self) -> tuple[str, ...]:
         """The kinds of knowledge granted, for the result."""

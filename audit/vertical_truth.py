@@ -80,8 +80,3 @@ class VerticalTruth(Truth):
             return float((self.divided.test_labels == 1).mean())
         numbers = self.divided.test[:, self.federated.schema.numeric.index(feature)]
         return of_column(statistic, numbers, value)
-
-
-def truth_of(federated: Any) -> Truth:
-    """The truth of what a case left, whichever way its parties divide a table."""
-    return VerticalTruth(federated) if isinstance(federated, Engineered) else Truth(federated)

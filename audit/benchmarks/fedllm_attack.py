@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from leakledger.attacks.alignment import AttributeSearch
-from leakledger.attacks.alignment.deltas import Deltas, measure
 from leakledger.attacks.base import AuxiliaryKnowledge, RecordsClaim
+from leakledger.attacks.gradient.attribute_search import AttributeSearch
+from leakledger.attacks.gradient.attribute_search.deltas import Deltas, measure
 from leakledger.attacks.texts import TextRecords
 from leakledger.audit.benchmarks.base import Options, Row, dataset_name
 from leakledger.audit.benchmarks.fedllm_data import Parties, divided, known_texts
@@ -88,7 +88,8 @@ def one_batch(
     view: View = fed.ledger.view([fed.server], public)
     only = replace(view, messages=tuple(m for m in view.messages if VICTIM in (m.sender, m.recipient)))
     start = time.process_time()
-    outcome = AttributeSearch(seed=seed, deltas=deltas).run(only, AuxiliaryKnowledge(texts=texts))
+    known = {} if deltas is None else {VICTIM: deltas}
+    outcome = AttributeSearch(seed=seed, deltas=known).run(only, AuxiliaryKnowledge(texts={VICTIM: texts}))
     seconds = time.process_time() - start
     batches = fed.own(aligned.trained.batches[VICTIM, 0])
     true, reference = true_records(parties, batches)

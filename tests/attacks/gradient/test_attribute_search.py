@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from leakledger.attacks.alignment import AttributeSearch
-from leakledger.attacks.alignment.moves import Moves
-from leakledger.attacks.alignment.rowspace import seen_space
-from leakledger.attacks.alignment.schema import find_names
 from leakledger.attacks.base import AuxiliaryKnowledge, NotApplicable
+from leakledger.attacks.gradient.attribute_search import AttributeSearch
+from leakledger.attacks.gradient.attribute_search.moves import Moves
+from leakledger.attacks.gradient.attribute_search.rowspace import seen_space
+from leakledger.attacks.gradient.attribute_search.schema import find_names
 from leakledger.attacks.texts import TextRecords
 from leakledger.preprocess.models import as_arrays, as_tensors, dropout_masks, gradient, initial_weights
 from leakledger.preprocess.views import Message, ModelSpec, PublicFacts, TrainingSpec, View
@@ -60,7 +60,7 @@ def test_records_that_the_gradient_spans_come_back_to_the_last_attribute_and_no_
     found = 0
     for seed in range(3):
         picks = batch(4, seed)
-        (claim,) = AttributeSearch().run(view(*update(picks, seed), 4), AuxiliaryKnowledge(texts=RECORDS))
+        (claim,) = AttributeSearch().run(view(*update(picks, seed), 4), AuxiliaryKnowledge(texts={"P1": RECORDS}))
         true = {tuple(p) for p in picks.tolist()}
         verified = [tuple(p) for p, v in zip(claim.categories.tolist(), claim.verified, strict=True) if v]
         assert set(verified) <= true
@@ -74,7 +74,7 @@ def test_an_update_of_other_records_verifies_nothing_of_these():
     weights, step = update(picks)
     coins = np.random.default_rng(5)
     noise = {n: coins.normal(size=g.shape).astype(np.float32) * np.abs(g).max() for n, g in step.items()}
-    (claim,) = AttributeSearch(rounds=1).run(view(weights, noise, 4), AuxiliaryKnowledge(texts=RECORDS))
+    (claim,) = AttributeSearch(repeats=1).run(view(weights, noise, 4), AuxiliaryKnowledge(texts={"P1": RECORDS}))
     assert not claim.verified.any()
 
 
@@ -117,6 +117,6 @@ def test_without_the_encoder_or_a_gradient_it_says_what_is_missing():
     seen = view(weights, step, 4)
     assert "encoder" in AttributeSearch().run(seen, AuxiliaryKnowledge()).reason
     nothing = replace(seen, messages=seen.messages[:1])
-    outcome = AttributeSearch().run(nothing, AuxiliaryKnowledge(texts=RECORDS))
+    outcome = AttributeSearch().run(nothing, AuxiliaryKnowledge(texts={"P1": RECORDS}))
     assert isinstance(outcome, NotApplicable)
     assert "train.gradient" in outcome.reason

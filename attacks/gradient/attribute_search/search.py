@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from leakledger.attacks.alignment.deltas import Deltas, encode_all
-from leakledger.attacks.alignment.moves import Moves
-from leakledger.attacks.alignment.rowspace import SeenSpace
+from leakledger.attacks.gradient.attribute_search.deltas import Deltas, encode_all
+from leakledger.attacks.gradient.attribute_search.moves import Moves
+from leakledger.attacks.gradient.attribute_search.rowspace import SeenSpace
 from leakledger.attacks.observed.affine import Array
 from leakledger.attacks.texts import Ints, TextRecords
 
