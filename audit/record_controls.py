@@ -25,7 +25,8 @@ it found in single updates stands. Null and power have as many clients as the au
 Made-up clients have the names of real ones, so that an attack that knows the truth by name tells it where it is none.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from copy import deepcopy
 from dataclasses import replace
 from typing import Literal
 
@@ -236,8 +237,9 @@ def _power(
     values, baselines, least = list[float](), list[float](), 0.0
     terms = play.truth.terms_of(observed.batch[0])
     while len(values) < looks[-1]:
-        picks = _picked(play.truth, owners, coins)
-        sent, planted = (_rows_of(truth, picks, owners) for truth in (play.truth, terms))
+        again = deepcopy(coins)
+        sent = _planted(play.truth, owners, coins)
+        planted = sent if terms is play.truth else _planted(terms, owners, again)
         outcome = _made_up(play, observed, by_owner(sent, labels, owners), coins, defended=True)
         claims, value, claimed = _records(outcome), 0.0, len(planted)
         if claims and claims[0].layout in (None, terms.layout):
@@ -262,19 +264,13 @@ def _power(
     return _control(play, observed, POWER, value, float(np.mean(baselines)), value > least, expected)
 
 
-def _picked(truth: Truth, owners: np.ndarray, coins: np.random.Generator) -> dict[str, np.ndarray]:
+def _planted(truth: Truth, owners: np.ndarray, coins: np.random.Generator) -> Cells:
     """As many rows as there are `owners`, drawn as a batch is: from all that each holds, none twice."""
-    drawn = dict[str, np.ndarray]()
+    drawn, places = list[Cells](), list[np.ndarray]()
     for owner in dict.fromkeys(owners.tolist()):
-        held, rows = len(truth.held(owner)), int((owners == owner).sum())
-        drawn[owner] = coins.choice(held, rows, replace=held < rows)
-    return drawn
-
-
-def _rows_of(truth: Truth, picks: Mapping[str, np.ndarray], owners: np.ndarray) -> Cells:
-    """The rows that were picked of each owner, in the order of `owners`."""
-    places = [np.flatnonzero(owners == owner) for owner in picks]
-    drawn = [truth.held(owner).take(rows) for owner, rows in picks.items()]
+        held, at = truth.held(owner), np.flatnonzero(owners == owner)
+        drawn.append(held.take(coins.choice(len(held), len(at), replace=len(held) < len(at))))
+        places.append(at)
     return joined(drawn).take(np.argsort(np.concatenate(places)))
 
 

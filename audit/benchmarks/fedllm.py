@@ -10,7 +10,7 @@ learning are not here.
 
 Attributes (`fedllm_attack`): the share of the attributes of a client's batch that `attribute_search` has right from one
 recorded SGD gradient. The published training, ten local epochs of Adam, sends no gradient: there the attack is not
-applicable, which is no evidence of safety.
+applicable, in so many batches, which is no evidence of safety.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -62,11 +62,12 @@ def run(options: Options) -> Iterator[Row]:
 def attack_settings(encoders: Sequence[str], quick: bool) -> list[Setting]:
     """Known and unknown schema, with dropout and without, 8 and 32 rows."""
     cells = QUICK_CELLS if quick else CELLS
-    return [Setting(e, b, known, drop) for e in encoders for b, known, drop in cells]
+    gradients = [Setting(e, b, known, drop) for e in encoders for b, known, drop in cells]
+    return [*gradients, *(Setting(e, 32, published=True) for e in encoders)]
 
 
-CELLS = ((8, True, 0.2), (8, True, 0.0), (32, True, 0.2), (8, False, 0.2))  # rows, schema known, dropout
-QUICK_CELLS = CELLS[:2]
+CELLS = ((8, True, 0.2), (8, False, 0.2), (32, True, 0.2), (8, True, 0.0))  # rows, schema known, dropout
+QUICK_CELLS = CELLS[::3]
 
 
 def quality(

@@ -6,12 +6,13 @@ the row space (`search`). Under an unknown schema the party's names of its featu
 
 Honest but curious: a FedSGD gradient in the clear, the model, the encoder, plausible values; no labels. Exact for
 records whose mask is independent of the others', which dropout makes likely while the batch is at most as large as the
-number of neurons that are on. A record that lies in the row space is verified; others fill the batch up, unverified.
+number of neurons that are on, and for pairs that share one (`pairs`). A record that lies in the row space, or in it
+together with another, is verified; others fill the batch up, unverified.
 Weights after local training with Adam are no sum of gradients: not applicable.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -40,8 +41,7 @@ class AttributeSearch(Attack):
     """A claim has the number of a feature where the public schema says that it is numeric, and else a category: the
     number of the value among the plausible ones, which its layout names.
 
-    `rounds`: whose gradients are read (None: all). `deltas`: what was measured of the encoder before, by party, where
-    several searches share a known schema. Raises ValueError for options out of range.
+    `rounds`: whose gradients are read (None: all). Raises ValueError for options out of range.
     """
 
     technique = "attribute_search"
@@ -56,7 +56,6 @@ class AttributeSearch(Attack):
     repeats: int = option(4, at_least=1, help="rounds of descents; fewer where all records are found")
     seed: int = 0
     rounds: tuple[int, ...] | None = None
-    deltas: Mapping[str, Deltas] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -72,7 +71,7 @@ class AttributeSearch(Attack):
             return NotApplicable(NO_GRADIENT.format(training.local_epochs, training.optimizer))
         if not messages:
             return NotApplicable(f"no {ClientGradient.topic} message reached the observers in the clear")
-        measured = {id(knowledge.texts[party]): own for party, own in self.deltas.items()}
+        measured = dict[int, Deltas]()
         return concluded([self.read(view, m, knowledge.texts[m.sender], measured) for m in messages])
 
     def read(
@@ -95,7 +94,7 @@ class AttributeSearch(Attack):
         else:
             records = records.under(find_names(space, records, coins))
             own = measure(records)
-        found = search(space, records, own, self.starts, self.proposals, self.repeats, coins)
+        found = search(space, rows, records, own, self.starts, self.proposals, self.repeats, coins)
         return claim(message, model, rows, records, found, view.public.schema.get("numeric", ()))
 
 

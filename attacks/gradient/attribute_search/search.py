@@ -8,9 +8,11 @@ encoded, and the best of them is taken, until none is better: what is not additi
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
-from leakledger.attacks.gradient.attribute_search.deltas import Deltas, encode_all
+from leakledger.attacks.gradient.attribute_search.deltas import Deltas, Encoder
 from leakledger.attacks.gradient.attribute_search.moves import Moves
+from leakledger.attacks.gradient.attribute_search.pairs import find_pairs, fits
 from leakledger.attacks.gradient.attribute_search.rowspace import SeenSpace
 from leakledger.attacks.observed.affine import Array
 from leakledger.attacks.texts import Ints, TextRecords
@@ -24,49 +26,95 @@ INSIDE = 1e-2
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """`picks` (n, features): the values of different records, the nearest first; `distance` (n,): how far each is from
-    the row space; `scale`: how far any record is, in the median.
+    """`picks` (n, features): the values of different records, of which the first `inside` lie in the row space, alone
+    or in pairs; `distance` (n,): how far each is from it; `scale`: how far any record is, in the median.
     """
 
     picks: Ints = field(repr=False)
     distance: Array = field(repr=False)
+    inside: int
     scale: float
-
-    @property
-    def inside(self) -> int:
-        """How many of them lie in the row space."""
-        return int((self.distance < INSIDE * self.scale).sum())
 
 
 def search(
     space: SeenSpace,
+    rows: int,
     records: TextRecords,
     deltas: Deltas,
     starts: int,
     proposals: int,
-    rounds: int,
+    repeats: int,
     coins: np.random.Generator,
 ) -> Found:
-    """The union of what at most `rounds` rounds of `starts` descents find; they end once as many records lie in the
-    space as it has dimensions, and those are in general all, or once a round adds none to those that do.
+    """What is found of a batch of so many `rows`: records that lie in the space by themselves, then pairs, and beside
+    each pair, which makes the space larger, records again. What is still missing is filled up with the best guesses.
+    """
+    encode = Encoder(records)
+    drawn = space.outside(encode(records.drawn(64, coins)))
+    scale = float(np.median(np.linalg.norm(drawn, axis=1)))
+    budget = starts, proposals, coins
+    near = singles(space, records, deltas, encode, scale, repeats, *budget)
+    known, distance, spare = near[0][_inside(near, scale)], near[1][_inside(near, scale)], near[0]
+    for _ in range(repeats):
+        if rows - len(known) < 2:
+            break
+        pairs = find_pairs(space, known, records, deltas, encode, starts, proposals, coins)
+        fitting = (p for p in pairs if fits(space, encode(p.picks), INSIDE, scale))
+        if (pair := next(fitting, None)) is None:
+            spare = np.concatenate([*(p.picks for p in pairs), spare])
+            break
+        space = space.with_points(encode(pair.picks[:1]))
+        more = singles(space, records, deltas, encode, scale, 1, *budget)
+        fresh = [pair.picks, more[0][_inside(more, scale)]]
+        known = _different(np.concatenate([known, *fresh]))
+        distance = np.linalg.norm(space.outside(encode(known)), axis=1)
+    every = _different(np.concatenate([known, spare]))
+    left = np.linalg.norm(space.outside(encode(every[len(known) :])), axis=1) if len(every) > len(known) else []
+    return Found(every, np.concatenate([distance, left]), len(known), scale)
+
+
+def singles(
+    space: SeenSpace,
+    records: TextRecords,
+    deltas: Deltas,
+    encode: Encoder,
+    scale: float,
+    repeats: int,
+    starts: int,
+    proposals: int,
+    coins: np.random.Generator,
+) -> tuple[Ints, Array]:
+    """Different records, the nearest first, and their distances: the union of what at most `repeats` rounds of `starts`
+    descents find. They end once as many records lie in the space as it has dimensions, and those are in general all, or
+    once a round adds none to those that do.
     """
     moves = Moves.of([space.outside(own) for own in deltas.added])
     seen = set[tuple[int, ...]]()
-    found = Found(np.zeros((0, len(records.features)), np.int64), np.zeros(0), 0.0)
-    scale = float(np.median(np.linalg.norm(space.outside(encode_all(records, records.drawn(64, coins))), axis=1)))
-    for _ in range(rounds):
+    found = np.zeros((0, len(records.features)), np.int64), np.zeros(0)
+    for _ in range(repeats):
         guessed = guesses(space, deltas, moves, records.drawn(20 * starts, coins), starts)
         fresh = [tuple(p) not in seen for p in guessed.tolist()]
         some = guessed[fresh] if any(fresh) else records.drawn(starts, coins)
         seen |= {tuple(p) for p in guessed.tolist()}
-        more = descend(space, records, moves, some, proposals, scale)
-        picks, first = np.unique(np.concatenate([found.picks, more[0]]), axis=0, return_index=True)
-        distance = np.concatenate([found.distance, more[1]])[first]
+        more = descend(space, encode, moves, some, proposals, scale)
+        picks, first = np.unique(np.concatenate([found[0], more[0]]), axis=0, return_index=True)
+        distance = np.concatenate([found[1], more[1]])[first]
         order = np.argsort(distance, kind="stable")
-        before, found = found.inside, Found(picks[order], distance[order], scale)
-        if found.inside >= space.rank or 0 < before == found.inside:
+        before, found = int(_inside(found, scale).sum()), (picks[order], distance[order])
+        now = int(_inside(found, scale).sum())
+        if now >= space.rank or 0 < before == now:
             break
     return found
+
+
+def _inside(found: tuple[Ints, Array], scale: float) -> NDArray[np.bool_]:
+    """(n,) which of the records lie in the space."""
+    return np.asarray(found[1] < INSIDE * scale)
+
+
+def _different(picks: Ints) -> Ints:
+    """Each record once, where it is first."""
+    return picks[np.sort(np.unique(picks, axis=0, return_index=True)[1])]
 
 
 def guesses(space: SeenSpace, deltas: Deltas, moves: Moves, starts: Ints, count: int) -> Ints:
@@ -89,13 +137,13 @@ def guesses(space: SeenSpace, deltas: Deltas, moves: Moves, starts: Ints, count:
 
 
 def descend(
-    space: SeenSpace, records: TextRecords, moves: Moves, starts: Ints, proposals: int, scale: float
+    space: SeenSpace, encode: Encoder, moves: Moves, starts: Ints, proposals: int, scale: float
 ) -> tuple[Ints, Array]:
     """Records (n, features) that descents end with, and their distances (n,): from each of `starts`, of the best
     `proposals` changes the one that is best once encoded. `scale`: how far any record is from the row space.
     """
     picks = starts.copy()
-    rest = space.outside(encode_all(records, picks))
+    rest = space.outside(encode(picks))
     length = np.linalg.norm(rest, axis=1)
     live = np.ones(len(picks), bool)
     for _ in range(STEPS):
@@ -103,7 +151,7 @@ def descend(
         if not len(moving):
             break
         tried = np.concatenate([moves.best(picks[i], rest[i])[0][:proposals] for i in moving])
-        points = space.outside(encode_all(records, tried))
+        points = space.outside(encode(tried))
         lengths = np.linalg.norm(points, axis=1).reshape(len(moving), -1)
         for place, i in enumerate(moving):
             best = int(lengths[place].argmin())
