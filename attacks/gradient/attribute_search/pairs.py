@@ -131,7 +131,7 @@ def fits(space: SeenSpace, points: Array, inside: float, scale: float) -> bool:
     """
     one, other = space.outside(points)
     sizes = np.linalg.norm([one, other], axis=1)
-    if sizes.min() < 10 * inside * scale:
+    if sizes.min() < 100 * inside * scale:
         return False
     factor = float(one @ other) / float(other @ other)
     off = float(np.linalg.norm(one - factor * other))

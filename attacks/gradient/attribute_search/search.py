@@ -20,8 +20,8 @@ from leakledger.attacks.texts import Ints, TextRecords
 SWEEPS = 20  # passes of the descent on the guess over single attributes
 STEPS = 12  # changes of pairs in the descent on the guess, and of encoded ones
 # Distance from the row space, as a share of that of any record. Too small: rounding in the
-# gradient hides a record; too large: neighbours of one pass for it.
-INSIDE = 1e-2
+# gradient hides a record; too large: neighbours of one pass for it. Of true records it is 1e-4.
+INSIDE = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,18 +56,21 @@ def search(
     near = singles(space, records, deltas, encode, scale, repeats, *budget)
     known, distance, spare = near[0][_inside(near, scale)], near[1][_inside(near, scale)], near[0]
     for _ in range(repeats):
-        if rows - len(known) < 2:
+        if len(known) >= rows:
             break
         pairs = find_pairs(space, known, records, deltas, encode, starts, proposals, coins)
+        tried = np.concatenate([p.picks for p in pairs]) if pairs else known
+        fresh = [tried[np.linalg.norm(space.outside(encode(tried)), axis=1) < INSIDE * scale]] if len(tried) else []
         fitting = (p for p in pairs if fits(space, encode(p.picks), INSIDE, scale))
-        if (pair := next(fitting, None)) is None:
-            spare = np.concatenate([*(p.picks for p in pairs), spare])
+        if (pair := next(fitting, None)) is not None:
+            space = space.with_points(encode(pair.picks[:1]))
+            more = singles(space, records, deltas, encode, scale, 1, *budget)
+            fresh += [pair.picks, more[0][_inside(more, scale)]]
+        before, known = len(known), _different(np.concatenate([known, *fresh]))
+        distance = np.linalg.norm(space.outside(encode(known)), axis=1) if len(known) else np.zeros(0)
+        if len(known) == before:
+            spare = np.concatenate([tried, spare])
             break
-        space = space.with_points(encode(pair.picks[:1]))
-        more = singles(space, records, deltas, encode, scale, 1, *budget)
-        fresh = [pair.picks, more[0][_inside(more, scale)]]
-        known = _different(np.concatenate([known, *fresh]))
-        distance = np.linalg.norm(space.outside(encode(known)), axis=1)
     every = _different(np.concatenate([known, spare]))
     left = np.linalg.norm(space.outside(encode(every[len(known) :])), axis=1) if len(every) > len(known) else []
     return Found(every, np.concatenate([distance, left]), len(known), scale)
