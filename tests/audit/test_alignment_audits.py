@@ -17,6 +17,7 @@ from leakledger.audit.case_kinds import run_federation, truth_of
 from leakledger.audit.config import Config
 from leakledger.audit.config_file import ConfigError, config_of, load_config
 from leakledger.audit.dry_run import refuse_early
+from leakledger.audit.federate import with_absolute_paths
 from leakledger.audit.federate_alignment import deal, weighted_f1
 from leakledger.audit.granted import granted_knowledge, make_attack
 from leakledger.audit.play import view_of
@@ -293,3 +294,17 @@ def test_rows_are_dealt_alike_whatever_is_trained_and_schemas_by_the_seed():
     assert all(one.train[c].fingerprint() == other.train[c].fingerprint() for c in one.train)
     drawn = {str(deal(s, c).schemas) for s in [config(audit={"seeds": [0, 1, 2]})] for c in cases(s)}
     assert len(drawn) > 1
+
+
+def test_a_process_in_another_folder_is_told_whole_paths_and_names_as_they_are(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for section, told in (
+        ({"alignment": {"encoder": "model"}}, {"alignment": {"encoder": str(tmp_path / "model")}}),
+        ({"alignment": {"encoder": "random-2"}}, {"alignment": {"encoder": "random-2"}}),
+        (
+            {"preprocessing": {"fasttext_model": "a.bin"}},
+            {"preprocessing": {"fasttext_model": str(tmp_path / "a.bin")}},
+        ),
+        ({"preprocessing": {"encoder": "local"}}, {"preprocessing": {"encoder": "local"}}),
+    ):
+        assert with_absolute_paths(section) == told
