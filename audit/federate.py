@@ -184,9 +184,10 @@ def with_absolute_paths(params: Mapping[str, Any]) -> dict[str, Any]:
 
 def _with_absolute(chosen: Mapping[str, Any], key: str) -> dict[str, Any]:
     """A section with the file that it names, if it names one, as any folder sees it."""
-    place = chosen.get(key)
-    named = place is None or (key == "encoder" and is_named(place))
-    return dict(chosen) if named else {**chosen, key: os.path.abspath(place)}
+    place: str | None = chosen.get(key)
+    if place is None or (key == "encoder" and is_named(place)):
+        return dict(chosen)
+    return {**chosen, key: os.path.abspath(place)}
 
 
 def split_tables(config: Config, case: Case) -> dict[str, tuple[Table, Table]]:
