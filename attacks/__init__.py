@@ -2,6 +2,7 @@
 
 from leakledger.attacks.base import Attack
 from leakledger.attacks.gradient.atoms import Atoms
+from leakledger.attacks.gradient.attribute_search import AttributeSearch
 from leakledger.attacks.gradient.linear_layer import LinearLayer
 from leakledger.attacks.gradient.portfolio import Portfolio
 from leakledger.attacks.gradient.posterior import Posterior
@@ -39,5 +40,6 @@ ATTACKS: dict[str, type[Attack]] = {
         Statistics,
         SacAudit,
         FeatureExchange,
+        AttributeSearch,
     )
 }

@@ -204,7 +204,8 @@ class AuxiliaryKnowledge:
     the second; it says nothing of values that are not in the map. `codes` maps a feature to the codes (k, width) of the
     k values in its dictionary, where they come from a public model that the adversary runs by itself (`fasttext`).
     `rows`: whole rows of the population that are under no attack.
-    `texts`: a public encoder of whole records written as text, with plausible names and values (`alignment`).
+    `texts` maps a party to a public encoder of whole records written as text, with plausible names and values of its
+    features (`alignment`).
     """
 
     labels: Mapping[tuple[str, int], NDArray[Any]] = field(default_factory=dict)
@@ -214,7 +215,7 @@ class AuxiliaryKnowledge:
     dependencies: Dependencies = field(default_factory=dict)
     codes: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     rows: KnownRows = field(default_factory=KnownRows, repr=False)
-    texts: TextRecords | None = None
+    texts: Mapping[str, TextRecords] = field(default_factory=dict, repr=False)
 
     def granted(self) -> tuple[str, ...]:
         """The kinds of knowledge granted, for the result."""

@@ -9,12 +9,14 @@ from pathlib import PurePath
 from typing import Any
 
 from leakledger.audit.config import Config, DefenseChoice, DefensePart, PartitionChoice, Preprocessing, Training
+from leakledger.audit.config_alignment import ALIGNMENTS, SCHEMAS, AlignmentChoice
 from leakledger.audit.config_features import FEATURE_METHODS, VERTICAL, Features
 from leakledger.audit.records import Setting
 from leakledger.audit.sections import Section
 from leakledger.defenses import DEFENSES
 from leakledger.preprocess.aggregation import AGGREGATIONS
 from leakledger.preprocess.aggregation.plain import Plain
+from leakledger.preprocess.alignment.parties import published_overlap
 from leakledger.preprocess.encoders import ENCODERS
 from leakledger.preprocess.options import options_of
 from leakledger.preprocess.scalers import SCALERS
@@ -33,6 +35,7 @@ class Case:
     training: Training
     defense: DefenseChoice
     features: Features | None = None  # where they are made, nothing is preprocessed or trained
+    alignment: AlignmentChoice | None = None  # where schemas are aligned, it says what is trained
 
     @property
     def id(self) -> str:
@@ -41,19 +44,20 @@ class Case:
 
 def cases(config: Config) -> list[Case]:
     """Every combination, seeds innermost. Raises ValueError when two of them are the same."""
-    settings = list(_settings(config) if not config.features else _engineered(config))
+    asked_for = _engineered if config.features else _aligned if config.alignment else _settings
+    settings = list(asked_for(config))
     if repeated := [name for name, n in Counter(s.id for s, *_ in settings).items() if n > 1]:
         raise ValueError(f"the configuration asks for {repeated[0]} more than once")
     if len(set(config.audit.seeds)) < len(config.audit.seeds):
         raise ValueError(f"audit.seeds repeats a seed: {config.audit.seeds}")
     return [
-        Case(s, seed, part, pre, train, guard, made)
-        for s, part, pre, train, guard, made in settings
+        Case(s, seed, part, pre, train, guard, made, aligned)
+        for s, part, pre, train, guard, made, aligned in settings
         for seed in config.audit.seeds
     ]
 
 
-Parts = tuple[Setting, PartitionChoice, Preprocessing, Training, DefenseChoice, Features | None]
+Parts = tuple[Setting, PartitionChoice, Preprocessing, Training, DefenseChoice, Features | None, AlignmentChoice | None]
 
 
 def _settings(config: Config) -> Iterator[Parts]:
@@ -62,14 +66,21 @@ def _settings(config: Config) -> Iterator[Parts]:
             for defense in config.defense:
                 for training in config.training:
                     setting = _describe(config, partition, preprocessing, training, defense)
-                    yield setting, partition, preprocessing, training, defense, None
+                    yield setting, partition, preprocessing, training, defense, None, None
 
 
 def _engineered(config: Config) -> Iterator[Parts]:
     for partition in config.partition:
         for features in config.features:
             setting = _describe_features(config, partition, features)
-            yield setting, partition, config.preprocessing[0], config.training[0], config.defense[0], features
+            yield setting, partition, config.preprocessing[0], config.training[0], config.defense[0], features, None
+
+
+def _aligned(config: Config) -> Iterator[Parts]:
+    for partition in config.partition:
+        for chosen in config.alignment:
+            setting = _describe_alignment(config, partition, chosen)
+            yield setting, partition, config.preprocessing[0], config.training[0], config.defense[0], None, chosen
 
 
 def _describe_features(config: Config, partition: PartitionChoice, features: Features) -> Setting:
@@ -87,6 +98,22 @@ def _describe_features(config: Config, partition: PartitionChoice, features: Fea
         scaler="",
         defense="none",
         training=f"{features.base}, {features.folds} folds",
+        reference=False,
+        encoder_said=kind.said_to_share,
+    )
+
+
+def _describe_alignment(config: Config, partition: PartitionChoice, chosen: AlignmentChoice) -> Setting:
+    kind = ALIGNMENTS[chosen.method]
+    return Setting(
+        id=f"{partition.kind}-{chosen.method}-{chosen.algorithm}-{_digest(partition, chosen)}",
+        data=source_name(config.data.source),
+        partition=partition_name(partition),
+        parties=partition.parties,
+        encoder=chosen.method + _changed(chosen.options, kind),
+        scaler="",
+        defense="none",
+        training=_rounds_name(chosen.algorithm, chosen.options),
         reference=False,
         encoder_said=kind.said_to_share,
     )
@@ -130,17 +157,30 @@ def partition_name(partition: PartitionChoice) -> str:
     if partition.kind == VERTICAL:
         held = " + ".join(str(len(own)) for own in (partition.columns or {}).values())
         detail = f"{f'{held} columns, ' if held else ''}labels at {partition.labels or 'the first'}"
+    if partition.kind == SCHEMAS:
+        detail = f"overlap {overlap_of(partition):g}"
+        detail += f", aliases {PurePath(partition.aliases).name}" if partition.aliases else ""
     return f"{partition.kind} {detail}".strip()
 
 
+def overlap_of(partition: PartitionChoice) -> float:
+    """The share of the features that all parties of a partition with schemas see."""
+    return published_overlap(partition.parties) if partition.overlap is None else partition.overlap
+
+
 def _training_name(t: Training) -> str:
-    size, epochs, rounds = t.options["batch_size"], t.options.get("local_epochs", 1), t.options["rounds"]
-    batch = "all rows" if size is None else f"B={size}"
-    batch += " in expectation (poisson)" if t.options.get("sampling") == "poisson" else ""
-    passes = f", {epochs} local epochs" if epochs > 1 else ""
     kind = AGGREGATIONS[t.aggregation]
     protocol = "" if kind is Plain else f", {t.aggregation}{_changed(t.options, kind)}"
-    return f"{t.algorithm} {batch}{passes}, {rounds} round{'' if rounds == 1 else 's'}{protocol}"
+    return f"{_rounds_name(t.algorithm, t.options)}{protocol}"
+
+
+def _rounds_name(algorithm: str, options: Mapping[str, Any]) -> str:
+    """What clients compute on how many rows, how often."""
+    size, epochs, rounds = options["batch_size"], options.get("local_epochs", 1), options["rounds"]
+    batch = "all rows" if size is None else f"B={size}"
+    batch += " in expectation (poisson)" if options.get("sampling") == "poisson" else ""
+    passes = f", {epochs} local epochs" if epochs > 1 else ""
+    return f"{algorithm} {batch}{passes}, {rounds} round{'' if rounds == 1 else 's'}"
 
 
 def _defense_name(defense: DefenseChoice) -> str:
@@ -173,5 +213,5 @@ def _changed(options: Mapping[str, Any], method: type, beside: Sequence[str] = (
 def _option(name: str, value: Any) -> str:
     if name in PLAIN:
         return str(value)
-    text = PurePath(value).name if name == "fasttext_model" else value
+    text = PurePath(value).name if name in ("fasttext_model", "encoder") else value
     return f"{name.replace('_', ' ')} {' '.join(text) if isinstance(text, tuple) else text}"

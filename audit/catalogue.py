@@ -7,6 +7,7 @@ from typing import Any
 
 from leakledger.attacks import ATTACKS
 from leakledger.audit.config import Training
+from leakledger.audit.config_alignment import ALIGNMENTS
 from leakledger.audit.config_features import FEATURE_METHODS
 from leakledger.audit.options import Methods
 from leakledger.audit.reference import options_text
@@ -30,6 +31,7 @@ TABLES: dict[str, Mapping[str, Any]] = {
     "algorithm": ALGORITHMS,
     "aggregation": AGGREGATIONS,
     "features": FEATURE_METHODS,
+    "alignment": ALIGNMENTS,
     "defense": DEFENSES,
     "attack": ATTACKS,
     "reader": READERS,
@@ -40,6 +42,7 @@ OPTIONS: dict[str, Methods] = {  # whose options a configuration sets
     "algorithm": Training.tables["algorithm"],
     "aggregation": AGGREGATIONS,
     "features": FEATURE_METHODS,
+    "alignment": ALIGNMENTS,
     "defense": DEFENSES,
     "attack": ATTACKS,
 }
@@ -49,6 +52,7 @@ FILE_EACH = (
     "algorithm",
     "aggregation",
     "features",
+    "alignment",
     "defense",
     "attack",
 )  # each of these has a file, which describes it

@@ -17,6 +17,7 @@ KINDS = {  # what `list` lists, and which of `catalogue.TABLES` that is
     "algorithms": "algorithm",
     "aggregations": "aggregation",
     "features": "features",  # how they are made
+    "alignments": "alignment",  # of schemas
     "defenses": "defense",
     "attacks": "attack",
     "readers": "reader",  # of table files, by suffix

@@ -14,6 +14,8 @@ from leakledger.attacks import ATTACKS
 from leakledger.attacks.gradient.tableak import TabLeak
 from leakledger.attacks.observed.labels import RECOVERIES
 from leakledger.audit.adversaries import GRAMMAR
+from leakledger.audit.config_alignment import PLAYED as OF_ALIGNED
+from leakledger.audit.config_alignment import SCHEMAS, AlignmentChoice, check_alignment
 from leakledger.audit.config_features import PLAYED, VERTICAL, Features, check_features
 from leakledger.audit.options import Methods, checked, located_error, one_of
 from leakledger.audit.sections import MethodSection, Section
@@ -82,8 +84,10 @@ class Data(Section):
 class PartitionChoice(Section):
     """How one table becomes one table per party."""
 
-    kind: Annotated[str, one_of([*PARTITIONS, "files", VERTICAL])] = Field(
-        "iid", description='"files": one file per party; "vertical": other columns of the same rows'
+    kind: Annotated[str, one_of([*PARTITIONS, "files", VERTICAL, SCHEMAS])] = Field(
+        "iid",
+        description='"files": one file per party; "vertical": other columns of the same rows; "schemas": equal shares '
+        "of the rows, each under features and names of the party's own",
     )
     parties: int = Field(4, ge=2, description="how many; of files, as many as there are")
     minimum: int = Field(10, ge=1, description="rows that every party keeps")
@@ -95,14 +99,20 @@ class PartitionChoice(Section):
     labels: str | None = Field(
         None, description='party that holds the labels, vertical, or "server"; unset: the first party'
     )
+    overlap: float | None = Field(
+        None, gt=0, le=1, description="share of the features that all parties see, schemas; unset: as published"
+    )
+    aliases: str | None = Field(
+        None, description="TOML file of the names that parties may give a feature, schemas; unset: the project's own"
+    )
 
     @model_validator(mode="after")
     def _says_what_the_kind_has(self) -> "PartitionChoice":
-        """Of a vertical partition; options of the others are checked with the table."""
-        own = {"columns": self.columns, "labels": self.labels}
-        others = {"beta": self.beta, "column": self.column}
-        for key, value in (others if self.kind == VERTICAL else own).items():
-            if value is not None:
+        """Of a vertical partition and of schemas; options of the others are checked with the table."""
+        own = {VERTICAL: {"columns", "labels"}, SCHEMAS: {"overlap", "aliases"}}
+        kept = own.get(self.kind, {"beta", "column"})
+        for key in ("beta", "column", "columns", "labels", "overlap", "aliases"):
+            if key not in kept and getattr(self, key) is not None:
                 raise located_error(f"a partition of kind {self.kind} has no {key}: leave it out", None, key)
         if self.columns is not None:
             check_columns(self.columns, self.labels)
@@ -110,8 +120,8 @@ class PartitionChoice(Section):
 
     @property
     def unset(self) -> set[str]:
-        """The keys that only a vertical partition has, where it says nothing: names of other cases are without them."""
-        return {key for key in ("columns", "labels") if getattr(self, key) is None}
+        """The keys that only one kind of partition has, where it says nothing: other cases are named without them."""
+        return {key for key in ("columns", "labels", "overlap", "aliases") if getattr(self, key) is None}
 
 
 class Preprocessing(MethodSection):
@@ -316,6 +326,7 @@ class Config(Section):
     data: Data = Data()
     partition: Annotated[list[PartitionChoice], BeforeValidator(_many)] = Field([PartitionChoice()], min_length=1)
     features: Annotated[list[Features], BeforeValidator(_many)] = Field([])
+    alignment: Annotated[list[AlignmentChoice], BeforeValidator(_many)] = Field([])
     preprocessing: Annotated[list[Preprocessing], BeforeValidator(_many)] = Field([Preprocessing()], min_length=1)
     model: Model = Model()
     training: Annotated[list[Training], BeforeValidator(_many)] = Field([Training()], min_length=1)
@@ -325,17 +336,19 @@ class Config(Section):
 
     @model_validator(mode="before")
     @classmethod
-    def _attacks_read_features(cls, values: Any) -> Any:
-        """Which attacks are played where features are made and none is named."""
-        if not isinstance(values, Mapping) or not values.get("features"):
+    def _attacks_read_what_is_sent(cls, values: Any) -> Any:
+        """Which attacks are played where features are made, or schemas aligned, and none is named."""
+        if not isinstance(values, Mapping) or not (values.get("features") or values.get("alignment")):
             return values
         attacks = values.get("attacks", {})
         named = not isinstance(attacks, Mapping) or "use" in attacks
-        return values if named else {**values, "attacks": {**attacks, "use": list(PLAYED)}}
+        played = PLAYED if values.get("features") else OF_ALIGNED
+        return values if named else {**values, "attacks": {**attacks, "use": list(played)}}
 
     @model_validator(mode="after")
-    def _features_are_of_vertical_parties(self) -> "Config":
+    def _sections_go_with_their_partition(self) -> "Config":
         check_features(self)
+        check_alignment(self)
         return self
 
     @model_validator(mode="after")
@@ -375,10 +388,9 @@ class Config(Section):
         return self
 
     def in_force(self) -> dict[str, Any]:
-        """Plain data of every value, defaults included, as results keep it; where no features are made, without what
-        only such a run has.
+        """Plain data of every value, defaults included, as results keep it; where no features are made and no schemas
+        aligned, without what only such a run has.
         """
         unused: dict[str, Any] = {"partition": {i: p.unset for i, p in enumerate(self.partition) if p.unset}}
-        return self.model_dump(
-            mode="json", by_alias=True, exclude=unused if self.features else {**unused, "features": True}
-        )
+        absent = {name: True for name in ("features", "alignment") if not getattr(self, name)}
+        return self.model_dump(mode="json", by_alias=True, exclude={**unused, **absent})

@@ -19,11 +19,17 @@ from pydantic import BaseModel, ValidationError
 
 from leakledger.attacks import ATTACKS
 from leakledger.audit.config import Config
+from leakledger.preprocess.alignment.text_encoder import is_named
 from leakledger.preprocess.data.embedded import EMBEDDED
 from leakledger.preprocess.data.suggest import closest
 
 ENVIRONMENT = "LEAKLEDGER_"
-PLACES = {"data": ("source", "schema"), "preprocessing": ("fasttext_model",)}  # keys that name files
+PLACES = {  # keys that name files
+    "data": ("source", "schema"),
+    "partition": ("aliases",),
+    "alignment": ("encoder",),
+    "preprocessing": ("fasttext_model",),
+}
 
 
 class ConfigError(ValueError):
@@ -73,7 +79,7 @@ def seen_from(folder: Path, values: dict[str, Any]) -> dict[str, Any]:
 
 def _with_places(values: dict[str, Any], moved: Callable[[str], str]) -> dict[str, Any]:
     def one(place: Any) -> Any:
-        unmoved = not isinstance(place, str) or place in EMBEDDED or os.path.isabs(place)
+        unmoved = not isinstance(place, str) or place in EMBEDDED or is_named(place) or os.path.isabs(place)
         return place if unmoved else moved(place)
 
     def one_or_many(places: Any) -> Any:

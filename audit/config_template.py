@@ -34,13 +34,15 @@ def starter(overrides: Sequence[str] = (), folder: Path = Path()) -> str:
 
 
 def chooses_methods(overrides: Sequence[str]) -> bool:
-    """Whether a method of preprocessing, or of features in its place, is named, so that none is put beside it."""
-    return any(item.startswith(("preprocessing.", "features.")) for item in overrides)
+    """Whether a method of preprocessing, or of features or of alignment in its place, is named, so that none is put
+    beside it.
+    """
+    return any(item.startswith(("preprocessing.", "features.", "alignment.")) for item in overrides)
 
 
 def config_text(config: Config) -> str:
     """The TOML file that says what `config` does. Reading it gives the same configuration."""
-    left_out = NOT_TRAINED if config.features else ()
+    left_out = NOT_TRAINED if config.features or config.alignment else ()
     names = [name for name in Config.model_fields if name not in left_out]
     return "\n".join([HEAD, *(line for name in names for line in _sections(config, name))])
 

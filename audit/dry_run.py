@@ -14,6 +14,7 @@ from leakledger.audit.case import Case
 from leakledger.audit.case_protocol import build_scaler, model_spec
 from leakledger.audit.config import Config
 from leakledger.audit.federate import SERVER, make_encoder, split_tables
+from leakledger.audit.federate_alignment import check_dealt, deal
 from leakledger.audit.federate_features import check_engineered, divide
 from leakledger.preprocess.agreement import agree
 from leakledger.preprocess.data.table import Table
@@ -38,6 +39,9 @@ def refuse_early(config: Config, todo: Sequence[Case]) -> None:
             if case.features is not None:
                 check_engineered(divide(config, case), case.features)
                 continue
+            if case.alignment is not None:
+                check_dealt(deal(config, case), case.alignment.alignment)
+                continue
             if key not in split:
                 split[key] = split_tables(config, case)
             _prepare(config, case, split[key])
@@ -49,8 +53,8 @@ def _different(todo: Sequence[Case]) -> Iterator[Case]:
     """One case of each division and preprocessing: defenses and training do not matter."""
     seen = set()
     for case in todo:
-        made = case.features and case.features.model_dump_json()
-        key = (case.partition.model_dump_json(), case.preprocessing.model_dump_json(), made, case.seed)
+        own = case.features or case.alignment or case.preprocessing
+        key = (case.partition.model_dump_json(), own.model_dump_json(), case.seed)
         if key not in seen:
             seen.add(key)
             yield case

@@ -16,6 +16,7 @@ import pandas as pd
 from leakledger.audit.case import Case
 from leakledger.audit.case_protocol import build_scaler
 from leakledger.audit.config import Config
+from leakledger.preprocess.alignment.text_encoder import open_encoder
 from leakledger.preprocess.data.table import Table
 from leakledger.preprocess.encoders import ENCODERS
 from leakledger.preprocess.encoders.codebook import TextEncoder
@@ -34,6 +35,10 @@ STEP_SECONDS = 3e-4  # of one iteration of one restart of an optimising attack o
 PORTFOLIO_SHARE = 0.2
 JUDGE_SECONDS = 0.4  # for each labelled feature of the judges
 LOOP_MESSAGES = 8
+ENCODER_SECONDS = 5e-9  # of a text, for each weight of its encoder
+HEAD_STEP_SECONDS = 1e-3  # of one local step of a head on embeddings
+SEARCHED_RECORDS, SEARCHES_OF_CONTROLS = 6_000, 4  # that are encoded for one gradient; gradients of made-up records
+LANGUAGE_BYTES = 900e6  # of a process with the libraries of text encoders too
 
 UNITS = (("GiB", 2**30), ("MiB", 2**20))
 TIMES = (("days", 86_400), ("h", 3600), ("min", 60))
@@ -62,13 +67,19 @@ def estimate(config: Config, todo: Sequence[Case], parties: Mapping[str, Table])
     counts = distinct_values(parties)
     rows = sum(len(t) for t in parties.values())
     first = next(iter(parties.values()))
-    each = [_case(config, c, counts, rows, first) if c.features is None else _engineered(c, first) for c in todo]
+    each = [_estimated(config, c, counts, rows, first) for c in todo]
     return Estimate(
         seconds=sum(e.seconds for e in each) / jobs,
         memory=jobs * max((e.memory for e in each), default=0.0),
         disk=sum(e.disk for e in each),
         jobs=jobs,
     )
+
+
+def _estimated(config: Config, case: Case, counts: Mapping[str, int], rows: int, table: Table) -> Estimate:
+    if case.alignment is not None:
+        return _aligned(config, case, rows)
+    return _case(config, case, counts, rows, table) if case.features is None else _engineered(case, table)
 
 
 def distinct_values(parties: Mapping[str, Table]) -> dict[str, int]:
@@ -137,6 +148,22 @@ def _engineered(case: Case, table: Table) -> Estimate:
     learning = 0.0 if case.features.judges == "open" else JUDGE_SECONDS * case.features.judge_samples
     training = loops * LOOP_MESSAGES * MESSAGE_SECONDS + sent / BYTES_PER_SECOND
     return Estimate(CASE_SECONDS + learning + training, PROCESS_BYTES + 3 * sent, sent, 1)
+
+
+def _aligned(config: Config, case: Case, rows: int) -> Estimate:
+    """A case of aligned schemas: encoding takes the time, of its rows once and of records that are made up."""
+    assert case.alignment is not None
+    alignment, training, parties = case.alignment.alignment, case.alignment.training, case.setting.parties
+    encoder = open_encoder(alignment.encoder)
+    weights = (encoder.width + 2) * sum(alignment.hidden)
+    sent = 4.0 * weights * training.rounds * (parties + 1)
+    steps = training.rounds * parties * MESSAGE_SECONDS
+    if training.algorithm == "fedavg":
+        steps += training.rounds * training.local_epochs * rows / (training.batch_size or rows) * HEAD_STEP_SECONDS
+    victims = parties * len(config.attacks.rounds) if training.algorithm == "fedsgd" else 0
+    tried = SEARCHED_RECORDS * (victims + (SEARCHES_OF_CONTROLS if victims else 0))
+    encoding = (rows + tried) * ENCODER_SECONDS * encoder.parameters
+    return Estimate(CASE_SECONDS + steps + encoding, LANGUAGE_BYTES + 4.0 * encoder.parameters + sent, sent, 1)
 
 
 def _attacks(config: Config, weights: int, batch: float, parties: int) -> float:

@@ -24,8 +24,10 @@ from leakledger.audit.case_protocol import (
     model_spec,
 )
 from leakledger.audit.config import Config
+from leakledger.audit.config_alignment import SCHEMAS
 from leakledger.audit.config_features import VERTICAL
 from leakledger.preprocess.aggregation import Aggregation
+from leakledger.preprocess.alignment.text_encoder import is_named
 from leakledger.preprocess.data.basis import Basis
 from leakledger.preprocess.data.clean import Missing
 from leakledger.preprocess.data.partition import partition
@@ -51,7 +53,7 @@ SERVER = "server"
 OnAbort = Callable[[Ledger, PublicFacts], None]
 """Told, where a party could not go on, what was sent until then and what was public before."""
 PATIENCE = 3600.0  # seconds that a party's process waits for a message: another one may compute for long
-SPLIT, PARTITION = 1, 2  # streams of a case's seed, apart from those of the parties
+SPLIT, PARTITION, SCHEMA = 1, 2, 3  # streams of a case's seed, apart from those of the parties
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,7 @@ def federate(config: Config, case: Case, master: bytes, on_abort: OnAbort = lamb
         tables={c: Table.from_plain(held[c]["table"]) for c in split},
         train={c: encoded_from_plain(held[c]["train"]) for c in split},
         test={c: encoded_from_plain(held[c]["test"]) for c in split},
-        batches={(c, r): held[c]["batches"][str(r)] for r, c in _order(held, list(split))},
+        batches=batches_of(held, list(split)),
         metrics=dict(held[SERVER]["metrics"]),
         rounds=held[SERVER]["rounds"],
         encoder=build_encoder(case.preprocessing, dictionary),
@@ -176,12 +178,16 @@ def without_places(
 
 def with_absolute_paths(params: Mapping[str, Any]) -> dict[str, Any]:
     """The params for a process that runs in another folder."""
-    if "preprocessing" not in params:
-        return dict(params)
-    chosen = dict(params["preprocessing"])
-    if chosen.get("fasttext_model") is not None:
-        chosen["fasttext_model"] = os.path.abspath(chosen["fasttext_model"])
-    return {**params, "preprocessing": chosen}
+    files = {"preprocessing": "fasttext_model", "alignment": "encoder"}
+    return {**params, **{name: _with_absolute(params[name], key) for name, key in files.items() if name in params}}
+
+
+def _with_absolute(chosen: Mapping[str, Any], key: str) -> dict[str, Any]:
+    """A section with the file that it names, if it names one, as any folder sees it."""
+    place: str | None = chosen.get(key)
+    if place is None or (key == "encoder" and is_named(place)):
+        return dict(chosen)
+    return {**chosen, key: os.path.abspath(place)}
 
 
 def split_tables(config: Config, case: Case) -> dict[str, tuple[Table, Table]]:
@@ -189,6 +195,11 @@ def split_tables(config: Config, case: Case) -> dict[str, tuple[Table, Table]]:
     parties = party_tables(config, case)
     streams = {c: _stream(case.seed, SPLIT, i) for i, c in enumerate(parties)}
     return {c: t.split(config.data.test_fraction, streams[c]) for c, t in parties.items()}
+
+
+def schema_stream(case: Case) -> np.random.Generator:
+    """The coins by which parties come to see features, and to name them."""
+    return _stream(case.seed, SCHEMA, 0)
 
 
 def split_stream(case: Case) -> np.random.Generator:
@@ -211,9 +222,8 @@ def party_tables(config: Config, case: Case) -> dict[str, Table]:
     table = whole_table(config, case.partition.column)
     coins = _stream(case.seed, PARTITION, 0)
     options: dict[str, Any] = {k: v for k in ("beta", "column") if (v := getattr(case.partition, k)) is not None}
-    return partition(
-        table, case.partition.kind, case.partition.parties, coins, minimum=case.partition.minimum, **options
-    )
+    kind = "iid" if case.partition.kind == SCHEMAS else case.partition.kind
+    return partition(table, kind, case.partition.parties, coins, minimum=case.partition.minimum, **options)
 
 
 def whole_table(config: Config, column: str | None = None) -> Table:
@@ -236,19 +246,7 @@ def vertical_table(config: Config, case: Case) -> tuple[dict[str, tuple[str, ...
     """
     table = whole_table(config)
     columns = columns_of_parties(table, case.partition.parties, case.partition.columns)
-    held = [c for own in columns.values() for c in own]
-    schema = table.schema
-    kept = replace(
-        schema,
-        categorical=(),
-        numeric=tuple(held),
-        sensitive=tuple(c for c in schema.sensitive if c in (*held, schema.target)),
-        integer=tuple(c for c in schema.integer if c in held),
-        orders={},
-        ranges={c: r for c, r in schema.ranges.items() if c in held},
-        domains={},
-    )
-    return columns, replace(table, frame=table.frame[[*held, schema.target]], schema=kept, basis=None)
+    return columns, table.only([c for own in columns.values() for c in own])
 
 
 def _reading(config: Config) -> dict[str, Any]:
@@ -329,6 +327,9 @@ def _stream(seed: int, stream: int, index: int) -> np.random.Generator:
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1_000 + stream, index)))
 
 
-def _order(held: Mapping[str, Any], clients: list[str]) -> list[tuple[int, str]]:
-    """(round, client) of all batches, in the order in which they were drawn."""
-    return sorted(((int(r), c) for c in clients for r in held[c]["batches"]), key=lambda b: (b[0], clients.index(b[1])))
+def batches_of(held: Mapping[str, Any], clients: list[str]) -> dict[tuple[str, int], Batches]:
+    """(client, round) -> the batches that it trained on, in the order in which they were drawn."""
+    order = sorted(
+        ((int(r), c) for c in clients for r in held[c]["batches"]), key=lambda b: (b[0], clients.index(b[1]))
+    )
+    return {(c, r): held[c]["batches"][str(r)] for r, c in order}

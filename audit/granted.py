@@ -46,4 +46,5 @@ def granted_knowledge(config: Config, truth: Truth) -> AuxiliaryKnowledge:
         rows=truth.rows_but(_observed(config, truth)) if granted.rows == "known" else KnownRows(),
         codes=truth.public_codes if granted.dictionaries == "known" else {},
         dependencies=truth.dependencies(granted.determined) if granted.dependencies == "known" else {},
+        texts=truth.texts,
     )

@@ -23,6 +23,7 @@ from leakledger.preprocess.views import Mechanism
 METHOD = "composed numerically by privacy loss distributions, rounded up (dp-accounting)"
 UNITS: tuple[Unit, ...] = ("record", "client")
 NO_NOISE = ("features: sketches, masked columns and results are sent without noise",)
+UPDATES_AS_THEY_ARE = ("alignment: updates of the head are sent without noise",)
 SAMPLING: dict[str, Sampling] = {"poisson": "poisson", "fixed": "fixed-size"}
 OUTSIDE = (
     "held-out rows: evaluation tells counts or errors over them as they are (evaluate.counts, evaluate.errors), and "
@@ -41,8 +42,9 @@ def privacy_accounts(
 
     Raises ValueError, one line, where noise is asked for and a range or a list of values is not declared.
     """
-    if case.features is not None:
-        return tuple(PrivacyAccount(unit, "replace", config.audit.delta, None, missing=NO_NOISE) for unit in UNITS)
+    if case.features is not None or case.alignment is not None:
+        missing = NO_NOISE if case.features is not None else UPDATES_AS_THEY_ARE
+        return tuple(PrivacyAccount(unit, "replace", config.audit.delta, None, missing=missing) for unit in UNITS)
     noised = (*make_encoder(case).mechanisms(schema), *make_scaler(case).mechanisms(schema))
     steps = tuple(_of_rows(config, case, negotiated))
     return tuple(_account(config, case, unit, noised, min(rows), steps) for unit in UNITS)
@@ -50,7 +52,7 @@ def privacy_accounts(
 
 def check_declarations(todo: Sequence[Case], schema: Schema) -> None:
     """Raises ValueError, one line, for a case whose noise needs a range or a list of values that is not declared."""
-    for case in (c for c in todo if c.features is None):
+    for case in (c for c in todo if c.features is None and c.alignment is None):
         for method in (make_encoder(case), make_scaler(case)):
             method.mechanisms(schema)
 

@@ -12,6 +12,7 @@ from leakledger.audit.case import Case, source_name
 from leakledger.audit.config import Config
 from leakledger.audit.dependencies import known_dependencies
 from leakledger.audit.federate import party_tables
+from leakledger.audit.federate_alignment import check_dealt, deal
 from leakledger.audit.plugins import versions_of_plugins
 from leakledger.audit.privacy_accounting import check_declarations
 from leakledger.audit.records import DataFacts, RunFacts
@@ -47,6 +48,7 @@ def run_facts(
     played = observer_sets(config.audit.observers, public)
     schema = first.schema
     check_declarations(todo, schema)
+    check_alignments(config, todo)
     return RunFacts(
         id=name,
         config=config.in_force(),
@@ -70,6 +72,13 @@ def run_facts(
         adversaries=tuple(played),
         not_tested=(*not_played(played, public), *unread_times(config)),
     )
+
+
+def check_alignments(config: Config, todo: Sequence[Case]) -> None:
+    """Raises ValueError for an alignment whose encoder, names or rows cannot be used; looks at one seed."""
+    for case in {c.setting.id: c for c in reversed(todo)}.values():
+        if case.alignment is not None:
+            check_dealt(deal(config, case), case.alignment.alignment)
 
 
 def unread_times(config: Config) -> list[str]:

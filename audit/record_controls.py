@@ -26,6 +26,7 @@ Made-up clients have the names of real ones, so that an attack that knows the tr
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from copy import deepcopy
 from dataclasses import replace
 from typing import Literal
 
@@ -180,7 +181,9 @@ def _made_up(
     like these where they are `defended`.
     """
     view, granted = shown(play.view if defended else undefended(play.view, batches), observed, batches, coins)
-    known = replace(play.knowledge, labels=granted if play.knowledge.labels else {})
+    own = play.knowledge.texts.get(observed.batch[0])  # made-up clients write the records of a real one
+    texts = play.knowledge.texts if own is None else dict.fromkeys(batches, own)
+    known = replace(play.knowledge, labels=granted if play.knowledge.labels else {}, texts=texts)
     return play.attack.run(view.restricted(play.attack.accepts), known)
 
 
@@ -196,7 +199,7 @@ def _recovered(
         truth = play.truth.in_terms_of(c.layout)
         scores.append(_accuracy(c, truth.batch(*observed.batch).take(row), truth.deviations, len(row)))
     value = float(sum(scores)) / len(picked)
-    truth = play.truth.in_terms_of(singles[0][0].layout if singles else None)
+    truth = _terms(play, observed, singles[0][0] if singles else None)
     real = truth.batch(*observed.batch)
     guesses = [_guess(real.take(row), truth, coins) for row in picked for _ in range(GUESSES)]
     passed = value >= RECOVERED
@@ -209,8 +212,8 @@ def _recovered(
 
 def _null(play: Play, observed: Observed, outcome: Outcome, stated: int) -> Control:
     """Scores the claims about an unrelated batch against the real one, beside the best prior-only guess of that."""
-    claim = next(iter(_records(outcome)), None) or _no_rows(observed.batch)
-    truth = play.truth.in_terms_of(claim.layout)
+    claimed = next(iter(_records(outcome)), None)
+    claim, truth = claimed or _no_rows(observed.batch), _terms(play, observed, claimed)
     actual = truth.batch(*observed.batch)
     prior = play.baseline.of(claim, actual, truth)
     value, baseline = _accuracy(claim, actual, truth.deviations, stated), prior.metrics["accuracy"]
@@ -232,15 +235,18 @@ def _power(
     """
     looks = BATCHES if play.view.public.mechanisms else BATCHES[:1]
     values, baselines, least = list[float](), list[float](), 0.0
+    terms = play.truth.terms_of(observed.batch[0])
     while len(values) < looks[-1]:
-        planted = _planted(play.truth, owners, coins)
-        outcome = _made_up(play, observed, by_owner(planted, labels, owners), coins, defended=True)
+        again = deepcopy(coins)
+        sent = _planted(play.truth, owners, coins)
+        planted = sent if terms is play.truth else _planted(terms, owners, again)
+        outcome = _made_up(play, observed, by_owner(sent, labels, owners), coins, defended=True)
         claims, value, claimed = _records(outcome), 0.0, len(planted)
-        if claims and claims[0].layout is None:
-            value = _accuracy(claims[0], planted, play.truth.deviations, stated)
+        if claims and claims[0].layout in (None, terms.layout):
+            value = _accuracy(claims[0], planted, terms.deviations, stated)
             claimed = max(claimed, min(len(claims[0].categories), stated))
-        of = population_without(play.truth, *observed.batch)
-        prior = best_prior(planted, of, play.truth.deviations, None, coins, play.baseline.draws, claimed)
+        of = population_without(terms, *observed.batch)
+        prior = best_prior(planted, of, terms.deviations, None, coins, play.baseline.draws, claimed)
         values.append(value)
         baselines.append(prior.metrics["accuracy"])
         if len(values) in looks:
@@ -266,6 +272,13 @@ def _planted(truth: Truth, owners: np.ndarray, coins: np.random.Generator) -> Ce
         drawn.append(held.take(coins.choice(len(held), len(at), replace=len(held) < len(at))))
         places.append(at)
     return joined(drawn).take(np.argsort(np.concatenate(places)))
+
+
+def _terms(play: Play, observed: Observed, claim: RecordsClaim | None) -> Truth:
+    """The truth in the terms of a claim; of no claim, in those in which the audited rows are held against guesses."""
+    if claim is None or claim.layout is None:
+        return play.truth.terms_of(observed.batch[0])
+    return play.truth.in_terms_of(claim.layout)
 
 
 def _behind(observed: Observed) -> str:

@@ -26,9 +26,10 @@ INTRODUCTION = """\
 A configuration is a TOML file (`leakledger init audit.toml` writes one, `leakledger validate audit.toml` checks it). Of
 every value the last of these counts: default, file, environment (`LEAKLEDGER_SECTION__KEY=value`), command line
 (`--set section.key=value`). A key that nothing knows is an error, and so is an option of another method than the one
-that its section names. `[[partition]]`, `[[features]]`, `[[preprocessing]]`, `[[training]]` and `[[defense]]` may occur
-several times: all combinations are run, and an override reaches every one of them. `leakledger info NAME` prints the
-options of a method. Where the default is "none", leaving the key out is the only way to say so."""
+that its section names. `[[partition]]`, `[[features]]`, `[[alignment]]`, `[[preprocessing]]`, `[[training]]` and
+`[[defense]]` may occur several times: all combinations are run, and an override reaches every one of them.
+`leakledger info NAME` prints the options of a method. Where the default is "none", leaving the key out is the only way
+to say so."""
 
 Rows = Iterable[Iterable[str]]
 BOUNDS = {"ge": "at_least", "gt": "above", "le": "at_most", "lt": "below"}  # of annotated types

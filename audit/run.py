@@ -17,12 +17,12 @@ from leakledger.audit.aborts import Played, aborted_record, show_traceback
 from leakledger.audit.adversaries import observer_sets
 from leakledger.audit.assemble import assemble, loaded
 from leakledger.audit.case import Case, cases
+from leakledger.audit.case_kinds import run_federation, truth_of
 from leakledger.audit.case_results import CaseResults
 from leakledger.audit.cluster import each_on_cluster
 from leakledger.audit.config import Config
 from leakledger.audit.control_federations import frozen
-from leakledger.audit.federate import Federated, OnAbort, federate, make_encoder, make_scaler, public_options
-from leakledger.audit.federate_features import engineer
+from leakledger.audit.federate import Federated, OnAbort, make_encoder, make_scaler, public_options
 from leakledger.audit.granted import attempts, granted_knowledge, make_attack
 from leakledger.audit.hiding import hides, hides_updates
 from leakledger.audit.observe import observations
@@ -40,7 +40,6 @@ from leakledger.audit.steps import Listener, Steps
 from leakledger.audit.store import FILE as STORE
 from leakledger.audit.store import RESULTS, SECRETS, TRANSCRIPTS, NoRecordYet, Store, only_writer, transcript_name
 from leakledger.audit.streams import BASELINE_STREAM, SCORER_STREAM, stream
-from leakledger.audit.vertical_truth import truth_of
 from leakledger.preprocess.atomic_file import private_folder, remove_leftovers
 from leakledger.preprocess.ledger import Ledger
 from leakledger.preprocess.secret import derive
@@ -187,8 +186,7 @@ def run_case(
     steps.federation()
     with clock.stage("federation"):
         with naming(case):
-            run = federate if case.features is None else engineer
-            federated = run(config, case, master, on_abort)
+            federated = run_federation(config, case, master, on_abort)
         truth = truth_of(federated)
     with clock.stage("transcript"):
         keep_transcript(folder, case, federated.ledger, federated.public)
@@ -260,7 +258,7 @@ def hiding_of(case: Case) -> Mapping[str, str]:
     """What the named check says of the case's encoder and scaler, and of how it aggregates updates: topic -> what tells
     two worlds apart.
     """
-    if case.features is not None:
+    if case.features is not None or case.alignment is not None:
         return {}  # nothing that is sent says that it hides by itself
     encoder, scaler = (frozen(public_options(m)) for m in (make_encoder(case), make_scaler(case)))
     methods = hides(case.preprocessing.encoder, encoder, case.preprocessing.scaler, scaler)

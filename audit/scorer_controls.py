@@ -79,6 +79,7 @@ def _foreign(views: Sequence[View]) -> int:
 
 
 def _records(truth: Truth, key: Key, prior: BestPrior, coins: np.random.Generator) -> Iterator[Control]:
+    truth = truth.terms_of(key[0])
     actual = truth.batch(*key)
     planted = _scored(_claim(key, actual.take(coins.permutation(len(actual)))), truth, prior)
     perfect = min(planted["accuracy"].value, planted["identical_rows"].value)

@@ -35,12 +35,15 @@ SHARES = {metric for metric, perfect in PERFECT.items() if perfect == 1.0} | {
     "auroc",
     "r2",
     "f1_without_features",
+    "weighted_f1",
     "majority_f1",
+    "majority_weighted_f1",
     "majority_accuracy",
 }
 BELOW_ZERO = {"r2", *(metric for metric in PERFECT if metric.endswith(INFORMATION))}  # what is at most 1, and no share
 UTILITY_ORDER = (
     "f1",
+    "weighted_f1",
     "f1_without_features",
     "features_made",
     "accuracy",
@@ -48,7 +51,9 @@ UTILITY_ORDER = (
     "r2",
     "mae",
     "majority_f1",
+    "majority_weighted_f1",
     "majority_accuracy",
+    "truncated",
     "input_width",
     "messages",
     "bytes",

@@ -28,6 +28,8 @@ from leakledger.attacks.base import (
     claims_in,
 )
 from leakledger.audit.adversaries import observer_sets
+from leakledger.audit.config_alignment import ALIGNMENTS
+from leakledger.audit.config_alignment import PLAYED as OF_ALIGNED
 from leakledger.audit.config_features import PLAYED as OF_FEATURES
 from leakledger.audit.control_federations import played
 from leakledger.audit.federation_controls import federation_controls, told_kinds
@@ -38,7 +40,7 @@ from leakledger.audit.records import Control
 from leakledger.preprocess.data.suggest import closest
 from leakledger.preprocess.messages import KINDS
 from leakledger.preprocess.transcript import read_transcript
-from leakledger.preprocess.views import FeatureLayout, View
+from leakledger.preprocess.views import FeatureLayout, PublicFacts, View
 
 DEFAULT = ("plaintext", "portfolio", "statistics", "ring_size", "vocabulary", "membership", "sac_audit")
 MASK = "•••"
@@ -80,11 +82,18 @@ def attack_transcript(
         raise ValueError(
             f"{path}: no installed kind of message has the topic {strange[0]!r}; install the plugin that has"
         )
-    chosen = tuple(names) or (OF_FEATURES if stored.public.features.name else DEFAULT)
+    chosen = tuple(names) or played_by_default(stored.public)
     sets = observer_sets([observers], stored.public)
     views = {who: stored.ledger.view(who, stored.public) for who in sets}
     found = [_play(_made(name, seed), view, seed) for view in views.values() for name in chosen]
     return found, next(iter(views.values()))
+
+
+def played_by_default(public: PublicFacts) -> tuple[str, ...]:
+    """The attacks that read what parties do by these facts."""
+    if public.features.name:
+        return OF_FEATURES
+    return OF_ALIGNED if public.encoder.name in ALIGNMENTS else DEFAULT
 
 
 def _made(name: str, seed: int) -> Attack:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakledger.attacks.base import Dependencies, KnownRows, clients_of
+from leakledger.attacks.texts import TextRecords
 from leakledger.audit.cells import Cells, cells, joined, unscaled
 from leakledger.audit.dependencies import known_dependencies
 from leakledger.audit.federate import Federated
@@ -45,6 +46,11 @@ class Truth:
         """(party, feature) -> the column that it alone holds of the records of all, labels too; none where parties hold
         rows.
         """
+        return {}
+
+    @property
+    def texts(self) -> Mapping[str, TextRecords]:
+        """Party -> what is granted of its records as texts; none where records are not written as text."""
         return {}
 
     def numeric_of(self, party: str) -> tuple[str, ...]:
@@ -108,6 +114,12 @@ class Truth:
     def in_terms_of(self, layout: FeatureLayout | None) -> "Truth":
         """The same truth in the terms of a claim that has a layout of its own."""
         return self if layout is None else RestatedTruth(self.federated, layout, self)
+
+    def terms_of(self, victim: str) -> "Truth":
+        """The truth in the terms in which the rows of a victim are held against guesses: where the public layout has
+        features, these.
+        """
+        return self
 
     @cached_property
     def _cells(self) -> Mapping[str, Cells]:

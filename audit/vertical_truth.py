@@ -5,7 +5,7 @@ adversary with the prior alone knows the population from which records come, as 
 are held out. It guesses a party's statistics by theirs.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from leakledger.attacks.base import KnownRows
 from leakledger.audit.federate_features import Divided, Engineered
 from leakledger.audit.truth import Truth, of_column
 
@@ -36,6 +37,10 @@ class VerticalTruth(Truth):
     @cached_property
     def _inputs(self) -> dict[str, Mapping[str, Any]]:
         return dict(self.divided.inputs)
+
+    def rows_but(self, batches: Sequence[tuple[str, int]]) -> KnownRows:
+        """None: no party holds whole rows."""
+        return KnownRows()
 
     @cached_property
     def vocabularies(self) -> Mapping[str, Mapping[str, frozenset[str]]]:
@@ -80,8 +85,3 @@ class VerticalTruth(Truth):
             return float((self.divided.test_labels == 1).mean())
         numbers = self.divided.test[:, self.federated.schema.numeric.index(feature)]
         return of_column(statistic, numbers, value)
-
-
-def truth_of(federated: Any) -> Truth:
-    """The truth of what a case left, whichever way its parties divide a table."""
-    return VerticalTruth(federated) if isinstance(federated, Engineered) else Truth(federated)

@@ -220,7 +220,9 @@ def unstopped(rows: Sequence[Row]) -> list[str]:
 
 
 def undefended(rows: Sequence[Row]) -> bool:
-    """Whether rows leak, not columns, and no setting that a federation can run has a defense of updates."""
-    whole = [row for row in rows if row.cells]
+    """Whether rows leak, not columns, and no setting that a federation can run has a defense of updates. Parties that
+    scale nothing, since they engineer features or align schemas, can have none.
+    """
+    whole = [row for row in rows if row.cells and row.setting.scaler]
     leaks = any("records" in c.what for row in whole for c in row.cells)
     return leaks and all(row.setting.defense == "none" for row in whole)

@@ -9,7 +9,7 @@ from leakledger.reports import text
 # The first of these that an audit measured is its main metric: all are better when higher.
 MAIN = ("f1", "macro_f1", "r2", "auroc", "accuracy")
 BYTES = frozenset({"bytes", "upload_bytes", "download_bytes"})
-COUNTS = frozenset({"messages", "rounds", "parameters", "input_width", "epochs", "features_made"})
+COUNTS = frozenset({"messages", "rounds", "parameters", "input_width", "epochs", "features_made", "truncated"})
 COSTS = (BYTES | COUNTS | {"seconds"}) - {"features_made"}
 TITLES = {
     "f1": "F1",
@@ -18,6 +18,9 @@ TITLES = {
     "auroc": "AUROC",
     "mae": "mean absolute error",
     "f1_without_features": "F1 without the features",
+    "weighted_f1": "F1 weighted by class sizes",
+    "majority_weighted_f1": "weighted F1 of the commonest class alone",
+    "truncated": "texts that lost their end",
     "majority_f1": "F1 of the commonest class alone",
     "majority_accuracy": "accuracy of the commonest class alone",
 }

@@ -10,7 +10,7 @@ learning are not here.
 
 Attributes (`fedllm_attack`): the share of the attributes of a client's batch that `attribute_search` has right from one
 recorded SGD gradient. The published training, ten local epochs of Adam, sends no gradient: there the attack is not
-applicable, which is no evidence of safety.
+applicable, in so many batches, which is no evidence of safety.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,6 +24,7 @@ from leakledger.audit.benchmarks.fedllm_attack import Setting, attack
 from leakledger.audit.benchmarks.fedllm_data import divided
 from leakledger.audit.benchmarks.fedllm_f1 import METHODS, Task, confusion_of
 from leakledger.audit.benchmarks.gradients import figure
+from leakledger.audit.federate_alignment import weighted_f1
 from leakledger.preprocess.alignment.fedllm_align import PUBLISHED
 from leakledger.preprocess.alignment.parties import OVERLAP
 from leakledger.preprocess.alignment.text_encoder import MINILM
@@ -61,11 +62,12 @@ def run(options: Options) -> Iterator[Row]:
 def attack_settings(encoders: Sequence[str], quick: bool) -> list[Setting]:
     """Known and unknown schema, with dropout and without, 8 and 32 rows."""
     cells = QUICK_CELLS if quick else CELLS
-    return [Setting(e, b, known, drop) for e in encoders for b, known, drop in cells]
+    gradients = [Setting(e, b, known, drop) for e in encoders for b, known, drop in cells]
+    return [*gradients, *(Setting(e, 32, published=True) for e in encoders)]
 
 
-CELLS = ((8, True, 0.2), (8, True, 0.0), (32, True, 0.2), (8, False, 0.2))  # rows, schema known, dropout
-QUICK_CELLS = CELLS[:2]
+CELLS = ((8, True, 0.2), (8, False, 0.2), (32, True, 0.2), (8, True, 0.0))  # rows, schema known, dropout
+QUICK_CELLS = CELLS[::3]
 
 
 def quality(
@@ -97,7 +99,8 @@ def published(dataset: str, method: str, clients: int, overlap: float, features:
 
 def scores(confusion: NDArray[np.int64]) -> dict[str, float]:
     """From a confusion matrix (true, predicted): F1 of the positive class, weighted by rows, and of saying "no"."""
-    right, rows = np.diag(confusion), confusion.sum(1)
-    f1 = 2 * right / np.maximum(rows + confusion.sum(0), 1)
-    nothing = rows[0] / rows.sum() * 2 * rows[0] / (rows.sum() + rows[0])
-    return {"f1": float(f1[1]), "weighted f1": float(f1 @ rows / rows.sum()), "weighted f1, all no": float(nothing)}
+    nothing = np.zeros_like(confusion)
+    nothing[:, 0] = confusion.sum(1)
+    positive = 2 * confusion[1, 1] / max(confusion[1].sum() + confusion[:, 1].sum(), 1)
+    figures = {"weighted f1": weighted_f1(confusion), "weighted f1, all no": weighted_f1(nothing)}
+    return {"f1": float(positive), **figures}

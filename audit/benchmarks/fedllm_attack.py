@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from leakledger.attacks.alignment import AttributeSearch
-from leakledger.attacks.alignment.deltas import Deltas, measure
-from leakledger.attacks.base import AuxiliaryKnowledge, RecordsClaim
+from leakledger.attacks.base import AuxiliaryKnowledge, NotApplicable, RecordsClaim
+from leakledger.attacks.gradient.attribute_search import AttributeSearch
 from leakledger.attacks.texts import TextRecords
 from leakledger.audit.benchmarks.base import Options, Row, dataset_name
 from leakledger.audit.benchmarks.fedllm_data import Parties, divided, known_texts
@@ -21,7 +20,7 @@ from leakledger.audit.scoring.attributes import (
     prior_right,
     tolerances,
 )
-from leakledger.preprocess.alignment.fedllm_align import Alignment, embedding_layout, run
+from leakledger.preprocess.alignment.fedllm_align import PUBLISHED, Alignment, embedding_layout, run
 from leakledger.preprocess.alignment.serialise import values_of
 from leakledger.preprocess.alignment.text_encoder import open_encoder
 from leakledger.preprocess.data.impute import fill, filling_of
@@ -41,26 +40,34 @@ class Setting:
     batch: int
     known_schema: bool = True
     dropout: float = 0.2
+    published: bool = False
+
+    @property
+    def training(self) -> TrainingSpec:
+        """One gradient; or one round of the published training."""
+        one = TrainingSpec("fedsgd", rounds=1, batch_size=self.batch)
+        return replace(PUBLISHED, rounds=1, batch_size=self.batch) if self.published else one
 
     def plain(self) -> dict[str, object]:
         known = "known" if self.known_schema else "unknown"
-        return {"encoder": self.encoder, "B": self.batch, "schema": known, "dropout": self.dropout}
+        sent = {"training": "published"} if self.published else {}
+        return {"encoder": self.encoder, "B": self.batch, "schema": known, "dropout": self.dropout, **sent}
 
 
 def attack(options: Options, source: str, setting: Setting, seeds: int) -> Iterator[Row]:
     """Rows of one setting over batches of one client, one per seed: another head, batch and dropout. The schemas of the
-    parties are those of seed 0, so that what is measured of the encoder serves all.
+    parties are those of seed 0.
     """
     parties = divided(options, source, CLIENTS, OVERLAP, 0)
     small = _few_rows(parties, 20 * setting.batch)
-    training = TrainingSpec("fedsgd", rounds=1, batch_size=setting.batch)
-    alignment = Alignment(setting.encoder, training=training, dropout=setting.dropout)
+    alignment = Alignment(setting.encoder, training=setting.training, dropout=setting.dropout)
     texts = known_texts(parties, VICTIM, alignment, setting.known_schema)
-    deltas = measure(texts) if setting.known_schema else None
     figures: dict[str, list[float]] = {"attributes": [], "attributes, prior": [], "exact rows": [], "verified rows": []}
     figures |= {"false verified": [], "seconds per batch": []}
+    if setting.published:
+        figures = {"not applicable": []}
     for seed in range(seeds):
-        for metric, value in one_batch(small, alignment, texts, deltas, setting, seed).items():
+        for metric, value in one_batch(small, alignment, texts, setting, seed).items():
             figures[metric].append(value)
     for metric, values in figures.items():
         unit = "s" if metric.startswith("seconds") else "%"
@@ -68,7 +75,7 @@ def attack(options: Options, source: str, setting: Setting, seeds: int) -> Itera
 
 
 def one_batch(
-    parties: Parties, alignment: Alignment, texts: TextRecords, deltas: Deltas | None, setting: Setting, seed: int
+    parties: Parties, alignment: Alignment, texts: TextRecords, setting: Setting, seed: int
 ) -> dict[str, float]:
     """Runs the federation, hands the server's view to the attack, and scores its claim about the victim's batch."""
     fed = Simulated(list(parties.schemas), secret=pinned("fedllm", setting.encoder, setting.batch, seed))
@@ -88,8 +95,10 @@ def one_batch(
     view: View = fed.ledger.view([fed.server], public)
     only = replace(view, messages=tuple(m for m in view.messages if VICTIM in (m.sender, m.recipient)))
     start = time.process_time()
-    outcome = AttributeSearch(seed=seed, deltas=deltas).run(only, AuxiliaryKnowledge(texts=texts))
+    outcome = AttributeSearch(seed=seed).run(only, AuxiliaryKnowledge(texts={VICTIM: texts}))
     seconds = time.process_time() - start
+    if setting.published:
+        return {"not applicable": 100.0 * isinstance(outcome, NotApplicable)}
     batches = fed.own(aligned.trained.batches[VICTIM, 0])
     true, reference = true_records(parties, batches)
     off = tolerances(parties.table)

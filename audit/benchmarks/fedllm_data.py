@@ -1,17 +1,16 @@
 """Tables for FedLLM-Align: parties with schemas of their own, and what an adversary knows of their records."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from leakledger.attacks.texts import Cells, TextRecords
+from leakledger.attacks.texts import TextRecords
+from leakledger.audit.aligned_truth import plausible, text_records
 from leakledger.audit.benchmarks.base import Options
 from leakledger.preprocess.alignment.aliases import Aliases, read_aliases
 from leakledger.preprocess.alignment.fedllm_align import Alignment
 from leakledger.preprocess.alignment.parties import PartySchema, draw_schemas
-from leakledger.preprocess.alignment.serialise import as_texts, serialise
-from leakledger.preprocess.alignment.text_encoder import open_encoder
 from leakledger.preprocess.data.partition import partition
 from leakledger.preprocess.data.read import read_table
 from leakledger.preprocess.data.table import Table
@@ -50,25 +49,5 @@ def known_texts(parties: Parties, client: str, alignment: Alignment, known_schem
     """What the adversary knows: the encoder, the format, which values occur in the whole table, and the client's schema
     or, where that is unknown, all aliases of all features.
     """
-    table, schema = parties.table, parties.schemas[client]
-    features = schema.features if known_schema else table.schema.features
-    values = {f: plausible(table, f) for f in features}
-    names = (
-        {f: (n,) for f, n in zip(schema.features, schema.names, strict=True)}
-        if known_schema
-        else {f: (*parties.aliases[f], "") for f in features}
-    )
-
-    def encode(records: Sequence[Cells]) -> np.ndarray:
-        texts = [serialise(cells, alignment.format) for cells in records]
-        return open_encoder(alignment.encoder).embed(texts).astype(np.float64)
-
-    return TextRecords(encode, values, names)
-
-
-def plausible(table: Table, feature: str) -> tuple[str, ...]:
-    """The values that occur, in order of size or of the alphabet."""
-    column = table.frame[feature].dropna()
-    if feature in table.schema.numeric:
-        return tuple(as_texts(np.unique(column.to_numpy(np.float64))))
-    return tuple(sorted(map(str, set(column))))
+    values = {f: plausible([parties.table], f) for f in parties.table.schema.features}
+    return text_records(alignment, parties.schemas[client], values, None if known_schema else parties.aliases)

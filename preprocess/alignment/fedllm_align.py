@@ -15,6 +15,8 @@ features.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import PurePath
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -25,44 +27,66 @@ from leakledger.preprocess.alignment.text_encoder import open_encoder
 from leakledger.preprocess.data.impute import fill, filling_of
 from leakledger.preprocess.data.table import Table
 from leakledger.preprocess.federation import At, Federation
+from leakledger.preprocess.options import check_options, option
 from leakledger.preprocess.pipeline import Encoded
 from leakledger.preprocess.training import ALGORITHMS
 from leakledger.preprocess.training.base import Trained, train
 from leakledger.preprocess.training.evaluation import evaluate
-from leakledger.preprocess.views import FeatureLayout, Method, ModelSpec, NumericBlock, TrainingSpec
+from leakledger.preprocess.views import FeatureLayout, Method, ModelSpec, NumericBlock, TrainingSpec, none_for_zero
 
-HIDDEN, DROPOUT = (16,), 0.2
-PUBLISHED = TrainingSpec("fedavg", rounds=25, learning_rate=1e-3, batch_size=32, local_epochs=10, optimizer="adam")
+
+@dataclass(frozen=True)
+class HeadTraining(TrainingSpec):
+    """The head's training; what is not said is as published (section 4.3)."""
+
+    algorithm: Literal["fedsgd", "fedavg"] = "fedavg"
+    rounds: int = option(25, at_least=1, help="rounds of training")
+    learning_rate: float = option(1e-3, above=0, help="step of the server (fedsgd) or of the clients (fedavg)")
+    batch_size: int | None = option(
+        32, at_least=1, read=none_for_zero, help="rows of a client per step; 0: all of them"
+    )
+    local_epochs: int = option(10, at_least=1, only=("fedavg",), help="passes over a client's rows per round")
+    optimizer: Literal["sgd", "adam"] = option(
+        "adam", only=("fedavg",), help="of local steps; adam begins anew each round"
+    )
+
+
+PUBLISHED = HeadTraining()
 
 
 @dataclass(frozen=True)
 class Alignment:
-    """What all parties agreed on: the encoder's name, the format of the texts, and the head's training.
+    """What all parties agreed on: the encoder's name, the format of the texts, the head, and its training.
 
-    `weighted`: the mean of the updates counts rows, where the paper's counts every client alike.
+    `weighted`: the mean of the updates counts rows, where the paper's counts every client alike. Raises ValueError for
+    options out of range.
     """
 
-    encoder: str = "minilm"
-    format: str = "structured"
+    name: ClassVar[str] = "fedllm-align"
+    reference: ClassVar[str] = "Gaber et al., FedLLM-Align: Feature Extraction From Heterogeneous Clients"
+    said_to_share: ClassVar[str] = "raw data and embeddings never leave a client; only classifier parameters are sent"
+
+    encoder: str = option("minilm", help='"minilm", "random", "random-N", or a folder as transformers saves it')
+    format: str = option("structured", choices=FORMATS, help="how a record is written as text")
+    hidden: tuple[int, ...] = option((16,), at_least=1, help="widths of the head's hidden layers")
+    dropout: float = option(0.2, at_least=0, below=1, help="chance that a hidden unit is left out of a row in training")
+    weighted: bool = option(False, help="the mean of updates counts rows, not every client alike")
     training: TrainingSpec = PUBLISHED
-    dropout: float = DROPOUT
-    weighted: bool = False
 
     def __post_init__(self) -> None:
-        if self.format not in FORMATS:
-            raise ValueError(f"serialisation {self.format!r} is unknown; choose one of {', '.join(FORMATS)}")
+        check_options(self)
 
     @property
     def aggregation(self) -> Plain:
         return Plain("rows" if self.weighted else "clients")
 
     def method(self) -> Method:
-        """What is public of the encoding."""
-        return Method("fedllm-align", {"encoder": self.encoder, "format": self.format})
+        """What is public of the encoding; of an encoder's folder its name alone."""
+        return Method(self.name, {"encoder": PurePath(self.encoder).name, "format": self.format})
 
     def head(self, width: int) -> ModelSpec:
-        """The head on embeddings of that width: `width` * 16 + 16 + 16 + 1 numbers."""
-        return ModelSpec(width, 1, HIDDEN, "relu", "binary", self.dropout)
+        """The head on embeddings of that width: as published `width` * 16 + 16 + 16 + 1 numbers."""
+        return ModelSpec(width, 1, self.hidden, "relu", "binary", self.dropout)
 
 
 @dataclass(frozen=True)

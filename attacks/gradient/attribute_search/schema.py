@@ -8,7 +8,7 @@ party lacks, until none changes. The first pass leaves none out: while other nam
 
 import numpy as np
 
-from leakledger.attacks.alignment.rowspace import SeenSpace
+from leakledger.attacks.gradient.attribute_search.rowspace import SeenSpace
 from leakledger.attacks.texts import Cells, TextRecords
 
 RECORDS, SWEEPS = 64, 3  # records that are tried under each name: too few, and their values decide; passes

@@ -6,11 +6,14 @@ import numpy as np
 import pytest
 import torch
 
-from leakledger.attacks.alignment import AttributeSearch
-from leakledger.attacks.alignment.moves import Moves
-from leakledger.attacks.alignment.rowspace import seen_space
-from leakledger.attacks.alignment.schema import find_names
 from leakledger.attacks.base import AuxiliaryKnowledge, NotApplicable
+from leakledger.attacks.gradient.attribute_search import AttributeSearch
+from leakledger.attacks.gradient.attribute_search.deltas import Encoder, measure
+from leakledger.attacks.gradient.attribute_search.moves import Moves
+from leakledger.attacks.gradient.attribute_search.pairs import PairSpace, fits
+from leakledger.attacks.gradient.attribute_search.rowspace import seen_space
+from leakledger.attacks.gradient.attribute_search.schema import find_names
+from leakledger.attacks.gradient.attribute_search.search import INSIDE
 from leakledger.attacks.texts import TextRecords
 from leakledger.preprocess.models import as_arrays, as_tensors, dropout_masks, gradient, initial_weights
 from leakledger.preprocess.views import Message, ModelSpec, PublicFacts, TrainingSpec, View
@@ -33,12 +36,16 @@ def embed(records):
 RECORDS = TextRecords(embed, VALUES, {f: (f,) for f in VALUES})
 
 
-def update(picks, seed=0):
+def update(picks, seed=0, masks=None):
+    """The gradient of a head on these records; under masks that are given, its neurons are on for all of them."""
     coins = np.random.default_rng(seed)
     weights = initial_weights(SPEC, coins)
+    if masks is not None:
+        weights = {**weights, "0.weight": weights["0.weight"] * np.float32(0.01), "0.bias": np.ones(16, np.float32)}
     rows = torch.tensor(embed(RECORDS.cells(picks)), dtype=torch.float32)
     labels = torch.tensor(coins.integers(2, size=len(picks)))
-    return weights, as_arrays(gradient(SPEC, as_tensors(weights), rows, labels, dropout_masks(SPEC, len(picks), coins)))
+    masks = dropout_masks(SPEC, len(picks), coins) if masks is None else masks
+    return weights, as_arrays(gradient(SPEC, as_tensors(weights), rows, labels, masks))
 
 
 def view(weights, step, rows):
@@ -60,7 +67,7 @@ def test_records_that_the_gradient_spans_come_back_to_the_last_attribute_and_no_
     found = 0
     for seed in range(3):
         picks = batch(4, seed)
-        (claim,) = AttributeSearch().run(view(*update(picks, seed), 4), AuxiliaryKnowledge(texts=RECORDS))
+        (claim,) = AttributeSearch().run(view(*update(picks, seed), 4), AuxiliaryKnowledge(texts={"P1": RECORDS}))
         true = {tuple(p) for p in picks.tolist()}
         verified = [tuple(p) for p, v in zip(claim.categories.tolist(), claim.verified, strict=True) if v]
         assert set(verified) <= true
@@ -74,7 +81,7 @@ def test_an_update_of_other_records_verifies_nothing_of_these():
     weights, step = update(picks)
     coins = np.random.default_rng(5)
     noise = {n: coins.normal(size=g.shape).astype(np.float32) * np.abs(g).max() for n, g in step.items()}
-    (claim,) = AttributeSearch(rounds=1).run(view(weights, noise, 4), AuxiliaryKnowledge(texts=RECORDS))
+    (claim,) = AttributeSearch(repeats=1).run(view(weights, noise, 4), AuxiliaryKnowledge(texts={"P1": RECORDS}))
     assert not claim.verified.any()
 
 
@@ -117,6 +124,69 @@ def test_without_the_encoder_or_a_gradient_it_says_what_is_missing():
     seen = view(weights, step, 4)
     assert "encoder" in AttributeSearch().run(seen, AuxiliaryKnowledge()).reason
     nothing = replace(seen, messages=seen.messages[:1])
-    outcome = AttributeSearch().run(nothing, AuxiliaryKnowledge(texts=RECORDS))
+    outcome = AttributeSearch().run(nothing, AuxiliaryKnowledge(texts={"P1": RECORDS}))
     assert isinstance(outcome, NotApplicable)
     assert "train.gradient" in outcome.reason
+
+
+def behind_one_mask(seed):
+    """Four records of which the first two have one mask, and what a gradient spans of them."""
+    picks, (mask,) = batch(4, seed), dropout_masks(SPEC, 4, np.random.default_rng(seed))
+    mask[1] = mask[0]
+    step = update(picks, seed, [mask])
+    return picks, step, seen_space({n: g.astype(float) for n, g in step[1].items()}, 4)
+
+
+def test_a_pair_behind_one_mask_fits_together_and_no_pair_of_other_records_does():
+    fitting = 0
+    for seed in range(6):
+        picks, _, space = behind_one_mask(seed)
+        scale = float(np.median(np.linalg.norm(space.outside(RECORDS.embed(batch(64, 99))), axis=1)))
+        fitting += fits(space, RECORDS.embed(picks[:2]), INSIDE, scale)
+        others = batch(40, 100 + seed)
+        assert not any(fits(space, RECORDS.embed(others[i : i + 2]), INSIDE, scale) for i in range(0, 40, 2))
+        near = picks[[0, 0]].copy()
+        near[1, 0] = (near[1, 0] + 1) % len(VALUES["age"])
+        assert not fits(space, RECORDS.embed(near), INSIDE, scale)
+    assert fitting == 6
+
+
+def test_records_behind_one_mask_are_found_together_and_proven():
+    proven = 0
+    for seed in range(4):
+        picks, step, _ = behind_one_mask(seed)
+        (claim,) = AttributeSearch().run(view(*step, 4), AuxiliaryKnowledge(texts={"P1": RECORDS}))
+        told = {tuple(p) for p, v in zip(claim.categories.tolist(), claim.verified, strict=True) if v}
+        assert told <= {tuple(p) for p in picks.tolist()}
+        proven += {tuple(p) for p in picks[:2].tolist()} <= told
+    assert proven >= 2
+
+
+def test_the_change_of_a_pair_that_looks_best_is_that_of_all_changes_tried_one_by_one():
+    deltas, encode = measure(RECORDS), Encoder(RECORDS)
+    picks, _, space = behind_one_mask(0)
+    problem = PairSpace.of(space, picks[2:], deltas, encode)
+    pair = batch(2, 7)
+    total = np.ones(2) @ problem._points(pair)
+    (best,) = problem._tried(pair, total, (1.0, 1.0), 1)
+    least = np.inf
+    changes = [(k, f, v) for k in range(2) for f, own in enumerate(problem.outside) for v in range(len(own))]
+    for k, f, v in changes:
+        for j, g, u in changes:
+            if (k, f) <= (j, g) and ((k, f) != (j, g) or v == u):
+                moved = {(k, f): v, (j, g): u}
+                by = sum(problem.outside[b][w] - problem.outside[b][pair[a, b]] for (a, b), w in moved.items())
+                if any(w != pair[a, b] for (a, b), w in moved.items()):
+                    least = min(least, float(problem._off((total + by)[None])[0]))
+    by = sum(problem.outside[b][best[a, b]] - problem.outside[b][pair[a, b]] for a in range(2) for b in range(4))
+    assert float(problem._off((total + by)[None])[0]) == pytest.approx(least)
+
+
+def test_a_record_is_encoded_once():
+    asked = []
+    counting = replace(RECORDS, encode=lambda records: asked.extend(records) or embed(records))
+    encode = Encoder(counting)
+    picks = batch(5, 0)
+    again = encode(np.concatenate([picks, picks[::-1]]))
+    assert len(asked) == len({tuple(p) for p in picks.tolist()})
+    np.testing.assert_allclose(again, RECORDS.embed(np.concatenate([picks, picks[::-1]])))

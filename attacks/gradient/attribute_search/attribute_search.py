@@ -1,0 +1,134 @@
+"""Attribute search: what a head's gradient tells of the records whose embeddings it was trained on.
+
+FedLLM-Align says that raw data and embeddings never leave a client. One gradient of the head spans the embeddings of
+its batch (`rowspace`), the encoder is public, and a record is text: so records are made up, embedded, and held against
+the row space (`search`). Under an unknown schema the party's names of its features are searched first (`schema`).
+
+Honest but curious: a FedSGD gradient in the clear, the model, the encoder, plausible values; no labels. Exact for
+records whose mask is independent of the others', which dropout makes likely while the batch is at most as large as the
+number of neurons that are on, and for pairs that share one (`pairs`). A record that lies in the row space, or in it
+together with another, is verified; others fill the batch up, unverified.
+Weights after local training with Adam are no sum of gradients: not applicable.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakledger.attacks.base import Abstained, Attack, ControlSpec, NotApplicable, Outcome, RecordsClaim, concluded
+from leakledger.attacks.base import AuxiliaryKnowledge as Knowledge
+from leakledger.attacks.gradient.attribute_search.deltas import Deltas, measure
+from leakledger.attacks.gradient.attribute_search.rowspace import seen_space
+from leakledger.attacks.gradient.attribute_search.schema import find_names
+from leakledger.attacks.gradient.attribute_search.search import Found, search
+from leakledger.attacks.observed.gradients import chosen_messages, model_before, row_count, tensors
+from leakledger.attacks.texts import TextRecords
+from leakledger.preprocess.messages import ClientGradient, GlobalModel
+from leakledger.preprocess.options import check_options, option
+from leakledger.preprocess.views import CategoricalBlock, FeatureLayout, Message, NumericBlock, View
+
+NO_GRADIENT = (
+    "weights after local training ({} local epochs of {}) are no sum of gradients that the attack could take apart: "
+    "that it finds nothing says nothing"
+)
+
+
+@dataclass(frozen=True)
+class AttributeSearch(Attack):
+    """A claim has the number of a feature where the public schema says that it is numeric, and else a category: the
+    number of the value among the plausible ones, which its layout names.
+
+    `rounds`: whose gradients are read (None: all). Raises ValueError for options out of range.
+    """
+
+    technique = "attribute_search"
+    reference = "FedLLM-Align, section 3.4 (the claim); Dimitrov et al., SPEAR, NeurIPS 2024 (the row space)"
+    asset = ("records",)
+    reads = (ClientGradient, GlobalModel)
+    controls: ClassVar[tuple[ControlSpec, ...]] = (ControlSpec("records"),)
+    assumes = "honest but curious; a gradient of a head on text embeddings in the clear; the public encoder"
+
+    starts: int = option(24, at_least=1, help="descents of a round")
+    proposals: int = option(24, at_least=1, help="changes that are encoded in each step of a descent")
+    repeats: int = option(4, at_least=1, help="rounds of descents; fewer where all records are found")
+    seed: int = 0
+    rounds: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        check_options(self)
+
+    def run(self, view: View, knowledge: Knowledge) -> Outcome:
+        spec, training = view.public.model, view.public.training
+        if not knowledge.texts:
+            return NotApplicable("neither the encoder nor plausible values are granted (texts)")
+        if spec is None or not spec.hidden or spec.activation != "relu" or spec.norm != "none":
+            return NotApplicable("the public facts name no head with a hidden layer and ReLU, without a norm")
+        messages = chosen_messages(view, ClientGradient, self.rounds, knowledge.texts)
+        if not messages and training is not None and training.algorithm == "fedavg":
+            return NotApplicable(NO_GRADIENT.format(training.local_epochs, training.optimizer))
+        if not messages:
+            return NotApplicable(f"no {ClientGradient.topic} message reached the observers in the clear")
+        measured = dict[int, Deltas]()
+        return concluded([self.read(view, m, knowledge.texts[m.sender], measured) for m in messages])
+
+    def read(
+        self, view: View, message: Message, records: TextRecords, measured: dict[int, Deltas]
+    ) -> RecordsClaim | NotApplicable | Abstained:
+        """The claim about the batch behind one gradient. What is `measured` of records of a known schema is kept, by
+        the identity of what is known of them.
+        """
+        source, spec, model = f"message {message.sequence}", view.public.model, model_before(view, message)
+        if spec is None or model is None:
+            return NotApplicable(f"{source}: no readable {GlobalModel.topic} message comes before it in its round")
+        try:
+            rows = row_count(message)
+            space = seen_space(tensors(spec, message, "gradient"), rows)
+        except ValueError as error:
+            return NotApplicable(f"{source}: {error}")
+        coins = np.random.default_rng(self.seed)
+        if records.schema_known:
+            own = measured[id(records)] = measured.get(id(records)) or measure(records)
+        else:
+            records = records.under(find_names(space, records, coins))
+            own = measure(records)
+        found = search(space, rows, records, own, self.starts, self.proposals, self.repeats, coins)
+        return claim(message, model, rows, records, found, view.public.schema.get("numeric", ()))
+
+
+def claim(
+    message: Message, model: Message, rows: int, records: TextRecords, found: Found, numeric: Iterable[str]
+) -> RecordsClaim:
+    """The nearest `rows` records, or all where fewer were found; certain where they lie in the row space. Values of
+    features that are `numeric` are claimed as numbers.
+    """
+    picks, inside = found.picks[:rows], np.arange(min(rows, len(found.picks))) < found.inside
+    places, layout = {f: k for k, f in enumerate(records.features)}, attribute_layout(records, numeric)
+    texts, numbers = ([b.feature for b in blocks] for blocks in (layout.categorical, layout.numeric))
+    values = [np.array(records.values[f], np.float64)[picks[:, places[f]]] for f in numbers]
+    return RecordsClaim(
+        victim=message.sender,
+        round=message.round,
+        categories=picks[:, [places[f] for f in texts]],
+        numbers=np.array(values).reshape(len(numbers), len(picks)).T,
+        category_entropy=_unless(inside, len(texts)),
+        number_entropy=_unless(inside, len(numbers)),
+        evidence=(model.sequence, message.sequence),
+        residual=found.distance[:rows] / max(found.scale, 1e-300),
+        verified=inside,
+        layout=layout,
+    )
+
+
+def attribute_layout(records: TextRecords, numeric: Iterable[str]) -> FeatureLayout:
+    """What a claim about such records is about: plausible values by name, and numbers as they are."""
+    numbers = [f for f in records.features if f in set(numeric)]
+    named = [CategoricalBlock(f, 0, len(own), own) for f, own in records.values.items() if f not in numbers]
+    return FeatureLayout((*named, *(NumericBlock(f, 0, 0.0, 1.0) for f in numbers)))
+
+
+def _unless(inside: NDArray[np.bool_], features: int) -> NDArray[np.float64]:
+    """(n, features) 0 for the cells of records that are proven, 1 for others."""
+    return np.repeat(np.where(inside[:, None], 0.0, 1.0), features, axis=1)
