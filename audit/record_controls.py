@@ -16,7 +16,8 @@ The rows are the clients' own since attacks read what a client said of its rows 
 contradict it. Under a defense one batch is not enough to tell a strong attack from luck, whose spread is larger than
 what the defense leaves to get: where the first shows no power more are played, up to `BATCHES`, and the mean is held
 against luck in the mean of as many. What must be gained, `AT_BASELINE` of the way to perfect, stays the same. An attack
-that is a deviation behind the guess is given up at once: its trials cost the most and would hardly ever show power.
+that would not pass the last look by a deviation more than it has is given up: further trials cost much and would hardly
+ever show power.
 
 Of sums, the leaky trials have one made-up client beside the observers, so that the difference of two models is its
 update up to the rounding of weights; where an attack misses even that, its silence about sums proves nothing, but what
@@ -252,8 +253,9 @@ def _power(
         if len(values) in looks:
             baseline = float(np.mean(baselines))
             least = baseline + _luck(baseline, prior, len(values))
-            behind = baseline - prior.spreads["accuracy"] / float(np.sqrt(len(values)))
-            if np.mean(values) > least or np.mean(values) < behind or not claims:
+            hoped = np.mean(values) + prior.spreads["accuracy"] / float(np.sqrt(len(values)))
+            futile = hoped <= baseline + _luck(baseline, prior, looks[-1])
+            if np.mean(values) > least or futile or not claims:
                 break
     value, trials = float(np.mean(values)), len(values)
     on_average = f", mean of {trials} batches" if trials > 1 else ""

@@ -26,7 +26,7 @@ from leakledger.attacks.observed.barycentre import assigned, barycentre
 from leakledger.attacks.observed.tabular import Array, Rows, StructuralPrior, encoded_numbers
 from leakledger.attacks.observed.update import ObservedUpdate
 
-CELLS_MADE, FEWEST, MOST = 2**15, 16, 512  # cells of the prior's batches, and limits of how many batches that makes
+CELLS_MADE, FEWEST, MOST = 2**14, 16, 512  # cells of the prior's batches, and limits of how many batches that makes
 STARTS = 3  # samples that the barycentre is sought from: it ends in a local optimum
 
 
