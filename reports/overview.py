@@ -16,7 +16,7 @@ from leakledger.reports.words import CHECKS, GROUPS, Group, adversary, asset_of,
 NOT_PLAYED = "no attack on it was played"
 SEEDS = re.compile(r"(\d+) seeds?, of at least (\d+) .*")
 SHORT = {
-    "gets nowhere against rows that were planted": "the attack fails even on planted rows",
+    "gets nowhere against rows that were planted": "of planted rows the attack has no more than luck",
     "made no claim": "no attack made a claim",
     "unread": "messages that no attack read",
     "control of": "a control of the attack failed or is missing",
@@ -40,8 +40,10 @@ class Cell:
 
     @property
     def amount(self) -> str:
-        """How much was got, beside the prior alone; empty where nothing was measured."""
-        return measured(self.ruling, self.score)
+        """How much was got, beside the prior alone, and how much it may be where that is open; empty where nothing was
+        measured.
+        """
+        return measured(self.ruling, self.score, interval=self.verdict == "inconclusive")
 
     @property
     def reason(self) -> str:
@@ -123,9 +125,9 @@ def score_of(ruling: Ruling | None, scores: Iterable[Score]) -> Score | None:
     return None
 
 
-def measured(ruling: Ruling | None, score: Score | None, *, named: bool = True) -> str:
-    """How much was got (of what, where `named`), beside what the prior alone gets; the share of what was open where no
-    plain measure is kept.
+def measured(ruling: Ruling | None, score: Score | None, *, named: bool = True, interval: bool = False) -> str:
+    """How much was got (of what, where `named`; with its 95 % `interval`), beside what the prior alone gets; the share
+    of what was open where no plain measure is kept.
     """
     if score is not None and score.value is not None and score.baseline is not None:
         value, prior = score.value, score.baseline
@@ -134,7 +136,10 @@ def measured(ruling: Ruling | None, score: Score | None, *, named: bool = True) 
         if score.metric == "correlation":
             return f"correlation {value:.2f} with the true columns, guessing {prior:.2f}"
         unit = "cells" if score.metric == "accuracy" else noun(asset_of(score))
-        return f"{share(value)}{f' of {unit}' if named else ''} right, guessing {share(prior)}"
+        within = ""
+        if interval and score.low is not None and score.high is not None:
+            within = f" ({share(score.low)} to {share(score.high)})"
+        return f"{share(value)}{f' of {unit}' if named else ''} right{within}, guessing {share(prior)}"
     if ruling is not None and ruling.asset == CHECKS:
         return next(iter(ruling.reasons), "")
     if ruling is None or ruling.advantage is None or ruling.metric.endswith(INFORMATION):

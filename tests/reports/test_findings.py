@@ -89,4 +89,7 @@ def test_a_share_is_never_rounded_to_all_or_to_nothing():
 
 def test_an_amount_stands_beside_what_guessing_gets():
     assert measured(None, ACCURACY) == "69\u00a0% of cells right, guessing 41\u00a0%"
+    open_ = replace(ACCURACY, low=0.3, high=0.9)
+    within = "69\u00a0% of cells right (30\u00a0% to 90\u00a0%), guessing 41\u00a0%"
+    assert measured(None, open_, interval=True) == within
     assert measured(ruled("inconclusive"), None) == ""
