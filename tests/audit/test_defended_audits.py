@@ -170,7 +170,8 @@ def test_rows_that_did_not_make_the_gradient_are_noticed_under_every_defense(def
     following = dict(zip(names, (*names[1:], names[0]), strict=True))
     train = {v: federated.train[n] for v, n in following.items()}
     batches = {(v, 0): federated.batches[n, 0] for v, n in following.items()}
-    wrong = Truth(replace(federated, train=train, batches=batches))
+    tables = {v: federated.tables[n] for v, n in following.items()}
+    wrong = Truth(replace(federated, tables=tables, train=train, batches=batches))
     assert any(c.expected.startswith(GRADIENT) for c in controls(config(**settings), wrong) if not c.passed)
 
 
