@@ -72,7 +72,8 @@ def check_alignment(config: Any) -> None:
         if getattr(config, name) != type(config).model_fields[name].default:
             raise located_error("[alignment] has all that is trained: leave this section out", None, name)
     for name in NOT_GRANTED:
-        if name in config.attacks.model_fields_set and getattr(config.attacks, name) not in ("none", "public"):
+        granted, default = getattr(config.attacks, name), type(config.attacks).model_fields[name].default
+        if granted not in ("none", "public", default):
             problem = "attacks on aligned parties know the values that occur anyway: leave it out"
             raise located_error(problem, None, "attacks", name)
     if strange := [name for name in config.attacks.use if name not in PLAYED]:

@@ -55,7 +55,8 @@ def check_features(config: Any) -> None:
         if getattr(config, name) != type(config).model_fields[name].default:
             raise located_error("nothing is trained where [features] is given: leave this section out", None, name)
     for name in NOT_GRANTED:
-        if name in config.attacks.model_fields_set and getattr(config.attacks, name) not in ("none", "public"):
+        granted, default = getattr(config.attacks, name), type(config.attacks).model_fields[name].default
+        if granted not in ("none", "public", default):
             raise located_error("no attack on features is granted anything: leave it out", None, "attacks", name)
     if isinstance(config.data.source, list):
         raise located_error("parties of a vertical partition hold columns of one table", None, "data", "source")
