@@ -16,7 +16,6 @@ from leakledger.attacks.base import KnownRows
 from leakledger.attacks.gradient.attribute_search.attribute_search import attribute_layout
 from leakledger.attacks.texts import Cells as Words
 from leakledger.attacks.texts import TextRecords
-from leakledger.audit.cells import Cells
 from leakledger.audit.federate_alignment import AlignedCase
 from leakledger.audit.truth import RestatedTruth, Truth
 from leakledger.preprocess.alignment.fedllm_align import Alignment
@@ -95,17 +94,9 @@ class AttributeTruth(RestatedTruth):
 
     public: AlignedTruth
 
-    @cached_property
-    def _cells(self) -> Mapping[str, Cells]:
-        tables = self.federated.tables
-        parts = [self._categories(b) for b in self.terms.categorical]
-        return {
-            p: Cells(
-                np.stack([part[p] for part in parts], -1) if parts else np.zeros((len(t), 0), np.int64),
-                numbers_of(t, self.terms.numeric),
-            )
-            for p, t in tables.items()
-        }
+    @property
+    def _numbers_in_terms(self) -> Mapping[str, Floats]:
+        return {p: numbers_of(t, self.terms.numeric) for p, t in self.federated.tables.items()}
 
     @cached_property
     def _unscaled(self) -> Floats:

@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, model_validator
 
-from leakledger.audit.config_features import NOT_GRANTED, NOT_TRAINED
+from leakledger.audit.config_features import check_kind, check_left_out
 from leakledger.audit.options import Methods, located_error, one_of
 from leakledger.audit.sections import MethodSection
 from leakledger.preprocess.alignment.fedllm_align import Alignment, HeadTraining
@@ -59,23 +59,15 @@ def check_alignment(config: Any) -> None:
     """Raises ValidationError, located, where an alignment and a partition with schemas of a `Config` do not go
     together, or beside what they leave no place for.
     """
-    for i, partition in enumerate(config.partition):
-        if bool(config.alignment) != (partition.kind == SCHEMAS):
-            wrong = 'schemas are aligned of parties that have their own: set kind = "schemas"'
-            alone = 'parties with schemas of their own have to be aligned: add [alignment] encoder = "minilm"'
-            raise located_error(wrong if config.alignment else alone, None, "partition", i, "kind")
+    wrong = 'schemas are aligned of parties that have their own: set kind = "schemas"'
+    alone = 'parties with schemas of their own have to be aligned: add [alignment] encoder = "minilm"'
+    check_kind(config, SCHEMAS, bool(config.alignment), wrong, alone)
     if not config.alignment:
         return
     if config.features:
         raise located_error("schemas are aligned, or features made, not both: leave one section out", None, "features")
-    for name in NOT_TRAINED:
-        if getattr(config, name) != type(config).model_fields[name].default:
-            raise located_error("[alignment] has all that is trained: leave this section out", None, name)
-    for name in NOT_GRANTED:
-        granted, default = getattr(config.attacks, name), type(config.attacks).model_fields[name].default
-        if granted not in ("none", "public", default):
-            problem = "attacks on aligned parties know the values that occur anyway: leave it out"
-            raise located_error(problem, None, "attacks", name)
+    trained = "[alignment] has all that is trained: leave this section out"
+    check_left_out(config, trained, "attacks on aligned parties know the values that occur anyway: leave it out")
     if strange := [name for name in config.attacks.use if name not in PLAYED]:
         problem = f"{strange[0]} does not read text embeddings; of aligned parties use {', '.join(PLAYED)}"
         raise located_error(problem, None, "attacks", "use")

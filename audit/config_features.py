@@ -44,22 +44,37 @@ def check_features(config: Any) -> None:
     """Raises ValidationError, located, where features and a vertical partition of a `Config` do not go together, or
     beside what they leave no place for.
     """
-    for i, partition in enumerate(config.partition):
-        if bool(config.features) != (partition.kind == VERTICAL):
-            wrong = 'features are made by parties with other columns of the same records: set kind = "vertical"'
-            alone = 'a vertical partition is for features that parties make together: add [features] method = "flfe"'
-            raise located_error(wrong if config.features else alone, None, "partition", i, "kind")
+    wrong = 'features are made by parties with other columns of the same records: set kind = "vertical"'
+    alone = 'a vertical partition is for features that parties make together: add [features] method = "flfe"'
+    check_kind(config, VERTICAL, bool(config.features), wrong, alone)
     if not config.features:
         return
-    for name in NOT_TRAINED:
-        if getattr(config, name) != type(config).model_fields[name].default:
-            raise located_error("nothing is trained where [features] is given: leave this section out", None, name)
-    for name in NOT_GRANTED:
-        granted, default = getattr(config.attacks, name), type(config.attacks).model_fields[name].default
-        if granted not in ("none", "public", default):
-            raise located_error("no attack on features is granted anything: leave it out", None, "attacks", name)
+    trained = "nothing is trained where [features] is given: leave this section out"
+    check_left_out(config, trained, "no attack on features is granted anything: leave it out")
     if isinstance(config.data.source, list):
         raise located_error("parties of a vertical partition hold columns of one table", None, "data", "source")
     if config.data.missing == "impute":
         problem = 'parties with features to make impute nothing: use "drop", or fill the table'
         raise located_error(problem, None, "data", "missing")
+
+
+def check_kind(config: Any, kind: str, asked: bool, wrong: str, alone: str) -> None:
+    """Raises ValidationError, located: `wrong` where what goes with this kind of partition is `asked` for of another,
+    `alone` where the partition is of this kind and it is not.
+    """
+    for i, partition in enumerate(config.partition):
+        if asked != (partition.kind == kind):
+            raise located_error(wrong if asked else alone, None, "partition", i, "kind")
+
+
+def check_left_out(config: Any, trained: str, granted: str) -> None:
+    """Raises ValidationError, located, for a section that says how to train (`trained`), and for knowledge that is
+    granted by it (`granted`); defaults grant nothing where parties do not hold whole rows.
+    """
+    for name in NOT_TRAINED:
+        if getattr(config, name) != type(config).model_fields[name].default:
+            raise located_error(trained, None, name)
+    for name in NOT_GRANTED:
+        default = type(config.attacks).model_fields[name].default
+        if getattr(config.attacks, name) not in ("none", "public", default):
+            raise located_error(granted, None, "attacks", name)

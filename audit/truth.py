@@ -315,14 +315,15 @@ class RestatedTruth(Truth):
     @cached_property
     def _cells(self) -> Mapping[str, Cells]:
         parts = [self._categories(b) for b in self.terms.categorical]
-        rows = {p: d.rows for p, d in self.federated.train.items()}
         return {
-            p: Cells(
-                np.stack([part[p] for part in parts], -1) if parts else np.zeros((len(own), 0), np.int64),
-                unscaled(self.terms, own),
-            )
-            for p, own in rows.items()
+            p: Cells(np.stack([part[p] for part in parts], -1) if parts else np.zeros((len(own), 0), np.int64), own)
+            for p, own in self._numbers_in_terms.items()
         }
+
+    @property
+    def _numbers_in_terms(self) -> Mapping[str, NDArray[np.float64]]:
+        """Party -> (n, L) the numbers of each training row."""
+        return {p: unscaled(self.terms, d.rows) for p, d in self.federated.train.items()}
 
     def _categories(self, block: CategoricalBlock) -> Mapping[str, NDArray[np.int64]]:
         """Party -> (n,) the candidate of each training row."""

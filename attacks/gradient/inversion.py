@@ -12,7 +12,7 @@ from typing import ClassVar
 from leakledger.attacks.base import Abstained, Attack, AuxiliaryKnowledge, NotApplicable, Outcome, clients_of, concluded
 from leakledger.attacks.candidates import by_candidates
 from leakledger.attacks.gradient.owners import across_rounds, with_owners
-from leakledger.attacks.observed.row_facts import row_facts
+from leakledger.attacks.observed.row_facts import every_row_facts
 from leakledger.attacks.observed.update import Inverted, ObservedUpdate
 from leakledger.preprocess.views import View
 
@@ -44,7 +44,8 @@ class Inversion(Attack):
             outcomes = self.invert_all(some, knowledge)
             return [with_owners(u, knowledge, o) for u, o in zip(some, outcomes, strict=True)]
 
-        informed = [replace(u, facts=row_facts(view, knowledge, clients_of(u.victim))) for u in updates]
+        facts = every_row_facts(view, knowledge, [clients_of(u.victim) for u in updates])
+        informed = [replace(u, facts=own) for u, own in zip(updates, facts, strict=True)]
         return across_rounds(by_candidates(view, knowledge, informed, invert))
 
     @abstractmethod

@@ -5,7 +5,7 @@ Whoever knows rows of the population can play such clients: encoded one by one, 
 any client are, up to what makes clients differ.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -43,12 +43,12 @@ def _column(
         by = str(public.scaler.options.get("by", "zscore"))
         if public.scaler.name != "local" or by not in SCALINGS or column.dtype.kind != "f":
             return None
-        return _by_client(column, of_each, _of_numbers(SCALINGS[by]))
+        return _by_client(column, of_each, lambda numbers: _scaled(numbers, SCALINGS[by]))
     if isinstance(block, CategoricalBlock) and block.values is None and block.codes is None:
         if public.encoder.name != "local":
             return column  # texts that no candidate has
         declared = list(public.schema.get("orders", {}).get(feature, ()))
-        return _by_client(column, of_each, lambda texts: _numbered(texts, declared))
+        return _by_client(column, of_each, lambda texts: _in_own_order(texts, declared))
     return column
 
 
@@ -62,37 +62,41 @@ def _by_client(
     return made
 
 
-def _of_numbers(scaling: Callable[[Array], Array]) -> Callable[[Array], Array]:
-    """The same, which leaves a column without any number as it is."""
-    return lambda column: scaling(column) if np.isfinite(column).any() else column
-
-
-def _numbered(texts: NDArray[np.str_], declared: Sequence[str]) -> NDArray[np.int64]:
+def _in_own_order(texts: NDArray[np.str_], declared: Sequence[str]) -> NDArray[np.int64]:
     """(n,) the number of each value in the client's own dictionary: in declared order, the others sorted behind it."""
     held = set(texts.tolist()) - {""}
-    ordered = [v for v in declared if v in held] + sorted(held.difference(declared))
-    numbers = {v: k for k, v in enumerate(ordered)}
-    return np.array([numbers.get(v, -1) for v in texts.tolist()], np.int64)
+    return numbered(texts, [v for v in declared if v in held] + sorted(held.difference(declared)))
 
 
-def _shifted(column: Array, centre: float, scale: float) -> Array:
+def numbered(texts: Iterable[Any], values: Sequence[str]) -> NDArray[np.int64]:
+    """(n,) the place of each text among the values; -1 for one that is none of them."""
+    places = {v: k for k, v in enumerate(values)}
+    return np.array([places.get(str(text), -1) for text in texts], np.int64)
+
+
+def _scaled(column: Array, of: Callable[[Array], tuple[float, float]]) -> Array:
+    """The column in units of its own; as it is where it has no number."""
+    if not np.isfinite(column).any():
+        return column
+    centre, scale = of(column)
     return np.asarray((column - centre) / (scale if scale > 0 else 1.0))
 
 
-def _by_deviation(column: Array) -> Array:
-    return _shifted(column, float(np.nanmean(column)), float(np.nanstd(column)))
+def _deviation(column: Array) -> tuple[float, float]:
+    return float(np.nanmean(column)), float(np.nanstd(column))
 
 
-def _by_range(column: Array) -> Array:
+def _range(column: Array) -> tuple[float, float]:
     low, high = float(np.nanmin(column)), float(np.nanmax(column))
-    return _shifted(column, low, high - low)
+    return low, high - low
 
 
-def _by_quartiles(column: Array) -> Array:
+def _quartiles(column: Array) -> tuple[float, float]:
     first, median, third = np.nanquantile(column, (0.25, 0.5, 0.75))
-    return _shifted(column, float(median), float(third - first))
+    return float(median), float(third - first)
 
 
-SCALINGS: Final[Mapping[str, Callable[[Array], Array]]] = MappingProxyType(
-    {"zscore": _by_deviation, "minmax": _by_range, "robust": _by_quartiles}
+# What a client subtracts from its column, and what it divides that by.
+SCALINGS: Final[Mapping[str, Callable[[Array], tuple[float, float]]]] = MappingProxyType(
+    {"zscore": _deviation, "minmax": _range, "robust": _quartiles}
 )

@@ -15,13 +15,13 @@ those of their rows together.
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from leakledger.attacks.base import AuxiliaryKnowledge, KnownRows
-from leakledger.attacks.observed.own_terms import in_terms_of_clients
+from leakledger.attacks.observed.own_terms import in_terms_of_clients, numbered
 from leakledger.attacks.observed.stated import moments
 from leakledger.preprocess.messages import (
     GlobalMeans,
@@ -76,15 +76,30 @@ def row_facts(view: View, knowledge: AuxiliaryKnowledge, clients: Sequence[str])
     """What the observers know of the rows of `clients` together. A fact that some of these clients did not state is
     none.
     """
-    pooled, known = _pooled(view, clients), knowledge.rows or _own(view)
+    return every_row_facts(view, knowledge, [clients])[0]
+
+
+def every_row_facts(view: View, knowledge: AuxiliaryKnowledge, each: Sequence[Sequence[str]]) -> list[RowFacts]:
+    """The same of `each` of several sets of clients; known rows, which serve all of them, are encoded once."""
+    known = knowledge.rows or _own(view)
+    columns = in_terms_of_clients(view, known)
+    rows_of: Literal["population", "observers"] = "population" if knowledge.rows else "observers"
+    return [
+        _of_clients(view, clients, RowFacts(rows=columns, labels=known.labels, rows_of=rows_of)) for clients in each
+    ]
+
+
+def _of_clients(view: View, clients: Sequence[str], others: RowFacts) -> RowFacts:
+    """What is known of these clients, and rows of `others` where they did not hand over their own."""
+    pooled = _pooled(view, clients)
     return RowFacts(
         _scaled_alike(view, _moments(view, clients), (0.0, 1.0), "zscore"),
         _scaled_alike(view, _extremes(view, clients), (0.0, 1.0), "minmax"),
         _held(view, clients),
         _sizes(view, clients),
-        pooled or in_terms_of_clients(view, known),
-        None if pooled else known.labels,
-        "client" if pooled else "population" if knowledge.rows else "observers",
+        pooled or others.rows,
+        None if pooled else others.labels,
+        "client" if pooled else others.rows_of,
     )
 
 
@@ -157,20 +172,20 @@ def _own(view: View) -> KnownRows:
     """The rows of observers that are clients."""
     tables = [p["columns"] for p in view.inputs.values() if isinstance(p, Mapping) and p.get("columns")]
     shared = [f for f in tables[0] if all(f in t for t in tables)] if tables else []
-    columns = {f: np.concatenate([_plain(t[f]) for t in tables]) for f in shared}
+    parts: dict[str, list[Any]] = {f: [_plain(t[f]) for t in tables] for f in shared}
+    columns = {f: np.concatenate(own) for f, own in parts.items()}
     if len({len(c) for c in columns.values()}) != 1:
         return KnownRows()
-    lengths = [len(_plain(t[shared[0]])) for t in tables]
-    target, classes = (view.public.schema.get(key) for key in ("target", "classes"))
-    return KnownRows(columns, _classes(columns.get(target), classes), np.repeat(np.arange(len(lengths)), lengths))
+    clients = np.repeat(np.arange(len(tables)), [len(part) for part in parts[shared[0]]])
+    schema = view.public.schema
+    return KnownRows(columns, _classes(columns.get(schema.get("target", "")), schema.get("classes")), clients)
 
 
 def _classes(target: Column | None, classes: Sequence[str] | None) -> NDArray[np.int64] | None:
     """(n,) the class numbers of a column of class names; None where it is none."""
     if target is None or not classes or target.dtype.kind != "U":
         return None
-    numbers = {name: k for k, name in enumerate(classes)}
-    found = np.array([numbers.get(str(name), -1) for name in target], np.int64)
+    found = numbered(target, classes)
     return found if (found >= 0).all() else None
 
 

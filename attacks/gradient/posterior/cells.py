@@ -22,6 +22,7 @@ from torch import Tensor
 
 from leakledger.attacks.base import AuxiliaryKnowledge
 from leakledger.attacks.observed.labels import public_frequencies
+from leakledger.attacks.observed.own_terms import numbered
 from leakledger.attacks.observed.row_facts import NOTHING, RowFacts
 from leakledger.attacks.observed.tabular import encoded_bounds
 from leakledger.preprocess.views import CategoricalBlock, FeatureLayout, NumericBlock
@@ -158,8 +159,7 @@ def places(block: CategoricalBlock | NumericBlock, facts: RowFacts, values: Arra
             return np.where(held < block.size, held, -1)
         if block.values is None:
             return None
-        numbers = {v: k for k, v in enumerate(block.values)}
-        return np.array([numbers.get(str(v), -1) for v in column], np.int64)
+        return numbered(column, block.values)
     if values is None or column.dtype.kind != "f":
         return None
     middles = (values[1:] + values[:-1]) / 2
