@@ -60,12 +60,31 @@ def statistic_shapes(spec: ModelSpec) -> dict[str, tuple[int, ...]]:
 
 def standardised(spec: ModelSpec, sums: Tensor) -> Tensor:
     """x (..., n, H) of sums z (..., n, H), in training."""
-    over = -2 if spec.norm == "batch" else -1
-    groups = spec.norm_groups
-    parts = sums.reshape(*sums.shape[:-1], groups, sums.shape[-1] // groups) if spec.norm == "group" else sums
+    return standardised_by(spec, sums)[0]
+
+
+def standardised_by(spec: ModelSpec, sums: Tensor) -> tuple[Tensor, Tensor]:
+    """x (..., n, H) of sums z (..., n, H), and 1 / sqrt(v + 1e-5), which spreads over the numbers it belongs to."""
+    parts, over = _parts(spec, sums)
     centred = parts - parts.mean(over, keepdim=True)
-    found = centred * torch.rsqrt(centred.square().mean(over, keepdim=True) + EPSILON)
-    return found.reshape(sums.shape)
+    sharp = torch.rsqrt(centred.square().mean(over, keepdim=True) + EPSILON)
+    return (centred * sharp).reshape(sums.shape), sharp
+
+
+def error_of_sums(spec: ModelSpec, x: Tensor, sharp: Tensor, error: Tensor) -> Tensor:
+    """dL/dz (n, H) of `error` dL/dx (n, H), x and `sharp` as `standardised_by` has them: (e - mean e - x mean e x)
+    times `sharp`, since mean and variance move with each z (Ioffe and Szegedy 2015, section 3).
+    """
+    (e, over), (parts, _) = _parts(spec, error), _parts(spec, x)
+    rest = e - e.mean(over, keepdim=True) - parts * (e * parts).mean(over, keepdim=True)
+    return (rest * sharp).reshape(error.shape)
+
+
+def _parts(spec: ModelSpec, sums: Tensor) -> tuple[Tensor, int]:
+    """The numbers (..., n, H), of group norm (..., n, G, H / G), and the axis of mean and variance."""
+    if spec.norm == "group":
+        return sums.reshape(*sums.shape[:-1], spec.norm_groups, sums.shape[-1] // spec.norm_groups), -1
+    return sums, -2 if spec.norm == "batch" else -1
 
 
 def normalised(

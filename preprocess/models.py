@@ -8,6 +8,7 @@ An activation norm (`activation_norms`) adds `0.norm.weight` and `0.norm.bias` (
 also its running statistics, `0.norm.running_mean` and `0.norm.running_var` (out,): state of the model, no parameters.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
@@ -40,6 +41,14 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": functional.gelu,
     "tanh": torch.tanh,
     "sigmoid": torch.sigmoid,
+}
+DERIVATIVES: dict[str, Callable[[Tensor], Tensor]] = {  # elementwise; at a kink that of the side to the left
+    "relu": lambda z: torch.sign(z).clamp_min(0),
+    "leaky-relu": lambda z: torch.where(z > 0, 1.0, 0.01).to(z.dtype),
+    "elu": lambda z: z.clamp(max=0).exp(),
+    "gelu": lambda z: torch.special.ndtr(z) + z * torch.exp(-(z**2) / 2) / math.sqrt(2 * math.pi),
+    "tanh": lambda z: 1 - torch.tanh(z) ** 2,
+    "sigmoid": lambda z: torch.sigmoid(z) * torch.sigmoid(-z),
 }
 REGRESSION_LOSSES: dict[str, Callable[..., Tensor]] = {"mse": functional.mse_loss, "mae": functional.l1_loss}
 

@@ -3,6 +3,8 @@
 Source: McMahan et al. 2017, and "Privacy-preserving tabular data transformation", eq. 2.
 """
 
+from collections.abc import Iterable
+
 import numpy as np
 import torch
 
@@ -18,6 +20,7 @@ from leakledger.preprocess.models import (
 )
 from leakledger.preprocess.pipeline import Encoded
 from leakledger.preprocess.training.base import Batches, check_training
+from leakledger.preprocess.training.local_sgd import Step, descend
 from leakledger.preprocess.views import ModelSpec, TrainingSpec
 
 
@@ -40,20 +43,29 @@ class FedAvg:
         after the last step are among the weights (`norm_state` sends them apart).
         """
         check_training(training, row_clip_norm)
-        weights, begun = as_tensors(model.weights), as_tensors(model.weights)
-        learned = parameters(spec, weights)
-        kind = torch.optim.Adam if training.optimizer == "adam" else torch.optim.SGD
-        optimizer = kind(learned.values(), lr=training.learning_rate)
-        x, y = torch.from_numpy(data.rows), torch.from_numpy(data.labels)
-        for rows in batches:
-            kept = dropout_masks(spec, len(rows), coins)
-            step = gradient(spec, weights, x[rows], y[rows], kept)
-            weights |= moved_statistics(spec, weights, x[rows], kept)
-            for name, w in learned.items():
-                drawn = step[name] + training.proximal * (w - begun[name])
-                w.grad = drawn  # exempt: a tensor of this call
-            optimizer.step()
+        weights, x, y = as_tensors(model.weights), torch.from_numpy(data.rows), torch.from_numpy(data.labels)
+        steps = ((x[rows], y[rows], dropout_masks(spec, len(rows), coins)) for rows in batches)
+        if training.optimizer == "sgd":
+            descend(spec, weights, steps, training.learning_rate, training.proximal)
+        else:
+            _descend_by_adam(spec, training, weights, steps)
         return ClientWeights(len(data), as_arrays(weights))
 
     def step(self, training: TrainingSpec, weights: Weights, mean: Weights) -> Weights:
         return mean
+
+
+def _descend_by_adam(
+    spec: ModelSpec, training: TrainingSpec, weights: dict[str, torch.Tensor], steps: Iterable[Step]
+) -> None:
+    """Moves `weights` in place, as `descend` does by SGD."""
+    learned = parameters(spec, weights)
+    begun = {name: w.clone() for name, w in learned.items()}
+    optimizer = torch.optim.Adam(learned.values(), lr=training.learning_rate)
+    for rows, labels, kept in steps:
+        step = gradient(spec, weights, rows, labels, kept)
+        weights |= moved_statistics(spec, weights, rows, kept)
+        for name, w in learned.items():
+            pull = training.proximal * (w - begun[name]) if training.proximal else 0
+            w.grad = step[name] + pull  # exempt: a tensor of this call
+        optimizer.step()

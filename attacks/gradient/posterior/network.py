@@ -11,8 +11,7 @@ share all cells but one share the product with the first layer too, which is the
 Shapes: C chains, m candidates of each, layers of (out, in + 1) weights with the bias last.
 """
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -21,17 +20,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from leakledger.preprocess.models import ACTIVATIONS, layer_shapes
+from leakledger.preprocess.models import ACTIVATIONS, DERIVATIVES, layer_shapes
 from leakledger.preprocess.views import ModelSpec
-
-DERIVATIVES: dict[str, Callable[[Tensor], Tensor]] = {
-    "relu": lambda z: torch.sign(z).clamp_min(0),
-    "leaky-relu": lambda z: torch.where(z > 0, 1.0, 0.01).to(z.dtype),
-    "elu": lambda z: z.clamp(max=0).exp(),
-    "gelu": lambda z: torch.special.ndtr(z) + z * torch.exp(-(z**2) / 2) / math.sqrt(2 * math.pi),
-    "tanh": lambda z: 1 - torch.tanh(z) ** 2,
-    "sigmoid": lambda z: torch.sigmoid(z) * torch.sigmoid(-z),
-}
 
 
 class First(NamedTuple):
