@@ -20,6 +20,7 @@ from leakledger.preprocess.wire import encode
 
 SECRET_BYTES: Final = 32
 PUBLIC_MASTER: Final = sha256(b"LeakLedger: the master secret of benchmarks and tests, which is public").digest()
+DIGEST_BYTES: Final = 32  # of SHA-256
 BLOCK: Final = 2**12  # bytes of a key stream that are made at a time
 
 Label = str | int | bytes | None | list["Label"]
@@ -53,11 +54,18 @@ def checked(secret: bytes) -> bytes:
 
 def hkdf(secret: bytes, info: bytes, length: int, salt: bytes = b"") -> bytes:
     """HKDF-SHA256, extract and expand (RFC 5869, sections 2.2 and 2.3). Raises ValueError beyond 255 blocks."""
-    if length > 255 * sha256().digest_size:
-        raise ValueError(f"HKDF-SHA256 gives at most {255 * sha256().digest_size} bytes, not {length}")
-    key = hmac.digest(salt or bytes(sha256().digest_size), secret, "sha256")
+    return _expand(_extract(secret, salt), info, length)
+
+
+def _extract(secret: bytes, salt: bytes = b"") -> bytes:
+    return hmac.digest(salt or bytes(DIGEST_BYTES), secret, "sha256")
+
+
+def _expand(key: bytes, info: bytes, length: int) -> bytes:
+    if length > 255 * DIGEST_BYTES:
+        raise ValueError(f"HKDF-SHA256 gives at most {255 * DIGEST_BYTES} bytes, not {length}")
     block, output = b"", b""
-    for counter in range(1, -(-length // sha256().digest_size) + 1):
+    for counter in range(1, -(-length // DIGEST_BYTES) + 1):
         block = hmac.digest(key, block + info + bytes([counter]), "sha256")
         output += block
     return output[:length]
@@ -75,13 +83,13 @@ class KeyStream:
     """
 
     def __init__(self, secret: bytes) -> None:
-        self._key, self._blocks, self._rest = derive(secret, "key stream"), 0, b""
+        self._key, self._blocks, self._rest = _extract(derive(secret, "key stream")), 0, b""
 
     def bytes(self, count: int) -> bytes:
         """The next `count` bytes."""
         parts, missing = [self._rest], count - len(self._rest)
         while missing > 0:
-            parts.append(randombytes_deterministic(BLOCK, hkdf(self._key, encode(self._blocks), SECRET_BYTES)))
+            parts.append(randombytes_deterministic(BLOCK, _expand(self._key, encode(self._blocks), SECRET_BYTES)))
             self._blocks, missing = self._blocks + 1, missing - BLOCK
         drawn = b"".join(parts)
         self._rest = drawn[count:]
