@@ -47,6 +47,22 @@ class TextRecords:
         kept = {f: (n,) for f, n in names.items() if n}
         return replace(self, values={f: self.values[f] for f in kept}, names=kept)
 
+    def under_any_names(self) -> tuple["TextRecords", Mapping[str, tuple[tuple[str, str], ...]]]:
+        """The same where what is picked of a feature is a value together with a name of it; and by feature these pairs,
+        of which ("", "") leaves the feature out.
+        """
+        pairs = {
+            f: tuple((name, v) for name in self.names[f] for v in (own if name else ("",)))
+            for f, own in self.values.items()
+        }
+
+        def encode(records: Sequence[Cells]) -> NDArray[np.float64]:
+            picked = ([pairs[f][int(number)] for f, number in cells] for cells in records)
+            return self.encode([[pair for pair in cells if pair[0]] for cells in picked])
+
+        numbers = {f: tuple(map(str, range(len(own)))) for f, own in pairs.items()}
+        return TextRecords(encode, numbers, {f: (f,) for f in pairs}), pairs
+
     def drawn(self, count: int, coins: np.random.Generator) -> Ints:
         """(count, features) values drawn evenly."""
         return np.column_stack([coins.integers(len(self.values[f]), size=count) for f in self.features])

@@ -2,7 +2,7 @@
 
 FedLLM-Align says that raw data and embeddings never leave a client. One gradient of the head spans the embeddings of
 its batch (`rowspace`), the encoder is public, and a record is text: so records are made up, embedded, and held against
-the row space (`search`). Under an unknown schema the party's names of its features are searched first (`schema`).
+the row space (`search`). Under an unknown schema records are made up under all plausible names first (`schema`).
 
 Honest but curious: a FedSGD gradient in the clear, the model, the encoder, plausible values; no labels. Exact for
 records whose mask is independent of the others', which dropout makes likely while the batch is at most as large as the
@@ -12,7 +12,7 @@ Weights after local training with Adam are no sum of gradients: not applicable.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -71,15 +71,13 @@ class AttributeSearch(Attack):
             return NotApplicable(NO_GRADIENT.format(training.local_epochs, training.optimizer))
         if not messages:
             return NotApplicable(f"no {ClientGradient.topic} message reached the observers in the clear")
-        measured = dict[int, Deltas]()
-        return concluded([self.read(view, m, knowledge.texts[m.sender], measured) for m in messages])
+        schemas = Schemas()
+        return concluded([self.read(view, m, knowledge.texts[m.sender], schemas) for m in messages])
 
     def read(
-        self, view: View, message: Message, records: TextRecords, measured: dict[int, Deltas]
+        self, view: View, message: Message, records: TextRecords, schemas: "Schemas"
     ) -> RecordsClaim | NotApplicable | Abstained:
-        """The claim about the batch behind one gradient. What is `measured` of records of a known schema is kept, by
-        the identity of what is known of them.
-        """
+        """The claim about the batch behind one gradient; `schemas` keeps what other gradients told of the party's."""
         source, spec, model = f"message {message.sequence}", view.public.model, model_before(view, message)
         if spec is None or model is None:
             return NotApplicable(f"{source}: no readable {GlobalModel.topic} message comes before it in its round")
@@ -88,14 +86,31 @@ class AttributeSearch(Attack):
             space = seen_space(tensors(spec, message, "gradient"), rows)
         except ValueError as error:
             return NotApplicable(f"{source}: {error}")
-        coins = np.random.default_rng(self.seed)
-        if records.schema_known:
-            own = measured[id(records)] = measured.get(id(records)) or measure(records)
-        else:
-            records = records.under(find_names(space, records, coins))
-            own = measure(records)
-        found = search(space, rows, records, own, self.starts, self.proposals, self.repeats, coins)
+        coins, budget = np.random.default_rng(self.seed), (self.starts, self.proposals, self.repeats)
+        if not records.schema_known and message.sender in schemas.settled:
+            records = schemas.settled[message.sender]
+        if not records.schema_known:
+            names, certain = find_names(space, rows, records, *budget, coins)
+            records = records.under(names)
+            if certain:
+                schemas.settled[message.sender] = records
+        found = search(space, rows, records, schemas.deltas(records), *budget, coins)
         return claim(message, model, rows, records, found, view.public.schema.get("numeric", ()))
+
+
+@dataclass(frozen=True)
+class Schemas:
+    """What gradients of a run have in common: by party, records under its schema once that is `settled`; and what was
+    measured of records, by their identity, which they keep as long as they are here.
+    """
+
+    settled: dict[str, TextRecords] = field(default_factory=dict)
+    measured: dict[int, tuple[TextRecords, Deltas]] = field(default_factory=dict)
+
+    def deltas(self, records: TextRecords) -> Deltas:
+        if id(records) not in self.measured:
+            self.measured[id(records)] = records, measure(records)
+        return self.measured[id(records)][1]
 
 
 def claim(

@@ -1,40 +1,38 @@
-"""Under which names a party writes its features, from one gradient of the head.
+"""Which names a party uses for which features, from the row space of one gradient of its head.
 
-All records of a party share a template, and so does all that its gradient shows: the mean of random records under the
-right names lies nearer to the row space than under wrong ones. Single records would not do: with a feature left out
-they vary less, and lie nearer whatever the party has. Names are found one feature at a time, "" for a feature that the
-party lacks, until none changes. The first pass leaves none out: while other names are wrong, less text fits better.
+Names are searched together with values: what is picked of a feature is one of its plausible values under one of its
+plausible names, or that the party lacks it. A record of the batch lies in the row space under the party's own names and
+under no others, so a few records that do settle the schema. Where none does, the nearest ones have a vote.
 """
+
+from collections import Counter
 
 import numpy as np
 
+from leakledger.attacks.gradient.attribute_search.deltas import measure
 from leakledger.attacks.gradient.attribute_search.rowspace import SeenSpace
-from leakledger.attacks.texts import Cells, TextRecords
-
-RECORDS, SWEEPS = 64, 3  # records that are tried under each name: too few, and their values decide; passes
-
-
-def find_names(space: SeenSpace, records: TextRecords, coins: np.random.Generator) -> dict[str, str]:
-    """A name for each feature, "" where the party is taken to lack it; at least one has a name."""
-    picks = records.drawn(RECORDS, coins)
-    names = {f: next(filter(None, own)) for f, own in records.names.items()}
-    for sweep in range(SWEEPS):
-        before = dict(names)
-        for f in coins.permutation(list(records.features)).tolist():
-            tried = [
-                {**names, f: name}
-                for name in records.names[f]
-                if name or (sweep and sum(map(bool, names.values())) > 1)
-            ]
-            names = min(tried, key=lambda some: misfit(space, records, picks.tolist(), some))
-        if sweep and names == before:
-            break
-    return names
+from leakledger.attacks.gradient.attribute_search.search import search
+from leakledger.attacks.texts import TextRecords
 
 
-def misfit(space: SeenSpace, records: TextRecords, picks: list[list[int]], names: dict[str, str]) -> float:
-    """How far the mean of the records is from the row space under these names."""
-    features = list(enumerate(records.features))
-    cells: list[Cells] = [[(names[f], records.values[f][pick[i]]) for i, f in features if names[f]] for pick in picks]
-    rows = np.asarray(records.encode(cells), np.float64)
-    return float(np.linalg.norm(space.outside(np.append(rows.mean(0), 1.0)[None])))
+def find_names(
+    space: SeenSpace,
+    rows: int,
+    records: TextRecords,
+    starts: int,
+    proposals: int,
+    repeats: int,
+    coins: np.random.Generator,
+) -> tuple[dict[str, str], bool]:
+    """A name for each feature, "" where the party is taken to lack it, and whether a record in the row space says so.
+    At least one feature has a name.
+    """
+    open_, pairs = records.under_any_names()
+    found = search(space, rows, open_, measure(open_), starts, proposals, repeats, coins)
+    voters = found.picks[: found.inside or rows]
+    votes = [Counter(pairs[f][v][0] for v in voters[:, k].tolist()) for k, f in enumerate(records.features)]
+    names = {f: own.most_common(1)[0][0] for f, own in zip(records.features, votes, strict=True)}
+    if not any(names.values()):
+        first = next(f for f in records.features if any(records.names[f]))
+        names[first] = next(filter(None, records.names[first]))
+    return names, found.inside > 0

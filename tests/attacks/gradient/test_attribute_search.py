@@ -115,8 +115,25 @@ def test_the_names_of_an_unknown_schema_are_found_and_features_that_are_not_ther
     space = seen_space({n: g.astype(float) for n, g in update(picks, 4)[1].items()}, 6)
     names = {f: (f"{f} 2", f, f"{f} 3", "") for f in VALUES}
     wide = replace(RECORDS, values={**VALUES, "lacking": ("0", "1")}, names={**names, "lacking": ("lacking", "")})
-    found = find_names(space, wide, np.random.default_rng(0))
+    found, certain = find_names(space, 6, wide, 24, 24, 2, np.random.default_rng(0))
     assert found == {**{f: f for f in VALUES}, "lacking": ""}
+    assert certain
+
+
+def test_the_schema_of_one_gradient_serves_the_next_ones_of_the_party():
+    asked = []
+    wide = replace(RECORDS, names={f: (f"{f} 2", f) for f in VALUES})
+    picks = batch(4, 0)
+    seen = view(*update(picks, 0), 4)
+    again = [replace(m, sequence=m.sequence + 2, round=1) for m in seen.messages]
+    counting = replace(wide, encode=lambda records: asked.append(len(records)) or embed(records))
+    one = AttributeSearch().run(seen, AuxiliaryKnowledge(texts={"P1": counting}))
+    alone, asked[:] = sum(asked), []
+    both = AttributeSearch().run(
+        replace(seen, messages=(*seen.messages, *again)), AuxiliaryKnowledge(texts={"P1": counting})
+    )
+    assert [c.categories.tolist() for c in both] == [one[0].categories.tolist()] * 2
+    assert sum(asked) < 1.7 * alone
 
 
 def test_without_the_encoder_or_a_gradient_it_says_what_is_missing():
