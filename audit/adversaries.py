@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import combinations, product
 
+from leakledger.preprocess.data.suggest import closest
 from leakledger.preprocess.views import PublicFacts
 
 Observers = tuple[str, ...]
@@ -50,7 +51,8 @@ def _alternatives(name: str, public: PublicFacts) -> list[Observers]:
 def _client(name: str, public: PublicFacts) -> str:
     if name not in public.clients:
         everyone = sorted({*public.clients, public.server})
-        raise ValueError(f"audit.observers: {name} took no part; the parties are {everyone}; write {GRAMMAR}")
+        near = closest(name, everyone)
+        raise ValueError(f"audit.observers: {name} took no part{near}; the parties are {everyone}; write {GRAMMAR}")
     return name
 
 

@@ -45,9 +45,16 @@ def reports_problems(command: Callable[P, R]) -> Callable[P, R]:
                 raise  # an import that fails here; one that a user can mend has a text and no name
             if "LEAKLEDGER_DEBUG" in os.environ:
                 traceback.print_exc()
-            raise OneLine(" ".join(str(error).split())) from None
+            raise OneLine(" ".join(_said(error).split())) from None
 
     return wrapped
+
+
+def _said(error: Exception) -> str:
+    """Its text; of a file that cannot be opened the name first, and why, without the number of the error."""
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        return f"{error.filename}: {error.strerror.lower()}"
+    return str(error)
 
 
 def show_rows(rows: list[dict[str, Any]], as_json: bool, title: str) -> None:

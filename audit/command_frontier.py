@@ -67,6 +67,7 @@ def _frontier_record(source: Path | None, output: Path | None, overrides: tuple[
     from leakledger.audit.progress import shown
     from leakledger.audit.run import Interrupted, run_audit
     from leakledger.audit.sweep import DEFAULT, swept
+    from leakledger.audit.termination import terminated_as_interrupted
 
     old = load_record(source) if source is not None and source.is_dir() else None
     settings = config_of(dict(old.run.config), overrides) if old else load_config(source, overrides)
@@ -76,7 +77,7 @@ def _frontier_record(source: Path | None, output: Path | None, overrides: tuple[
         settings = swept(settings, named or DEFAULT)
     folder = output or Path("runs") / f"frontier-{tables.run_name(settings, source)}"
     try:
-        with shown(notes, len(cases(settings)), "normal") as progress:
+        with terminated_as_interrupted(), shown(notes, len(cases(settings)), "normal") as progress:
             record = run_audit(
                 settings,
                 folder,

@@ -89,6 +89,7 @@ def run(
     from leakledger.audit.run import Interrupted, run_audit
     from leakledger.audit.run_secret import read_secret
     from leakledger.audit.signature import read_signer, sign_run
+    from leakledger.audit.termination import terminated_as_interrupted
 
     if quiet and verbose:
         raise OneLine("--quiet and --verbose say opposite things; give one of them")
@@ -98,7 +99,10 @@ def run(
     master = None if secrets is None else read_secret(secrets)
     command = tables.run_command(config, overrides)
     try:
-        with shown(notes, len(cases(settings)), "quiet" if quiet else "verbose" if verbose else "normal") as progress:
+        with (
+            terminated_as_interrupted(),
+            shown(notes, len(cases(settings)), "quiet" if quiet else "verbose" if verbose else "normal") as progress,
+        ):
             record = run_audit(
                 settings,
                 folder,

@@ -51,6 +51,8 @@ def validate(
     tables.print_rows(console, account.column_rows(), f"Columns of {data.name} ({account.table.rows} rows)")
     named = [{"case": c.id, "method": c.setting.method, **_named(c.setting)} for c in account.cases]
     tables.print_rows(console, named, f"{config}: {len(named)} cases on {data.rows} rows of {data.name}")
+    if "source" not in settings.data.model_fields_set:
+        console.print(f"{config}: [data] names no source: this is about the embedded table {data.name}.", markup=False)
     for sentence in account.sentences():
         console.print(sentence, markup=False, highlight=False)
 

@@ -394,9 +394,12 @@ def _twice(entries: Sequence[Entry]) -> bool:
 
 
 def _first_difference(a: Any, b: Any, where: str = "") -> str:
-    """The dotted name of the first place where two plain values differ; empty if nowhere."""
+    """The dotted name of the first place where two plain values differ; empty if nowhere. What only one of them has
+    comes last: it follows from another choice, as the options of an attack do.
+    """
     if isinstance(a, dict) and isinstance(b, dict):
-        return next((d for k in sorted({*a, *b}) if (d := _first_difference(a.get(k), b.get(k), f"{where}.{k}"))), "")
+        keys = sorted({*a, *b}, key=lambda k: (not (k in a and k in b), k))
+        return next((d for k in keys if (d := _first_difference(a.get(k), b.get(k), f"{where}.{k}"))), "")
     if isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
         pairs = enumerate(zip(a, b, strict=True))
         return next((d for i, (x, y) in pairs if (d := _first_difference(x, y, f"{where}.{i}"))), "")

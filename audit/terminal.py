@@ -77,6 +77,11 @@ class Commands(click.Group):
 
 
 def _shown(error: click.ClickException) -> click.ClickException:
+    """The same in printable text; how a command is used wrongly in one line, where click has four."""
     text = printable(error.format_message())
     error.format_message = lambda: text  # type: ignore[method-assign]
+    if isinstance(error, click.UsageError) and not isinstance(error, click.exceptions.NoArgsIsHelpError):
+        more = f" (`{error.ctx.command_path} --help` says more)" if error.ctx is not None else ""
+        line = f"leakledger: {' '.join(text.removesuffix('.').split())}{more}"
+        error.show = lambda file=None: echo(line, err=True)  # type: ignore[method-assign]
     return error

@@ -7,6 +7,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from leakledger.preprocess.data.suggest import closest
 from leakledger.preprocess.views import Abort, Message, PublicFacts, View
 from leakledger.preprocess.wire import encode
 
@@ -71,7 +72,9 @@ class Ledger:
         """What `observers` hold together. `inputs` and `coins` may name any party: only the observers' own are kept."""
         who = frozenset(observers)
         if unknown := who - {*public.clients, public.server}:
-            raise ValueError(f"{sorted(unknown)} took no part; the parties are {[*public.clients, public.server]}")
+            everyone = [*public.clients, public.server]
+            near = closest(min(unknown), everyone)
+            raise ValueError(f"{sorted(unknown)} took no part{near}; the parties are {everyone}")
         seen = tuple(m.as_seen_by(who) for m in self._messages if m.involves(who))
         return View(
             observers=who,

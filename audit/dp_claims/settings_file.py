@@ -17,6 +17,7 @@ from leakledger.preprocess.data.suggest import closest
 from leakledger.preprocess.options import Option, in_words, options_of
 
 FORMAT = "format"
+SECTIONS = frozenset(["data", "partition", "preprocessing", "model", "training", "defense", "attacks", "audit"])
 ENTRY = ({"path", "args"}, {"name", "args"}, {"id", "path", "args"})
 
 
@@ -96,6 +97,11 @@ def _known(name: Any) -> type[Reader]:
 def _of(reader: type[Reader], values: Mapping[str, Any]) -> Reader:
     options = options_of(reader)
     if unknown := [key for key in values if key not in options]:
+        if unknown[0] in SECTIONS:
+            raise ValueError(
+                f"{unknown[0]}: a section of an audit's configuration; here settings of a mechanism are read, and "
+                "`leakledger validate` prints what an audit's defenses are worth"
+            )
         raise ValueError(
             f"{unknown[0]}: unknown key of {reader.name}{closest(unknown[0], options)}; known: {', '.join(options)}"
         )

@@ -33,7 +33,7 @@ def gate_needs(policy: Policy, clusters: int, seeds: int, baseline: Baseline | N
             yield _planned(f"{name}: a pass below margin {g.margin:g}", scatter, g.margin, policy, clusters, whence)
         if g.ceiling is not None:
             least = max(fewest(g.ceiling, policy.gate.alpha), SEEDS)
-            short = f", this configuration has {seeds}" if seeds < least else ""
+            short = f", this configuration has {seeds} seeds" if seeds < least else ""
             yield f"{name}: a pass below ceiling {g.ceiling:g} takes {least} seeds without any gain{short}."
     for u in policy.utility:
         words = f"{u.name or u.metric}: a pass below margin {u.margin:g}"
@@ -65,7 +65,7 @@ def _at_once(policy: Policy, clusters: int) -> str:
 def _planned(words: str, scatter: float, margin: float, policy: Policy, have: int, whence: str) -> str:
     needed = clusters_needed(scatter, margin, policy.gate.alpha, policy.gate.power)
     takes = "more clusters than any run has" if needed is None else f"{needed} clusters"
-    short = f", this configuration has {have}" if needed is None or have < needed else ""
+    short = f", this configuration has {have} clusters" if needed is None or have < needed else ""
     return f"{words} with power {policy.gate.power:.0%} takes {takes} ({whence}){short}."
 
 

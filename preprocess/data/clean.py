@@ -54,7 +54,8 @@ def require_variation(tables: Sequence[Table], source: str) -> None:
 
 def _numbers(column: pd.Series, source: str) -> pd.Series:
     """A plain column as float64, finite or missing."""
-    _refuse(words(column), column.name, source, "holds text, not a number; list it under categorical, or repair it")
+    what = "holds text, not a number; list it under categorical, set data.decimal where it has commas, or repair it"
+    _refuse(words(column), column.name, source, what)
     numbers = as_numbers(column)
     infinite = ~np.isfinite(numbers) & column.notna().to_numpy()
     _refuse(infinite, column.name, source, "is not finite; leave the field empty where a value is missing")

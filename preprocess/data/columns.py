@@ -17,10 +17,7 @@ NOT_A_NUMBER = frozenset(["nan", "+nan", "-nan"])  # texts that parse as the flo
 
 def plain_frame(frame: pd.DataFrame, missing: Collection[str], source: str) -> pd.DataFrame:
     """`frame` with plain columns and rows numbered from 0. Raises DataError with `source` and the column."""
-    if odd := [c for c in frame.columns if not isinstance(c, str) or not c]:
-        raise DataError(f"{source}: column {odd[0]!r} has no name in text; name it, or remove it (a row index?)")
-    if twice := frame.columns[frame.columns.duplicated()].tolist():
-        raise DataError(f"{source}: two columns are called {twice[0]!r}; rename or remove one")
+    check_names(frame, source)
     columns = {}
     for name in frame.columns:
         try:
@@ -28,6 +25,14 @@ def plain_frame(frame: pd.DataFrame, missing: Collection[str], source: str) -> p
         except TypeError as error:
             raise DataError(f"{source}: column {name!r} holds {error} values; turn them into text or numbers") from None
     return pd.DataFrame(columns).reset_index(drop=True)
+
+
+def check_names(frame: pd.DataFrame, source: str) -> None:
+    """Raises DataError with `source` and the column unless every column has a name of its own, in text."""
+    if odd := [c for c in frame.columns if not isinstance(c, str) or not c]:
+        raise DataError(f"{source}: column {odd[0]!r} has no name in text; name it, or remove it (a row index?)")
+    if twice := frame.columns[frame.columns.duplicated()].tolist():
+        raise DataError(f"{source}: two columns are called {twice[0]!r}; rename or remove one")
 
 
 def plain(column: pd.Series, missing: Collection[str]) -> pd.Series:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from leakledger.preprocess.data.columns import words
+from leakledger.preprocess.data.columns import check_names, words
 from leakledger.preprocess.data.csv_file import read_csv, unpacked
 from leakledger.preprocess.data.errors import DataError
 from leakledger.preprocess.data.file_format import WITH_COMMA, FileFormat, format_of, with_points
@@ -44,6 +44,7 @@ def sniffed(path: Path, given: Mapping[str, Any]) -> FileFormat:
     text = _decoded(content, chosen["encoding"])
     chosen.setdefault("separator", _separator(text))
     frame = read_csv(path, chosen["encoding"], chosen["separator"])
+    check_names(frame, path.name)
     chosen.setdefault("decimal", "," if chosen["separator"] != "," and _has_decimal_commas(frame) else ".")
     if "na_values" not in chosen:
         chosen["na_values"] = tuple(_missing_signs(_with_points(frame, chosen["decimal"], path)))

@@ -409,4 +409,40 @@ def test_unknown_names_are_one_line_with_a_suggestion(finished):
     assert "did you mean 'tableak'" in refused("info", "tablek")
     assert "did you mean 'tableak'" in refused("benchmark", "tablek")
     assert "no such case" in refused("view", finished[0], "--case", "x")
-    assert "took no part" in refused("view", finished[0], "--party", "P9")
+    assert "took no part (did you mean 'server'?)" in refused("view", finished[0], "--party", "sever")
+    assert "(did you mean" in refused("rum")
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (["rum"], "rum"),
+        (["run", "--sets"], "--sets"),
+        (["gate"], "RUN"),
+        (["run", "audit.toml", "--fail-on", "smoke"], "smoke"),
+        (["attack", "nowhere"], "nowhere: no such file or directory"),
+    ],
+)
+def test_wrong_use_is_one_line_that_names_what_is_wrong(command, said):
+    line = refused(*command)
+    assert line.startswith("leakledger: ")
+    assert said in line
+
+
+def test_an_empty_configuration_says_which_table_it_is_about(tmp_path):
+    (tmp_path / "empty.toml").touch()
+    assert "names no source: this is about the embedded table fair" in " ".join(
+        call("validate", tmp_path / "empty.toml").stdout.split()
+    )
+
+
+def test_a_table_with_two_columns_of_one_name_is_one_line(tmp_path):
+    (tmp_path / "t.csv").write_text("age;age;sick\n1;2;yes\n3;4;no\n")
+    line = refused("init", tmp_path / "a.toml", "--data", tmp_path / "t.csv", "--target", "sick")
+    assert line == "leakledger: t.csv: two columns are called 'age'; rename or remove one"
+    assert not (tmp_path / "a.toml").exists()
+
+
+def test_a_configuration_of_an_audit_is_no_claim_of_differential_privacy(tmp_path):
+    (tmp_path / "audit.toml").write_text('[data]\nsource = "fair"\n')
+    assert "a section of an audit's configuration" in refused("check-dp", tmp_path / "audit.toml")

@@ -167,6 +167,25 @@ def test_an_interrupted_run_says_what_is_kept_and_the_same_command_continues(
     assert "[1/3]" not in again.stderr
 
 
+def test_a_run_that_is_told_to_end_keeps_what_it_has_like_an_interrupted_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "audit.toml").write_text(AUDIT)
+    real = run_module.run_case
+
+    def told_in_the_second(config, case, *rest):  # type: ignore[no-untyped-def]
+        if case.seed == 1:
+            signal.raise_signal(signal.SIGTERM)
+        return real(config, case, *rest)
+
+    monkeypatch.setattr(run_module, "run_case", told_in_the_second)
+    before = signal.getsignal(signal.SIGTERM)
+    stopped = CliRunner().invoke(main, ["run", str(tmp_path / "audit.toml"), "-o", str(tmp_path / "run")])
+    assert stopped.exit_code == 130
+    assert "interrupted: 1 of 3 cases are finished and kept" in stopped.stderr.splitlines()[-1]
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
 def test_a_case_whose_training_diverges_is_named_with_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "audit.toml").write_text(AUDIT.replace("rounds = 1", "rounds = 50\nlearning_rate = 1e30"))
     failed = CliRunner().invoke(main, ["run", str(tmp_path / "audit.toml"), "-o", str(tmp_path / "run")])
