@@ -410,7 +410,7 @@ def test_unknown_names_are_one_line_with_a_suggestion(finished):
     assert "did you mean 'tableak'" in refused("benchmark", "tablek")
     assert "no such case" in refused("view", finished[0], "--case", "x")
     assert "took no part (did you mean 'server'?)" in refused("view", finished[0], "--party", "sever")
-    assert "(did you mean" in refused("rum")
+    assert "Did you mean 'run'?" in refused("rum")
 
 
 @pytest.mark.parametrize(
