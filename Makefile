@@ -5,9 +5,10 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 export PYTHONHASHSEED = 0
 
-.PHONY: help demo test soak check bench docs first-screen format clean
+.PHONY: help install demo test soak check bench docs first-screen format clean
 
 help:
+	@echo "make install environment and installation alone"
 	@echo "make demo    install and audit the embedded survey; ends with the verdict and the report's path"
 	@echo "make test    lint, types and all tests"
 	@echo "make soak    the tests that take many minutes: damaged records, killed runs"
@@ -27,6 +28,9 @@ $(BIN)/installed: pyproject.toml constraints.txt
 $(BIN)/installed-test: $(BIN)/installed
 	$(PIP) install -c constraints.txt --editable ".[test]"
 	@touch $@
+
+install: $(BIN)/installed
+	@echo "installed; . $(BIN)/activate finds the command leakledger"
 
 demo: $(BIN)/installed
 	$(BIN)/leakledger run examples/demo.toml
