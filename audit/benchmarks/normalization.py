@@ -68,14 +68,18 @@ class Case:
 
 
 def run(options: Options) -> Iterator[Row]:
-    """Key generation and the three scalers; steps, more clients and the published parameters where there is time."""
-    for source in options.data or ("breast_cancer",):
-        for parties in (PARTIES,) if options.quick else (PARTIES, *MORE_PARTIES):
-            yield from totals(case_of(options, source, parties), *DEFAULT)
+    """Key generation and the three scalers; the published parameters, steps and more clients where there is time."""
+    sources = options.data or ("breast_cancer",)
+    for source in sources:
+        yield from totals(case_of(options, source, PARTIES), *DEFAULT)
         if not options.quick:
             yield from totals(case_of(options, source, PARTIES), *AS_PUBLISHED)
-    if not options.quick:
-        yield from steps(PARTIES, *AS_PUBLISHED)
+    if options.quick:
+        return
+    yield from steps(PARTIES, *AS_PUBLISHED)
+    for source in sources:
+        for parties in MORE_PARTIES:
+            yield from totals(case_of(options, source, parties), *DEFAULT)
 
 
 def case_of(options: Options, source: str, parties: int) -> Case:
