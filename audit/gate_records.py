@@ -124,9 +124,21 @@ class GateOutcome:
         passed = f"{found.get('pass', 0)} passed"
         return f"{self.status.upper()}: {', '.join([*parts, passed])}."
 
+    @property
+    def power_sentence(self) -> str:
+        """How many clusters the open checks would take, where there are fewer; nothing where clusters decide none."""
+        short = [c for c in self.checks if c.status == "inconclusive" and c.needed and c.needed > c.clusters]
+        if not short:
+            return ""
+        most, have = max(c.needed or 0 for c in short), min(c.clusters for c in short)
+        return (
+            f"Power: {len(short)} inconclusive checks have too few clusters ({have}); {most} would decide all of them "
+            f"with power {self.power:.0%} if nothing changed."
+        )
+
     def to_plain(self) -> dict[str, Any]:
         """What `--json` prints."""
-        return {"version": VERSION, "sentence": self.sentence, **asdict(self)}
+        return {"version": VERSION, "sentence": self.sentence, "power_sentence": self.power_sentence, **asdict(self)}
 
 
 def worst_first(checks: tuple[Check, ...]) -> list[Check]:

@@ -63,16 +63,21 @@ def _notes(outcome: GateOutcome) -> Iterator[str]:
     for w in outcome.waivers:
         yield f"Waiver {safe(w.id)}, {w.fate}: {safe(w.text)} ({safe(w.reason)}; owner {safe(w.owner)})"
     yield from (safe(n) for n in outcome.notes)
+    if outcome.power_sentence:
+        yield safe(outcome.power_sentence)
     yield f"Head of the record: `{outcome.head}`. False alarms: {outcome.alpha:g} over {outcome.family} hypotheses."
 
 
 def annotations(outcome: GateOutcome, source: Source) -> Iterator[str]:
-    """Workflow commands of GitHub: errors for failed checks, warnings for open ones and void waivers."""
+    """Workflow commands of GitHub: errors for failed checks, warnings for open ones and void waivers, and how
+    many clusters would decide what is open."""
     for c in worst_first(outcome.checks):
         if c.status != "pass":
             level = {"fail": "error", "inconclusive": "warning", "waived": "notice"}[c.status]
             where = f"file={_property(source.path)},line={source.line(c)},title={_property(title(c))}"
             yield f"::{level} {where}::{_data(said(c))}"
+    if outcome.power_sentence:
+        yield f"::notice title=LeakLedger::{_data(outcome.power_sentence)}"
     for w in outcome.waivers:
         if w.fate != "used":
             level = "notice" if w.fate == "unused" else "error"

@@ -1,8 +1,12 @@
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from leakledger.audit.gate.console import lines
+from leakledger.reports.pull_request import annotations, summary
+from leakledger.reports.sarif import Source
 from tests.audit.gate.made import DATA, SEEDS, decided, finding, noise, only, record
 
 FLAT = np.full(len(SEEDS), 0.4)
@@ -93,3 +97,15 @@ def test_severity_is_computed_again_from_its_vector(status):
     collusion, knowledge = {"1": 1.0, "2": 0.85}[parts["CO"]], {"N": 1.0, "G": 0.9}[parts["SI"]]
     again = impact * collusion * knowledge * (0.5 + 0.5 * float(parts["SU"]))
     assert severity.score == pytest.approx(again, abs=0.1)
+
+
+def test_how_many_clusters_would_decide_what_is_open_is_said_wherever_it_is_read():
+    wild = decided(record(FLAT + noise(4, 0.3)), record(FLAT + noise(5, 0.3)), leakage=[{"margin": 0.05}])
+    assert re.search(r"\d+ would decide all of them", wild.power_sentence)
+    needed = str(only(wild, "regression").needed)
+    assert needed in wild.power_sentence
+    assert wild.power_sentence in list(lines(wild))
+    assert any(line.startswith("::notice") and f"{needed} would decide" in line for line in annotations(wild, Source()))
+    assert "would decide all of them" in summary(wild)
+    passed = decided(record(FLAT), record(FLAT), leakage=MARGIN)
+    assert "would decide" not in passed.power_sentence + summary(passed)
