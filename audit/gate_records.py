@@ -27,9 +27,9 @@ class Severity:
 class Check:
     """One question that the policy asked, and its answer.
 
-    `observed` is what was measured now: an advantage, or the loss of a utility metric; `before` the same of the
-    baseline (a utility: its value), `difference` now less before with its one-sided bounds `low` and `high` at alpha,
-    each by itself; of a ceiling these bound `observed`. `limit` is the margin or the ceiling. `p` is corrected for all
+    `observed` is what was measured now: an advantage, or a utility metric; `before` the same of the baseline;
+    `difference` now less before, of a utility what was lost, with its one-sided bounds `low` and `high` at alpha, each
+    by itself; of a ceiling these bound `observed`. `limit` is the margin or the ceiling. `p` is corrected for all
     hypotheses of the gate. `needed`: clusters that answer it with the planned power, where that can be said.
     `fingerprint` names the question, never what was measured.
     """
@@ -59,6 +59,11 @@ class Check:
     severity: Severity | None = None
     waiver: str = ""
     new: bool = True  # not in the baseline; without one, everything is
+
+    @property
+    def cost(self) -> float:
+        """What a waiver limits: an advantage, or what a utility metric lost."""
+        return abs((self.difference if self.kind == "utility" else self.observed) or 0.0)
 
 
 @dataclass(frozen=True)

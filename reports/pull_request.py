@@ -33,7 +33,7 @@ def summary(outcome: GateOutcome) -> str:
 def _table(checks: Sequence[Check]) -> list[str]:
     if not checks:
         return []
-    head = ["| | check | severity | observed | before | bounds of the change | limit | why |", f"|{'---|' * 8}"]
+    head = ["| | check | severity | now | before | lost | bounds of the change | limit | why |", f"|{'---|' * 9}"]
     return [*head, *(_row(c) for c in checks), ""]
 
 
@@ -46,6 +46,7 @@ def _row(c: Check) -> str:
         severity,
         number(c.observed) if figures else "",
         number(c.before) if figures else "",
+        number(c.difference) if c.kind == "utility" else "",
         interval(c.low, c.high) if figures else "",
         number(c.limit) if figures else "",
         safe("; ".join(c.reasons)),

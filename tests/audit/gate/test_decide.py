@@ -4,9 +4,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from leakledger.audit.gate.console import lines
+from leakledger.audit.gate.console import lines, rows
 from leakledger.reports.pull_request import annotations, summary
 from leakledger.reports.sarif import Source
+from leakledger.reports.wording import said
 from tests.audit.gate.made import DATA, SEEDS, decided, finding, noise, only, record
 
 FLAT = np.full(len(SEEDS), 0.4)
@@ -19,6 +20,18 @@ def test_a_model_that_lost_fails_and_one_that_gained_passes():
     for shift, status in ((-0.2, "fail"), (0.2, "pass"), (0.0, "pass")):
         outcome = decided(record(FLAT, auroc=0.8 + shift + noise(2)), before, leakage=MARGIN, utility=AUROC)
         assert only(outcome, "utility").status == outcome.status == status
+
+
+def test_a_utility_shows_the_metric_now_and_before_and_its_loss_beside_them():
+    before = record(FLAT, auroc=0.8 + noise(1))
+    outcome = decided(record(FLAT, auroc=0.6 + noise(2)), before, leakage=MARGIN, utility=AUROC)
+    check = only(outcome, "utility")
+    assert (check.observed, check.before, check.difference) == pytest.approx((0.6, 0.8, 0.2), abs=0.03)
+    assert check.low < check.difference < check.high
+    (row,) = [r for r in rows(outcome) if r["check"] == check.gate]
+    assert [float(row[name]) for name in ("now", "before", "lost")] == pytest.approx([0.6, 0.8, 0.2], abs=0.03)
+    assert re.search(r"observed 0\.\d+, before 0\.\d+, lost 0\.\d+", said(check))
+    assert check.cost == check.difference  # what a waiver limits
 
 
 def test_utility_that_was_not_measured_is_no_pass():
