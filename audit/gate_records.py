@@ -27,9 +27,9 @@ class Severity:
 class Check:
     """One question that the policy asked, and its answer.
 
-    `observed` is what was measured now: an advantage, or the loss of a utility metric; `before` the same of the
-    baseline (a utility: its value), `difference` now less before with its one-sided bounds `low` and `high` at alpha,
-    each by itself; of a ceiling these bound `observed`. `limit` is the margin or the ceiling. `p` is corrected for all
+    `observed` is what was measured now: an advantage, or a utility metric; `before` the same of the baseline;
+    `difference` now less before, of a utility what was lost, with its one-sided bounds `low` and `high` at alpha, each
+    by itself; of a ceiling these bound `observed`. `limit` is the margin or the ceiling. `p` is corrected for all
     hypotheses of the gate. `needed`: clusters that answer it with the planned power, where that can be said.
     `fingerprint` names the question, never what was measured.
     """
@@ -59,6 +59,11 @@ class Check:
     severity: Severity | None = None
     waiver: str = ""
     new: bool = True  # not in the baseline; without one, everything is
+
+    @property
+    def cost(self) -> float:
+        """What a waiver limits: an advantage, or what a utility metric lost."""
+        return abs((self.difference if self.kind == "utility" else self.observed) or 0.0)
 
 
 @dataclass(frozen=True)
@@ -124,9 +129,21 @@ class GateOutcome:
         passed = f"{found.get('pass', 0)} passed"
         return f"{self.status.upper()}: {', '.join([*parts, passed])}."
 
+    @property
+    def power_sentence(self) -> str:
+        """How many clusters the open checks would take, where there are fewer; nothing where clusters decide none."""
+        short = [c for c in self.checks if c.status == "inconclusive" and c.needed and c.needed > c.clusters]
+        if not short:
+            return ""
+        most, have = max(c.needed or 0 for c in short), min(c.clusters for c in short)
+        return (
+            f"Power: {len(short)} inconclusive checks have too few clusters ({have}); {most} would decide all of them "
+            f"with power {self.power:.0%} if nothing changed."
+        )
+
     def to_plain(self) -> dict[str, Any]:
         """What `--json` prints."""
-        return {"version": VERSION, "sentence": self.sentence, **asdict(self)}
+        return {"version": VERSION, "sentence": self.sentence, "power_sentence": self.power_sentence, **asdict(self)}
 
 
 def worst_first(checks: tuple[Check, ...]) -> list[Check]:

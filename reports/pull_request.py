@@ -33,7 +33,7 @@ def summary(outcome: GateOutcome) -> str:
 def _table(checks: Sequence[Check]) -> list[str]:
     if not checks:
         return []
-    head = ["| | check | severity | observed | before | bounds of the change | limit | why |", f"|{'---|' * 8}"]
+    head = ["| | check | severity | now | before | lost | bounds of the change | limit | why |", f"|{'---|' * 9}"]
     return [*head, *(_row(c) for c in checks), ""]
 
 
@@ -46,6 +46,7 @@ def _row(c: Check) -> str:
         severity,
         number(c.observed) if figures else "",
         number(c.before) if figures else "",
+        number(c.difference) if c.kind == "utility" else "",
         interval(c.low, c.high) if figures else "",
         number(c.limit) if figures else "",
         safe("; ".join(c.reasons)),
@@ -63,16 +64,21 @@ def _notes(outcome: GateOutcome) -> Iterator[str]:
     for w in outcome.waivers:
         yield f"Waiver {safe(w.id)}, {w.fate}: {safe(w.text)} ({safe(w.reason)}; owner {safe(w.owner)})"
     yield from (safe(n) for n in outcome.notes)
+    if outcome.power_sentence:
+        yield safe(outcome.power_sentence)
     yield f"Head of the record: `{outcome.head}`. False alarms: {outcome.alpha:g} over {outcome.family} hypotheses."
 
 
 def annotations(outcome: GateOutcome, source: Source) -> Iterator[str]:
-    """Workflow commands of GitHub: errors for failed checks, warnings for open ones and void waivers."""
+    """Workflow commands of GitHub: errors for failed checks, warnings for open ones and void waivers, and how
+    many clusters would decide what is open."""
     for c in worst_first(outcome.checks):
         if c.status != "pass":
             level = {"fail": "error", "inconclusive": "warning", "waived": "notice"}[c.status]
             where = f"file={_property(source.path)},line={source.line(c)},title={_property(title(c))}"
             yield f"::{level} {where}::{_data(said(c))}"
+    if outcome.power_sentence:
+        yield f"::notice title=LeakLedger::{_data(outcome.power_sentence)}"
     for w in outcome.waivers:
         if w.fate != "used":
             level = "notice" if w.fate == "unused" else "error"

@@ -30,6 +30,7 @@ def _figures(check: Check) -> list[tuple[str, float | None]]:
     return [
         ("observed", check.observed),
         ("before", check.before),
+        ("lost", check.difference if check.kind == "utility" else None),
         ("low", check.low),
         ("high", check.high),
         ("limit", check.limit),

@@ -1,9 +1,10 @@
 """How often a gate is wrong, on simulated audits: no federation runs; from records to the exit code all is real.
 
 *unchanged*: baseline and candidate are drawn alike; the share of gates that fail anywhere must stay at alpha or below,
-for 5 to 64 clusters and 1 to 100 checks. *power*: with as many clusters as `validate` plans, the share of gates that
-pass when nothing changed, and that fail when the leak has grown by the margin. *few*: below five clusters nothing
-passes, whatever they show.
+for 5 to 64 clusters and 1 to 100 checks. *other seeds*: the same, where each run has seeds of its own and the prior has
+other luck in each: how often a gate fails, and how often it passes a leak that grew by the margin. *power*: with as
+many clusters as `validate` plans, the share of gates that pass when nothing changed, and that fail when the leak has
+grown by the margin. *few*: below five clusters nothing passes, whatever they show.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -48,6 +49,10 @@ SHAPES: Mapping[str, Draw] = {  # of a cluster's advantage, with mean 0 and stan
 }
 CLUSTERS = ((5, 1), (8, 1), (16, 1), (64, 1), (2, 8))  # seeds, clusters of each
 CHECKS = (1, 10, 100)
+LUCK = 0.3  # of a prior: how often it knows by itself what there is to know
+SHARES = (0.0, 0.1, 0.4, 0.6, 0.9, 1.0)  # of what the prior leaves, that an attack gets in the mean
+SURENESS = 20  # of a beta distribution around that share
+WIDE = 0.1  # margin of that part
 PLANS = ((0.1, 0.05), (0.1, 0.1), (0.05, 0.05))  # scatter of a difference, margin
 HELD = tuple(Control("simulated", kind, 1.0, 0.0, 1.0, True, "simulated") for kind in ("leaky", "power"))
 
@@ -61,6 +66,12 @@ def run(options: Options) -> Iterator[Row]:
                 setting = {"part": "unchanged", "shape": shape, "clusters": _words(clusters), "checks": checks}
                 few = max(times // checks, 100) if not options.quick else max(times // checks, 5)
                 yield share(setting, "fail", few, partial(unchanged, shape, clusters, checks))
+    for shares in SHARES:
+        for seeds in (5, 10):
+            setting = {"part": "other seeds", "share": shares, "clusters": seeds}
+            yield share(setting, "fail", times, partial(other_seeds, shares, 0.0, seeds))
+            if 0 < shares < 1 - WIDE:
+                yield share({**setting, "grown by": WIDE}, "pass", times, partial(other_seeds, shares, WIDE, seeds))
     for scatter, margin in PLANS:
         for shift, status in ((0.0, "pass"), (margin, "fail")):
             planned = clusters_needed(scatter, margin, ALPHA, POWER) or 0
@@ -92,6 +103,25 @@ def changed(scatter: float, margin: float, shift: float, clusters: int, coins: C
     return decided(before + shift + scatter * coins.standard_normal(before.shape), before, margin)
 
 
+def other_seeds(got: float, growth: float, clusters: int, coins: Coins) -> str:
+    """The status of a gate with one check, of an attack that gets this share of what lucky priors leave, and `growth`
+    more in the candidate; each run has seeds of its own.
+    """
+    runs = [_lucky(q, clusters, first, coins) for q, first in ((got + growth, 0), (got, clusters))]
+    return _status(runs[0], runs[1], WIDE)
+
+
+def _lucky(got: float, clusters: int, first: int, coins: Coins) -> AuditRecord:
+    """A record from the seed `first` on, of one cluster for each seed."""
+    priors = (coins.random(clusters) < LUCK).astype(np.float64)
+    edge = got in (0.0, 1.0)
+    shares = np.full(clusters, got) if edge else coins.beta(SURENESS * got, SURENESS * (1 - got), clusters)
+    seeds = range(first, first + clusters)
+    values = priors + shares * (1 - priors)
+    cases = [_case(0, seed, [v], p) for seed, v, p in zip(seeds, values, priors, strict=True)]
+    return _run_of(cases, tuple(seeds))
+
+
 def identical(clusters: tuple[int, int], coins: Coins) -> str:
     """The status where candidate and baseline agree to the last digit."""
     values = _advantages(SHAPES["normal"], clusters, 1, coins)
@@ -109,25 +139,33 @@ def _advantages(draw: Draw, clusters: tuple[int, int], checks: int, coins: Coins
 
 def decided(candidate: Floats, baseline: Floats, margin: float) -> str:
     """What the gate says of these (checks, seeds, clusters) advantages."""
+    return _status(_record(candidate), _record(baseline), margin)
+
+
+def _status(candidate: AuditRecord, baseline: AuditRecord, margin: float) -> str:
     policy = policy_of({"gate": {"alpha": ALPHA, "power": POWER}, "leakage": [{"margin": margin}]})
-    before = moved(snapshot(_record(baseline)), "simulation", "simulated", now="2026-01-01")
-    return gate(_record(candidate), policy, ("simulated", before)).status
+    before = moved(snapshot(baseline), "simulation", "simulated", now="2026-01-01")
+    return gate(candidate, policy, ("simulated", before)).status
 
 
 def _record(advantages: Floats) -> AuditRecord:
     """One setting for each check, with a case for each seed."""
     checks, seeds, _ = advantages.shape
-    cases = [_case(k, seed, advantages[k, seed]) for k in range(checks) for seed in range(seeds)]
+    values = PRIOR + (1 - PRIOR) * advantages
+    cases = [_case(k, seed, values[k, seed], PRIOR) for k in range(checks) for seed in range(seeds)]
+    return _run_of(cases, tuple(range(seeds)))
+
+
+def _run_of(cases: Sequence[CaseRecord], seeds: tuple[int, ...]) -> AuditRecord:
     data = DataFacts("simulated", 1, 1, 1, 0, "y", "classification", (), "simulated", {})
-    run_facts = RunFacts("simulated", {}, "", tuple(range(seeds)), {"leakledger": "0"}, "cpu", data, (), ())
+    run_facts = RunFacts("simulated", {}, "", seeds, {"leakledger": "0"}, "cpu", data, (), ())
     return AuditRecord(run_facts, tuple(cases), (), (), Verdict("inconclusive", "", ""))
 
 
-def _case(check: int, seed: int, advantages: Sequence[float] | Floats) -> CaseRecord:
-    setting = Setting(f"s{check:03}", "simulated", "iid", len(advantages), "e", "s", "none", "fedsgd", False)
-    values = PRIOR + (1 - PRIOR) * np.asarray(advantages)
+def _case(check: int, seed: int, values: Sequence[float] | Floats, prior: float) -> CaseRecord:
+    setting = Setting(f"s{check:03}", "simulated", "iid", len(values), "e", "s", "none", "fedsgd", False)
     trials = tuple(
-        Trial("simulated", ("server",), "records", "accuracy", f"P{k + 1}", 0, "scored", float(x), PRIOR, level="value")
+        Trial("simulated", ("server",), "records", "accuracy", f"P{k + 1}", 0, "scored", float(x), prior, level="value")
         for k, x in enumerate(values)
     )
     return CaseRecord(f"{setting.id}-{seed}", setting, seed, trials, HELD)

@@ -27,6 +27,7 @@ def _row(c: Check) -> dict[str, Any]:
         else "",
         "now": _number(c.observed) if figures else "",
         "before": _number(c.before) if figures else "",
+        "lost": _number(c.difference) if c.kind == "utility" else "",
         "bounds": f"{_number(c.low)} to {_number(c.high)}" if figures and c.low is not None else "",
         "limit": _number(c.limit) if figures else "",
         "why": "; ".join(c.reasons) + (f" [{c.fingerprint}]" if c.status == "fail" else ""),
@@ -46,20 +47,10 @@ def lines(outcome: GateOutcome) -> Iterator[str]:
     for w in outcome.waivers:
         yield f"Waiver {w.id} is {w.fate}: {w.text}"
     yield from outcome.notes
-    yield from _power(outcome)
+    if outcome.power_sentence:
+        yield outcome.power_sentence
     yield f"False alarms: at most {outcome.alpha:g} over {outcome.family} hypotheses."
     yield f"Head of the record: {outcome.head}"
-
-
-def _power(outcome: GateOutcome) -> Iterator[str]:
-    """How many clusters the checks would take, where there are fewer."""
-    short = [c for c in outcome.checks if c.status == "inconclusive" and c.needed and c.needed > c.clusters]
-    if short:
-        most, have = max(c.needed or 0 for c in short), min(c.clusters for c in short)
-        yield (
-            f"Power: {len(short)} inconclusive checks have too few clusters ({have}); {most} would decide all of them "
-            f"with power {outcome.power:.0%} if nothing changed."
-        )
 
 
 def about(baseline: Baseline) -> list[str]:

@@ -182,7 +182,7 @@ def _of_loss(loss: utility.Loss, p: float | None, family: int, policy: Policy) -
         check,
         limit=g.margin,
         floor=g.floor,
-        observed=d.mean,
+        observed=loss.now,
         before=loss.before,
         difference=d.mean,
         low=d.low,

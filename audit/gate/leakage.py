@@ -4,11 +4,10 @@
 on the shape of scores, and its list of what is missing for "no leak above".
 
 *Regression* compares one number per cluster, L: what the attack gains over the prior, as a share of what the prior
-leaves to gain (its mean over both runs; at least `ROOM` of the scale, so that single cells of a metric that the prior
-nearly knows do not count tenfold), and 0 where it does worse, since an adversary can always guess. Every attack by
-every adversary of the kind, every metric, and the worst record of batches beside the mean: one hypothesis each. The
-check fails where one of them grew, at alpha over the gate, by more than the floor in the mean; it passes where all of
-their upper bounds lie below the margin, controls held and nothing new is unread; else it is inconclusive.
+leaves to gain (`audit.gate.levels`). Every attack by every adversary of the kind, every metric, and the worst record of
+batches beside the mean: one hypothesis each. The check fails where one of them grew, at alpha over the gate, by more
+than the floor in the mean; it passes where all of their upper bounds lie below the margin, controls held and nothing
+new is unread; else it is inconclusive.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,14 +26,12 @@ from leakledger.audit.gate.differences import (
     unpaired,
     unseen,
 )
+from leakledger.audit.gate.levels import Levels, levels, mean_share
 from leakledger.audit.gate.policy import Gate, LeakageGate
 from leakledger.audit.gate.snapshot import Cell, Measure, Snapshot
 from leakledger.audit.gate_records import Status
 from leakledger.audit.records import POWER, SCORER
-from leakledger.audit.scoring.metrics import PERFECT
 from leakledger.audit.verdicts.significance import FEWEST, of_any
-
-ROOM = 0.1  # of a metric's scale
 
 
 @dataclass(frozen=True)
@@ -118,33 +115,15 @@ def _compared(a: Measure | None, b: Measure | None, now: Snapshot, before: Snaps
     """One series; a side that made no claim has the prior alone, so 0 in each seed."""
     measure = a or b
     assert measure is not None
-    rooms = [abs(PERFECT[measure.metric] - c.prior) for m in (a, b) if m for c in m.clusters]
-    room = max(float(np.mean(rooms)), ROOM)
-    levels = [_levels(m, room) for m in (a, b)]
-    means = [float(np.mean(list(x.values()))) if x else 0.0 for x in levels]
+    mine, theirs = levels(a, b)
     fewer = 0
     if set(now.seeds) == set(before.seeds):
-        difference, fewer = _paired(levels[0], levels[1], now.seeds, alpha)
+        difference, fewer = _paired(mine, theirs, now.seeds, alpha)
     else:
-        samples = [_sample(x, s.seeds) for x, s in zip(levels, (now, before), strict=True)]
-        difference = unpaired(samples[0], samples[1], alpha)
-    alone = paired(_sample(levels[0], now.seeds).values, np.zeros(1), _sample(levels[0], now.seeds).seeds, alpha)
+        difference = unpaired(_sample(mine, now.seeds), _sample(theirs, before.seeds), alpha)
+    alone = paired(_sample(mine, now.seeds).values, np.zeros(1), _sample(mine, now.seeds).seeds, alpha)
     silent = "" if a and b else "the run" if b else "the baseline"
-    return Compared(measure, difference, means[0], alone.low, means[1], silent, fewer)
-
-
-Levels = Mapping[tuple[int, str, int], float]
-
-
-def _levels(measure: Measure | None, room: float) -> Levels:
-    """L of each cluster."""
-    if measure is None:
-        return {}
-    perfect = PERFECT[measure.metric]
-    return {
-        (c.seed, c.victim, c.round): max(0.0, (abs(perfect - c.prior) - abs(perfect - c.value)) / room)
-        for c in measure.clusters
-    }
+    return Compared(measure, difference, mean_share(a), alone.low, mean_share(b), silent, fewer)
 
 
 def _sample(levels: Levels, seeds: Sequence[int]) -> Sample:

@@ -6,6 +6,7 @@ from leakledger.audit.case import Case
 from leakledger.audit.clusters import SEEDS
 from leakledger.audit.gate.baseline import Baseline
 from leakledger.audit.gate.differences import Sample, clusters_needed, enough_to_fail, smallest_p
+from leakledger.audit.gate.levels import levels
 from leakledger.audit.gate.policy import Policy, PolicyError
 from leakledger.audit.verdicts.ceilings import fewest
 from leakledger.audit.verdicts.significance import FEWEST
@@ -77,7 +78,8 @@ def _scatter(policy: Policy, baseline: Baseline | None) -> tuple[float, str]:
         return policy.gate.sd, f"assumed scatter {policy.gate.sd:g}"
     found = [policy.gate.sd]
     for m in baseline.snapshot.measures:
-        sample = Sample.of([max(0.0, c.value - c.prior) for c in m.clusters], [c.seed for c in m.clusters])
+        shares, _ = levels(m, m)
+        sample = Sample.of(list(shares.values()), [seed for seed, _, _ in shares])
         if len(sample.units) >= FEWEST:
             found.append(2**0.5 * float(sample.units.values.std(ddof=1)))
     return max(found), f"scatter {max(found):.2f}, the largest of the baseline" if len(found) > 1 else "assumed scatter"

@@ -152,7 +152,7 @@ def apply(waivers: Sequence[Waiver], checks: Sequence[Check]) -> tuple[list[Chec
             notes.append(w.note("unused", "no failed check has this fingerprint and scope; take it out"))
             continue
         check = left[failed[0]]
-        observed = abs(check.observed or 0.0)
+        observed = check.cost
         if observed > w.max_observed + SLACK:
             text = f"{observed:.3f} was measured, max_observed is {w.max_observed:g}"
             notes.append(w.note("exceeded", text))

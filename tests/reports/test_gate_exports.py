@@ -157,7 +157,7 @@ def test_no_name_is_markup_in_markdown(name):
     text = summary(outcome(name))
     rows = [line for line in text.splitlines() if line.startswith("| ") and "LL-" in line]
     assert len(rows) == 5
-    assert all(len(re.findall(r"(?<!\\)\|", row)) == 9 for row in rows)
+    assert all(len(re.findall(r"(?<!\\)\|", row)) == 10 for row in rows)
     assert not {"<script", "](http", "@team", "**w**", "\u202e", "\x1b", "\x00"} & set(
         re.findall(r"<script|\]\(http|@team|\*\*w\*\*|[\u202e\x1b\x00]", text)
     )

@@ -1,8 +1,13 @@
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from leakledger.audit.gate.console import lines, rows
+from leakledger.reports.pull_request import annotations, summary
+from leakledger.reports.sarif import Source
+from leakledger.reports.wording import said
 from tests.audit.gate.made import DATA, SEEDS, decided, finding, noise, only, record
 
 FLAT = np.full(len(SEEDS), 0.4)
@@ -15,6 +20,18 @@ def test_a_model_that_lost_fails_and_one_that_gained_passes():
     for shift, status in ((-0.2, "fail"), (0.2, "pass"), (0.0, "pass")):
         outcome = decided(record(FLAT, auroc=0.8 + shift + noise(2)), before, leakage=MARGIN, utility=AUROC)
         assert only(outcome, "utility").status == outcome.status == status
+
+
+def test_a_utility_shows_the_metric_now_and_before_and_its_loss_beside_them():
+    before = record(FLAT, auroc=0.8 + noise(1))
+    outcome = decided(record(FLAT, auroc=0.6 + noise(2)), before, leakage=MARGIN, utility=AUROC)
+    check = only(outcome, "utility")
+    assert (check.observed, check.before, check.difference) == pytest.approx((0.6, 0.8, 0.2), abs=0.03)
+    assert check.low < check.difference < check.high
+    (row,) = [r for r in rows(outcome) if r["check"] == check.gate]
+    assert [float(row[name]) for name in ("now", "before", "lost")] == pytest.approx([0.6, 0.8, 0.2], abs=0.03)
+    assert re.search(r"observed 0\.\d+, before 0\.\d+, lost 0\.\d+", said(check))
+    assert check.cost == check.difference  # what a waiver limits
 
 
 def test_utility_that_was_not_measured_is_no_pass():
@@ -93,3 +110,15 @@ def test_severity_is_computed_again_from_its_vector(status):
     collusion, knowledge = {"1": 1.0, "2": 0.85}[parts["CO"]], {"N": 1.0, "G": 0.9}[parts["SI"]]
     again = impact * collusion * knowledge * (0.5 + 0.5 * float(parts["SU"]))
     assert severity.score == pytest.approx(again, abs=0.1)
+
+
+def test_how_many_clusters_would_decide_what_is_open_is_said_wherever_it_is_read():
+    wild = decided(record(FLAT + noise(4, 0.3)), record(FLAT + noise(5, 0.3)), leakage=[{"margin": 0.05}])
+    assert re.search(r"\d+ would decide all of them", wild.power_sentence)
+    needed = str(only(wild, "regression").needed)
+    assert needed in wild.power_sentence
+    assert wild.power_sentence in list(lines(wild))
+    assert any(line.startswith("::notice") and f"{needed} would decide" in line for line in annotations(wild, Source()))
+    assert "would decide all of them" in summary(wild)
+    passed = decided(record(FLAT), record(FLAT), leakage=MARGIN)
+    assert "would decide" not in passed.power_sentence + summary(passed)

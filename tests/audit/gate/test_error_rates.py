@@ -16,6 +16,7 @@ from leakledger.audit.benchmarks.gate import (
     changed,
     clusters_needed,
     identical,
+    other_seeds,
     share,
     unchanged,
 )
@@ -35,6 +36,21 @@ def test_a_system_that_did_not_change_fails_no_more_often_than_alpha(shape, clus
     for checks, times in TIMES.items():
         row = share({}, "fail", times, partial(unchanged, shape, clusters, checks))
         assert stats.binomtest(count(row), row.n, ALPHA, alternative="greater").pvalue > SURE, (checks, row.measured)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("clusters", [5, 10])
+@pytest.mark.parametrize("shares", [0.1, 0.5, 0.8])
+def test_other_seeds_with_other_luck_of_the_prior_fail_no_more_often_than_alpha_nor_pass_growth(shares, clusters):
+    failed = share({}, "fail", 300, partial(other_seeds, shares, 0.0, clusters))
+    assert stats.binomtest(count(failed), failed.n, ALPHA, alternative="greater").pvalue > SURE, failed.measured
+    passed = share({}, "pass", 300, partial(other_seeds, shares, 0.1, clusters))
+    assert stats.binomtest(count(passed), passed.n, 2 * ALPHA, alternative="greater").pvalue > SURE, passed.measured
+
+
+@pytest.mark.parametrize("shares", [0.0, 1.0])
+def test_other_seeds_pass_what_is_told_in_full_or_not_at_all(shares):
+    assert share({}, "pass", 20, partial(other_seeds, shares, 0.0, 10)).measured == 100
 
 
 @pytest.mark.slow

@@ -1,4 +1,5 @@
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -138,6 +139,26 @@ def test_other_seeds_are_compared_as_two_samples_and_said_so():
     assert any("two samples" in n for n in outcome.notes)
     grown = record(FLAT + 0.3 + noise(2), seeds=seeds)
     assert decided(grown, record(FLAT + noise(1)), leakage=MARGIN).status == "fail"
+
+
+@pytest.mark.parametrize("told", [0.0, 1.0], ids=["nothing", "everything"])
+def test_other_seeds_with_other_luck_of_the_prior_are_no_growth_of_what_is_told_in_full_or_not_at_all(told):
+    def lucky(often):
+        """The prior knows one batch in `often` by itself; the attack has all of the rest, or nothing."""
+
+        def more(seed):
+            prior = float(seed % often == 0)
+            return (replace(trial(0, asset="held_out_rate"), value=max(prior, told), baseline=prior),)
+
+        return more
+
+    seeds = [s + 100 for s in SEEDS]
+    before = record(FLAT, more=lucky(3))
+    outcome = decided(record(FLAT, seeds=seeds, more=lucky(12)), before, leakage=MARGIN)
+    (check,) = [c for c in outcome.checks if c.asset == "held_out_rate"]
+    assert (check.observed, check.before) == pytest.approx((told, told))
+    assert check.high < 0.1
+    assert outcome.status == "pass"
 
 
 def test_the_change_under_test_is_compared_and_a_change_of_how_it_is_measured_is_stale():

@@ -1,3 +1,7 @@
+import re
+import tomllib
+from pathlib import Path
+
 import pytest
 
 from leakledger.audit.gate.plan import gate_needs
@@ -58,3 +62,11 @@ def test_the_clusters_that_a_pass_needs_are_printed_and_follow_the_baseline():
     assert utility.startswith("f1")
     wild = baseline(record([0.0, 0.9] * 6))
     assert "the largest of the baseline" in list(gate_needs(policy, 12, 12, wild))[1]
+
+
+def test_the_policy_to_start_from_guards_utility():
+    page = (Path(__file__).parents[3] / "docs" / "gate.md").read_text(encoding="utf-8")
+    blocks = [tomllib.loads(b) for b in re.findall(r"```toml\n(.*?)```", page, re.DOTALL)]
+    policies = [policy_of(b) for b in blocks if "leakage" in b]
+    assert len(policies) == 2
+    assert all(p.utility for p in policies)
