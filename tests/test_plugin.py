@@ -4,9 +4,11 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import dataclass
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from leakledger.attacks import ATTACKS
@@ -18,6 +20,8 @@ from leakledger.audit.contracts import AttackContract, DefenseContract, EncoderC
 from leakledger.defenses import DEFENSES, GaussianNoise
 from leakledger.preprocess.encoders import ENCODERS
 from leakledger.preprocess.encoders.server_dictionary import ServerDictionary
+from leakledger.preprocess.messages import About, Disclosure, Payload
+from leakledger.preprocess.messages.base import KINDS
 from leakledger.preprocess.scalers.federated_zscore import FederatedZScore
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "plugin"
@@ -124,6 +128,25 @@ def test_a_plugin_that_takes_a_name_is_left_out(monkeypatch):
     monkeypatch.setitem(globals(), "Other", taken)
     plugins.register([("leakledger.encoders", EntryPoint("local", f"{__name__}:Other", "leakledger.encoders"))])
     assert ENCODERS["local"] is not taken
+
+
+def test_a_plugin_with_a_message_that_cannot_be_made_up_is_left_out(monkeypatch):
+    @dataclass(frozen=True)
+    class LocalBits(Payload):
+        topic = "bits"
+        discloses = Disclosure.VALUE
+        about = About.SENDER
+
+        bits: np.ndarray
+
+    LocalBits.__module__ = own = "a_plugin"
+    monkeypatch.setattr(plugins, "FAILED", {})
+    monkeypatch.setattr(plugins, "KINDS", {"bits": LocalBits})
+    KINDS.pop("bits")
+    monkeypatch.setitem(globals(), "Bits", type("Bits", (ENCODERS["local"],), {"__module__": own, "name": "bits"}))
+    plugins.register([("leakledger.encoders", EntryPoint("bits", f"{__name__}:Bits", "leakledger.encoders"))])
+    assert "bits" not in ENCODERS
+    assert "LocalBits.bits: numpy.ndarray says no element type; write NDArray[np.float64]" in plugins.FAILED["bits"]
 
 
 def test_contracts_fail_for_what_breaks_them():
