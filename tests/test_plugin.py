@@ -62,7 +62,13 @@ def test_the_example_keeps_the_contracts(installed):
 @pytest.mark.slow
 def test_the_example_is_listed_configured_and_found_to_leak(installed):
     listed = {(r["kind"], r["name"]) for r in json.loads(leakledger(installed, "list", "--json").stdout)}
-    assert {("encoder", "tally"), ("attack", "tally-counts"), ("defense", "sign"), ("reader", ".jsonl")} <= listed
+    assert {
+        ("encoder", "tally"),
+        ("scaler", "max-abs"),
+        ("attack", "tally-counts"),
+        ("defense", "sign"),
+        ("reader", ".jsonl"),
+    } <= listed
     done = leakledger(installed, "run", "source/audit.toml", "-o", "run")
     assert done.returncode == 0, done.stderr
     results = json.loads((installed / "run" / "results.json").read_text())
