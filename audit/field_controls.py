@@ -7,7 +7,7 @@ nothing of the kind. *Shuffled*, for dictionaries: one is shown, another is the 
 
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass, replace
-from types import UnionType
+from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -62,7 +62,7 @@ def _filled(hint: Any, name: str) -> Any:
         inner = get_args(hint)[1]
         return dict.fromkeys(PLANTED, 2) if name == FEATURE else {FEATURE: _filled(inner, FEATURE)}
     if origin in (Union, UnionType):
-        return _filled(get_args(hint)[0], name)
+        return _filled(next(option for option in get_args(hint) if option is not NoneType), name)
     if is_dataclass(hint):
         own = get_type_hints(hint)
         return hint(**{f.name: _filled(own[f.name], f.name) for f in fields(hint)})  # type: ignore[operator]

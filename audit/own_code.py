@@ -16,27 +16,34 @@ from torch import nn
 from leakledger.attacks import ATTACKS
 from leakledger.attacks.base import Abstained, AuxiliaryKnowledge, NotApplicable, Outcome, RecordsClaim
 from leakledger.audit.own_update import CLIENT, Column, Tensors, layout_of, view_of_update
+from leakledger.audit.planted_batches import FEWEST, PlantedBatches, advantage_on_planted
 from leakledger.audit.planted_controls import planted_controls
 from leakledger.audit.plugins import failure
-from leakledger.audit.records import Control
+from leakledger.audit.record_controls import AT_BASELINE
+from leakledger.audit.records import POWER, Control
 from leakledger.audit.tables_html import html_table
 from leakledger.preprocess.data.suggest import closest
 from leakledger.preprocess.views import CategoricalBlock, FeatureLayout, Mechanism, NumericBlock, Task, TrainingSpec
 
-CONTROL_SEED = 2_005
+CONTROL_SEED, PLANTED_SEED = 2_005, 2_006
+ASK_FOR_BATCHES = (
+    "attack(..., planted_batches=32) and assert_low_advantage() decide; if not, more planted batches or a larger margin"
+)
 
 
 @dataclass(frozen=True)
 class AttackResult:
     """What one attack found. `rows` has a column per feature and `verified`: whether the gradient proves the row.
 
-    `reason` says why nothing is claimed, where nothing is. `trials` are the controls (`planted_controls`).
+    `reason` says why nothing is claimed, where nothing is. `trials` are the controls (`planted_controls`). `planted`:
+    the advantage over guessing on planted batches, where some were asked for.
     """
 
     technique: str
     rows: pd.DataFrame = field(repr=False)
     reason: str
     trials: tuple[Control, ...] = field(repr=False)
+    planted: PlantedBatches | None = None
 
     @property
     def controls(self) -> pd.DataFrame:
@@ -52,13 +59,92 @@ class AttackResult:
     def assert_few_proven(self, at_most: int = 0) -> None:
         """The gate of a test: raises AssertionError, with one line, where the update proves more than `at_most` rows.
 
-        So it does where nothing can be said: the attack claimed nothing, or it was not shown to be able to. What passes
-        is not thereby safe: it gives no more rows away than this attack proves.
+        So it does where more rows than that are claimed and planted rows are recovered behind such an update: a claim
+        without a proof may well be right. And where nothing can be said: the attack claimed nothing, or it was not
+        shown to be able to. What a strong defense reaches is `assert_low_advantage`.
         """
         if self.proven > at_most:
             raise AssertionError(f"{self.summary} At most {at_most} may be.")
         if not self.trials or not len(self.rows) or any(not t.passed for t in self.trials):
-            raise AssertionError(f"inconclusive: {self.summary}")
+            raise AssertionError(f"inconclusive: {self.summary}{self._what_decides}")
+        if len(self.rows) > at_most:
+            raise AssertionError(f"{self._unproven}. At most {at_most} rows may be claimed where that is so.")
+
+    def assert_low_advantage(self, at_most: float = AT_BASELINE) -> None:
+        """The gate of a test for a strong defense: raises AssertionError, with one line, unless the attack is shown to
+        get hardly more than guessing of planted rows behind such an update.
+
+        `at_most`: how far of the way from guessing to all cells; the interval of `planted` must lie below it. Without
+        the defense it must lie above: otherwise it is not the defense that is in the way of the attack. It speaks of
+        this attack and of rows that were drawn, not of every attack.
+        """
+        if not 0 < at_most < 1:
+            raise ValueError(f"at_most is {at_most}: an advantage between 0 (guessing) and 1 (every cell)")
+        if self.proven:
+            raise AssertionError(self.summary)
+        if self.planted is None:
+            raise AssertionError(f"inconclusive: no batches were planted; {ASK_FOR_BATCHES}")
+        behind, without = self.planted.defended, self.planted.undefended
+        if behind.proven:
+            raise AssertionError(f"{self.technique} proves {behind.proven} planted rows behind such an update")
+        if behind.low > at_most:
+            raise AssertionError(f"{self.planted}: at most {at_most:g} may be")
+        if doubt := self._doubt(at_most):
+            raise AssertionError(f"inconclusive: {doubt}")
+        assert without is not None  # `_doubt`
+        if behind.high > at_most:
+            raise AssertionError(
+                f"inconclusive: {self.planted}: the interval behind the defense must end at {at_most:g} or below; "
+                "more planted batches would decide, or a larger margin (at_most=)"
+            )
+
+    def _doubt(self, at_most: float) -> str:
+        """Why planted batches tell nothing of the defense, in one sentence; empty where they do."""
+        assert self.planted is not None
+        behind, without = self.planted.defended, self.planted.undefended
+        if failed := [t.kind for t in self.trials if not t.passed and t.kind != POWER]:
+            return f"controls failed: {', '.join(failed)}; try another technique"
+        if not self.trials:
+            return "no control was played; leave out controls=False"
+        if not len(self.rows):
+            return self.summary
+        if behind.partial:
+            return (
+                f"of {behind.partial} of {behind.batches} planted batches {self.technique} left cells out: what is not "
+                "claimed is no evidence; choose a technique that claims every cell"
+            )
+        if without is None:
+            return "no defense is stated, so nothing tells its effect from an attack that is weak; give mechanisms="
+        if without.low <= at_most:
+            return (
+                f"without the defense this attack gets {without}: it must be above {at_most:g}, or a low advantage is "
+                "its own doing; more planted batches would decide, a larger network or a stronger technique"
+            )
+        return ""
+
+    @property
+    def _power(self) -> Control | None:
+        """The control that shows this attack to work on planted rows behind such an update; None where none does."""
+        passed = all(t.passed for t in self.trials)
+        return next((t for t in self.trials if t.kind == POWER and passed), None)
+
+    @property
+    def _unproven(self) -> str:
+        power, claimed, proven = self._power, len(self.rows), self.proven
+        assert power is not None
+        count = f"{claimed} rows are claimed" if claimed > 1 else "1 row is claimed"
+        shown = "none is proven" if not proven else f"{proven} {'is' if proven == 1 else 'are'} proven"
+        return (
+            f"{count} and {shown}, but on planted rows behind such an update this attack gets {power.value:.0%} of the "
+            f"cells where guessing gets {power.baseline:.0%}: unproven is not protected"
+        )
+
+    @property
+    def _what_decides(self) -> str:
+        """What a user can do about power that is lacking; empty where it is not what is lacking, or not alone."""
+        if [t.kind for t in self.trials if not t.passed] != [POWER]:
+            return ""
+        return f" That one planted batch is not recovered shows no protection; {ASK_FOR_BATCHES}."
 
     @property
     def summary(self) -> str:
@@ -69,6 +155,8 @@ class AttackResult:
         if verified:
             of = f"{verified} of {len(self.rows)} claimed rows"
             return f"{self.technique} proved {of}: this update gives them away.{doubt}"
+        if len(self.rows) and self._power is not None:
+            return f"{self.technique}: {self._unproven}."
         if len(self.rows):
             return f"{self.technique} claims {len(self.rows)} rows and proves none of them.{doubt}"
         return f"{self.technique} claims nothing: {self.reason}. That is no evidence that nothing leaks.{doubt}"
@@ -95,6 +183,7 @@ def attack(
     technique: str = "portfolio",
     options: Mapping[str, Any] | None = None,
     controls: bool = True,
+    planted_batches: int = 0,
     seed: int = 0,
 ) -> AttackResult:
     """Attacks one client's update as the server that received it would, and tries the attack on planted rows.
@@ -108,7 +197,8 @@ def attack(
     `layout`: feature -> its values, (mean, deviation) of a standardised number, or None for a number as it is, in the
     order of the columns (`layout_of`). `labels` (rows,): granted to the adversary; without them `rows` says how many
     there are, and labels are recovered. `mechanisms`: the defenses applied, which the adversary knows. `options` are
-    those of the technique.
+    those of the technique. `planted_batches`: on how many drawn batches, behind the defenses and without them, the
+    advantage over guessing is measured, as `AttackResult.assert_low_advantage` needs it; each takes an attack or two.
 
     Raises ValueError, one line, for tensors that are no such network, a layout that does not fit, unknown names.
     """
@@ -118,6 +208,8 @@ def attack(
     count = rows if rows is not None else None if known is None else len(known)
     if count is None or count < 1:
         raise ValueError("attack: say how many rows the batch has: labels=, or rows= where they are not known")
+    if planted_batches and planted_batches < FEWEST:
+        raise ValueError(f"planted_batches is {planted_batches}: an interval needs {FEWEST} or more; 32 is a start")
     columns = layout if isinstance(layout, FeatureLayout) else layout_of(layout)
     view = view_of_update(
         model_state,
@@ -134,7 +226,9 @@ def attack(
     knowledge = AuxiliaryKnowledge(labels={} if known is None else {(CLIENT, 0): known})
     outcome = played.run(view.restricted(played.accepts), knowledge)
     trials = planted_controls(played, view, knowledge, np.random.default_rng([seed, CONTROL_SEED])) if controls else ()
-    return AttackResult(technique, claimed_rows(outcome, columns), _reason(outcome), trials)
+    coins = np.random.default_rng([seed, PLANTED_SEED])
+    planted = advantage_on_planted(played, view, knowledge, planted_batches, coins) if planted_batches else None
+    return AttackResult(technique, claimed_rows(outcome, columns), _reason(outcome), trials, planted)
 
 
 def claimed_rows(outcome: Outcome, layout: FeatureLayout) -> pd.DataFrame:

@@ -40,13 +40,10 @@ def planted_controls(
     """The three controls by the first update that the observers hold; none where there is no update to imitate, or the
     target has no classes.
     """
-    update = next((m for kind in UPDATES for m in view.received(kind)), None)
-    layout, spec = view.public.layout, view.public.model
-    if update is None or not _has_model(view, update) or layout is None or spec is None or spec.task == "regression":
+    trial = trial_like(attack, view, knowledge, coins)
+    if trial is None:
         return ()
-    trial = Trial(attack, view, knowledge, update, _population(layout, coins), coins)
-    rows = update.payload.rows
-    labels = coins.permutation(np.resize(np.arange(spec.outputs), rows))
+    update, rows, labels = trial.update, trial.update.payload.rows, trial.labels()
     few = rows_alone(view, rows)
     singles = {f"planted {i}": (trial.drawn(few), labels[(i + np.arange(few)) % rows]) for i in range(SINGLES)}
     batch, other = trial.drawn(rows), trial.drawn(rows)
@@ -63,6 +60,15 @@ def planted_controls(
         trial.control("power", trial.accuracy(whole, batch), batch, f"cells of {rows} planted rows"),
         trial.control("null", trial.accuracy(whole, other), other, f"cells of {rows} other rows"),
     )
+
+
+def trial_like(attack: Attack, view: View, knowledge: AuxiliaryKnowledge, coins: np.random.Generator) -> "Trial | None":
+    """The attack on updates like the first one that the observers hold; None as `planted_controls` says."""
+    update = next((m for kind in UPDATES for m in view.received(kind)), None)
+    layout, spec = view.public.layout, view.public.model
+    if update is None or not _has_model(view, update) or layout is None or spec is None or spec.task == "regression":
+        return None
+    return Trial(attack, view, knowledge, update, _population(layout, coins), coins)
 
 
 @dataclass(frozen=True)
@@ -83,6 +89,12 @@ class Trial:
     def drawn(self, rows: int) -> Cells:
         return self.population.take(self.coins.choice(len(self.population), rows, replace=False))
 
+    def labels(self) -> NDArray[np.int64]:
+        """Those of a batch of the size of the update: all classes alike, in a drawn order."""
+        spec = self.view.public.model
+        assert spec is not None  # `trial_like`
+        return self.coins.permutation(np.resize(np.arange(spec.outputs), self.update.payload.rows))
+
     def claims(self, batches: Batches, defended: bool) -> dict[str, RecordsClaim]:
         """What is claimed of clients that train on `batches`, by client."""
         view = self.view if defended else undefended(self.view, batches)
@@ -97,11 +109,15 @@ class Trial:
             return 0.0
         return measure(Cells(claim.categories, claim.numbers), actual, self.deviations)["accuracy"]
 
-    def control(self, kind: Literal["leaky", "power", "null"], value: float, actual: Cells, of: str) -> Control:
-        """The outcome, beside what rows drawn from the same population get right."""
+    def luck(self, actual: Cells) -> tuple[float, float]:
+        """The share of cells that rows drawn from the same population get right: mean and standard deviation."""
         guesses = [from_marginals(self.population, len(actual), self.coins) for _ in range(GUESSES)]
         lucky = [measure(g, actual, self.deviations)["accuracy"] for g in guesses]
-        luck, spread = float(np.mean(lucky)), float(np.std(lucky, ddof=1))
+        return float(np.mean(lucky)), float(np.std(lucky, ddof=1))
+
+    def control(self, kind: Literal["leaky", "power", "null"], value: float, actual: Cells, of: str) -> Control:
+        """The outcome, beside what rows drawn from the same population get right."""
+        luck, spread = self.luck(actual)
         limit = luck + min(max(DEVIATIONS * spread, AT_BASELINE * (1 - luck)), NEARLY_ALL * (1 - luck))
         rules = {
             "leaky": (value >= RECOVERED, f"at least {RECOVERED:.0%} recovered"),

@@ -20,6 +20,7 @@ from leakledger.attacks import ATTACKS, Attack
 from leakledger.defenses import DEFENSES, Defense
 from leakledger.preprocess.data.readers import READERS
 from leakledger.preprocess.encoders import ENCODERS, Encoder
+from leakledger.preprocess.messages.base import KINDS, check_kind
 from leakledger.preprocess.scalers import SCALERS, Scaler
 
 
@@ -65,6 +66,8 @@ def _add(group: Group, point: EntryPoint) -> None:
         raise TypeError(f"it is no subclass of {group.base.__name__}")
     if not callable(thing):
         raise TypeError("it cannot be called")
+    for kind in [k for k in KINDS.values() if _package(k) == _package(thing)]:
+        check_kind(kind)
     if (own := group.named(thing) or point.name) != point.name:
         raise ValueError(f"it calls itself {own!r}; name the entry point so")
     known = group.table.setdefault(point.name, thing)
@@ -72,6 +75,10 @@ def _add(group: Group, point: EntryPoint) -> None:
         raise ValueError(f"the name is that of {known.__module__}.{known.__qualname__}; choose another")
     if point.dist is not None:
         DISTRIBUTIONS[point.dist.name] = point.dist.version
+
+
+def _package(thing: Any) -> str:
+    return str(thing.__module__).partition(".")[0]
 
 
 def _installed() -> Iterable[tuple[str, EntryPoint]]:

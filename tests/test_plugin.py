@@ -4,9 +4,11 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import dataclass
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from leakledger.attacks import ATTACKS
@@ -18,6 +20,8 @@ from leakledger.audit.contracts import AttackContract, DefenseContract, EncoderC
 from leakledger.defenses import DEFENSES, GaussianNoise
 from leakledger.preprocess.encoders import ENCODERS
 from leakledger.preprocess.encoders.server_dictionary import ServerDictionary
+from leakledger.preprocess.messages import About, Disclosure, Payload
+from leakledger.preprocess.messages.base import KINDS
 from leakledger.preprocess.scalers.federated_zscore import FederatedZScore
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "plugin"
@@ -58,7 +62,13 @@ def test_the_example_keeps_the_contracts(installed):
 @pytest.mark.slow
 def test_the_example_is_listed_configured_and_found_to_leak(installed):
     listed = {(r["kind"], r["name"]) for r in json.loads(leakledger(installed, "list", "--json").stdout)}
-    assert {("encoder", "tally"), ("attack", "tally-counts"), ("defense", "sign"), ("reader", ".jsonl")} <= listed
+    assert {
+        ("encoder", "tally"),
+        ("scaler", "max-abs"),
+        ("attack", "tally-counts"),
+        ("defense", "sign"),
+        ("reader", ".jsonl"),
+    } <= listed
     done = leakledger(installed, "run", "source/audit.toml", "-o", "run")
     assert done.returncode == 0, done.stderr
     results = json.loads((installed / "run" / "results.json").read_text())
@@ -124,6 +134,25 @@ def test_a_plugin_that_takes_a_name_is_left_out(monkeypatch):
     monkeypatch.setitem(globals(), "Other", taken)
     plugins.register([("leakledger.encoders", EntryPoint("local", f"{__name__}:Other", "leakledger.encoders"))])
     assert ENCODERS["local"] is not taken
+
+
+def test_a_plugin_with_a_message_that_cannot_be_made_up_is_left_out(monkeypatch):
+    @dataclass(frozen=True)
+    class LocalBits(Payload):
+        topic = "bits"
+        discloses = Disclosure.VALUE
+        about = About.SENDER
+
+        bits: np.ndarray
+
+    LocalBits.__module__ = own = "a_plugin"
+    monkeypatch.setattr(plugins, "FAILED", {})
+    monkeypatch.setattr(plugins, "KINDS", {"bits": LocalBits})
+    KINDS.pop("bits")
+    monkeypatch.setitem(globals(), "Bits", type("Bits", (ENCODERS["local"],), {"__module__": own, "name": "bits"}))
+    plugins.register([("leakledger.encoders", EntryPoint("bits", f"{__name__}:Bits", "leakledger.encoders"))])
+    assert "bits" not in ENCODERS
+    assert "LocalBits.bits: numpy.ndarray says no element type; write NDArray[np.float64]" in plugins.FAILED["bits"]
 
 
 def test_contracts_fail_for_what_breaks_them():

@@ -14,6 +14,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from enum import StrEnum
 from typing import Any, ClassVar, Self, get_type_hints
 
+from leakledger.preprocess.messages.declared import check_declared
 from leakledger.preprocess.messages.schema import SchemaError, check
 from leakledger.preprocess.wire import decode
 
@@ -125,13 +126,21 @@ _TYPES: dict[type[Payload], dict[str, Any]] = {}
 
 
 def _field_types(kind: type[Payload]) -> dict[str, Any]:
-    """Field -> type, with the rule that what claims to hide has nothing else. Raises TypeError where it has."""
+    """Field -> type, of which each is one that messages may have, and what claims to hide has nothing else. Raises
+    TypeError where that is not so.
+    """
     if kind not in _TYPES:
         hints = get_type_hints(kind, include_extras=True)
         types = {f.name: hints[f.name] for f in fields(kind)}
         check_hiding(kind, types)
+        check_declared(kind.__name__, types)
         _TYPES[kind] = types
     return _TYPES[kind]
+
+
+def check_kind(kind: type[Payload]) -> None:
+    """Raises TypeError for a kind whose fields are declared as they must not be."""
+    _field_types(kind)
 
 
 def check_hiding(kind: type[Payload], types: Mapping[str, Any]) -> None:
@@ -192,6 +201,7 @@ __all__ = [
     "Share",
     "UnknownKind",
     "check_hiding",
+    "check_kind",
     "decode_payload",
     "kind_of",
 ]

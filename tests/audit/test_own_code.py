@@ -5,13 +5,17 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from torch import nn
 
 import leakledger
 from leakledger.attacks.gradient.random_baseline import RandomBaseline
+from leakledger.audit.own_code import AttackResult
 from leakledger.audit.own_update import layers_of, layout_of, view_of_update
+from leakledger.audit.planted_batches import Advantage, PlantedBatches
+from leakledger.audit.records import Control
 from leakledger.preprocess.messages import ClientGradient, GlobalModel, LocalDictionary
 from leakledger.preprocess.models import as_tensors, gradient
 from leakledger.preprocess.transcript import TranscriptError, read_transcript
@@ -97,8 +101,95 @@ def test_a_gate_fails_for_proven_rows_and_where_nobody_can_tell():
         leakledger.attack(**zero).assert_few_proven()
     noisy = [p.grad + 10 * torch.randn_like(p) for p in net.parameters()]
     noise = Mechanism("gaussian-noise", {"sigma": 10.0})
-    with pytest.raises(AssertionError, match=r"inconclusive.*Controls failed: .*power"):
+    decides = r"inconclusive.*Controls failed: .*power.*planted_batches=32.*assert_low_advantage.*larger margin"
+    with pytest.raises(AssertionError, match=decides):
         leakledger.attack(**{**given, "gradient": noisy}, mechanisms=[noise]).assert_few_proven()
+
+
+def result(*, power=1.0, limit=0.8, rows=8, proven=0, planted=None, failed=()):
+    values = {"leaky": (1.0, 0.2), "power": (power, 0.44), "null": (0.4, 0.44)}
+    passed = {"leaky": True, "power": power > limit, "null": True} | dict.fromkeys(failed, False)
+    trials = tuple(Control("portfolio", k, v, b, 0.0, passed[k], "") for k, (v, b) in values.items())
+    table = pd.DataFrame({"age": np.zeros(rows), "verified": np.arange(rows) < proven})
+    return AttackResult("portfolio", table, "no reason", trials, planted)
+
+
+def advantage(mean, half, *, partial=0, proven=0):
+    return Advantage(32, 0.44 + 0.56 * mean, 0.44, mean, mean - half, mean + half, partial, proven)
+
+
+def planted(behind=None, without=None):
+    return PlantedBatches(behind or advantage(0.02, 0.1), without or advantage(0.95, 0.05))
+
+
+def test_claims_without_a_proof_do_not_pass_where_planted_rows_are_recovered():
+    line = (
+        "8 rows are claimed and none is proven, but on planted rows behind such an update this attack gets 100% of the "
+        "cells where guessing gets 44%: unproven is not protected"
+    )
+    with pytest.raises(AssertionError) as error:
+        result().assert_few_proven()
+    assert str(error.value).startswith(line)
+    assert line in result().summary
+    with pytest.raises(AssertionError, match=r"8 rows are claimed and 2 are proven, but .* unproven is not protected"):
+        result(proven=2).assert_few_proven(at_most=7)
+    result(proven=2).assert_few_proven(at_most=8)
+    with pytest.raises(AssertionError, match="inconclusive"):
+        result(power=0.5).assert_few_proven(at_most=8)
+
+
+@pytest.mark.slow
+def test_weak_noise_keeps_rows_from_being_proven_and_does_not_pass():
+    net = trained(network())
+    noisy = [p.grad + 0.005 * torch.randn_like(p) for p in net.parameters()]
+    noise = Mechanism("gaussian-noise", {"sigma": 0.005})
+    found = leakledger.attack(gradient=noisy, model_state=net, layout=COLUMNS, labels=LABELS, mechanisms=[noise])
+    with pytest.raises(AssertionError, match=r"6 rows are claimed and none is proven, .* unproven is not protected"):
+        found.assert_few_proven()
+
+
+def test_a_low_advantage_passes_where_the_same_attack_has_a_high_one_without_the_defense():
+    result(power=0.5, planted=planted()).assert_low_advantage()
+    result(power=0.5, planted=planted(advantage(0.3, 0.1))).assert_low_advantage(at_most=0.5)
+
+
+NOT_LOW = {
+    "nothing planted": (result(power=0.5), r"^inconclusive: no batches were planted; .*planted_batches=32"),
+    "proven": (result(proven=1, planted=planted()), "proved 1 of 8"),
+    "proven of planted rows": (
+        result(planted=planted(advantage(0, 0.1, proven=3))),
+        "^portfolio proves 3 planted rows",
+    ),
+    "above": (
+        result(planted=planted(advantage(0.6, 0.1))),
+        r"^on planted rows .* gets 78% .* guessing gets 44%, an advantage of 0.60 .*at most 0.15 may be",
+    ),
+    "wide": (result(planted=planted(advantage(0.1, 0.2))), "^inconclusive: .*more planted batches .*larger margin"),
+    "silent about rows": (
+        result(planted=planted(advantage(-0.5, 0.1, partial=1))),
+        "^inconclusive: of 1 of 32 planted batches portfolio left cells out",
+    ),
+    "weak without the defense": (
+        result(planted=planted(without=advantage(0.2, 0.1))),
+        "^inconclusive: without the defense this attack gets .* must be above 0.15",
+    ),
+    "no defense": (result(planted=PlantedBatches(advantage(0, 0.1), None)), "^inconclusive: no defense is stated"),
+    "a control failed": (result(planted=planted(), failed=["null"]), "^inconclusive: controls failed: null"),
+    "no claim": (result(planted=planted(), rows=0), "^inconclusive: portfolio claims nothing"),
+}
+
+
+@pytest.mark.parametrize("case", NOT_LOW)
+def test_an_advantage_that_is_not_shown_to_be_low_does_not_pass(case):
+    found, expected = NOT_LOW[case]
+    with pytest.raises(AssertionError, match=expected) as error:
+        found.assert_low_advantage()
+    assert "\n" not in str(error.value)
+
+
+def test_a_margin_is_between_guessing_and_everything():
+    with pytest.raises(ValueError, match="at_most is 1: an advantage between 0"):
+        result(planted=planted()).assert_low_advantage(at_most=1)
 
 
 def test_weights_before_and_after_local_training_give_rows_away():
@@ -170,6 +261,7 @@ BAD = {
     "no bias": ({"model_state": nn.Sequential(nn.Linear(4, 2, bias=False))}, "a weight and a bias"),
     "another network": ({"model_state": network(hidden=7)}, "has shape"),
     "unknown technique": ({"technique": "tablek"}, "did you mean 'tableak'"),
+    "one planted batch": ({"planted_batches": 1}, "planted_batches is 1: an interval needs 2 or more"),
     "unknown option": ({"options": {"tablek": {}}}, "did you mean 'tableak'"),
 }
 

@@ -8,6 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 import leakledger.preprocess.messages as messages
+from leakledger.audit.field_controls import sample
 from leakledger.preprocess.messages import (
     HIDING,
     KINDS,
@@ -24,7 +25,7 @@ from leakledger.preprocess.messages import (
     decode_payload,
     kind_of,
 )
-from leakledger.preprocess.messages.base import check_hiding
+from leakledger.preprocess.messages.base import check_hiding, check_kind
 from leakledger.preprocess.wire import encode
 from tests.every import every
 
@@ -125,3 +126,37 @@ def test_nested_fields_are_checked_too() -> None:
     assert ClientGradient.from_plain(good).rows == 1
     with pytest.raises(MessageFormatError, match="gradient is an array of int64"):
         ClientGradient.from_plain({"rows": 1, "gradient": {"0.weight": np.zeros(2, np.int64)}})
+
+
+@dataclass(frozen=True)
+class Bits:
+    bits: np.ndarray
+
+
+UNDECLARED = {
+    "numpy.ndarray says no element type; write NDArray": np.ndarray,
+    "list says no element type": list,
+    "says no element type; write dict": dict[str, dict],
+    "set\\[str\\] is no type of a message; choose among bool": set[str],
+    "complex is no type of a message": complex,
+    "numpy.float64 is no type of a message": np.float64,
+    "numpy.ndarray says no element": list[Bits] | None,
+}
+
+
+@pytest.mark.parametrize("problem", UNDECLARED)
+def test_a_field_of_a_type_that_no_control_can_make_up_is_refused_in_one_line(
+    problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(messages.base, "KINDS", {})
+    namespace = {"topic": "bad", "discloses": Disclosure.VALUE, "about": About.SENDER}
+    kind = type("LocalBits", (Payload,), {**namespace, "__annotations__": {"bits": UNDECLARED[problem]}})
+    with pytest.raises(TypeError, match=rf"^LocalBits\.bits: .*{problem}") as error:
+        check_kind(dataclass(frozen=True)(kind))
+    assert "\n" not in str(error.value)
+
+
+def test_of_every_kind_that_may_be_declared_a_message_can_be_made_up() -> None:
+    for kind in [k for k in KINDS.values() if k.__module__.startswith("leakledger.")]:
+        check_kind(kind)
+        assert isinstance(sample(kind), kind)

@@ -3,12 +3,17 @@
 from leakledger_tally.attack import TallyCountsRead
 from leakledger_tally.defense import Sign
 from leakledger_tally.encoder import Tally
+from leakledger_tally.scaler import MaxAbs
 
-from leakledger.audit.contracts import AttackContract, DefenseContract, EncoderContract, ReaderContract
+from leakledger.audit.contracts import AttackContract, DefenseContract, EncoderContract, ReaderContract, ScalerContract
 
 
 class TestTally(EncoderContract):
     encoder = Tally
+
+
+class TestMaxAbs(ScalerContract):
+    scaler = MaxAbs
 
 
 class TestTallyCountsRead(AttackContract):

@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass, field
 
+import numpy as np
+from numpy.typing import NDArray
+
 from leakledger.preprocess.messages.base import About, Disclosure, Payload
 
 
@@ -25,3 +28,25 @@ class TallyOrder(Payload):
     about = About.EVERYONE
 
     values: dict[str, list[str]] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class LocalLargest(Payload):
+    """The largest absolute value of each of the sender's columns: that of one of its rows."""
+
+    topic = "leakledger-tally.local_largest"
+    discloses = Disclosure.AGGREGATE
+    about = About.SENDER
+
+    largest: NDArray[np.float64] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class GlobalLargest(Payload):
+    """The largest absolute value of each column over all clients."""
+
+    topic = "leakledger-tally.global_largest"
+    discloses = Disclosure.AGGREGATE
+    about = About.EVERYONE
+
+    largest: NDArray[np.float64] = field(repr=False)
