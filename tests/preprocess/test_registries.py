@@ -25,7 +25,7 @@ TABLES = {
     ),
     leakledger.preprocess.training: (
         ALGORITHMS,
-        {"base", "checks", "divergence", "evaluation", "norm_state", "row_gradients"},
+        {"base", "checks", "divergence", "evaluation", "local_steps", "norm_state", "row_gradients"},
     ),
     leakledger.preprocess.aggregation: (AGGREGATIONS, {"base", "secure_steps"}),
     leakledger.defenses: (DEFENSES, {"base"}),
