@@ -61,11 +61,13 @@ def frontier(
 def _frontier_record(source: Path | None, output: Path | None, overrides: tuple[str, ...], named: Any) -> Any:
     """The record of the run that a frontier is drawn from: one that is there, or one that is run now."""
     from leakledger.audit import tables
+    from leakledger.audit.account import account_of
     from leakledger.audit.assemble import load_record
     from leakledger.audit.case import cases
     from leakledger.audit.config_file import config_of, load_config
     from leakledger.audit.progress import shown
     from leakledger.audit.run import Interrupted, run_audit
+    from leakledger.audit.store import RESULTS
     from leakledger.audit.sweep import DEFAULT, swept
     from leakledger.audit.termination import terminated_as_interrupted
 
@@ -76,12 +78,16 @@ def _frontier_record(source: Path | None, output: Path | None, overrides: tuple[
     if named or len(settings.defense) == 1:
         settings = swept(settings, named or DEFAULT)
     folder = output or Path("runs") / f"frontier-{tables.run_name(settings, source)}"
+    command = tables.frontier_command(source, overrides, named)
+    if not (folder / RESULTS).is_file():
+        takes = account_of(settings, folder.name, command).estimate.in_words()
+        echo(f"{len(cases(settings))} cases under {len(settings.defense)} defenses are run. {takes}", err=True)
     try:
         with terminated_as_interrupted(), shown(notes, len(cases(settings)), "normal") as progress:
             record = run_audit(
                 settings,
                 folder,
-                command=tables.frontier_command(source, overrides, named),
+                command=command,
                 progress=progress.finished,
                 on_step=progress.step,
             )
