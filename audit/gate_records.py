@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-VERSION = 1
+VERSION = 2  # 1 had the loss of a utility as what is `observed`
 
 Status = Literal["pass", "fail", "inconclusive", "waived"]
 CheckKind = Literal["ceiling", "regression", "finding", "utility", "precondition"]
