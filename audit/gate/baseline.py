@@ -21,6 +21,7 @@ from leakledger.audit.gate_records import BaselineNote
 from leakledger.preprocess.atomic_file import atomic_file
 
 FORMAT, VERSION = "leakledger-baseline", 1
+SHOWN = 3  # settings whose methods changed
 GENESIS = digest_of(b"LeakLedger: the chain of a baseline, format 1")
 _SNAPSHOT = TypeAdapter(Snapshot)
 
@@ -133,7 +134,8 @@ def matched(now: Sequence[Subject], before: Sequence[Subject]) -> dict[str, str]
 def note_on(now: Snapshot, baseline: Baseline, path: str) -> BaselineNote:
     """What a reader must know of the baseline: what changed since, and why it may be stale."""
     before, last = baseline.snapshot, baseline.last
-    changed = [f"[{name}]" for name in now.subject if now.subject[name] != before.subject.get(name)]
+    sections = [f"[{name}]" for name in now.subject if now.subject[name] != before.subject.get(name)]
+    changed = [*sections, *_renamed(now.subjects, before.subjects)]
     libraries = _differing(now.versions, before.versions, ("leakledger", "instrument"))
     notes = [f"other versions of {', '.join(libraries)} than the baseline"] if libraries else []
     if set(now.seeds) != set(before.seeds):
@@ -151,6 +153,14 @@ def note_on(now: Snapshot, baseline: Baseline, path: str) -> BaselineNote:
         stale=tuple(_stale(now, before)),
         notes=tuple(notes),
     )
+
+
+def _renamed(now: Sequence[Subject], before: Sequence[Subject]) -> list[str]:
+    """What settings are called by their methods and options, before and now, where that differs; a few of them."""
+    words, matches = {s.id: s.words for s in before}, matched(now, before) or {}
+    pairs = dict.fromkeys((words[matches[s.id]], s.words) for s in now if s.id in matches)
+    found = [f"{old} -> {new}" for old, new in pairs if old != new]
+    return found if len(found) <= SHOWN else [*found[:SHOWN], f"{len(found) - SHOWN} more"]
 
 
 def _stale(now: Snapshot, before: Snapshot) -> list[str]:

@@ -1,9 +1,10 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from leakledger.audit.gate.baseline import BaselineError, moved, read_baseline, write_baseline
+from leakledger.audit.gate.baseline import BaselineError, moved, note_on, read_baseline, write_baseline
 from leakledger.audit.gate.snapshot import snapshot
 from tests.audit.gate.made import SEEDS, baseline, finding, record
 
@@ -65,3 +66,12 @@ def test_it_needs_an_author_a_reason_and_a_finished_run():
 
 def test_it_holds_no_recovered_value_and_no_row(path):
     assert {"recovered", "cells", "detail"}.isdisjoint(path.read_text().split('"'))
+
+
+def test_a_reader_is_told_which_method_or_option_changed():
+    before = baseline(MADE)
+    (subject,) = before.snapshot.subjects
+    other = replace(subject, id="s2", words=subject.words + " (proportional)")
+    now = replace(before.snapshot, subjects=(other,), subject={**before.snapshot.subject, "preprocessing": "0"})
+    assert note_on(now, before, "b.json").changed == ("[preprocessing]", f"{subject.words} -> {other.words}")
+    assert note_on(before.snapshot, before, "b.json").changed == ()
