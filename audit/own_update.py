@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from leakledger.defenses import defense_of
 from leakledger.preprocess.messages import ClientGradient, ClientWeights, GlobalModel, Payload
 from leakledger.preprocess.models import ACTIVATIONS, check_weights
 from leakledger.preprocess.views import (
@@ -100,8 +101,10 @@ def view_of_update(
         raise ValueError(f"layout has {layout.width} columns, the network {spec.inputs} inputs; name every column")
     sent: Payload = ClientWeights(rows, found) if trained else ClientGradient(rows, found)
     messages = (_message(0, GlobalModel(before), SERVER, CLIENT), _message(1, sent, CLIENT, SERVER))
+    stated = tuple(mechanisms)
+    defense_of(stated)  # refuses what no defense has
     settings = training or TrainingSpec("fedavg" if trained else "fedsgd", batch_size=None)
-    facts = PublicFacts((CLIENT,), SERVER, mechanisms=tuple(mechanisms), layout=layout, model=spec, training=settings)
+    facts = PublicFacts((CLIENT,), SERVER, mechanisms=stated, layout=layout, model=spec, training=settings)
     return View(frozenset([SERVER]), messages, facts)
 
 

@@ -60,6 +60,10 @@ def test_what_is_public_about_a_defense_makes_the_same_one_again(defense):
 def test_a_mechanism_that_no_defense_has_is_refused_by_name():
     with pytest.raises(ValueError, match="no defense is called 'homomorphic'; known are gaussian-noise"):
         defense_of([Mechanism("gaussian-noise", {"sigma": 0.1}), Mechanism("homomorphic")])
+    with pytest.raises(ValueError, match=r"gaussian-noise has no parameter 'sgima'; it has sigma"):
+        defense_of([Mechanism("gaussian-noise", {"sgima": 0.1})])
+    with pytest.raises(ValueError, match="gaussian-noise needs sigma"):
+        defense_of([Mechanism("gaussian-noise")])
 
 
 @given(updates, st.floats(0.01, 1e4))
