@@ -61,9 +61,14 @@ class Check:
     new: bool = True  # not in the baseline; without one, everything is
 
     @property
+    def lost(self) -> float | None:
+        """What a utility metric lost since the baseline; None of other checks."""
+        return self.difference if self.kind == "utility" else None
+
+    @property
     def cost(self) -> float:
         """What a waiver limits: an advantage, or what a utility metric lost."""
-        return abs((self.difference if self.kind == "utility" else self.observed) or 0.0)
+        return abs((self.lost if self.kind == "utility" else self.observed) or 0.0)
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ def _row(c: Check) -> str:
         severity,
         number(c.observed) if figures else "",
         number(c.before) if figures else "",
-        number(c.difference) if c.kind == "utility" else "",
+        number(c.lost) if c.kind == "utility" else "",
         interval(c.low, c.high) if figures else "",
         number(c.limit) if figures else "",
         safe("; ".join(c.reasons)),

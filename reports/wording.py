@@ -30,7 +30,7 @@ def _figures(check: Check) -> list[tuple[str, float | None]]:
     return [
         ("observed", check.observed),
         ("before", check.before),
-        ("lost", check.difference if check.kind == "utility" else None),
+        ("lost", check.lost),
         ("low", check.low),
         ("high", check.high),
         ("limit", check.limit),

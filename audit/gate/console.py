@@ -27,7 +27,7 @@ def _row(c: Check) -> dict[str, Any]:
         else "",
         "now": _number(c.observed) if figures else "",
         "before": _number(c.before) if figures else "",
-        "lost": _number(c.difference) if c.kind == "utility" else "",
+        "lost": _number(c.lost),
         "bounds": f"{_number(c.low)} to {_number(c.high)}" if figures and c.low is not None else "",
         "limit": _number(c.limit) if figures else "",
         "why": "; ".join(c.reasons) + (f" [{c.fingerprint}]" if c.status == "fail" else ""),

@@ -87,8 +87,7 @@ class AttributeSearch(Attack):
         except ValueError as error:
             return NotApplicable(f"{source}: {error}")
         coins, budget = np.random.default_rng(self.seed), (self.starts, self.proposals, self.repeats)
-        if not records.schema_known and message.sender in schemas.settled:
-            records = schemas.settled[message.sender]
+        records = schemas.settled.get(message.sender, records)
         if not records.schema_known:
             names, certain = find_names(space, rows, records, *budget, coins)
             records = records.under(names)
