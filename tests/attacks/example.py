@@ -53,14 +53,15 @@ def rows_of(layout, count, seed, alike=False):
     return categories, numbers, encoded
 
 
-def observe(encoded, layout=LAYOUT, noise=0.0, hidden=(100, 100), activation="relu", seed=0, **between):
-    """The server's view of one float32 gradient of the rows `encoded`."""
+def observe(encoded, layout=LAYOUT, noise=0.0, hidden=(100, 100), activation="relu", seed=0, defense=None, **between):
+    """The server's view of one float32 gradient of the rows `encoded`, behind a defense where there is one."""
     spec = ModelSpec(layout.width, 2, hidden, activation, **between)
     weights = initial_weights(spec, np.random.default_rng(seed))
     told = torch.tensor(encoded, dtype=torch.float32), torch.arange(len(encoded)) % 2
     observed = as_arrays(gradient(spec, as_tensors(weights), *told))
     coins = np.random.default_rng(seed)
     observed = {k: (g + noise * coins.normal(size=g.shape)).astype(np.float32) for k, g in observed.items()}
+    observed = observed if defense is None else defense.protect(observed, coins)
     view = server_view(spec, layout, weights, {"gradient": observed}, len(encoded))
     if spec.norm != "batch":
         return view

@@ -17,6 +17,8 @@ from leakledger.attacks.gradient.posterior.chains import encoded, prior_of
 from leakledger.attacks.gradient.posterior.evidence import Evidence
 from leakledger.attacks.gradient.posterior.network import RowGradients
 
+OUTPUTS_AT_ONCE = 16  # of a layer, whose gradients are held in memory for all atoms
+
 
 class Assembly:
     """Atoms: every row of `pool` (n, F) with every class that the batch may have; `index` (M, F), `labels` (M,).
@@ -38,12 +40,18 @@ class Assembly:
         errors, inputs = network.errors(network.first(columns[None]).before, self.labels[None])
         gram = columns.new_zeros(len(columns), len(columns))
         target = columns.new_zeros(len(columns))
-        for error, given, total in zip(
-            (e[0] for e in errors), [columns, *(i[0] for i in inputs)], evidence.total, strict=True
+        norm = torch.zeros_like(target)
+        for layer, (error, given, total) in enumerate(
+            zip((e[0] for e in errors), [columns, *(i[0] for i in inputs)], evidence.total, strict=True)
         ):
-            gram += (error @ error.T) * (given @ given.T + 1)
+            norm += (error**2).sum(-1) * ((given**2).sum(-1) + 1)
+            if evidence.weights is None:
+                gram += (error @ error.T) * (given @ given.T + 1)
+            else:
+                gram += _weighted_gram(error, given, evidence.weights[layer])
+                total = total * evidence.weights[layer]
             target += ((error @ total[:, :-1]) * given).sum(-1) + error @ total[:, -1]
-        factor = scale * evidence.clipped(gram.diagonal())
+        factor = scale * evidence.clipped(norm)
         self.gram, self.target = gram * factor[:, None] * factor, target * factor
         self.present = torch.ones_like(self.target)
         if evidence.choices is not None:
@@ -86,3 +94,15 @@ class Assembly:
                 chosen[:, i] = torch.multinomial(torch.softmax(weights, -1), 1, generator=coins)[:, 0]
                 left -= self.gram[chosen[:, i]]
         return chosen
+
+
+def _weighted_gram(errors: Tensor, inputs: Tensor, weight: Tensor) -> Tensor:
+    """(M, M) inner products of gradients of one layer, with errors (M, out) and inputs (M, in), each entry times its
+    `weight` (out, in + 1). They are built for this, some outputs at a time.
+    """
+    whole, gram = functional.pad(inputs, (0, 1), value=1.0), errors.new_zeros(len(errors), len(errors))
+    for start in range(0, len(weight), OUTPUTS_AT_ONCE):
+        some = slice(start, start + OUTPUTS_AT_ONCE)
+        built = (errors[:, some, None] * whole[:, None] * weight[some].sqrt()).flatten(1)
+        gram += built @ built.T
+    return gram

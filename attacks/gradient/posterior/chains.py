@@ -18,15 +18,17 @@ order.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from leakledger.attacks.gradient.posterior.cells import Cell
 from leakledger.attacks.gradient.posterior.evidence import Evidence
-from leakledger.attacks.gradient.posterior.network import First, RowGradients, Share
+from leakledger.attacks.gradient.posterior.network import First, RowGradients, Share, Weights
 
 Noise = float | Tensor
 PROPOSALS = 24  # values of a number that one visit weighs beside the present one
@@ -83,9 +85,15 @@ def from_prior(
     return index
 
 
-def squared(layers: Sequence[Tensor]) -> Tensor:
-    """(C,) the squared norms of what has layers (C, out, in + 1)."""
-    return torch.stack([(layer**2).sum((1, 2)) for layer in layers]).sum(0)
+def squared(layers: Sequence[Tensor], weights: Weights = None) -> Tensor:
+    """(C,) the squared norms of what has layers (C, out, in + 1), whose entries count by `weights`."""
+    own = [layer**2 for layer in layers] if weights is None else times([layer**2 for layer in layers], weights)
+    return torch.stack([part.sum((1, 2)) for part in own]).sum(0)
+
+
+def times(layers: Sequence[Tensor], weights: Sequence[Tensor]) -> list[Tensor]:
+    """Layers (C, out, in + 1), each entry times its weight."""
+    return [layer * weight for layer, weight in zip(layers, weights, strict=True)]
 
 
 def picked(candidates: Tensor, places: Tensor) -> Tensor:
@@ -125,6 +133,7 @@ class Chains:
         self.present = self._drawn_presence() if present is None else present
         self.scale = torch.ones(self.chains, 1, device=self.device)
         self.columns = encoded(network, cells, index)
+        self.exact = False
         self.refresh()
 
     def drawn(self, weights: Tensor, number: int = 1) -> Tensor:
@@ -146,11 +155,13 @@ class Chains:
             self._draw_scale(own)
         scale = self.scale[..., None]
         self.residual = [total - scale * part for total, part in zip(self.evidence.total, own, strict=True)]
+        self._hear()
 
     def _draw_scale(self, own: Sequence[Tensor]) -> None:
         """Draws the factor of each chain anew, evenly over [0, 1] before the update is seen, given the sum `own`."""
-        square = squared(own)
-        products = [(part * total).sum((1, 2)) for part, total in zip(own, self.evidence.total, strict=True)]
+        square = squared(own, self.evidence.weights)
+        heard = own if self.evidence.weights is None else times(own, self.evidence.weights)
+        products = [(part * total).sum((1, 2)) for part, total in zip(heard, self.evidence.total, strict=True)]
         deviation = self.evidence.noise / square.sqrt().clamp_min(1e-30)
         mean = torch.stack(products).sum(0) / square.clamp_min(1e-30)
         low, high = (torch.special.ndtr((edge - mean) / deviation) for edge in (0.0, 1.0))
@@ -168,7 +179,16 @@ class Chains:
         """(C, m) the log likelihood of candidates for the row that is lifted out, up to a constant of the chain;
         `there` (C, 1): 0 where its place has none.
         """
-        return self.gain(self.network.share(first, labels, self.residual), noise, there)
+        return self.gain(self.share(first, labels), noise, there)
+
+    def share(self, first: First, labels: Tensor) -> Share:
+        """What candidates for the row that is lifted out would add to the sum."""
+        return self.network.share(first, labels, self.heard, self.evidence.weights)
+
+    def _hear(self) -> None:
+        """Notes the residual as it counts, `heard`: each entry times its weight."""
+        weights = self.evidence.weights
+        self.heard = self.residual if weights is None else times(self.residual, weights)
 
     def gain(self, share: Share, noise: Noise, there: Tensor | float = 1.0) -> Tensor:
         """(C, m) the same of what these candidates would add."""
@@ -177,11 +197,17 @@ class Chains:
 
     def kept(self, share: Share, there: Tensor | float = 1.0) -> Tensor:
         """(C, m) what clipping leaves of the gradients of candidates."""
-        return there * self.scale * self.evidence.clipped(share.square)
+        return there * self.scale * self.evidence.clipped(share.norm)
 
     def energy(self) -> Tensor:
         """(C,) half the squared residual over the noise's variance: at the truth half a chi-square of all entries."""
-        return squared(self.residual) / (2 * self.evidence.noise**2)
+        return squared(self.residual, self.evidence.weights) / (2 * self.evidence.noise**2)
+
+    def misfit(self) -> Tensor:
+        """(C,) minus the log likelihood up to a constant: the energy, or where entries are known by intervals, more."""
+        if self.evidence.intervals is None:
+            return self.energy()
+        return self.energy() - self.advantage(self.residual)
 
     def log_prior(self) -> Tensor:
         """(C,) of the rows and, where they are not known, of the labels and of how many rows there are."""
@@ -205,17 +231,59 @@ class Chains:
         self.index, self.labels, self.columns = self.index[order], self.labels[order], self.columns[order]
         self.scale, self.present = self.scale[order], self.present[order]
         self.residual = [rest[order] for rest in self.residual]
+        self._hear()
 
     def sweep(self, noise: Noise) -> None:
         """Visits every cell of every row once, as if the noise were `noise`, one for all or (C, 1)."""
         for i in torch.randperm(self.rows, generator=self.coins, device=self.device).tolist():
-            self.lift(i)
+            visited = self.lifted([i], noise)
             for f in torch.randperm(len(self.cells), generator=self.coins, device=self.device).tolist():
-                self.visit(i, f, noise)
+                visited(partial(self.visit, i, f, noise))
             if self.evidence.labels is None:
-                self.visit_label(i, noise)
+                visited(partial(self.visit_label, i, noise))
             self.put(i)
         self.refresh()
+
+    def lifted(self, rows: Sequence[int], noise: Noise) -> Callable[[Callable[[], None]], None]:
+        """Lifts rows out, and returns what carries out a visit of theirs: as it is, or where the likelihood is `exact`,
+        chain by chain if it is accepted.
+        """
+        for i in rows:
+            self.lift(i)
+        if not self.exact:
+            return lambda visit: visit()
+        advantage = self._advantage(rows)
+        power = (self.evidence.noise / noise) ** 2
+        tempered = power[:, 0] if isinstance(power, Tensor) else power
+
+        def accepted(visit: Callable[[], None]) -> None:
+            nonlocal advantage
+            before = self.index[:, rows].clone(), self.labels[:, rows].clone(), self.columns[:, rows].clone()
+            visit()
+            if torch.equal(before[0], self.index[:, rows]) and torch.equal(before[1], self.labels[:, rows]):
+                return
+            after = self._advantage(rows)
+            chance = torch.rand(self.chains, generator=self.coins, device=self.device)
+            taken = chance.log() < (after - advantage) * tempered
+            advantage = torch.where(taken, after, advantage)
+            for state, old in zip((self.index, self.labels, self.columns), before, strict=True):
+                shape = (-1,) + (1,) * (old.dim() - 1)
+                state[:, rows] = torch.where(taken.view(shape), state[:, rows], old)
+
+        return accepted
+
+    def _advantage(self, rows: Sequence[int]) -> Tensor:
+        """(C,) of the whole batch, while some of its `rows` are lifted out."""
+        columns, labels = self.columns[:, rows], self.labels[:, rows]
+        own = self.network.sums(columns, labels, self.scale * self.factors(columns, labels))
+        return self.advantage([rest - part for rest, part in zip(self.residual, own, strict=True)])
+
+    def advantage(self, residual: Sequence[Tensor]) -> Tensor:
+        """(C,) how much likelier a residual is than normal errors have it, where entries are known by intervals."""
+        evidence = self.evidence
+        assert evidence.intervals is not None
+        assert evidence.weights is not None
+        return evidence.intervals.advantage(residual, evidence.weights, evidence.noise)
 
     def lift(self, row: int) -> None:
         self._add(row, 1.0)
@@ -229,6 +297,7 @@ class Chains:
         own = self.network.sums(columns, labels, sign * self.scale * factor)
         for rest, part in zip(self.residual, own, strict=True):
             rest += part
+        self._hear()
 
     def visit(self, row: int, f: int, noise: Noise) -> None:
         """Draws cell `f` of the row that is lifted out anew."""
@@ -270,10 +339,11 @@ class Chains:
         cell, columns = self.cells[f], self.cells[f].columns
         base = self.columns[:, row].clone()
         base[:, columns] -= cell.codes[self.index[:, row, f]]
-        bare = self.network.first(base[:, None], self.residual)
+        heard, weights = self.heard, self.evidence.weights
+        bare = self.network.first(base[:, None], heard)
         assert bare.inner is not None
         cross = base[:, columns]
-        part = self.residual[0][..., columns]  # (C, out, width)
+        part = heard[0][..., columns]  # (C, out, width)
         if candidates.dim() == 1:
             inner = cell.codes @ part.mT
             mixed = cross @ cell.codes.T
@@ -283,7 +353,12 @@ class Chains:
             inner = codes @ part.mT
             mixed = (codes @ cross[..., None])[..., 0]
             before, square = self.pushes[f][candidates], self.squares[f][candidates]
-        return First(bare.before + before, bare.inner + inner, bare.square + square + 2 * mixed)
+        own = None
+        if weights is not None:
+            own = (cross[:, None] + cell.codes[candidates]) ** 2 @ weights[0][:, columns].T
+            base[:, columns] = 0
+            own += functional.linear(base[:, None] ** 2, weights[0][:, :-1], weights[0][:, -1])
+        return First(bare.before + before, bare.inner + inner, bare.square + square + 2 * mixed, own)
 
     def rows_with(self, row: int, f: int, candidates: Tensor) -> Tensor:
         """(C, m, D) the columns of a row with each candidate for cell `f`, (n,) or (C, m)."""
@@ -303,7 +378,7 @@ class Chains:
         classes = self.network.classes
         columns = self.columns[:, row : row + 1].expand(-1, classes, -1)
         labels = torch.arange(classes, device=self.device).expand(self.chains, -1)
-        fit = self.fit(self.network.first(columns, self.residual), labels, noise)
+        fit = self.fit(self.network.first(columns, self.heard, self.evidence.weights), labels, noise)
         log_weights = self.evidence.label_prior.expand_as(fit)
         for f, link in self.of_label:
             log_weights = log_weights + link.ratio[link.own[self.index[:, row, f]]]

@@ -6,8 +6,14 @@ A defense is public, so its likelihood is known. Chains of defenses that are tak
 * `example-clipping` first (with noise: DP-SGD, Abadi et al. 2016): each row's gradient is cut to the norm;
 * `client-clipping`: the mean is shrunk by one factor, 1 where its norm is under the bound. The factor is taken for
   unknown, which gives away one number of all that the update has;
-* `pruning` and `quantisation`: what they change of an entry is taken for a normal error of the same mean square, an
-  approximation: which entries were changed, and that changes are bounded, is not used.
+* `pruning`: entries that were kept are exact, and each of those that were not is at most as large as the least that
+  was kept of its tensor;
+* `quantisation`: each entry is within half a step of its tensor's levels, or within a step where rounding is
+  stochastic.
+
+What the last two change of an entry is taken for a normal error of the same mean square, of each entry by itself: so
+kept entries count in full beside pruned ones. Where one of them is the last defense, and no factor is unknown, samples
+are of the exact likelihood (`intervals`); else that changes are bounded is not used.
 
 Where nothing of this leaves an error, one is assumed that is small beside the update (`ASSUMED`): the rows found then
 explain the update to that much.
@@ -24,15 +30,19 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from leakledger.attacks.gradient.posterior.cells import Cell
+from leakledger.attacks.gradient.posterior.intervals import Intervals
 from leakledger.attacks.observed.update import Arrays, ObservedUpdate
 from leakledger.preprocess.views import Mechanism
+
+Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
     """What was sent: per layer `total` (out, in + 1), the sum of all rows' gradients, times an unknown factor where it
-    was `shrunk`, with errors of standard deviation `noise` in each entry. `labels` (B,) of the rows; where they are not
-    known, `label_prior` (classes,) in logarithms. `clip_norm`: each row's gradient was cut to it.
+    was `shrunk`, with errors of standard deviation `noise` in each entry, or of `noise` / sqrt(w) where entries have
+    `weights` w (out, in + 1). `labels` (B,) of the rows; where they are not known, `label_prior` (classes,) in
+    logarithms. `clip_norm`: each row's gradient was cut to it. `intervals`: what is known of entries exactly.
 
     Of a sample whose size is not known, `rows` are places for them, and `choices` (B + 1,) the log prior of one choice
     of k places (`sample_size`).
@@ -46,6 +56,8 @@ class Evidence:
     clip_norm: float | None = None
     shrunk: bool = False
     choices: Tensor | None = field(default=None, repr=False)
+    weights: list[Tensor] | None = field(default=None, repr=False)
+    intervals: Intervals | None = field(default=None, repr=False)
 
     @property
     def size(self) -> int:
@@ -62,13 +74,21 @@ class Evidence:
 
     @property
     def square(self) -> float:
-        """|total|²."""
-        return float(sum((t**2).sum() for t in self.total))
+        """|total|², each entry by its weight."""
+        return float(sum((w * t**2).sum() for t, w in zip(self.total, self._each_weight(), strict=True)))
 
     @property
     def loudest(self) -> float:
         """Noise above which the update says next to nothing: three times what its entries are in the mean."""
-        return max(3 * math.sqrt(self.square / self.entries), self.noise)
+        return max(3 * math.sqrt(self.square / float(sum(w.sum() for w in self._each_weight()))), self.noise)
+
+    @property
+    def noise_of_first(self) -> float:
+        """The root mean square of the errors in the first layer."""
+        return self.noise if self.weights is None else self.noise * float((1 / self.weights[0]).mean().sqrt())
+
+    def _each_weight(self) -> list[Tensor]:
+        return [torch.ones_like(t) for t in self.total] if self.weights is None else self.weights
 
     def clipped(self, square: Tensor) -> Tensor:
         """What clipping leaves of gradients with these squared norms: the factor that each is scaled by."""
@@ -98,16 +118,48 @@ def log_ways(rows: int) -> Tensor:
 ASSUMED = 0.02
 
 
+STEPS = 1001  # of an interval, over which a mean square is a sum
+
+
+@dataclass(frozen=True, eq=False)
+class Change:
+    """Entries that are at most `halves` from what was sent, `triangular`: less likely the further away."""
+
+    halves: Arrays
+    triangular: bool = False
+
+    def mean_squares(self, sent: Arrays) -> Arrays:
+        """Of what each entry of `sent` was changed by: evenly spread over its interval, but for entries that were sent
+        as zero. There are most of these because most entries are small: they are spread as those of a Laplace
+        distribution are which is as seldom as far from zero.
+        """
+        return {name: self._spread(h, sent[name]) for name, h in self.halves.items()}
+
+    def _spread(self, halves: Array, sent: Array) -> Array:
+        even = halves**2 / (6 if self.triangular else 3)
+        zero = (sent == 0) & (halves > 0)
+        if not zero.any() or zero.all():
+            return even
+        half = float(halves[zero].max())
+        scale = np.abs(sent).mean() if self.triangular else -half / math.log((~zero).mean())
+        place = np.linspace(0, half, STEPS)
+        weight = np.exp(-place / scale) * ((1 - place / half) if self.triangular else 1.0)
+        return np.where(zero, (weight * place**2).sum() / weight.sum(), even)
+
+
 @dataclass(frozen=True)
 class Channel:
     """What defenses do to a mean gradient: `noise` is the deviation of the errors in its entries; `stated`: it is said
-    to be normal noise of just that, neither assumed nor worked out of the update.
+    to be normal noise of just that, neither assumed nor worked out of the update. `changes`: what else changed entries,
+    `bounded` if nothing was done after the only one.
     """
 
     noise: float
     clip_norm: float | None = None
     shrunk: bool = False
     stated: bool = False
+    changes: tuple[Change, ...] = ()
+    bounded: bool = False
 
 
 QUIET = 5.0  # deviations of half a chi-square: an energy lower than that by more was not left by such noise
@@ -124,6 +176,7 @@ def too_quiet(energy: float, evidence: Evidence, cells: Sequence[Cell]) -> bool:
 def channel(mechanisms: Sequence[Mechanism], gradient: Arrays) -> Channel | str:
     """What a chain of defenses did to a `gradient` that was sent, or why there is no likelihood for it."""
     variance, clip_norm, shrunk = 0.0, None, False
+    changes: list[Change] = []
     for place, mechanism in enumerate(mechanisms, start=1):
         given = mechanism.parameters
         if wrong := _unusable(mechanism):
@@ -135,15 +188,17 @@ def channel(mechanisms: Sequence[Mechanism], gradient: Arrays) -> Channel | str:
         elif mechanism.kind == "client-clipping" and not variance:
             shrunk = True
         elif mechanism.kind in CHANGES:
-            variance += CHANGES[mechanism.kind](gradient, given)
+            halves = {name: CHANGES[mechanism.kind](g, given) for name, g in gradient.items()}
+            changes.append(Change(halves, given.get("rounding") == "stochastic"))
         else:
             return f"there is no likelihood for {mechanism.kind} as defense number {place}"
     if not math.isfinite(variance):
         return f"defenses with errors of variance {variance} tell nothing"
     entries = np.concatenate([g.ravel() for g in gradient.values()])
     least = ASSUMED * float(np.sqrt((entries**2).mean()))
-    exact = not any(m.kind in CHANGES for m in mechanisms) and variance > least**2
-    return Channel(max(math.sqrt(variance), least), clip_norm, shrunk, exact)
+    stated = not changes and variance > least**2
+    bounded = len(changes) == 1 and mechanisms[-1].kind in CHANGES
+    return Channel(max(math.sqrt(variance), least), clip_norm, shrunk, stated, tuple(changes), bounded)
 
 
 def _unusable(mechanism: Mechanism) -> str:
@@ -155,21 +210,16 @@ def _unusable(mechanism: Mechanism) -> str:
     return ""
 
 
-def _pruned(gradient: Arrays, given: Mapping[str, Any]) -> float:
-    """Mean square of what was set to zero: evenly spread up to the least entry that was kept."""
-    kept = [np.abs(g[g != 0]).min(initial=np.inf) for g in gradient.values()]
-    lost = [
-        (g == 0).sum() * (0.0 if np.isinf(least) else least**2 / 3)
-        for g, least in zip(gradient.values(), kept, strict=True)
-    ]
-    return float(sum(lost) / sum(g.size for g in gradient.values()))
+def _pruned(tensor: Array, given: Mapping[str, Any]) -> Array:
+    """How far each entry may be from what was sent: those set to zero, as far as the least is that was kept."""
+    kept = np.abs(tensor[tensor != 0])
+    return np.where(tensor == 0, kept.min() if kept.size else 0.0, 0.0)
 
 
-def _rounded(gradient: Arrays, given: Mapping[str, Any]) -> float:
-    """Mean square of rounding: evenly spread over a step; of stochastic rounding twice as much."""
-    highest = 2 ** (int(given["bits"]) - 1) - 1
-    steps = [(np.abs(g).max(initial=0.0) / highest) ** 2 * g.size for g in gradient.values()]
-    return float(sum(steps) / sum(g.size for g in gradient.values())) / (6 if given["rounding"] == "stochastic" else 12)
+def _rounded(tensor: Array, given: Mapping[str, Any]) -> Array:
+    """How far each entry may be from what was sent: half a step, or a whole one where rounding is stochastic."""
+    step = np.abs(tensor).max(initial=0.0) / (2 ** (int(given["bits"]) - 1) - 1)
+    return np.full_like(tensor, step if given["rounding"] == "stochastic" else step / 2)
 
 
 CHANGES = {"pruning": _pruned, "quantisation": _rounded}
@@ -188,14 +238,31 @@ def evidence_of(update: ObservedUpdate, through: Channel, device: str) -> Eviden
         return torch.tensor(array, device=device)
 
     layers = range(len(update.gradient) // 2)
-    parts = [np.column_stack([update.gradient[f"{i}.weight"], update.gradient[f"{i}.bias"]]) for i in layers]
+
+    def stacked(arrays: Arrays) -> list[Array]:
+        return [np.column_stack([arrays[f"{i}.weight"], arrays[f"{i}.bias"]]) for i in layers]
+
+    smear = noise = math.hypot(update.stretched * through.noise, update.noise)
+    weights, intervals = None, None
+    if through.changes:
+        sent = {name: g / update.stretched for name, g in update.gradient.items()}
+        changed = [stacked(c.mean_squares(sent)) for c in through.changes]
+        squares = [smear**2 + update.stretched**2 * np.sum(c, axis=0) for c in zip(*changed, strict=True)]
+        noise = math.sqrt(min(float(s.min()) for s in squares))
+        weights = [tensor((noise**2 / s).astype(np.float32)) for s in squares]
+    if through.bounded and not through.shrunk:
+        (change,) = through.changes
+        halves = [tensor((update.rows * update.stretched * h).astype(np.float32)) for h in stacked(change.halves)]
+        intervals = Intervals(halves, update.rows * smear, change.triangular)
     classes = update.model.outputs
     return Evidence(
-        [tensor((update.rows * p).astype(np.float32)) for p in parts],
-        update.rows * math.hypot(update.stretched * through.noise, update.noise),
+        [tensor((update.rows * p).astype(np.float32)) for p in stacked(update.gradient)],
+        update.rows * noise,
         update.rows,
         tensor(update.labels) if len(update.labels) else None,
         tensor(np.full(classes, -math.log(classes), np.float32)),
         through.clip_norm,
         through.shrunk,
+        weights=weights,
+        intervals=intervals,
     )

@@ -8,6 +8,12 @@ a_l its input. Against a residual R of the size of the weights,
 one forward and one backward pass of the row and a product with each R_l (Goodfellow 2015 has the norm). Candidates that
 share all cells but one share the product with the first layer too, which is the widest: `First` holds it.
 
+Where entries err by different amounts, each counts by a weight of its own: with these as W, the residual is W R, and
+
+    |g|²_W = sum_l (d_l²)ᵀ W_l [a_l² | 1]
+
+costs no more than the inner product does.
+
 Shapes: C chains, m candidates of each, layers of (out, in + 1) weights with the bias last.
 """
 
@@ -23,24 +29,30 @@ from torch.nn import functional
 from leakledger.preprocess.models import ACTIVATIONS, DERIVATIVES, layer_shapes
 from leakledger.preprocess.views import ModelSpec
 
+Weights = Sequence[Tensor] | None
+
 
 class First(NamedTuple):
     """Candidate rows x as the first layer sees them: `before` (C, m, out) its outputs, `inner` (C, m, out) the product
-    R_0 [x | 1] (None where no residual is asked for), `square` (C, m) |x|² + 1.
+    R_0 [x | 1] (None where no residual is asked for), `square` (C, m) |x|² + 1, `weighted` (C, m, out) W_0 [x² | 1]
+    (None where all entries count alike).
     """
 
     before: Tensor
     inner: Tensor | None
     square: Tensor
+    weighted: Tensor | None = None
 
 
 class Share(NamedTuple):
-    """What candidates would add to an update: `inner` (C, m) <R, g> and `square` (C, m) |g|². Their `errors`
-    (C, m, out) of every layer, and the `inputs` (C, m, in) of all but the first.
+    """What candidates would add to an update: `inner` (C, m) <R, g>, `square` (C, m) |g|², with the weights of entries
+    where they have some, and `norm` (C, m) without. Their `errors` (C, m, out) of every layer, and the `inputs`
+    (C, m, in) of all but the first.
     """
 
     inner: Tensor
     square: Tensor
+    norm: Tensor
     errors: list[Tensor]
     inputs: list[Tensor]
 
@@ -69,35 +81,41 @@ class RowGradients:
             errors.append(error)
         return errors[::-1], inputs
 
-    def share(self, first: First, labels: Tensor, residual: Sequence[Tensor]) -> Share:
-        """Inner products with the `residual` (C, out_l, in_l + 1) and squared norms of the gradients of candidates."""
+    def share(self, first: First, labels: Tensor, residual: Sequence[Tensor], weights: Weights = None) -> Share:
+        """Inner products with the `residual` (C, out_l, in_l + 1) and squared norms of the gradients of candidates.
+
+        `weights` (out_l, in_l + 1) of entries: the residual is already multiplied by them.
+        """
         errors, inputs = self.errors(first.before, labels)
         assert first.inner is not None
         inner = (errors[0] * first.inner).sum(-1)
         for error, given, rest in zip(errors[1:], inputs, residual[1:], strict=True):
             inner += ((error @ rest[..., :-1]) * given).sum(-1) + (error @ rest[..., -1:])[..., 0]
-        return Share(inner, _squares(first, errors, inputs), errors, inputs)
+        norm = _squares(first, errors, inputs)
+        square = norm if weights is None else _weighted_squares(first, errors, inputs, weights)
+        return Share(inner, square, norm, errors, inputs)
 
-    def products(self, one: Share, rows: Tensor, other: Share, others: Tensor) -> Tensor:
+    def products(self, one: Share, rows: Tensor, other: Share, others: Tensor, weights: Weights = None) -> Tensor:
         """(C, m, n) inner products of the gradients of candidates `rows` (C, m, D) and `others` (C, n, D)."""
-        return torch.stack(
-            [
-                (e @ f.mT) * (a @ b.mT + 1)
-                for e, a, f, b in zip(
-                    one.errors, [rows, *one.inputs], other.errors, [others, *other.inputs], strict=True
-                )
-            ]
-        ).sum(0)
+        sides = zip(one.errors, [rows, *one.inputs], other.errors, [others, *other.inputs], strict=True)
+        if weights is None:
+            return torch.stack([(e @ f.mT) * (a @ b.mT + 1) for e, a, f, b in sides]).sum(0)
+        parts = []
+        for (e, a, f, b), weight in zip(sides, weights, strict=True):
+            across = (e[:, :, None] * f[:, None]) @ weight  # (C, m, n, in + 1)
+            parts.append((across[..., :-1] * a[:, :, None] * b[:, None]).sum(-1) + across[..., -1])
+        return torch.stack(parts).sum(0)
 
     def square(self, first: First, labels: Tensor) -> Tensor:
         """(C, m) the squared norms alone."""
         return _squares(first, *self.errors(first.before, labels))
 
-    def first(self, rows: Tensor, residual: Sequence[Tensor] | None = None) -> First:
+    def first(self, rows: Tensor, residual: Sequence[Tensor] | None = None, weights: Weights = None) -> First:
         """Whole candidate rows (C, m, D) as the first layer sees them."""
         before = functional.linear(rows, self.weights[0], self.biases[0])
         inner = None if residual is None else rows @ residual[0][..., :-1].mT + residual[0][..., -1][:, None]
-        return First(before, inner, (rows**2).sum(-1) + 1)
+        weighted = None if weights is None else functional.linear(rows**2, weights[0][:, :-1], weights[0][:, -1])
+        return First(before, inner, (rows**2).sum(-1) + 1, weighted)
 
     def sums(self, rows: Tensor, labels: Tensor, factor: Tensor) -> list[Tensor]:
         """Per layer (C, out, in + 1): the sum of the gradients of rows (C, m, D), each times its `factor` (C, m)."""
@@ -113,6 +131,17 @@ def _squares(first: First, errors: Sequence[Tensor], inputs: Sequence[Tensor]) -
     total = (errors[0] ** 2).sum(-1) * first.square
     for error, given in zip(errors[1:], inputs, strict=True):
         total += (error**2).sum(-1) * ((given**2).sum(-1) + 1)
+    return total
+
+
+def _weighted_squares(
+    first: First, errors: Sequence[Tensor], inputs: Sequence[Tensor], weights: Sequence[Tensor]
+) -> Tensor:
+    """(C, m) the same with each entry times its weight."""
+    assert first.weighted is not None
+    total = (errors[0] ** 2 * first.weighted).sum(-1)
+    for error, given, weight in zip(errors[1:], inputs, weights[1:], strict=True):
+        total += (error**2 * functional.linear(given**2, weight[:, :-1], weight[:, -1])).sum(-1)
     return total
 
 

@@ -15,12 +15,13 @@ Where it is not known how many rows there are, two that cancel can be there or n
 two places have their row is drawn jointly, too (`visit_presence`).
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from leakledger.attacks.gradient.posterior.chains import Chains, Noise, picked
+from leakledger.attacks.gradient.posterior.chains import Chains, Noise, picked, times
 from leakledger.attacks.gradient.posterior.network import Share
 
 
@@ -30,10 +31,9 @@ def sweep_pairs(state: Chains, noise: Noise) -> None:
         visit_presence(state, noise)
     order = torch.randperm(state.rows, generator=state.coins, device=state.device).tolist()
     for i, j in zip(order[::2], order[1::2], strict=False):
-        state.lift(i)
-        state.lift(j)
+        visited = state.lifted([i, j], noise)
         for f in torch.randperm(len(state.cells), generator=state.coins, device=state.device).tolist():
-            visit_pair(state, i, j, f, noise)
+            visited(partial(visit_pair, state, i, j, f, noise))
         state.put(i)
         state.put(j)
 
@@ -44,7 +44,7 @@ def visit_pair(state: Chains, i: int, j: int, f: int, noise: Noise) -> None:
         return
     pair = [_offered(state, row, f, noise) for row in (i, j)]
     (one, other) = pair
-    cross = state.network.products(one.share, one.rows, other.share, other.rows)
+    cross = state.network.products(one.share, one.rows, other.share, other.rows, state.evidence.weights)
     kept, also = (state.kept(side.share, state.present[:, row, None]) for row, side in zip((i, j), pair, strict=True))
     cross = cross * kept[..., None] * also[:, None]
     power = noise**2 if isinstance(noise, float) else noise[..., None] ** 2
@@ -62,9 +62,12 @@ def visit_presence(state: Chains, noise: Noise) -> None:
     evidence, rows = state.evidence, state.columns
     assert evidence.choices is not None
     total = [part.expand(state.chains, -1, -1) for part in evidence.total]
-    share = state.network.share(state.network.first(rows, total), state.labels, total)
+    if evidence.weights is not None:
+        total = times(total, evidence.weights)
+    first = state.network.first(rows, total, evidence.weights)
+    share = state.network.share(first, state.labels, total, evidence.weights)
     kept = state.kept(share)
-    gram = state.network.products(share, rows, share, rows) * kept[..., None] * kept[:, None]
+    gram = state.network.products(share, rows, share, rows, evidence.weights) * kept[..., None] * kept[:, None]
     there = state.present
     left = kept * share.inner - (gram * there[:, None]).sum(-1)  # <residual, g_i>
     own = gram.diagonal(dim1=1, dim2=2) / 2
@@ -92,7 +95,7 @@ class _Offered(NamedTuple):
 
 def _offered(state: Chains, row: int, f: int, noise: Noise) -> _Offered:
     candidates, log_weights = state.proposed(row, f)
-    share = state.network.share(state.with_value(row, f, candidates), state.labels[:, row, None], state.residual)
+    share = state.share(state.with_value(row, f, candidates), state.labels[:, row, None])
     there = state.present[:, row, None]
     return _Offered(
         candidates, log_weights + state.gain(share, noise, there), share, state.rows_with(row, f, candidates)

@@ -46,7 +46,7 @@ class RowSpace:
     """The two quadratic forms of the first layer's gradient, and chains of single rows `index` (n, F) on them."""
 
     def __init__(self, evidence: Evidence, cells: Sequence[Cell], index: Tensor, coins: torch.Generator) -> None:
-        self.cells, self.index, self.coins, self.noise = cells, index, coins, evidence.noise
+        self.cells, self.index, self.coins, self.noise = cells, index, coins, evidence.noise_of_first
         total = evidence.total[0].double()
         out, width = total.shape
         _, values, directions = torch.linalg.svd(total, full_matrices=True)

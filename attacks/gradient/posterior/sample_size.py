@@ -25,6 +25,7 @@ def of_unknown_size(evidence: Evidence, expected: int) -> Evidence:
         rows=places(expected),
         labels=None,
         choices=log_choices(expected, str(evidence.label_prior.device)),
+        intervals=None,  # whether rows are there is drawn by normal errors
     )
 
 

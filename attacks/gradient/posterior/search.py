@@ -21,7 +21,7 @@ from torch import Tensor
 from leakledger.attacks.gradient.posterior.annealing import annealed
 from leakledger.attacks.gradient.posterior.assembly import Assembly
 from leakledger.attacks.gradient.posterior.cells import Cell
-from leakledger.attacks.gradient.posterior.chains import Chains, encoded, from_prior
+from leakledger.attacks.gradient.posterior.chains import Chains, encoded, from_prior, squared
 from leakledger.attacks.gradient.posterior.evidence import Evidence
 from leakledger.attacks.gradient.posterior.network import RowGradients
 from leakledger.attacks.gradient.posterior.row_space import supported
@@ -49,6 +49,16 @@ def settled(energy: Tensor, entries: int) -> Tensor:
     return torch.lt(energy, entries / 2 + HIGH * (entries / 2) ** 0.5)
 
 
+def plausible(found: Chains) -> Tensor:
+    """Which chains (C,) are where the truth may be: their energy is as low, and no bounds of entries are broken."""
+    intervals = found.evidence.intervals
+    if intervals is None:
+        return settled(found.energy(), found.evidence.entries)
+    within = intervals.log_likelihood(found.residual)
+    free = found.misfit() + within  # the energy of entries that have no bounds
+    return (within > intervals.lowest) & (settled(free, intervals.free) | (intervals.free == 0))
+
+
 def search(
     network: RowGradients,
     cells: Sequence[Cell],
@@ -64,7 +74,7 @@ def search(
     """
     population = annealed(network, cells, evidence, POPULATION * chains, LEVELS, coins)
     best = _cost(population).argsort()[:chains]
-    if evidence.size <= FEW and bool(settled(population.energy(), evidence.entries).any()):
+    if evidence.size <= FEW and bool(plausible(population).any()):
         # Of those that the weights kept, any: the least costly alone would be surer than the posterior is.
         best = torch.randperm(population.chains, generator=coins, device=population.device)[:chains]
         return _chains(population, population.index[best], population.labels[best], population.present[best])
@@ -82,7 +92,7 @@ def search(
         _repair(found, _any(found) if step % 3 == 2 else int(_cost(found).argmin()), -(-pool // SMALL))
         tell(1)
         idle = 0 if float(_cost(found).min()) < least - GAIN else idle + 1
-        if idle >= GIVEN_UP or (idle >= PATIENCE and bool(settled(found.energy(), evidence.entries).any())):
+        if idle >= GIVEN_UP or (idle >= PATIENCE and bool(plausible(found).any())):
             break
     return found
 
@@ -124,14 +134,14 @@ def _likely_scale(network: RowGradients, cells: Sequence[Cell], evidence: Eviden
     )
     columns = encoded(network, cells, index)
     sums = network.sums(columns, labels[None], torch.ones_like(columns[..., 0]))
-    expected = float(sum((s**2).sum() for s in sums))
+    expected = float(squared(sums, evidence.weights))
     signal = max(evidence.square - evidence.entries * evidence.noise**2, 0.0)
     return float(np.clip(np.sqrt(signal / max(expected, 1e-30)), 1e-3, 1.0))
 
 
 def _cost(found: Chains) -> Tensor:
     """(C,) minus the log posterior."""
-    return found.energy() - found.log_prior()
+    return found.misfit() - found.log_prior()
 
 
 def _any(found: Chains) -> int:
@@ -173,7 +183,7 @@ def _suspects(found: Chains, chain: int) -> Tensor:
     """
     _, values, directions = torch.linalg.svd(found.residual[0][chain].double(), full_matrices=False)
     out, width = found.residual[0].shape[1:]
-    count = max(2, int((values > (out**0.5 + width**0.5) * found.evidence.noise).sum()))
+    count = max(2, int((values > (out**0.5 + width**0.5) * found.evidence.noise_of_first).sum()))
     rows = torch.cat([found.columns[chain], torch.ones(found.rows, 1, device=found.device)], 1).double()
     inside = ((rows @ directions[:count].T) ** 2).sum(1) / (rows**2).sum(1)
     named = [f for f, cell in enumerate(found.cells) if cell.raw is None]

@@ -14,7 +14,7 @@ from torch import Tensor
 from leakledger.attacks.gradient.posterior.chains import Chains
 from leakledger.attacks.gradient.posterior.claim import Samples
 from leakledger.attacks.gradient.posterior.pairs import sweep_pairs
-from leakledger.attacks.gradient.posterior.search import settled
+from leakledger.attacks.gradient.posterior.search import plausible, settled
 
 RUNGS = 4  # of a ladder; fewer chains than this are one ladder
 PAIRED = 4  # sweeps, of which one is followed by one over pairs of rows, which costs as much again
@@ -29,6 +29,7 @@ def sampled(found: Chains, burnt: int, sweeps: int, tell: Callable[[int], None] 
     rung = torch.arange(found.chains, device=found.device) % rungs
     noise = found.evidence.noise * step ** rung[:, None].float()
     first = torch.nonzero(rung == 0)[:, 0]
+    found.exact = found.evidence.intervals is not None
     follow_the_best(found)
     index, present, fits, energies = [], [], [], []
     for number in range(burnt + sweeps):
@@ -40,11 +41,11 @@ def sampled(found: Chains, burnt: int, sweeps: int, tell: Callable[[int], None] 
         if number >= burnt:
             energy = found.energy()
             energies.append(energy[first])
-            fits.append((found.log_prior() - energy)[first].double().cpu().numpy())
+            fits.append((found.log_prior() - found.misfit())[first].double().cpu().numpy())
             index.append(found.index[first].cpu().numpy())
             present.append(found.present[first].cpu().numpy() > 0)
     mean = torch.stack(energies).mean(0)
-    calm = settled(mean, found.evidence.entries)
+    calm = plausible(found)[first] if found.exact else settled(mean, found.evidence.entries)
     batches, there, fit = np.concatenate(index), np.concatenate(present), np.concatenate(fits)
     return Samples(batches, there, fit, bool(calm.all()), float(mean.mean()))
 
@@ -55,7 +56,7 @@ def exchange(found: Chains, noise: Tensor, rung: Tensor, parity: int, rungs: int
         (rung % 2 == parity) & (rung < rungs - 1) & (torch.arange(len(rung), device=rung.device) < len(rung) - 1)
     )[:, 0]
     lower = lower[rung[lower + 1] == rung[lower] + 1]
-    square = found.energy() * 2 * found.evidence.noise**2
+    square = found.misfit() * 2 * found.evidence.noise**2
     gain = (square[lower] - square[lower + 1]) * (1 / noise[lower] ** 2 - 1 / noise[lower + 1] ** 2) / 2
     chance = torch.rand(len(lower), generator=found.coins, device=found.device)
     swapped = lower[chance.log() < gain]
@@ -66,7 +67,7 @@ def exchange(found: Chains, noise: Tensor, rung: Tensor, parity: int, rungs: int
 
 def follow_the_best(found: Chains) -> None:
     """Chains whose log posterior is far below the best one's become copies of it."""
-    fits = found.log_prior() - found.energy()
+    fits = found.log_prior() - found.misfit()
     best = int(fits.argmax())
     behind = fits < fits[best] - BEHIND * (found.rows * len(found.cells)) ** 0.5
     found.reorder(torch.where(behind, best, torch.arange(found.chains, device=found.device)))

@@ -18,6 +18,7 @@ from leakledger.attacks.gradient.posterior.row_space import RowSpace, supported
 from leakledger.attacks.gradient.posterior.search import _suspects, search
 from leakledger.attacks.observed.gradients import find_gradients
 from leakledger.attacks.observed.tabular import StructuralPrior
+from leakledger.defenses import Pruning, Quantisation
 from leakledger.preprocess.views import CategoricalBlock, FeatureLayout, Mechanism, ModelSpec, NumericBlock
 from tests.attacks.example import LAYOUT, observe, rows_of
 from tests.attacks.gradient.posterior_example import drawn, evidence_about, tiny
@@ -171,17 +172,43 @@ def test_a_channel_is_what_defenses_do_together():
     assert channel([], entries).noise == pytest.approx(ASSUMED * np.sqrt(1.25 / 4))
 
 
-def test_what_pruning_and_rounding_change_counts_as_noise_of_the_same_mean_square():
+CHANGED = {
+    "pruning": {"share": 0.6},
+    "quantisation": {"bits": 4, "rounding": "nearest"},
+    "quantisation at random": {"bits": 4, "rounding": "stochastic"},
+}
+
+
+@pytest.mark.parametrize("name", CHANGED)
+def test_what_pruning_and_rounding_change_counts_as_noise_of_the_same_mean_square(name):
     coins = np.random.default_rng(0)
-    entries = {"0.weight": coins.uniform(-1, 1, (100, 100))}
-    least = np.quantile(np.abs(entries["0.weight"]), 0.4)
-    pruned = np.where(np.abs(entries["0.weight"]) < least, 0.0, entries["0.weight"])
-    error = np.sqrt(((pruned - entries["0.weight"]) ** 2).mean())
-    assert channel([Mechanism("pruning", {"share": 0.4})], {"w": pruned}).noise == pytest.approx(error, rel=0.05)
-    level = np.rint(entries["0.weight"] * 7) / 7
-    error = np.sqrt(((level - entries["0.weight"]) ** 2).mean())
-    given = {"bits": 4, "rounding": "nearest"}
-    assert channel([Mechanism("quantisation", given)], {"w": level}).noise == pytest.approx(error, rel=0.05)
+    entries = coins.laplace(0, 0.2, (100, 100))
+    kind = name.split()[0]
+    defense = {"pruning": Pruning, "quantisation": Quantisation}[kind](**CHANGED[name])
+    sent = {"w": np.float64(defense.protect({"w": np.float32(entries)}, coins)["w"])}
+    through = channel([Mechanism(kind, CHANGED[name])], sent)
+    (change,) = through.changes
+    expected, zero = change.mean_squares(sent)["w"], sent["w"] == 0
+    assert ((entries - sent["w"])[zero] ** 2).mean() == pytest.approx(expected[zero].mean(), rel=0.1)
+    assert (np.abs(entries - sent["w"]) <= change.halves["w"] + 1e-6).all()
+    assert through.bounded
+    assert not channel([Mechanism(kind, CHANGED[name]), NOISE], sent).bounded
+
+
+PROTECTED = {
+    "nine tenths pruned": Pruning(0.9),
+    "4 bits": Quantisation(4),
+    "4 bits, stochastic": Quantisation(4, "stochastic"),
+}
+
+
+@pytest.mark.parametrize("name", PROTECTED)
+def test_an_adversary_who_knows_what_was_pruned_or_rounded_reads_rows_through_it(name):
+    categories, numbers, encoded = rows_of(LAYOUT, 4, 0)
+    view = defended(encoded, 0.0, *PROTECTED[name].mechanisms(), defense=PROTECTED[name])
+    (claim,) = Posterior(**BRIEF).run(view, LABELS)
+    assert right(claim, categories, numbers) > 0.95
+    assert claim.probability is not None
 
 
 def test_the_prior_of_a_number_has_the_public_moments_and_knows_no_more():

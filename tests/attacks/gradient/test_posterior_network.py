@@ -30,19 +30,28 @@ def test_a_derivative_is_that_of_its_activation(activation):
 
 @pytest.mark.parametrize("activation", sorted(ACTIVATIONS))
 @pytest.mark.parametrize("hidden", [(), (7,), (7, 5)])
-def test_shares_are_those_of_gradients_that_were_built(activation, hidden):
+@pytest.mark.parametrize("weighted", [False, True])
+def test_shares_are_those_of_gradients_that_were_built(activation, hidden, weighted):
     spec, weights, own = network(activation, hidden)
     coins = torch.Generator().manual_seed(1)
     rows, labels = torch.randn(2, 4, 6, generator=coins), torch.tensor([[0, 1, 2, 0], [2, 2, 1, 0]])
     residual = [torch.randn(2, *g.shape, generator=coins) for g in built(spec, weights, rows[0, 0], labels[0, 0])]
-    share = own.share(own.first(rows, residual), labels, residual)
+    counts = [torch.rand(r.shape[1:], generator=coins) if weighted else torch.ones(r.shape[1:]) for r in residual]
+    given = counts if weighted else None
+    heard = [r * n for r, n in zip(residual, counts, strict=True)]
+    share = own.share(own.first(rows, heard, given), labels, heard, given)
+    products = own.products(share, rows, share, rows, given)
     for c in range(2):
-        for m in range(4):
-            layers = built(spec, weights, rows[c, m], labels[c, m])
-            inner = sum((g * r[c]).sum() for g, r in zip(layers, residual, strict=True))
+        every = [built(spec, weights, rows[c, m], labels[c, m]) for m in range(4)]
+        for m, layers in enumerate(every):
+            inner = sum((g * r[c] * n).sum() for g, r, n in zip(layers, residual, counts, strict=True))
             assert share.inner[c, m] == pytest.approx(float(inner), abs=1e-5)
-            assert share.square[c, m] == pytest.approx(float(sum((g**2).sum() for g in layers)), rel=1e-5)
-    assert torch.allclose(own.square(own.first(rows), labels), share.square)
+            square = sum((g**2 * n).sum() for g, n in zip(layers, counts, strict=True))
+            assert share.square[c, m] == pytest.approx(float(square), rel=1e-5)
+            for k, others in enumerate(every):
+                cross = sum((g * h * n).sum() for g, h, n in zip(layers, others, counts, strict=True))
+                assert products[c, m, k] == pytest.approx(float(cross), abs=1e-5)
+    assert torch.allclose(own.square(own.first(rows), labels), share.norm)
 
 
 def test_a_sum_of_rows_is_that_of_their_gradients_times_their_factors():
