@@ -17,14 +17,13 @@ thousands of entries long before they make a mean square larger.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import torch
 from torch import Tensor
 
 OUTSIDE = 4.0  # deviations: beyond, differences of probabilities cancel in single precision
 SMALLEST = 1e-300
-DRAWS, SELDOM = 16, 6.0  # of all errors, and deviations of their log likelihood below its mean
+TINY = 1e-12
 ROOT = math.sqrt(2)
 LOG_ROOT_TAU = math.log(math.sqrt(2 * math.pi))
 
@@ -32,10 +31,11 @@ LOG_ROOT_TAU = math.log(math.sqrt(2 * math.pi))
 @dataclass(frozen=True, eq=False)
 class Intervals:
     """Per layer `halves` (out, in + 1) of the intervals, 0 where an entry is known but for its `smear`; `triangular`
-    where rounding is stochastic.
+    where rounding is stochastic. `offsets` (out, in + 1): what was sent less what residuals are of.
     """
 
     halves: list[Tensor] = field(repr=False)
+    offsets: list[Tensor] = field(repr=False)
     smear: float
     triangular: bool = False
 
@@ -51,36 +51,34 @@ class Intervals:
 
     def log_likelihood(self, residual: Sequence[Tensor]) -> Tensor:
         """(C,) of the entries that are known by an interval, in double precision."""
+        return torch.stack([part.sum(1, dtype=torch.float64) for part in self._each(residual)]).sum(0)
+
+    def surprise(self, residual: Sequence[Tensor]) -> Tensor:
+        """(C,) by how many standard deviations the log likelihood is below what is to be expected of what was sent, if
+        the residual's own sum were the truth: each entry is sent as it was, with the probability p that it has there,
+        or as a neighbouring number.
+        """
+        below, variance = [], []
+        for part in self._each(residual):
+            log_p = part.double()
+            p = log_p.exp().clamp(max=1 - TINY)
+            odds = log_p - torch.log1p(-p)
+            below.append((-(1 - p) * odds).sum(1))
+            variance.append((p * (1 - p) * odds**2).sum(1))
+        return torch.stack(below).sum(0) / (torch.stack(variance).sum(0) + 1).sqrt()
+
+    def _each(self, residual: Sequence[Tensor]) -> list[Tensor]:
+        """Per layer (C, n) the log likelihoods of the n entries that are known by an interval."""
         within = log_within_triangle if self.triangular else log_within
-        parts = [
-            within(rest[:, half > 0], half[half > 0], self.smear).sum(1, dtype=torch.float64)
-            for rest, half in zip(residual, self.halves, strict=True)
+        return [
+            within((rest + offset)[:, half > 0], half[half > 0], self.smear)
+            for rest, half, offset in zip(residual, self.halves, self.offsets, strict=True)
         ]
-        return torch.stack(parts).sum(0)
 
     @property
     def free(self) -> int:
         """How many entries have no interval."""
         return int(sum((half == 0).sum() for half in self.halves))
-
-    @cached_property
-    def lowest(self) -> float:
-        """The log likelihood that the truth hardly ever falls below: that of errors drawn as they are assumed to be."""
-        coins = torch.Generator(self.halves[0].device).manual_seed(0)
-        size = (DRAWS, sum(h.numel() for h in self.halves))
-        even, other, normal = (
-            f(size, generator=coins, device=coins.device) for f in (torch.rand, torch.rand, torch.randn)
-        )
-        place = even - other if self.triangular else 2 * even - 1
-        drawn, at = [], 0
-        for half in self.halves:
-            some = slice(at, at + half.numel())
-            drawn.append(
-                place[:, some].view(DRAWS, *half.shape) * half + self.smear * normal[:, some].view(DRAWS, *half.shape)
-            )
-            at += half.numel()
-        reached = self.log_likelihood(drawn)
-        return float(reached.mean() - SELDOM * reached.std())
 
 
 def log_within(residual: Tensor, half: Tensor, smear: float) -> Tensor:

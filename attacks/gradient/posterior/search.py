@@ -40,6 +40,7 @@ EMPTY = 2  # places without a row that it looks at besides
 # Of chi-square deviations: an energy above by more shows rows that are wrong.
 HIGH = 2.0
 # Nats; and repairs in a row that gained less before a batch that fits is left as it is, and before one that does not.
+SURPRISED = 5.0  # deviations of the log likelihood of bounded entries, from which on they show the same
 GAIN, PATIENCE, GIVEN_UP = 1.0, 3, 8
 FEW = 16  # rows up to which annealing that ends well is all; of more, one energy has many batches with a few wrong rows
 
@@ -54,9 +55,9 @@ def plausible(found: Chains) -> Tensor:
     intervals = found.evidence.intervals
     if intervals is None:
         return settled(found.energy(), found.evidence.entries)
-    within = intervals.log_likelihood(found.residual)
-    free = found.misfit() + within  # the energy of entries that have no bounds
-    return (within > intervals.lowest) & (settled(free, intervals.free) | (intervals.free == 0))
+    free = found.misfit() + intervals.log_likelihood(found.residual)  # the energy of entries that have no bounds
+    calm = settled(free, intervals.free) if intervals.free else torch.ones_like(free, dtype=torch.bool)
+    return calm & (intervals.surprise(found.residual) < SURPRISED)
 
 
 def search(

@@ -15,7 +15,7 @@ from leakledger.attacks.gradient.posterior.chains import Chains, encoded, prior_
 from leakledger.attacks.gradient.posterior.evidence import channel, evidence_of
 from leakledger.attacks.gradient.posterior.intervals import Intervals, log_within, log_within_triangle
 from leakledger.attacks.gradient.posterior.pairs import sweep_pairs, visit_pair
-from leakledger.attacks.gradient.posterior.search import plausible, search
+from leakledger.attacks.gradient.posterior.search import SURPRISED, plausible, search
 from leakledger.attacks.gradient.posterior.tempering import sampled
 from leakledger.attacks.observed.sums import of_sum
 from leakledger.attacks.observed.update import ObservedUpdate
@@ -51,15 +51,16 @@ def test_the_likelihood_of_stochastic_rounding_is_the_mean_of_its_triangle(resid
 
 
 @pytest.mark.parametrize("triangular", [False, True])
-def test_errors_as_assumed_are_plausible_and_larger_ones_are_not(triangular):
-    half, coins = torch.full((50, 40), 2.0), torch.Generator().manual_seed(0)
-    intervals = Intervals([half], 0.05, triangular)
-    place = torch.rand(1, 50, 40, generator=coins) * 2 - 1
-    if triangular:
-        place = (place + torch.rand(1, 50, 40, generator=coins) * 2 - 1) / 2
-    assert float(intervals.log_likelihood([place * half])) > intervals.lowest
-    assert float(intervals.log_likelihood([1.1 * place * half])) < (intervals.lowest if not triangular else math.inf)
-    assert float(intervals.log_likelihood([2 * place * half])) < intervals.lowest
+def test_the_truth_is_no_surprise_and_others_of_its_size_are(triangular):
+    coins = np.random.default_rng(0)
+    truth = coins.laplace(0, 0.1, (50, 40))
+    level = np.floor(truth + coins.random((50, 40))) if triangular else np.rint(truth)
+    half = torch.full((50, 40), 1.0 if triangular else 0.5)
+    intervals = Intervals([half], [torch.zeros_like(half)], 1e-3, triangular)
+    other = coins.laplace(0, 0.1, (50, 40))  # as small, but those of other rows
+    near, far = (torch.tensor((level - entries)[None], dtype=torch.float32) for entries in (truth, other))
+    assert abs(float(intervals.surprise([near]))) < SURPRISED
+    assert float(intervals.surprise([far])) > SURPRISED
 
 
 def protected(network, cells, index, labels, defense, coins, clients=1):
