@@ -8,6 +8,8 @@ truth* is no attack but a diagnostic: the posterior's chains started at the true
 
 `cells said 0.x` are the shares of right cells among those that the posterior says are right with a probability in
 [0.x, 0.x + 0.1): calibrated, they lie in there. Clusters are client x seed.
+
+After them come the rows of `dp_sgd`, which is also a benchmark by itself: clipped rows under noise, beside their bound.
 """
 
 import time
@@ -30,6 +32,7 @@ from leakledger.attacks.gradient.posterior.tempering import sampled
 from leakledger.attacks.observed.gradients import find_gradients
 from leakledger.attacks.observed.tabular import StructuralPrior
 from leakledger.attacks.observed.update import ObservedUpdate
+from leakledger.audit.benchmarks import dp_sgd
 from leakledger.audit.benchmarks.base import Options, Row, dataset_name
 from leakledger.audit.benchmarks.gradients import figure, in_percent
 from leakledger.audit.benchmarks.tableak import settings
@@ -69,6 +72,8 @@ def run(options: Options) -> Iterator[Row]:
         for size, sigmas in (QUICK if options.quick else SIZES).items():
             for sigma in sigmas:
                 yield from measured(options, source, size, sigma, options.seeds or 1)
+    if not options.quick:
+        yield from dp_sgd.run(options)
 
 
 def measured(options: Options, source: str, size: int, sigma: float, seeds: int) -> Iterator[Row]:

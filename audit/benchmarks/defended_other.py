@@ -1,9 +1,10 @@
 """The posterior against other defenses than noise alone, beside TabLeak, which knows of none: as `defended` otherwise.
 
 Batches of 8 rows. `defense`: clipping of the gradient of each row, or of the whole update, to a norm, both with noise
-afterwards; pruning; quantisation. Of the last two the posterior has an approximate likelihood only. Two lines have
-noise alone and less knowledge: nobody tells the labels, or of a Poisson sample of 8 rows in expectation neither the
-labels nor how many rows it has. There TabLeak takes the expected number for the true one.
+afterwards; pruning; quantisation. Two lines have noise alone and less knowledge: nobody tells the labels, or of a
+Poisson sample of 8 rows in expectation neither the labels nor how many rows it has. There TabLeak takes the expected
+number for the true one. In the last lines the server sees no client's update, but under secure aggregation the sum of
+several, of 4 rows each, each with noise of its own: one sum per seed.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,7 +19,8 @@ from leakledger.audit.case import cases
 from leakledger.audit.config import Config
 from leakledger.audit.pool import each
 
-ROWS = 8
+ROWS, OF_A_SUM = 8, 4  # of a batch; of each client's where several are summed
+PARTIES, SUMS = 4, 4  # batches per seed; sums are one per seed, so as many seeds
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,7 @@ class Other:
     defense: Mapping[str, Any]
     labels: str = "known"
     sampling: str = "fixed"
+    summed: int = 0  # clients; 0: each client's update by itself
 
 
 def noise(sigma: float) -> dict[str, Any]:
@@ -47,6 +50,7 @@ OTHER: Mapping[str, Other] = {
     "4 bits, stochastic": Other({"name": "quantisation", "bits": 4, "rounding": "stochastic"}),
     "noise 0.003, labels unknown": Other(noise(0.003), "recovered"),
     "noise 0.003, Poisson sample": Other(noise(0.003), "recovered", "poisson"),
+    **{f"noise 0.003, sum of {k} clients": Other(noise(0.003), summed=k) for k in (2, 5, 10)},
 }
 QUICK = ("rows clipped at 0.5, noise 0.003", "half pruned")
 
@@ -55,19 +59,26 @@ def run(options: Options) -> Iterator[Row]:
     """Rows for each table and defense, as they are measured."""
     for source in options.data or ("fair",):
         for name in QUICK if options.quick else OTHER:
-            yield from measured(options, source, name, options.seeds or 1)
+            yield from measured(options, source, name, options.seeds or (SUMS if OTHER[name].summed else 1))
 
 
 def measured(options: Options, source: str, name: str, seeds: int) -> Iterator[Row]:
-    """Rows of one defense, over 4 clients x `seeds` batches."""
+    """Rows of one defense, over 4 clients x `seeds` batches, or `seeds` sums."""
     other = OTHER[name]
-    config = under(settings(options, source, "published", other.labels, ROWS, seeds), other)
+    rows, parties = (OF_A_SUM, other.summed) if other.summed else (ROWS, PARTIES)
+    config = under(settings(options, source, "published", other.labels, rows, seeds), other)
     parts = list(each(partial(one_case, config, diagnose=False), cases(config), options.jobs))
-    setting = {"B": ROWS, "defense": name, "labels": other.labels, "parties": 4, "seeds": seeds}
-    yield from of_attacks("defended_other", dataset_name(source), setting, parts, 4 * seeds)
+    setting = {"B": rows, "defense": name, "labels": other.labels, "parties": parties, "seeds": seeds}
+    yield from of_attacks("defended_other", dataset_name(source), setting, parts, seeds if other.summed else 4 * seeds)
 
 
 def under(config: Config, other: Other) -> Config:
-    """The same configuration with another defense, and batches drawn in another way."""
-    training = [{**t, "sampling": other.sampling} for t in config.in_force()["training"]]
-    return Config.model_validate({**config.in_force(), "defense": [other.defense], "training": training})
+    """The same configuration with another defense, batches drawn in another way, and sums of clients."""
+    plain = config.in_force()
+    plain |= {"defense": [other.defense], "training": [{**t, "sampling": other.sampling} for t in plain["training"]]}
+    if other.summed:
+        plain["partition"] = [{**p, "parties": other.summed} for p in plain["partition"]]
+        for training in plain["training"]:
+            del training["weighting"]  # an option of plain aggregation
+            training["aggregation"] = "secure-aggregation"
+    return Config.model_validate(plain)

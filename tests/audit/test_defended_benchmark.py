@@ -28,11 +28,13 @@ def test_each_attack_the_prior_and_the_diagnostic_stand_beside_each_other(monkey
 
 
 @pytest.mark.slow
-def test_other_defenses_are_measured_with_what_is_known_of_them(monkeypatch):
+@pytest.mark.parametrize("defense", ["half pruned", "noise 0.003, sum of 2 clients"])
+def test_other_defenses_are_measured_with_what_is_known_of_them(monkeypatch, defense):
     monkeypatch.setattr(defended_other, "ROWS", 2)
-    monkeypatch.setattr(defended_other, "QUICK", ("half pruned",))
+    monkeypatch.setattr(defended_other, "OF_A_SUM", 1)
+    monkeypatch.setattr(defended_other, "QUICK", (defense,))
     rows = list(defended_other.run(Options(quick=True, seeds=1, jobs=1)))
     assert {r.setting["attack"] for r in rows} == {"posterior", "tableak", "prior only"}
-    assert {r.setting["defense"] for r in rows} == {"half pruned"}
+    assert {r.setting["defense"] for r in rows} == {defense}
     (accuracy,) = (r.measured for r in rows if r.setting["attack"] == "posterior" and r.metric == "accuracy")
     assert accuracy > 70
