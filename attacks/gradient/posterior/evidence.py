@@ -119,7 +119,7 @@ ASSUMED = 0.02
 
 
 STEPS = 1001  # of an interval, over which a mean is a sum
-SMALLEST = 1e-6  # share of an interval that a scale is at least
+FAR = 30.0  # scales, beyond which a distribution has nothing
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,42 +129,42 @@ class Change:
     halves: Arrays
     triangular: bool = False
 
-    def errors(self, sent: Arrays) -> tuple[Arrays, Arrays]:
-        """Mean and variance of what each entry of `sent` was before, less what was sent.
+    def mean_squares(self, sent: Arrays) -> Arrays:
+        """Of what each entry of `sent` was changed by.
 
-        Most entries of a gradient are small, so what is in an interval is rather at its inner end: entries fall off as
-        those of Laplace distributions do, of zeros one that is as seldom as far from zero, of others one that has
-        larger ones as seldom.
+        An entry is anywhere in its interval, but for those that were sent as zero: there are most of these because most
+        entries are small, so they are spread as those of a Laplace distribution are that is as seldom as far from zero.
+        Stochastic rounding has the variance h² p (1 - p) where an entry is rounded up with probability p: that, in the
+        mean over entries of such a distribution.
         """
-        both = {name: self._spread(h, sent[name]) for name, h in self.halves.items()}
-        return {name: mean for name, (mean, _) in both.items()}, {name: var for name, (_, var) in both.items()}
+        return {
+            name: self._at_random(h, sent[name]) if self.triangular else _bounded(h, sent[name])
+            for name, h in self.halves.items()
+        }
 
-    def _spread(self, halves: Array, sent: Array) -> tuple[Array, Array]:
-        mean, variance = np.zeros_like(halves), np.zeros_like(halves)
-        bounded = halves > 0
-        if not bounded.any():
-            return mean, variance
-        half, size = float(halves.max()), np.abs(sent)
-        zero, rest = bounded & (sent == 0), bounded & (sent != 0)
-        seldom = -math.log(max(float((sent != 0).mean()), SMALLEST))
-        near = float(size.mean()) if self.triangular else half / max(seldom, SMALLEST)
-        near = max(near, SMALLEST * half)
-        variance[zero] = self._moments(half, near, 0.0)[1]
-        if rest.any():
-            step, excess = half if self.triangular else 2 * half, float((size - size[rest].min())[rest].mean())
-            far = step / math.log1p(step / max(excess, SMALLEST * step))
-            towards, variance[rest] = self._moments(half, max(near, far), -half)
-            mean[rest] = np.sign(sent[rest]) * towards
-        return mean, variance
+    def _at_random(self, halves: Array, sent: Array) -> Array:
+        step, scale, largest = float(halves.max(initial=0.0)), float(np.abs(sent).mean()), np.abs(sent).max(initial=0.0)
+        if not step:
+            return np.zeros_like(halves)
+        place = np.linspace(0, min(FAR * scale, largest), STEPS)
+        up = np.modf(place / step)[0]
+        return np.full_like(halves, step**2 * _mean(up * (1 - up), place / scale))
 
-    def _moments(self, half: float, scale: float, least: float) -> tuple[float, float]:
-        """Mean and variance of a place between `least` and `half`, where density falls off by `scale`; about a zero
-        that it is symmetric to, if it begins there.
-        """
-        place = np.linspace(least, half, STEPS)
-        weight = np.exp(-(place - least) / scale) * ((1 - np.abs(place) / half) if self.triangular else 1.0)
-        mean = float((weight * place).sum() / weight.sum()) if least else 0.0
-        return mean, float((weight * (place - mean) ** 2).sum() / weight.sum())
+
+def _bounded(halves: Array, sent: Array) -> Array:
+    even, zero = halves**2 / 3, (halves > 0) & (sent == 0)
+    if not zero.any() or zero.all():
+        return even
+    half = float(halves[zero].max())
+    scale = half / -math.log((~zero).mean())
+    place = np.linspace(0, half, STEPS)
+    return np.where(zero, _mean(place**2, place / scale), even)
+
+
+def _mean(values: Array, rates: Array) -> float:
+    """Of values at places in even steps, where density falls off as exp(-rate)."""
+    weight = np.exp(-rates)
+    return float((weight * values).sum() / weight.sum())
 
 
 @dataclass(frozen=True)
@@ -263,25 +263,20 @@ def evidence_of(update: ObservedUpdate, through: Channel, device: str) -> Eviden
         return [np.column_stack([arrays[f"{i}.weight"], arrays[f"{i}.bias"]]) for i in layers]
 
     smear = noise = math.hypot(update.stretched * through.noise, update.noise)
-    sums, weights, intervals = stacked(update.gradient), None, None
-    shift = [np.zeros_like(p) for p in sums]
+    weights, intervals = None, None
     if through.changes:
         sent = {name: g / update.stretched for name, g in update.gradient.items()}
-        means, variances = zip(*(c.errors(sent) for c in through.changes), strict=True)
-        shift = [update.stretched * np.sum(m, axis=0) for m in zip(*map(stacked, means), strict=True)]
-        squares = [
-            smear**2 + update.stretched**2 * np.sum(v, axis=0) for v in zip(*map(stacked, variances), strict=True)
-        ]
+        changed = [stacked(c.mean_squares(sent)) for c in through.changes]
+        squares = [smear**2 + update.stretched**2 * np.sum(c, axis=0) for c in zip(*changed, strict=True)]
         noise = math.sqrt(min(float(s.min()) for s in squares))
         weights = [tensor((noise**2 / s).astype(np.float32)) for s in squares]
     if through.bounded and not through.shrunk:
         (change,) = through.changes
         halves = [tensor((update.rows * update.stretched * h).astype(np.float32)) for h in stacked(change.halves)]
-        offsets = [tensor((-update.rows * s).astype(np.float32)) for s in shift]
-        intervals = Intervals(halves, offsets, update.rows * smear, change.triangular)
+        intervals = Intervals(halves, update.rows * smear, change.triangular)
     classes = update.model.outputs
     return Evidence(
-        [tensor((update.rows * (p + s)).astype(np.float32)) for p, s in zip(sums, shift, strict=True)],
+        [tensor((update.rows * p).astype(np.float32)) for p in stacked(update.gradient)],
         update.rows * noise,
         update.rows,
         tensor(update.labels) if len(update.labels) else None,

@@ -31,11 +31,10 @@ LOG_ROOT_TAU = math.log(math.sqrt(2 * math.pi))
 @dataclass(frozen=True, eq=False)
 class Intervals:
     """Per layer `halves` (out, in + 1) of the intervals, 0 where an entry is known but for its `smear`; `triangular`
-    where rounding is stochastic. `offsets` (out, in + 1): what was sent less what residuals are of.
+    where rounding is stochastic.
     """
 
     halves: list[Tensor] = field(repr=False)
-    offsets: list[Tensor] = field(repr=False)
     smear: float
     triangular: bool = False
 
@@ -71,8 +70,8 @@ class Intervals:
         """Per layer (C, n) the log likelihoods of the n entries that are known by an interval."""
         within = log_within_triangle if self.triangular else log_within
         return [
-            within((rest + offset)[:, half > 0], half[half > 0], self.smear)
-            for rest, half, offset in zip(residual, self.halves, self.offsets, strict=True)
+            within(rest[:, half > 0], half[half > 0], self.smear)
+            for rest, half in zip(residual, self.halves, strict=True)
         ]
 
     @property

@@ -56,7 +56,7 @@ def test_the_truth_is_no_surprise_and_others_of_its_size_are(triangular):
     truth = coins.laplace(0, 0.1, (50, 40))
     level = np.floor(truth + coins.random((50, 40))) if triangular else np.rint(truth)
     half = torch.full((50, 40), 1.0 if triangular else 0.5)
-    intervals = Intervals([half], [torch.zeros_like(half)], 1e-3, triangular)
+    intervals = Intervals([half], 1e-3, triangular)
     other = coins.laplace(0, 0.1, (50, 40))  # as small, but those of other rows
     near, far = (torch.tensor((level - entries)[None], dtype=torch.float32) for entries in (truth, other))
     assert abs(float(intervals.surprise([near]))) < SURPRISED
