@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from leakledger.audit.benchmarks.fedllm_clustered import clustered
+from leakledger.audit.benchmarks.fedllm_mutual import mutual_information
 from leakledger.audit.benchmarks.fedllm_scaffold import scaffold, with_sgd
 from leakledger.audit.benchmarks.fedllm_task import HeldOut, Task, columns_of, counted, federation, head, stacked
 from leakledger.audit.benchmarks.fedllm_trees import trees
@@ -69,6 +70,7 @@ METHODS: Mapping[str, Callable[[Task, str], HeldOut]] = {
     "fedprox": fedprox,
     "scaffold": scaffold,
     "clustered": clustered,
+    "mutual information": mutual_information,
     "fedavg-sgd": fedavg_sgd,
     "pooled": pooled,
 }
