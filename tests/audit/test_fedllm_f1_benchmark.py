@@ -14,6 +14,7 @@ from leakledger.audit.benchmarks import (
     fedllm_mutual,
     fedllm_overlap,
     fedllm_scaffold,
+    fedllm_text,
 )
 from leakledger.audit.benchmarks.base import Options, Row
 from leakledger.audit.benchmarks.fedllm_clustered import Cluster, bipartition, cosines
@@ -289,3 +290,18 @@ def test_the_page_has_published_and_measured_figures_in_one_cell():
     head, _, line = base.markdown("fedllm_f1", rows).splitlines()
     assert head == "| framingham | 3 clients, overlap 60 % | 5 clients, overlap 60 % |"
     assert line == "| scaffold | 0.68; 0.14 (0.13 to 0.15); 0.39 (0.38 to 0.40); 0.80 (0.79 to 0.81) | – |"
+
+
+@pytest.mark.slow
+def test_encoders_and_formats_are_measured_beside_the_papers():
+    rows = {r.metric: r for r in fedllm_text.run(Options(quick=True, jobs=1))}
+    assert 0 < rows["embedding variance"].measured < 1
+    assert rows["memory"].measured > 0
+    assert rows["ms per record"].measured > 0
+    assert {"f1", "f1, best threshold", "weighted f1"} <= set(rows)
+    assert all(r.published is None for r in rows.values())  # of that table
+
+
+def test_the_variance_of_embeddings_is_that_of_their_directions():
+    assert fedllm_text.variance(np.float32([[1, 1], [2, 2]])) == pytest.approx(0, abs=1e-12)
+    assert fedllm_text.variance(np.float32([[3, 0], [-1, 0]])) == pytest.approx(1)
