@@ -85,6 +85,7 @@ BENCHMARKS = {
     "fedllm_f1": "leakledger.audit.benchmarks.fedllm_f1",
     "fedllm_f1_minilm": "leakledger.audit.benchmarks.fedllm_f1_minilm",
     "fedllm_overlap": "leakledger.audit.benchmarks.fedllm_overlap",
+    "fedllm_text": "leakledger.audit.benchmarks.fedllm_text",
     "tightness": "leakledger.audit.benchmarks.tightness",
 }
 

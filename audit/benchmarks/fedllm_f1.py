@@ -1,21 +1,17 @@
-"""FedLLM-Align: F1 of the positive class beside tables 4 and 5 of the paper.
+"""FedLLM-Align: F1 of the positive class beside tables 4, 5 and 6 of the paper.
 
 Parties get equal random shares of the rows, and schemas as in section 4.2. `fedllm-align` is as published, but for the
 encoder: `random` is a control that has learnt nothing, and DistilBERT's weights are not at hand (`fedllm_f1_minilm` has
 MiniLM in their stead, `fedllm_overlap` has table 8). All others get z-scores and one-hot columns of all features:
-`homogeneous` is FedAvg of the same head, `fedprox` has mu 0.01, `scaffold`, `clustered` and `fedxgboost` say in their
-files how they are read. With three clients only, `fedavg-sgd` is SCAFFOLD without control variates, and `pooled` trains
-the head on all rows in one place.
-
-Mutual-information FL (Uddin et al., IEEE TPDS 32(7), 2020) is not here. Its abstract says that clients minimise the
-mutual information between their model and the aggregated one by negative correlation learning, and that the server
-averages the top models by it; the estimator, the weight of that term and how many models are top are in the paper,
-which is not at hand. Its published figures stand in the documentation.
+`homogeneous` is FedAvg of the same head, `fedprox` has mu 0.01, `scaffold`, `clustered`, `mutual information` and
+`fedxgboost` say in their files how they are read. With three clients only, `fedavg-sgd` is SCAFFOLD without control
+variates, and `pooled` trains the head on all rows in one place.
 
 F1 is said to be that of the positive class (section 4.4). Beside it stand what the published figures could be instead:
 the mean of both classes' F1 weighted by rows or not (macro), accuracy (micro F1), and what saying "no" of everyone
 gets. `f1, best threshold` is the positive class's under the threshold that is best for the held-out rows themselves: no
-choice of a threshold gets more.
+choice of a threshold gets more. `f1, least client`, `f1, best client` and `f1, clients' deviation` are over the parties
+of a run, each judged on its own held-out rows: so table 6 is read, which says "cross-client".
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -120,9 +116,11 @@ def scores(held_out: HeldOut) -> dict[str, float]:
     confusion = held_out.confusion
     nothing = np.zeros_like(confusion)
     nothing[:, 0] = confusion.sum(1)
-    of_class = 2 * np.diag(confusion) / np.maximum(confusion.sum(0) + confusion.sum(1), 1)
+    of_class = f1_of(confusion)
+    own = np.array([f1_of(c)[1] for c in held_out.clients])
     return {
         "f1": float(of_class[1]),
+        **(across(own) if len(own) > 1 else {}),
         "f1, best threshold": best_f1(held_out),
         "weighted f1": weighted_f1(confusion),
         "macro f1": float(of_class.mean()),
@@ -130,6 +128,20 @@ def scores(held_out: HeldOut) -> dict[str, float]:
         "weighted f1, all no": weighted_f1(nothing),
         "accuracy, all no": _accuracy(nothing),
     }
+
+
+def across(own: NDArray[np.float64]) -> dict[str, float]:
+    """The least, the best and the standard deviation of the clients' F1."""
+    return {
+        "f1, least client": float(own.min()),
+        "f1, best client": float(own.max()),
+        "f1, clients' deviation": float(own.std()),
+    }
+
+
+def f1_of(confusion: NDArray[np.int64]) -> NDArray[np.float64]:
+    """(classes,) the F1 of each class."""
+    return np.asarray(2 * np.diag(confusion) / np.maximum(confusion.sum(0) + confusion.sum(1), 1))
 
 
 def best_f1(held_out: HeldOut) -> float:

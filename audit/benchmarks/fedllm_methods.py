@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from leakledger.audit.benchmarks.fedllm_clustered import clustered
+from leakledger.audit.benchmarks.fedllm_mutual import mutual_information
 from leakledger.audit.benchmarks.fedllm_scaffold import scaffold, with_sgd
 from leakledger.audit.benchmarks.fedllm_task import HeldOut, Task, columns_of, counted, federation, head, stacked
 from leakledger.audit.benchmarks.fedllm_trees import trees
@@ -22,11 +23,12 @@ from leakledger.preprocess.training.evaluation import evaluate, prediction_count
 MU = 0.01  # of FedProx; the paper states none
 
 
-def aligned(task: Task, encoder: str) -> HeldOut:
+def aligned(task: Task, encoder: str, form: str = "structured") -> HeldOut:
     parties, fed = task.parties, federation(task)
     train_rows, test_rows = ({c: fed.at(c, t) for c, t in own.items()} for own in (parties.train, parties.test))
     with fed.running():
-        fedllm_align.run(fed, Alignment(encoder, training=task.training), parties.schemas, train_rows, test_rows)
+        alignment = Alignment(encoder, form, training=task.training)
+        fedllm_align.run(fed, alignment, parties.schemas, train_rows, test_rows)
     return _told(fed)
 
 
@@ -69,6 +71,7 @@ METHODS: Mapping[str, Callable[[Task, str], HeldOut]] = {
     "fedprox": fedprox,
     "scaffold": scaffold,
     "clustered": clustered,
+    "mutual information": mutual_information,
     "fedavg-sgd": fedavg_sgd,
     "pooled": pooled,
 }

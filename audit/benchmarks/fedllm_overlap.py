@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from leakledger.audit.benchmarks.base import Options, Row
 from leakledger.audit.benchmarks.fedllm_f1 import STRESS, quality
 
-LABELS = "fedllm-align, random", "homogeneous", "fedxgboost"
+LABELS = "fedllm-align, random", "homogeneous", "fedxgboost", "mutual information"
 
 
 def run(options: Options) -> Iterator[Row]:

@@ -40,17 +40,20 @@ class Task:
 @dataclass(frozen=True)
 class HeldOut:
     """Held-out rows of all parties: `confusion` (2, 2) by true and predicted class; `scores` (2, 2, BINS) histograms of
-    the predicted probability of each class, for rows of the other class and of its own; `models` that judged them.
+    the predicted probability of each class, for rows of the other class and of its own; `clients`: the confusion of
+    each party's rows; `models` that judged them.
     """
 
     confusion: NDArray[np.int64]
     scores: NDArray[np.int64] = field(repr=False)
+    clients: tuple[NDArray[np.int64], ...] = field(repr=False)
     models: int = 1
 
 
 def counted(*parts: PredictionCounts, models: int = 1) -> HeldOut:
     """The sum of the parties' counts."""
-    return HeldOut(np.sum([p.confusion for p in parts], 0), np.sum([p.scores for p in parts], 0), models)
+    own = tuple(np.asarray(p.confusion) for p in parts)
+    return HeldOut(np.sum(own, 0), np.sum([p.scores for p in parts], 0), own, models)
 
 
 @dataclass(frozen=True)

@@ -22,9 +22,10 @@ RATE, DEPTH, L2 = 0.3, 6, 1.0  # XGBoost's eta, max_depth and lambda
 
 
 def trees(task: Task, encoder: str = "") -> HeldOut:
-    train_rows, test_rows = (stacked(own) for own in columns_of(task))
-    model = boosting(task.training.rounds).fit(train_rows.rows, train_rows.labels)
-    return counted(counts_of(np.asarray(model.predict_proba(test_rows.rows)), test_rows.labels))
+    train_rows, test_rows = columns_of(task)
+    together = stacked(train_rows)
+    model = boosting(task.training.rounds).fit(together.rows, together.labels)
+    return counted(*(counts_of(np.asarray(model.predict_proba(own.rows)), own.labels) for own in test_rows.values()))
 
 
 def boosting(number: int) -> HistGradientBoostingClassifier:
