@@ -1,8 +1,8 @@
 """FedLLM-Align: encoders and ways to write a record as text, beside tables 2 and 3 of the paper.
 
 Three clients who share 60 % of the features, otherwise as in `fedllm_f1`, with each format under each encoder:
-`random`, which has learnt nothing, and MiniLM where its package is installed. The weights of the paper's encoders are not at
-hand; `published` figures are those of DistilBERT beside every encoder.
+`random`, which has learnt nothing, and MiniLM where its package is installed. The weights of the paper's encoders are
+not at hand; `published` figures are those of DistilBERT beside every encoder.
 
 `memory` is that of the encoder's parameters in float32. `ms per record` is processor time to embed the first party's
 training records. `embedding variance`: the paper gives no formula; here embeddings of these records are scaled to
