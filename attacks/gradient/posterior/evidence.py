@@ -119,15 +119,19 @@ ASSUMED = 0.02
 
 
 STEPS = 1001  # of an interval, over which a mean is a sum
+NARROW = 0.5  # of the error's deviation: an interval not wider is a normal error like that
 FAR = 30.0  # scales, beyond which a distribution has nothing
 
 
 @dataclass(frozen=True, eq=False)
 class Change:
-    """Entries that are at most `halves` from what was sent, `triangular`: less likely the further away."""
+    """Entries that are at most `halves` from what was sent; `triangular`: less likely the further away; `neighbours`:
+    numbers beside it might have been sent, too.
+    """
 
     halves: Arrays
     triangular: bool = False
+    neighbours: bool = False
 
     def mean_squares(self, sent: Arrays) -> Arrays:
         """Of what each entry of `sent` was changed by.
@@ -209,7 +213,8 @@ def channel(mechanisms: Sequence[Mechanism], gradient: Arrays) -> Channel | str:
             shrunk = True
         elif mechanism.kind in CHANGES:
             halves = {name: CHANGES[mechanism.kind](g, given) for name, g in gradient.items()}
-            changes.append(Change(halves, given.get("rounding") == "stochastic"))
+            rounded = mechanism.kind == "quantisation"
+            changes.append(Change(halves, rounded and given["rounding"] == "stochastic", rounded))
         else:
             return f"there is no likelihood for {mechanism.kind} as defense number {place}"
     if not math.isfinite(variance):
@@ -272,8 +277,10 @@ def evidence_of(update: ObservedUpdate, through: Channel, device: str) -> Eviden
         weights = [tensor((noise**2 / s).astype(np.float32)) for s in squares]
     if through.bounded and not through.shrunk:
         (change,) = through.changes
-        halves = [tensor((update.rows * update.stretched * h).astype(np.float32)) for h in stacked(change.halves)]
-        intervals = Intervals(halves, update.rows * smear, change.triangular)
+        halves = [update.stretched * h for h in stacked(change.halves)]
+        known = [tensor(np.where(h > NARROW * smear, update.rows * h, 0.0).astype(np.float32)) for h in halves]
+        if any(bool(h.any()) for h in known):
+            intervals = Intervals(known, update.rows * smear, change.triangular, change.neighbours)
     classes = update.model.outputs
     return Evidence(
         [tensor((update.rows * p).astype(np.float32)) for p in stacked(update.gradient)],

@@ -15,7 +15,7 @@ thousands of entries long before they make a mean square larger.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -24,6 +24,8 @@ from torch import Tensor
 OUTSIDE = 4.0  # deviations: beyond, differences of probabilities cancel in single precision
 SMALLEST = 1e-300
 TINY = 1e-12
+REACH = 5.0  # deviations, how far from its place an entry may be sent
+LEAST = -1e12  # a log likelihood that is finite still
 ROOT = math.sqrt(2)
 LOG_ROOT_TAU = math.log(math.sqrt(2 * math.pi))
 
@@ -31,12 +33,13 @@ LOG_ROOT_TAU = math.log(math.sqrt(2 * math.pi))
 @dataclass(frozen=True, eq=False)
 class Intervals:
     """Per layer `halves` (out, in + 1) of the intervals, 0 where an entry is known but for its `smear`; `triangular`
-    where rounding is stochastic.
+    where rounding is stochastic; `neighbours` where numbers beside the one that was sent might have been, too.
     """
 
     halves: list[Tensor] = field(repr=False)
     smear: float
     triangular: bool = False
+    neighbours: bool = True
 
     def advantage(self, residual: Sequence[Tensor], weights: Sequence[Tensor], noise: float) -> Tensor:
         """(C,) how much likelier a residual (C, out, in + 1) per layer is than normal errors of deviation
@@ -50,29 +53,41 @@ class Intervals:
 
     def log_likelihood(self, residual: Sequence[Tensor]) -> Tensor:
         """(C,) of the entries that are known by an interval, in double precision."""
-        return torch.stack([part.sum(1, dtype=torch.float64) for part in self._each(residual)]).sum(0)
+        parts = zip(residual, self.halves, strict=True)
+        return torch.stack([self._within(r[:, half > 0], half[half > 0]).sum(1) for r, half in parts]).sum(0)
 
     def surprise(self, residual: Sequence[Tensor]) -> Tensor:
         """(C,) by how many standard deviations the log likelihood is below what is to be expected of what was sent, if
-        the residual's own sum were the truth: each entry is sent as it was, with the probability p that it has there,
-        or as a neighbouring number.
+        the residual's own sum were the truth: each entry is sent as it was or as a neighbouring number, or, where none
+        neighbours it, not so.
         """
         below, variance = [], []
-        for part in self._each(residual):
-            log_p = part.double()
-            p = log_p.exp().clamp(max=1 - TINY)
-            odds = log_p - torch.log1p(-p)
-            below.append((-(1 - p) * odds).sum(1))
-            variance.append((p * (1 - p) * odds**2).sum(1))
+        for rest, half in zip(residual, self.halves, strict=True):
+            left, width = rest[:, half > 0], half[half > 0]
+            own = self._within(left, width)
+            mean, square = torch.zeros_like(own), torch.zeros_like(own)
+            for log_p in self._outcomes(own, left, width):
+                mean += log_p.exp() * log_p
+                square += log_p.exp() * log_p**2
+            below.append((mean - own).sum(1))
+            variance.append((square - mean**2).sum(1))
         return torch.stack(below).sum(0) / (torch.stack(variance).sum(0) + 1).sqrt()
 
-    def _each(self, residual: Sequence[Tensor]) -> list[Tensor]:
-        """Per layer (C, n) the log likelihoods of the n entries that are known by an interval."""
-        within = log_within_triangle if self.triangular else log_within
-        return [
-            within(rest[:, half > 0], half[half > 0], self.smear)
-            for rest, half in zip(residual, self.halves, strict=True)
-        ]
+    def _outcomes(self, own: Tensor, left: Tensor, width: Tensor) -> Iterator[Tensor]:
+        """The log probability of each number that may have been sent in the place of entries (C, n)."""
+        yield own
+        if not self.neighbours:
+            yield torch.log1p(-own.exp().clamp(max=1 - TINY))
+            return
+        apart = width if self.triangular else 2 * width
+        for k in range(1, 2 + math.ceil(REACH * self.smear / float(apart.min()) if len(apart) else 0)):
+            yield self._within(left + k * apart, width)
+            yield self._within(left - k * apart, width)
+
+    def _within(self, left: Tensor, width: Tensor) -> Tensor:
+        """(C, n) the log likelihoods of entries with such a residual, in double precision."""
+        own = log_within_triangle if self.triangular else log_within
+        return own(left, width, self.smear).double().clamp_min(LEAST)
 
     @property
     def free(self) -> int:
@@ -85,9 +100,9 @@ def log_within(residual: Tensor, half: Tensor, smear: float) -> Tensor:
     away, wide = residual.abs(), half.expand_as(residual)
     found = torch.log(torch.special.ndtr((wide - away) / smear) - torch.special.ndtr((-wide - away) / smear))
     outside = (away - wide) / smear > OUTSIDE  # few entries of a likely batch; for all, their logarithm is slow
-    upper = torch.special.log_ndtr((wide - away)[outside] / smear)
-    lower = torch.special.log_ndtr((-wide - away)[outside] / smear)
-    found[outside] = upper + torch.log1p(-torch.exp(lower - upper))
+    upper = torch.special.log_ndtr((wide - away)[outside].double() / smear)
+    lower = torch.special.log_ndtr((-wide - away)[outside].double() / smear)
+    found[outside] = (upper + torch.log1p(-torch.exp(lower - upper))).to(found.dtype)
     return found
 
 
