@@ -58,6 +58,12 @@ def _untimed(attack: Attack) -> Control:
 
 
 def concerns(play: Play, spec: ControlSpec) -> bool:
-    """Whether the control shows the attack a kind of message that it reads in the view, too."""
-    shown = frozenset(told_kinds(played(spec).view(spec.observers)))
+    """Whether the control shows the attack a kind of message that it reads in the view, too.
+
+    A control on a method whose packages are not installed cannot be played: kinds that it alone shows stay unread.
+    """
+    try:
+        shown = frozenset(told_kinds(played(spec).view(spec.observers)))
+    except ModuleNotFoundError:
+        return False
     return any(k.topic in shown and play.attack.accepts(k) for k in play.view.kinds)

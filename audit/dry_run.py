@@ -16,6 +16,7 @@ from leakledger.audit.config import Config
 from leakledger.audit.federate import SERVER, make_encoder, split_tables
 from leakledger.audit.federate_alignment import check_dealt, deal
 from leakledger.audit.federate_features import check_engineered, divide
+from leakledger.audit.installed import check_extras
 from leakledger.preprocess.agreement import agree
 from leakledger.preprocess.data.table import Table
 from leakledger.preprocess.encoders import ENCODERS
@@ -32,6 +33,7 @@ Pair = tuple[Table, Table]
 
 def refuse_early(config: Config, todo: Sequence[Case]) -> None:
     """Raises ValueError, with the case, for what would end one of the cases before its training."""
+    check_extras(config)
     split: dict[tuple[str, int], Mapping[str, Pair]] = {}
     for case in _different(todo):
         key = (case.partition.model_dump_json(), case.seed)

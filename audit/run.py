@@ -25,6 +25,7 @@ from leakledger.audit.control_federations import frozen
 from leakledger.audit.federate import Federated, OnAbort, make_encoder, make_scaler, public_options
 from leakledger.audit.granted import attempts, granted_knowledge, make_attack
 from leakledger.audit.hiding import hides, hides_updates
+from leakledger.audit.installed import check_extras
 from leakledger.audit.observe import observations
 from leakledger.audit.play import Play, view_of
 from leakledger.audit.pool import Clock, each
@@ -75,6 +76,8 @@ def run_audit(
     facts = replace(run_facts(config, todo, folder.name, command), transcripts=transcripts)
     if (before := _finished(folder, facts, master)) is not None:
         return before
+    if cluster is None:
+        check_extras(config)
     started = datetime.now(UTC).isoformat(timespec="seconds")
     with only_writer(folder), closing(Store.create(folder, facts, started)) as store:
         remove_leftovers(folder)

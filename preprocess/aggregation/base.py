@@ -30,6 +30,7 @@ class Aggregation(ABC):
     name: ClassVar[str]
     reference: ClassVar[str]
     at_clients: ClassVar[bool] = False  # where the mean comes out and the model lives: at every client, not the server
+    extra: ClassVar[str] = ""  # of the installation, with the library that ciphertexts need; empty: none
 
     def __post_init__(self) -> None:
         check_options(self)

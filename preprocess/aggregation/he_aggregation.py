@@ -39,7 +39,6 @@ from leakledger.preprocess.aggregation.base import (
 from leakledger.preprocess.crypto.ckks import SecretKey, add, decrypt, encrypt, key_from
 from leakledger.preprocess.crypto.randomness import Randomness, randomness
 from leakledger.preprocess.crypto.refusal import MessageError, accept
-from leakledger.preprocess.crypto.seal import sealapi
 from leakledger.preprocess.federation import Federation
 from leakledger.preprocess.messages import Ciphertext, EncryptedSum, EncryptedUpdate, SharedKey
 from leakledger.preprocess.options import option
@@ -58,13 +57,7 @@ class HEAggregation(Aggregation):
     name = "he-aggregation"
     reference = "Zhang et al. 2020; Cheon et al. 2017 (CKKS)"
     at_clients = True
-
-    def check(self, participants: int) -> None:
-        """Raises ValueError where tenseal is not installed."""
-        try:
-            sealapi(self.name, "he")
-        except ModuleNotFoundError as error:
-            raise ValueError(str(error)) from None
+    extra = "he"
 
     def begin(self, fed: Federation) -> Located:
         """The key at every client."""

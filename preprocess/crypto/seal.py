@@ -33,6 +33,14 @@ def sealapi(method: str = "apsi", extra: str = "psi") -> Any:
     return library
 
 
+def check_installed(method: str, extra: str) -> None:
+    """Raises ValueError, which names the method that needs SEAL and the extra to install, where it is not there."""
+    try:
+        sealapi(method, extra)
+    except ModuleNotFoundError as error:
+        raise ValueError(str(error)) from None
+
+
 def new_context(
     scheme: Any, degree: int, primes: Any, seed: Sequence[int] | None, *, levels: bool, plain_modulus: int | None = None
 ) -> Any:

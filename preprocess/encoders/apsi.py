@@ -27,6 +27,7 @@ class Apsi(PairwiseEncoder):
     name = "apsi"
     reference = "Privacy-preserving tabular data transformation, section 7.1; Cong et al. 2021"
     said_to_share = "about the sum of dictionary sizes; of its values, those that others hold too (table 5)"
+    extra = "psi"
 
     def intersect(
         self, fed: Federation, sets: Mapping[str, At[Elements]], pairs: Sequence[tuple[str, str]], bound: Public[int]

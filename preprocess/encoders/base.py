@@ -93,6 +93,7 @@ class Encoder(ABC):
     reference: ClassVar[str]
     said_to_share: ClassVar[str] = ""  # what others learn by its own account, and whose account; empty: none
     federated: ClassVar[bool] = True  # False: a yardstick that hands the rows over
+    extra: ClassVar[str] = ""  # of the installation, with the library that ciphertexts need; empty: none
 
     @abstractmethod
     def fit(self, fed: Federation, schema: Schema, tables: Mapping[str, At[Table]]) -> EncoderFit:

@@ -71,6 +71,7 @@ class Scaler(ABC):
     reference: ClassVar[str]
     said_to_share: ClassVar[str] = ""  # what others learn by its own account, and whose account; empty: none
     federated: ClassVar[bool] = True
+    extra: ClassVar[str] = ""  # of the installation, with the library that ciphertexts need; empty: none
 
     @abstractmethod
     def fit(self, fed: Federation, columns: Mapping[str, At[Matrix]]) -> ScalerFit:

@@ -17,7 +17,7 @@ from typing import Literal, Self
 
 import numpy as np
 
-from leakledger.preprocess.crypto.seal import sealapi
+from leakledger.preprocess.crypto.seal import check_installed
 from leakledger.preprocess.crypto.threshold_ckks.decryption import smudging_bits
 from leakledger.preprocess.crypto.threshold_ckks.protocol import Collective, set_up
 from leakledger.preprocess.data.schema import Schema
@@ -52,6 +52,8 @@ class EncryptedScaler(Scaler):
         40, at_least=1, at_most=64, help="by how many bits the noise on a decryption exceeds the noise that it hides"
     )
     ranges: Ranges | None = None
+
+    extra = "he"
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -94,10 +96,10 @@ class EncryptedScaler(Scaler):
         return self.ranges
 
     def checked(self, fed: Federation, columns: Mapping[str, At[Matrix]]) -> dict[str, At[Matrix]]:
-        """The columns, which are within their ranges. Raises ValueError, naming party and feature, and
-        ModuleNotFoundError without the library.
+        """The columns, which are within their ranges. Raises ValueError, naming party and feature, and without the
+        library.
         """
-        sealapi(self.name, "he")
+        check_installed(self.name, self.extra)
         ranges = self.declared()
         return {c: fed.local(c, check_ranges, x, ranges, c, self.name) for c, x in columns.items()}
 

@@ -325,7 +325,7 @@ def test_without_tenseal_encryption_is_refused_in_a_line_that_names_the_extra(mo
     seal.sealapi.cache_clear()
     try:
         with pytest.raises(ValueError, match=r"he-aggregation needs tenseal; install leakledger\[he\]"):
-            made("he-aggregation").check(3)
+            seal.check_installed("he-aggregation", made("he-aggregation").extra)
     finally:
         seal.sealapi.cache_clear()
 
