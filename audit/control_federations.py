@@ -28,6 +28,7 @@ from leakledger.audit.control_features import engineered
 from leakledger.audit.control_parties import (
     NAMES,
     PARTIES,
+    TWIN,
     ControlFederation,
     Options,
     frozen,
@@ -56,7 +57,6 @@ SCHEMA = Schema("label", FEATURES, COLUMNS, "binary", ("no", "yes"), integer=WHO
 NUMERIC = Schema("label", FEATURES, COLUMNS, "regression", (), integer=WHOLE)  # the same with a numeric target
 TRAINING = TrainingSpec(rounds=1, patience=1, validation=0.8)  # a share that leaves one or two numbers of rows possible
 HIDDEN = (4,)
-TWIN = -1  # the number of the draw that is the twin of draw 0
 
 
 def played(spec: ControlSpec, draw: int = 0) -> ControlFederation:

@@ -12,6 +12,7 @@ from leakledger.preprocess.views import PublicFacts, View
 PARTIES = 4
 NAMES = tuple(f"P{p + 1}" for p in range(PARTIES))  # as parties of a split table: what is known by name shows here
 Options = tuple[tuple[str, Any], ...]
+TWIN = -1  # the number of the draw that is the twin of draw 0
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,8 @@ STEP_SECONDS = 3e-4  # of one iteration of one restart of an optimising attack o
 PORTFOLIO_SHARE = 0.2
 JUDGE_SECONDS = 0.4  # for each labelled feature of the judges
 LOOP_MESSAGES = 8
+EXCHANGE_SECONDS, CIPHERTEXT_BYTES, PUBLIC_KEY_BYTES = 0.04, 262_400, 393_500  # of 4096 records that are encrypted
+RECORDS_OF_CIPHERTEXT = 4096
 ENCODER_SECONDS = 5e-9  # of a text, for each weight of its encoder
 HEAD_STEP_SECONDS = 1e-3  # of one local step of a head on embeddings
 SEARCHED_RECORDS, SEARCHES_OF_CONTROLS = 6_000, 4  # that are encoded for one gradient; gradients of made-up records
@@ -144,9 +146,13 @@ def _engineered(case: Case, table: Table) -> Estimate:
     pairs = n * n // 2 - n * n // (2 * case.setting.parties)  # of columns of two parties
     found = n * sum(t in UNARY for t in flfe.tried) + pairs * sum(t in BINARY for t in flfe.tried)
     loops = min(found, flfe.max_loops or found)
-    sent = loops * (3 * 4.0 * classes * flfe.bins + 3 * 8.0 * len(table))
+    exchanged, took = 3 * 8.0 * len(table), 0.0
+    if flfe.exchange != "masked":
+        ciphertexts = -(-len(table) // RECORDS_OF_CIPHERTEXT)
+        exchanged, took = 2 * ciphertexts * CIPHERTEXT_BYTES + 2 * PUBLIC_KEY_BYTES, ciphertexts * EXCHANGE_SECONDS
+    sent = loops * (3 * 4.0 * classes * flfe.bins + exchanged)
     learning = 0.0 if case.features.judges == "open" else JUDGE_SECONDS * case.features.judge_samples
-    training = loops * LOOP_MESSAGES * MESSAGE_SECONDS + sent / BYTES_PER_SECOND
+    training = loops * (LOOP_MESSAGES * MESSAGE_SECONDS + took) + sent / BYTES_PER_SECOND
     return Estimate(CASE_SECONDS + learning + training, PROCESS_BYTES + 3 * sent, sent, 1)
 
 

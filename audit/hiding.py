@@ -7,7 +7,8 @@ fresh coins. Message by message, what was sent must have the same size in both w
 does not depend on coins; and must have bytes of the same distribution. A kind that fails leaks, or does not hide what
 it says it hides; it counts as not read.
 
-An aggregation of updates is checked alike, on made-up updates of two worlds.
+An aggregation of updates is checked alike, on made-up updates of two worlds, and columns that are exchanged under
+encryption on two made-up tables.
 
 What it cannot see: a dependence on values that leaves sizes and the frequencies of bytes as they are. It is a smoke
 detector for a secret that is sent as it is, padded with something that is not fresh, or sized by what it holds.
@@ -24,7 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from leakledger.audit.control_federations import TWIN, ControlFederation, Options, run_methods
+from leakledger.audit.control_features import engineered
+from leakledger.audit.control_federations import TWIN, ControlFederation, Options, frozen, run_methods
 from leakledger.preprocess.aggregation import AGGREGATIONS, Aggregation
 from leakledger.preprocess.messages import HIDING, ClientGradient, Disclosure, kind_of
 from leakledger.preprocess.secret import pinned
@@ -56,6 +58,16 @@ def hides_updates(aggregation: str, options: Options) -> Mapping[str, str]:
     """The same of an aggregation: worlds differ in what the clients add up, not in who takes part, nor in shapes."""
     method = AGGREGATIONS[aggregation](**dict(options))
     worlds = [[_by_topic(_aggregated(method, options, world, coins)) for coins in range(RUNS)] for world in (0, 1)]
+    topics = sorted({topic for world in worlds for run in world for topic in run})
+    return {t: tells_apart([[run.get(t, []) for run in world] for world in worlds]) for t in topics}
+
+
+@cache
+def hides_columns(exchange: str, transformations: tuple[str, ...]) -> Mapping[str, str]:
+    """The same of columns that parties exchange to make features of them, where that is to hide them."""
+    options = frozen({"exchange": exchange, "transformations": transformations})
+    afresh = engineered.__wrapped__
+    worlds = [[_hidden(afresh(options, draw, coins)) for coins in range(RUNS)] for draw in (0, TWIN)]
     topics = sorted({topic for world in worlds for run in world for topic in run})
     return {t: tells_apart([[run.get(t, []) for run in world] for world in worlds]) for t in topics}
 

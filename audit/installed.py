@@ -26,3 +26,6 @@ def extras(config: Config) -> Iterator[tuple[str, str]]:
     for training in config.training:
         if extra := training.protocol.extra:
             yield training.aggregation, extra
+    for features in config.features:
+        if features.flfe.exchange != "masked":
+            yield f"{features.method} with encrypted columns", "he"

@@ -24,7 +24,7 @@ from leakledger.audit.config import Config
 from leakledger.audit.control_federations import frozen
 from leakledger.audit.federate import Federated, OnAbort, make_encoder, make_scaler, public_options
 from leakledger.audit.granted import attempts, granted_knowledge, make_attack
-from leakledger.audit.hiding import hides, hides_updates
+from leakledger.audit.hiding import hides, hides_columns, hides_updates
 from leakledger.audit.installed import check_extras
 from leakledger.audit.observe import observations
 from leakledger.audit.play import Play, view_of
@@ -42,6 +42,7 @@ from leakledger.audit.store import FILE as STORE
 from leakledger.audit.store import RESULTS, SECRETS, TRANSCRIPTS, NoRecordYet, Store, only_writer, transcript_name
 from leakledger.audit.streams import BASELINE_STREAM, SCORER_STREAM, stream
 from leakledger.preprocess.atomic_file import private_folder, remove_leftovers
+from leakledger.preprocess.features.transformations import BINARY
 from leakledger.preprocess.ledger import Ledger
 from leakledger.preprocess.secret import derive
 from leakledger.preprocess.transcript import write_transcript
@@ -258,9 +259,12 @@ def _attacks_records(config: Config) -> bool:
 
 
 def hiding_of(case: Case) -> Mapping[str, str]:
-    """What the named check says of the case's encoder and scaler, and of how it aggregates updates: topic -> what tells
-    two worlds apart.
+    """What the named check says of the case's encoder and scaler and how it aggregates updates, or of how columns are
+    exchanged for features: topic -> what tells two worlds apart.
     """
+    if case.features is not None and case.features.flfe.exchange != "masked":
+        flfe = case.features.flfe
+        return hides_columns(flfe.exchange, tuple(t for t in flfe.tried if t in BINARY))
     if case.features is not None or case.alignment is not None:
         return {}  # nothing that is sent says that it hides by itself
     encoder, scaler = (frozen(public_options(m)) for m in (make_encoder(case), make_scaler(case)))

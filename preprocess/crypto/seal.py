@@ -59,7 +59,7 @@ def new_context(
 
 
 def dump(ciphertext: Any) -> bytes:
-    """SEAL's bytes of a ciphertext, after their digest."""
+    """SEAL's bytes of a ciphertext or a public key, after their digest."""
     with seal_file() as (path, read):
         ciphertext.save(path)
         data = read()
@@ -67,24 +67,33 @@ def dump(ciphertext: Any) -> bytes:
 
 
 def load(context: Any, data: Any) -> Any:
-    """The ciphertext of `dump` under this context.
+    """The ciphertext of `dump` under this context. Raises MessageError as `load_into`."""
+    return load_into(sealapi().Ciphertext(context), "ciphertext", context, data)
+
+
+def load_public_key(context: Any, data: Any) -> Any:
+    """The public key of `dump` under this context. Raises MessageError as `load_into`."""
+    return load_into(sealapi().PublicKey(), "public key", context, data)
+
+
+def load_into(made: Any, what: str, context: Any, data: Any) -> Any:
+    """An object of SEAL's, loaded with what `dump` wrote of one.
 
     Raises MessageError for bytes that were changed, cut short or extended, or are another object of SEAL's.
     """
     if not isinstance(data, bytes) or not DIGEST_BYTES + HEADER_BYTES < len(data) <= MAX_BYTES:
-        raise MessageError("it is no ciphertext")
+        raise MessageError(f"it is no {what}")
     body = data[DIGEST_BYTES:]
     if sha256(body).digest() != data[:DIGEST_BYTES]:
-        raise MessageError("a ciphertext was changed or cut short")
+        raise MessageError(f"a {what} was changed or cut short")
     if body[:3] != HEADER or int.from_bytes(body[8:HEADER_BYTES], "little") != len(body):
-        raise MessageError("a ciphertext has another header than SEAL's")
-    ciphertext = sealapi().Ciphertext(context)
+        raise MessageError(f"a {what} has another header than SEAL's")
     with seal_file(body) as (path, _):
         try:
-            ciphertext.load(context, path)
+            made.load(context, path)
         except (RuntimeError, ValueError):  # SEAL's own texts name its internals
-            raise MessageError("SEAL finds a ciphertext invalid") from None
-    return ciphertext
+            raise MessageError(f"SEAL finds a {what} invalid") from None
+    return made
 
 
 @contextmanager

@@ -9,7 +9,8 @@ holds them sends them to all devices (`labels="sent"`), or makes the sketches it
 which devices send it (`"binned"`). *Schedule*: each pair of features of two devices once for each transformation, each
 feature once for those of one column, from original features only (section 5.1). *Verdict*: everyone is told whether a
 loop goes on. *One column*: the result is kept by the server, as "the server only stores the generated new features"
-says (`unary="server"`), or by its device, to which nobody needs to send anything. *Masks*: `masks`.
+says (`unary="server"`), or by its device, to which nobody needs to send anything. *Masks*: `masks`. *Encryption* in
+their place, with which the paper compares itself (`exchange`): `encrypted_exchange`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +20,17 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from leakledger.preprocess.crypto.randomness import randomness
+from leakledger.preprocess.crypto.refusal import accept
 from leakledger.preprocess.features.devices import DeviceColumns, LabelColumn, check_aligned, record_order
+from leakledger.preprocess.features.encrypted_exchange import (
+    encrypted_column,
+    encrypted_result,
+    exchange_key,
+    new_keys,
+    opened,
+    transformed,
+)
 from leakledger.preprocess.features.judges import Judges, usefulness
 from leakledger.preprocess.features.masks import ADDITIVE, Bytes, decrypt, draw_mask, encrypt
 from leakledger.preprocess.features.sketch import Column, Labels, Sketch, bin_numbers, count_bins, scaled, sketch
@@ -35,6 +46,7 @@ from leakledger.preprocess.messages import (
     MaskedResult,
     MaskVector,
     NewColumn,
+    RecordOrder,
     SketchPair,
 )
 from leakledger.preprocess.options import check_options, option, options_of
@@ -67,6 +79,9 @@ class FLFE:
         "class", help="whose extremes bins lie between (equation 1: the class's)"
     )
     labels: Literal["sent", "binned"] = option("sent", help='"binned": who holds the labels makes all sketches')
+    exchange: Literal["masked", "encrypted", "encrypted-at-server"] = option(
+        "masked", help="how columns are exchanged; encrypted ones meet at the second device, or at the server"
+    )
     masks: Literal["fresh", "reused"] = option("fresh", help='"reused": a device has one mask for all loops')
     mask_size: float = option(100.0, above=1, help="bound of additive masks, and of factors")
     mask_signs: bool = option(False, help="factors of either sign")
@@ -88,6 +103,8 @@ class FLFE:
                 'labels is "binned" and ranges "class": a device without labels cannot bin by class; '
                 'set ranges = "feature"'
             )
+        if self.exchange != "masked" and (self.masks, self.mask_size, self.mask_signs) != ("fresh", 100.0, False):
+            raise ValueError(f'masks are for exchange = "masked", not for "{self.exchange}": leave their options out')
         for name in self.transformations or ():
             if name not in TRANSFORMATIONS:
                 raise ValueError(f"transformations: {name!r} is unknown; choose from {', '.join(TRANSFORMATIONS)}")
@@ -95,13 +112,23 @@ class FLFE:
                 raise ValueError(
                     f'transformations: {name} needs labels at the device; set labels = "sent" or leave it out'
                 )
+            if name in self._undefined:
+                raise ValueError(
+                    f'transformations: nobody divides ciphertexts: set exchange = "encrypted", or leave {name} out'
+                )
+
+    @property
+    def _undefined(self) -> tuple[str, ...]:
+        """Transformations that the exchange has no way for."""
+        return ("quotient",) if self.exchange == "encrypted-at-server" else ()
 
     @property
     def tried(self) -> tuple[str, ...]:
         """The transformations in force."""
         if self.transformations is not None:
             return self.transformations
-        return tuple(t for t in TRANSFORMATIONS if self.labels == "sent" or t not in NEED_LABELS)
+        known = tuple(t for t in TRANSFORMATIONS if t not in self._undefined)
+        return tuple(t for t in known if self.labels == "sent" or t not in NEED_LABELS)
 
     def method(self, columns: PublicColumns) -> Method:
         """What all parties agreed on, for the public facts of a run."""
@@ -143,10 +170,10 @@ class FLFE:
         Raises ValueError where records are not aligned, and where a sketch or a transformation is not defined.
         """
         with fed.scope("align"):
-            self._align(fed, columns, devices, labels)
+            records = self._align(fed, columns, devices, labels)
             known = self._label_holders(fed, columns, labels)
             masks = self._reused_masks(fed, devices) if self.masks == "reused" else {}
-        run = _Loops(self, fed, columns, devices, known, judges, masks)
+        run = _Loops(self, fed, columns, devices, known, judges, masks, records)
         return [made for loop, task in enumerate(self.tasks(columns)) for made in run.loop(loop, task)]
 
     def _align(
@@ -155,10 +182,12 @@ class FLFE:
         columns: PublicColumns,
         devices: Mapping[str, At[DeviceColumns]],
         labels: At[LabelColumn],
-    ) -> None:
+    ) -> At[int]:
+        """The number of records, at the server."""
         orders = {d: fed.local(d, record_order, held) for d, held in devices.items()}
         told = fed.gather({**orders, "labels": fed.local(columns.holder, record_order, labels)}, to=fed.server)
         fed.local(fed.server, check_aligned, (*orders, f"the labels' holder ({columns.holder})"), *told)
+        return fed.local(fed.server, records_of, told[0])
 
     def _label_holders(
         self, fed: Federation, columns: PublicColumns, labels: At[LabelColumn]
@@ -200,6 +229,7 @@ class _Loops:
     labels: Mapping[str, At[ClassLabels]]
     judges: At[Judges]
     masks: Mapping[tuple[str, bool], At[MaskVector]]
+    records: At[int]
 
     def loop(self, loop: int, task: FeatureTask) -> Iterator[Generated]:
         """One attempt: judged, and made where it is useful."""
@@ -259,13 +289,34 @@ class _Loops:
         return fed.local(kept.party, column_of, kept)
 
     def generate(self, task: FeatureTask) -> At[Column]:
-        """Algorithm 3: a transformation of two columns, which the server ends with in the clear."""
+        """A transformation of two columns, which the server ends with in the clear."""
+        return self.masked(task) if self.flfe.exchange == "masked" else self.encrypted(task)
+
+    def masked(self, task: FeatureTask) -> At[Column]:
+        """Algorithm 3."""
         fed, (first, second), (f1, f2) = self.fed, task.devices, task.features
         how = task.transformation
         mask = self.mask(first, how)
         masked = fed.send(fed.local(first, masked_column, self.devices[first], f1, how, mask), to=second)
         result = fed.send(fed.local(second, masked_result, masked, self.devices[second], f2, how), to=fed.server)
         return fed.local(fed.server, unmasked, result, fed.send(mask, to=fed.server), how)
+
+    def encrypted(self, task: FeatureTask) -> At[Column]:
+        """The same under a key that the server makes for this loop."""
+        fed, server, how = self.fed, self.fed.server, task.transformation
+        (first, second), (f1, f2) = task.devices, task.features
+        keys = fed.local(server, new_keys, randomness(fed, server))
+        made = fed.local(server, exchange_key, keys)
+        key, own = {d: fed.send(made, to=d) for d in task.devices}, self.devices
+        column = fed.local(first, encrypted_column, key[first], own[first], f1, randomness(fed, first))
+        if self.flfe.exchange == "encrypted-at-server":
+            other = fed.local(second, encrypted_column, key[second], own[second], f2, randomness(fed, second))
+            told = fed.gather({first: column, second: other}, to=server)
+            return accept(fed, server, f"{first} or {second}", transformed, keys, *told, how, self.records)
+        with_own = own[second], f2, how, randomness(fed, second)
+        at_second = fed.send(column, to=second)
+        result = accept(fed, second, f"{first} or {server}", encrypted_result, key[second], at_second, *with_own)
+        return accept(fed, server, second, opened, keys, fed.send(result, to=server), self.records)
 
     def mask(self, device: str, how: str) -> At[MaskVector]:
         """The device's mask for a loop."""
@@ -274,6 +325,10 @@ class _Loops:
             return self.masks[device, additive]
         fed = self.fed
         return fed.local(device, mask_vector, self.flfe, self.devices[device], additive, fed.key_stream(device))
+
+
+def records_of(told: RecordOrder) -> int:
+    return told.records
 
 
 def class_labels(held: LabelColumn) -> ClassLabels:

@@ -2,7 +2,7 @@
 that all parties share; who and what a message of a loop is about, the loop's `FeatureTask` says.
 
 Masked columns disclose values: a bounded additive mask leaves mean and scale, a multiplicative one zeros and signs, and
-under one mask twice nothing of it may be left.
+under one mask twice nothing of it may be left. Encrypted ones disclose theirs to who has the loop's key.
 """
 
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from leakledger.preprocess.messages.base import About, Disclosure, Payload
+from leakledger.preprocess.messages.base import About, Ciphertext, Disclosure, Payload
 
 Column = NDArray[np.float64]
 Arrays = NDArray[np.float32]
@@ -135,6 +135,42 @@ class MaskVector(Payload):
     bare = True
 
     values: Column = field(repr=False)
+
+
+@dataclass(frozen=True)
+class ExchangeKey(Payload):
+    """The sender's public key (CKKS) for the exchange of one loop."""
+
+    topic = "flfe.key"
+    discloses = Disclosure.CONTROL
+    about = About.NOBODY
+    bare = True
+
+    public: bytes
+
+
+@dataclass(frozen=True)
+class EncryptedColumn(Payload):
+    """A column of the sender, 4096 records to a ciphertext under the loop's key."""
+
+    topic = "flfe.encrypted"
+    discloses = Disclosure.CIPHERTEXT
+    about = About.SENDER
+    bare = True
+
+    ciphertexts: Ciphertext = field(repr=False)
+
+
+@dataclass(frozen=True)
+class EncryptedResult(Payload):
+    """The transformation of an encrypted column of another device and of one of the sender's, under the same key."""
+
+    topic = "flfe.encrypted-result"
+    discloses = Disclosure.CIPHERTEXT
+    about = About.SEVERAL
+    bare = True
+
+    ciphertexts: Ciphertext = field(repr=False)
 
 
 @dataclass(frozen=True)

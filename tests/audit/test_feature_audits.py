@@ -14,13 +14,19 @@ from leakledger.audit.config import Config
 from leakledger.audit.config_file import ConfigError, config_of
 from leakledger.audit.dry_run import refuse_early
 from leakledger.audit.federate_features import divide, engineer
+from leakledger.audit.hiding import hides_columns
 from leakledger.audit.run import CaseError, run_audit
 from leakledger.audit.scoring.columns import score_columns
 from leakledger.audit.store import transcript_name
 from leakledger.audit.transcript_attack import attack_transcript
 from leakledger.audit.vertical_truth import VerticalTruth
+from leakledger.preprocess.crypto.ckks_public import key_pair
+from leakledger.preprocess.crypto.randomness import Randomness
+from leakledger.preprocess.features import flfe
+from leakledger.preprocess.features.encrypted_exchange import encrypted_column
 from leakledger.preprocess.features.usefulness import f1_with_and_without
-from leakledger.preprocess.secret import PUBLIC_MASTER
+from leakledger.preprocess.messages import EncryptedColumn
+from leakledger.preprocess.secret import PUBLIC_MASTER, KeyStream
 from leakledger.reports.html import render
 from tests.audit.example import config as horizontal
 
@@ -131,6 +137,32 @@ def test_the_report_names_columns_and_who_rebuilds_them(several):
     assert "mean smoothness" in page
     assert "f1_without_features" in page
     assert "flfe.masked" in page
+
+
+def test_encrypted_columns_are_opened_by_who_has_the_key_and_shown_to_hide_from_others(tmp_path):
+    chosen = SMALL["features"] | {"exchange": "encrypted"}
+    (case,) = audited(tmp_path, features=chosen, partition={"labels": "server"}).cases
+    assert case.controls
+    assert all(c.passed for c in case.controls)
+    for party in COLUMNS:  # one sum for each pair of three parties
+        assert known(case)[("server",), party] == pytest.approx(1)
+    told = known(case)
+    assert not any(told.get((("P3",), party)) for party in ("P1", "P2"))
+    assert {u.topic for u in case.unread} <= {"flfe.judgement"}
+
+
+def test_ciphertexts_that_depend_on_values_and_not_on_coins_are_found(monkeypatch):
+    def same_coins(key, held, feature, source) -> EncryptedColumn:
+        return encrypted_column(key, held, feature, Randomness(KeyStream(bytes(32))))
+
+    def same_key(source):
+        return key_pair(bytes(32))
+
+    assert set(hides_columns("encrypted", ("sum",)).values()) == {""}
+    monkeypatch.setattr(flfe, "encrypted_column", same_coins)
+    monkeypatch.setattr(flfe, "new_keys", same_key)
+    found = hides_columns.__wrapped__("encrypted", ("sum",))
+    assert found["flfe.encrypted"] == "it depends on values and not on coins"
 
 
 def test_a_stored_transcript_is_attacked_by_what_reads_features(several, folder):

@@ -5,23 +5,18 @@ every single update. The key follows from 32 bytes in `he-aggregation.key`, whic
 Scheme and parameters are public: CKKS at degree 8192, one prime of 60 bits (Cheon et al. 2017; SEAL through tenseal).
 """
 
-import os
-import tempfile
 from collections.abc import Iterator, Sequence
-from functools import cache
 from hashlib import sha256
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from leakledger.attacks.observed.aggregation.vectors import Arrays, Vector
+from leakledger.attacks.seal import SLOTS, Opener
 from leakledger.preprocess.messages import EncryptedSum, EncryptedUpdate, SharedKey
-from leakledger.preprocess.secret import hkdf
 from leakledger.preprocess.views import View
 
-DEGREE, PRIME_BITS, DIGEST_BYTES = 8192, 60, 32
+PRIME_BITS = (60,)
 
 
 def single(view: View, like: Arrays) -> Iterator[Vector]:
@@ -58,42 +53,12 @@ class _Opener:
     """Decrypts under the key that follows from `seed`."""
 
     def __init__(self, seed: bytes, scale_bits: int) -> None:
-        seal, words = _seal(), np.frombuffer(hkdf(seed, b"ckks: secret key", 64), "<u8").tolist()
         self._name = sha256(b"ckks: context" + bytes([scale_bits]) + seed).digest()[:16]
-        self._context = _context(None)
-        self._encoder = seal.CKKSEncoder(self._context)
-        self._decryptor = seal.Decryptor(self._context, seal.KeyGenerator(_context(words)).secret_key())
+        self._opener = Opener(seed, b"ckks: secret key", PRIME_BITS)
 
     def vector(self, parts: Sequence[bytes], like: Arrays) -> NDArray[np.float64] | None:
         """(d + 1,) the numbers; None for ciphertexts under another key, or too few of them."""
         count = 1 + sum(w.size for w in like.values())
-        if parts[0] != self._name or (len(parts) - 1) * (DEGREE // 2) < count:
+        if parts[0] != self._name or (len(parts) - 1) * SLOTS < count:
             return None
-        return np.concatenate([self._numbers(p) for p in parts[1:]])[:count]
-
-    def _numbers(self, data: bytes) -> NDArray[np.float64]:
-        ciphertext, plain = _seal().Ciphertext(self._context), _seal().Plaintext()
-        with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as folder:
-            path = Path(folder) / "ciphertext"  # SEAL reads files only
-            path.write_bytes(data[DIGEST_BYTES:])
-            ciphertext.load(self._context, str(path))
-        self._decryptor.decrypt(ciphertext, plain)
-        return np.array(self._encoder.decode_double(plain))
-
-
-def _context(seed: list[int] | None) -> Any:
-    seal = _seal()
-    parameters = seal.EncryptionParameters(seal.SCHEME_TYPE.CKKS)
-    parameters.set_poly_modulus_degree(DEGREE)
-    parameters.set_coeff_modulus(seal.CoeffModulus.Create(DEGREE, [PRIME_BITS]))
-    if seed is not None:
-        parameters.set_random_generator(seal.Blake2xbPRNGFactory(seed))
-    return seal.SEALContext(parameters, False, seal.SEC_LEVEL_TYPE.TC128)
-
-
-@cache
-def _seal() -> Any:
-    """SEAL, imported on first use: other views are read without it."""
-    import tenseal.sealapi as library
-
-    return library
+        return self._opener.vector(parts[1:])[:count]

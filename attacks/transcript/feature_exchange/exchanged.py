@@ -4,14 +4,16 @@ Of a loop that takes f1 of one device and f2 of another, the second device sees 
 and the masked result. So the server has T(f1, f2) in the clear, both together have f1, the server and the first device
 have f2. Two results of one pair are two equations: the sum and the difference give both columns, product and quotient
 both up to sign, a sum or a difference with a quotient both again. A mask that is used twice is one unknown in two
-equations: f1 + m and f1 - m give f1 to the device that it is to be hidden from.
+equations: f1 + m and f1 - m give f1 to the device that it is to be hidden from. Where columns are encrypted instead,
+whoever has the loop's key has the same equations without masks (`encrypted`).
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from leakledger.attacks.transcript.feature_exchange.encrypted import opened, openers
 from leakledger.attacks.transcript.feature_exchange.equations import (
     Column,
     Equation,
@@ -20,7 +22,16 @@ from leakledger.attacks.transcript.feature_exchange.equations import (
     solve_products,
     solve_sums,
 )
-from leakledger.preprocess.messages import FeatureTask, MaskedColumn, MaskedResult, MaskVector, Payload
+from leakledger.preprocess.messages import (
+    EncryptedColumn,
+    EncryptedResult,
+    FeatureTask,
+    MaskedColumn,
+    MaskedResult,
+    MaskVector,
+    Payload,
+    RecordOrder,
+)
 from leakledger.preprocess.views import Message, View
 
 SUMS, PRODUCTS = ("sum", "difference"), ("product", "quotient")
@@ -37,10 +48,34 @@ class Loop:
     masked: Message | None
     result: Message | None
     vector: Message | None
+    opened: tuple[Equation, ...] = ()
+    open_result: Solved | None = None
+
+    @property
+    def sign(self) -> int:
+        return 1 if self.how in ("sum", "product") else -1
+
+    @property
+    def made(self) -> Solved | None:
+        """T(f1, f2), where the observers have it."""
+        if self.open_result or not (self.result and self.vector):
+            return self.open_result
+        (value, first), (mask, second) = _said(self.result), _said(self.vector)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            undone = {
+                "sum": value - mask,
+                "difference": value + mask,
+                "product": value / mask,
+                "quotient": value * mask,
+            }
+        return Solved(undone[self.how], (*first, *second))
 
     def equations(self) -> Iterator[Equation]:
-        """What its messages say: T(f1, m), T(T(f1, m), f2) and m."""
-        sign = 1 if self.how in ("sum", "product") else -1
+        """What its messages say: T(f1, m), T(T(f1, m), f2) and m, or what was encrypted and could be opened."""
+        sign = self.sign
+        yield from self.opened
+        if self.open_result:
+            yield Equation({self.first: 1, self.second: sign}, self.open_result.values, self.open_result.evidence)
         if self.masked:
             yield Equation({self.first: 1, self.mask: sign}, *_said(self.masked))
         if self.result:
@@ -63,18 +98,39 @@ def loops(view: View) -> list[Loop]:
     reused = view.public.features.options.get("masks") == "reused"
     kinds: tuple[type[Payload], ...] = (MaskedColumn, MaskedResult, MaskVector)
     said = {kind: {m.round: m for m in view.readable(kind)} for kind in kinds}
+    columns, results = _opened(view)
+    held = set(columns).union(results, *said.values())
     return [
-        _loop(number, task, reused, said)
+        replace(_loop(number, task, reused, said), opened=columns.get(number, ()), open_result=results.get(number))
         for number, task in tasks(view).items()
-        if len(task.devices) == 2 and any(number in by_loop for by_loop in said.values())
+        if len(task.devices) == 2 and number in held
     ]
 
 
 def _loop(number: int, task: FeatureTask, reused: bool, said: Mapping[type[Payload], Mapping[int, Message]]) -> Loop:
     how, (d1, d2), (f1, f2) = task.transformation, task.devices, task.features
     mask = ("mask", d1, "added" if how in SUMS else "multiplied") if reused else ("mask", str(number))
-    messages = (said[kind].get(number) for kind in (MaskedColumn, MaskedResult, MaskVector))
-    return Loop(how, column(d1, f1), column(d2, f2), mask, *messages)
+    masked, result, vector = (said[kind].get(number) for kind in (MaskedColumn, MaskedResult, MaskVector))
+    return Loop(how, column(d1, f1), column(d2, f2), mask, masked, result, vector)
+
+
+def _opened(view: View) -> tuple[dict[int, tuple[Equation, ...]], dict[int, Solved]]:
+    """By loop, the columns and the results that were encrypted under a key which the observers have."""
+    columns, results = dict[int, tuple[Equation, ...]](), dict[int, Solved]()
+    if not (by := openers(view)):
+        return columns, results
+    asked = tasks(view)
+    records = max((m.payload.records for m in view.readable(RecordOrder)), default=0)  # as parties told the server
+    for m in view.readable(EncryptedColumn):
+        values, task = opened(m, by, records), asked.get(m.round)
+        if values is not None and task is not None and m.sender in task.devices:
+            feature = task.features[task.devices.index(m.sender)]
+            told = Equation({column(m.sender, feature): 1}, values, (m.sequence,))
+            columns[m.round] = (*columns.get(m.round, ()), told)
+    for m in view.readable(EncryptedResult):
+        if (values := opened(m, by, records)) is not None:
+            results[m.round] = Solved(values, (m.sequence,))
+    return columns, results
 
 
 def own_columns(view: View) -> dict[Unknown, Solved]:
@@ -116,8 +172,8 @@ def _mixed(exchanged: list[Loop]) -> dict[Unknown, Solved]:
     """Both columns of a pair from their sum or difference and their quotient q: f2 = s / (q + 1), or d / (q - 1)."""
     results: dict[tuple[Unknown, Unknown], dict[str, Solved]] = {}
     for loop in exchanged:
-        if loop.result and loop.vector:
-            results.setdefault((loop.first, loop.second), {})[loop.how] = _result(loop)
+        if made := loop.made:
+            results.setdefault((loop.first, loop.second), {})[loop.how] = made
     found = {}
     for (first, second), known in results.items():
         for how, one in (("sum", 1.0), ("difference", -1.0)):
@@ -130,16 +186,6 @@ def _mixed(exchanged: list[Loop]) -> dict[Unknown, Solved]:
                 found[second] = Solved(values, evidence)
                 found[first] = Solved(quotient.values * values, evidence)
     return found
-
-
-def _result(loop: Loop) -> Solved:
-    """T(f1, f2), from the masked result and the mask."""
-    assert loop.result is not None
-    assert loop.vector is not None
-    (value, first), (mask, second) = _said(loop.result), _said(loop.vector)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        undone = {"sum": value - mask, "difference": value + mask, "product": value / mask, "quotient": value * mask}
-    return Solved(undone[loop.how], (*first, *second))
 
 
 def _said(message: Message) -> tuple[Column, tuple[int, ...]]:

@@ -2,9 +2,9 @@
 
 FLFE ("FLFE: a communication-efficient and privacy-preserving federated feature engineering framework", algorithms 2
 and 3) says that each participant keeps its local features secret. Passive; exact for the columns that the equations of
-the exchange determine (`exchanged`), up to signs where products alone do; estimates from bounded masks otherwise
-(`estimates`), and what is told in other words (`columns`, `sketches`). It needs no auxiliary knowledge, but the options
-of the protocol, which all parties agreed on.
+the exchange determine (`exchanged`, and where columns are encrypted, for who has the key: `encrypted`), up to signs
+where products alone do; estimates from bounded masks otherwise (`estimates`), and what is told in other words
+(`columns`, `sketches`). It needs no auxiliary knowledge, but the options of the protocol, which all parties agreed on.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,6 +32,9 @@ from leakledger.attacks.transcript.feature_exchange.sketches import from_sketche
 from leakledger.preprocess.messages import (
     BinNumbers,
     ClassLabels,
+    EncryptedColumn,
+    EncryptedResult,
+    ExchangeKey,
     FeatureSketch,
     FeatureTask,
     MaskedColumn,
@@ -60,6 +63,9 @@ class FeatureExchange(Attack):
         MaskedColumn,
         MaskedResult,
         MaskVector,
+        ExchangeKey,
+        EncryptedColumn,
+        EncryptedResult,
         NewColumn,
     )
     controls = (
@@ -67,6 +73,8 @@ class FeatureExchange(Attack):
         ControlSpec("columns", features={"transformations": ("product", "quotient"), "mask_signs": True}),
         ControlSpec("columns", features={"transformations": ("sum", "quotient")}),
         ControlSpec("columns", features={"transformations": ("tanh", "zscore")}),
+        ControlSpec("columns", features={"transformations": ("sum", "difference"), "exchange": "encrypted"}),
+        ControlSpec("columns", features={"transformations": ("product",), "exchange": "encrypted-at-server"}),
         ControlSpec("columns", observers="last", features={"transformations": ("product", "sum"), "mask_size": 2.0}),
         ControlSpec(
             "columns", observers="last", features={"transformations": ("sum", "difference"), "masks": "reused"}

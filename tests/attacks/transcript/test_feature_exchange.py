@@ -1,5 +1,7 @@
 """What each coalition gets of the columns behind exchanged features, and what it does not claim."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -90,6 +92,44 @@ def test_a_mask_used_twice_gives_the_column_to_the_device_it_is_to_be_hidden_fro
     fresh = agreements(["P3"], transformations=BOTH)
     assert {r for r, _ in fresh.values()} == {"estimate"}
     assert max(a.exact for _, a in fresh.values()) == 0
+
+
+def test_encryption_leaves_the_server_what_it_is_meant_to_end_with():
+    assert {r for r, _ in agreements(["server"], transformations=BOTH, exchange="encrypted").values()} == {"exact"}
+    products = agreements(["server"], transformations=PRODUCTS, exchange="encrypted")
+    assert products.keys() == EVERY
+    assert all(r == "magnitude" and a.exact == 1 for r, a in products.values())
+    held, labels = columns(200)
+    two = {d: {**held[d], "columns": dict([*held[d]["columns"].items()][:1])} for d in ("P1", "P2")}
+    claims, _ = run(["server"], held=two, ill=labels, transformations=SUM, exchange="encrypted")
+    assert not [c for c in claims if isinstance(c, ColumnClaim)]
+
+
+def test_where_the_server_transforms_it_opens_every_column():
+    held, labels = columns(200)
+    two = {d: {**held[d], "columns": dict([*held[d]["columns"].items()][:1])} for d in ("P1", "P2")}
+    options = {"transformations": SUM, "exchange": "encrypted-at-server"}
+    found = agreements(["server"], held=two, ill=labels, **options)
+    assert found.keys() == {("P1", "height"), ("P2", "weight")}
+    assert all(r == "exact" and a.exact == 1 for r, a in found.values())
+
+
+@pytest.mark.parametrize("exchange", ["encrypted", "encrypted-at-server"])
+def test_no_device_opens_what_is_encrypted_but_with_the_server_all_that_met_its_own(exchange):
+    for device in ("P1", "P3"):
+        assert agreements([device], transformations=("sum", "product"), exchange=exchange) == {}
+    both = agreements(["P2", "server"], transformations=("product",), exchange=exchange)
+    assert both.keys() >= EVERY - {("P2", "weight")}
+    assert all(r == "exact" and a.exact == 1 for r, a in both.values())
+
+
+def test_keys_that_do_not_follow_from_the_servers_coins_open_nothing():
+    played = engineered(frozen({"transformations": BOTH, "exchange": "encrypted"}), 0)
+    view = played.view("server")
+    other = replace(view, coins={"server": bytes(32)})
+    found = [claims_in(ATTACKS["feature_exchange"]().run(v, AuxiliaryKnowledge())) for v in (view, other)]
+    columns_told = [{c.feature for c in claims if isinstance(c, ColumnClaim)} for claims in found]
+    assert columns_told[0] > columns_told[1] == set()
 
 
 def test_fresh_masks_average_out_with_every_further_loop():

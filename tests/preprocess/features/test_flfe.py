@@ -20,6 +20,7 @@ VARIANTS = {
     "binned at the server": ({"labels": "binned", "ranges": "feature", "sketches": "counts"}, "server"),
     "reused masks": ({"masks": "reused", "mask_signs": True}, "P1"),
     "columns stay": ({"unary": "device"}, "P1"),
+    "encrypted": ({"exchange": "encrypted"}, "P1"),
 }
 
 
@@ -52,6 +53,57 @@ def test_the_server_ends_with_the_transformation_of_the_columns_themselves(seed,
         )
         assert party == "server"
         assert np.allclose(column, expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("exchange", ["encrypted", "encrypted-at-server"])
+def test_encrypted_columns_give_the_server_the_same_results(exchange):
+    held, labels = columns()
+    held["P2"]["columns"]["weight"][:3] = 2e6, -1e-3, 1e-6
+    _, plain = simulated(held, labels, transformations=BINARY)
+    fed, made = simulated(held, labels, exchange=exchange)
+    expected = {(t.transformation, *t.features): c for t, _, c in plain}
+    pairs = {(t.transformation, *t.features): c for t, _, c in made if len(t.features) == 2}
+    assert expected.keys() - pairs.keys() == {k for k in expected if (k[0], exchange[-6:]) == ("quotient", "server")}
+    for key, column in pairs.items():
+        np.testing.assert_allclose(column, expected[key], rtol=1e-6, atol=1e-5)
+    assert not {"flfe.masked", "flfe.masked-result", "flfe.mask"} & {m.topic for m in fed.ledger}
+    keys = [m.payload.public for m in fed.ledger if m.topic == "flfe.key"]
+    assert len(set(keys)) == len(keys) / 2 == len(pairs)  # one for each loop, at both devices
+
+
+def test_who_is_sent_ciphertexts_depends_on_where_they_meet():
+    held, labels = columns()
+    fed, _ = simulated(held, labels, transformations=("sum",), exchange="encrypted")
+    topics = {(m.topic, m.sender, m.recipient) for m in fed.ledger if m.topic.startswith("flfe.encrypted")}
+    assert ("flfe.encrypted", "P1", "P2") in topics
+    assert ("flfe.encrypted-result", "P2", "server") in topics
+    assert not [t for t in topics if t[0] == "flfe.encrypted" and t[2] == "server"]
+    fed, _ = simulated(held, labels, transformations=("sum",), exchange="encrypted-at-server")
+    topics = {(m.topic, m.recipient) for m in fed.ledger if m.topic.startswith("flfe.encrypted")}
+    assert topics == {("flfe.encrypted", "server")}
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"exchange": "encrypted", "masks": "reused"}, 'masks are for exchange = "masked"'),
+        ({"exchange": "encrypted-at-server", "mask_signs": True}, "leave their options out"),
+        ({"exchange": "encrypted", "mask_size": 2.0}, "leave their options out"),
+        ({"exchange": "encrypted-at-server", "transformations": ("quotient",)}, "nobody divides ciphertexts"),
+        ({"exchange": "paillier"}, "exchange"),
+    ],
+)
+def test_options_that_encryption_has_no_use_for_are_refused(options, problem):
+    with pytest.raises(ValueError, match=problem):
+        FLFE(**options)
+
+
+def test_a_column_without_room_in_a_ciphertext_is_named_and_not_shown():
+    held, labels = columns()
+    held["P2"]["columns"]["weight"][0] = 5e6
+    with pytest.raises(ValueError, match="weight cannot be encrypted: a number is beyond 4194304") as error:
+        simulated(held, labels, transformations=("product",), exchange="encrypted")
+    assert "5000000" not in str(error.value)
 
 
 def told(fed, party):

@@ -1,0 +1,82 @@
+"""CKKS with Microsoft SEAL, as an adversary who has a key uses it: keys from seeds, and the numbers in ciphertexts.
+
+Scheme and parameters are public (Cheon et al. 2017; SEAL through tenseal); this is written from the description of the
+protocols and shares no code with them.
+"""
+
+import os
+import tempfile
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakledger.preprocess.secret import hkdf
+
+DEGREE, DIGEST_BYTES = 8192, 32
+SLOTS = DEGREE // 2
+
+
+class Opener:
+    """Decrypts under the secret key that follows from `seed` and the words that its protocol derives it by."""
+
+    def __init__(self, seed: bytes, words: bytes, primes: Sequence[int]) -> None:
+        seal = _seal()
+        self._context = _context(tuple(primes), None)
+        drawn = tuple(np.frombuffer(hkdf(seed, words, 64), "<u8").tolist())
+        self._generator = seal.KeyGenerator(_context(tuple(primes), drawn))
+        self._encoder = seal.CKKSEncoder(self._context)
+        self._decryptor = seal.Decryptor(self._context, self._generator.secret_key())
+
+    def public_key(self) -> bytes:
+        """The public key that goes with it, as it is sent but for the digest in front."""
+        made = _seal().PublicKey()
+        self._generator.create_public_key(made)
+        with _folder() as folder:
+            path = Path(folder) / "key"
+            made.save(str(path))
+            return path.read_bytes()
+
+    def numbers(self, data: bytes) -> NDArray[np.float64]:
+        """(4096,) what one ciphertext holds."""
+        ciphertext, plain = _seal().Ciphertext(self._context), _seal().Plaintext()
+        with _folder() as folder:
+            path = Path(folder) / "ciphertext"
+            path.write_bytes(data[DIGEST_BYTES:])
+            ciphertext.load(self._context, str(path))
+        self._decryptor.decrypt(ciphertext, plain)
+        return np.array(self._encoder.decode_double(plain))
+
+    def vector(self, parts: Sequence[bytes]) -> NDArray[np.float64]:
+        """(4096 k,) what k ciphertexts hold."""
+        return np.concatenate([self.numbers(p) for p in parts])
+
+
+def _folder() -> "tempfile.TemporaryDirectory[str]":
+    """A folder for a moment, in memory where there is one: SEAL reads and writes files only."""
+    return tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
+
+
+def _context(primes: tuple[int, ...], seed: tuple[int, ...] | None) -> Any:
+    seal = _seal()
+    parameters = seal.EncryptionParameters(seal.SCHEME_TYPE.CKKS)
+    parameters.set_poly_modulus_degree(DEGREE)
+    parameters.set_coeff_modulus(seal.CoeffModulus.Create(DEGREE, list(primes)))
+    if seed is not None:
+        parameters.set_random_generator(seal.Blake2xbPRNGFactory(list(seed)))
+    return seal.SEALContext(parameters, False, seal.SEC_LEVEL_TYPE.TC128)
+
+
+@cache
+def _seal() -> Any:
+    """SEAL, imported on first use: other views are read without it. Raises ModuleNotFoundError, which says what to
+    install.
+    """
+    try:
+        import tenseal.sealapi as library
+    except ImportError as error:
+        raise ModuleNotFoundError(f"to open ciphertexts takes tenseal; install leakledger[he] ({error})") from None
+    return library
