@@ -82,7 +82,7 @@ def run(options: Options) -> Iterator[Row]:
     for name, table in tables.items():
         yield from judged(options, name, table)
     for table in generated(seed=1)[: 0 if options.quick else 14]:
-        yield from judged(options, "generated (held out)", table)
+        yield from judged(options, f"{table.name} (held out)", table)
 
 
 # What is given away ---------------------------------------------------------------------------------------------
