@@ -1,8 +1,10 @@
 """Portfolio: the exact attacks first; what they prove leaves the problem; for the rest of the batch the posterior where
-the update is defended, and TabLeak where it is not.
+the update is defended, and where it is not, TabLeak, and the posterior from where that ends.
 
 A proven row's share of the gradient (`exact`) is subtracted (`remainder`): what is left is the gradient of a smaller
-batch, which TabLeak inverts better than the whole. Under noise nothing can be proven; there the defense, which is
+batch, which TabLeak inverts better than the whole. Its rows are where chains of the posterior begin, beside those of
+the row space; the likeliest batch of all is kept, so that TabLeak's is left only for one that explains the update
+better. Under noise nothing can be proven; there the defense, which is
 public, is part of the problem, and `posterior` solves it.
 
 Weights after local training (FedAvg) are solved by `linear_layer` and `span` alone, as the sums of gradients that they
@@ -116,8 +118,9 @@ class Portfolio(Inversion):
             if not isinstance(outcomes[i], RecordsClaim) or ((c := proven[i]) and len(c.numbers) < u.rows)
         ]
         left = [remainder(updates[i], encoded(prior, proven[i])) or updates[i] for i in open]
-        for i, guess in zip(open, self._tableak().invert_all(left, knowledge) if left else [], strict=True):
-            outcomes[i] = _completed(prior, updates[i], proven[i], guess)
+        guesses = self._tableak().invert_all(left, knowledge) if left else []
+        for i, rest, guess in zip(open, left, guesses, strict=True):
+            outcomes[i] = _completed(prior, updates[i], proven[i], self._improved(rest, knowledge, guess))
         return [o for o in outcomes if o is not None]
 
     def _sampled(self, update: ObservedUpdate, knowledge: AuxiliaryKnowledge) -> RecordsClaim | None:
@@ -127,6 +130,15 @@ class Portfolio(Inversion):
         hidden = bool(update.mechanisms) or update.guessed_size
         outcome = self._posterior().invert(update, knowledge) if hidden else None
         return outcome if isinstance(outcome, RecordsClaim) else None
+
+    def _improved(self, update: ObservedUpdate, knowledge: AuxiliaryKnowledge, guess: Inverted) -> Inverted:
+        """What the posterior makes of an undefended batch, from where another attack ended; its guess where it has
+        nothing to say.
+        """
+        if update.mechanisms or update.guessed_size or not isinstance(guess, RecordsClaim):
+            return guess
+        outcome = self._posterior().inverted_from(update, knowledge, guess)
+        return outcome if isinstance(outcome, RecordsClaim) else guess
 
     def _filled_in(
         self, updates: Sequence[ObservedUpdate], knowledge: AuxiliaryKnowledge, outcomes: Sequence[Inverted]

@@ -12,7 +12,7 @@ What a client said it does not hold is not ruled out but next to it (`UNSEEN`): 
 and then counts for more.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,7 +20,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from leakledger.attacks.base import AuxiliaryKnowledge
+from leakledger.attacks.base import AuxiliaryKnowledge, RecordsClaim
 from leakledger.attacks.observed.labels import public_frequencies
 from leakledger.attacks.observed.own_terms import numbered
 from leakledger.attacks.observed.row_facts import NOTHING, RowFacts
@@ -101,6 +101,17 @@ def cells_of(
     """The categorical and the numeric cells of a row. Raises ValueError, naming the feature, where facts contradict."""
     categorical = [_categorical(b, knowledge, facts, device) for b in layout.categorical]
     return categorical, [_numeric(b, knowledge, facts, device) for b in layout.numeric]
+
+
+def nearest(claim: RecordsClaim, categorical: Sequence[Cell], numeric: Sequence[Cell], device: str) -> Tensor:
+    """(B, F) the values of all cells that are nearest to claimed rows."""
+    columns = [claim.categories[:, k] for k in range(len(categorical))]
+    for k, cell in enumerate(numeric):
+        assert cell.raw is not None
+        above = np.searchsorted(cell.raw, claim.numbers[:, k]).clip(1, max(cell.size - 1, 1))
+        nearer_below = claim.numbers[:, k] - cell.raw[above - 1] < cell.raw[above % cell.size] - claim.numbers[:, k]
+        columns.append(np.where(nearer_below, above - 1, above % cell.size))
+    return torch.tensor(np.stack(columns, -1), dtype=torch.int64, device=device)
 
 
 def _categorical(block: CategoricalBlock, knowledge: AuxiliaryKnowledge, facts: RowFacts, device: str) -> Cell:

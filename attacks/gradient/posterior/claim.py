@@ -2,7 +2,8 @@
 
 Scores match rows before they compare cells, so the best claim is not the likeliest cell by cell, but a barycentre of
 the samples (`observed.barycentre`). Matched to it, the samples say how probable each cell is. Samples of chains that
-did not settle say nothing of the kind: their rows are claimed, and every cell of them is in doubt. Where nobody told
+did not settle, or under a noise that is a guess, say nothing of the kind: their rows are claimed, and every cell of
+them is in doubt. Where nobody told
 how many rows there are, as many are claimed as most samples have, and a cell is as probable as these are, times how
 probable it is in them.
 
@@ -35,7 +36,8 @@ STARTS = 3  # samples that the barycentre is sought from: it ends in a local opt
 @dataclass(frozen=True, eq=False)
 class Samples:
     """M batches: `index` (M, B, F) with rows where `present` (M, B), each with its log posterior `fit` (M,). Whether
-    their chains `settled`, and the mean `energy` of these. `share`: of all samples, those that these are.
+    their chains `settled`, and the mean `energy` of these. `share`: of all samples, those that these are. `guessed`:
+    the noise was worked out of what the best batch leaves, so wrong rows may count as noise.
     """
 
     index: NDArray[np.int64]
@@ -44,6 +46,12 @@ class Samples:
     settled: bool
     energy: float = np.nan
     share: float = 1.0
+    guessed: bool = False
+
+    @property
+    def sure(self) -> bool:
+        """Whether the samples say how probable a cell is."""
+        return self.settled and not self.guessed
 
     def of_one_size(self) -> "Samples":
         """Those that have the commonest number of rows from one on, without the places that have none. No sample where
@@ -77,7 +85,7 @@ def claimed(
     unsure = [category_entropy(np.eye(c.size)[categories[..., k]]) for k, c in enumerate(categorical)]
     columns = encoded_numbers(prior.numeric, numbers)
     doubt = number_entropy(columns, prior.spread_of_columns)
-    if not samples.settled:
+    if not samples.sure:
         unsure = [np.ones_like(u) for u in unsure]
         doubt = number_entropy(columns[:1], prior.spread_of_columns)
     return RecordsClaim(
@@ -88,7 +96,7 @@ def claimed(
         category_entropy=np.stack(unsure, -1) if unsure else np.zeros((samples.index.shape[1], 0)),
         number_entropy=doubt,
         evidence=update.evidence,
-        probability=samples.share * right if samples.settled else None,
+        probability=samples.share * right if samples.sure else None,
     )
 
 

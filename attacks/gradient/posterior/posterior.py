@@ -27,18 +27,19 @@ from leakledger.attacks.base import (
     AuxiliaryKnowledge,
     ControlSpec,
     NotApplicable,
+    RecordsClaim,
     check_device,
     check_seed,
     counter,
 )
 from leakledger.attacks.gradient.inversion import Inversion
-from leakledger.attacks.gradient.posterior.cells import cells_of
+from leakledger.attacks.gradient.posterior.cells import cells_of, nearest
 from leakledger.attacks.gradient.posterior.claim import blind_guess, claimed
 from leakledger.attacks.gradient.posterior.dependence import known_rows, linked
 from leakledger.attacks.gradient.posterior.evidence import channel, evidence_of, too_quiet
 from leakledger.attacks.gradient.posterior.network import RowGradients
 from leakledger.attacks.gradient.posterior.sample_size import of_unknown_size
-from leakledger.attacks.gradient.posterior.search import search
+from leakledger.attacks.gradient.posterior.search import loosened, search
 from leakledger.attacks.gradient.posterior.tempering import sampled
 from leakledger.attacks.observed.row_facts import BEFORE
 from leakledger.attacks.observed.tabular import StructuralPrior
@@ -85,8 +86,16 @@ class Posterior(Inversion):
         check_seed(self.seed)
         check_device(self.device)
 
-    @torch.inference_mode()
     def invert(self, update: ObservedUpdate, knowledge: AuxiliaryKnowledge) -> Inverted:
+        return self.inverted_from(update, knowledge)
+
+    @torch.inference_mode()
+    def inverted_from(
+        self, update: ObservedUpdate, knowledge: AuxiliaryKnowledge, guess: RecordsClaim | None = None
+    ) -> Inverted:
+        """The outcome. Where labels are known, some chains begin at what another attack made of the batch: rows in the
+        order of the labels.
+        """
         batch = f"{update.victim} in round {update.round}"
         if update.schedule is not None:
             return NotApplicable(f"the update of {batch} is of a local training, not one gradient")
@@ -112,8 +121,12 @@ class Posterior(Inversion):
             cells = linked(cells, known, update.facts.labels, network.classes)
         if update.guessed_size:
             evidence = of_unknown_size(evidence, update.rows)
-        found = search(network, cells, evidence, self.chains, self.repairs, coins, tell, self.pool)
-        samples = sampled(found, self.sweeps // BURNT, self.sweeps, tell).of_one_size()
+        given = guess if evidence.labels is not None else None
+        start = None if given is None else nearest(given, categorical, numeric, self.device)
+        found = search(network, cells, evidence, self.chains, self.repairs, coins, tell, self.pool, start)
+        loose = found if update.mechanisms else loosened(found)
+        samples = sampled(loose, self.sweeps // BURNT, self.sweeps, tell).of_one_size()
+        samples = replace(samples, guessed=loose is not found)
         if not np.isfinite(samples.fit).all():
             return Abstained(f"no likelihood for {batch} is finite: its model has diverged")
         if not len(samples.fit):

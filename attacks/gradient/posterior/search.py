@@ -3,8 +3,8 @@
 1. A population of chains comes down from loud noise (`annealing`). Where one of them ends where the truth must be, and
    rows are few, that is all.
 2. A pool of rows that the row space supports, and of rows of the prior (`row_space`). The batches of it that explain
-   all layers best (`assembly`) begin as chains under some noise. They find rows under little noise, and join the
-   others.
+   all layers best (`assembly`) begin as chains under some noise, and so does a batch that another attack has found.
+   They find rows under little noise, and join the others.
 3. Repairs, until a chain is where the truth must be and gains no more: a few rows of one, those above all that its
    residual points at, leave the batch, and what they leave of the sum is solved like a small batch of its own, from
    rows of all chains and of its own row space.
@@ -12,7 +12,9 @@
 All this aims at the mode; what is claimed rests on sweeps after it, which sample (`tempering`).
 """
 
+import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -30,6 +32,8 @@ from leakledger.attacks.gradient.posterior.row_space import supported
 POPULATION, LEVELS = 3, 12  # chains that come down for each one that is kept, and noises on their way
 LOUD = 4.0  # times the true noise: where sweeps after an assembly begin, so that wrong cells come loose
 COOLING = 30  # sweeps from there to the true noise
+LEFT = 1.5  # times the assumed noise: what chains leave that have found the rows
+BEGUN = 4  # chains that begin at a batch which another attack has found
 CHOICES = 40  # sweeps over a pool, of little cost
 SWEEPS, SMALL_SWEEPS = 30, 20  # of chains on the row space, for a whole batch and in a repair
 KEPT, SMALL_KEPT = 17, 13  # one of so many chains is kept after each sweep
@@ -69,9 +73,10 @@ def search(
     coins: torch.Generator,
     tell: Callable[[int], None] = lambda steps: None,
     pool: int = 1024,
+    start: Tensor | None = None,
 ) -> Chains:
     """Chains as near to the mode as annealing and, if it fails, `repairs` bring them. `pool`: how many chains seek rows
-    in the row space.
+    in the row space. `start`: (B, F) rows to begin at, too, in the order of the labels, which are known then.
     """
     population = annealed(network, cells, evidence, POPULATION * chains, LEVELS, coins)
     best = _cost(population).argsort()[:chains]
@@ -81,9 +86,10 @@ def search(
         return _chains(population, population.index[best], population.labels[best], population.present[best])
     rows = supported(evidence, cells, coins, pool, SWEEPS, -(-pool // KEPT))
     other = _assembled(network, cells, evidence, rows, chains, CHOICES, COOLING, coins)
-    index = torch.cat([population.index[best], other.index])
-    labels = torch.cat([population.labels[best], other.labels])
-    present = torch.cat([population.present[best], other.present])
+    ends = [_chains(population, population.index[best], population.labels[best], population.present[best]), other]
+    if start is not None:
+        ends.append(_cooled(Chains(network, cells, evidence, start.repeat(BEGUN, 1, 1), coins), COOLING))
+    index, labels, present = (torch.cat([getattr(e, n) for e in ends]) for n in ("index", "labels", "present"))
     both = _chains(population, index, labels, present)
     order = _cost(both).argsort()[:chains]
     found = _chains(population, index[order], labels[order], present[order])
@@ -98,11 +104,21 @@ def search(
     return found
 
 
-def _chains(like: Chains, index: Tensor, labels: Tensor, present: Tensor) -> Chains:
-    """Chains on the same evidence as `like`, at batches of rows `index` (C, B, F) with `labels` (C, B), in the places
-    that are `present` (C, B).
+def loosened(found: Chains) -> Chains:
+    """Chains under the noise that the best of them leaves in the update, where that is more than was assumed."""
+    evidence = found.evidence
+    level = math.sqrt(2 * float(found.energy().min()) / evidence.entries)
+    if level <= LEFT:
+        return found
+    return _chains(found, found.index, found.labels, found.present, replace(evidence, noise=level * evidence.noise))
+
+
+def _chains(like: Chains, index: Tensor, labels: Tensor, present: Tensor, evidence: Evidence | None = None) -> Chains:
+    """Chains on the same evidence as `like`, or other, at batches of rows `index` (C, B, F) with `labels` (C, B), in
+    the places that are `present` (C, B).
     """
-    return Chains(like.network, like.cells, like.evidence, index.clone(), like.coins, labels.clone(), present.clone())
+    given = like.evidence if evidence is None else evidence
+    return Chains(like.network, like.cells, given, index.clone(), like.coins, labels.clone(), present.clone())
 
 
 def _assembled(
@@ -121,8 +137,14 @@ def _assembled(
     noises = np.geomspace(evidence.loudest, evidence.noise, choices)
     chosen = atoms.choose(atoms.start(chains, coins), noises.tolist(), coins)
     found = Chains(network, cells, evidence, atoms.index[chosen], coins, atoms.labels[chosen], atoms.present[chosen])
-    for noise in np.geomspace(min(LOUD * evidence.noise, evidence.loudest), evidence.noise, cooling).tolist():
-        found.sweep(noise)
+    return _cooled(found, cooling)
+
+
+def _cooled(found: Chains, cooling: int) -> Chains:
+    """The chains after so many sweeps under less and less noise, down to the true one."""
+    noise = found.evidence.noise
+    for level in np.geomspace(min(LOUD * noise, found.evidence.loudest), noise, cooling).tolist():
+        found.sweep(level)
     return found
 
 
