@@ -92,15 +92,16 @@ def measured(options: Options, source: str, size: int, sigma: float, seeds: int)
 def of_attacks(
     benchmark: str, dataset: str, setting: Mapping[str, Any], parts: Sequence[Measured], batches: int
 ) -> Iterator[Row]:
-    """Both attacks on so many `batches`, and what the best guess without an update gets of them."""
-    for attack in ("posterior", "tableak"):
+    """The attacks on so many `batches`, and what the best guess without an update gets of them."""
+    for attack in parts[0].trials:
         own = {"attack": attack, **setting}
         trials = [t for p in parts for t in p.trials[attack]]
         for metric in METRICS:
             yield figure(benchmark, dataset, own, metric, in_percent(trials, metric, batches), None, "%")
         yield figure(benchmark, dataset, own, "seconds per batch", [p.seconds[attack] for p in parts], None, "s")
     for metric in PRIOR:
-        chance = [100 * (t.baseline or 0.0) for p in parts for t in p.trials["posterior"] if t.metric == metric]
+        first = [t for p in parts for t in next(iter(p.trials.values())) if t.metric == metric]
+        chance = [100 * (t.baseline or 0.0) for t in first]
         yield figure(benchmark, dataset, {"attack": "prior only", **setting}, metric, chance, None, "%")
 
 
@@ -127,15 +128,17 @@ def deciles(dataset: str, setting: dict[str, object], said: Sequence[tuple[float
                 )
 
 
-def one_case(config: Config, case: Case, diagnose: bool = True) -> Measured:
-    """Both attacks on the batches of one federation, and what the posterior makes of them from the truth."""
+def one_case(
+    config: Config, case: Case, diagnose: bool = True, attacks: Sequence[str] = ("posterior", "tableak")
+) -> Measured:
+    """The attacks on the batches of one federation, and what the posterior makes of them from the truth."""
     truth = Truth(federate(config, case, PUBLIC_MASTER))
     knowledge, attempted = granted_knowledge(config, truth), attempts(config, truth)
     federated = truth.federated
     view = federated.ledger.view([federated.public.server], federated.public)
     coins = generator(federated.secrets[federated.public.server])
     trials, seconds, said = {}, {}, []
-    for name in ("posterior", "tableak"):
+    for name in attacks:
         attack = make_attack(name, config, case)
         start = time.process_time()
         outcome = attack.run(view, knowledge)

@@ -1,6 +1,6 @@
 import pytest
 
-from leakledger.audit.benchmarks import defended, defended_other
+from leakledger.audit.benchmarks import crowded, defended, defended_other
 from leakledger.audit.benchmarks.base import Options, find
 from leakledger.audit.benchmarks.defended import deciles, run
 
@@ -38,3 +38,14 @@ def test_other_defenses_are_measured_with_what_is_known_of_them(monkeypatch, def
     assert {r.setting["defense"] for r in rows} == {defense}
     (accuracy,) = (r.measured for r in rows if r.setting["attack"] == "posterior" and r.metric == "accuracy")
     assert accuracy > 70
+
+
+@pytest.mark.slow
+def test_crowded_batches_are_measured_by_the_portfolio_beside_tableak_and_the_prior(monkeypatch):
+    monkeypatch.setattr(crowded, "QUICK", (3,))
+    rows = list(find("crowded")(Options(quick=True, seeds=1, jobs=1)))
+    assert {r.setting["attack"] for r in rows} == {"portfolio", "tableak", "prior only"}
+    assert {r.setting["B"] for r in rows} == {3}
+    by = {(r.setting["attack"], r.metric): r.measured for r in rows}
+    assert by["portfolio", "accuracy"] == 100  # few rows, which exact attacks solve
+    assert by["prior only", "accuracy"] < 100
