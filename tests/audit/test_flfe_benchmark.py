@@ -66,6 +66,7 @@ def test_every_method_has_its_figures_beside_the_f1_without_features(monkeypatch
     rows = list(flfe.judged(Options(quick=True), "generated", generated()[1]))
     by = {(r.setting["method"], r.metric): r.measured for r in rows}
     assert by[("FLFE", "features added")] == 0
-    assert by[("FLFE", "F1")] == by[("none", "F1")]
-    assert by[("FLFE", "improved or kept")] == 100
+    for base in flfe.BASES:
+        assert by[("FLFE", f"F1, {base}")] == by[("none", f"F1, {base}")]
+        assert by[("FLFE", f"improved or kept, {base}")] == 100
     assert {m for m, _ in by} == {"none", *flfe.METHODS}
