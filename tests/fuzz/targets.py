@@ -28,7 +28,7 @@ from leakledger.audit.signature import FILE as SIGNATURE
 from leakledger.audit.signature import SignatureError, public_key, read_signature, read_signer
 from leakledger.audit.store import FILE as RECORD
 from leakledger.audit.store import Store, StoreError
-from leakledger.preprocess.crypto import bfv, seal
+from leakledger.preprocess.crypto import bfv, ckks_public, seal
 from leakledger.preprocess.crypto.randomness import Randomness
 from leakledger.preprocess.crypto.refusal import MessageError
 from leakledger.preprocess.data.errors import DataError
@@ -92,11 +92,18 @@ def frames(data: bytes) -> None:
 
 
 def ciphertext(data: bytes) -> None:
+    bfv.load(of_seal(data[1:]), fresh=data[:1] in FRESH)
+
+
+def exchange_key(data: bytes) -> None:
+    seal.load_public_key(ckks_public.context(), of_seal(data))
+
+
+def of_seal(data: bytes) -> bytes:
     """SEAL's bytes under a digest and a header that are right for them, so that SEAL itself reads them."""
-    if seal.HEADER_BYTES < len(data) - 1 <= seal.MAX_BYTES:
-        body = seal.HEADER + data[4:9] + (len(data) - 1).to_bytes(seal.HEADER_BYTES - 8, "little")
-        data = data[:1] + body + data[1 + seal.HEADER_BYTES :]
-    bfv.load(sha256(data[1:]).digest() + data[1:], fresh=data[:1] in FRESH)
+    if seal.HEADER_BYTES < len(data) <= seal.MAX_BYTES:
+        data = seal.HEADER + data[3:8] + len(data).to_bytes(seal.HEADER_BYTES - 8, "little") + data[seal.HEADER_BYTES :]
+    return sha256(data).digest() + data
 
 
 def in_file(name: str, read: Callable[[Path], object]) -> Callable[[bytes], None]:
@@ -187,6 +194,10 @@ def ciphertexts() -> Iterable[bytes]:
     return [b"\x00" + bfv.encrypt(bfv.new_key(randomness), numbers, randomness)[seal.DIGEST_BYTES :]]
 
 
+def exchange_keys() -> Iterable[bytes]:
+    return [ckks_public.key_pair(bytes(32)).public[seal.DIGEST_BYTES :]]
+
+
 def models() -> Iterable[bytes]:
     return [zlib.decompress(base64.b64decode(WRITTEN_BY_FASTTEXT)), model_bytes(buckets=2, dimension=2)[0]]
 
@@ -196,6 +207,7 @@ TARGETS = {
     "payload": Target(payload, (MessageFormatError, WireError), sent),
     "frames": Target(frames, (EOFError, WireError), lambda: [frame(s[2:]) * 2 for s in sent()]),
     "ciphertext": Target(ciphertext, (MessageError,), ciphertexts),
+    "exchange-key": Target(exchange_key, (MessageError,), exchange_keys),
     "transcript": Target(in_file("x.parquet", read_transcript), (TranscriptError,), of_run("run/transcripts/*")),
     "record": Target(in_file(RECORD, record), (StoreError,), of_run(f"run/{RECORD}")),
     "signature": Target(in_file(SIGNATURE, signature), (SignatureError, StoreError), of_run(f"run/{SIGNATURE}")),
