@@ -3,9 +3,9 @@ the update is defended, and where it is not, TabLeak, and the posterior from whe
 
 A proven row's share of the gradient (`exact`) is subtracted (`remainder`): what is left is the gradient of a smaller
 batch, which TabLeak inverts better than the whole. Its rows are where chains of the posterior begin, beside those of
-the row space; the likeliest batch of all is kept, so that TabLeak's is left only for one that explains the update
-better. Under noise nothing can be proven; there the defense, which is
-public, is part of the problem, and `posterior` solves it.
+the row space; the likeliest batches of all are kept, so that TabLeak's is left only for one that explains the update
+better. Under noise nothing can be proven; there the defense, which is public, is part of the problem, and `posterior`
+solves it.
 
 Weights after local training (FedAvg) are solved by `linear_layer` and `span` alone, as the sums of gradients that they
 are; where these do not give all rows, TabLeak on FedAvg fills in.

@@ -3,9 +3,8 @@
 Scores match rows before they compare cells, so the best claim is not the likeliest cell by cell, but a barycentre of
 the samples (`observed.barycentre`). Matched to it, the samples say how probable each cell is. Samples of chains that
 did not settle, or under a noise that is a guess, say nothing of the kind: their rows are claimed, and every cell of
-them is in doubt. Where nobody told
-how many rows there are, as many are claimed as most samples have, and a cell is as probable as these are, times how
-probable it is in them.
+them is in doubt. Where nobody told how many rows there are, as many are claimed as most samples have, and a cell is as
+probable as these are, times how probable it is in them.
 
 Few samples make a claim that fits their chance more than the posterior. So the best claim without the update, which is
 made of many batches of the prior, is held against it: what half of the samples makes must be right more often on the
