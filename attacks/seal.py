@@ -25,20 +25,25 @@ class Opener:
 
     def __init__(self, seed: bytes, words: bytes, primes: Sequence[int]) -> None:
         seal = _seal()
-        self._context = _context(tuple(primes), None)
-        drawn = tuple(np.frombuffer(hkdf(seed, words, 64), "<u8").tolist())
-        self._generator = seal.KeyGenerator(_context(tuple(primes), drawn))
+        self._seed, self._primes = seed, tuple(primes)
+        self._context = _context(self._primes, None)
+        self._secret = seal.KeyGenerator(self._drawing(words)).secret_key()
         self._encoder = seal.CKKSEncoder(self._context)
-        self._decryptor = seal.Decryptor(self._context, self._generator.secret_key())
+        self._decryptor = seal.Decryptor(self._context, self._secret)
 
-    def public_key(self) -> bytes:
-        """The public key that goes with it, as it is sent but for the digest in front."""
+    def public_key(self, words: bytes) -> bytes:
+        """The public key that goes with it under the coins of other `words`, as it is sent but for the digest."""
         made = _seal().PublicKey()
-        self._generator.create_public_key(made)
+        _seal().KeyGenerator(self._drawing(words), self._secret).create_public_key(made)
         with _folder() as folder:
             path = Path(folder) / "key"
             made.save(str(path))
             return path.read_bytes()
+
+    def _drawing(self, words: bytes) -> Any:
+        """The context that draws what follows from the seed and these words."""
+        drawn = np.frombuffer(hkdf(self._seed, words, 64), "<u8").tolist()
+        return _context(self._primes, tuple(drawn))
 
     def numbers(self, data: bytes) -> NDArray[np.float64]:
         """(4096,) what one ciphertext holds."""

@@ -58,12 +58,16 @@ def _untimed(attack: Attack) -> Control:
 
 
 def concerns(play: Play, spec: ControlSpec) -> bool:
-    """Whether the control shows the attack a kind of message that it reads in the view, too.
+    """Whether the control shows the attack a kind of message that it reads in the view, too."""
+    shown = shown_kinds(spec)
+    return any(k.topic in shown and play.attack.accepts(k) for k in play.view.kinds)
 
-    A control on a method whose packages are not installed cannot be played: kinds that it alone shows stay unread.
+
+def shown_kinds(spec: ControlSpec) -> frozenset[str]:
+    """The topics that a control shows an attack. None of a method whose packages are not installed, which cannot be
+    played: kinds that it alone shows stay unread.
     """
     try:
-        shown = frozenset(told_kinds(played(spec).view(spec.observers)))
+        return frozenset(told_kinds(played(spec).view(spec.observers)))
     except ModuleNotFoundError:
-        return False
-    return any(k.topic in shown and play.attack.accepts(k) for k in play.view.kinds)
+        return frozenset()

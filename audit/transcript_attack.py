@@ -31,8 +31,8 @@ from leakledger.audit.adversaries import observer_sets
 from leakledger.audit.config_alignment import ALIGNMENTS
 from leakledger.audit.config_alignment import PLAYED as OF_ALIGNED
 from leakledger.audit.config_features import PLAYED as OF_FEATURES
-from leakledger.audit.control_federations import played
-from leakledger.audit.federation_controls import federation_controls, told_kinds
+from leakledger.audit.controls import shown_kinds
+from leakledger.audit.federation_controls import federation_controls
 from leakledger.audit.field_controls import field_controls
 from leakledger.audit.own_code import claimed_rows
 from leakledger.audit.planted_controls import planted_controls
@@ -120,7 +120,7 @@ def _controls(
             yield from planted_controls(attack, view, knowledge, coins)
         elif spec.expects == "fields":
             yield from field_controls(attack, view)
-        elif any(attack.accepts(KINDS[t]) and t in view.topics for t in told_kinds(played(spec).view(spec.observers))):
+        elif any(attack.accepts(KINDS[t]) and t in view.topics for t in shown_kinds(spec)):
             yield from federation_controls(attack, spec)
 
 

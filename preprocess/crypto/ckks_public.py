@@ -1,17 +1,25 @@
 """CKKS under a public key, one product deep: whoever has the public key encrypts and computes, its maker decrypts.
 
 Source: Cheon, Kim, Kim and Song, "Homomorphic encryption for arithmetic of approximate numbers", ASIACRYPT 2017; SEAL 4
-through `tenseal.sealapi` (the extra `he`). Polynomials of degree 8192; two primes of 60 bits for ciphertexts and one
-that SEAL keeps for key switching, which nothing here does: 180 bits, where SEAL's table allows 218 for 128 bits of
-security. 4096 numbers in a ciphertext of 262 kB; a public key is 393 kB.
+through `tenseal.sealapi` (the extra `he`). Polynomials of degree 8192; primes of 60, 60 and 58 bits for ciphertexts and
+one of 40 that SEAL keeps for key switching, which nothing here does: 218 bits, what SEAL's table allows for 128 bits of
+security. 4096 numbers in a ciphertext of 393 kB; a public key is 524 kB.
 
-A number x is stored as x 2^36 and is off by 2e-8 (one standard deviation), a product x y by about that times |x|, and
-times |y| too where both are encrypted. `LARGEST` bounds numbers, so that no product leaves the 120 bits.
+Two scales. A number that is to meet numbers in the clear (`ALONE`) is stored as x 2^68, whose noise is below the
+rounding of a double. Of two encrypted columns to be multiplied each is stored as x 2^36 (`TOGETHER`): x is off by 2e-8
+(one standard deviation), a product x y by that times (|x| + |y|). `LARGEST` bounds numbers, so that no product leaves
+the 178 bits.
 
-What a result hides. The factors of a product scale its noise, and nothing floods that: whoever decrypts learns besides
-the result how large its noise is. Honest-but-curious parties: ciphertexts are malleable.
+What a result hides. The noise of a product grows with its factors, so whoever decrypts would learn besides the product
+how large they are. Whoever multiplies by numbers in the clear therefore floods it (`FLOOD`, `DIVISION_FLOOD`, one
+standard deviation of every number): by 2^20 times what noise and rounding of the factors leave at `LARGEST`, by 2^(20 +
+k) where factors are 2^k times as small. This is no statistical hiding of 40 bits, for which there is no room beside the
+numbers; and doubles round numbers before they are encrypted, which moves a product by about 2^-50 of the largest in its
+ciphertext. Products of `TOGETHER` are not flooded: who opens them opens their factors. Honest-but-curious parties:
+ciphertexts are malleable.
 
-Randomness: as in `ckks`, a context of its own for each key and ciphertext, seeded from the party's key stream.
+Randomness: as in `ckks`, a context of its own for each key and ciphertext, seeded from the party's key stream; the
+public key has other coins than the secret one.
 """
 
 from collections.abc import Sequence
@@ -21,6 +29,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from leakledger.preprocess.crypto.randomness import Randomness
 from leakledger.preprocess.crypto.refusal import MessageError
@@ -29,11 +38,16 @@ from leakledger.preprocess.secret import hkdf  # exempt: the derivation alone, o
 
 Floats = NDArray[np.float64]
 
-DEGREE, PRIME_BITS, SCALE_BITS = 8192, (60, 60, 60), 36
+DEGREE, PRIME_BITS = 8192, (60, 60, 58, 40)
 SLOTS = DEGREE // 2
+ALONE, TOGETHER = 68, 36  # bits of the scale of what meets numbers in the clear, and of what meets its like
+FACTOR_BITS, DIVISION_BITS = 62, 80  # of the scale of numbers in the clear
+FLOOD, DIVISION_FLOOD = 2.0**-16, 2.0**-33
 SEED_WORDS, SEED_BYTES = 8, 32
-RESULTS = ((2.0**SCALE_BITS, 2), (2.0 ** (2 * SCALE_BITS), 2), (2.0 ** (2 * SCALE_BITS), 3))  # scale, polynomials
-LARGEST = 2.0**22  # of each factor: 2^44 at a scale of 2^72 leaves four bits of the 120
+FRESH = tuple((2.0**bits, 2) for bits in (ALONE, TOGETHER))  # scale, polynomials
+RESULTS = (*FRESH, (2.0 ** (2 * TOGETHER), 3), *((2.0 ** (ALONE + b), 2) for b in (FACTOR_BITS, DIVISION_BITS)))
+LARGEST = 2.0**22  # of each factor: 2^44 at a scale of 2^130 leaves four bits of the 178
+SMALLEST = 2.0**-4  # of a divisor, and of the largest number of a column: smaller ones drown
 
 
 @dataclass(frozen=True)
@@ -46,15 +60,15 @@ class KeyPair:
 
 def key_pair(seed: bytes) -> KeyPair:
     """The keys that follow from 32 bytes."""
-    words = np.frombuffer(hkdf(seed, b"ckks: key pair", 8 * SEED_WORDS), "<u8").tolist()
-    generator, public = sealapi("flfe", "he").KeyGenerator(_context(words)), sealapi().PublicKey()
-    generator.create_public_key(public)
-    return KeyPair(dump(public), generator.secret_key())
+    secret = sealapi("flfe", "he").KeyGenerator(_context(_words(seed, b"ckks public: secret key"))).secret_key()
+    public = sealapi().PublicKey()
+    sealapi().KeyGenerator(_context(_words(seed, b"ckks public: public key")), secret).create_public_key(public)
+    return KeyPair(dump(public), secret)
 
 
-def encrypt(public: bytes, numbers: Floats, source: Randomness, scale_bits: int = SCALE_BITS) -> list[bytes]:
+def encrypt(public: bytes, numbers: Floats, source: Randomness, scale_bits: int = ALONE) -> list[bytes]:
     """(k,) numbers as ceil(k / 4096) ciphertexts. Raises ValueError, without the number, where one is not finite or
-    beyond `LARGEST`, and MessageError for what is no public key.
+    beyond `LARGEST`, or all are below `SMALLEST` and not zero, and MessageError for what is no public key.
     """
     check_size(numbers)
     key = load_public_key(context(), public)
@@ -62,35 +76,36 @@ def encrypt(public: bytes, numbers: Floats, source: Randomness, scale_bits: int 
 
 
 def add(one: Sequence[bytes], other: Sequence[bytes], sign: int = 1) -> list[bytes]:
-    """The encrypted sum, or with `sign` -1 the difference."""
+    """The encrypted sum, or with `sign` -1 the difference, of numbers at the same scale."""
     return [dump(_added(_loaded(a), _loaded(b), sign)) for a, b in _pairs(one, other)]
 
 
 def multiply(one: Sequence[bytes], other: Sequence[bytes]) -> list[bytes]:
-    """The encrypted product, in three parts each, as no evaluation key makes two of them."""
+    """The encrypted product of numbers that are `TOGETHER`, in three parts each, as no evaluation key makes two."""
     products = []
     for a, b in _pairs(one, other):
-        product = _loaded(a)
-        _evaluator().multiply_inplace(product, _loaded(b))
+        product = _loaded(a, TOGETHER)
+        _evaluator().multiply_inplace(product, _loaded(b, TOGETHER))
         products.append(dump(product))
     return products
 
 
 def multiply_plain(public: bytes, one: Sequence[bytes], factors: Floats, source: Randomness) -> list[bytes]:
-    """The encrypted product with (k,) numbers that are known here, under fresh randomness: a new encryption of zeros is
-    added, so that it cannot be told what was multiplied by whoever saw the factor's ciphertext. Errors as `encrypt`.
+    """The encrypted product of numbers that are `ALONE` with (k,) numbers that are known here, flooded. Errors as
+    `encrypt`.
     """
     check_size(factors)
-    key, products = load_public_key(context(), public), []
-    for data, part in _pairs(one, list(_parts(factors))):
-        product = _encrypted(key, np.zeros(len(part)), source, 2 * SCALE_BITS)
-        if part.any():  # SEAL refuses products that show that they are zero
-            scaled, plain = _loaded(data), sealapi().Plaintext()
-            _encoder().encode(part.tolist(), 2.0**SCALE_BITS, plain)
-            _evaluator().multiply_plain_inplace(scaled, plain)
-            product = _added(scaled, product, 1)
-        products.append(dump(product))
-    return products
+    return _multiplied(public, one, factors, source, FACTOR_BITS, FLOOD)
+
+
+def divide_plain(public: bytes, one: Sequence[bytes], divisors: Floats, source: Randomness) -> list[bytes]:
+    """The encrypted quotient by (k,) numbers that are known here, likewise. Raises ValueError, too, where one of them
+    is below `SMALLEST`.
+    """
+    check_size(divisors)
+    if not (np.abs(divisors) >= SMALLEST).all():
+        raise ValueError(f"a divisor is below 1/{1 / SMALLEST:.0f}, for which encrypted quotients have no room")
+    return _multiplied(public, one, 1 / divisors, source, DIVISION_BITS, DIVISION_FLOOD)
 
 
 def decrypt(keys: KeyPair, ciphertexts: Sequence[bytes], count: int) -> Floats:
@@ -105,9 +120,41 @@ def decrypt(keys: KeyPair, ciphertexts: Sequence[bytes], count: int) -> Floats:
 
 
 def check_size(numbers: Floats) -> None:
-    """Raises ValueError, without the number, where one is not finite or beyond `LARGEST`."""
+    """Raises ValueError, without the number, where one is not finite or beyond `LARGEST`, or all are below `SMALLEST`
+    and not zero.
+    """
     if not (np.abs(numbers) <= LARGEST).all():  # nothing compares with what is no number
         raise ValueError(f"a number is beyond {LARGEST:.0f}, for which encrypted products have no room")
+    if numbers.any() and np.abs(numbers).max() < SMALLEST:
+        raise ValueError(f"all numbers are below 1/{1 / SMALLEST:.0f}, which the noise of encrypted products hides")
+
+
+def _words(seed: bytes, what: bytes) -> list[int]:
+    return list(np.frombuffer(hkdf(seed, what, 8 * SEED_WORDS), "<u8").tolist())
+
+
+def _normal(source: Randomness) -> Floats:
+    """(4096,) standard normal numbers."""
+    return np.asarray(ndtri(((source.words(SLOTS) >> np.uint64(11)) + 0.5) / 2.0**53))
+
+
+def _multiplied(
+    public: bytes, one: Sequence[bytes], factors: Floats, source: Randomness, bits: int, flood: float
+) -> list[bytes]:
+    """The product with `factors` at a scale of so many `bits`, to which a new encryption of noise is added: so it
+    cannot be told what was multiplied, neither by whoever saw the factor's ciphertext nor, but for what the module
+    says, by whoever opens the product.
+    """
+    key, products = load_public_key(context(), public), list[bytes]()
+    for data, part in _pairs(one, list(_parts(factors))):
+        product = _encrypted(key, flood * _normal(source), source, ALONE + bits)
+        scaled, plain = _loaded(data, ALONE), sealapi().Plaintext()
+        _encoder().encode(part.tolist(), 2.0**bits, plain)
+        if not plain.is_zero():  # SEAL refuses products that show that they are zero
+            _evaluator().multiply_plain_inplace(scaled, plain)
+            product = _added(scaled, product, 1)
+        products.append(dump(product))
+    return products
 
 
 def _parts(numbers: Floats) -> list[Floats]:
@@ -127,23 +174,27 @@ def _encrypted(key: Any, numbers: Floats, source: Randomness, scale_bits: int) -
     return ciphertext
 
 
-def _loaded(data: bytes) -> Any:
-    """A ciphertext as `encrypt` makes it."""
-    ciphertext = load(context(), data)
-    if ciphertext.scale != 2.0**SCALE_BITS or ciphertext.size() != 2:
-        raise MessageError("a ciphertext has another scale or form than the context's")
-    return ciphertext
+def _loaded(data: bytes, scale_bits: int | None = None) -> Any:
+    """A ciphertext as `encrypt` makes it, at that scale if one is named."""
+    allowed = FRESH if scale_bits is None else ((2.0**scale_bits, 2),)
+    return _of_form(data, allowed, "the context's")
 
 
 def _result(data: bytes) -> Any:
     """A ciphertext as computing on such leaves it."""
+    return _of_form(data, RESULTS, "a result's")
+
+
+def _of_form(data: bytes, allowed: Sequence[tuple[float, int]], whose: str) -> Any:
     ciphertext = load(context(), data)
-    if (ciphertext.scale, ciphertext.size()) not in RESULTS:
-        raise MessageError("a ciphertext has another scale or form than a result's")
+    if (ciphertext.scale, ciphertext.size()) not in allowed:
+        raise MessageError(f"a ciphertext has another scale or form than {whose}")
     return ciphertext
 
 
 def _added(one: Any, other: Any, sign: int) -> Any:
+    if one.scale != other.scale:
+        raise MessageError("the encrypted columns differ in scale")
     (_evaluator().add_inplace if sign > 0 else _evaluator().sub_inplace)(one, other)
     return one
 

@@ -3,7 +3,8 @@
 Source: "FLFE: a communication-efficient and privacy-preserving federated feature engineering framework", sections 3.2
 and 5.2, "HE-based LFE": sketches and judges as in FLFE, new keys in every loop, columns that are encrypted instead of
 masked. The paper has Paillier; here it is CKKS (`crypto.ckks_public`), which has products of ciphertexts, so that no
-quotient or product has to be estimated. The server makes the keys of a loop and ends with the result in the clear.
+quotient or product has to be estimated. The server makes the keys of a loop and ends with the result in the clear, but
+for the noise that hides factors (`ckks_public`): 1.5e-5 of a product and 1.2e-10 of a quotient.
 
 Who computes on ciphertexts is not agreed in the paper. Section 3.2 has devices send theirs to the server, which
 transforms and decrypts (`encrypted-at-server`): the server then holds the key to each column that it is sent. The
@@ -14,13 +15,14 @@ algorithm 3, so that all the server is sent is the result.
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from leakledger.preprocess.crypto.ckks_public import (
+    ALONE,
     SEED_BYTES,
+    TOGETHER,
     KeyPair,
     add,
     decrypt,
+    divide_plain,
     encrypt,
     key_pair,
     multiply,
@@ -31,7 +33,6 @@ from leakledger.preprocess.crypto.refusal import MessageError
 from leakledger.preprocess.features.devices import DeviceColumns
 from leakledger.preprocess.features.masks import ADDITIVE
 from leakledger.preprocess.features.sketch import Column
-from leakledger.preprocess.features.transformations import binary
 from leakledger.preprocess.messages import Ciphertext, EncryptedColumn, EncryptedResult, ExchangeKey
 
 SIGNS = {"sum": 1, "difference": -1}
@@ -45,23 +46,30 @@ def exchange_key(keys: KeyPair) -> ExchangeKey:
     return ExchangeKey(keys.public)
 
 
-def encrypted_column(key: ExchangeKey, held: DeviceColumns, feature: str, source: Randomness) -> EncryptedColumn:
+def encrypted_column(
+    key: ExchangeKey, held: DeviceColumns, feature: str, source: Randomness, scale_bits: int = ALONE
+) -> EncryptedColumn:
     """A device's column. Raises ValueError, naming it, where it does not fit."""
-    return EncryptedColumn(Ciphertext(_named(feature, encrypt, key.public, held.columns[feature], source)))
+    return EncryptedColumn(Ciphertext(_named(feature, encrypt, key.public, held.columns[feature], source, scale_bits)))
+
+
+def for_the_server(key: ExchangeKey, held: DeviceColumns, feature: str, source: Randomness) -> EncryptedColumn:
+    """The same to be computed with another encrypted column. Errors as there."""
+    return encrypted_column(key, held, feature, source, TOGETHER)
 
 
 def encrypted_result(
     key: ExchangeKey, told: EncryptedColumn, held: DeviceColumns, feature: str, how: str, source: Randomness
 ) -> EncryptedResult:
     """What the second device makes of an encrypted column and its own. Raises ValueError, naming its column, for a
-    divisor of 0 and what does not fit, and MessageError for what is no such column.
+    divisor near 0 and what does not fit, and MessageError for what is no such column.
     """
     column, parts = held.columns[feature], ciphertexts_of(told)
     if how in ADDITIVE:
         made = add(parts, _named(feature, encrypt, key.public, column, source), SIGNS[how])
     else:
-        factors = column if how == "product" else binary("quotient", ("one", feature), np.ones_like(column), column)
-        made = _named(feature, multiply_plain, key.public, parts, factors, source)
+        by = multiply_plain if how == "product" else divide_plain
+        made = _named(feature, by, key.public, parts, column, source)
     return EncryptedResult(Ciphertext(made))
 
 

@@ -27,6 +27,7 @@ from leakledger.preprocess.features.encrypted_exchange import (
     encrypted_column,
     encrypted_result,
     exchange_key,
+    for_the_server,
     new_keys,
     opened,
     transformed,
@@ -308,11 +309,14 @@ class _Loops:
         keys = fed.local(server, new_keys, randomness(fed, server))
         made = fed.local(server, exchange_key, keys)
         key, own = {d: fed.send(made, to=d) for d in task.devices}, self.devices
-        column = fed.local(first, encrypted_column, key[first], own[first], f1, randomness(fed, first))
         if self.flfe.exchange == "encrypted-at-server":
-            other = fed.local(second, encrypted_column, key[second], own[second], f2, randomness(fed, second))
-            told = fed.gather({first: column, second: other}, to=server)
+            columns = {
+                d: accept(fed, d, server, for_the_server, key[d], own[d], f, randomness(fed, d))
+                for d, f in zip(task.devices, task.features, strict=True)
+            }
+            told = fed.gather(columns, to=server)
             return accept(fed, server, f"{first} or {second}", transformed, keys, *told, how, self.records)
+        column = accept(fed, first, server, encrypted_column, key[first], own[first], f1, randomness(fed, first))
         with_own = own[second], f2, how, randomness(fed, second)
         at_second = fed.send(column, to=second)
         result = accept(fed, second, f"{first} or {server}", encrypted_result, key[second], at_second, *with_own)

@@ -59,6 +59,33 @@ def test_an_audit_by_default_settings_needs_no_extra(tmp_path):
     assert list(tmp_path.glob("runs/*/report.html"))
 
 
+FEATURES = """
+[data]
+source = "fair"
+rows = 120
+test_fraction = 0.5
+[partition]
+kind = "vertical"
+parties = 2
+[[features]]
+judges = "open"
+transformations = ["sum"]
+[audit]
+seeds = [0]
+"""
+
+
+@pytest.mark.slow
+def test_features_that_were_exchanged_under_masks_are_audited_and_attacked_without_an_extra(tmp_path):
+    (tmp_path / "audit.toml").write_text(FEATURES)
+    ran = leakledger(tmp_path, "run", "audit.toml")
+    assert ran.returncode == 0, ran.stderr
+    (transcript,) = tmp_path.glob("runs/*/transcripts/*.parquet")
+    attacked = leakledger(tmp_path, "attack", str(transcript))
+    assert attacked.returncode == 0, attacked.stderr
+    assert "feature_exchange" in attacked.stdout
+
+
 @pytest.mark.parametrize(
     ("section", "extra"),
     [('[[preprocessing]]\nencoder = "apsi"', "psi"), ("[[training]]\naggregation = 'he-aggregation'", "he")],

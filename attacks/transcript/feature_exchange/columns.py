@@ -12,7 +12,7 @@ from leakledger.attacks.transcript.feature_exchange.exchanged import tasks
 from leakledger.preprocess.messages import BinNumbers, ClassLabels, NewColumn
 from leakledger.preprocess.views import View
 
-Relation = Literal["exact", "magnitude", "estimate", "scaled"]
+Relation = Literal["exact", "magnitude", "estimate", "magnitude-estimate", "scaled"]
 
 
 def _logit(x: Column) -> Column:

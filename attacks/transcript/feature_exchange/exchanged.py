@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from leakledger.attacks.transcript.feature_exchange.encrypted import opened, openers
+from leakledger.attacks.transcript.feature_exchange.encrypted import NOISE, NOISE_OF_COLUMN, opened, openers
 from leakledger.attacks.transcript.feature_exchange.equations import (
     Column,
     Equation,
@@ -75,7 +75,8 @@ class Loop:
         sign = self.sign
         yield from self.opened
         if self.open_result:
-            yield Equation({self.first: 1, self.second: sign}, self.open_result.values, self.open_result.evidence)
+            made = self.open_result
+            yield Equation({self.first: 1, self.second: sign}, made.values, made.evidence, made.noise)
         if self.masked:
             yield Equation({self.first: 1, self.mask: sign}, *_said(self.masked))
         if self.result:
@@ -122,14 +123,16 @@ def _opened(view: View) -> tuple[dict[int, tuple[Equation, ...]], dict[int, Solv
     asked = tasks(view)
     records = max((m.payload.records for m in view.readable(RecordOrder)), default=0)  # as parties told the server
     for m in view.readable(EncryptedColumn):
-        values, task = opened(m, by, records), asked.get(m.round)
+        values, task = opened(m, by, records, NOISE_OF_COLUMN), asked.get(m.round)
         if values is not None and task is not None and m.sender in task.devices:
             feature = task.features[task.devices.index(m.sender)]
-            told = Equation({column(m.sender, feature): 1}, values, (m.sequence,))
+            told = Equation({column(m.sender, feature): 1}, values, (m.sequence,), NOISE_OF_COLUMN)
             columns[m.round] = (*columns.get(m.round, ()), told)
     for m in view.readable(EncryptedResult):
-        if (values := opened(m, by, records)) is not None:
-            results[m.round] = Solved(values, (m.sequence,))
+        task = asked.get(m.round)
+        noise = 0.0 if task is None else NOISE.get(task.transformation, 0.0)
+        if (values := opened(m, by, records, noise)) is not None:
+            results[m.round] = Solved(values, (m.sequence,), noise=noise)
     return columns, results
 
 
@@ -152,7 +155,7 @@ def exact_columns(view: View) -> dict[Unknown, Solved]:
         before = len(found)
         for hows, solve in ((SUMS, solve_sums), (PRODUCTS, solve_products)):
             equations = [e for loop in exchanged if loop.how in hows for e in loop.equations()]
-            known = [Equation({u: 1}, s.values, s.evidence) for u, s in found.items() if s.signed]
+            known = [Equation({u: 1}, s.values, s.evidence, s.noise) for u, s in found.items() if s.signed]
             met = {u for e in equations for u in e.of}
             solved = solve([*(k for k in known if met & k.of.keys()), *equations])
             _take(found, solved)
@@ -182,9 +185,11 @@ def _mixed(exchanged: list[Loop]) -> dict[Unknown, Solved]:
                 with np.errstate(divide="ignore", invalid="ignore"):
                     divisor = quotient.values + one
                     values = np.where(np.abs(divisor) > 1e-9, total.values / divisor, np.nan)
+                    noise = np.abs(values * quotient.noise / divisor)
                 evidence = tuple(sorted({*total.evidence, *quotient.evidence}))
-                found[second] = Solved(values, evidence)
-                found[first] = Solved(quotient.values * values, evidence)
+                found[second] = Solved(values, evidence, noise=noise)
+                other = np.abs(quotient.values) * noise + np.abs(values) * quotient.noise
+                found[first] = Solved(quotient.values * values, evidence, noise=other)
     return found
 
 

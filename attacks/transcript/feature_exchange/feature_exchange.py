@@ -8,6 +8,7 @@ where products alone do; estimates from bounded masks otherwise (`estimates`), a
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import ClassVar
 
 import numpy as np
@@ -24,7 +25,7 @@ from leakledger.attacks.base import (
     Outcome,
     StatisticClaim,
 )
-from leakledger.attacks.transcript.feature_exchange.columns import told_columns
+from leakledger.attacks.transcript.feature_exchange.columns import Relation, told_columns
 from leakledger.attacks.transcript.feature_exchange.equations import Solved, Unknown
 from leakledger.attacks.transcript.feature_exchange.estimates import estimates
 from leakledger.attacks.transcript.feature_exchange.exchanged import exact_columns, loops
@@ -47,6 +48,14 @@ from leakledger.preprocess.messages import (
 from leakledger.preprocess.views import View
 
 BINNED = {"labels": "binned", "ranges": "feature"}
+RELATIONS: Mapping[tuple[bool, bool], Relation] = MappingProxyType(  # whether signs are known, and all digits
+    {
+        (True, True): "exact",
+        (False, True): "magnitude",
+        (True, False): "estimate",
+        (False, False): "magnitude-estimate",
+    }
+)
 
 
 class FeatureExchange(Attack):
@@ -102,12 +111,12 @@ def _solved(view: View, exact: Mapping[Unknown, Solved]) -> Iterator[ColumnClaim
     for (_, device, feature), s in exact.items():
         if device not in view.observers:
             values = np.where(np.isfinite(s.values), s.values, np.nan)
-            yield ColumnClaim(device, feature, values, s.evidence, "exact" if s.signed else "magnitude")
+            yield ColumnClaim(device, feature, values, s.evidence, RELATIONS[s.signed, s.precise])
 
 
 def _best(claims: Sequence[ColumnClaim]) -> list[ColumnClaim]:
     """One claim for each column: of several the first of those that leave least open."""
-    ranks = ("exact", "magnitude", "estimate", "scaled")
+    ranks = ("exact", "magnitude", "estimate", "magnitude-estimate", "scaled")
     best: dict[tuple[str, str], ColumnClaim] = {}
     for c in sorted(claims, key=lambda c: ranks.index(c.relation)):
         best.setdefault((c.party, c.feature), c)

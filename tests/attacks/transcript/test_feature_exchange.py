@@ -105,6 +105,34 @@ def test_encryption_leaves_the_server_what_it_is_meant_to_end_with():
     assert not [c for c in claims if isinstance(c, ColumnClaim)]
 
 
+def test_encrypted_zeros_are_zeros_and_leave_other_columns_of_the_record_open():
+    held, labels = columns(200)
+    held["P1"]["columns"]["height"][:60] = 0.0
+    claims, _ = run(["server"], held=held, ill=labels, transformations=PRODUCTS, exchange="encrypted")
+    told = {c.feature: c.values for c in claims if isinstance(c, ColumnClaim)}
+    assert (told["height"][:60] == 0).all()
+    for device, feature in EVERY - {("P1", "height")}:
+        truth, known = np.abs(held[device]["columns"][feature]), np.isfinite(told[feature])
+        np.testing.assert_allclose(told[feature][known], truth[known], rtol=1e-6)
+        assert known[60:].all()
+    only = {"P1": {**held["P1"], "columns": {"height": held["P1"]["columns"]["height"]}}, "P2": held["P2"]}
+    claims, _ = run(["server"], held=only, ill=labels, transformations=PRODUCTS, exchange="encrypted")
+    (weight,) = [c.values for c in claims if isinstance(c, ColumnClaim) and c.feature == "weight"]
+    assert np.isnan(weight[:60]).all()
+    assert np.isfinite(weight[60:]).all()
+
+
+def test_what_noise_of_ciphertexts_leaves_uncertain_is_not_vouched_for():
+    held, labels = columns(200)
+    small = {d: {**own, "columns": {f: x / 100 for f, x in own["columns"].items()}} for d, own in held.items()}
+    found = agreements(["server"], held=small, ill=labels, transformations=PRODUCTS, exchange="encrypted")
+    assert found.keys() == EVERY
+    for relation, agreement in found.values():
+        assert relation == "magnitude-estimate"
+        assert agreement.correlation > 0.999
+        assert agreement.exact < 1
+
+
 def test_where_the_server_transforms_it_opens_every_column():
     held, labels = columns(200)
     two = {d: {**held[d], "columns": dict([*held[d]["columns"].items()][:1])} for d in ("P1", "P2")}
