@@ -164,7 +164,8 @@ def from_truth(
     actual = truth.batch(update.victim, update.round)
     categorical, numeric = cells_of(update.layout, knowledge, attack.device)
     cells = [*categorical, *numeric]
-    through = channel(update.mechanisms, update.gradient)
+    sent = {name: g / update.stretched for name, g in update.gradient.items()}
+    through = channel(update.mechanisms, sent, update.noise / update.stretched)
     assert not isinstance(through, str)
     evidence = evidence_of(update, through, attack.device)
     columns = [actual.categories[:, k] for k in range(len(categorical))]

@@ -36,7 +36,8 @@ STARTS = 3  # samples that the barycentre is sought from: it ends in a local opt
 class Samples:
     """M batches: `index` (M, B, F) with rows where `present` (M, B), each with its log posterior `fit` (M,). Whether
     their chains `settled`, and the mean `energy` of these. `share`: of all samples, those that these are. `guessed`:
-    the noise was worked out of what the best batch leaves, so wrong rows may count as noise.
+    the noise was worked out of what the best batch leaves, or stands for errors of another kind, so wrong rows may
+    count as noise.
     """
 
     index: NDArray[np.int64]

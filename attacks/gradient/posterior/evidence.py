@@ -13,7 +13,9 @@ A defense is public, so its likelihood is known. Chains of defenses that are tak
 
 What the last two change of an entry is taken for a normal error of the same mean square, of each entry by itself: so
 kept entries count in full beside pruned ones. Where one of them is the last defense, and no factor is unknown, samples
-are of the exact likelihood (`intervals`); else that changes are bounded is not used.
+are of the exact likelihood (`intervals`); else that changes are bounded is not used, and the likelihood is
+`approximate`: wrong rows may pass for such errors, so nothing that is claimed of it is sure. An entry that was rounded
+to the highest level is at most that; it is taken for one within half a step on either side, less than is known.
 
 Where nothing of this leaves an error, one is assumed that is small beside the update (`ASSUMED`): the rows found then
 explain the update to that much.
@@ -42,7 +44,8 @@ class Evidence:
     """What was sent: per layer `total` (out, in + 1), the sum of all rows' gradients, times an unknown factor where it
     was `shrunk`, with errors of standard deviation `noise` in each entry, or of `noise` / sqrt(w) where entries have
     `weights` w (out, in + 1). `labels` (B,) of the rows; where they are not known, `label_prior` (classes,) in
-    logarithms. `clip_norm`: each row's gradient was cut to it. `intervals`: what is known of entries exactly.
+    logarithms. `clip_norm`: each row's gradient was cut to it. `intervals`: what is known of entries exactly;
+    `approximate`: normal errors stand for what is known in that way.
 
     Of a sample whose size is not known, `rows` are places for them, and `choices` (B + 1,) the log prior of one choice
     of k places (`sample_size`).
@@ -58,6 +61,14 @@ class Evidence:
     choices: Tensor | None = field(default=None, repr=False)
     weights: list[Tensor] | None = field(default=None, repr=False)
     intervals: Intervals | None = field(default=None, repr=False)
+    approximate: bool = False
+
+    @property
+    def usable(self) -> bool:
+        """Whether single precision holds the squares that chains work with."""
+        sizes = np.array([self.noise**2, self.loudest**2])
+        limits = np.finfo(np.float32)
+        return bool(((sizes > limits.tiny) & (sizes < limits.max)).all())  # so not where one is not a number
 
     @property
     def size(self) -> int:
@@ -75,7 +86,7 @@ class Evidence:
     @property
     def square(self) -> float:
         """|total|², each entry by its weight."""
-        return float(sum((w * t**2).sum() for t, w in zip(self.total, self._each_weight(), strict=True)))
+        return float(sum((w * t.double() ** 2).sum() for t, w in zip(self.total, self._each_weight(), strict=True)))
 
     @property
     def loudest(self) -> float:
@@ -156,7 +167,7 @@ class Change:
 
 
 def _bounded(halves: Array, sent: Array) -> Array:
-    even, zero = halves**2 / 3, (halves > 0) & (sent == 0)
+    even, zero = halves**2 / 3, np.abs(sent) < halves / 2  # but for rounding, 0
     if not zero.any() or zero.all():
         return even
     half = float(halves[zero].max())
@@ -186,6 +197,8 @@ class Channel:
     bounded: bool = False
 
 
+NEAR = 6.0  # deviations, by which an entry that was sent as zero may look like another
+MOST_BITS = 24
 QUIET = 5.0  # deviations of half a chi-square: an energy lower than that by more was not left by such noise
 
 
@@ -197,8 +210,10 @@ def too_quiet(energy: float, evidence: Evidence, cells: Sequence[Cell]) -> bool:
     return energy < evidence.entries / 2 - QUIET * math.sqrt(evidence.entries / 2) - chosen
 
 
-def channel(mechanisms: Sequence[Mechanism], gradient: Arrays) -> Channel | str:
-    """What a chain of defenses did to a `gradient` that was sent, or why there is no likelihood for it."""
+def channel(mechanisms: Sequence[Mechanism], gradient: Arrays, rounding: float = 0.0) -> Channel | str:
+    """What a chain of defenses did to a `gradient` that was sent, or why there is no likelihood for it. Its entries are
+    known within a deviation of `rounding`, as where it was worked out of models.
+    """
     variance, clip_norm, shrunk = 0.0, None, False
     changes: list[Change] = []
     for place, mechanism in enumerate(mechanisms, start=1):
@@ -212,7 +227,7 @@ def channel(mechanisms: Sequence[Mechanism], gradient: Arrays) -> Channel | str:
         elif mechanism.kind == "client-clipping" and not variance:
             shrunk = True
         elif mechanism.kind in CHANGES:
-            halves = {name: CHANGES[mechanism.kind](g, given) for name, g in gradient.items()}
+            halves = {name: CHANGES[mechanism.kind](g, given, rounding) for name, g in gradient.items()}
             rounded = mechanism.kind == "quantisation"
             changes.append(Change(halves, rounded and given["rounding"] == "stochastic", rounded))
         else:
@@ -232,16 +247,22 @@ def _unusable(mechanism: Mechanism) -> str:
         value = mechanism.parameters.get(name)
         if not isinstance(value, int | float) or isinstance(value, bool) or not value >= least or value == math.inf:
             return f"{name} is {value!r}, where a finite number from {least} is needed"
+    if mechanism.kind == "quantisation":
+        bits, way = mechanism.parameters["bits"], mechanism.parameters.get("rounding")
+        if bits > MOST_BITS:
+            return f"bits is {bits!r}, where at most {MOST_BITS} make levels that differ in single precision"
+        if way not in ("nearest", "stochastic"):
+            return f'rounding is {way!r}, where "nearest" or "stochastic" is needed'
     return ""
 
 
-def _pruned(tensor: Array, given: Mapping[str, Any]) -> Array:
+def _pruned(tensor: Array, given: Mapping[str, Any], rounding: float) -> Array:
     """How far each entry may be from what was sent: those set to zero, as far as the least is that was kept."""
-    kept = np.abs(tensor[tensor != 0])
-    return np.where(tensor == 0, kept.min() if kept.size else 0.0, 0.0)
+    zero = np.abs(tensor) <= NEAR * rounding
+    return np.where(zero, np.abs(tensor[~zero]).min() if not zero.all() else 0.0, 0.0)
 
 
-def _rounded(tensor: Array, given: Mapping[str, Any]) -> Array:
+def _rounded(tensor: Array, given: Mapping[str, Any], rounding: float) -> Array:
     """How far each entry may be from what was sent: half a step, or a whole one where rounding is stochastic."""
     step = np.abs(tensor).max(initial=0.0) / (2 ** (int(given["bits"]) - 1) - 1)
     return np.full_like(tensor, step if given["rounding"] == "stochastic" else step / 2)
@@ -268,15 +289,18 @@ def evidence_of(update: ObservedUpdate, through: Channel, device: str) -> Eviden
         return [np.column_stack([arrays[f"{i}.weight"], arrays[f"{i}.bias"]]) for i in layers]
 
     smear = noise = math.hypot(update.stretched * through.noise, update.noise)
-    weights, intervals = None, None
+    weights, intervals, approximate = None, None, False
     if through.changes:
         sent = {name: g / update.stretched for name, g in update.gradient.items()}
         changed = [stacked(c.mean_squares(sent)) for c in through.changes]
         squares = [smear**2 + update.stretched**2 * np.sum(c, axis=0) for c in zip(*changed, strict=True)]
         noise = math.sqrt(min(float(s.min()) for s in squares))
         weights = [tensor((noise**2 / s).astype(np.float32)) for s in squares]
+        widest = [max(float(h.max(initial=0.0)) for h in c.halves.values()) for c in through.changes]
+        approximate = update.stretched * max(widest) > NARROW * smear
     if through.bounded and not through.shrunk:
         (change,) = through.changes
+        approximate = False
         halves = [update.stretched * h for h in stacked(change.halves)]
         known = [tensor(np.where(h > NARROW * smear, update.rows * h, 0.0).astype(np.float32)) for h in halves]
         if any(bool(h.any()) for h in known):
@@ -292,4 +316,5 @@ def evidence_of(update: ObservedUpdate, through: Channel, device: str) -> Eviden
         through.shrunk,
         weights=weights,
         intervals=intervals,
+        approximate=approximate,
     )

@@ -30,6 +30,7 @@ from leakledger.preprocess.models import ACTIVATIONS, DERIVATIVES, layer_shapes
 from leakledger.preprocess.views import ModelSpec
 
 Weights = Sequence[Tensor] | None
+AT_ONCE = 2**23  # numbers of an intermediate result, of which memory holds a few
 
 
 class First(NamedTuple):
@@ -102,8 +103,9 @@ class RowGradients:
             return torch.stack([(e @ f.mT) * (a @ b.mT + 1) for e, a, f, b in sides]).sum(0)
         parts = []
         for (e, a, f, b), weight in zip(sides, weights, strict=True):
-            across = (e[:, :, None] * f[:, None]) @ weight  # (C, m, n, in + 1)
-            parts.append((across[..., :-1] * a[:, :, None] * b[:, None]).sum(-1) + across[..., -1])
+            some = max(1, AT_ONCE // (e.shape[1] * f.shape[1] * max(weight.shape)))  # chains
+            chunks = zip(*(torch.split(side, some) for side in (e, a, f, b)), strict=True)
+            parts.append(torch.cat([_weighted_products(weight, *chunk) for chunk in chunks]))
         return torch.stack(parts).sum(0)
 
     def square(self, first: First, labels: Tensor) -> Tensor:
@@ -124,6 +126,12 @@ class RowGradients:
             torch.cat([e.mT @ a, e.sum(1)[..., None]], -1)
             for e, a in zip((e * factor[..., None] for e in errors), [rows, *inputs], strict=True)
         ]
+
+
+def _weighted_products(weight: Tensor, e: Tensor, a: Tensor, f: Tensor, b: Tensor) -> Tensor:
+    """(C, m, n) of one layer, with errors e (C, m, out) and f (C, n, out), and inputs a (C, m, in) and b (C, n, in)."""
+    across = (e[:, :, None] * f[:, None]) @ weight  # (C, m, n, in + 1)
+    return (across[..., :-1] * a[:, :, None] * b[:, None]).sum(-1) + across[..., -1]
 
 
 def _squares(first: First, errors: Sequence[Tensor], inputs: Sequence[Tensor]) -> Tensor:

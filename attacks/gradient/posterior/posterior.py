@@ -104,7 +104,7 @@ class Posterior(Inversion):
         if update.rows > self.max_rows:
             return NotApplicable(f"the batch of {batch} has {update.rows} rows, more than max_rows = {self.max_rows}")
         sent = {name: g / update.stretched for name, g in update.gradient.items()}
-        through = channel(update.mechanisms, sent)
+        through = channel(update.mechanisms, sent, update.noise / update.stretched)
         if isinstance(through, str):
             return NotApplicable(through)
         try:
@@ -121,12 +121,14 @@ class Posterior(Inversion):
             cells = linked(cells, known, update.facts.labels, network.classes)
         if update.guessed_size:
             evidence = of_unknown_size(evidence, update.rows)
+        if not evidence.usable:
+            return Abstained(f"the gradient of {batch} is beyond single precision: its model has diverged")
         given = guess if evidence.labels is not None else None
         start = None if given is None else nearest(given, categorical, numeric, self.device)
         found = search(network, cells, evidence, self.chains, self.repairs, coins, tell, self.pool, start)
         loose = found if update.mechanisms else loosened(found)
         samples = sampled(loose, self.sweeps // BURNT, self.sweeps, tell).of_one_size()
-        samples = replace(samples, guessed=loose is not found)
+        samples = replace(samples, guessed=loose is not found or evidence.approximate)
         if not np.isfinite(samples.fit).all():
             return Abstained(f"no likelihood for {batch} is finite: its model has diverged")
         if not len(samples.fit):

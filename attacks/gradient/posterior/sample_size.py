@@ -26,6 +26,7 @@ def of_unknown_size(evidence: Evidence, expected: int) -> Evidence:
         labels=None,
         choices=log_choices(expected, str(evidence.label_prior.device)),
         intervals=None,  # whether rows are there is drawn by normal errors
+        approximate=evidence.approximate or evidence.intervals is not None,
     )
 
 

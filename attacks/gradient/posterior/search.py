@@ -1,7 +1,7 @@
 """The way to the rows that explain an update: annealing; where that fails, a pool, batches of it, and repairs.
 
 1. A population of chains comes down from loud noise (`annealing`). Where one of them ends where the truth must be, and
-   rows are few, that is all.
+   rows are few, that is all; but not where entries are known by intervals, which wrong rows may keep to.
 2. A pool of rows that the row space supports, and of rows of the prior (`row_space`). The batches of it that explain
    all layers best (`assembly`) begin as chains under some noise, and so does a batch that another attack has found.
    They find rows under little noise, and join the others.
@@ -80,7 +80,7 @@ def search(
     """
     population = annealed(network, cells, evidence, POPULATION * chains, LEVELS, coins)
     best = _cost(population).argsort()[:chains]
-    if evidence.size <= FEW and bool(plausible(population).any()):
+    if evidence.size <= FEW and evidence.intervals is None and bool(plausible(population).any()):
         # Of those that the weights kept, any: the least costly alone would be surer than the posterior is.
         best = torch.randperm(population.chains, generator=coins, device=population.device)[:chains]
         return _chains(population, population.index[best], population.labels[best], population.present[best])

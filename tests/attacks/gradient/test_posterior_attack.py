@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from leakledger.attacks.base import AuxiliaryKnowledge, NotApplicable
+from leakledger.attacks.base import Abstained, AuxiliaryKnowledge, NotApplicable
 from leakledger.attacks.gradient.portfolio import Portfolio
 from leakledger.attacks.gradient.posterior import Posterior
 from leakledger.attacks.gradient.posterior.assembly import Assembly
@@ -18,7 +18,8 @@ from leakledger.attacks.gradient.posterior.row_space import RowSpace, supported
 from leakledger.attacks.gradient.posterior.search import _suspects, search
 from leakledger.attacks.observed.gradients import find_gradients
 from leakledger.attacks.observed.tabular import StructuralPrior
-from leakledger.defenses import Pruning, Quantisation
+from leakledger.defenses import ClientClipping, GaussianNoise, Pruning, Quantisation
+from leakledger.defenses.base import Chain
 from leakledger.preprocess.views import CategoricalBlock, FeatureLayout, Mechanism, ModelSpec, NumericBlock
 from tests.attacks.example import LAYOUT, observe, rows_of
 from tests.attacks.gradient.posterior_example import drawn, evidence_about, tiny
@@ -210,6 +211,59 @@ def test_an_adversary_who_knows_what_was_pruned_or_rounded_reads_rows_through_it
     (claim,) = Posterior(**BRIEF).run(view, LABELS)
     assert right(claim, categories, numbers) > 0.95
     assert claim.probability is not None
+
+
+@pytest.mark.parametrize(
+    "defense",
+    [
+        Chain((Pruning(0.5), Quantisation(4))),
+        Chain((Quantisation(4), Pruning(0.5))),
+        Chain((Quantisation(4), GaussianNoise(1e-3))),
+        Chain((ClientClipping(0.2), Quantisation(4))),
+    ],
+)
+def test_of_changes_whose_bounds_are_not_used_nothing_is_sure(defense):
+    _, _, encoded = rows_of(LAYOUT, 4, 0)
+    (claim,) = Posterior(**BRIEF).run(defended(encoded, 0.0, *defense.mechanisms(), defense=defense), LABELS)
+    assert claim.probability is None
+    assert (claim.category_entropy == 1).all()
+
+
+def test_bounds_of_changed_entries_are_those_of_the_defense():
+    def halves(kind, entries, off=0.0, **given):
+        (change,) = channel([Mechanism(kind, given)], {"w": np.array([entries])}, off).changes
+        return change.halves["w"][0].tolist()
+
+    assert halves("pruning", [3.0, -2.0, 0.0, 0.0], share=0.5) == [0, 0, 2, 2]
+    assert halves("pruning", [0.0, 0.0], share=1.0) == [0, 0]
+    assert halves("quantisation", [-7.0, 1.0, 0.0], bits=4, rounding="nearest") == [0.5] * 3
+    assert halves("quantisation", [-7.0, 1.0, 0.0], bits=4, rounding="stochastic") == [1.0] * 3
+    # worked out of two models, as a client reads it whose own update is subtracted
+    assert halves("pruning", [3.0, -2.0, 4e-9, -3e-9], 1e-9, share=0.5) == [0, 0, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"bits": 4}, "rounding is None"),
+        ({"bits": 4, "rounding": "up"}, "rounding is 'up'"),
+        ({"bits": 2000, "rounding": "nearest"}, "bits is 2000, where at most 24"),
+    ],
+)
+def test_a_rounding_that_no_defense_has_is_named(given, problem):
+    encoded = rows_of(LAYOUT, 4, 0)[2]
+    outcome = Posterior(**BRIEF).run(defended(encoded, 0.0, Mechanism("quantisation", given)), LABELS)
+    assert isinstance(outcome, NotApplicable)
+    assert problem in outcome.reason
+
+
+@pytest.mark.parametrize("factor", [1e25, 1e-30])
+def test_a_gradient_beyond_single_precision_is_no_crash(factor):
+    (update,) = find_gradients(observe(rows_of(LAYOUT, 4, 0)[2]), LABELS)
+    changed = replace(update, gradient={name: factor * g for name, g in update.gradient.items()})
+    outcome = Posterior(**BRIEF).invert(changed, LABELS)
+    assert isinstance(outcome, Abstained)
+    assert "beyond single precision" in outcome.reason
 
 
 def test_the_prior_of_a_number_has_the_public_moments_and_knows_no_more():

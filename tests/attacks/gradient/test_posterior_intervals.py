@@ -177,6 +177,39 @@ def test_long_runs_visit_batches_as_often_as_the_exact_posterior_has_them(change
     assert chisquare(found[due > 5], due[due > 5] / due[due > 5].sum() * found[due > 5].sum()).pvalue > FALSE_ALARMS
 
 
+@pytest.mark.parametrize("change", ["pruned", "rounded"])
+def test_the_exact_posterior_is_that_of_what_the_defense_may_have_made_of_noised_gradients(change):
+    """Against a likelihood of its own, from the levels of the defense."""
+    network, cells = tiny()
+    cells = [cells[0], cells[1]]
+    coins = torch.Generator().manual_seed(2)
+    index, labels = drawn(cells, 2, coins)
+    defense = Chain((GaussianNoise(NOISE), Pruning(0.8) if change == "pruned" else Quantisation(4)))
+    evidence = protected(network, cells, index, labels, defense, np.random.default_rng(1))
+    batches = torch.tensor(list(product(product(*(range(c.size) for c in cells)), repeat=2)))
+    every = Chains(network, cells, evidence, batches, coins, labels.repeat(len(batches), 1))
+    likelihood = np.zeros(len(batches))
+    for rest, total in zip(every.residual, evidence.total, strict=True):
+        sent = total.numpy() / 2
+        means = sent - rest.numpy() / 2
+        for part in (np.s_[:, :-1], np.s_[:, -1:]):  # a tensor each: weights, bias
+            likelihood += likelihood_of(change, sent[part], means[(slice(None), *part)]).sum((1, 2))
+    prior = every.log_prior().numpy()
+    exact, found = (np.exp(x - x.max()) for x in (prior + likelihood, prior - every.misfit().numpy()))
+    assert np.abs(exact / exact.sum() - found / found.sum()).sum() < 0.01
+    assert (exact / exact.sum()).max() < 0.99
+
+
+def likelihood_of(change, sent, means):
+    """log P(sent (out, in) | means (n, out, in)) of a tensor whose entries had noise added."""
+    if change == "pruned":
+        least = np.abs(sent[sent != 0]).min() if sent.any() else 0.0
+        within = norm.cdf((least - means) / NOISE) - norm.cdf((-least - means) / NOISE)
+        return np.where(sent == 0, np.log(within), norm.logpdf(sent, means, NOISE))
+    half = np.abs(sent).max() / 7 / 2
+    return np.log(norm.cdf((sent + half - means) / NOISE) - norm.cdf((sent - half - means) / NOISE))
+
+
 SENT = {
     **{change: (noised(change), 1) for change in CHANGES},
     **{f"sum of {k} clients": (GaussianNoise(0.1), k) for k in (2, 5, 10)},
