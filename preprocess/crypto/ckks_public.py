@@ -3,7 +3,7 @@
 Source: Cheon, Kim, Kim and Song, "Homomorphic encryption for arithmetic of approximate numbers", ASIACRYPT 2017; SEAL 4
 through `tenseal.sealapi` (the extra `he`). Polynomials of degree 8192; primes of 60, 60 and 58 bits for ciphertexts and
 one of 40 that SEAL keeps for key switching, which nothing here does: 218 bits, what SEAL's table allows for 128 bits of
-security. 4096 numbers in a ciphertext of 393 kB; a public key is 524 kB.
+security. 4096 numbers in a ciphertext of 393 kB; a public key is 493 kB.
 
 Two scales. A number that is to meet numbers in the clear (`ALONE`) is stored as x 2^68, whose noise is below the
 rounding of a double. Of two encrypted columns to be multiplied each is stored as x 2^36 (`TOGETHER`): x is off by 2e-8

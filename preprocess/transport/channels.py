@@ -75,7 +75,9 @@ class Channels:
         return key.decode("ascii") in self._names
 
     def send(self, to: str, header: bytes, body: bytes) -> None:
-        """Hands a message to the socket; returns at once. Raises ValueError for a body beyond the limit."""
+        """Hands a message to the socket; returns at once. Raises ValueError for a body beyond the limit, and
+        ConnectionRefusedError where the other party has turned this one away.
+        """
         if len(body) > self.limit:
             raise ValueError(f"{len(body)} bytes exceed the limit of {self.limit} bytes on a message")
         if to not in self._outboxes:
@@ -85,7 +87,11 @@ class Channels:
             outbox.connect(endpoint)
             self._outboxes[to] = outbox
         # One frame: of a message in several, a connection that breaks can deliver the first ones only.
-        self._outboxes[to].send(self._run + len(header).to_bytes(HEADER_LENGTH, "big") + header + body)
+        frame = self._run + len(header).to_bytes(HEADER_LENGTH, "big") + header + body
+        try:
+            self._outboxes[to].send(frame, zmq.NOBLOCK)
+        except zmq.Again:  # a socket drops a connection that is refused, and would wait for another one for ever
+            raise ConnectionRefusedError(f"{to} refuses connections of this party") from None
 
     def receive(self, sender: str, timeout: float) -> tuple[bytes, bytes] | None:
         """The next (header, body) of `sender`, or None after `timeout` seconds; what others sent meanwhile is kept.
