@@ -44,7 +44,7 @@ test: check
 	$(BIN)/pytest --cov --cov-report=term:skip-covered --numprocesses=auto --dist=worksteal
 
 soak: $(BIN)/installed-test
-	$(BIN)/pytest --no-cov -m soak -s
+	$(BIN)/pytest --no-cov --timeout=0 -m soak -s
 
 bench: $(BIN)/installed
 	$(BIN)/leakledger benchmark tableak --quick
