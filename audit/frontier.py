@@ -49,19 +49,28 @@ def frontier(
     for s in settings.values():
         if s.id in useful and not s.reference:
             lines[s.method, s.training, s.partition].append(s)
-    worst = _worst(scores)
+    worst, spent = _worst(scores), _epsilons(records)
     found: list[FrontierPoint] = []
     for own in lines.values():
         if len({s.defense for s in own}) >= LINES:
             strengths = _strengths(own)
             for asset, kind in dict.fromkeys(key[1:] for key in worst if key[0] in {s.id for s in own}):
                 points = [
-                    _point(s, strengths[s.id], worst[s.id, asset, kind], useful[s.id], rulings)
+                    _point(s, strengths[s.id], worst[s.id, asset, kind], useful[s.id], rulings, spent[s.id])
                     for s in own
                     if (s.id, asset, kind) in worst
                 ]
                 found += with_front(points)
     return tuple(found)
+
+
+def _epsilons(records: Sequence[CaseRecord]) -> Mapping[str, float | None]:
+    """Setting -> the epsilon of training alone for one record, the largest over seeds; None where it has none."""
+    found: dict[str, list[float]] = {r.setting.id: [] for r in records}
+    for r in records:
+        parts = (p for account in r.privacy if account.unit == "record" for p in account.parts)
+        found[r.setting.id] += [p.epsilon for p in parts if p.stage == "training"]
+    return {setting: max(own, default=None) for setting, own in found.items()}
 
 
 def with_front(points: Sequence[FrontierPoint]) -> list[FrontierPoint]:
@@ -112,7 +121,12 @@ def _strengths(own: Iterable[Setting]) -> Mapping[str, tuple[str, str, float | N
 
 
 def _point(
-    s: Setting, strength: tuple[str, str, float | None], score: Score, useful: UtilityScore, rulings: Sequence[Ruling]
+    s: Setting,
+    strength: tuple[str, str, float | None],
+    score: Score,
+    useful: UtilityScore,
+    rulings: Sequence[Ruling],
+    epsilon: float | None,
 ) -> FrontierPoint:
     room = None if score.baseline is None else 1 - score.baseline
     bounded = score.bound is not None and room
@@ -143,6 +157,7 @@ def _point(
         utility_high=useful.high,
         seeds=useful.seeds,
         open=score.status != "scored" or ("leaks" not in said and "inconclusive" in said),
+        epsilon=epsilon,
     )
 
 

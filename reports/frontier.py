@@ -1,6 +1,9 @@
-"""The frontier of each method: leakage against utility over the strength of every defense, one panel an asset."""
+"""The frontier of each method: leakage against utility over the strength of every defense, one panel an asset; and
+over epsilon, what was got of records below what no adversary can exceed.
+"""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from leakledger.audit.records import ASSETS, FrontierPoint
@@ -16,6 +19,7 @@ CHANGED = 0.005  # of leakage between two defenses: less is no difference that a
 APART = 0.1  # of a panel, between two points that both have their strength beside them
 AIR = 0.08  # of the range of utility, beside the outermost points
 UNDEFENDED = "none"
+LEAST = 1e-6  # epsilons below are drawn as that
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,7 @@ class Frontier:
     points: tuple[FrontierPoint, ...]
     figure: Figure
     left_out: tuple[str, ...]
+    bounds: Figure | None = None
 
     @property
     def metric(self) -> str:
@@ -62,7 +67,53 @@ def _frontier(number: int, key: tuple[str, str, str], points: Sequence[FrontierP
         "Lower right is better: less leakage, more utility. Lines join the strengths of one defense; bars are 95 % "
         "intervals; the dashed line joins what no other defense beats; the bound is what no adversary exceeds."
     )
-    return Frontier(*key, tuple(points), Figure(image, caption), tuple(a for a in order if a not in shown))
+    left_out = tuple(a for a in order if a not in shown)
+    return Frontier(*key, tuple(points), Figure(image, caption), left_out, _bounds(number, key, assets))
+
+
+def _bounds(number: int, key: tuple[str, str, str], assets: Mapping[str, Sequence[FrontierPoint]]) -> Figure | None:
+    """Leakage and bounds over epsilon, of assets that have both; None where no two settings have."""
+    bounded = {
+        name: sorted((p for p in points if p.bound is not None and p.epsilon is not None), key=_spent)
+        for name, points in assets.items()
+    }
+    shown = {name: own for name, own in bounded.items() if len({p.epsilon for p in own}) > 1}
+    if not shown:
+        return None
+    title = f"Leakage and its bound over epsilon, {key[0]}, {key[1]}"
+    panels = [_over_epsilon(name, own) for name, own in shown.items()]
+    image = svg.inline(drawn(panels, ACROSS), f"bounds-{number}", title, "The table has the numbers.")
+    caption = (
+        "Epsilon is that of what training sends, for one record and by itself; what is sent before training may have "
+        "none. Bars are 95 % intervals. Below the upper line an attack that gets more than this one is possible."
+    )
+    return Figure(image, caption)
+
+
+def _over_epsilon(name: str, points: Sequence[FrontierPoint]) -> Panel:
+    low, high = (math.log10(_spent(p)) for p in (points[0], points[-1]))
+    air = AIR * (high - low)
+    low, high = low - air, high + air
+
+    def place(p: FrontierPoint) -> float:
+        return (math.log10(_spent(p)) - low) / (high - low)
+
+    def got(p: FrontierPoint) -> Mark:
+        down, up = (None if end is None else _unit(end) for end in (p.leakage_low, p.leakage_high))
+        said = f"{p.defense}: epsilon {_spent(p):.3g}, leakage {text.number(p.leakage)}, bound {text.number(p.bound)}"
+        return Mark(place(p), _unit(p.leakage), down, up, tip=text.visible(said))
+
+    most = tuple(Mark(place(p), _unit(p.bound or 0.0)) for p in points)
+    series = (
+        Series("no adversary above", "var(--good)", most, "cross", dashed=True),
+        Series("got by attacks", "var(--accent)", tuple(map(got, points))),
+    )
+    ticks = even_ticks(low, high, 3, lambda v: f"{10**v:.2g}" if v < 2 else f"{10**v:.0f}")
+    return Panel(name, "epsilon", "leakage", ticks, even_ticks(0, 1, 3, lambda v: f"{v:g}"), series)
+
+
+def _spent(p: FrontierPoint) -> float:
+    return max(p.epsilon or 0.0, LEAST)
 
 
 def _range(points: Sequence[FrontierPoint]) -> float:

@@ -148,7 +148,8 @@ class FrontierPoint:
 
     `family`: the defenses by name; `parameter` and `strength`: what differs within the family, None where there is none
     or more than one. `leakage` is the highest advantage, `bound` the advantage that no adversary exceeds. `front`: no
-    other defense of the same method and training beats it. `open`: the verdict on it is inconclusive.
+    other defense of the same method and training beats it. `open`: the verdict on it is inconclusive. `epsilon`: of
+    what training sends, for one record and by itself, whatever else is sent; None where it has none.
     """
 
     setting: str
@@ -175,6 +176,7 @@ class FrontierPoint:
     seeds: int
     open: bool
     front: bool = False
+    epsilon: float | None = None
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,16 @@ from leakledger.audit.cli import main
 from leakledger.audit.config import Config
 from leakledger.audit.frontier import beats, frontier, tables, with_front
 from leakledger.audit.provenance import partitioned
-from leakledger.audit.records import CaseRecord, FrontierPoint, Ruling, Score, Setting, UtilityScore
+from leakledger.audit.records import (
+    CaseRecord,
+    FrontierPoint,
+    PrivacyAccount,
+    PrivacyPart,
+    Ruling,
+    Score,
+    Setting,
+    UtilityScore,
+)
 from leakledger.audit.sweep import DEFAULT, Strengths, mechanism_of_training, multiplier_for, swept
 from leakledger.defenses.accounting.guarantee import guarantee
 from tests.audit.example import config
@@ -91,6 +100,19 @@ def test_the_bound_of_whole_rows_is_told_in_units_of_leakage():
     found = [score(plain, 1.0, "exact_rows"), score(dp, 0.2, "exact_rows", bound=0.75)]
     points = frontier(records, found, [useful(plain, 0.9), useful(dp, 0.7)], ())
     assert [p.bound for p in points] == [None, pytest.approx(0.5)]  # half of the way from 0.5 to 1
+
+
+def test_the_epsilon_of_a_point_is_the_largest_that_training_alone_has_for_a_record():
+    plain, dp = setting("plain"), noised(0.1)
+
+    def account(unit, epsilon):
+        stages = [PrivacyPart("statistics", "", 99.0), PrivacyPart("training", "", epsilon)]
+        return PrivacyAccount(unit, "add-remove", 1e-5, None, parts=tuple(stages), missing=("encoder",))
+
+    accounts = [(account("record", 2.0), account("client", 8.0)), (account("record", 3.0),)]
+    records = [CaseRecord("0", plain, 0)] + [CaseRecord(f"dp{k}", dp, k, privacy=a) for k, a in enumerate(accounts)]
+    points = frontier(records, [score(plain, 1.0), score(dp, 0.2)], [useful(plain, 0.9), useful(dp, 0.7)], ())
+    assert [p.epsilon for p in points] == [None, 3.0]
 
 
 def test_one_defense_alone_and_pooled_references_make_no_frontier():

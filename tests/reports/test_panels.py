@@ -80,8 +80,37 @@ def test_the_page_shows_the_frontier_or_says_how_to_get_one():
     assert "leakledger frontier" in render(replace(example(), frontier=()))
 
 
+def bounded_points():
+    """The points as of whole rows, with a bound and an epsilon where there is noise."""
+    told = {"n0.1": (20.0, 0.9), "n1.0": (0.5, 0.2)}
+    return tuple(
+        replace(p, metric="exact_rows", epsilon=told[p.setting][0], bound=told[p.setting][1])
+        if p.setting in told
+        else p
+        for p in frontier_points()
+    )
+
+
+def test_what_was_got_stands_below_its_bound_over_epsilon():
+    (found,) = frontiers(bounded_points())
+    root = ET.fromstring(found.bounds.image)
+    places = sorted((float(c.get("cx")), float(c.get("cy"))) for c in shapes(root, "circle"))[-2:]
+    (strong, got_strong), (weak, got_weak) = places
+    assert strong < weak  # epsilon grows to the right
+    assert got_strong > got_weak  # and so does what is got: y is downwards
+    assert "epsilon 0.5, leakage 0.000, bound 0.200" in found.bounds.image
+    page = render(replace(example(), frontier=on_the_page(bounded_points())))
+    assert 'id="bounds-1-title"' in page
+
+
+def test_without_two_settings_that_have_an_epsilon_and_a_bound_there_is_no_such_picture():
+    assert frontiers(frontier_points())[0].bounds is None
+    one = tuple(replace(p, epsilon=None) if p.setting == "n1.0" else p for p in bounded_points())
+    assert frontiers(one)[0].bounds is None
+
+
 def test_hostile_names_stay_text():
-    points = tuple(replace(p, method=SCRIPT, family=SCRIPT, defense=SCRIPT) for p in frontier_points())
+    points = tuple(replace(p, method=SCRIPT, family=SCRIPT, defense=SCRIPT) for p in bounded_points())
     page = render(replace(example(), frontier=on_the_page(points)))
     assert "frontier-1-title" in page
     assert SCRIPT not in page
