@@ -24,6 +24,26 @@ def test_a_perfect_adversary_reaches_the_known_ceiling(number, ceiling):
     assert one_run_ceiling(number, 0) == pytest.approx(ceiling, abs=0.005)
 
 
+# Canaries, guesses made, right ones; epsilon at delta 0, at 1e-5, and at 1e-5 for a Gaussian mechanism: what the module
+# `auditing` of jax-privacy 2.0.0 gives for them (Apache-2.0, run on 2026-11-25).
+KNOWN = [
+    (1000, 100, 80, 0.95839, 0.95532, 1.40221),
+    (1000, 100, 99, 3.01934, 3.00283, 4.72672),
+    (1000, 1000, 600, 0.29747, 0.29723, 0.58354),
+    (10_000, 1000, 900, 2.02123, 2.01519, 2.80260),
+    (200, 20, 20, 1.82272, 1.81647, 2.89210),
+    (100_000, 5000, 4500, 2.11912, 2.10438, 2.62910),
+]
+
+
+@pytest.mark.parametrize(("number", "made", "right", "pure", "approximate", "gaussian"), KNOWN)
+def test_bounds_are_those_of_another_implementation(number, made, right, pure, approximate, gaussian):
+    guesses = Guesses(number, made, right)
+    assert one_run_epsilon(guesses, 0.0) == pytest.approx(pure, abs=1e-5)
+    assert one_run_epsilon(guesses, 1e-5) == pytest.approx(approximate, abs=1e-5)
+    assert epsilon_of(1e-5, one_run_mu(guesses)) == pytest.approx(gaussian, abs=1e-5)
+
+
 def test_without_delta_the_chance_is_that_of_randomised_response():
     rate = exp(1.5) / (1 + exp(1.5))
     assert chance(Guesses(50, 30, 27), 1.5, 0) == pytest.approx(binom.sf(26, 30, rate))
