@@ -74,10 +74,10 @@ def _frontier(number: int, key: tuple[str, str, str], points: Sequence[FrontierP
 def _bounds(number: int, key: tuple[str, str, str], assets: Mapping[str, Sequence[FrontierPoint]]) -> Figure | None:
     """Leakage and bounds over epsilon, of assets that have both; None where no two settings have."""
     bounded = {
-        name: sorted((p for p in points if p.bound is not None and p.epsilon is not None), key=_spent)
+        name: sorted((p for p in points if p.bound is not None and math.isfinite(_spent(p))), key=_spent)
         for name, points in assets.items()
     }
-    shown = {name: own for name, own in bounded.items() if len({p.epsilon for p in own}) > 1}
+    shown = {name: own for name, own in bounded.items() if len({_spent(p) for p in own}) > 1}
     if not shown:
         return None
     title = f"Leakage and its bound over epsilon, {key[0]}, {key[1]}"
@@ -113,7 +113,7 @@ def _over_epsilon(name: str, points: Sequence[FrontierPoint]) -> Panel:
 
 
 def _spent(p: FrontierPoint) -> float:
-    return max(p.epsilon or 0.0, LEAST)
+    return math.inf if p.epsilon is None else max(p.epsilon, LEAST)
 
 
 def _range(points: Sequence[FrontierPoint]) -> float:

@@ -107,6 +107,9 @@ def test_without_two_settings_that_have_an_epsilon_and_a_bound_there_is_no_such_
     assert frontiers(frontier_points())[0].bounds is None
     one = tuple(replace(p, epsilon=None) if p.setting == "n1.0" else p for p in bounded_points())
     assert frontiers(one)[0].bounds is None
+    for told in (1e-9, float("inf")):  # both are drawn at one place, or there is none
+        alike = tuple(replace(p, epsilon=told if p.setting == "n1.0" else 1e-8) for p in bounded_points())
+        assert frontiers(alike)[0].bounds is None
 
 
 def test_hostile_names_stay_text():
