@@ -289,22 +289,21 @@ def evidence_of(update: ObservedUpdate, through: Channel, device: str) -> Eviden
         return [np.column_stack([arrays[f"{i}.weight"], arrays[f"{i}.bias"]]) for i in layers]
 
     smear = noise = math.hypot(update.stretched * through.noise, update.noise)
-    weights, intervals, approximate = None, None, False
+    weights, intervals = None, None
+    exact = through.bounded and not through.shrunk
     if through.changes:
         sent = {name: g / update.stretched for name, g in update.gradient.items()}
         changed = [stacked(c.mean_squares(sent)) for c in through.changes]
         squares = [smear**2 + update.stretched**2 * np.sum(c, axis=0) for c in zip(*changed, strict=True)]
         noise = math.sqrt(min(float(s.min()) for s in squares))
         weights = [tensor((noise**2 / s).astype(np.float32)) for s in squares]
-        widest = [max(float(h.max(initial=0.0)) for h in c.halves.values()) for c in through.changes]
-        approximate = update.stretched * max(widest) > NARROW * smear
-    if through.bounded and not through.shrunk:
+    if exact:
         (change,) = through.changes
-        approximate = False
         halves = [update.stretched * h for h in stacked(change.halves)]
         known = [tensor(np.where(h > NARROW * smear, update.rows * h, 0.0).astype(np.float32)) for h in halves]
         if any(bool(h.any()) for h in known):
             intervals = Intervals(known, update.rows * smear, change.triangular, change.neighbours)
+    widest = max((float(h.max(initial=0.0)) for c in through.changes for h in c.halves.values()), default=0.0)
     classes = update.model.outputs
     return Evidence(
         [tensor((update.rows * p).astype(np.float32)) for p in stacked(update.gradient)],
@@ -316,5 +315,5 @@ def evidence_of(update: ObservedUpdate, through: Channel, device: str) -> Eviden
         through.shrunk,
         weights=weights,
         intervals=intervals,
-        approximate=approximate,
+        approximate=not exact and update.stretched * widest > NARROW * smear,
     )
