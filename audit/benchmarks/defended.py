@@ -6,8 +6,10 @@ knows the whole population and sees no update (`baselines`), a stronger one than
 truth* is no attack but a diagnostic: the posterior's chains started at the true rows, and sampled alike. Where
 *posterior* ends below it, its search has not found the rows; where they agree, the noise hides the rest.
 
-`cells said 0.x` are the shares of right cells among those that the posterior says are right with a probability in
-[0.x, 0.x + 0.1): calibrated, they lie in there. Clusters are client x seed.
+`categories said 0.x` and `numbers said 0.x` are the shares of right cells among those that the posterior says are right
+with a probability in [0.x, 0.x + 0.1), and the note has what it said of them on average: calibrated, both agree within
+the interval. Clusters are client x seed; cells of one batch are right or wrong together, so few batches with such cells
+make a wide interval.
 
 After them come the rows of `dp_sgd`, which is also a benchmark by itself: clipped rows under noise, beside their bound.
 """
@@ -41,6 +43,7 @@ from leakledger.audit.cells import Cells
 from leakledger.audit.config import Config
 from leakledger.audit.federate import federate
 from leakledger.audit.granted import attempts, granted_knowledge, make_attack
+from leakledger.audit.intervals import interval
 from leakledger.audit.pool import each
 from leakledger.audit.records import Trial
 from leakledger.audit.scoring import score
@@ -55,15 +58,23 @@ METRICS = ("accuracy", "exact_rows", "categorical_accuracy", "numeric_accuracy")
 PRIOR = ("accuracy", "exact_rows")
 
 
+class CellSaid(NamedTuple):
+    """Of one claimed cell: how probable the attack finds it, whether it is right, whether it is a category."""
+
+    probability: float
+    right: bool
+    category: bool
+
+
 class Measured(NamedTuple):
-    """Of one case: trials and seconds per batch of each attack, metrics of each batch from the truth, and per cell what
-    the posterior says, whether it is right, and whether it is a category.
+    """Of one case: trials and seconds per batch of each attack, metrics of each batch from the truth, and what the
+    posterior says of the cells of each batch.
     """
 
     trials: dict[str, list[Trial]]
     seconds: dict[str, float]
     from_truth: list[dict[str, float]]
-    calibration: list[tuple[float, bool, bool]]
+    calibration: list[list[CellSaid]]
 
 
 def run(options: Options) -> Iterator[Row]:
@@ -86,7 +97,7 @@ def measured(options: Options, source: str, size: int, sigma: float, seeds: int)
     for metric in METRICS:
         reached = [100 * m[metric] for p in parts for m in p.from_truth]
         yield figure("defended", dataset, {"attack": "from the truth", **setting}, metric, reached, None, "%")
-    yield from deciles(dataset, {"attack": "posterior", **setting}, [c for p in parts for c in p.calibration])
+    yield from deciles(dataset, {"attack": "posterior", **setting}, [batch for p in parts for batch in p.calibration])
 
 
 def of_attacks(
@@ -105,27 +116,33 @@ def of_attacks(
         yield figure(benchmark, dataset, {"attack": "prior only", **setting}, metric, chance, None, "%")
 
 
-def deciles(dataset: str, setting: dict[str, object], said: Sequence[tuple[float, bool, bool]]) -> Iterator[Row]:
+def deciles(dataset: str, setting: dict[str, object], batches: Sequence[Sequence[CellSaid]]) -> Iterator[Row]:
     """How many cells are right of those that the posterior gives about the same probability, by kind of cell."""
     for kind, category in (("categories", True), ("numbers", False)):
         for tenth in range(10):
-            own = [right for p, right, c in said if c == category and min(int(10 * p), 9) == tenth]
-            if own:
-                note = f"{len(own)} cells"
-                metric = f"{kind} said {tenth / 10:.1f}"
-                yield Row(
-                    "defended",
-                    dataset,
-                    setting,
-                    metric,
-                    100 * float(np.mean(own)),
-                    None,
-                    None,
-                    None,
-                    "%",
-                    len(own),
-                    note,
-                )
+            own = [[c for c in b if c.category == category and min(int(10 * c.probability), 9) == tenth] for b in batches]
+            own = [batch for batch in own if batch]
+            if not own:
+                continue
+            cells = [c for batch in own for c in batch]
+            said = 100 * float(np.mean([c.probability for c in cells]))
+            share, low, high = share_right([sum(c.right for c in b) for b in own], [len(b) for b in own])
+            note = f"{len(cells)} cells of {len(own)} batches, said {said:.1f} % on average"
+            metric = f"{kind} said {tenth / 10:.1f}"
+            yield Row("defended", dataset, setting, metric, share, low, high, None, "%", len(own), note)
+
+
+def share_right(right: Sequence[int], cells: Sequence[int]) -> tuple[float, float | None, float | None]:
+    """In percent, how many of the `cells` of all batches are `right`, with an interval that has batches as clusters:
+    the ratio of two means, whose error is that of what each batch has more right than that ratio (Cochran 1977, 6.3).
+    """
+    hits, of = np.asarray(right, np.float64), np.asarray(cells, np.float64)
+    share = hits.sum() / of.sum()
+    beyond = interval((hits - share * of) / of.mean())
+    if beyond is None:
+        return float(100 * share), None, None
+    low, high = (float(np.clip(100 * (share + edge), 0, 100)) for edge in beyond)
+    return float(100 * share), low, high
 
 
 def one_case(
@@ -145,7 +162,7 @@ def one_case(
         seconds[name] = (time.process_time() - start) / len(attempted)
         draws = config.audit.baseline_draws
         trials[name] = score(attack, ("server",), outcome, knowledge, truth, attempted, coins, draws)
-        said += [cell for c in claims_in(outcome) if isinstance(c, RecordsClaim) for cell in cells_said(c, truth)]
+        said += [cells_said(c, truth) for c in claims_in(outcome) if isinstance(c, RecordsClaim)]
     if not diagnose:
         return Measured(trials, seconds, [], said)
     updates = find_gradients(view, knowledge, rounds=[0])
@@ -181,14 +198,14 @@ def from_truth(
     return measure(Cells(claim.categories, claim.numbers), actual, truth.deviations)
 
 
-def cells_said(claim: RecordsClaim, truth: Truth) -> list[tuple[float, bool, bool]]:
-    """Of each claimed cell: how probable the attack finds it, whether it is right, whether it is a category."""
+def cells_said(claim: RecordsClaim, truth: Truth) -> list[CellSaid]:
+    """What an attack says of each claimed cell; nothing where it gives no probabilities."""
     if claim.probability is None:
         return []
     matched = compare(Cells(claim.categories, claim.numbers), truth.batch(claim.victim, claim.round), truth.deviations)
     probability, count = claim.probability[matched.order], matched.categories.shape[1]
     return [
-        (float(p), bool(hit), k < count)
+        CellSaid(float(p), bool(hit), k < count)
         for row, hits in zip(probability, matched.hits, strict=True)
         for k, (p, hit) in enumerate(zip(row, hits, strict=True))
     ]

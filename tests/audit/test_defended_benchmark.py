@@ -1,17 +1,37 @@
+import numpy as np
 import pytest
 
 from leakledger.audit.benchmarks import crowded, defended, defended_other
 from leakledger.audit.benchmarks.base import Options, find
-from leakledger.audit.benchmarks.defended import deciles, run
+from leakledger.audit.benchmarks.defended import CellSaid, deciles, run, share_right
 
 
 def test_deciles_count_right_cells_by_what_was_said_of_them():
-    said = [(0.95, True, True), (0.91, False, True), (1.0, True, True), (0.35, False, False)]
-    rows = {r.metric: r for r in deciles("fair", {"B": 1}, said)}
+    one = [CellSaid(0.95, True, True), CellSaid(0.91, False, True), CellSaid(0.35, False, False)]
+    rows = {r.metric: r for r in deciles("fair", {"B": 1}, [one, [CellSaid(1.0, True, True)], []])}
     assert rows["categories said 0.9"].measured == pytest.approx(200 / 3)
-    assert rows["categories said 0.9"].note == "3 cells"
+    assert rows["categories said 0.9"].note == "3 cells of 2 batches, said 95.3 % on average"
     assert rows["numbers said 0.3"].measured == 0
     assert len(rows) == 2
+
+
+def test_a_share_of_cells_has_batches_as_clusters():
+    rng = np.random.default_rng(0)
+    covered, one_by_one = 0, 0
+    for _ in range(1000):
+        cells = rng.integers(5, 15, 20)
+        right = np.where(rng.random(20) < 0.7, cells, 0)  # a batch is right as a whole, or wrong
+        share, low, high = share_right(right, cells)
+        covered += low <= 70 <= high
+        half = 196 * np.sqrt(share / 100 * (1 - share / 100) / cells.sum())
+        one_by_one += abs(share - 70) <= half
+    assert 0.92 < covered / 1000 < 0.97
+    assert one_by_one / 1000 < 0.6  # as if cells were right or wrong each for itself
+
+
+def test_a_share_of_one_batch_has_no_interval():
+    assert share_right([3], [4]) == (75.0, None, None)
+    assert share_right([3, 3], [3, 3]) == (100.0, 100.0, 100.0)
 
 
 @pytest.mark.slow
