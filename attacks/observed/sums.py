@@ -113,7 +113,8 @@ def _sum_over(
     )
     shares = [weight[c] / rest for c in others]
     if training.algorithm == "fedavg":
-        return _of_trainings(update, training, members)
+        protected = replace(update, mechanisms=of_sum(view.public.mechanisms, shares))
+        return _of_trainings(protected, training, members)
     return replace(
         update,
         gradient={name: g * rest / rows for name, g in mean.items()},
@@ -192,4 +193,5 @@ def _of_trainings(
     gradient = {name: count * g for name, g in mean.gradient.items()}
     schedule = Schedule(mean.rows, training.local_epochs, batch, rate)
     local = rounding(mean.weights, gradient, mean.precision, schedule)
-    return replace(mean, gradient=gradient, schedule=schedule, noise=float(np.hypot(count * mean.noise, local)))
+    noise = float(np.hypot(count * mean.noise, local))
+    return replace(mean, gradient=gradient, schedule=schedule, noise=noise, stretched=count / rate)

@@ -94,6 +94,8 @@ def _read(view: View, message: Message, knowledge: AuxiliaryKnowledge) -> Observ
         (model.sequence, message.sequence),
         schedule,
         rounding(before, gradient, precision, schedule),
+        mechanisms=view.public.mechanisms,
+        stretched=1 / schedule.rate,
     )
 
 

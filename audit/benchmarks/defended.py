@@ -120,7 +120,9 @@ def deciles(dataset: str, setting: dict[str, object], batches: Sequence[Sequence
     """How many cells are right of those that the posterior gives about the same probability, by kind of cell."""
     for kind, category in (("categories", True), ("numbers", False)):
         for tenth in range(10):
-            own = [[c for c in b if c.category == category and min(int(10 * c.probability), 9) == tenth] for b in batches]
+            own = [
+                [c for c in b if c.category == category and min(int(10 * c.probability), 9) == tenth] for b in batches
+            ]
             own = [batch for batch in own if batch]
             if not own:
                 continue

@@ -8,7 +8,7 @@ better. Under noise nothing can be proven; there the defense, which is public, i
 solves it.
 
 Weights after local training (FedAvg) are solved by `linear_layer` and `span` alone, as the sums of gradients that they
-are; where these do not give all rows, TabLeak on FedAvg fills in.
+are; where these do not give all rows, TabLeak on FedAvg fills in, and the posterior goes on from there.
 
 The adversary is honest but curious, and holds a client's update in the clear with the model and the public layout.
 TabLeak needs the labels of the batch, granted or, in FedSGD, recovered; without them only exact rows are claimed, and
@@ -137,25 +137,32 @@ class Portfolio(Inversion):
         """
         if update.mechanisms or update.guessed_size or not isinstance(guess, RecordsClaim):
             return guess
-        outcome = self._posterior().inverted_from(update, knowledge, guess)
+        return self._continued(update, knowledge, guess)
+
+    def _continued(self, update: ObservedUpdate, knowledge: AuxiliaryKnowledge, guess: Inverted) -> Inverted:
+        """What the posterior makes of the batch from where another attack ended, if anywhere; else what that says."""
+        start = guess if isinstance(guess, RecordsClaim) and guess.layout is None else None
+        outcome = self._posterior().inverted_from(update, knowledge, start)
         return outcome if isinstance(outcome, RecordsClaim) else guess
 
     def _filled_in(
         self, updates: Sequence[ObservedUpdate], knowledge: AuxiliaryKnowledge, outcomes: Sequence[Inverted]
     ) -> list[Inverted]:
-        """The outcomes of local trainings, those that are not solved with what TabLeak on FedAvg makes of them."""
+        """The outcomes of local trainings, those that are not solved with what TabLeak on FedAvg and, from there, the
+        posterior make of them.
+        """
         filled = list(outcomes)
         open = [i for i, u in enumerate(updates) if not isinstance(c := filled[i], RecordsClaim) or not solves(c, u)]
         if not open:
             return filled
         guesses = self._tableak_fedavg().invert_all([updates[i] for i in open], knowledge)
         for i, guess in zip(open, guesses, strict=True):
-            known = filled[i]
+            known, better = filled[i], self._continued(updates[i], knowledge, guess)
             if not isinstance(known, RecordsClaim):
-                filled[i] = guess
-            elif isinstance(guess, RecordsClaim) and known.layout is guess.layout:
+                filled[i] = better
+            elif isinstance(better, RecordsClaim) and known.layout is better.layout:
                 prior = StructuralPrior(updates[i].layout, knowledge.bounds)
-                filled[i] = joined(prior, updates[i], known, guess)
+                filled[i] = joined(prior, updates[i], known, better)
         return filled
 
     def _exact(self) -> ExactAttacks:

@@ -18,6 +18,7 @@ Shapes: C chains, m candidates of each, layers of (out, in + 1) weights with the
 """
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import NamedTuple
 
 import numpy as np
@@ -66,6 +67,13 @@ class RowGradients:
         self.activation, self.derivative = ACTIVATIONS[spec.activation], DERIVATIVES[spec.activation]
         self.weights = [_tensor(weights[f"{i}.weight"], device) for i in range(self.count)]
         self.biases = [_tensor(weights[f"{i}.bias"], device) for i in range(self.count)]
+
+    def moved(self, by: Sequence[Tensor]) -> "RowGradients":
+        """The network whose layers (out, in + 1) are less by this much, the bias last."""
+        other = copy(self)
+        other.weights = [w - b[:, :-1] for w, b in zip(self.weights, by, strict=True)]
+        other.biases = [bias - b[:, -1] for bias, b in zip(self.biases, by, strict=True)]
+        return other
 
     def errors(self, before: Tensor, labels: Tensor) -> tuple[list[Tensor], list[Tensor]]:
         """The errors (C, m, out_l) of every layer, and the inputs (C, m, in_l) of all but the first, of rows with

@@ -11,7 +11,10 @@ that explain the update. The energy of the chains tells whether they are where t
 the claim is made in doubt of every cell; so it is where it is lower than the stated noise can be. Where nobody tells of
 how many rows the batch is (Poisson samples), that is sampled too (`sample_size`).
 
-The adversary is honest but curious, and holds a client's gradient in the clear with the model and the public layout. It
+Weights after local training are read as the gradient in the middle of their way, whose errors are worked out from the
+rows that are found (`local_training`).
+
+The adversary is honest but curious, and holds a client's update in the clear with the model and the public layout. It
 knows the labels of the batch, or samples them too. Any multilayer perceptron that classifies.
 """
 
@@ -37,6 +40,7 @@ from leakledger.attacks.gradient.posterior.cells import cells_of, nearest
 from leakledger.attacks.gradient.posterior.claim import blind_guess, claimed
 from leakledger.attacks.gradient.posterior.dependence import known_rows, linked
 from leakledger.attacks.gradient.posterior.evidence import channel, evidence_of, too_quiet
+from leakledger.attacks.gradient.posterior.local_training import PASSES, REPAIRS, as_gradient, followed
 from leakledger.attacks.gradient.posterior.network import RowGradients
 from leakledger.attacks.gradient.posterior.sample_size import of_unknown_size
 from leakledger.attacks.gradient.posterior.search import loosened, search
@@ -44,8 +48,8 @@ from leakledger.attacks.gradient.posterior.tempering import sampled
 from leakledger.attacks.observed.row_facts import BEFORE
 from leakledger.attacks.observed.tabular import StructuralPrior
 from leakledger.attacks.observed.update import Inverted, ObservedUpdate
-from leakledger.attacks.observed.updates import TOLD, find_gradients
-from leakledger.preprocess.messages import ClientGradient
+from leakledger.attacks.observed.updates import TOLD, find_updates
+from leakledger.preprocess.messages import ClientGradient, ClientWeights
 from leakledger.preprocess.options import check_options, option
 
 BURNT = 4  # of so many sweeps that are sampled there is one before that is not; annealed chains are near already
@@ -61,10 +65,10 @@ class Posterior(Inversion):
     technique = "posterior"
     reference = "after Balunović, Dimitrov, Staab, Vechev: Bayesian framework for gradient leakage, ICLR 2022"
     asset = ("records",)
-    reads = (ClientGradient, *TOLD, *BEFORE)
+    reads = (ClientGradient, ClientWeights, *TOLD, *BEFORE)
     controls = (ControlSpec("records"),)
-    assumes = "honest but curious; the gradient of one batch in the clear; its defense known; a multilayer perceptron"
-    find = staticmethod(find_gradients)
+    assumes = "honest but curious; an update of one client in the clear; its defense known; a multilayer perceptron"
+    find = staticmethod(find_updates)
 
     chains: int = option(16, at_least=1, help="Markov chains per batch")
     sweeps: int = option(
@@ -97,8 +101,6 @@ class Posterior(Inversion):
         order of the labels.
         """
         batch = f"{update.victim} in round {update.round}"
-        if update.schedule is not None:
-            return NotApplicable(f"the update of {batch} is of a local training, not one gradient")
         if update.model.norm != "none":
             return NotApplicable(f"gradients of rows are those of a network without norms, not of {update.behind}")
         if update.rows > self.max_rows:
@@ -107,14 +109,18 @@ class Posterior(Inversion):
         through = channel(update.mechanisms, sent, update.noise / update.stretched)
         if isinstance(through, str):
             return NotApplicable(through)
+        step = update
+        if update.schedule is not None:
+            step, through = as_gradient(update), replace(through, bounded=False, stated=False)
         try:
             prior = StructuralPrior(update.layout, knowledge.bounds)
             categorical, numeric = cells_of(update.layout, knowledge, self.device, update.facts)
         except ValueError as error:
             return NotApplicable(str(error))
-        evidence = evidence_of(update, through, self.device)
-        network = RowGradients(update.model, update.weights, self.device)
-        tell = counter(self.progress, self.repairs + self.sweeps // BURNT + self.sweeps)
+        evidence = evidence_of(step, through, self.device)
+        network = RowGradients(step.model, step.weights, self.device)
+        more = PASSES * REPAIRS if update.schedule is not None else 0
+        tell = counter(self.progress, self.repairs + more + self.sweeps // BURNT + self.sweeps)
         cells, coins = [*categorical, *numeric], self._coins(update)
         if self.tree and update.facts.rows:
             known = known_rows(update.layout, cells, update.facts)
@@ -126,9 +132,11 @@ class Posterior(Inversion):
         given = guess if evidence.labels is not None else None
         start = None if given is None else nearest(given, categorical, numeric, self.device)
         found = search(network, cells, evidence, self.chains, self.repairs, coins, tell, self.pool, start)
+        if update.schedule is not None:
+            found = followed(found, update, update.rows * step.stretched * through.noise, self.pool, tell)
         loose = found if update.mechanisms else loosened(found)
         samples = sampled(loose, self.sweeps // BURNT, self.sweeps, tell).of_one_size()
-        samples = replace(samples, guessed=loose is not found or evidence.approximate)
+        samples = replace(samples, guessed=loose is not found or evidence.approximate or step is not update)
         if not np.isfinite(samples.fit).all():
             return Abstained(f"no likelihood for {batch} is finite: its model has diverged")
         if not len(samples.fit):

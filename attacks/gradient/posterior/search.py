@@ -79,7 +79,7 @@ def search(
     in the row space. `start`: (B, F) rows to begin at, too, in the order of the labels, which are known then.
     """
     population = annealed(network, cells, evidence, POPULATION * chains, LEVELS, coins)
-    best = _cost(population).argsort()[:chains]
+    best = cost(population).argsort()[:chains]
     if evidence.size <= FEW and evidence.intervals is None and bool(plausible(population).any()):
         # Of those that the weights kept, any: the least costly alone would be surer than the posterior is.
         best = torch.randperm(population.chains, generator=coins, device=population.device)[:chains]
@@ -91,14 +91,19 @@ def search(
         ends.append(_cooled(Chains(network, cells, evidence, start.repeat(BEGUN, 1, 1), coins), COOLING))
     index, labels, present = (torch.cat([getattr(e, n) for e in ends]) for n in ("index", "labels", "present"))
     both = _chains(population, index, labels, present)
-    order = _cost(both).argsort()[:chains]
+    order = cost(both).argsort()[:chains]
     found = _chains(population, index[order], labels[order], present[order])
+    return repaired(found, repairs, tell, pool)
+
+
+def repaired(found: Chains, repairs: int, tell: Callable[[int], None] = lambda steps: None, pool: int = 1024) -> Chains:
+    """The chains after so many repairs, or fewer where one is where the truth must be, or nothing more is gained."""
     idle = 0
     for step in range(repairs):
-        least = float(_cost(found).min())
-        _repair(found, _any(found) if step % 3 == 2 else int(_cost(found).argmin()), -(-pool // SMALL))
+        least = float(cost(found).min())
+        _repair(found, _any(found) if step % 3 == 2 else int(cost(found).argmin()), -(-pool // SMALL))
         tell(1)
-        idle = 0 if float(_cost(found).min()) < least - GAIN else idle + 1
+        idle = 0 if float(cost(found).min()) < least - GAIN else idle + 1
         if idle >= GIVEN_UP or (idle >= PATIENCE and bool(plausible(found).any())):
             break
     return found
@@ -162,7 +167,7 @@ def _likely_scale(network: RowGradients, cells: Sequence[Cell], evidence: Eviden
     return float(np.clip(np.sqrt(signal / max(expected, 1e-30)), 1e-3, 1.0))
 
 
-def _cost(found: Chains) -> Tensor:
+def cost(found: Chains) -> Tensor:
     """(C,) minus the log posterior."""
     return found.misfit() - found.log_prior()
 
@@ -191,9 +196,9 @@ def _repair(found: Chains, chain: int, seekers: int) -> None:
     )
     now = found.index[own, chosen].clone()
     before = Chains(found.network, found.cells, evidence, now, found.coins, labels.clone(), present.clone())
-    costs = _cost(small)
+    costs = cost(small)
     best = int(costs.argmin())
-    if float(costs[best]) < float(_cost(before)[0]):
+    if float(costs[best]) < float(cost(before)[0]):
         index, labels, present = found.index.clone(), found.labels.clone(), found.present.clone()
         index[chain, chosen], labels[chain, chosen] = small.index[best], small.labels[best]
         present[chain, chosen] = small.present[best]
