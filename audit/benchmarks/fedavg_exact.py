@@ -4,8 +4,8 @@ Clients, encoding and network as in `fedavg`: 32 rows each, a fresh 100-100 netw
 plays the nine cells of tables 10 to 12, beside their figures; it gets the labels for rows that TabLeak is left with.
 `span`, which gets none, goes beyond them, and to tables that have no figures there: other numbers of rows, up to 200
 local steps, ten times the learning rate, and a network that was trained for 20 rounds before. *Identical* rows are
-those of `exact`. Where as many rows as the row space has dimensions leave `span` nothing, the portfolio's rows of 16 and
-24 are those of TabLeak and of the posterior that goes on from there.
+those of `exact`. Where as many rows as the row space has dimensions leave `span` nothing, the portfolio's rows of 16
+and 24 are those of TabLeak and of the posterior that goes on from there.
 """
 
 from collections.abc import Iterator

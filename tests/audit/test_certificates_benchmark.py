@@ -2,7 +2,7 @@ import pytest
 
 from leakledger.audit.benchmarks import certificates
 from leakledger.audit.benchmarks.base import Options, Row
-from leakledger.audit.benchmarks.certificates import amounts, classified, run, shared, totals, written
+from leakledger.audit.benchmarks.certificates import Setting, amounts, classified, run, shared, totals, written
 from tests.preprocess.registered import IN_THE_CLEAR
 
 
@@ -40,6 +40,10 @@ def test_tables_with_a_numeric_target_are_left_out(tmp_path):
     assert classified(sources) == (sources[0],)
 
 
+def kind_of(counted):
+    return "trained" if "epochs" in counted.setting else counted.setting.get("activation", "")
+
+
 def row(attack, metric, value):
     return Row("certificates", "t", {"attack": attack}, metric, value, None, None, None, "rows", 1)
 
@@ -56,12 +60,13 @@ def test_totals_bound_the_share_that_is_false():
 
 def test_all_scalers_and_attacks_are_counted(monkeypatch):
     monkeypatch.setattr(certificates, "ROUNDS", 1)
-    monkeypatch.setattr(certificates, "SETTINGS", (certificates.Setting(4), certificates.Setting(4, 2)))
+    kinds = Setting(4), Setting(4, 2), Setting(4, activation="tanh")
+    monkeypatch.setattr(certificates, "SETTINGS", kinds)
     rows = list(run(Options(data=("breast_cancer",), jobs=1)))
-    counted = {(r.setting["attack"], r.setting.get("scaler"), "epochs" in r.setting) for r in rows[:-9]}
+    counted = {(r.setting["attack"], r.setting["scaler"], kind_of(r)) for r in rows if r.dataset != "all"}
     for scaler in IN_THE_CLEAR:
-        assert {a for a, s, trained in counted if s == scaler and not trained} == set(certificates.SHORT)
-        assert {a for a, s, trained in counted if s == scaler and trained} == set(certificates.SUMS)
+        for kind, attacks in (("", certificates.SHORT), ("trained", certificates.SUMS), ("tanh", certificates.SMOOTH)):
+            assert {a for a, s, k in counted if (s, k) == (scaler, kind)} == set(attacks)
     last = {(r.setting["attack"], r.metric): r.measured for r in rows if r.dataset == "all"}
     assert last["all", "verified rows"] > 100
     assert last["all", "false verified rows"] == 0
