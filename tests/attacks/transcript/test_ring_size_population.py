@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from leakledger.attacks.base import AuxiliaryKnowledge
-from leakledger.attacks.transcript.ring_size.occupancy import moments
+from leakledger.attacks.transcript.ring_size.occupancy import OUTSIDE, moments
 from leakledger.attacks.transcript.ring_size.population import populations
-from leakledger.attacks.transcript.ring_size.posterior import Padding, interval
+from leakledger.attacks.transcript.ring_size.posterior import Padding, interval, powers
 from leakledger.attacks.transcript.ring_size.prior import Prior
 from leakledger.attacks.transcript.ring_size.worlds import BEND, CHANCES, SPREADS, STEP
 
@@ -83,6 +83,15 @@ def test_scales_are_even_in_their_logarithm_up_to_the_bend_and_then_in_themselve
     assert CHANCES.sum() == pytest.approx(1)
 
 
+def test_features_of_more_and_of_fewer_populations_are_convolved_each_for_itself():
+    coins = np.random.default_rng(0)
+    laws = [coins.dirichlet(np.ones(20 + k), 3 + k) for k in range(3)]
+    for law, sums in zip(laws, powers(laws, 3), strict=True):
+        for one, found in zip(law, sums, strict=True):
+            expected_sums = np.convolve(np.convolve(one, one), one)
+            np.testing.assert_allclose(found[: len(expected_sums)], expected_sums, atol=1e-12)
+
+
 FEATURES = {"few": 25, "some": 60, "many": 200}
 
 
@@ -103,15 +112,29 @@ def from_the_prior(prior, parties, coins):
     return np.array(sizes, np.int64).T
 
 
+def test_which_world_it_is_is_read_from_the_feature_with_most_values():
+    """Other features then change nothing about the worlds: without them the posterior of that feature is the same."""
+    own = own_table(120, np.random.default_rng(2))
+    every, alone = (Prior({"P3": own}, AuxiliaryKnowledge(), f, 0.0) for f in (tuple(FEATURES), ("many",)))
+    found = every.together([(2, [40, 70, 130]), (2, [44, 75, 60])], Padding())
+    expected_laws = alone.together([(2, [130]), (2, [60])], Padding())
+    for group, mine in zip(found, expected_laws, strict=True):
+        np.testing.assert_allclose(group[2], mine[0], atol=1e-12)
+
+
 def own_table(rows, coins):
     zipf = {f: 1 / np.arange(1, k + 1) for f, k in FEATURES.items()}
     return {f: Counter(map(str, coins.choice(len(z), rows, p=z / z.sum()))) for f, z in zipf.items()}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("groups", "federations"), [((2, 2), 300), ((4,), 300), ((2, 7), 150)])
+@pytest.mark.parametrize(("groups", "federations"), [((2, 2), 150), ((4,), 150)])
 def test_over_federations_drawn_from_the_prior_intervals_hold_what_their_posteriors_say(groups, federations):
-    """Nominal 90 %; a set of whole numbers holds a little more, so the mean of what is said is the mark."""
+    """Nominal 90 %; a set of whole numbers holds a little more, so the mean of what is said is the mark.
+
+    Up to `OUTSIDE` more may hold: that share of parties has another population in the model, and none has here. Three
+    standard errors: a right model fails about one time in 400.
+    """
     coins = np.random.default_rng(11)
     held, said = [], []
     for _ in range(federations):
@@ -128,5 +151,5 @@ def test_over_federations_drawn_from_the_prior_intervals_hold_what_their_posteri
         held.append(np.mean(mine))
     error = np.std(held) / np.sqrt(federations)
     print(groups, round(np.mean(held), 3), "+-", round(error, 3), "said", round(np.mean(said), 3))
-    assert abs(np.mean(held) - np.mean(said)) < 3 * error
+    assert -3 * error < np.mean(held) - np.mean(said) < 3 * error + OUTSIDE
     assert 0.87 <= np.mean(held) <= 0.96
