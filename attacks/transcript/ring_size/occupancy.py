@@ -4,14 +4,9 @@ Each candidate value v has a chance pi_v in every row, so that of a party with N
 
     mean D(N) = sum_v (1 - e^(-N pi_v))          variance  sum_v e^(-N pi_v) (1 - e^(-N pi_v)) - N D'(N)^2,
 
-the second term since the rows are N, not Poisson (Karlin 1967). What the adversary knows of pi:
-
-* granted marginals: pi_v itself;
-* its own rows, n of them, with c_v occurrences of v. Values that it has not seen have the chance f1 / n together (Good
-  1953), f1 being the number of values that occur once; so a column of identifiers goes on as it began. The others have
-  what is left, in proportion to the quantiles of Gamma(c_v + a) (a = `PRIOR_COUNT`), as have unseen ones with c = 0.
-  How many are unseen follows from a granted dictionary, else it is Chao's (1984) lower estimate
-  f1 (f1 - 1) / (2 (f2 + 1)) and one, or several times as many: one of `TAILS`, of which sums say which is likelier.
+the second term since the rows are N, not Poisson (Karlin 1967). Of pi the adversary knows granted marginals, pi_v
+itself; else what its own rows, and a granted dictionary, leave possible: several populations (`population`), of which
+the sums say which is likelier.
 
 N is unknown (`worlds`). The law of the size at each node of N is binomial with the mean and variance above, which comes
 close to the exact one (Ehm 1991), or normal where the step to the next node is wider than the law. A share `OUTSIDE` of
@@ -25,16 +20,15 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaincinv, gammaln, ndtr
+from scipy.special import gammaln, ndtr
 from scipy.stats import binom
 
+from leakledger.attacks.transcript.ring_size.population import Population, populations
 from leakledger.attacks.transcript.ring_size.worlds import STEP, Worlds
 
 Floats = NDArray[np.float64]
 
-PRIOR_COUNT, OUTSIDE = 0.5, 0.02
-TAILS, TAIL_CHANCES = (1.0, 4.0, 16.0), np.array([0.5, 0.3, 0.2])
-QUANTILES = 16  # of values that occur equally often
+OUTSIDE = 0.02
 EXACT, FINE = 512, 0.9  # most trials of a law that is binomial; most variance between nodes, in units of the mean
 WIDEST = 1e6  # sizes beyond are left out of the share outside
 
@@ -56,12 +50,12 @@ class Laws:
     """`sizes` (worlds, length): in each world the chance of each cell of `step` sizes. `weights` (worlds,) add to 1.
 
     Within a world parties are independent; what they have in common is which world it is. The first axis has the worlds
-    of numbers of rows times `tails`, those of unseen values.
+    of numbers of rows times `populations`, those of values.
     """
 
     sizes: Floats = field(repr=False)
     weights: Floats
-    tails: int = 1
+    populations: int = 1
     step: int = 1
 
     @property
@@ -79,35 +73,27 @@ class Occupancy:
 
     def laws(self, length: int, step: int = 1) -> Laws:
         """Of the first `length` cells of so many sizes each. What lies beyond is left out, not added to them."""
-        weights = np.outer(self.worlds.weights, self._tail_chances)
-        laws = np.stack([self.worlds.mixtures @ self._at_nodes(k, length, step) for k in range(weights.shape[1])], 1)
+        weights = np.outer(self.worlds.weights, [p.weight for p in self.populations])
+        laws = np.stack([self.worlds.mixtures @ self._at_nodes(p, length, step) for p in self.populations], 1)
         laws = (1 - OUTSIDE) * laws + OUTSIDE * _anywhere(length, step, self._most)
         return Laws(laws.reshape(-1, length), weights.ravel(), weights.shape[1], step)
 
     @cached_property
-    def _classes(self) -> list[tuple[Floats, Floats]]:
-        """For each tail the chances of values, and how many values have each."""
+    def populations(self) -> list[Population]:
+        """What the own rows, a dictionary and marginals leave possible."""
         known = self.known
         if known.probabilities is not None:
-            return [(known.probabilities, np.ones(len(known.probabilities)))]
-        if known.candidates is not None:
-            return [chances_of(known.counts, max(known.candidates - len(known.counts), 0))]
-        least = unseen_values(known.counts) + 1
-        return [chances_of(known.counts, round(tail * least)) for tail in TAILS]
-
-    @property
-    def _tail_chances(self) -> Floats:
-        return TAIL_CHANCES if len(self._classes) == len(TAILS) else np.ones(1)
+            return [Population(known.probabilities, np.ones(len(known.probabilities)), 1.0)]
+        return populations(known.counts, known.candidates)
 
     @property
     def _most(self) -> float:
         return WIDEST if self.known.candidates is None else float(max(self.known.candidates, len(self.known.counts)))
 
-    def _at_nodes(self, tail: int, length: int, step: int) -> Floats:
+    def _at_nodes(self, population: Population, length: int, step: int) -> Floats:
         """(nodes, length)."""
-        chances, times = self._classes[tail]
         rows = self.worlds.rows
-        mean, variance, between = moments(rows, chances, times)
+        mean, variance, between = moments(rows, population.chances, population.times)
         variance = variance + between
         law = normal_laws(mean, variance, length, step)
         trials = mean / np.maximum(1 - variance / mean, 1e-9)
@@ -124,34 +110,6 @@ def moments(rows: Floats, chances: Floats, times: Floats) -> tuple[Floats, Float
     growth = absent @ (chances * times)  # of the mean, per row
     variance = (absent * (1 - absent)) @ times - rows * growth**2
     return mean, np.maximum(variance, 1e-4), (STEP * rows * growth) ** 2 / 12
-
-
-def chances_of(counts: NDArray[np.int64], unseen: int) -> tuple[Floats, Floats]:
-    """The chance of each class of values, and how many values it has; all chances add up to 1."""
-    rows, once = float(counts.sum()), float((counts == 1).sum())
-    beyond = (once + PRIOR_COUNT) / (rows + 1) if unseen else 0.0
-    seen = [_quantiles(float(c), int(n)) for c, n in zip(*np.unique(counts, return_counts=True), strict=True)]
-    parts = [(seen, 1 - beyond), ([_quantiles(0.0, unseen)] if unseen else [], beyond if seen else 1.0)]
-    chances, times = [], []
-    for classes, share in parts:
-        if classes:
-            rates, many = (np.concatenate(x) for x in zip(*classes, strict=True))
-            chances.append(share * rates / (rates @ many))
-            times.append(many)
-    return np.concatenate([*chances, np.zeros(0)]), np.concatenate([*times, np.zeros(0)])
-
-
-def _quantiles(count: float, values: int) -> tuple[Floats, Floats]:
-    """Rates of values that occur equally often: even quantiles of Gamma(c + a), and how many values have each."""
-    cells = min(values, QUANTILES)
-    rates: Floats = gammaincinv(count + PRIOR_COUNT, (np.arange(cells) + 0.5) / cells)
-    return rates, np.full(cells, values / cells)
-
-
-def unseen_values(counts: NDArray[np.int64]) -> int:
-    """Chao's estimate of how many values the population has beside those counted."""
-    once, twice = int((counts == 1).sum()), int((counts == 2).sum())
-    return -(-once * (once - 1) // (2 * (twice + 1)))
 
 
 def normal_laws(mean: Floats, variance: Floats, length: int, step: int) -> Floats:

@@ -69,13 +69,13 @@ def convolve(one: Floats, other: Floats, length: int) -> Floats:
 
 def powers(laws: Sequence[Floats], times: int) -> list[Floats]:
     """Of each law (..., k) the law of the sum of `times` independent ones, at least `times` (k - 1) + 1 long; of none,
-    certainly 0. Laws of like lengths are transformed together.
+    certainly 0. Laws of like lengths, of equally many worlds, are transformed together.
     """
     if times < 2:
         return [law if times else np.eye(1, law.shape[-1])[0] + np.zeros_like(law) for law in laws]
-    groups: dict[int, list[int]] = defaultdict(list)
+    groups: dict[tuple[int, ...], list[int]] = defaultdict(list)
     for i, law in enumerate(laws):
-        groups[round(STEPS * np.log2(law.shape[-1]))].append(i)
+        groups[*law.shape[:-1], round(STEPS * np.log2(law.shape[-1]))].append(i)
     found = list(laws)
     for members in groups.values():
         width = max(laws[i].shape[-1] for i in members)

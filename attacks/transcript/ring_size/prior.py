@@ -58,7 +58,7 @@ class Prior:
         length, kept = most // step + 1, self._kept.get((feature, step))
         if kept is None or kept.sizes.shape[1] < length:
             kept = self._kept[feature, step] = self.occupancies[feature].laws(length, step)
-        return Laws(kept.sizes[:, :length], kept.weights, kept.tails, step)
+        return Laws(kept.sizes[:, :length], kept.weights, kept.populations, step)
 
     def posteriors(self, parties: int, totals: Sequence[int], padding: Padding) -> list[Floats]:
         """For each feature (up to total + 1,): the posterior of one of the parties whose ranges add up to its total."""
@@ -67,9 +67,11 @@ class Prior:
     def together(self, sums: Sequence[Sums], padding: Padding) -> list[list[Floats]]:
         """The posteriors of each of several groups of parties: what is known of all tells which world it is.
 
-        Worlds are weighed by the geometric mean over features of the chances of their sums: the rows that a party has
-        are behind all its features, so that many features say little more than one. (Weighed by their product, as if
-        they were independent, intervals are too narrow: on identifiers with parties of log-sd 1, 78 in place of 92 %.)
+        Worlds are weighed by the chances of the sums of one feature, the one with most values: the rows of a party are
+        behind all its features, so that many say little more than the one that tells rows best, and what is known of
+        one is a posterior as it stands. (Weighed by the product over features, as if they were independent, intervals
+        are too narrow: on identifiers with parties of log-sd 1, 78 in place of 92 %. The geometric mean over features
+        lets those with few values thin out what the others say: of zipf with an outlying party 91 in place of 95 %.)
         """
         for _, totals in sums:
             self._check(totals)
@@ -79,9 +81,10 @@ class Prior:
             return [self.weighed(parties, totals, padding)[0] for parties, totals in sums]
         joint = [self._joint(parties, totals, padding) for parties, totals in sums]
         worlds = [self._weights([group[k] for group in joint]) for k in range(len(self.features))]
+        telling = _telling(joint, [totals for _, totals in sums])
         return [
             [
-                self._mixed(group[k], _of_all(worlds, k), feature, parties, total, padding)
+                self._mixed(group[k], _of_all(worlds, k, telling), feature, parties, total, padding)
                 for k, (feature, total) in enumerate(zip(self.features, totals, strict=True))
             ]
             for group, (parties, totals) in zip(joint, sums, strict=True)
@@ -134,11 +137,11 @@ class Prior:
 
     @staticmethod
     def _weights(groups: Sequence["_Joint"]) -> tuple[Floats, Floats]:
-        """Of one feature (worlds, tails): prior weights, and the logarithm of the chance of its sums in each."""
+        """Of one feature (worlds, populations): prior weights, and the logarithm of the chance of its sums in each."""
         likely = [g for g in groups if g.chance > FAINT]
         laws = groups[0].laws
         logs = sum((np.log(np.maximum(g.evidence, 1e-300)) for g in likely), np.zeros(len(laws.weights)))
-        return laws.weights.reshape(-1, laws.tails), logs.reshape(-1, laws.tails)
+        return laws.weights.reshape(-1, laws.populations), logs.reshape(-1, laws.populations)
 
     def _alike(self, feature: str, parties: int, total: int, padding: Padding) -> Floats:
         fewest = max(-(-total // parties), 1)
@@ -178,20 +181,25 @@ class _Joint:
         return posteriors
 
 
-def _of_all(worlds: Sequence[tuple[Floats, Floats]], feature: int) -> Floats:
-    """(worlds * tails,) the weights for one feature: of a world by the geometric mean of what the sums of all features
-    say, of a tail in that world by the feature's own.
+def _telling(joint: Sequence[Sequence["_Joint"]], sums: Sequence[Sequence[int]]) -> int:
+    """The feature whose sums are largest, of those that the prior gives a chance."""
+    likely = [[g.chance > FAINT for g in group] for group in joint]  # (groups, features)
+    return int((np.array(sums) * likely).sum(axis=0).argmax())
+
+
+def _of_all(worlds: Sequence[tuple[Floats, Floats]], feature: int, telling: int) -> Floats:
+    """(worlds * populations,) the weights for one feature: of a world by what the sums of the feature `telling` say, of
+    a population in that world by the feature's own.
     """
     prior, logs = worlds[feature]
-    shared: Floats = np.mean([_over_tails(*w) for w in worlds], axis=0) - _over_tails(prior, logs)
-    logs = logs + shared[:, None]
+    logs = logs + (_over_populations(*worlds[telling]) - _over_populations(prior, logs))[:, None]
     weights = (prior * np.exp(logs - logs.max())).ravel()
     normal: Floats = weights / weights.sum()
     return normal
 
 
-def _over_tails(prior: Floats, logs: Floats) -> Floats:
-    """(worlds,) the logarithm of the chance of the sums, whatever the tail."""
+def _over_populations(prior: Floats, logs: Floats) -> Floats:
+    """(worlds,) the logarithm of the chance of the sums, whatever the population."""
     share = prior / prior.sum(axis=1, keepdims=True)
     most = logs.max(axis=1, keepdims=True)
     total: Floats = np.log((share * np.exp(logs - most)).sum(axis=1)) + most[:, 0]

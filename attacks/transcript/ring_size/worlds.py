@@ -5,6 +5,12 @@ so that one outlying party does not speak for all of them. Worlds differ in scal
 `spread` says which, and in centre, on a grid of `SHIFTS` scales around the mean of the observers' log N. Given the
 scale the prior of the centre is flat, so that the weight of a world is the chance of its scale times the density of the
 observers' own numbers of rows. Of one observer they say nothing about the scale; of several they do.
+
+Scales are even in their logarithm up to `BEND`, and from there as likely as they are large, which is even in the scale
+itself. With the first alone (the right Haar prior of a scale) intervals hold alike at every spread as long as sums are
+near the sum of logarithms, that is where parties are alike; where they are not, two sums that happen to agree
+speak too loudly for a small scale. The second alone (Gelman 2006) says too little where parties are alike. Scales end
+well above those that parties have, since a federation of a spread near the end would else be taken for a narrower one.
 """
 
 from dataclasses import dataclass, field
@@ -15,10 +21,11 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 FREEDOM = 4.0
-SPREADS = np.array([0.1, 0.25, 0.5, 1.0, 1.6, 2.4, 3.2])
-CHANCES = np.array([0.03, 0.06, 0.15, 0.22, 0.22, 0.2, 0.12])
-SHIFTS = np.linspace(-2.5, 2.5, 11)
-REACH, STEP = 8.0, 0.125  # of log N around the centre of the own ones
+SPREADS = np.geomspace(0.05, 6.4, 9)
+BEND = 0.7
+CHANCES = np.maximum(SPREADS, BEND) / np.maximum(SPREADS, BEND).sum()
+SHIFTS = np.linspace(-2.5, 2.5, 9)
+REACH, STEP = 12.0, 0.125  # of log N around the centre of the own ones
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ from leakledger.attacks.observed.own_rows import own_counts
 from leakledger.attacks.observed.ring import Unreadable, read_ring
 from leakledger.attacks.transcript.ring_size import RingSize
 from leakledger.attacks.transcript.ring_size.arrangement import of_boundaries, of_edges
-from leakledger.attacks.transcript.ring_size.occupancy import Known, Occupancy, binomial_laws, moments, unseen_values
+from leakledger.attacks.transcript.ring_size.occupancy import Known, Occupancy, binomial_laws, moments
+from leakledger.attacks.transcript.ring_size.population import unseen_values
 from leakledger.attacks.transcript.ring_size.posterior import (
     Interval,
     Padding,

@@ -8,7 +8,7 @@ import pytest
 
 from leakledger.attacks.base import AuxiliaryKnowledge
 from leakledger.attacks.transcript.ring_size import RingSize
-from leakledger.attacks.transcript.ring_size.occupancy import PRIOR_COUNT
+from leakledger.attacks.transcript.ring_size.population import PRIOR_COUNT
 from leakledger.preprocess.data.schema import Schema
 from leakledger.preprocess.data.table import Table
 from leakledger.preprocess.encoders import ENCODERS
