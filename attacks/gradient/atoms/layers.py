@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from leakledger.attacks.gradient.exact.network import depth
 from leakledger.attacks.observed.affine import Array, Weights, affine
 from leakledger.attacks.observed.row_space import PRECISION
 
@@ -157,19 +156,19 @@ def scales(gradient: Array, roundoff: float, noise: float = 0.0) -> tuple[Array,
 def layers_of(
     weights: Weights,
     gradient: Weights,
-    rows: int,
+    ranks: Sequence[int],
     roundoff: float,
     like: Sequence[Layer] = (),
     subtracted: Sequence[float] = (),
     noise: float = 0.0,
 ) -> list[Layer] | str:
-    """All layers of a gradient, the last one included; in the units of those `like` it, if there are any, and
-    with what was `subtracted` from each. `noise` is that of its entries.
+    """All layers of a gradient, the last one included, each of at most the rank in `ranks`; in the units of those `like`
+    it, if there are any, and with what was `subtracted` from each. `noise` is that of its entries.
     """
     layers = list[Layer]()
-    for number in range(depth(weights) + 1):
+    for number, rank in enumerate(ranks):
         own, less = (like[number], subtracted[number]) if like else (None, 0.0)
-        layer = layer_of(gradient, number, rows, roundoff, own, less, noise)
+        layer = layer_of(gradient, number, rank, roundoff, own, less, noise)
         if isinstance(layer, str):
             return layer
         layers.append(layer)

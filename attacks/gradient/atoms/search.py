@@ -66,12 +66,12 @@ def remaining(
     update: ObservedUpdate,
     gradient: Weights,
     rows: int,
-    rank: int,
+    ranks: Sequence[int],
     like: Sequence[Layer] = (),
     subtracted: Sequence[float] = (),
 ) -> Remaining | str:
-    """What is left of a batch, its rank at most `rank`, or why noise hides it."""
-    layers = layers_of(update.weights, gradient, rank, update.roundoff, like, subtracted, update.noise)
+    """What is left of a batch, the rank of each layer at most that in `ranks`, or why noise hides it."""
+    layers = layers_of(update.weights, gradient, ranks, update.roundoff, like, subtracted, update.noise)
     if isinstance(layers, str):
         return layers
     return Remaining(update, gradient, rows, Spaces(update.weights, update.model.activation, layers))
@@ -115,7 +115,7 @@ def admitted(left: Remaining, found: FoundRows, proposed: EncodedRows) -> tuple[
 
 
 def lessened(left: Remaining, new: FoundRows) -> Remaining | None:
-    """What is left without the rows `new`, unless the rank does not fall by their number."""
+    """What is left without the rows `new`, unless the rank does not fall by their number (`ranks_left`)."""
     rank, rows = left.rank - len(new), left.rows - int(new.counts.sum())
     if rank < 0 or rows < rank:
         return None
@@ -129,8 +129,21 @@ def lessened(left: Remaining, new: FoundRows) -> Remaining | None:
         float(np.hypot(k.subtracted, share(columns[k.number] / k.out, p / k.inputs)))
         for k, p in zip(spaces.layers, passed.points, strict=True)
     ]
-    smaller = remaining(left.update, gradient, rows, rank, spaces.layers, subtracted)
+    smaller = remaining(left.update, gradient, rows, ranks_left(spaces, len(new), rows), spaces.layers, subtracted)
     return None if isinstance(smaller, str) else smaller
+
+
+def ranks_left(spaces: Spaces, new: int, rows: int) -> list[int]:
+    """The rank of each layer at most, when `new` rows leave spaces to `rows` others.
+
+    That of the full layers falls by their number, which is what bears them out. That of another layer need not: it may
+    be bounded by the layer's width, or rows may share a column there (with two classes, all that the last hidden layer
+    sees with one mask). Of the first layer it is not asked where a deeper one is full, as rows that depend on each
+    other there keep its rank.
+    """
+    deeper = [layer for layer in spaces.full if layer.number]
+    falling = deeper or spaces.full
+    return [max(layer.rank - new, 0) if layer in falling else min(layer.rank, rows) for layer in spaces.layers]
 
 
 def borne_out(left: Remaining, proposed: EncodedRows) -> FoundRows:
