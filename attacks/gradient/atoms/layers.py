@@ -9,7 +9,7 @@ a point of the row space at G = U S V^T is off by E^T U S^-1 V^T p, so by about 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -80,6 +80,16 @@ class Layer:
         return OWN * self.roundoff
 
     @property
+    def firm(self) -> "Layer":
+        """The layer without directions in which there is no more than subtracted rows may leave of themselves."""
+        rank = int((self.values > SUBTRACTED * self.roundoff * self.subtracted).sum())
+        if rank == self.rank:
+            return self
+        left, values, right = self.left[:, :rank], self.values[:rank], self.right[:rank]
+        unit = max(self.unit, at_once(self.values, rank, min(len(self.out), len(self.inputs))))
+        return replace(self, left=left, values=values, right=right, unit=unit)
+
+    @property
     def precision(self) -> float:
         """How far errors may turn the row space, in the units of its columns, in the direction that they hide best."""
         shown = np.linalg.svd(self.values[:, None] * self.right * self.inputs, compute_uv=False)
@@ -138,7 +148,17 @@ def layer_of(
         rank = rows
     open = float(np.prod(np.array(seen.shape) - rank))
     unit = max(1.0, float(np.sqrt((values[rank:] ** 2).sum() / max(open, 1.0))))
+    if subtracted:
+        unit = max(unit, at_once(values, rank, len(values)))
     return Layer(number, out, inputs, left[:, :rank], values[:rank], right[:rank], roundoff, unit, subtracted)
+
+
+def at_once(values: Array, rank: int, width: int) -> float:
+    """The error of each coordinate, root mean square, of a vector that is off by the largest of `values` (r,) beyond the
+    `rank`: what subtracted rows leave of themselves is not spread over all entries as rounding is, and a row may be off
+    by all of it.
+    """
+    return float(values[rank]) / float(np.sqrt(width - rank)) if rank < len(values) else 0.0
 
 
 def scales(gradient: Array, roundoff: float, noise: float = 0.0) -> tuple[Array, Array]:
