@@ -24,7 +24,7 @@ COARSE = (
 )
 # Roundings that subtracted rows may leave of themselves: their shares as the client computed them.
 # Too small: true rows are not admitted; too large: rows that are nearly right are, and spoil what is left.
-SUBTRACTED = 64.0
+SUBTRACTED = 256.0
 FLOOR = 1e-6  # of the largest row or column: smaller divides zeros by nothing, larger hides faint columns
 TINY = 1e-300  # keeps a quotient by a gradient of zero finite
 # Of each coordinate, times the unit roundoff: what the client's own passes may leave of a point or a column before it
