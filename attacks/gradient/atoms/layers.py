@@ -154,9 +154,9 @@ def layer_of(
 
 
 def at_once(values: Array, rank: int, width: int) -> float:
-    """The error of each coordinate, root mean square, of a vector that is off by the largest of `values` (r,) beyond the
-    `rank`: what subtracted rows leave of themselves is not spread over all entries as rounding is, and a row may be off
-    by all of it.
+    """The error of each coordinate, root mean square, of a vector that is off by the largest of `values` (r,) beyond
+    the `rank`: what subtracted rows leave of themselves is not spread over all entries as rounding is, and a row may be
+    off by all of it.
     """
     return float(values[rank]) / float(np.sqrt(width - rank)) if rank < len(values) else 0.0
 
@@ -182,8 +182,8 @@ def layers_of(
     subtracted: Sequence[float] = (),
     noise: float = 0.0,
 ) -> list[Layer] | str:
-    """All layers of a gradient, the last one included, each of at most the rank in `ranks`; in the units of those `like`
-    it, if there are any, and with what was `subtracted` from each. `noise` is that of its entries.
+    """All layers of a gradient, the last one included, each of at most the rank in `ranks`; in the units of those
+    `like` it, if there are any, and with what was `subtracted` from each. `noise` is that of its entries.
     """
     layers = list[Layer]()
     for number, rank in enumerate(ranks):
