@@ -70,7 +70,7 @@ class Atoms(Inversion):
             return NotApplicable(f"a model with hidden layers is needed, not {activation} on {hidden}")
         if update.model.norm != "none":
             return NotApplicable(f"no norm may stand before an activation, and here it is {update.behind}: see span")
-        whole = remaining(update, update.gradient, update.rows, update.rows)
+        whole = remaining(update, update.gradient, update.rows, [update.rows] * (len(hidden) + 1))
         if isinstance(whole, str):
             return Abstained(f"{source}: {whole}")
         if not whole.spaces.full:

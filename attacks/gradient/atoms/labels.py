@@ -19,7 +19,7 @@ LABEL = 1e-4
 ROUGH = 1e-3  # and while rows are looked for, in what others left of their rounding
 # Times farther the next possible errors must be. Fewer leave chance a say; more leave faint rows undecided.
 CLEAR = 10.0
-MOST = 3  # times that a row is looked for: more are not told apart from rows that are alike, and cost time
+MOST = 6  # times that a row is looked for: more cost time, fewer lose rows that many others are nearly like
 CHOICES = 2_000  # ways to have labels that are looked at: of many classes, fewer times
 
 

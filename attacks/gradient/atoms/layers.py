@@ -9,11 +9,10 @@ a point of the row space at G = U S V^T is off by E^T U S^-1 V^T p, so by about 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from leakledger.attacks.gradient.exact.network import depth
 from leakledger.attacks.observed.affine import Array, Weights, affine
 from leakledger.attacks.observed.row_space import PRECISION
 
@@ -25,7 +24,7 @@ COARSE = (
 )
 # Roundings that subtracted rows may leave of themselves: their shares as the client computed them.
 # Too small: true rows are not admitted; too large: rows that are nearly right are, and spoil what is left.
-SUBTRACTED = 64.0
+SUBTRACTED = 256.0
 FLOOR = 1e-6  # of the largest row or column: smaller divides zeros by nothing, larger hides faint columns
 TINY = 1e-300  # keeps a quotient by a gradient of zero finite
 # Of each coordinate, times the unit roundoff: what the client's own passes may leave of a point or a column before it
@@ -79,6 +78,16 @@ class Layer:
     def own(self) -> float:
         """What the client's own passes leave of a point or a column, relative to it."""
         return OWN * self.roundoff
+
+    @property
+    def firm(self) -> "Layer":
+        """The layer without directions in which there is no more than subtracted rows may leave of themselves."""
+        rank = int((self.values > SUBTRACTED * self.roundoff * self.subtracted).sum())
+        if rank == self.rank:
+            return self
+        left, values, right = self.left[:, :rank], self.values[:rank], self.right[:rank]
+        unit = max(self.unit, at_once(self.values, rank, min(len(self.out), len(self.inputs))))
+        return replace(self, left=left, values=values, right=right, unit=unit)
 
     @property
     def precision(self) -> float:
@@ -139,7 +148,17 @@ def layer_of(
         rank = rows
     open = float(np.prod(np.array(seen.shape) - rank))
     unit = max(1.0, float(np.sqrt((values[rank:] ** 2).sum() / max(open, 1.0))))
+    if subtracted:
+        unit = max(unit, at_once(values, rank, len(values)))
     return Layer(number, out, inputs, left[:, :rank], values[:rank], right[:rank], roundoff, unit, subtracted)
+
+
+def at_once(values: Array, rank: int, width: int) -> float:
+    """The error of each coordinate, root mean square, of a vector that is off by the largest of `values` (r,) beyond
+    the `rank`: what subtracted rows leave of themselves is not spread over all entries as rounding is, and a row may be
+    off by all of it.
+    """
+    return float(values[rank]) / float(np.sqrt(width - rank)) if rank < len(values) else 0.0
 
 
 def scales(gradient: Array, roundoff: float, noise: float = 0.0) -> tuple[Array, Array]:
@@ -157,19 +176,19 @@ def scales(gradient: Array, roundoff: float, noise: float = 0.0) -> tuple[Array,
 def layers_of(
     weights: Weights,
     gradient: Weights,
-    rows: int,
+    ranks: Sequence[int],
     roundoff: float,
     like: Sequence[Layer] = (),
     subtracted: Sequence[float] = (),
     noise: float = 0.0,
 ) -> list[Layer] | str:
-    """All layers of a gradient, the last one included; in the units of those `like` it, if there are any, and
-    with what was `subtracted` from each. `noise` is that of its entries.
+    """All layers of a gradient, the last one included, each of at most the rank in `ranks`; in the units of those
+    `like` it, if there are any, and with what was `subtracted` from each. `noise` is that of its entries.
     """
     layers = list[Layer]()
-    for number in range(depth(weights) + 1):
+    for number, rank in enumerate(ranks):
         own, less = (like[number], subtracted[number]) if like else (None, 0.0)
-        layer = layer_of(gradient, number, rows, roundoff, own, less, noise)
+        layer = layer_of(gradient, number, rank, roundoff, own, less, noise)
         if isinstance(layer, str):
             return layer
         layers.append(layer)

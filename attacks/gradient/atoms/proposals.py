@@ -17,14 +17,20 @@ from leakledger.attacks.gradient.atoms.roots import sieved
 from leakledger.attacks.gradient.atoms.spaces import Spaces
 from leakledger.attacks.gradient.exact.candidates import find_candidates
 from leakledger.attacks.gradient.exact.kernels import Candidates
+from leakledger.attacks.gradient.exact.network import depth
 from leakledger.attacks.gradient.exact.rows import EncodedRows, snapped
-from leakledger.attacks.observed.affine import Array, with_ones
+from leakledger.attacks.observed.affine import Array, affine, with_ones
 from leakledger.attacks.observed.labels import plausible_rows
 from leakledger.attacks.observed.tabular import Bounds
 from leakledger.preprocess.views import FeatureLayout
 
 TOGETHER = 2**14  # candidates of which the likeliest are tried first, before the others are looked at: memory
 STARTS = 1_024  # random starts made together: memory, and how many are spent before what they find is used
+# The length of a neuron's gradient, in errors of its entries, from which the point that it sees is looked at, and the
+# share of it that the bias has at least. Too small: points of rounding, a test each; too large: faint rows are lost.
+SHOWN, FAINT = 1e3, 1e-6
+FEW = 8  # rows of which a neuron may see one alone: of more hardly any does, and each neuron costs a test
+ZERO = 1e-4  # relative to the largest entry, h below this is taken for zero: rounding above it is taken for a signal
 FREE = 384  # and starts with nothing held, which have more unknowns each
 
 
@@ -49,6 +55,8 @@ def proposals(
     if len(known):
         rows, valid = snapped(layout, with_ones(known))
         yield rows.where(valid)
+    rows, valid = snapped(layout, shown(spaces))
+    yield rows.where(valid)
     right, precision = row_basis(spaces.layers[0]), spaces.layers[0].precision
     candidates = find_candidates(
         layout,
@@ -65,6 +73,44 @@ def proposals(
     for _ in range(budget.attempts):
         rows, valid = snapped(layout, with_ones(freely(spaces, layout, rng)))
         yield rows.where(valid)
+
+
+def shown(spaces: Spaces) -> Array:
+    """Points [x | 1] (n, d+1) behind what single neurons of the first two layers see, of few rows behind ReLU: rows of
+    the batch where just one is active. Two rows that no layer's row space tells apart are told apart so: those that
+    one layer sees with one mask another mostly does not.
+    """
+    first, second = spaces.layers[:2]
+    if spaces.activation != "relu" or spaces.rank > FEW:
+        return np.zeros((0, len(first.inputs)))
+    found = seen_by_neurons(first)
+    return (
+        np.concatenate([found, inputs_of(spaces, seen_by_neurons(second))])
+        if second.number < depth(spaces.weights)
+        else found
+    )
+
+
+def seen_by_neurons(layer: Layer) -> Array:
+    """(m, i): the inputs [h | 1] that each neuron sees, where these are beyond rounding: a mean over its rows."""
+    seen = layer.left * layer.values @ layer.right  # (o, i)
+    seen = seen[np.linalg.norm(seen, axis=1) > SHOWN * layer.unit] * layer.inputs
+    seen = seen[np.abs(seen[:, -1]) > FAINT * np.linalg.norm(seen, axis=1)]
+    return np.asarray(seen / seen[:, -1:])
+
+
+def inputs_of(spaces: Spaces, points: Array) -> Array:
+    """[x | 1] (m, d+1) in the first layer's row space that come nearest to the positive entries of what it puts out,
+    `points` [h | 1] (m, H+1): there ReLU is linear.
+    """
+    basis = row_basis(spaces.layers[0])  # (r, d+1)
+    hidden, plane = points[:, :-1], affine(spaces.weights, 0) @ basis.T  # (m, H), (H, r)
+    positive = (hidden > ZERO * np.abs(hidden).max(1, keepdims=True, initial=0)).astype(np.float64)
+    equations = np.einsum("mh,hr,hs->mrs", positive, plane, plane) + np.outer(basis[:, -1], basis[:, -1])
+    goal = (positive * hidden) @ plane + basis[:, -1]
+    inside = np.einsum("mrs,ms->mr", np.linalg.pinv(equations, hermitian=True), goal) @ basis
+    inside = inside[inside[:, -1] > ZERO]
+    return np.asarray(inside / inside[:, -1:])
 
 
 def row_basis(layer: Layer) -> Array:

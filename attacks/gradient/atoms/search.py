@@ -5,7 +5,7 @@ fewer directions open. A row counts as found where the rank of the gradient fall
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 
 import numpy as np
@@ -28,6 +28,10 @@ from leakledger.attacks.observed.update import ObservedUpdate
 # Standard errors by which a row may miss a space before its numbers are polished, and how many rows are polished at
 # most. Smaller: rows whose numbers are rough are lost; larger: time.
 NEAR, MOST = 1e5, 512
+# And a polished row the spaces of what others left: these were subtracted with errors up to `MISSED`, larger beside a
+# row with a large share, and a rank that falls bears a row out as well. Too small: rows that are left stay so; too
+# large: mixtures are tried. No certificate follows from it.
+LEFT_OVER = 1e3
 SAME = 1e-5  # rows whose last hidden points are nearer than this, relative to them, are one until one of them is gone
 
 
@@ -66,12 +70,12 @@ def remaining(
     update: ObservedUpdate,
     gradient: Weights,
     rows: int,
-    rank: int,
+    ranks: Sequence[int],
     like: Sequence[Layer] = (),
     subtracted: Sequence[float] = (),
 ) -> Remaining | str:
-    """What is left of a batch, its rank at most `rank`, or why noise hides it."""
-    layers = layers_of(update.weights, gradient, rank, update.roundoff, like, subtracted, update.noise)
+    """What is left of a batch, the rank of each layer at most that in `ranks`, or why noise hides it."""
+    layers = layers_of(update.weights, gradient, ranks, update.roundoff, like, subtracted, update.noise)
     if isinstance(layers, str):
         return layers
     return Remaining(update, gradient, rows, Spaces(update.weights, update.model.activation, layers))
@@ -85,7 +89,7 @@ def solve(whole: Remaining, known: Array, budget: Budget, rng: np.random.Generat
     """At most as many rows of a batch as its rank, and what is left without them; `known` (n, d) are tried first.
 
     Where the spaces of what is left propose no more, as subtracted rows leave their rounding there, those of the whole
-    batch do.
+    batch do; where these do neither, the search goes on in the spaces that are no such rounding (`firm`).
     """
     found, left = nothing(whole.update), whole
     while left.rank and left.spaces.full:
@@ -95,9 +99,19 @@ def solve(whole: Remaining, known: Array, budget: Budget, rng: np.random.Generat
         while len(found) == before and (rows := next(proposed, None)) is not None:
             found, left = admitted(left, found, rows)
         if len(found) == before:
-            break
+            sure = firm(left)
+            if sure.spaces.ranks == left.spaces.ranks:
+                break
+            left, budget = sure, replace(budget, attempts=0)
         known = known[:0]
     return found, left
+
+
+def firm(left: Remaining) -> Remaining:
+    """What is left, without the directions that may be what rows left of themselves when they were subtracted: a layer
+    that has one of these beside the rows' own refutes true rows.
+    """
+    return replace(left, spaces=replace(left.spaces, layers=[layer.firm for layer in left.spaces.layers]))
 
 
 def admitted(left: Remaining, found: FoundRows, proposed: EncodedRows) -> tuple[FoundRows, Remaining]:
@@ -115,7 +129,7 @@ def admitted(left: Remaining, found: FoundRows, proposed: EncodedRows) -> tuple[
 
 
 def lessened(left: Remaining, new: FoundRows) -> Remaining | None:
-    """What is left without the rows `new`, unless the rank does not fall by their number."""
+    """What is left without the rows `new`, unless the rank does not fall by their number (`ranks_left`)."""
     rank, rows = left.rank - len(new), left.rows - int(new.counts.sum())
     if rank < 0 or rows < rank:
         return None
@@ -129,8 +143,21 @@ def lessened(left: Remaining, new: FoundRows) -> Remaining | None:
         float(np.hypot(k.subtracted, share(columns[k.number] / k.out, p / k.inputs)))
         for k, p in zip(spaces.layers, passed.points, strict=True)
     ]
-    smaller = remaining(left.update, gradient, rows, rank, spaces.layers, subtracted)
+    smaller = remaining(left.update, gradient, rows, ranks_left(spaces, len(new), rows), spaces.layers, subtracted)
     return None if isinstance(smaller, str) else smaller
+
+
+def ranks_left(spaces: Spaces, new: int, rows: int) -> list[int]:
+    """The rank of each layer at most, when `new` rows leave spaces to `rows` others.
+
+    That of the full layers falls by their number, which is what bears them out. That of another layer need not: it may
+    be bounded by the layer's width, or rows may share a column there (with two classes, all that the last hidden layer
+    sees with one mask). Of the first layer it is not asked where a deeper one is full, as rows that depend on each
+    other there keep its rank.
+    """
+    deeper = [layer for layer in spaces.full if layer.number]
+    falling = deeper or spaces.full
+    return [max(layer.rank - new, 0) if layer in falling else min(layer.rank, rows) for layer in spaces.layers]
 
 
 def borne_out(left: Remaining, proposed: EncodedRows) -> FoundRows:
@@ -147,7 +174,8 @@ def borne_out(left: Remaining, proposed: EncodedRows) -> FoundRows:
     errors, off = spaces.errors(encoded)
     passed = spaces.passed(encoded)
     counts, clear = decided(passed.probabilities, errors, off, left.update.rows, left.update.roundoff, ROUGH)
-    clear &= (missed < MISSED) & (counts.sum(1) <= left.rows)
+    limit = LEFT_OVER if left.rows < left.update.rows else MISSED
+    clear &= (missed < limit) & (counts.sum(1) <= left.rows)
     order = np.argsort(missed, kind="stable")
     order = order[clear[order]]
     points = passed.points[-1][order]

@@ -35,6 +35,10 @@ class Spaces:
         return max((layer.rank for layer in self.layers), default=0)
 
     @property
+    def ranks(self) -> list[int]:
+        return [layer.rank for layer in self.layers]
+
+    @property
     def full(self) -> list[Layer]:
         """The hidden layers whose spaces have the rank of the batch, and leave most vectors out."""
         return [layer for layer in self.layers[:-1] if layer.telling and layer.rank == self.rank]

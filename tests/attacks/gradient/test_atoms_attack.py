@@ -4,13 +4,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.spatial.distance import pdist, squareform
 
 from leakledger.attacks.base import Abstained, AuxiliaryKnowledge, NotApplicable
 from leakledger.attacks.gradient.atoms import Atoms
+from leakledger.attacks.gradient.exact.network import forward
 from leakledger.attacks.observed.gradients import find_gradients
 from leakledger.preprocess.models import ACTIVATIONS, as_arrays, as_tensors, gradient, initial_weights
 from leakledger.preprocess.views import ModelSpec, View
 from tests.attacks.example import LAYOUT, NUMERIC, exact, observe, rows_of, server_view
+from tests.attacks.gradient.amounts import false, table
 
 NOTHING = AuxiliaryKnowledge()
 EVERY = sorted(ACTIVATIONS)
@@ -174,3 +177,36 @@ def test_no_row_that_is_verified_is_false(activation, count, seed, alike):
         verified = claim.categories[claim.verified], claim.numbers[claim.verified]
         same = (verified[0][:, None] == categories).all(2) & (np.abs(verified[1][:, None] - numbers) < 1e-3).all(2)
         assert same.any(1).all()
+
+
+def with_a_pair(batch, shared, apart):
+    """Encoded rows of a table of skewed amounts, of which the first two have one mask in the layer `shared` and, in the
+    layer `apart`, two; with their layout, categories and numbers.
+    """
+    layout, categories, numbers, encoded = table(0)
+    spec = ModelSpec(layout.width, 2, (100, 100), "relu")
+    masks = forward(initial_weights(spec, np.random.default_rng(0)), encoded[:600]).active
+    same, other = (squareform(pdist(masks[layer], "hamming")) for layer in (shared, apart))
+    i, j = np.unravel_index(np.where(same == 0, other, 0).argmax(), same.shape)
+    alone = np.flatnonzero((same == 0).sum(1) + (other == 0).sum(1) == 2)
+    rows = np.concatenate([[i, j], alone[: batch - 2]])
+    return layout, categories[rows], numbers[rows], encoded[rows]
+
+
+@pytest.mark.parametrize(("shared", "apart"), [(1, 0), (0, 1)])
+def test_two_rows_that_one_layer_sees_with_one_mask_are_told_apart_by_another(shared, apart):
+    layout, categories, numbers, encoded = with_a_pair(18, shared, apart)
+    (update,) = find_gradients(observe(encoded, layout), NOTHING)
+    claim = Atoms(attempts=0).invert(update, NOTHING, encoded[2:])
+    assert exact(claim, categories, numbers).all()
+    assert not false(claim, categories, numbers, numbers.std(0)).any()
+
+
+@pytest.mark.parametrize("times", [4, 5])
+def test_a_row_is_claimed_as_often_as_it_occurs(times):
+    categories, numbers, encoded = rows_of(LAYOUT, 6, 0)
+    (claim,) = attack(observe(np.concatenate([encoded, np.repeat(encoded[:1], times - 1, 0)])))
+    same = (claim.categories == categories[0]).all(1)
+    assert same.sum() == times
+    assert not claim.verified[same].any()
+    assert exact(claim, categories, numbers).all()

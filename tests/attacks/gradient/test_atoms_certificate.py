@@ -40,7 +40,7 @@ def batch(activation, count=8, seed=0):
     categories, _, encoded = rows_of(LAYOUT, count, seed)
     (update,) = find_gradients(observe(encoded, activation=activation, seed=seed), AuxiliaryKnowledge())
     found = FoundRows(EncodedRows(categories, encoded), np.eye(2, dtype=np.int64)[np.arange(count) % 2])
-    return remaining(update, update.gradient, count, count), found
+    return remaining(update, update.gradient, count, [count] * 3), found
 
 
 def problem_of(whole):
@@ -140,5 +140,5 @@ def test_a_perturbed_gradient_refuses_the_certificate_of_the_true_rows(activatio
         n: g + 1e-5 * np.sqrt((g**2).mean()) * coins.normal(size=g.shape) for n, g in whole.update.gradient.items()
     }
     update = replace(whole.update, gradient=noisy)
-    again = remaining(update, noisy, 8, 8)
+    again = remaining(update, noisy, 8, [8] * 3)
     assert isinstance(again, str) or not of_all(again, found)[2].any()
