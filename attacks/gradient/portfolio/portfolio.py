@@ -24,9 +24,7 @@ from leakledger.attacks.base import (
     AuxiliaryKnowledge,
     ControlSpec,
     NotApplicable,
-    Outcome,
     RecordsClaim,
-    concluded,
 )
 from leakledger.attacks.gradient.atoms import Atoms
 from leakledger.attacks.gradient.inversion import Inversion
@@ -44,7 +42,6 @@ from leakledger.attacks.observed.tabular import StructuralPrior
 from leakledger.attacks.observed.update import Inverted, ObservedUpdate
 from leakledger.attacks.observed.updates import TOLD, find_updates
 from leakledger.preprocess.messages import BatchNormStatistics, ClientGradient, ClientWeights
-from leakledger.preprocess.views import View
 
 NOTHING = "no exact attack proves a row behind the weights"
 
@@ -87,20 +84,11 @@ class Portfolio(Inversion):
     def __post_init__(self) -> None:
         self._exact(), self._posterior(), self._tableak(), self._tableak_fedavg()  # all check their options
 
-    def run(self, view: View, knowledge: AuxiliaryKnowledge) -> Outcome:
-        updates = type(self).find(view, knowledge, rounds=self.rounds, victims=self.victims)
-        if not isinstance(updates, list):
-            return updates
-        outcomes = self.inverted(view, knowledge, updates)
-        if updates[0].schedule is not None:
-            outcomes = self._filled_in(updates, knowledge, outcomes)
-        return concluded(outcomes)
-
     def invert(self, update: ObservedUpdate, knowledge: AuxiliaryKnowledge) -> Inverted:
         return self.invert_all([update], knowledge)[0]
 
     def invert_all(self, updates: Sequence[ObservedUpdate], knowledge: AuxiliaryKnowledge) -> list[Inverted]:
-        """The outcome for each of `updates`, which share layout and model; of local trainings exact rows alone."""
+        """The outcome for each of `updates`, which share layout and model."""
         try:
             prior = StructuralPrior(updates[0].layout, knowledge.bounds)
         except ValueError as error:
@@ -108,7 +96,7 @@ class Portfolio(Inversion):
         exact = [exact_rows(u, knowledge, prior, self._exact()) for u in updates]
         proven = [c if c is not None and len(c.numbers) else None for c in exact]
         if updates[0].schedule is not None:
-            return [c or Abstained(NOTHING) for c in proven]
+            return self._filled_in(updates, knowledge, [c or Abstained(NOTHING) for c in proven])
         outcomes: list[Inverted | None] = [
             c or self._sampled(u, knowledge) for c, u in zip(proven, updates, strict=True)
         ]

@@ -1,19 +1,21 @@
 """Local training seen as one gradient: that in the middle of its way, with what it is off by worked out.
 
 What a client of FedAvg returns is the sum of the gradients of its local steps, taken along a way through the weights of
-which both ends are known. Where steps are small and each row is in each epoch once, its share of the sum is, to first
-order, its gradient in the middle of the way times the epochs, whatever the batches and their order: what steps before
-the middle have too little those after it have too much (the midpoint rule; the middle of the weights before each of n
-steps lies (n - 1) / 2n of the way). So `as_gradient` is the gradient of one batch of all rows, at known weights, with
-errors: the curvature of the way, neurons that change sides on it, and the order of rows, which is not known.
+which both ends are known. Where steps are small, each row is in each epoch once, and the batches of an epoch are of one
+size, its share of the sum is, to first order, its gradient in the middle of the way times the epochs, whatever the
+batches and their order: what steps before the middle have too little those after it have too much (the midpoint rule;
+the middle of the weights before each of n steps lies (n - 1) / 2n of the way). So `as_gradient` is the gradient of one
+batch of all rows, at known weights, with errors: the curvature of the way, neurons that change sides on it, and the
+order of rows, which is not known. A last batch that is smaller counts its rows for more, and nobody knows which these
+are: that is one error more, up to `UNEVEN`.
 
 Most of these errors follow from the rows, once they are nearly known: `followed` trains on the rows of the best chain,
 in orders drawn at random that agree with the labels, and takes off the sum what such trainings differ by from their
 gradient in the middle. What is left are errors of second order in the learning rate, by the order of rows alone. They
 are taken for noise, as much as the best rows leave; so nothing that is claimed is sure (`Samples.guessed`).
 
-Of several clients whose sum is known, each has its own way; the middle is that of their mean, and `followed` trains on
-the rows of all as if one client had them, which says too little of how far each went, so it is left out.
+Of several clients whose sum is known, each has its own way, and counts by its rows and its steps; the middle is that of
+their mean, and what the sum is off by is not worked out.
 """
 
 from collections.abc import Callable
@@ -33,29 +35,55 @@ from leakledger.attacks.observed.update import ObservedUpdate, Schedule
 # Of the root mean square of the entries: what the midpoint rule leaves. With five epochs of four batches at a learning
 # rate of 0.01 it is 0.05 to 0.11 on Adult, bank_churn and framingham.
 DRIFT = 0.05
+UNEVEN = 0.5  # of the mean share of a row: where they scatter by more, the gradient of one batch is no account of them
 PASSES = 2  # times that the error is worked out anew
 SWEEPS, REPAIRS = 6, 6  # visits of all cells after each, and repairs before them
 ORDERS = 8  # in which the rows of the best chain are trained on
 
 
-def as_gradient(update: ObservedUpdate) -> ObservedUpdate:
-    """The mean gradient over the rows of a local training, in the middle of its way; labels in the order in which the
-    first epoch has the rows.
+def as_gradient(update: ObservedUpdate) -> ObservedUpdate | str:
+    """The mean gradient over the rows of a local training, in the middle of its way, or why there is none; labels in
+    the order in which the first epoch has the rows.
     """
-    steps, clients = len(update.training.steps), max(1, len(update.members))
-    each = max(1.0, steps / clients)
-    half = (each - 1) / (2 * each) * update.training.rate / clients  # the mean of 0, 1, ..., n - 1 steps of n
-    gradient = {name: g / steps for name, g in update.gradient.items()}
+    clients, counted, spread = _counted(update)
+    if spread > UNEVEN:
+        return f"rows of local batches of such different sizes count too unevenly (by {spread:.1f} of their mean)"
+    half = (counted - 1) / (2 * counted) * update.training.rate / clients  # the mean of 0, ..., n - 1 steps of n
+    gradient = {name: g / (clients * counted) for name, g in update.gradient.items()}
     entries = np.concatenate([g.ravel() for g in gradient.values()])
+    drift = 0.0 if counted == 1 else float(np.hypot(DRIFT, spread) * np.sqrt((entries**2).mean()))
     return replace(
         update,
         labels=update.labels[: update.rows],
         weights={name: w - half * update.gradient[name] for name, w in update.weights.items()},
         gradient=gradient,
         schedule=None,
-        noise=float(np.hypot(update.noise / steps, DRIFT * np.sqrt((entries**2).mean()))),
-        stretched=update.stretched / steps,
+        noise=float(np.hypot(update.noise / (clients * counted), drift)),
+        stretched=update.stretched / (clients * counted),
     )
+
+
+def of_one_step(update: ObservedUpdate) -> bool:
+    """Whether every client took a single step, so that the sum is that of gradients at the weights sent."""
+    return _counted(update)[1] == 1
+
+
+def _counted(update: ObservedUpdate) -> tuple[int, float, float]:
+    """How many clients there are, how many steps a client takes, in the mean over rows, and by how much rows count
+    unevenly: the standard deviation of their shares, the mean being 1.
+    """
+    schedule = update.training
+    sizes = np.array([m.rows for m in update.members] or [update.rows])
+    steps = -(-sizes // schedule.batch)
+    counted = float(schedule.epochs * (sizes * steps).sum() / sizes.sum())
+    squares = 0.0  # of the shares of all rows
+    for size, number in zip(sizes.tolist(), steps.tolist(), strict=True):
+        last = size - (number - 1) * min(schedule.batch, size)
+        parts = np.array([min(schedule.batch, size)] * (number - 1) + [last])
+        share = schedule.epochs * number / counted  # of the client's rows in the mean
+        within = (size**2 / number**2 / parts).sum() / size - 1  # variance of one epoch, in which places are drawn
+        squares += size * share**2 * (1 + within / schedule.epochs)
+    return len(sizes), counted, float(np.sqrt(max(squares / sizes.sum() - 1, 0.0)))
 
 
 def followed(found: Chains, update: ObservedUpdate, stated: float, pool: int, tell: Callable[[int], None]) -> Chains:
@@ -67,7 +95,11 @@ def followed(found: Chains, update: ObservedUpdate, stated: float, pool: int, te
     given = found.evidence.total
     for _ in range(PASSES):
         error = _error(found, update)
+        if not all(bool(part.isfinite().all()) for part in error):
+            return found
         evidence = replace(found.evidence, total=[t - update.rows * e for t, e in zip(given, error, strict=True)])
+        if not evidence.usable:
+            return found
         found = _chains(found, evidence)
         left = float((2 * found.energy().min() / evidence.entries).sqrt()) * evidence.noise
         found = repaired(_chains(found, replace(evidence, noise=max(left, stated))), REPAIRS, tell, pool)
@@ -82,7 +114,7 @@ def _chains(like: Chains, evidence: Evidence) -> Chains:
 
 def _error(found: Chains, update: ObservedUpdate) -> list[Tensor]:
     """Per layer (out, in + 1): what the mean gradient of a training differs by from that in the middle of its way, in
-    the mean over orders of the rows of the best chain.
+    the mean over orders of the rows of the best chain; as small as the sum, where that was shrunk.
     """
     best = int(cost(found).argmin())
     rows, labels = found.columns[best], found.labels[best]
@@ -94,7 +126,7 @@ def _error(found: Chains, update: ObservedUpdate) -> list[Tensor]:
         order = drawn_order(update, labels.cpu().numpy(), coins)
         for total, part in zip(error, trained_sum(update.training, begun, rows, labels, order), strict=True):
             total += part / (len(update.training.steps) * ORDERS)
-    return error
+    return [found.scale[best] * part for part in error]
 
 
 def drawn_order(update: ObservedUpdate, labels: NDArray[np.int64], coins: np.random.Generator) -> NDArray[np.int64]:

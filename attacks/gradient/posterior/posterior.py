@@ -18,7 +18,7 @@ The adversary is honest but curious, and holds a client's update in the clear wi
 knows the labels of the batch, or samples them too. Any multilayer perceptron that classifies.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
@@ -36,11 +36,12 @@ from leakledger.attacks.base import (
     counter,
 )
 from leakledger.attacks.gradient.inversion import Inversion
-from leakledger.attacks.gradient.posterior.cells import cells_of, nearest
+from leakledger.attacks.gradient.posterior.cells import Cell, cells_of, nearest
+from leakledger.attacks.gradient.posterior.chains import encoded, from_prior
 from leakledger.attacks.gradient.posterior.claim import blind_guess, claimed
 from leakledger.attacks.gradient.posterior.dependence import known_rows, linked
 from leakledger.attacks.gradient.posterior.evidence import channel, evidence_of, too_quiet
-from leakledger.attacks.gradient.posterior.local_training import PASSES, REPAIRS, as_gradient, followed
+from leakledger.attacks.gradient.posterior.local_training import PASSES, REPAIRS, as_gradient, followed, of_one_step
 from leakledger.attacks.gradient.posterior.network import RowGradients
 from leakledger.attacks.gradient.posterior.sample_size import of_unknown_size
 from leakledger.attacks.gradient.posterior.search import loosened, search
@@ -52,6 +53,7 @@ from leakledger.attacks.observed.updates import TOLD, find_updates
 from leakledger.preprocess.messages import ClientGradient, ClientWeights
 from leakledger.preprocess.options import check_options, option
 
+TRIED = 16  # rows of each class, whose gradients show whether a model has diverged
 BURNT = 4  # of so many sweeps that are sampled there is one before that is not; annealed chains are near already
 
 
@@ -109,9 +111,15 @@ class Posterior(Inversion):
         through = channel(update.mechanisms, sent, update.noise / update.stretched)
         if isinstance(through, str):
             return NotApplicable(through)
-        step = update
+        step, trained = update, update.schedule is not None and not of_one_step(update)
         if update.schedule is not None:
-            step, through = as_gradient(update), replace(through, bounded=False, stated=False)
+            middle = as_gradient(update)
+            if isinstance(middle, str) or through.clip_norm is not None:
+                why = middle if isinstance(middle, str) else "rows were clipped at weights that nobody else has seen"
+                return NotApplicable(f"the local training of {batch} is no gradient: {why}")
+            step = middle
+        if trained:
+            through = replace(through, bounded=False, stated=False)
         try:
             prior = StructuralPrior(update.layout, knowledge.bounds)
             categorical, numeric = cells_of(update.layout, knowledge, self.device, update.facts)
@@ -119,7 +127,7 @@ class Posterior(Inversion):
             return NotApplicable(str(error))
         evidence = evidence_of(step, through, self.device)
         network = RowGradients(step.model, step.weights, self.device)
-        more = PASSES * REPAIRS if update.schedule is not None else 0
+        more = PASSES * REPAIRS if trained else 0
         tell = counter(self.progress, self.repairs + more + self.sweeps // BURNT + self.sweeps)
         cells, coins = [*categorical, *numeric], self._coins(update)
         if self.tree and update.facts.rows:
@@ -127,16 +135,16 @@ class Posterior(Inversion):
             cells = linked(cells, known, update.facts.labels, network.classes)
         if update.guessed_size:
             evidence = of_unknown_size(evidence, update.rows)
-        if not evidence.usable:
+        if not evidence.usable or not representable(network, cells):
             return Abstained(f"the gradient of {batch} is beyond single precision: its model has diverged")
         given = guess if evidence.labels is not None else None
         start = None if given is None else nearest(given, categorical, numeric, self.device)
         found = search(network, cells, evidence, self.chains, self.repairs, coins, tell, self.pool, start)
-        if update.schedule is not None:
+        if trained:
             found = followed(found, update, update.rows * step.stretched * through.noise, self.pool, tell)
         loose = found if update.mechanisms else loosened(found)
         samples = sampled(loose, self.sweeps // BURNT, self.sweeps, tell).of_one_size()
-        samples = replace(samples, guessed=loose is not found or evidence.approximate or step is not update)
+        samples = replace(samples, guessed=loose is not found or evidence.approximate or trained)
         if not np.isfinite(samples.fit).all():
             return Abstained(f"no likelihood for {batch} is finite: its model has diverged")
         if not len(samples.fit):
@@ -153,3 +161,12 @@ class Posterior(Inversion):
         """A generator that depends on the seed, the victim and the round, and on nothing that runs beside."""
         digest = sha256(f"{self.seed} {update.round} {update.victim}".encode()).digest()
         return torch.Generator(self.device).manual_seed(int.from_bytes(digest[:7], "big"))
+
+
+def representable(network: RowGradients, cells: Sequence[Cell]) -> bool:
+    """Whether single precision holds the squared gradients of rows of the prior."""
+    device = str(network.weights[0].device)
+    index = from_prior(cells, TRIED * network.classes, torch.Generator(device).manual_seed(0), device)
+    labels = torch.arange(len(index), device=device) % network.classes
+    squares = network.square(network.first(encoded(network, cells, index)[None]), labels[None])
+    return bool(squares.isfinite().all())

@@ -8,15 +8,22 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from leakledger.attacks.base import Abstained, NotApplicable, RecordsClaim
 from leakledger.attacks.gradient.portfolio import Portfolio
 from leakledger.attacks.gradient.posterior import Posterior, local_training
 from leakledger.attacks.gradient.posterior.cells import cells_of
 from leakledger.attacks.gradient.posterior.chains import Chains, squared
 from leakledger.attacks.gradient.posterior.evidence import channel, evidence_of
-from leakledger.attacks.gradient.posterior.local_training import as_gradient, drawn_order, followed, trained_sum
+from leakledger.attacks.gradient.posterior.local_training import (
+    as_gradient,
+    drawn_order,
+    followed,
+    of_one_step,
+    trained_sum,
+)
 from leakledger.attacks.gradient.posterior.network import RowGradients
 from leakledger.attacks.observed.tabular import StructuralPrior
-from leakledger.attacks.observed.update import Schedule
+from leakledger.attacks.observed.update import Member, Schedule
 from leakledger.attacks.observed.updates import find_updates
 from leakledger.preprocess.views import Mechanism
 from tests.attacks.gradient.test_fedavg_attack import BOUNDS, LAYOUT, error, federation, random_rows
@@ -122,10 +129,10 @@ def test_training_on_the_rows_shows_most_of_what_the_middle_is_off_by(monkeypatc
 
 @pytest.mark.slow
 def test_rows_come_back_of_more_than_the_row_space_tells_apart():
-    view, knowledge, update, _ = one_update(10, **NETWORK)
+    view, knowledge, update, _ = one_update(12, **NETWORK)
     assert update.rows > LAYOUT.width + 1
     (claim,) = Posterior(**SMALL, victims=("P1",)).run(view, knowledge)
-    assert error(claim, random_rows(0, 10)) <= 0.25  # of a guess more than half
+    assert error(claim, random_rows(0, 12)) <= 0.25  # of a guess more than half
     assert claim.probability is None  # what is left of the order is taken for noise: nothing is sure
     assert {view.messages[i].topic for i in claim.evidence} == {"train.model", "train.weights"}
 
@@ -168,3 +175,80 @@ def test_a_defended_training_is_read_with_its_mechanism():
     assert read.mechanisms == (noise,)
     assert read.stretched == pytest.approx(1 / update.training.rate)
     assert as_gradient(read).stretched == pytest.approx(1 / (0.01 * len(update.training.steps)))
+
+
+def gradients_added_up(update, columns, sizes):
+    """The update of clients with so many rows each, at a rate so small that weights stand still: their share-weighted
+    mean, times how many they are, and the mean gradient of all rows.
+    """
+    still = replace(update, schedule=replace(update.training, rate=1e-6))
+    begun, labels = RowGradients(update.model, update.weights, "cpu"), torch.arange(len(columns)) % 2
+    total, place, count = 0.0, 0, len(sizes)
+    for size in sizes:
+        own = slice(place, place + size)
+        schedule = replace(still.training, rows=size, batch=min(still.training.batch, size))
+        order = np.tile(np.arange(size), schedule.epochs)
+        sums = trained_sum(schedule, begun, columns[own], labels[own], order)
+        share = count * size / sum(sizes)
+        total = [s * share + (total[i] if place else 0) for i, s in enumerate(sums)]
+        place += size
+    named = {f"{i}.weight": s[:, :-1].double().numpy() for i, s in enumerate(total)}
+    named |= {f"{i}.bias": s[:, -1].double().numpy() for i, s in enumerate(total)}
+    members = tuple(Member(f"P{i}", size, np.zeros(0, np.int64)) for i, size in enumerate(sizes))
+    seen = replace(still, gradient=named, members=members if count > 1 else (), noise=0.0)
+    return seen, mean_gradient(update, update.weights, columns, labels)
+
+
+@pytest.mark.parametrize("sizes", [(12,), (4, 4, 4), (6, 6), (8, 4)], ids=str)
+def test_sums_of_local_trainings_are_divided_by_what_their_rows_count(sizes):
+    _, _, update, columns = one_update(epochs=2, batch=4)
+    seen, mean = gradients_added_up(update, columns, sizes)
+    step = as_gradient(seen)
+    off = distance(mean, layers(step.gradient))
+    sent = np.concatenate([g.ravel() for g in step.gradient.values()])
+    noise = np.sqrt(len(sent)) * step.noise / np.linalg.norm(sent)
+    assert off < 1e-3 if len(set(sizes)) == 1 and sizes[0] % 4 == 0 else noise > 0.1
+    shown = np.concatenate([np.asarray(m).ravel() for m in mean])
+    told = np.concatenate([g.ravel() for g in layers(step.gradient)])
+    assert shown @ told / (shown @ shown) == pytest.approx(1, abs=0.35)
+
+
+def test_rows_that_count_too_unevenly_are_not_attacked():
+    _, knowledge, update, _ = one_update(9, epochs=1, batch=8)
+    outcome = Posterior(**SMALL).invert(update, knowledge)
+    assert isinstance(outcome, NotApplicable)
+    assert "unevenly" in outcome.reason
+
+
+def test_one_local_step_is_a_gradient_like_any_other():
+    _, knowledge, update, _ = one_update(4, hidden=(30,), epochs=1, batch=None)
+    assert of_one_step(update)
+    assert as_gradient(update).noise == update.noise
+    rng = np.random.default_rng(0)
+    noised = {n: g + rng.normal(0, 1e-5 / 0.01, g.shape) for n, g in update.gradient.items()}
+    told = replace(update, gradient=noised, mechanisms=(Mechanism("gaussian-noise", {"sigma": 1e-5}),))
+    assert Posterior(**SMALL).invert(told, knowledge).probability is not None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_clipped_training_loses_nothing_to_what_unclipped_ones_are_off_by(seed):
+    _, knowledge, update, _ = one_update(4, hidden=(30,), epochs=5, batch=2, seed=seed)
+    shrunk = {name: 0.1 * g for name, g in update.gradient.items()}
+    clipped = replace(update, gradient=shrunk, mechanisms=(Mechanism("client-clipping", {"clip_norm": 1.0}),))
+    assert error(Posterior(**SMALL).invert(clipped, knowledge), random_rows(0, 4)) <= 0.15
+
+
+@pytest.mark.parametrize("factor", [1e12, 1e18, 1e25, np.inf, np.nan])
+def test_a_diverged_model_is_abstained_from(factor):
+    _, knowledge, update, _ = one_update(4, hidden=(20, 20), epochs=2, batch=2)
+    wild = replace(update, weights={name: w * factor for name, w in update.weights.items()})
+    assert isinstance(Posterior(**SMALL).invert(wild, knowledge), Abstained)
+
+
+def test_a_simulated_training_that_diverges_is_not_taken_off():
+    _, knowledge, update, _ = one_update(4, hidden=(30,), epochs=2, batch=2)
+    fast = replace(update.training, rate=1e8)
+    slow = {name: g / 1e10 for name, g in update.gradient.items()}
+    outcome = Posterior(**SMALL).invert(replace(update, schedule=fast, gradient=slow), knowledge)
+    assert isinstance(outcome, RecordsClaim | Abstained)
