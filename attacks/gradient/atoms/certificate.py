@@ -19,7 +19,7 @@ from scipy.spatial.distance import cdist
 from leakledger.attacks.gradient.atoms.gram import Problem, coefficients
 from leakledger.attacks.gradient.atoms.labels import decided, errors_of
 from leakledger.attacks.gradient.atoms.layers import TINY
-from leakledger.attacks.gradient.atoms.polish import Explained, polished, priced
+from leakledger.attacks.gradient.atoms.polish import LINES, Explained, polished, priced
 from leakledger.attacks.gradient.atoms.proposals import with_codes
 from leakledger.attacks.gradient.atoms.roots import residuals
 from leakledger.attacks.gradient.atoms.search import FoundRows, Remaining
@@ -63,7 +63,7 @@ def of_all(whole: Remaining, found: FoundRows) -> tuple[EncodedRows, Array, Mask
     proven &= (held.left <= LEFT) & (held.outside.max() <= OUTSIDE) & (held.strain <= STRAIN)
     proven &= found.counts.sum(1) == 1
     if not np.isfinite(error).any():  # of a polish of too many numbers
-        error = number_errors(whole, encoded)
+        error = LINES * number_errors(whole, encoded)
     return rows, np.full(len(rows), held.residual), proven, resolved(update.layout, encoded, error)
 
 
@@ -113,7 +113,8 @@ def of_some(whole: Remaining, found: FoundRows) -> tuple[EncodedRows, Array, Mas
     proven &= (found.counts.sum(1) == 1) & no_other_code(whole, found.rows)
     if whole.rank < update.rows and update.model.activation in PIECEWISE_LINEAR:
         proven &= False
-    exact = resolved(update.layout, encoded, number_errors(whole, encoded) * np.maximum(1.0, missed)[:, None])
+    error = LINES * number_errors(whole, encoded) * np.maximum(1.0, missed)[:, None]
+    exact = resolved(update.layout, encoded, error)
     return found.rows, update.roundoff * np.maximum(1.0, missed), proven, exact
 
 
