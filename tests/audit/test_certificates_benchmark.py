@@ -2,7 +2,7 @@ import pytest
 
 from leakledger.audit.benchmarks import certificates
 from leakledger.audit.benchmarks.base import Options, Row
-from leakledger.audit.benchmarks.certificates import Setting, amounts, classified, run, shared, totals, written
+from leakledger.audit.benchmarks.certificates import Setting, amounts, classified, measure, run, shared, totals, written
 from tests.preprocess.registered import IN_THE_CLEAR
 
 
@@ -70,3 +70,14 @@ def test_all_scalers_and_attacks_are_counted(monkeypatch):
     last = {(r.setting["attack"], r.metric): r.measured for r in rows if r.dataset == "all"}
     assert last["all", "verified rows"] > 100
     assert last["all", "false verified rows"] == 0
+
+
+@pytest.mark.slow
+def test_numbers_that_sigmoid_shows_to_a_thousandth_are_not_certified_beyond_it(datasets):
+    """Of 96 rows verified here four were off by 0.0010 to 0.0014 deviations, as errors were taken for smaller."""
+    what = Setting(16, activation="sigmoid")
+    found = {
+        r.metric: r.measured for r in measure(Options(jobs=1), str(datasets / "cc_fraud.csv.gz"), "pooled", what, 1)
+    }
+    assert found["false verified rows"] == 0
+    assert found["verified rows"] > 0

@@ -35,9 +35,9 @@ from leakledger.preprocess.views import FeatureLayout
 # Roundings of a probability by which the arithmetic of a client may leave a row's output errors wrong. Too small: it is
 # taken for wrong numbers; too large: rows that are nearly alike trade errors for numbers.
 OWN_ERROR = 16.0
-# Times what a layer is left with that lines are taken to be off. Too small: numbers are called exact that are not (at
-# 1, behind sigmoid, 4 % of the numbers of cc_fraud are off by over four standard errors); too large: fewer are exact. At
-# 3 a tenth of a percent is, the farthest by 4.02.
+# Times what a layer is left with that lines are taken to be off. Too small: numbers are called exact that are not;
+# too large: fewer are exact. At 1, 4 % of the numbers of cc_fraud behind sigmoid are off by over four standard errors;
+# at 3 a tenth of a percent is, the farthest by 4.02.
 LINES = 3.0
 ROUNDS = 25  # of steps: fewer stop short of the fit, more cost time where nothing converges
 DONE = 0.1  # a step that promises less, in squares of the errors of single entries, is the last: smaller fits noise
