@@ -86,6 +86,16 @@ def _counted(update: ObservedUpdate) -> tuple[int, float, float]:
     return len(sizes), counted, float(np.sqrt(max(squares / sizes.sum() - 1, 0.0)))
 
 
+def explained(found: Chains) -> bool:
+    """Whether the best rows explain more of the sum than the best of as many guesses as there are would by chance: more
+    nats of likelihood, its noise being unknown, than the prior has.
+    """
+    left = (2 * found.energy().min()).sqrt() * found.evidence.noise
+    whole = torch.stack([(t**2).sum() for t in found.evidence.total]).sum().sqrt()
+    guesses = found.index.shape[1] * sum(float(torch.special.entr(c.log_prior.exp()).sum()) for c in found.cells)
+    return bool(found.evidence.entries * torch.log(whole / left) > guesses)
+
+
 def followed(found: Chains, update: ObservedUpdate, stated: float, pool: int, tell: Callable[[int], None]) -> Chains:
     """Chains for the sum without what training on their rows shows to be its error, under as much noise as the best
     rows leave, and at least the `stated` one of the sum; `pool` as in a search.

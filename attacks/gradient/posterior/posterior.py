@@ -41,7 +41,14 @@ from leakledger.attacks.gradient.posterior.chains import encoded, from_prior
 from leakledger.attacks.gradient.posterior.claim import blind_guess, claimed
 from leakledger.attacks.gradient.posterior.dependence import known_rows, linked
 from leakledger.attacks.gradient.posterior.evidence import channel, evidence_of, too_quiet
-from leakledger.attacks.gradient.posterior.local_training import PASSES, REPAIRS, as_gradient, followed, of_one_step
+from leakledger.attacks.gradient.posterior.local_training import (
+    PASSES,
+    REPAIRS,
+    as_gradient,
+    explained,
+    followed,
+    of_one_step,
+)
 from leakledger.attacks.gradient.posterior.network import RowGradients
 from leakledger.attacks.gradient.posterior.sample_size import of_unknown_size
 from leakledger.attacks.gradient.posterior.search import loosened, search
@@ -142,6 +149,8 @@ class Posterior(Inversion):
         found = search(network, cells, evidence, self.chains, self.repairs, coins, tell, self.pool, start)
         if trained:
             found = followed(found, update, update.rows * step.stretched * through.noise, self.pool, tell)
+        if update.schedule is not None and not update.mechanisms and not explained(found):
+            return Abstained(f"no rows are found that explain the local training of {batch} better than chance")
         loose = found if update.mechanisms else loosened(found)
         samples = sampled(loose, self.sweeps // BURNT, self.sweeps, tell).of_one_size()
         samples = replace(samples, guessed=loose is not found or evidence.approximate or trained)
