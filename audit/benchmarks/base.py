@@ -56,6 +56,7 @@ Benchmark = Callable[[Options], Iterator[Row]]
 BENCHMARKS = {
     "encoders": "leakledger.audit.benchmarks.encoders",
     "tableak": "leakledger.audit.benchmarks.tableak",
+    "tableak_figures": "leakledger.audit.benchmarks.tableak_figures",
     "exact": "leakledger.audit.benchmarks.exact",
     "exact_activations": "leakledger.audit.benchmarks.exact_activations",
     "certificates": "leakledger.audit.benchmarks.certificates",

@@ -10,7 +10,7 @@ paper's own random baseline draws one number per numeric feature for a whole bat
 (`AS_PUBLISHED`), on the same batches from the same starting points.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from leakledger.attacks.gradient.tableak.tableak import AS_PUBLISHED
@@ -19,6 +19,7 @@ from leakledger.audit.benchmarks.gradients import attack_batches, figure
 from leakledger.audit.case import cases
 from leakledger.audit.config import Config
 from leakledger.audit.pool import each
+from leakledger.audit.records import Trial
 
 PUBLISHED: dict[str, dict[str, dict[int, float]]] = {  # mean accuracy in %, 50 batches
     "known": {
@@ -62,22 +63,33 @@ def measure(
     """Rows of one batch size, over 4 clients x `seeds` batches."""
     config = settings(options, source, pipeline, labels, size, seeds, attack=ATTACKS[attack])
     measured = list(each(partial(attack_batches, config, "tableak"), cases(config), options.jobs))
-    trials = [t for part, _ in measured for t in part]
     dataset = dataset_name(source)
     published = PUBLISHED[labels].get(dataset, {}).get(size) if pipeline == "published" else None
     setting = {"B": size, "pipeline": pipeline, "labels": labels, "attack": attack, "parties": 4, "seeds": seeds}
-    for metric in METRICS:
-        values = [(t.value, t.baseline) for t in trials if t.metric == metric]
+    yield from of_batches("tableak", dataset, setting, measured, METRICS, published)
+
+
+def of_batches(
+    benchmark: str,
+    dataset: str,
+    setting: Mapping[str, object],
+    measured: Sequence[tuple[list[Trial], float]],
+    metrics: Sequence[str],
+    published: float | None = None,
+) -> Iterator[Row]:
+    """Rows of each metric, of the prior-only guess in it, and of the seconds a batch, from what `attack_batches` has
+    of each seed; `published` is the accuracy.
+    """
+    trials, note = [t for part, _ in measured for t in part], partial_note(dataset)
+    for metric in metrics:
+        unit, times = ("σ", 1.0) if metric == "rmse" else ("%", 100.0)
+        values = [(times * (t.value or 0.0), times * (t.baseline or 0.0)) for t in trials if t.metric == metric]
         if not values:
             continue
-        note = partial_note(dataset)
         known = published if metric == "accuracy" else None
-        yield figure("tableak", dataset, setting, metric, [100 * (v or 0.0) for v, _ in values], known, "%", note)
-        yield figure(
-            "tableak", dataset, setting, f"{metric}, prior only", [100 * (b or 0.0) for _, b in values], None, "%", note
-        )
-    seconds = [s for _, s in measured]
-    yield figure("tableak", dataset, setting, "seconds per batch", seconds, None, "s", "")
+        yield figure(benchmark, dataset, setting, metric, [v for v, _ in values], known, unit, note)
+        yield figure(benchmark, dataset, setting, f"{metric}, prior only", [b for _, b in values], None, unit, note)
+    yield figure(benchmark, dataset, setting, "seconds per batch", [s for _, s in measured], None, "s", "")
 
 
 def settings(
@@ -89,9 +101,10 @@ def settings(
     seeds: int,
     sigma: float = 0.0,
     attack: Mapping[str, object] = ATTACKS["default"],
+    hidden: Sequence[int] = (100, 100),
 ) -> Config:
     """One batch of `size` rows from each of 4 clients, for each of `seeds` seeds; `sigma`: noise on the gradients;
-    `attack`: options of the attack that are not the default ones.
+    `attack`: options of the attack that are not the default ones; `hidden`: widths of the network's layers.
     """
     return Config.model_validate(
         {
@@ -99,6 +112,7 @@ def settings(
             "data": {"source": source, "schema": options.schema, "missing": "drop"},
             "preprocessing": {"encoder": "pooled", "scaler": "pooled", **PIPELINES[pipeline]},
             "training": {"algorithm": "fedsgd", "rounds": 1, "batch_size": size},
+            "model": {"hidden": list(hidden)},
             "attacks": {"use": ["tableak"], "bounds": "known", "labels": labels, "tableak": attack},
             "audit": {"seeds": list(range(seeds)), "device": options.device},
         }

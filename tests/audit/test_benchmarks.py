@@ -5,7 +5,7 @@ import pytest
 from click.testing import CliRunner
 
 from leakledger.attacks.observed.tabular import StructuralPrior
-from leakledger.audit.benchmarks import coalitions, engine
+from leakledger.audit.benchmarks import coalitions, engine, tableak_figures
 from leakledger.audit.benchmarks.base import BENCHMARKS, Options, Row, find
 from leakledger.audit.benchmarks.tableak import measure
 from leakledger.audit.cli import main
@@ -22,6 +22,20 @@ def test_the_tableak_benchmark_measures_every_client_of_every_seed_beside_the_pu
     assert accuracy.published is None  # no figure of the paper belongs to this table
     assert accuracy.low <= accuracy.measured <= accuracy.high
     assert accuracy.measured > next(r for r in rows if r.metric == "accuracy, prior only").measured
+
+
+@pytest.mark.slow
+def test_curves_of_the_tableak_paper_have_noise_networks_and_errors_of_numbers(monkeypatch):
+    monkeypatch.setattr(tableak_figures, "QUICK_SIZES", (2,))
+    rows = list(find("tableak_figures")(Options(quick=True, seeds=1, jobs=1)))
+    by = {(r.setting.get("sigma"), r.metric): r for r in rows}
+    assert {r.setting["figure"] for r in rows} == {"noise", "network"}
+    assert by[0.0, "accuracy"].measured > 90 > by[0.1, "accuracy"].measured
+    assert by[0.0, "rmse"].measured < 0.3 < by[0.1, "rmse"].measured
+    assert by[0.1, "rmse, prior only"].unit == "σ"
+    assert by[0.0, "accuracy"].n == 4
+    assert by[0.1, "accuracy, standard deviation"].measured > 0
+    assert next(r for r in rows if r.setting["figure"] == "network").setting["hidden"] == [50]
 
 
 @pytest.mark.slow
