@@ -15,7 +15,7 @@ from leakledger.audit.benchmarks.tableak import settings
 from leakledger.audit.case import cases
 from leakledger.audit.pool import each
 
-SIZES, QUICK = (48, 64, 128), (48,)
+SIZES, QUICK = (48, 64, 80, 96, 128), (48,)
 ATTACKS = "portfolio", "tableak"
 
 

@@ -21,7 +21,7 @@ from leakledger.audit.benchmarks.certificates import TABLE, amounts, written
 from leakledger.audit.benchmarks.exact import measure
 
 ACTIVATIONS = ("tanh", "sigmoid", "gelu", "leaky-relu", "relu")
-SIZES, QUICK = (8, 16, 24, 32), (8,)
+SIZES, QUICK = (8, 16, 24, 32, 48, 64, 80), (8,)
 MADE_UP = 3  # tables of each kind
 KINDS, APART = 60, 4  # of twins, and by how much one of their numbers differs at most
 

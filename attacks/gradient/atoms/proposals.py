@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakledger.attacks.base import Dependencies
+from leakledger.attacks.gradient.atoms.annealed import annealed
 from leakledger.attacks.gradient.atoms.layers import Layer
 from leakledger.attacks.gradient.atoms.roots import sieved
 from leakledger.attacks.gradient.atoms.spaces import Spaces
@@ -31,6 +32,7 @@ STARTS = 1_024  # random starts made together: memory, and how many are spent be
 SHOWN, FAINT = 1e3, 1e-6
 FEW = 8  # rows of which a neuron may see one alone: of more hardly any does, and each neuron costs a test
 ZERO = 1e-4  # relative to the largest entry, h below this is taken for zero: rounding above it is taken for a signal
+ANNEALED = 2  # times that rows come down to the spaces, where these find none: fewer lose rows, more cost time
 FREE = 384  # and starts with nothing held, which have more unknowns each
 
 
@@ -58,7 +60,7 @@ def proposals(
     rows, valid = snapped(layout, shown(spaces))
     yield rows.where(valid)
     right, precision = row_basis(spaces.layers[0]), spaces.layers[0].precision
-    candidates = find_candidates(
+    found = find_candidates(
         layout,
         right,
         max(budget.tolerance, precision * layout.width**0.5),
@@ -68,8 +70,13 @@ def proposals(
         budget.dependencies,
         precision,
     )
-    if not isinstance(candidates, str) and len(candidates.categories):
-        yield from of_candidates(spaces, layout, right, candidates, budget.attempts, rng)
+    candidates = None if isinstance(found, str) or not len(found.categories) else found
+    if candidates is not None:
+        yield from of_candidates(spaces, layout, right, candidates, rng)
+    for _ in range(ANNEALED if budget.attempts else 0):
+        yield from annealed(spaces, layout, rng)
+    if candidates is not None:
+        yield from from_starts(spaces, layout, right, candidates, budget.attempts, rng)
     for _ in range(budget.attempts):
         rows, valid = snapped(layout, with_ones(freely(spaces, layout, rng)))
         yield rows.where(valid)
@@ -119,6 +126,18 @@ def row_basis(layer: Layer) -> Array:
 
 
 def of_candidates(
+    spaces: Spaces, layout: FeatureLayout, right: Array, candidates: Candidates, rng: np.random.Generator
+) -> Iterator[EncodedRows]:
+    """The candidates, the likeliest first: those with the smallest numbers."""
+    open = (candidates.open @ right)[:, :-1]
+    order = np.argsort(np.linalg.norm(candidates.origin, axis=1), kind="stable")
+    for i in range(0, len(order), TOGETHER):
+        some = order[i : i + TOGETHER]
+        starts = (candidates.origin[some] @ right)[:, :-1]
+        yield with_codes(layout, candidates.categories[some], sieved(spaces, starts, open, rng))
+
+
+def from_starts(
     spaces: Spaces,
     layout: FeatureLayout,
     right: Array,
@@ -126,20 +145,13 @@ def of_candidates(
     attempts: int,
     rng: np.random.Generator,
 ) -> Iterator[EncodedRows]:
-    """The candidates, the likeliest first: those with the smallest numbers; from random starts where they are open."""
+    """The candidates from random starts, where numbers are open."""
     open = (candidates.open @ right)[:, :-1]
     order = np.argsort(np.linalg.norm(candidates.origin, axis=1), kind="stable")
-
-    def rows(chosen: NDArray[np.int64], shift: Array) -> EncodedRows:
-        starts = (candidates.origin[chosen] @ right)[:, :-1] + shift @ open
-        return with_codes(layout, candidates.categories[chosen], sieved(spaces, starts, open, rng))
-
-    for i in range(0, len(order), TOGETHER):
-        some = order[i : i + TOGETHER]
-        yield rows(some, np.zeros((len(some), len(open))))
     for attempt in range(attempts if len(open) else 0):
         some = np.resize(np.roll(order, -attempt * STARTS), STARTS)
-        yield rows(some, rng.standard_t(2, (STARTS, len(open))))
+        starts = (candidates.origin[some] @ right)[:, :-1] + rng.standard_t(2, (STARTS, len(open))) @ open
+        yield with_codes(layout, candidates.categories[some], sieved(spaces, starts, open, rng))
 
 
 def freely(spaces: Spaces, layout: FeatureLayout, rng: np.random.Generator) -> Array:
