@@ -18,11 +18,11 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from leakledger.attacks.gradient.atoms.layers import Layer
+from leakledger.attacks.gradient.atoms.layers import TINY, Layer
 from leakledger.attacks.gradient.atoms.spaces import Spaces
 from leakledger.attacks.gradient.exact.activations import ACTIVATIONS, Activation
 from leakledger.attacks.gradient.exact.rows import EncodedRows
-from leakledger.attacks.observed.affine import Array, affine
+from leakledger.attacks.observed.affine import Array, affine, with_ones
 from leakledger.attacks.observed.labels import plausible_rows
 from leakledger.preprocess.views import FeatureLayout
 
@@ -33,6 +33,7 @@ HOT, COLD = 0.3, 1e-4  # temperatures, where rows that are no more than plausibl
 CHOICES = 64  # values of a category that a visit weighs, at most: memory and time
 FRESH, NEAR = 6, 10  # values of a number that a visit weighs, from anywhere and from around the present one
 LEAST, FARTHEST = 2e-3, 2.0  # deviations that those are away
+ALWAYS = 1e-6  # relative to points, what they miss by rounding alone: larger drops equations, smaller keeps rounding
 AT_ONCE = 2**24  # numbers of an intermediate result
 
 
@@ -71,25 +72,27 @@ class Energy:
 
 
 def energy_of(spaces: Spaces, second: Layer, layout: FeatureLayout, rng: np.random.Generator) -> Energy:
-    """The energy in which plausible rows have 1 for each of both spaces, in the mean."""
+    """The energy in which plausible rows have 1 for each space, in the mean; none for a space that holds them all."""
     activation, first = ACTIVATIONS[spaces.activation], affine(spaces.weights, 0)
-    rows = plausible_rows(layout, CHAINS, rng)
-    beside, equations = left_out(spaces.layers[0]), left_out(second)
-    points = activation.value(rows @ first[:, :-1].T + first[:, -1])
-    beside, equations = (
-        q / max(float(np.sqrt(((p @ q[:-1] + q[-1]) ** 2).sum(1).mean())), 1e-30)
-        for p, q in ((rows, beside), (points, equations))
-    )
+    rows = with_ones(plausible_rows(layout, CHAINS, rng))
+    points = with_ones(activation.value(rows @ first.T))
+    beside, equations = left_out(spaces.layers[0], rows), left_out(second, points)
     whole = np.concatenate([first.T, beside], 1).astype(np.float32)  # (d + 1, H + q)
     return Energy(whole[:-1], whole[-1], equations.astype(np.float32), activation)
 
 
-def left_out(layer: Layer) -> Array:
-    """(i, q) equations of a layer's row space: points [h | 1] in it have zeros there."""
+def left_out(layer: Layer, points: Array) -> Array:
+    """(i, q) equations that points [h | 1] of a layer's row space satisfy, and plausible `points` (n, i) miss by 1 in
+    all, root mean square. Those that all of these satisfy, as one-hot columns add up to 1, are left out.
+    """
     if not layer.telling:
         return np.zeros((len(layer.inputs), 0))
-    basis = np.linalg.svd(layer.right, full_matrices=True)[2][layer.rank :]
-    return np.asarray(basis.T / layer.inputs[:, None])
+    basis = np.linalg.svd(layer.right, full_matrices=True)[2][layer.rank :].T
+    missed = points / layer.inputs @ basis
+    _, values, directions = np.linalg.svd(missed, full_matrices=False)
+    some = values > ALWAYS * np.linalg.norm(points / layer.inputs)
+    equations = basis @ directions[some].T / layer.inputs[:, None]
+    return np.asarray(equations / max(float(np.linalg.norm(values[some])) / len(points) ** 0.5, TINY))
 
 
 class _Rows:

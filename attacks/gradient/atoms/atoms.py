@@ -2,14 +2,15 @@
 
 The gradient of a batch is a sum of the gradients of its rows, and the gradient of a known row is known but for its
 label: an atom of a linear system over all layers, with thousands of equations. Candidates come from the first layer's
-row space (as in `span`, whose step to them needs no ReLU), from other attacks, or from random starts. A row of the
-batch lies in the row and column spaces of *every* layer, which no mixture of rows does; directions that the categories
+row space (as in `span`, whose step to them needs no ReLU), from other attacks, from single rows that come down to the
+spaces of two layers (`annealed`), or from random starts. A row of the batch lies in the row and column spaces of *every* layer, which no mixture of rows does; directions that the categories
 leave open are closed by that. What remains is solved again, without the rows found. After SPEAR (Dimitrov et al.,
 NeurIPS 2024): its factorisation of each layer, without its use of ReLU's zeros.
 
 The adversary is honest but curious. It holds the gradient in the clear, the model and the public layout of the encoded
-columns; it needs no labels. Exact while the batch is well below the width of the hidden layers, and for narrow tables
-below the number of encoded columns. Rows that occur twice are claimed twice, and not verified.
+columns; it needs no labels. Exact while the batch is below the width of two hidden layers, nine tenths of it on Adult;
+with one hidden layer, while it is also below the number of directions of the columns. Rows that occur twice are claimed
+twice, and not verified.
 """
 
 from dataclasses import dataclass
@@ -50,7 +51,9 @@ class Atoms(Inversion):
 
     budget: int = option(2 * 10**8, at_least=1, help="pairs of half combinations of categories that are compared")
     candidates: int = option(2**17, at_least=1, help="combinations of categories that are kept, at about 2 kB each")
-    attempts: int = option(6, at_least=0, help="random starts of the search for open numbers, a thousand each")
+    attempts: int = option(
+        6, at_least=0, help="random starts of the search for open numbers, a thousand each; 0: no annealing either"
+    )
     match_tolerance: float = option(
         MATCH_TOLERANCE, above=0, help="distance of a combination of categories from the row space"
     )
