@@ -3,9 +3,10 @@
 The gradient of a batch is a sum of the gradients of its rows, and the gradient of a known row is known but for its
 label: an atom of a linear system over all layers, with thousands of equations. Candidates come from the first layer's
 row space (as in `span`, whose step to them needs no ReLU), from other attacks, from single rows that come down to the
-spaces of two layers (`annealed`), or from random starts. A row of the batch lies in the row and column spaces of *every* layer, which no mixture of rows does; directions that the categories
-leave open are closed by that. What remains is solved again, without the rows found. After SPEAR (Dimitrov et al.,
-NeurIPS 2024): its factorisation of each layer, without its use of ReLU's zeros.
+spaces of two layers (`annealed`), or from random starts. A row of the batch lies in the row and column spaces of
+*every* layer, which no mixture of rows does; directions that the categories leave open are closed by that. What remains
+is solved again, without the rows found. After SPEAR (Dimitrov et al., NeurIPS 2024): its factorisation of each layer,
+without its use of ReLU's zeros.
 
 The adversary is honest but curious. It holds the gradient in the clear, the model and the public layout of the encoded
 columns; it needs no labels. Exact while the batch is below the width of two hidden layers, nine tenths of it on Adult;
