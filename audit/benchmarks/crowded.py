@@ -1,9 +1,10 @@
 """Undefended batches that are crowded: the portfolio beside TabLeak and the best guess.
 
-Setting as in `tableak`, pipeline `published`, labels known, an untrained 100-100 network with ReLU. Up to about 90 rows
-its gradients give all rows away exactly; from 100 on, as many as a layer has neurons, none. What exact attacks leave,
-TabLeak guesses, and from there, and from rows that the row space supports, the posterior goes on. *Prior only* is the
-best guess of an adversary who knows the whole population and sees no update. Clusters are client x seed.
+Setting as in `tableak`, pipeline `published`, labels known, an untrained 100-100 network with ReLU. On Adult its
+gradients give up to about 90 rows away exactly; as many rows as a layer has neurons, 100, leave exact attacks nothing.
+What these leave, TabLeak guesses, and from there, and from rows that the row space supports, the posterior goes on.
+*Prior only* is the best guess of an adversary who knows the whole population and sees no update. Clusters are client x
+seed.
 """
 
 from collections.abc import Iterator

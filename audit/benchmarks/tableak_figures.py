@@ -17,7 +17,7 @@ from functools import partial
 import numpy as np
 
 from leakledger.audit.benchmarks.base import Options, Row, dataset_name, partial_note
-from leakledger.audit.benchmarks.gradients import attack_batches
+from leakledger.audit.benchmarks.gradients import attack_batches, in_percent
 from leakledger.audit.benchmarks.tableak import of_batches, settings
 from leakledger.audit.case import cases
 from leakledger.audit.pool import each
@@ -57,7 +57,7 @@ def measured(
     dataset = dataset_name(source)
     setting = {**setting, "B": size, "labels": "known", "parties": 4, "seeds": seeds}
     yield from of_batches("tableak_figures", dataset, setting, parts, METRICS)
-    values = [100 * (t.value or 0.0) for trials, _ in parts for t in trials if t.metric == "accuracy"]
+    values = in_percent([t for trials, _ in parts for t in trials], "accuracy", 4 * seeds)
     spread, note = float(np.std(values, ddof=1)), partial_note(dataset)
     name = "accuracy, standard deviation"
     yield Row("tableak_figures", dataset, setting, name, spread, None, None, None, "%", len(values), note)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from leakledger.attacks.gradient.atoms.layers import TINY, Layer
 from leakledger.attacks.gradient.atoms.spaces import Spaces
 from leakledger.attacks.gradient.exact.activations import ACTIVATIONS, Activation
-from leakledger.attacks.gradient.exact.rows import EncodedRows
+from leakledger.attacks.gradient.exact.rows import EncodedRows, with_codes
 from leakledger.attacks.observed.affine import Array, affine, with_ones
 from leakledger.attacks.observed.labels import plausible_rows
 from leakledger.preprocess.views import FeatureLayout
@@ -39,7 +39,7 @@ AT_ONCE = 2**24  # numbers of an intermediate result
 
 def annealed(spaces: Spaces, layout: FeatureLayout, rng: np.random.Generator) -> Iterator[EncodedRows]:
     """Rows near the spaces of the first two layers, some at a time; none where the second has none that tells."""
-    second = next((layer for layer in spaces.full if layer.number == 1), None)
+    second = spaces.second
     if second is None:
         return
     energy = energy_of(spaces, second, layout, rng)
@@ -110,7 +110,7 @@ class _Rows:
         self.categories = (
             np.stack([rng.integers(len(c), size=count) for c in self.codes], 1)
             if self.codes
-            else (np.zeros((count, 0), np.int64))
+            else np.zeros((count, 0), np.int64)
         )
         self.numbers = plausible[rng.integers(CHAINS, size=count)].astype(np.float32)
         self.slopes = energy.pushes[[b.start for b in layout.numeric]]
@@ -121,11 +121,8 @@ class _Rows:
     @property
     def found(self) -> EncodedRows:
         encoded = np.zeros((len(self.seen), self.layout.width))
-        for k, block in enumerate(self.layout.categorical):
-            encoded[:, block.start : block.start + block.width] += block.codebook()[self.categories[:, k]]
-        for j, column in enumerate(self.layout.numeric):
-            encoded[:, column.start] += self.numbers[:, j]
-        return EncodedRows(self.categories, encoded)
+        encoded[:, [b.start for b in self.layout.numeric]] = self.numbers
+        return with_codes(self.layout, self.categories, encoded)
 
     def sweep(self, temperature: float) -> None:
         """Visits every cell of every row once."""

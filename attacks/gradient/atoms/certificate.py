@@ -20,7 +20,6 @@ from leakledger.attacks.gradient.atoms.gram import Problem, coefficients
 from leakledger.attacks.gradient.atoms.labels import decided, errors_of
 from leakledger.attacks.gradient.atoms.layers import TINY
 from leakledger.attacks.gradient.atoms.polish import LINES, Explained, polished, priced
-from leakledger.attacks.gradient.atoms.proposals import with_codes
 from leakledger.attacks.gradient.atoms.roots import residuals
 from leakledger.attacks.gradient.atoms.search import FoundRows, Remaining
 from leakledger.attacks.gradient.atoms.spaces import MISSED
@@ -29,7 +28,7 @@ from leakledger.attacks.gradient.exact.certificate import SURE, resolved
 from leakledger.attacks.gradient.exact.deflation import norm
 from leakledger.attacks.gradient.exact.network import forward
 from leakledger.attacks.gradient.exact.polish import Fit
-from leakledger.attacks.gradient.exact.rows import SAME, EncodedRows, Mask
+from leakledger.attacks.gradient.exact.rows import SAME, EncodedRows, Mask, with_codes
 from leakledger.attacks.observed.affine import Array
 from leakledger.preprocess.views import CategoricalBlock
 

@@ -6,7 +6,7 @@ the layout makes public, with nothing held. Each is moved to where it lies in th
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from leakledger.attacks.gradient.atoms.spaces import Spaces
 from leakledger.attacks.gradient.exact.candidates import find_candidates
 from leakledger.attacks.gradient.exact.kernels import Candidates
 from leakledger.attacks.gradient.exact.network import depth
-from leakledger.attacks.gradient.exact.rows import EncodedRows, snapped
+from leakledger.attacks.gradient.exact.rows import EncodedRows, snapped, with_codes
 from leakledger.attacks.observed.affine import Array, affine, with_ones
 from leakledger.attacks.observed.labels import plausible_rows
 from leakledger.attacks.observed.tabular import Bounds
@@ -70,7 +70,7 @@ def proposals(
         budget.dependencies,
         precision,
     )
-    candidates = None if isinstance(found, str) or not len(found.categories) else found
+    candidates = None if isinstance(found, str) or not len(found.categories) else likeliest_first(found)
     if candidates is not None:
         yield from of_candidates(spaces, layout, right, candidates, rng)
     for _ in range(ANNEALED if budget.attempts else 0):
@@ -125,16 +125,19 @@ def row_basis(layer: Layer) -> Array:
     return np.asarray(np.linalg.qr((layer.right * layer.inputs).T)[0].T)
 
 
+def likeliest_first(candidates: Candidates) -> Candidates:
+    """Those with the smallest numbers first."""
+    order = np.argsort(np.linalg.norm(candidates.origin, axis=1), kind="stable")
+    return replace(candidates, categories=candidates.categories[order], origin=candidates.origin[order])
+
+
 def of_candidates(
     spaces: Spaces, layout: FeatureLayout, right: Array, candidates: Candidates, rng: np.random.Generator
 ) -> Iterator[EncodedRows]:
-    """The candidates, the likeliest first: those with the smallest numbers."""
-    open = (candidates.open @ right)[:, :-1]
-    order = np.argsort(np.linalg.norm(candidates.origin, axis=1), kind="stable")
-    for i in range(0, len(order), TOGETHER):
-        some = order[i : i + TOGETHER]
-        starts = (candidates.origin[some] @ right)[:, :-1]
-        yield with_codes(layout, candidates.categories[some], sieved(spaces, starts, open, rng))
+    """The candidates, in their order."""
+    for i in range(0, len(candidates.origin), TOGETHER):
+        some = np.arange(i, min(i + TOGETHER, len(candidates.origin)))
+        yield at_roots(spaces, layout, right, candidates, some, np.zeros((len(some), len(candidates.open))), rng)
 
 
 def from_starts(
@@ -146,12 +149,27 @@ def from_starts(
     rng: np.random.Generator,
 ) -> Iterator[EncodedRows]:
     """The candidates from random starts, where numbers are open."""
+    every, open = np.arange(len(candidates.origin)), len(candidates.open)
+    for attempt in range(attempts if open else 0):
+        some = np.resize(np.roll(every, -attempt * STARTS), STARTS)
+        yield at_roots(spaces, layout, right, candidates, some, rng.standard_t(2, (STARTS, open)), rng)
+
+
+def at_roots(
+    spaces: Spaces,
+    layout: FeatureLayout,
+    right: Array,
+    candidates: Candidates,
+    some: NDArray[np.int64],
+    shift: Array,
+    rng: np.random.Generator,
+) -> EncodedRows:
+    """The candidates `some` (n,), moved to roots of the second layer's equations from a `shift` (n, f) along what is
+    open.
+    """
     open = (candidates.open @ right)[:, :-1]
-    order = np.argsort(np.linalg.norm(candidates.origin, axis=1), kind="stable")
-    for attempt in range(attempts if len(open) else 0):
-        some = np.resize(np.roll(order, -attempt * STARTS), STARTS)
-        starts = (candidates.origin[some] @ right)[:, :-1] + rng.standard_t(2, (STARTS, len(open))) @ open
-        yield with_codes(layout, candidates.categories[some], sieved(spaces, starts, open, rng))
+    starts = (candidates.origin[some] @ right)[:, :-1] + shift @ open
+    return with_codes(layout, candidates.categories[some], sieved(spaces, starts, open, rng))
 
 
 def freely(spaces: Spaces, layout: FeatureLayout, rng: np.random.Generator) -> Array:
@@ -165,11 +183,3 @@ def freely(spaces: Spaces, layout: FeatureLayout, rng: np.random.Generator) -> A
     inside += np.outer(1 / np.linalg.norm(right[:, -1]) - inside @ bias, bias)
     directions = np.linalg.svd(bias[None], full_matrices=True)[2][1:] @ right
     return sieved(spaces, (inside @ right)[:, :-1], directions[:, :-1], rng)
-
-
-def with_codes(layout: FeatureLayout, categories: NDArray[np.int64], encoded: Array) -> EncodedRows:
-    """The rows with exactly the codes of their categories."""
-    encoded = encoded.copy()
-    for k, block in enumerate(layout.categorical):
-        encoded[:, block.start : block.start + block.width] = block.codebook()[categories[:, k]]
-    return EncodedRows(categories, encoded)

@@ -33,7 +33,7 @@ def sieved(spaces: Spaces, rows: Array, directions: Array, rng: np.random.Genera
 
     As they are where the second layer has no telling row space, or no direction is open.
     """
-    layer = next((layer for layer in spaces.full if layer.number == 1), None)
+    layer = spaces.second
     if layer is None or not len(directions) or not len(rows):
         return rows
     count = min(len(layer.inputs) - layer.rank, len(directions) + SPARE)

@@ -44,6 +44,11 @@ class Spaces:
         return [layer for layer in self.layers[:-1] if layer.telling and layer.rank == self.rank]
 
     @property
+    def second(self) -> Layer | None:
+        """The second layer, where it is one of these."""
+        return next((layer for layer in self.full if layer.number == 1), None)
+
+    @property
     def sides(self) -> list[Layer]:
         """Those that have the points of all rows: the first layer too where its rows depend on each other."""
         first = self.layers[0]

@@ -57,14 +57,21 @@ def plain_columns(block: CategoricalBlock, points: Array) -> Array:
 def snapped(layout: FeatureLayout, points: Array) -> tuple[EncodedRows, Mask]:
     """The rows nearest to multiples (n, d+1) of [x | 1], and whether all their categories were near (n,)."""
     points = points / points[:, -1:]
-    encoded, valid = points[:, :-1].copy(), np.ones(len(points), bool)
+    valid = np.ones(len(points), bool)
     categories = np.zeros((len(points), len(layout.categorical)), np.int64)
     for k, block in enumerate(layout.categorical):
         distance = cdist(plain_columns(block, points), block.plain_codes())
         categories[:, k] = distance.argmin(1)
         valid &= distance.min(1) < SNAP
+    return with_codes(layout, categories, points[:, :-1]), valid
+
+
+def with_codes(layout: FeatureLayout, categories: NDArray[np.int64], encoded: Array) -> EncodedRows:
+    """The rows with exactly the codes of their categories."""
+    encoded = encoded.copy()
+    for k, block in enumerate(layout.categorical):
         encoded[:, block.start : block.start + block.width] = block.codebook()[categories[:, k]]
-    return EncodedRows(categories, encoded), valid
+    return EncodedRows(categories, encoded)
 
 
 def clear(layout: FeatureLayout, points: Array, rows: EncodedRows) -> Mask:

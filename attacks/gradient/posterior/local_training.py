@@ -90,10 +90,10 @@ def explained(found: Chains) -> bool:
     """Whether the best rows explain more of the sum than the best of as many guesses as there are would by chance: more
     nats of likelihood, its noise being unknown, than the prior has.
     """
-    left = (2 * found.energy().min()).sqrt() * found.evidence.noise
-    whole = torch.stack([(t**2).sum() for t in found.evidence.total]).sum().sqrt()
+    evidence = found.evidence
+    left = 2 * found.energy().min() * evidence.noise**2
     guesses = found.index.shape[1] * sum(float(torch.special.entr(c.log_prior.exp()).sum()) for c in found.cells)
-    return bool(found.evidence.entries * torch.log(whole / left) > guesses)
+    return bool(evidence.entries / 2 * torch.log(evidence.square / left) > guesses)
 
 
 def followed(found: Chains, update: ObservedUpdate, stated: float, pool: int, tell: Callable[[int], None]) -> Chains:
