@@ -207,7 +207,8 @@ def test_projected_parties_hand_in_what_they_held_when_one_of_them_could_not_go_
     for stored in (simulated, projected):
         assert all(set(stored.ledger.times[m.sequence]) == set(m.ends) for m in stored.ledger if m.sequence < 3)
     assert {len(set(t.values())) for t in simulated.ledger.times.values()} == {1}
-    assert {len(set(t.values())) for t in projected.ledger.times.values()} > {1}
+    # Each process has its clock; a message under way when the run ended was noted by its sender alone.
+    assert any(len(set(t.values())) > 1 for t in projected.ledger.times.values())
     # The others may have gone on until they needed the one that could not.
     assert {m.sequence: m for m in projected.ledger}.items() >= {m.sequence: m for m in simulated.ledger}.items()
 
