@@ -10,6 +10,7 @@ as their own rounding does. Standard errors have both, the second `LINES` times 
 numbers that are fitted take up most of it.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -19,7 +20,7 @@ from leakledger.attacks.gradient.atoms.labels import Counts, errors_of
 from leakledger.attacks.gradient.atoms.layers import TINY
 from leakledger.attacks.gradient.atoms.tangents import column_moves, columns_of, error_moves, point_moves
 from leakledger.attacks.gradient.exact.deflation import norm
-from leakledger.attacks.gradient.exact.network import error_basis, forward, signals
+from leakledger.attacks.gradient.exact.network import Pass, depth, error_basis, forward, signals
 from leakledger.attacks.gradient.exact.polish import (
     DAMPING,
     DAMPING_FACTOR,
@@ -29,7 +30,7 @@ from leakledger.attacks.gradient.exact.polish import (
     Fit,
     with_integers,
 )
-from leakledger.attacks.observed.affine import Array
+from leakledger.attacks.observed.affine import Array, Weights
 from leakledger.preprocess.views import FeatureLayout
 
 # Roundings of a probability by which the arithmetic of a client may leave a row's output errors wrong. Too small: it is
@@ -39,6 +40,9 @@ OWN_ERROR = 16.0
 # too large: fewer are exact. At 1, 4 % of the numbers of cc_fraud behind sigmoid are off by over four standard errors;
 # at 3 a tenth of a percent is, the farthest by 4.02.
 LINES = 3.0
+# Times their usual relative error from which on lines count less: smaller mistrusts what is right, larger lets a neuron
+# whose ways out cancel, as those of one in a thousand do to a thousandth, refute true rows.
+CANCELLED = 4.0
 ROUNDS = 25  # of steps: fewer stop short of the fit, more cost time where nothing converges
 DONE = 0.1  # a step that promises less, in squares of the errors of single entries, is the last: smaller fits noise
 
@@ -121,11 +125,23 @@ def priced(problem: Problem, rows: Array, counts: Counts, batch: int) -> Problem
     """The problem with the errors of entries that the rows' shares leave, which may be far larger than their sum."""
     passed = forward(problem.weights, rows, problem.activation)
     columns = columns_of(problem.weights, passed, errors_of(passed.probabilities, counts, batch))
-    layers = []
-    for layer, c, p in zip(problem.layers, columns, passed.points, strict=True):
+    layers, cancelled = [], cancellation(problem.weights, passed, columns)
+    for layer, c, p, more in zip(problem.layers, columns, passed.points, cancelled, strict=True):
         size = layer.roundoff * share(c / layer.out, p / layer.inputs) / np.sqrt(len(layer.out) * len(layer.inputs))
-        layers.append(replace(layer, unit=max(1.0, size)))
+        layers.append(replace(layer, out=layer.out * np.maximum(1.0, more / CANCELLED), unit=max(1.0, size)))
     return replace(problem, layers=layers)
+
+
+def cancellation(weights: Weights, passed: Pass, columns: Sequence[Array]) -> list[Array]:
+    """For each layer l = 0..L how many times as large, relative to them, the errors of its lines (out_l,) are as those
+    of the outputs: many times where what is propagated back from the neurons above cancels. Errors of these, and of
+    their products, are taken as independent.
+    """
+    squares, found = columns[-1] ** 2, [np.ones(columns[-1].shape[1])]
+    for layer in range(depth(weights) - 1, -1, -1):
+        squares = (squares @ weights[f"{layer + 1}.weight"] ** 2) * passed.slopes[layer] ** 2
+        found.insert(0, np.sqrt(squares.sum(0) / np.maximum((columns[layer] ** 2).sum(0), TINY)))
+    return found
 
 
 def share(columns: Array, points: Array) -> float:

@@ -84,6 +84,22 @@ def test_a_model_of_three_classes_gives_its_rows_away_too(activation):
     assert claim.verified.all()
 
 
+@pytest.mark.parametrize("activation", ["tanh", "relu"])
+def test_a_neuron_whose_ways_out_cancel_refutes_no_rows(activation):
+    import torch
+
+    categories, numbers, encoded = rows_of(LAYOUT, 12, 1)
+    spec = ModelSpec(LAYOUT.width, 2, (100, 100), activation)
+    weights = dict(initial_weights(spec, np.random.default_rng(0)))
+    weights["2.weight"] = weights["2.weight"].copy()
+    weights["2.weight"][:, 7] = 0.09, 0.09002
+    told = torch.tensor(encoded, dtype=torch.float32), torch.tensor(np.arange(12) % 2)
+    observed = as_arrays(gradient(spec, as_tensors(weights), *told))
+    (claim,) = attack(server_view(spec, LAYOUT, weights, {"gradient": observed}, 12))
+    assert exact(claim, categories, numbers).all()
+    assert claim.verified.all()
+
+
 def test_one_hidden_layer_is_enough():
     categories, numbers, encoded = rows_of(LAYOUT, 8, 2)
     (claim,) = attack(observe(encoded, hidden=(100,), activation="tanh"))
