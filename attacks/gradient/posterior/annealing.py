@@ -1,10 +1,10 @@
 """Population annealing: many chains come down from loud noise together, and the better ones are copied on the way.
 
-At each noise the whole population moves by Gibbs sampling, one row and two rows at a time. Before the next, lower
-one every chain is weighed by how much likelier its batch becomes under that, and where the weights are uneven the
-population is drawn anew by them (Hukushima and Iba 2003; the sampler of Del Moral, Doucet and Jasra 2006, section 3.1).
-So modes keep shares by their mass, not by their depth alone, as far as the number of chains allows, and those that
-chains are caught in by chance die out.
+At each noise the whole population moves by Gibbs sampling, one row and, at every other noise, two rows at a time, and
+chains exchange rows (`crossover`). Before the next, lower one every chain is weighed by how much likelier its batch
+becomes under that, and where the weights are uneven the population is drawn anew by them (Hukushima and Iba 2003; the
+sampler of Del Moral, Doucet and Jasra 2006, section 3.1). So modes keep shares by their mass, not by their depth alone,
+as far as the number of chains allows, and those that chains are caught in by chance die out.
 """
 
 from collections.abc import Sequence
@@ -14,10 +14,13 @@ import torch
 
 from leakledger.attacks.gradient.posterior.cells import Cell
 from leakledger.attacks.gradient.posterior.chains import Chains, from_prior
+from leakledger.attacks.gradient.posterior.crossover import aligned, crossed
 from leakledger.attacks.gradient.posterior.evidence import Evidence
 from leakledger.attacks.gradient.posterior.network import RowGradients
 from leakledger.attacks.gradient.posterior.pairs import sweep_pairs
 
+PAIRED = 2  # noises, of one of which pairs of rows are visited, which costs as much again
+CROSSED = 4  # exchanges of rows between chains at each noise: each costs a hundredth of a sweep
 UNEVEN = 0.7  # effective share of the population under which it is drawn anew
 
 
@@ -34,9 +37,12 @@ def annealed(
     start = from_prior(cells, population * evidence.rows, coins, str(evidence.total[0].device), labels)
     found = Chains(network, cells, evidence, start.view(population, evidence.rows, len(cells)), coins)
     noises = np.geomspace(evidence.loudest, evidence.noise, levels).tolist()
-    for noise, following in zip(noises, [*noises[1:], noises[-1]], strict=True):
+    for number, (noise, following) in enumerate(zip(noises, [*noises[1:], noises[-1]], strict=True)):
         found.sweep(noise)
-        sweep_pairs(found, noise)
+        if number % PAIRED == 0:
+            sweep_pairs(found, noise)
+        aligned(found)
+        crossed(found, noise, CROSSED)
         _select(found, noise, following)
     return found
 

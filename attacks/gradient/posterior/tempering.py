@@ -1,8 +1,9 @@
 """Sampling from the posterior by replica exchange: chains under more noise lend their freedom to the others.
 
 Ladders of chains run side by side, the first rung under the true noise, each next one under a little more. After each
-sweep neighbours on a ladder change places with the probability that leaves all of their distributions as they are
-(Swendsen and Wang 1986; Geyer 1991). What the first rungs pass through are samples of the posterior.
+sweep any two chains may exchange rows (`crossover`), and neighbours on a ladder change places with the probability that
+leaves all of their distributions as they are (Swendsen and Wang 1986; Geyer 1991). What the first rungs pass through
+are samples of the posterior.
 """
 
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from torch import Tensor
 
 from leakledger.attacks.gradient.posterior.chains import Chains
 from leakledger.attacks.gradient.posterior.claim import Samples
+from leakledger.attacks.gradient.posterior.crossover import aligned, crossed
 from leakledger.attacks.gradient.posterior.pairs import sweep_pairs
 from leakledger.attacks.gradient.posterior.search import plausible, settled
 
@@ -31,11 +33,13 @@ def sampled(found: Chains, burnt: int, sweeps: int, tell: Callable[[int], None] 
     first = torch.nonzero(rung == 0)[:, 0]
     found.exact = found.evidence.intervals is not None
     follow_the_best(found)
+    aligned(found)
     index, present, fits, energies = [], [], [], []
     for number in range(burnt + sweeps):
         found.sweep(noise)
         if number % PAIRED == 0:
             sweep_pairs(found, noise)
+        crossed(found, noise)
         exchange(found, noise[:, 0], rung, number % 2, rungs)
         tell(1)
         if number >= burnt:

@@ -14,6 +14,7 @@ from torch.nn import functional
 from leakledger.attacks.gradient.posterior import chains as module
 from leakledger.attacks.gradient.posterior.annealing import _select, annealed
 from leakledger.attacks.gradient.posterior.chains import Chains, from_prior, prior_of
+from leakledger.attacks.gradient.posterior.crossover import aligned, exchanged, outcomes, weighed
 from leakledger.attacks.gradient.posterior.evidence import log_ways
 from leakledger.attacks.gradient.posterior.pairs import sweep_pairs, visit_pair, visit_presence
 from leakledger.attacks.gradient.posterior.sample_size import log_choices, of_unknown_size, places
@@ -62,6 +63,57 @@ def test_a_visit_draws_from_the_conditional_that_energies_give(clip_norm, known)
     every = Chains(network, cells, evidence, options, coins, labels.repeat(3, 1))
     weights = torch.softmax((prior_of(cells, options).sum(-1) - every.energy()).double(), 0).numpy()
     assert chisquare(reached, 20_000 * weights).pvalue > FALSE_ALARMS
+
+
+def joint(state, noise):
+    """The joint log posterior of all chains, up to a constant, each under its own noise."""
+    power = (noise[:, 0] / state.evidence.noise) ** 2
+    return float((state.log_prior() - state.energy() / power).sum())
+
+
+@pytest.mark.parametrize(("clip_norm", "known"), [(None, True), (0.3, True), (None, False)])
+def test_exchanges_of_rows_are_drawn_by_the_joint_posterior_of_both_chains(clip_norm, known):
+    network, cells = tiny()
+    coins = torch.Generator().manual_seed(1)
+    index, labels = drawn(cells, 4, coins)
+    evidence = evidence_about(network, cells, index, labels, 0.05, coins, known=known, clip_norm=clip_norm)
+    noise = torch.tensor([[0.05], [0.08], [0.2], [0.05]])
+    state = started(network, cells, evidence, 4)
+    start = state.index.clone(), state.labels.clone()
+    sides, places = (torch.tensor([2]), torch.tensor([1])), torch.tensor([3, 0, 2])
+    gains = weighed(state, noise, sides, places)[0]
+    before = joint(state, noise)
+    for way, gain in zip(outcomes(3), gains, strict=True):
+        state.become(*start)
+        exchanged(state, sides, places, way[None] > 0)
+        assert joint(state, noise) - before == pytest.approx(float(gain), abs=2e-3, rel=1e-4)
+        assert torch.equal(state.index[[0, 3]], start[0][[0, 3]])  # the other chains stay as they are
+        swapped = places[way > 0]
+        assert torch.equal(state.index[2, swapped], start[0][1, swapped])
+        assert torch.equal(state.labels[1, swapped], start[1][2, swapped])
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_rows_of_all_chains_come_into_the_order_of_the_best(known):
+    network, cells = tiny()
+    coins = torch.Generator().manual_seed(1)
+    index, labels = drawn(cells, 6, coins)
+    evidence = evidence_about(network, cells, index, labels, 0.05, coins, known=known)
+    state = started(network, cells, evidence, 3)
+    own = labels if evidence.labels is None else evidence.labels
+    order = torch.tensor([2, 3, 4, 5, 0, 1]) if not known else torch.arange(6)
+    twins = [torch.nonzero(own == y)[:, 0] for y in (0, 1)]
+    if known:
+        for same in twins:
+            order[same] = same.flip(0)
+    state.become(index[order].expand(3, -1, -1).clone(), own[order].expand(3, -1).clone())
+    state.index[0] = index
+    state.become(state.index, torch.stack([own, own[order], own[order]]))
+    energy = state.energy().clone()
+    aligned(state)
+    assert torch.allclose(state.energy(), energy, rtol=1e-4)
+    assert (state.columns == state.columns[0]).all()
+    assert (state.labels == state.labels[0]).all()
 
 
 @pytest.mark.parametrize("clip_norm", [None, 0.3])
