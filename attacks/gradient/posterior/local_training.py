@@ -26,7 +26,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from leakledger.attacks.gradient.posterior.chains import Chains
+from leakledger.attacks.gradient.posterior.chains import Chains, squared
 from leakledger.attacks.gradient.posterior.evidence import Evidence
 from leakledger.attacks.gradient.posterior.network import RowGradients
 from leakledger.attacks.gradient.posterior.search import cost, repaired
@@ -102,11 +102,11 @@ def followed(found: Chains, update: ObservedUpdate, stated: float, pool: int, te
     """
     if len(update.members) > 1:
         return found
-    given = found.evidence.total
+    given, limit = found.evidence.total, found.evidence.square
     for _ in range(PASSES):
         error = _error(found, update)
-        if not all(bool(part.isfinite().all()) for part in error):
-            return found
+        if not float(squared([update.rows * part[None] for part in error])) < limit:
+            return found  # a training that diverges, on these rows
         evidence = replace(found.evidence, total=[t - update.rows * e for t, e in zip(given, error, strict=True)])
         if not evidence.usable:
             return found
