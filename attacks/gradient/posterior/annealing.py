@@ -20,7 +20,7 @@ from leakledger.attacks.gradient.posterior.network import RowGradients
 from leakledger.attacks.gradient.posterior.pairs import sweep_pairs
 
 PAIRED = 2  # noises, of one of which pairs of rows are visited, which costs as much again
-CROSSED = 4  # exchanges of rows between chains at each noise: each costs a hundredth of a sweep
+CROSSED = 4  # exchanges of rows between chains at each noise: each costs one to three hundredths of a sweep
 UNEVEN = 0.7  # effective share of the population under which it is drawn anew
 
 

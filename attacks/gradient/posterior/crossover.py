@@ -14,6 +14,7 @@ acceptance.) Rows of a batch have no order; `aligned` brings those of all chains
 like.
 """
 
+import numpy as np
 import torch
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor
@@ -25,23 +26,31 @@ LABEL = 1e6  # a distance that keeps rows among those of their label
 
 
 def crossed(state: Chains, noise: Noise, times: int = 1) -> None:
-    """Lets chains exchange rows so many times, paired at random, in places at random. Not where entries are known by
-    intervals, whose likelihood is no square, nor where it is not known how many rows there are.
-    """
-    if state.evidence.intervals is not None or state.evidence.choices is not None or state.chains < 2:
-        return
-    for _ in range(times):
+    """Lets chains exchange rows so many times, paired at random, in places at random, where that is known how to."""
+    for _ in range(times if exchangeable(state) else 0):
         _cross(state, noise)
 
 
+def exchangeable(state: Chains) -> bool:
+    """Whether there are two chains, and none of what the formula leaves out: entries known by intervals, whose
+    likelihood is no square, or a number of rows that is not known.
+    """
+    return state.chains > 1 and state.evidence.intervals is None and state.evidence.choices is None
+
+
 def aligned(state: Chains) -> None:
-    """Brings the rows of each chain into the order of those of the chain that explains the update best."""
+    """Brings the rows of each chain into the order of those of the chain that explains the update best, where chains
+    may exchange rows.
+    """
+    if not exchangeable(state):
+        return
     best = int((state.energy() - state.log_prior()).argmin())
     cost = torch.cdist(state.columns, state.columns[best].expand_as(state.columns))
     cost = cost + LABEL * (state.labels[:, :, None] != state.labels[best][None, None])
-    order = torch.stack([torch.as_tensor(linear_sum_assignment(c.T)[1]) for c in cost.cpu().numpy()])
-    chain, order = torch.arange(state.chains, device=state.device)[:, None], order.to(state.device)
-    state.become(state.index[chain, order], state.labels[chain, order], state.present[chain, order])
+    assigned = np.stack([linear_sum_assignment(c)[1] for c in cost.mT.cpu().numpy()])
+    order = torch.as_tensor(assigned, device=state.device)
+    chain = torch.arange(state.chains, device=state.device)[:, None]
+    state.index, state.labels, state.columns = (x[chain, order] for x in (state.index, state.labels, state.columns))
 
 
 def outcomes(places: int, device: str | torch.device = "cpu") -> Tensor:
@@ -57,17 +66,20 @@ def weighed(state: Chains, noise: Noise, sides: tuple[Tensor, Tensor], places: T
     ways = outcomes(k, state.device)
     rows = torch.cat([state.columns[side][:, places] for side in sides], 1)  # (P, 2k, D)
     labels = torch.cat([state.labels[side][:, places] for side in sides], 1)
-    total = rows.new_zeros(len(rows), len(ways))
-    for side, sign in zip(sides, (1.0, -1.0), strict=True):
+    shares = []
+    for side in sides:
         heard = [part[side] for part in state.heard]
-        share = network.share(network.first(rows, heard, weights), labels, heard, weights)
-        kept = state.evidence.clipped(share.norm) * state.scale[side]
-        inner = kept * share.inner
-        gram = network.products(share, rows, share, rows, weights) * kept[..., None] * kept[:, None]
-        gram = gram[:, k:, k:] - gram[:, k:, :k] - gram[:, :k, k:] + gram[:, :k, :k]
+        shares.append(network.share(network.first(rows, heard, weights), labels, heard, weights))
+    kept = state.evidence.clipped(shares[0].norm)
+    gram = network.products(shares[0], rows, shares[0], rows, weights) * kept[..., None] * kept[:, None]
+    gram = gram[:, k:, k:] - gram[:, k:, :k] - gram[:, :k, k:] + gram[:, :k, :k]
+    square = ((ways @ gram) * ways).sum(-1)
+    total = torch.zeros_like(square)
+    for side, share, sign in zip(sides, shares, (1.0, -1.0), strict=True):
+        inner, scale = kept * share.inner, state.scale[side]
         along = sign * (inner[:, k:] - inner[:, :k]) @ ways.T
         power = noise[side] ** 2 if isinstance(noise, Tensor) else noise**2
-        total += (along - ((ways @ gram) * ways).sum(-1) / 2) / power
+        total += (scale * along - scale**2 * square / 2) / power
     return total
 
 

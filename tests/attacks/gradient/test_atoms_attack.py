@@ -66,14 +66,18 @@ def test_a_row_that_occurs_twice_is_claimed_twice_and_not_verified(activation, l
     assert claim.verified[~same].all()
 
 
-def three_classes(encoded, labels, activation):
+def behind(spec, weights, encoded, labels):
+    """What a server sees of the gradient of such a network."""
     import torch
 
-    spec = ModelSpec(LAYOUT.width, 3, (100, 100), activation, task="multiclass")
-    weights = initial_weights(spec, np.random.default_rng(0))
     told = torch.tensor(encoded, dtype=torch.float32), torch.tensor(labels)
     observed = as_arrays(gradient(spec, as_tensors(weights), *told))
     return server_view(spec, LAYOUT, weights, {"gradient": observed}, len(encoded))
+
+
+def three_classes(encoded, labels, activation):
+    spec = ModelSpec(LAYOUT.width, 3, (100, 100), activation, task="multiclass")
+    return behind(spec, initial_weights(spec, np.random.default_rng(0)), encoded, labels)
 
 
 @pytest.mark.parametrize("activation", ["tanh", "gelu", "relu"])
@@ -86,16 +90,12 @@ def test_a_model_of_three_classes_gives_its_rows_away_too(activation):
 
 @pytest.mark.parametrize("activation", ["tanh", "relu"])
 def test_a_neuron_whose_ways_out_cancel_refutes_no_rows(activation):
-    import torch
-
     categories, numbers, encoded = rows_of(LAYOUT, 12, 1)
     spec = ModelSpec(LAYOUT.width, 2, (100, 100), activation)
     weights = dict(initial_weights(spec, np.random.default_rng(0)))
     weights["2.weight"] = weights["2.weight"].copy()
     weights["2.weight"][:, 7] = 0.09, 0.09002
-    told = torch.tensor(encoded, dtype=torch.float32), torch.tensor(np.arange(12) % 2)
-    observed = as_arrays(gradient(spec, as_tensors(weights), *told))
-    (claim,) = attack(server_view(spec, LAYOUT, weights, {"gradient": observed}, 12))
+    (claim,) = attack(behind(spec, weights, encoded, np.arange(12) % 2))
     assert exact(claim, categories, numbers).all()
     assert claim.verified.all()
 

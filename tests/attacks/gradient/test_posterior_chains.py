@@ -99,16 +99,14 @@ def test_rows_of_all_chains_come_into_the_order_of_the_best(known):
     coins = torch.Generator().manual_seed(1)
     index, labels = drawn(cells, 6, coins)
     evidence = evidence_about(network, cells, index, labels, 0.05, coins, known=known)
-    state = started(network, cells, evidence, 3)
     own = labels if evidence.labels is None else evidence.labels
-    order = torch.tensor([2, 3, 4, 5, 0, 1]) if not known else torch.arange(6)
-    twins = [torch.nonzero(own == y)[:, 0] for y in (0, 1)]
-    if known:
-        for same in twins:
+    order = torch.arange(6).roll(2)
+    if known:  # each place keeps its label
+        for same in (torch.nonzero(own == y)[:, 0] for y in (0, 1)):
             order[same] = same.flip(0)
-    state.become(index[order].expand(3, -1, -1).clone(), own[order].expand(3, -1).clone())
-    state.index[0] = index
-    state.become(state.index, torch.stack([own, own[order], own[order]]))
+    rows, told = torch.stack([index, index[order], index[order]]), torch.stack([own, own[order], own[order]])
+    state = started(network, cells, evidence, 3)
+    state.become(rows, told)
     energy = state.energy().clone()
     aligned(state)
     assert torch.allclose(state.energy(), energy, rtol=1e-4)
