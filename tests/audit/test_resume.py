@@ -27,13 +27,13 @@ scaler = "local"
 [model]
 hidden = [16]
 [training]
-rounds = 3
+rounds = 2
 batch_size = 3
 [attacks.tableak]
 restarts = 4
-iterations = 120
+iterations = 60
 [audit]
-seeds = [0, 1, 2]
+seeds = [0, 1]
 jobs = 2
 baseline_draws = 2
 """

@@ -214,7 +214,14 @@ def test_no_header_of_an_array_is_longer_than_what_is_read_of_it() -> None:
     assert same(decode(encode(array)), array)
 
 
-@pytest.mark.parametrize("size", [200_000, *(pytest.param(n * 10**6, marks=pytest.mark.slow) for n in (1, 5, 21))])
+SIZES = [
+    200_000,
+    pytest.param(10**6, marks=pytest.mark.slow),
+    *(pytest.param(n * 10**6, marks=pytest.mark.soak) for n in (5, 21)),
+]
+
+
+@pytest.mark.parametrize("size", SIZES)
 def test_no_message_takes_more_memory_than_the_stated_multiple_of_its_size(size: int) -> None:
     command = [sys.executable, "-m", "tests.preprocess.hostile", str(size)]  # apart: the table of keys is the process's
     told = subprocess.run(command, cwd=Path(__file__).parents[2], check=True, capture_output=True).stdout

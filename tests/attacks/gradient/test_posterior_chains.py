@@ -274,7 +274,7 @@ def test_ranks_of_the_truth_among_samples_are_uniform(channel):
     coins, jitter = torch.Generator().manual_seed(5), np.random.default_rng(0)
     ranks = {"age": [], "log posterior": [], "rows": []}
     open_size = channel == "rows unknown"
-    for trial in range(80):
+    for trial in range(40 if open_size else 60):
         rows = size_of(coins) if open_size else 2
         index, labels = (drawn_of[:rows] for drawn_of in drawn(cells, max(rows, 1), coins))
         given = dict(CHANNELS[channel])
@@ -283,7 +283,7 @@ def test_ranks_of_the_truth_among_samples_are_uniform(channel):
         evidence = evidence_about(network, cells, index, labels, 0.15, coins, **given)
         if open_size:
             evidence = of_unknown_size(evidence, EXPECTED)
-        samples = sampled(started(network, cells, evidence, 64, seed=trial), 15, 4)
+        samples = sampled(started(network, cells, evidence, 64, seed=trial), 10, 4)
         empty = (0, 0, 0, evidence.rows - rows)
         there = functional.pad(torch.ones(rows), empty[2:])
         truth = Chains(

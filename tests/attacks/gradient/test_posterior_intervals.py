@@ -224,10 +224,10 @@ def test_ranks_of_the_truth_are_uniform_behind_the_real_defenses(name):
     defense, clients = SENT[name]
     coins, jitter = torch.Generator().manual_seed(5), np.random.default_rng(0)
     ranks = {"age": [], "log posterior": []}
-    for trial in range(60):
+    for trial in range(40):
         index, labels = drawn(cells, max(2, clients), coins)
         evidence = protected(network, cells, index, labels, defense, np.random.default_rng(trial), clients)
-        samples = sampled(started(network, cells, evidence, 64, seed=trial), 15, 4)
+        samples = sampled(started(network, cells, evidence, 64, seed=trial), 8, 4)
         truth = Chains(network, cells, evidence, index[None], coins, labels[None])
         figures = {
             "age": (samples.index[..., 2].sum(1), float(index[:, 2].sum())),

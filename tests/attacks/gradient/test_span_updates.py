@@ -25,6 +25,7 @@ NOTHING = AuxiliaryKnowledge()
 # The scale of every number is public, so that one row tells what is near.
 STATED = FeatureLayout(tuple(replace(b, shift=0.0, scale=1.0) if b.feature == "score" else b for b in LAYOUT.blocks))
 FEW = {"restarts": 2, "iterations": 20, "refinement": 10, "prior_weights": (0.1,)}
+BRIEF = {"chains": 8, "repairs": 2, "pool": 128}  # a posterior that need not find anything
 
 
 def spec(batch=None, epochs=1, rate=0.01):
@@ -62,7 +63,9 @@ def test_noise_on_the_weights_is_abstained_from_with_the_rank(noise):
     assert "rank" in outcome.reason
 
 
-@pytest.mark.parametrize("attack", [Span(), LinearLayer(), Portfolio(tableak_fedavg=FEW)], ids=lambda a: a.technique)
+@pytest.mark.parametrize(
+    "attack", [Span(), LinearLayer(), Portfolio(tableak_fedavg=FEW, posterior=BRIEF)], ids=lambda a: a.technique
+)
 @pytest.mark.parametrize("moved", ["2.bias", "0.bias"])
 def test_weights_that_moved_in_one_tensor_alone_show_no_row(attack, moved):
     layers = ModelSpec(LAYOUT.width, 2, (100, 100))
@@ -151,11 +154,12 @@ def test_where_nothing_is_exact_the_portfolio_goes_on_from_tableak_on_fedavg():
 
 def test_where_noise_hides_the_rows_the_portfolio_is_tableak_on_fedavg():
     view = observe_training(rows_of(LAYOUT, 6, 0)[2], spec(3, 2), noise=1e-2)
-    outcome = Posterior().run(view, labels(6, 2))
+    outcome = Posterior(**BRIEF).run(view, labels(6, 2))
     assert isinstance(outcome, Abstained)
     assert "better than chance" in outcome.reason
     (found,), (theirs,) = (
-        a.run(view, labels(6, 2)) for a in (Portfolio(seed=3, tableak_fedavg=FEW), TabLeakFedAvg(seed=3, **FEW))
+        a.run(view, labels(6, 2))
+        for a in (Portfolio(seed=3, tableak_fedavg=FEW, posterior=BRIEF), TabLeakFedAvg(seed=3, **FEW))
     )
     assert np.array_equal(found.categories, theirs.categories)
     assert np.array_equal(found.numbers, theirs.numbers)
@@ -177,23 +181,27 @@ def test_rows_that_are_proven_stay_and_tableak_on_fedavg_fills_the_training(monk
         return some(exact_rows(*arguments), np.arange(3))
 
     monkeypatch.setattr("leakledger.attacks.gradient.portfolio.portfolio.exact_rows", three)
-    (claim,) = Portfolio(tableak_fedavg=FEW).run(view, labels(8, 2))
+    (claim,) = Portfolio(tableak_fedavg=FEW, posterior=BRIEF).run(view, labels(8, 2))
     assert len(claim.numbers) == 8
     assert claim.verified.tolist() == [True] * 3 + [False] * 5
     assert exact(claim, categories, numbers).sum() >= 3
-    (unlabelled,) = Portfolio().run(view, NOTHING)
+    (unlabelled,) = Portfolio(posterior=BRIEF).run(view, NOTHING)
     assert unlabelled.verified.tolist() == [True] * 3 + [False] * 5
     assert exact(unlabelled, categories, numbers).sum() >= 3
 
 
 def test_spear_which_takes_single_gradients_is_not_asked_about_local_training(monkeypatch):
     monkeypatch.setattr(Spear, "invert", lambda *given: pytest.fail("a sum over local steps is no single gradient"))
-    outcome = Portfolio().run(observe_training(rows_of(LAYOUT, 6, 0)[2], spec(3, 2), noise=1e-2), NOTHING)
+    outcome = Portfolio(posterior=BRIEF).run(
+        observe_training(rows_of(LAYOUT, 6, 0)[2], spec(3, 2), noise=1e-2), NOTHING
+    )
     assert isinstance(outcome, NotApplicable)
 
 
 def test_without_labels_and_without_proof_the_reason_is_that_of_tableak_on_fedavg():
-    outcome = Portfolio().run(observe_training(rows_of(LAYOUT, 6, 0)[2], spec(3, 2), noise=1e-2), NOTHING)
+    outcome = Portfolio(posterior=BRIEF).run(
+        observe_training(rows_of(LAYOUT, 6, 0)[2], spec(3, 2), noise=1e-2), NOTHING
+    )
     assert "labels of ann" in outcome.reason
 
 
