@@ -12,7 +12,7 @@ help:
 	@echo "make demo    install and audit the embedded survey; ends with the verdict and the report's path"
 	@echo "make test    lint, types and all tests"
 	@echo "make coverage  all tests, and which lines they reach: fewer than 95 % is a failure"
-	@echo "make soak    the tests that take many minutes: damaged records, killed runs"
+	@echo "make soak    the tests that take many minutes: damaged records, killed runs, large hostile messages"
 	@echo "make check   lint and types only"
 	@echo "make bench   the quick benchmarks, measured next to published"
 	@echo "make docs    write docs/configuration.md again"
