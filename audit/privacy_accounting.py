@@ -114,18 +114,16 @@ def training_mechanism(case: Case, unit: Unit, rows: int, relation: Relation) ->
     """What the updates of a client with so many `rows` amount to. Raises NoGuarantee, with the reason."""
     training, drawn = case.training.spec, SAMPLING[case.training.spec.sampling]
     size = rows if training.batch_size is None else training.batch_size
-    by_chance = _clips_rows(case) and size < rows
-    found = mechanism_of(
+    by_chance = unit == "record" and _clips_rows(case) and size < rows  # clients take part in every round
+    return mechanism_of(
         case.defense.defense.mechanisms(),
+        unit=unit,
         rounds=training.rounds,
         batch_size=size if drawn == "poisson" else min(size, rows),
         sampling=drawn if by_chance else "none",
         sampling_rate=size / rows if by_chance else 1.0,
         relation=relation,
     )
-    if unit == "client" and found.unit == "record":
-        raise NoGuarantee("the gradient of each row is clipped, not the whole update of a client")
-    return found  # what hides a client hides each of its rows
 
 
 def _clips_rows(case: Case) -> bool:

@@ -16,7 +16,7 @@ from leakledger.audit.dp_audit.audited import Audited, Draw, Worlds
 from leakledger.defenses import chain
 from leakledger.defenses.accounting.chain import mechanism_of
 from leakledger.defenses.accounting.guarantee import guarantee
-from leakledger.defenses.accounting.mechanism import Relation
+from leakledger.defenses.accounting.mechanism import Relation, Unit
 from leakledger.defenses.base import Defense, Update
 from leakledger.defenses.client_clipping import ClientClipping
 from leakledger.defenses.example_clipping import ExampleClipping
@@ -35,11 +35,11 @@ TRAINING = TrainingSpec(sampling="poisson", batch_size=BATCH)
 def mechanisms() -> Iterator[Audited]:
     """Both, with noise that makes mu = 1 by the accountant."""
     sigma = CLIP_NORM / BATCH
-    yield _audited("DP-SGD", ExampleClipping(CLIP_NORM), sigma, "add-remove", _gradients())
+    yield _audited("DP-SGD", "record", ExampleClipping(CLIP_NORM), sigma, _gradients())
     far = {"0.weight": np.array([[3.0, -4.0]], np.float32)}
     clip = ClientClipping(CLIP_NORM)
     ends = [clip.protect({n: s * a for n, a in far.items()}, np.random.default_rng(0)) for s in (1, -1)]
-    yield _audited("client-level DP", clip, 2 * CLIP_NORM, "replace", (ends[0], ends[1]))
+    yield _audited("client-level DP", "client", clip, 2 * CLIP_NORM, (ends[0], ends[1]))
 
 
 def _gradients() -> tuple[Update, Update]:
@@ -52,9 +52,10 @@ def _gradients() -> tuple[Update, Update]:
     return with_it, without
 
 
-def _audited(name: str, clipping: Defense, sigma: float, relation: Relation, worlds: tuple[Update, Update]) -> Audited:
+def _audited(name: str, unit: Unit, clipping: Defense, sigma: float, worlds: tuple[Update, Update]) -> Audited:
     stated = chain(clipping, GaussianNoise(sigma)).mechanisms()
-    mechanism = mechanism_of(stated, rounds=1, batch_size=BATCH, relation=relation)
+    relation: Relation = "add-remove" if unit == "record" else "replace"
+    mechanism = mechanism_of(stated, unit=unit, rounds=1, batch_size=BATCH, relation=relation)
     return Audited(f"{name}, Gaussian", guarantee(mechanism, DELTA).epsilon, DELTA, _along(sigma, *map(_flat, worlds)))
 
 

@@ -21,11 +21,13 @@ depend on the table, not on the draw. Where all rows are drawn, that adversary k
 A batch is told in one update, and its rows are those that *were* drawn: neither the number of rounds nor sampling
 enters its bound, but only the noise of one update. mu is C / (B sigma), with B the number that the sum is divided by:
 the other world is one in which the target adds nothing, C away, not the 2 C between two rows. Where the whole update
-of a client was clipped instead, mu is C / sigma. All in exact arithmetic, for noise that is drawn afresh.
+of a client was clipped, mu is C / sigma at most: there the other world is one in which nobody adds anything. All in
+exact arithmetic, for noise that is drawn afresh.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +38,7 @@ from leakledger.audit.scoring.best_prior import digest
 from leakledger.audit.scoring.records import IDENTICAL
 from leakledger.audit.truth import Truth
 from leakledger.defenses.accounting.chain import NoGuarantee, mechanism_of
-from leakledger.defenses.accounting.mechanism import GaussianMechanism
+from leakledger.defenses.accounting.mechanism import GaussianMechanism, Unit
 from leakledger.defenses.accounting.reconstruction import most_success
 from leakledger.preprocess.training.base import validation_rows
 
@@ -91,10 +93,11 @@ def mechanism_of_batch(truth: Truth, victim: str, round: int) -> GaussianMechani
         return None
     divisor = training.batch_size if training.sampling == "poisson" else rows
     steps = len(truth.federated.batches[victim, round])
-    try:
-        return mechanism_of(public.mechanisms, rounds=1, batch_size=divisor, local_steps=steps)
-    except NoGuarantee:
-        return None
+    found = list[GaussianMechanism]()
+    for unit in get_args(Unit):
+        with suppress(NoGuarantee):
+            found.append(mechanism_of(public.mechanisms, unit=unit, rounds=1, batch_size=divisor, local_steps=steps))
+    return min(found, key=lambda mechanism: mechanism.mu, default=None)
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ class NoGuarantee(ValueError):
 def mechanism_of(
     chain: Sequence[Mechanism],
     *,
+    unit: Unit,
     rounds: int,
     batch_size: int | None = None,
     local_steps: int = 1,
@@ -29,30 +30,44 @@ def mechanism_of(
     sampling_rate: float = 1.0,
     relation: Relation = "add-remove",
 ) -> GaussianMechanism:
-    """What the defenses of one client, in the order of application, amount to over `rounds` updates.
+    """What the defenses of one client, in the order of application, amount to for one `unit` over `rounds` updates.
 
     `batch_size`: over how many examples the update is a mean, which divides the clip norm of examples.
-    `local_steps`: gradient steps in one update.
+    `local_steps`: gradient steps in one update. `sampling`: of the units, in each round.
+
+    A clipped update stays within C of zero, so a client with other data moves it by 2 C at most, and so does any one
+    record of it. Clipped records move it by less, C / `batch_size` each, and clipping the update afterwards brings two
+    updates no further apart (it is a projection). Where records are not clipped, what hides a client hides each of
+    its records, without any gain from their being drawn by chance: the mechanism is that of the client.
 
     Raises NoGuarantee, with the reason; ValueError for settings that no mechanism has.
     """
-    clipping, sigma = _parts(chain)
-    unit, norm = CLIPPING[clipping.kind], _number(clipping, "clip_norm")
+    norms, sigma = _parts(chain)
+    client, record = norms.get("client"), norms.get("record")
+    if unit == "record" and record is not None and local_steps == 1:
+        if batch_size is None or batch_size < 1:
+            raise ValueError(f"batch_size is {batch_size}; say over how many examples the update is a mean")
+        apart = record / batch_size
+        if client is not None:
+            apart = min(apart, client if relation == "replace" else 2 * client)
+        return GaussianMechanism(sigma / apart, rounds, sampling, sampling_rate, unit, relation)
+    if client is not None:
+        if unit == "record":
+            sampling, sampling_rate, relation = "none", 1.0, "replace"
+        return GaussianMechanism(sigma / client, rounds, sampling, sampling_rate, "client", relation)
     if unit == "client":
-        return GaussianMechanism(sigma / norm, rounds, sampling, sampling_rate, unit, relation)
-    if local_steps != 1:
-        raise NoGuarantee(
-            f"examples are clipped in each of {local_steps} local steps, and noise is added after the last one only: "
-            "later steps follow from earlier ones, so no bound on what one example changes is known; clip the whole "
-            "update of a client, or take one step"
-        )
-    if batch_size is None or batch_size < 1:
-        raise ValueError(f"batch_size is {batch_size}; say over how many examples the update is a mean")
-    return GaussianMechanism(sigma * batch_size / norm, rounds, sampling, sampling_rate, unit, relation)
+        raise NoGuarantee("the gradient of each row is clipped, not the whole update of a client")
+    raise NoGuarantee(
+        f"examples are clipped in each of {local_steps} local steps, and noise is added after the last one only: "
+        "later steps follow from earlier ones, so no bound on what one example changes is known; clip the whole "
+        "update of a client, or take one step"
+    )
 
 
-def _parts(chain: Sequence[Mechanism]) -> tuple[Mechanism, float]:
-    """The clipping that counts, and the standard deviation of all noise after it."""
+def _parts(chain: Sequence[Mechanism]) -> tuple[dict[Unit, float], float]:
+    """The norms that a record's gradient and a client's update are clipped to before noise, of those that are, and the
+    standard deviation of all noise after it.
+    """
     kinds = [m.kind for m in chain]
     if unknown := [k for k in kinds if k not in (*CLIPPING, NOISE)]:
         raise NoGuarantee(f"nothing is known of what {unknown[0]!r} does to an update, so no epsilon is stated")
@@ -66,7 +81,8 @@ def _parts(chain: Sequence[Mechanism]) -> tuple[Mechanism, float]:
     if not before:
         raise NoGuarantee("noise comes before clipping: what it is added to is not bounded")
     noise = [_number(m, "sigma") for m in chain if m.kind == NOISE]
-    return before[-1], sum(s * s for s in noise) ** 0.5 if len(set(kinds[first:])) == 1 else noise[0]
+    norms = {CLIPPING[m.kind]: _number(m, "clip_norm") for m in before}  # the last of a kind bounds what it leaves
+    return norms, sum(s * s for s in noise) ** 0.5 if len(set(kinds[first:])) == 1 else noise[0]
 
 
 def _number(mechanism: Mechanism, name: str) -> float:
