@@ -7,7 +7,9 @@ so whatever inverts batches reads it; whose a row is, it does not say (`owners`)
 span of all their rows (`row_space`); no schedule of one client stands behind it.
 
 Weights are rows: stated by the observers' own updates, of others the batch size that is public, or as many as the
-labels that are granted. Where they are not known, neither is the sum over the others.
+labels that are granted. Where they are not known, neither is the sum over the others. Where the mean counts every
+client alike, the others' part of it is still exact; of several of them it is the gradient of a batch where all have
+equally many rows, and else of none.
 
 Defenses protect each update by itself. Of m independent Gaussian errors the variance adds up, and rows are clipped
 before anything is summed; what depends on the whole of one client's update (`client-clipping`, `pruning`,
@@ -41,8 +43,6 @@ def find_sums(
     """The sums over clients whose updates the observers do not have one by one, of chosen rounds and with any of the
     chosen victims; or why there is none. An empty list where nothing tells of any sum.
     """
-    if view.public.aggregation.options.get("weighting", "rows") != "rows":
-        return NotApplicable("the mean counts every client alike, and sums over clients are read from means by rows")
     outcomes = list[ObservedUpdate | NotApplicable | Abstained]()
     for whole in round_means(view):
         known = known_updates(view, whole)
@@ -80,14 +80,21 @@ def _sum_over(
         return NotApplicable(f"{source}: under batch norm the sum over clients is the gradient of no batch")
     assert layout is not None
     assert training is not None
+    by_rows = view.public.aggregation.options.get("weighting", "rows") == "rows"
     try:
         members = [member(knowledge, training, c, whole.round, spec.outputs) for c in others]
-        weight = {c: row_count(m) for c, m in known.items()}
+        weight = {c: row_count(m) if by_rows else 1 for c, m in known.items()}
         own = {c: _update(spec, whole, training, m) for c, m in known.items()}
     except ValueError as error:
         return NotApplicable(f"{source}: {error}")
-    weight |= {m.client: _weight(view, training, m) for m in members}
-    rest = sum(weight[c] for c in others)
+    taken = {m.client: _weight(view, training, m) for m in members}
+    if not by_rows and len(set(taken.values())) > 1:
+        return NotApplicable(f"{source}: their mean counts every client alike, and they have unequal numbers of rows")
+    weight |= taken if by_rows else dict.fromkeys(others, 1)
+    rest, divided = sum(weight[c] for c in others), sum(taken.values())
+    rows, granted = sum(m.rows for m in members), all((c, whole.round) in knowledge.labels for c in others)
+    if not rows:
+        return Abstained(f"{source} is of no row: the labels that are granted for it are none")
     share = sum(weight.values()) / rest
     mean = {
         name: share * g - sum((weight[c] / rest * u[name] for c, u in own.items()), np.zeros_like(g))
@@ -95,8 +102,7 @@ def _sum_over(
     }
     if not any(np.abs(g).max(initial=0.0) > share * whole.noise for g in mean.values()):
         return Abstained(f"{source} is zero up to rounding in every tensor ({', '.join(mean)})")
-    rows = sum(m.rows for m in members)
-    labels = _labels(members) if all(len(m.labels) for m in members) else np.zeros(0, np.int64)
+    labels = _labels(members) if granted else np.zeros(0, np.int64)
     update = ObservedUpdate(
         joint(others),
         whole.round,
@@ -117,11 +123,11 @@ def _sum_over(
         return _of_trainings(protected, training, members)
     return replace(
         update,
-        gradient={name: g * rest / rows for name, g in mean.items()},
-        noise=update.noise * rest / rows,
+        gradient={name: g * divided / rows for name, g in mean.items()},
+        noise=update.noise * divided / rows,
         mechanisms=of_sum(view.public.mechanisms, shares),
-        stretched=rest / rows,
-        guessed_size=poisson(view) and not len(labels),
+        stretched=divided / rows,
+        guessed_size=poisson(view) and not granted,
     )
 
 
@@ -178,7 +184,7 @@ def _weight(view: View, training: TrainingSpec, one: Member) -> int:
 
 def _labels(members: Sequence[Member]) -> NDArray[np.int64]:
     """Those of all members, pass by pass over their rows."""
-    passes = [m.labels.reshape(-1, m.rows) for m in members]
+    passes = [m.labels.reshape(-1, m.rows) for m in members if m.rows]
     return np.concatenate(passes, axis=1).ravel()
 
 

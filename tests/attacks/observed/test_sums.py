@@ -30,9 +30,10 @@ NOTHING = AuxiliaryKnowledge()
 
 
 @cache
-def federation(parties=3, seed=0, **training):
+def federation(parties=3, seed=0, rows=90, **training):
     options = {**SGD, **training}
-    return truth(training=options, partition={"kind": "iid", "parties": parties}, data={"rows": 90}, audit=seeds(seed))
+    dealt = {"kind": "iid", "parties": parties}
+    return truth(training=options, partition=dealt, data={"rows": rows}, audit=seeds(seed))
 
 
 def seeds(seed):
@@ -190,6 +191,53 @@ def test_the_sum_of_poisson_samples_is_over_as_many_rows_as_labels_say():
     assert errors(found, update, gradient_of(found, update)).std() < 1.3 * update.noise
     (blind,) = find_gradients(view_of(("P1",), found), NOTHING)
     assert (blind.rows, blind.guessed_size) == (8, True)
+
+
+def test_poisson_samples_without_a_row_add_nothing_and_take_no_label_away():
+    found = federation(sampling="poisson", rounds=8, batch_size=1)
+    kinds = set()
+    for r in range(8):
+        rows = [len(found.labels(c, r)) for c in ("P2", "P3")]
+        outcome = find_sums(view_of(("P1",), found), known(found), rounds=[r])
+        kinds.add(min(sum(rows), 1) + (0 in rows))
+        if not sum(rows):
+            assert isinstance(outcome, Abstained)
+            assert "is of no row" in outcome.reason
+            continue
+        (update,) = outcome
+        assert (update.rows, update.guessed_size) == (sum(rows), False)
+        assert update.labels.tolist() == found.labels("P2+P3", r).tolist()
+        assert errors(found, update, gradient_of(found, update)).std() < 2 * update.noise
+    assert kinds == {1, 2}  # both have a row, and one of them
+
+
+def test_a_sample_of_the_only_other_client_without_a_row_is_of_nothing():
+    found = federation(parties=2, sampling="poisson", rounds=8, batch_size=1)
+    empty = [r for r in range(8) if not len(found.labels("P2", r))]
+    assert empty
+    for r in empty:
+        assert isinstance(find_sums(view_of(("P1",), found), known(found), rounds=[r]), Abstained)
+
+
+@pytest.mark.parametrize("parties", [2, 3])
+def test_a_mean_that_counts_every_client_alike_tells_the_others_part_as_exactly(parties):
+    found = federation(parties=parties, weighting="clients")
+    sums = find_gradients(view_of(("P1",), found), known(found))
+    assert [u.round for u in sums] == [0, 1]
+    for update in sums:
+        assert update.rows == 4 * (parties - 1)
+        assert errors(found, update, gradient_of(found, update)).std() == pytest.approx(update.noise, rel=0.2)
+
+
+def test_a_mean_that_counts_clients_of_unequal_batches_alike_is_the_gradient_of_none():
+    found = federation(rows=92, weighting="clients", batch_size=0)
+    assert len(found.labels("P2", 0)) != len(found.labels("P3", 0))
+    outcome = find_sums(view_of(("P1",), found), known(found))
+    assert isinstance(outcome, NotApplicable)
+    assert "unequal numbers of rows" in outcome.reason
+    alone = find_gradients(view_of(("P1", "P2"), found), known(found))
+    for update in alone:
+        assert errors(found, update, gradient_of(found, update)).std() == pytest.approx(update.noise, rel=0.2)
 
 
 def test_observers_who_do_not_hold_their_own_update_are_told_so():
