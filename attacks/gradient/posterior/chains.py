@@ -148,21 +148,23 @@ class Chains:
         share = torch.rand(self.chains, self.rows, generator=self.coins, device=self.device)
         return everywhere * (share < self.evidence.size / self.rows)
 
-    def refresh(self) -> None:
-        """Recomputes the residual from the rows, without the rounding errors of many steps."""
+    def refresh(self, noise: Noise | None = None) -> None:
+        """Recomputes the residual from the rows, without the rounding errors of many steps. Where the sum was shrunk,
+        draws by how much, as if the noise were `noise`, one for all or (C, 1), and not the true one.
+        """
         own = self.network.sums(self.columns, self.labels, self.present * self.factors(self.columns, self.labels))
         if self.evidence.shrunk:
-            self._draw_scale(own)
+            self._draw_scale(own, self.evidence.noise if noise is None else noise)
         scale = self.scale[..., None]
         self.residual = [total - scale * part for total, part in zip(self.evidence.total, own, strict=True)]
         self._hear()
 
-    def _draw_scale(self, own: Sequence[Tensor]) -> None:
+    def _draw_scale(self, own: Sequence[Tensor], noise: Noise) -> None:
         """Draws the factor of each chain anew, evenly over [0, 1] before the update is seen, given the sum `own`."""
         square = squared(own, self.evidence.weights)
         heard = own if self.evidence.weights is None else times(own, self.evidence.weights)
         products = [(part * total).sum((1, 2)) for part, total in zip(heard, self.evidence.total, strict=True)]
-        deviation = self.evidence.noise / square.sqrt().clamp_min(1e-30)
+        deviation = (noise[:, 0] if isinstance(noise, Tensor) else noise) / square.sqrt().clamp_min(1e-30)
         mean = torch.stack(products).sum(0) / square.clamp_min(1e-30)
         low, high = (torch.special.ndtr((edge - mean) / deviation) for edge in (0.0, 1.0))
         share = torch.rand(self.chains, generator=self.coins, device=self.device)
@@ -218,13 +220,15 @@ class Chains:
             return each.sum(-1)
         return (self.present * each).sum(-1) + self.evidence.choices[self.present.sum(-1).long()]
 
-    def become(self, index: Tensor, labels: Tensor, present: Tensor | None = None) -> None:
-        """Takes rows (C, B, F) with labels (C, B) for those that it has; `present` (C, B): in which places."""
+    def become(self, index: Tensor, labels: Tensor, present: Tensor | None = None, noise: Noise | None = None) -> None:
+        """Takes rows (C, B, F) with labels (C, B) for those that it has; `present` (C, B): in which places. `noise` as
+        in `refresh`.
+        """
         self.index, self.labels = index.clone(), labels.clone()
         if present is not None:
             self.present = present.clone()
         self.columns = encoded(self.network, self.cells, self.index)
-        self.refresh()
+        self.refresh(noise)
 
     def reorder(self, order: Tensor) -> None:
         """Lets chain c go on from where chain `order[c]` is; `order` (C,)."""
@@ -242,7 +246,7 @@ class Chains:
             if self.evidence.labels is None:
                 visited(partial(self.visit_label, i, noise))
             self.put(i)
-        self.refresh()
+        self.refresh(noise)
 
     def lifted(self, rows: Sequence[int], noise: Noise) -> Callable[[Callable[[], None]], None]:
         """Lifts rows out, and returns what carries out a visit of theirs: as it is, or where the likelihood is `exact`,

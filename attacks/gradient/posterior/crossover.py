@@ -83,14 +83,18 @@ def weighed(state: Chains, noise: Noise, sides: tuple[Tensor, Tensor], places: T
     return total
 
 
-def exchanged(state: Chains, sides: tuple[Tensor, Tensor], places: Tensor, taken: Tensor) -> None:
-    """Lets the pairs of chains `sides` exchange the rows in those of the `places` that are `taken` (P, k)."""
+def exchanged(
+    state: Chains, sides: tuple[Tensor, Tensor], places: Tensor, taken: Tensor, noise: Noise | None = None
+) -> None:
+    """Lets the pairs of chains `sides` exchange the rows in those of the `places` that are `taken` (P, k); `noise` as
+    in `Chains.refresh`.
+    """
     one, other = (side[:, None].expand(-1, len(places))[taken] for side in sides)
     where = places.expand(len(taken), -1)[taken]
     index, labels = state.index.clone(), state.labels.clone()
     for changed, now in ((index, state.index), (labels, state.labels)):
         changed[one, where], changed[other, where] = now[other, where], now[one, where]
-    state.become(index, labels)
+    state.become(index, labels, noise=noise)
 
 
 def _cross(state: Chains, noise: Noise) -> None:
@@ -99,4 +103,4 @@ def _cross(state: Chains, noise: Noise) -> None:
     sides = order[:pairs], order[pairs : 2 * pairs]
     places = torch.randperm(state.rows, generator=state.coins, device=state.device)[:PLACES]
     drawn = state.drawn(torch.softmax(weighed(state, noise, sides, places), -1))[:, 0]
-    exchanged(state, sides, places, outcomes(len(places), state.device)[drawn] > 0)
+    exchanged(state, sides, places, outcomes(len(places), state.device)[drawn] > 0, noise)

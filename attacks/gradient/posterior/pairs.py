@@ -81,7 +81,7 @@ def visit_presence(state: Chains, noise: Noise) -> None:
         chosen = state.drawn(torch.softmax(gains + odds, -1))[:, 0]
         there[:, i], there[:, j] = (chosen % 2).float(), (chosen // 2).float()
         left -= gram[:, i] * there[:, i, None] + gram[:, j] * there[:, j, None]
-    state.refresh()
+    state.refresh(noise)
 
 
 class _Offered(NamedTuple):

@@ -12,8 +12,9 @@ from scipy.stats import chisquare, kstest, poisson
 from torch.nn import functional
 
 from leakledger.attacks.gradient.posterior import chains as module
+from leakledger.attacks.gradient.posterior import tempering
 from leakledger.attacks.gradient.posterior.annealing import _select, annealed
-from leakledger.attacks.gradient.posterior.chains import Chains, from_prior, prior_of
+from leakledger.attacks.gradient.posterior.chains import Chains, encoded, from_prior, prior_of
 from leakledger.attacks.gradient.posterior.crossover import aligned, exchanged, outcomes, weighed
 from leakledger.attacks.gradient.posterior.evidence import log_ways
 from leakledger.attacks.gradient.posterior.pairs import sweep_pairs, visit_pair, visit_presence
@@ -44,6 +45,27 @@ def test_the_residual_is_what_the_rows_leave_of_the_sum():
     state.lift(1)
     state.put(1)
     assert all(torch.allclose(a, b, atol=1e-6) for a, b in zip(before, state.residual, strict=True))
+
+
+def test_ladders_leave_the_posterior_as_it_is_where_the_factor_is_unknown(monkeypatch):
+    """Each rung draws the factor under its own noise. Exactly: over a grid of factors, for each of six rows."""
+    monkeypatch.setattr(tempering, "follow_the_best", lambda state: None)
+    network, cells = tiny()
+    cells, coins = cells[:2], torch.Generator().manual_seed(11)
+    index, labels = drawn(cells, 1, coins)
+    evidence = evidence_about(network, cells, index, labels, 0.5, coins, scale=0.6)
+    every = torch.cartesian_prod(torch.arange(3), torch.arange(2))
+    columns = encoded(network, cells, every[:, None])
+    sums = network.sums(columns, labels.expand(6, 1), torch.ones(6, 1))
+    grid = torch.linspace(0, 1, 2001)[:, None, None, None]
+    left = [(t - grid * part).double().square().sum((-1, -2)) for t, part in zip(evidence.total, sums, strict=True)]
+    weights = prior_of(cells, every) + torch.logsumexp(-torch.stack(left).sum(0) / (2 * evidence.noise**2), 0)
+    state = started(network, cells, evidence, 1_600)
+    reached = sampled(state, 20, 80).index[:, 0]
+    shares = np.bincount(2 * reached[:, 0] + reached[:, 1], minlength=6) / len(reached)
+    assert (
+        np.abs(shares - torch.softmax(weights, 0).numpy()).sum() / 2 < 0.008
+    )  # 0.013 where all rungs draw it under the least noise
 
 
 @pytest.mark.parametrize(("clip_norm", "known"), [(None, True), (0.3, True), (None, False)])
