@@ -22,7 +22,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
-from scipy.signal import fftconvolve
 
 Floats = NDArray[np.float64]
 
@@ -63,8 +62,9 @@ def convolve(one: Floats, other: Floats, length: int) -> Floats:
     if min(len(one), len(other)) <= DIRECT:
         sums: Floats = np.convolve(one, other)[:length]
         return sums
-    transformed: Floats = np.maximum(fftconvolve(one, other), 0.0)[:length]
-    return transformed
+    size = next_fast_len(len(one) + len(other) - 1, real=True)
+    transformed: Floats = np.maximum(irfft(rfft(one, size) * rfft(other, size), size), 0.0)
+    return transformed[: min(length, len(one) + len(other) - 1)]
 
 
 def powers(laws: Sequence[Floats], times: int) -> list[Floats]:
