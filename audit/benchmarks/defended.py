@@ -11,6 +11,9 @@ with a probability in [0.x, 0.x + 0.1), and the note has what it said of them on
 the interval. Clusters are client x seed; cells of one batch are right or wrong together, so few batches with such cells
 make a wide interval.
 
+Rows with `setting.rows` *known* are of an adversary who is granted all other rows of the table, and so knows which
+values go together; the others take columns for independent.
+
 After them come the rows of `dp_sgd`, which is also a benchmark by itself: clipped rows under noise, beside their bound.
 """
 
@@ -24,16 +27,15 @@ import torch
 
 from leakledger.attacks.base import AuxiliaryKnowledge, RecordsClaim, claims_in
 from leakledger.attacks.gradient.posterior import Posterior
-from leakledger.attacks.gradient.posterior.cells import cells_of
 from leakledger.attacks.gradient.posterior.chains import Chains
 from leakledger.attacks.gradient.posterior.claim import claimed
 from leakledger.attacks.gradient.posterior.evidence import channel, evidence_of
 from leakledger.attacks.gradient.posterior.network import RowGradients
 from leakledger.attacks.gradient.posterior.posterior import BURNT
 from leakledger.attacks.gradient.posterior.tempering import sampled
-from leakledger.attacks.observed.gradients import find_gradients
 from leakledger.attacks.observed.tabular import StructuralPrior
 from leakledger.attacks.observed.update import ObservedUpdate
+from leakledger.attacks.observed.updates import find_gradients
 from leakledger.audit.benchmarks import dp_sgd
 from leakledger.audit.benchmarks.base import Options, Row, dataset_name
 from leakledger.audit.benchmarks.gradients import figure, in_percent
@@ -53,6 +55,7 @@ from leakledger.preprocess.secret import PUBLIC_MASTER, generator
 
 SIGMAS = (0.001, 0.003, 0.01, 0.02, 0.05)
 SIZES: dict[int, tuple[float, ...]] = {8: SIGMAS, 32: (0.001, 0.003, 0.01), 1: SIGMAS}
+WITH_ROWS = (0.02, 0.05)  # noises under which batches of 8 are read by who knows other rows, too
 QUICK: dict[int, tuple[float, ...]] = {8: (0.003, 0.02)}
 METRICS = ("accuracy", "exact_rows", "categorical_accuracy", "numeric_accuracy")
 PRIOR = ("accuracy", "exact_rows")
@@ -83,21 +86,31 @@ def run(options: Options) -> Iterator[Row]:
         for size, sigmas in (QUICK if options.quick else SIZES).items():
             for sigma in sigmas:
                 yield from measured(options, source, size, sigma, options.seeds or 1)
+        for sigma in () if options.quick else WITH_ROWS:
+            yield from measured(options, source, 8, sigma, options.seeds or 1, rows=True)
     if not options.quick:
         yield from dp_sgd.run(options)
 
 
-def measured(options: Options, source: str, size: int, sigma: float, seeds: int) -> Iterator[Row]:
-    """Rows of one batch size and strength, over 4 clients x `seeds` batches."""
+def measured(options: Options, source: str, size: int, sigma: float, seeds: int, rows: bool = False) -> Iterator[Row]:
+    """Rows of one batch size and strength, over 4 clients x `seeds` batches; `rows`: all others are granted."""
     config = settings(options, source, "published", "known", size, seeds, sigma)
+    config = granting_rows(config) if rows else config
     parts: list[Measured] = list(each(partial(one_case, config), cases(config), options.jobs))
     dataset, batches = dataset_name(source), 4 * seeds
     setting = {"B": size, "sigma": sigma, "labels": "known", "parties": 4, "seeds": seeds}
+    setting |= {"rows": "known"} if rows else {}
     yield from of_attacks("defended", dataset, setting, parts, batches)
     for metric in METRICS:
         reached = [100 * m[metric] for p in parts for m in p.from_truth]
         yield figure("defended", dataset, {"attack": "from the truth", **setting}, metric, reached, None, "%")
     yield from deciles(dataset, {"attack": "posterior", **setting}, [batch for p in parts for batch in p.calibration])
+
+
+def granting_rows(config: Config) -> Config:
+    """The same configuration, whose adversaries know all rows but those of the batches."""
+    plain = config.in_force()
+    return Config.model_validate({**plain, "attacks": {**plain["attacks"], "rows": "known"}})
 
 
 def of_attacks(
@@ -181,7 +194,7 @@ def from_truth(
 ) -> dict[str, float]:
     """Metrics of the claim that chains make which start at the true rows: a diagnostic that no adversary has."""
     actual = truth.batch(update.victim, update.round)
-    categorical, numeric = cells_of(update.layout, knowledge, attack.device)
+    categorical, numeric = attack.cells(update, knowledge)
     cells = [*categorical, *numeric]
     sent = {name: g / update.stretched for name, g in update.gradient.items()}
     through = channel(update.mechanisms, sent, update.noise / update.stretched)

@@ -129,7 +129,7 @@ class Posterior(Inversion):
             through = replace(through, bounded=False, stated=False)
         try:
             prior = StructuralPrior(update.layout, knowledge.bounds)
-            categorical, numeric = cells_of(update.layout, knowledge, self.device, update.facts)
+            categorical, numeric = self.cells(update, knowledge)
         except ValueError as error:
             return NotApplicable(str(error))
         evidence = evidence_of(step, through, self.device)
@@ -137,9 +137,6 @@ class Posterior(Inversion):
         more = PASSES * REPAIRS if trained else 0
         tell = counter(self.progress, self.repairs + more + self.sweeps // BURNT + self.sweeps)
         cells, coins = [*categorical, *numeric], self._coins(update)
-        if self.tree and update.facts.rows:
-            known = known_rows(update.layout, cells, update.facts)
-            cells = linked(cells, known, update.facts.labels, network.classes)
         if update.guessed_size:
             evidence = of_unknown_size(evidence, update.rows)
         if not evidence.usable or not representable(network, cells):
@@ -165,6 +162,18 @@ class Posterior(Inversion):
             cells, len(categorical), samples.index.shape[1], within, coins, self.device, evidence.labels
         )
         return claimed(update, prior, categorical, numeric, samples, self.tolerance, blind)
+
+    def cells(self, update: ObservedUpdate, knowledge: AuxiliaryKnowledge) -> tuple[list[Cell], list[Cell]]:
+        """The categorical and the numeric cells of a row, with the adversary's prior. Raises ValueError where what is
+        known contradicts itself.
+        """
+        categorical, numeric = cells_of(update.layout, knowledge, self.device, update.facts)
+        if not (self.tree and update.facts.rows):
+            return categorical, numeric
+        cells = [*categorical, *numeric]
+        known = known_rows(update.layout, cells, update.facts)
+        cells = linked(cells, known, update.facts.labels, update.model.outputs)
+        return cells[: len(categorical)], cells[len(categorical) :]
 
     def _coins(self, update: ObservedUpdate) -> torch.Generator:
         """A generator that depends on the seed, the victim and the round, and on nothing that runs beside."""

@@ -17,6 +17,7 @@ from leakledger.attacks.gradient.posterior.evidence import ASSUMED, channel, evi
 from leakledger.attacks.gradient.posterior.row_space import RowSpace, supported
 from leakledger.attacks.gradient.posterior.search import _suspects, search
 from leakledger.attacks.observed.gradients import find_gradients
+from leakledger.attacks.observed.row_facts import RowFacts
 from leakledger.attacks.observed.tabular import StructuralPrior
 from leakledger.defenses import ClientClipping, GaussianNoise, Pruning, Quantisation
 from leakledger.defenses.base import Chain
@@ -57,6 +58,14 @@ def test_noise_that_drowns_the_gradient_leaves_doubt_in_every_cell():
     assert claim.probability is not None
     assert claim.probability.mean() < 0.6
     assert claim.category_entropy.mean() > 0.5
+
+
+def test_cells_are_linked_where_rows_are_known_and_are_to_be_used():
+    (update,) = find_gradients(observe(rows_of(LAYOUT, 4, 0)[2]), LABELS)
+    both = np.tile([0, 1, 2], 20)
+    known = replace(update, facts=RowFacts(rows={"job": both, "city": both}))
+    for attack, of, links in ((Posterior(), update, 0), (Posterior(), known, 2), (Posterior(tree=False), known, 0)):
+        assert sum(len(c.links) for kind in attack.cells(of, LABELS) for c in kind) == links
 
 
 def samples(index):
