@@ -50,6 +50,9 @@ def cases(config: Config) -> list[Case]:
         raise ValueError(f"the configuration asks for {repeated[0]} more than once")
     if len(set(config.audit.seeds)) < len(config.audit.seeds):
         raise ValueError(f"audit.seeds repeats a seed: {config.audit.seeds}")
+    for name, listed in (("use", config.attacks.use), ("rounds", config.attacks.rounds)):
+        if len(set(listed)) < len(listed):
+            raise ValueError(f"attacks.{name} repeats an entry: {listed}")
     return [
         Case(s, seed, part, pre, train, guard, made, aligned)
         for s, part, pre, train, guard, made, aligned in settings

@@ -39,7 +39,16 @@ from leakledger.audit.scorer_controls import scorer_controls
 from leakledger.audit.scoring import baseline
 from leakledger.audit.steps import Listener, Steps
 from leakledger.audit.store import FILE as STORE
-from leakledger.audit.store import RESULTS, SECRETS, TRANSCRIPTS, NoRecordYet, Store, only_writer, transcript_name
+from leakledger.audit.store import (
+    RESULTS,
+    SECRETS,
+    TRANSCRIPTS,
+    NoRecordYet,
+    Store,
+    StoreError,
+    only_writer,
+    transcript_name,
+)
 from leakledger.audit.streams import BASELINE_STREAM, SCORER_STREAM, stream
 from leakledger.preprocess.atomic_file import private_folder, remove_leftovers
 from leakledger.preprocess.features.transformations import BINARY
@@ -84,6 +93,9 @@ def run_audit(
         remove_leftovers(folder)
         remove_leftovers(folder / TRANSCRIPTS)
         done, kept = store.finished(), store.facts().transcripts  # as the run was begun
+        if kept and not transcripts:
+            go_on = "go on without --no-transcripts, or choose another folder with --output"
+            raise StoreError(f"{folder}: was begun as a run that keeps all messages; {go_on}")
         left = [c for c in todo if c.id not in done]
         secret = master_secret(folder, master, begun=bool(done), recorded=store.digests(SECRETS))
         store.add_file(SECRETS, secret_text(secret))

@@ -20,6 +20,9 @@ from leakledger.audit.federate import Federated
 from leakledger.preprocess.encoders.fasttext import FastText
 from leakledger.preprocess.views import CategoricalBlock, FeatureLayout
 
+# Of the largest number of a column: deviations below this are rounding, and the column is one number.
+ONE_NUMBER = 1e-12
+
 
 @dataclass(frozen=True)
 class Truth:
@@ -128,8 +131,9 @@ class Truth:
     @cached_property
     def deviations(self) -> NDArray[np.float64]:
         """(L,) standard deviation of each numeric feature over all rows, held-out ones too; in the units of claims."""
-        std: NDArray[np.float64] = self._unscaled.std(0, ddof=1)
-        return std
+        numbers = self._unscaled
+        std: NDArray[np.float64] = numbers.std(0, ddof=1)
+        return np.where(std > ONE_NUMBER * np.abs(numbers).max(0), std, 0.0)
 
     @cached_property
     def bounds(self) -> Mapping[str, tuple[float, float]]:
@@ -374,7 +378,7 @@ def of_column(statistic: str, column: NDArray[np.float64], value: str = "") -> f
         return float(np.quantile(column, float(value)))
     functions: dict[str, Callable[[], Any]] = {
         "mean": column.mean,
-        "std": column.std,
+        "std": lambda: column.std() if np.ptp(column) else 0.0,  # of equal decimals it is rounding, not 0
         "minimum": column.min,
         "maximum": column.max,
     }

@@ -36,17 +36,13 @@ class Inversion(Attack):
         return concluded(self.inverted(view, knowledge, updates))
 
     def inverted(self, view: View, knowledge: AuxiliaryKnowledge, updates: Sequence[ObservedUpdate]) -> list[Inverted]:
-        """The outcome for each update, in the terms of candidates; of a sum with whose its rows are. With each update
-        goes what the messages that the technique reads, and known rows, say of its rows.
-        """
+        """The outcome for each update, in the terms of candidates; of a sum with whose its rows are."""
 
         def invert(some: Sequence[ObservedUpdate]) -> list[Inverted]:
             outcomes = self.invert_all(some, knowledge)
             return [with_owners(u, knowledge, o) for u, o in zip(some, outcomes, strict=True)]
 
-        facts = every_row_facts(view, knowledge, [clients_of(u.victim) for u in updates])
-        informed = [replace(u, facts=own) for u, own in zip(updates, facts, strict=True)]
-        return across_rounds(by_candidates(view, knowledge, informed, invert))
+        return across_rounds(by_candidates(view, knowledge, informed(view, knowledge, updates), invert))
 
     @abstractmethod
     def invert(self, update: ObservedUpdate, knowledge: AuxiliaryKnowledge) -> Inverted:
@@ -55,3 +51,9 @@ class Inversion(Attack):
     def invert_all(self, updates: Sequence[ObservedUpdate], knowledge: AuxiliaryKnowledge) -> list[Inverted]:
         """The same for updates of one layout and model; overridden where it pays to work on them together."""
         return [self.invert(u, knowledge) for u in updates]
+
+
+def informed(view: View, knowledge: AuxiliaryKnowledge, updates: Sequence[ObservedUpdate]) -> list[ObservedUpdate]:
+    """The updates with what messages, and known rows, say of the rows behind each."""
+    facts = every_row_facts(view, knowledge, [clients_of(u.victim) for u in updates])
+    return [replace(u, facts=own) for u, own in zip(updates, facts, strict=True)]

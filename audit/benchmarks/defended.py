@@ -1,18 +1,16 @@
 """An adversary who knows the defense against one who does not: noised gradients of an untrained 100-100 network.
 
-Setting as in `tableak`, pipeline `published`, labels known, Gaussian noise of deviation `sigma` on every entry. Rows
+Setting as in `tableak`, pipeline `published`, labels known, Gaussian noise of deviation `sigma` on every entry. All
+rows of the table but those of the batches are granted, as by default, and the posterior makes its prior of them. Rows
 with the `setting.attack` *posterior* and *tableak* are attacks; *prior only* is the best guess of an adversary who
-knows the whole population and sees no update (`baselines`), a stronger one than either attack is granted; *from the
-truth* is no attack but a diagnostic: the posterior's chains started at the true rows, and sampled alike. Where
-*posterior* ends below it, its search has not found the rows; where they agree, the noise hides the rest.
+knows as much and sees no update (`baselines`); *from the truth* is no attack but a diagnostic: the posterior's chains,
+under the same prior, started at the true rows and sampled alike. Where *posterior* ends below it, its search has not
+found the rows; where they agree, the noise hides the rest.
 
 `categories said 0.x` and `numbers said 0.x` are the shares of right cells among those that the posterior says are right
 with a probability in [0.x, 0.x + 0.1), and the note has what it said of them on average: calibrated, both agree within
 the interval. Clusters are client x seed; cells of one batch are right or wrong together, so few batches with such cells
 make a wide interval.
-
-Rows with `setting.rows` *known* are of an adversary who is granted all other rows of the table, and so knows which
-values go together; the others take columns for independent.
 
 After them come the rows of `dp_sgd`, which is also a benchmark by itself: clipped rows under noise, beside their bound.
 """
@@ -26,6 +24,7 @@ import numpy as np
 import torch
 
 from leakledger.attacks.base import AuxiliaryKnowledge, RecordsClaim, claims_in
+from leakledger.attacks.gradient.inversion import informed
 from leakledger.attacks.gradient.posterior import Posterior
 from leakledger.attacks.gradient.posterior.chains import Chains
 from leakledger.attacks.gradient.posterior.claim import claimed
@@ -33,9 +32,9 @@ from leakledger.attacks.gradient.posterior.evidence import channel, evidence_of
 from leakledger.attacks.gradient.posterior.network import RowGradients
 from leakledger.attacks.gradient.posterior.posterior import BURNT
 from leakledger.attacks.gradient.posterior.tempering import sampled
+from leakledger.attacks.observed.gradients import find_gradients
 from leakledger.attacks.observed.tabular import StructuralPrior
 from leakledger.attacks.observed.update import ObservedUpdate
-from leakledger.attacks.observed.updates import find_gradients
 from leakledger.audit.benchmarks import dp_sgd
 from leakledger.audit.benchmarks.base import Options, Row, dataset_name
 from leakledger.audit.benchmarks.gradients import figure, in_percent
@@ -55,7 +54,6 @@ from leakledger.preprocess.secret import PUBLIC_MASTER, generator
 
 SIGMAS = (0.001, 0.003, 0.01, 0.02, 0.05)
 SIZES: dict[int, tuple[float, ...]] = {8: SIGMAS, 32: (0.001, 0.003, 0.01), 1: SIGMAS}
-WITH_ROWS = (0.02, 0.05)  # noises under which batches of 8 are read by who knows other rows, too
 QUICK: dict[int, tuple[float, ...]] = {8: (0.003, 0.02)}
 METRICS = ("accuracy", "exact_rows", "categorical_accuracy", "numeric_accuracy")
 PRIOR = ("accuracy", "exact_rows")
@@ -86,31 +84,21 @@ def run(options: Options) -> Iterator[Row]:
         for size, sigmas in (QUICK if options.quick else SIZES).items():
             for sigma in sigmas:
                 yield from measured(options, source, size, sigma, options.seeds or 1)
-        for sigma in () if options.quick else WITH_ROWS:
-            yield from measured(options, source, 8, sigma, options.seeds or 1, rows=True)
     if not options.quick:
         yield from dp_sgd.run(options)
 
 
-def measured(options: Options, source: str, size: int, sigma: float, seeds: int, rows: bool = False) -> Iterator[Row]:
-    """Rows of one batch size and strength, over 4 clients x `seeds` batches; `rows`: all others are granted."""
+def measured(options: Options, source: str, size: int, sigma: float, seeds: int) -> Iterator[Row]:
+    """Rows of one batch size and strength, over 4 clients x `seeds` batches."""
     config = settings(options, source, "published", "known", size, seeds, sigma)
-    config = granting_rows(config) if rows else config
     parts: list[Measured] = list(each(partial(one_case, config), cases(config), options.jobs))
     dataset, batches = dataset_name(source), 4 * seeds
     setting = {"B": size, "sigma": sigma, "labels": "known", "parties": 4, "seeds": seeds}
-    setting |= {"rows": "known"} if rows else {}
     yield from of_attacks("defended", dataset, setting, parts, batches)
     for metric in METRICS:
         reached = [100 * m[metric] for p in parts for m in p.from_truth]
         yield figure("defended", dataset, {"attack": "from the truth", **setting}, metric, reached, None, "%")
     yield from deciles(dataset, {"attack": "posterior", **setting}, [batch for p in parts for batch in p.calibration])
-
-
-def granting_rows(config: Config) -> Config:
-    """The same configuration, whose adversaries know all rows but those of the batches."""
-    plain = config.in_force()
-    return Config.model_validate({**plain, "attacks": {**plain["attacks"], "rows": "known"}})
 
 
 def of_attacks(
@@ -184,7 +172,7 @@ def one_case(
     own = make_attack("posterior", config, case)
     assert isinstance(own, Posterior)
     assert isinstance(updates, list)
-    starts = [from_truth(own, u, knowledge, truth) for u in updates]
+    starts = [from_truth(own, u, knowledge, truth) for u in informed(view, knowledge, updates)]
     return Measured(trials, seconds, starts, said)
 
 
@@ -192,7 +180,9 @@ def one_case(
 def from_truth(
     attack: Posterior, update: ObservedUpdate, knowledge: AuxiliaryKnowledge, truth: Truth
 ) -> dict[str, float]:
-    """Metrics of the claim that chains make which start at the true rows: a diagnostic that no adversary has."""
+    """Metrics of the claim that chains make which start at the true rows: a diagnostic that no adversary has. The
+    `update` is informed, so that their prior is that of the attack.
+    """
     actual = truth.batch(update.victim, update.round)
     categorical, numeric = attack.cells(update, knowledge)
     cells = [*categorical, *numeric]

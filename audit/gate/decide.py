@@ -243,7 +243,7 @@ def _unanswered(policy: Policy, now: Snapshot, asked: Asked, note: BaselineNote 
         name = g.name or f"leakage[{k}]"
         if g.regression and note is None:
             yield _open(name, "it asks for a comparison, and no baseline was given")
-        elif id(g) not in judged and (g.ceiling is not None or compared) and g.regression is not False:
+        elif id(g) not in judged and (g.ceiling is not None or (compared and g.regression is not False)):
             yield _open(name, f"nothing was measured of {g.adversary} adversaries about {', '.join(g.assets[:3])}")
     if policy.utility and note is None:
         yield _open("utility", "it asks for a comparison, and no baseline was given")

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special, stats
 
 from leakledger.audit.clusters import Units, units
-from leakledger.audit.verdicts.ceilings import highest_means, independent
+from leakledger.audit.verdicts.ceilings import fewest, highest_means, independent
 from leakledger.audit.verdicts.significance import FEWEST, over_clusters
 
 MOST_PLANNED = 100_000  # clusters: beyond, nobody plans a run
@@ -73,10 +73,10 @@ def paired(candidate: Floats, baseline: Floats, seeds: Sequence[int], alpha: flo
 def unpaired(candidate: Sample, baseline: Sample, alpha: float) -> Difference:
     """The difference of the means of two samples of independent clusters."""
     now, before = candidate.units, baseline.units
-    fewest = min(len(now), len(before))
-    if fewest < FEWEST:
+    count = min(len(now), len(before))
+    if count < FEWEST:
         means = [float(u.values.mean()) if len(u) else 0.0 for u in (now, before)]
-        return Difference(means[0] - means[1], None, None, None, fewest, 0.0)
+        return Difference(means[0] - means[1], None, None, None, count, 0.0)
     mean = float(now.values.mean() - before.values.mean())
     error, freedom = _welch(now, before)
     half = float(stats.t.ppf(1 - alpha, freedom)) * error
@@ -85,16 +85,17 @@ def unpaired(candidate: Sample, baseline: Sample, alpha: float) -> Difference:
     its_mean = float(with_one.values.mean() - before.values.mean())
     p = float(stats.t.sf(its_mean / its_error, its_freedom - 1)) if its_error > 0 else 1.0
     scatter = float(np.hypot(np.std(now.values, ddof=1), np.std(before.values, ddof=1)))
-    return Difference(mean, mean - half, mean + half, p, fewest, scatter)
+    return Difference(mean, mean - half, mean + half, p, count, scatter)
 
 
-def highest_growth(candidate: Sample, baseline: Sample, alpha: float) -> float:
+def highest_growth(candidate: Sample, baseline: Sample, alpha: float, margin: float) -> float:
     """The upper bound of the difference of the means of two samples, of clusters from 0 to 1 that were not met, with no
     assumption on their shape: the highest mean of the one less the lowest of the other (Gaffke 2005, of both samples at
     once). Of zeros and ones it is the bound of Clopper and Pearson where one sample alone leaves anything open, so
-    1 - alpha^(1/n) of n clusters that all have everything before and after. 1 below five seeds.
+    1 - alpha^(1/n) of n clusters that all have everything before and after. 1 below five seeds. Seeds are the units
+    where there are too few of them to bound it by `margin` alone.
     """
-    now, before = (independent(s.values, s.seeds) for s in (candidate, baseline))
+    now, before = (independent(s.values, s.seeds, fewest(margin, alpha)) for s in (candidate, baseline))
     above = highest_means(now, max([1.0, *now]))
     below = 1 - highest_means(1 - before, max([1.0, *(1 - before)]), sample=1)
     return min(1.0, float(np.quantile(above - below, 1 - alpha)))

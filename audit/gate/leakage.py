@@ -77,7 +77,8 @@ def regressions(
         if judge is None or judge.regression is False:
             continue
         a, b = mine.get(cell, {}), theirs.get(cell, {})
-        found = (_compared(a.get(k), b.get(k), now, before, gate.alpha) for k in sorted({*a, *b}, key=str))
+        names = sorted({*a, *b}, key=str)
+        found = (_compared(a.get(k), b.get(k), now, before, gate.alpha, judge.margin) for k in names)
         failed = _mistrusted(now, cell.setting) | _mistrusted(before, matches[cell.setting])
         compared = tuple(replace(c, trusted=not failed & {c.measure.attack, SCORER}) for c in found)
         yield Regression(
@@ -114,7 +115,9 @@ def _grown(c: Compared, gate: LeakageGate) -> float:
     return d.p if c.trusted and d.p is not None and d.mean > gate.floor else 1.0
 
 
-def _compared(a: Measure | None, b: Measure | None, now: Snapshot, before: Snapshot, alpha: float) -> Compared:
+def _compared(
+    a: Measure | None, b: Measure | None, now: Snapshot, before: Snapshot, alpha: float, margin: float
+) -> Compared:
     """One series; a side that made no claim has the prior alone, so 0 in each seed."""
     measure = a or b
     assert measure is not None
@@ -124,7 +127,7 @@ def _compared(a: Measure | None, b: Measure | None, now: Snapshot, before: Snaps
     if pairs:
         difference, fewer = _paired(mine, theirs, now.seeds, alpha)
     else:
-        difference = _of_other_seeds(own, _sample(theirs, before.seeds), alpha)
+        difference = _of_other_seeds(own, _sample(theirs, before.seeds), alpha, margin)
     alone = paired(own.values, np.zeros(1), own.seeds, alpha)
     silent = "" if a and b else "the run" if b else "the baseline"
     return Compared(measure, difference, mean_share(a), alone.low, mean_share(b), silent, fewer, pairs)
@@ -144,12 +147,12 @@ def _paired(a: Levels, b: Levels, seeds: Sequence[int], alpha: float) -> tuple[D
     return paired(candidate, baseline, [seed for seed, _, _ in keys], alpha), len(b.keys() - a.keys()) if a else 0
 
 
-def _of_other_seeds(candidate: Sample, baseline: Sample, alpha: float) -> Difference:
+def _of_other_seeds(candidate: Sample, baseline: Sample, alpha: float, margin: float) -> Difference:
     """Two samples: growth is tested as by Welch, and bounded with no assumption on clusters that neither met."""
     found = unpaired(candidate, baseline, alpha)
     if found.high is None:
         return found
-    return replace(found, high=max(found.high, highest_growth(candidate, baseline, alpha)))
+    return replace(found, high=max(found.high, highest_growth(candidate, baseline, alpha, margin)))
 
 
 def _doubts(

@@ -27,6 +27,7 @@ from leakledger.audit.truth import Truth
 KNOWN = 0.01  # of a standard deviation
 WHOLE = np.nextafter(0.5, 0)  # of counts and sizes: less than half
 ROUNDING = 1e-9  # of a standard deviation, and of the value: an exact claim of a float64 number
+DIGITS = 16 * float(np.finfo(np.float64).eps)  # of the largest number: what its rounding makes of differences
 QUARTILES = ("0.25", "0.5", "0.75")
 Key = tuple[str, str]  # feature, value
 
@@ -95,9 +96,13 @@ def is_exact(truth: Truth, claim: StatisticClaim) -> bool:
 
 
 def _slack(truth: Truth, claim: StatisticClaim, real: float) -> float:
-    counted = claim.statistic in COUNTED
-    unit = 0.0 if counted else _yardstick(truth, claim.feature, claim.value, claim.statistic)
-    return ROUNDING * (abs(real) + unit)
+    if claim.statistic in COUNTED:
+        return ROUNDING * abs(real)
+    lost = 0.0
+    if claim.feature in truth.federated.schema.numeric:  # numbers far from 0 have few digits left for deviations
+        ends = [truth.pooled_statistic(claim.feature, end) for end in ("minimum", "maximum")]
+        lost = DIGITS * max(abs(end) for end in ends)
+    return ROUNDING * (abs(real) + _yardstick(truth, claim.feature, claim.value, claim.statistic)) + lost
 
 
 def _yardstick(truth: Truth, feature: str, value: str, statistic: str) -> float:

@@ -7,7 +7,8 @@ they can be plays no part. Of n clusters without any gain the bound is 1 - alpha
 can still be that frequent.
 
 Exact for numbers that are independent. So the unit is the seed; clusters are, where the variance between seeds is no
-more than chance (`exchangeable`).
+more than chance (`exchangeable`). A few seeds cannot show that: what leaks under one seed of ten may not have been met
+by any of five. So whoever bounds by clusters asks for as many seeds as would do without them (`fewest`).
 """
 
 from collections.abc import Sequence
@@ -51,14 +52,14 @@ def _uniform(count: int, sample: int) -> Floats:
     return ordered
 
 
-def independent(values: Floats, seeds: Sequence[int]) -> Floats:
-    """What counts as independent of one number per cluster: the clusters where seeds are exchangeable, else the mean of
-    each seed; nothing below five seeds, where that cannot be told.
+def independent(values: Floats, seeds: Sequence[int], enough: int = SEEDS) -> Floats:
+    """What counts as independent of one number per cluster: the clusters where there are `enough` seeds and these are
+    exchangeable, else the mean of each seed; nothing below five seeds, where that cannot be told.
     """
     which, of = np.unique(np.asarray(seeds), return_inverse=True)
     if len(which) < SEEDS:
         return np.zeros(0)
-    if exchangeable(values, of):
+    if len(which) >= enough and exchangeable(values, of):
         return values
     means: Floats = np.bincount(of, values) / np.bincount(of)
     return means

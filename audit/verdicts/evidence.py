@@ -19,6 +19,9 @@ from leakledger.audit.records import ASSETS, COUNTED, INFORMATION, CaseRecord, L
 from leakledger.audit.scoring.metrics import PERFECT
 
 CHECKS = "check"  # the asset of findings: what is in the clear, and what does not hide
+_NAMED = ("records", "vocabulary", "membership", "columns")  # assets whose trials say so, whatever became of them
+GROUPS = {"sizes": COUNTED, "statistics": tuple(a for a in ASSETS if a not in (*COUNTED, *_NAMED))}
+"""The assets that claims of one kind are about."""
 VOUCHED = {"records": "rows proven", "vocabulary": "values told in the clear"}
 WHOLE, NAMED = 1 - 1e-6, 3  # the correlation of a column that is known; columns that a fact names
 WORST = "worst_record"  # decides beside the headline metric: a mean over rows hides one that is known
@@ -65,14 +68,14 @@ class Series:
 
 @dataclass
 class Cell:
-    """Everything about one cell. `silent`: attacks that made no claim, and why; `wrong`: facts that attacks vouched for
-    and that are not so.
+    """Everything about one cell. `silent`: attacks that made no claim, under which seeds, and why; `wrong`: facts that
+    attacks vouched for and that are not so.
     """
 
     series: list[Series] = field(default_factory=list)
     facts: list[tuple[str, str]] = field(default_factory=list)  # attack, in words
     wrong: set[str] = field(default_factory=set)
-    silent: dict[tuple[str, Observers], str] = field(default_factory=dict)
+    silent: dict[tuple[str, Observers], dict[int, str]] = field(default_factory=dict)
     left_out: int = 0  # batches without a claim, beside others with one
 
 
@@ -82,7 +85,9 @@ def cells(records: Sequence[CaseRecord]) -> Mapping[Key, Cell]:
     Of a setting and an adversary there is one for every asset that anything in the audit is about.
     """
     federated = [r for r in records if not r.setting.reference]
-    assets = [a for a in ASSETS if any(asset_of_trial(t) == a for r in federated for t in r.trials)]
+    about = {asset_of_trial(t) for r in federated for t in r.trials}
+    about |= {own for r in federated for t in r.trials if (own := _left_open(t, about))}
+    assets = [a for a in ASSETS if a in about]
     assets += [CHECKS] if any(r.findings for r in federated) else []
     found: dict[Key, Cell] = {}
     trials: dict[tuple[Key, str, Observers, str, Level], list[tuple[int, Trial]]] = defaultdict(list)
@@ -95,7 +100,7 @@ def cells(records: Sequence[CaseRecord]) -> Mapping[Key, Cell]:
                 continue
             for asset in _assets(t, assets):
                 key = (record.setting.id, adversary(t.observers), asset)
-                _note(found[key], t)
+                _note(found[key], t, record.seed)
                 if t.status == "scored" and decides(t):
                     trials[key, t.attack, t.observers, t.metric, t.level].append((record.seed, t))
         for f in record.findings:
@@ -124,9 +129,15 @@ def _assets(t: Trial, all_assets: Sequence[str]) -> list[str]:
     """The assets that a trial concerns: a silent one of `statistics` those that no name of its own stands for."""
     if (own := asset_of_trial(t)) or t.metric:
         return [own] if own in all_assets else []
-    others = ("records", "vocabulary", "membership", "columns", CHECKS)
-    groups = {"sizes": COUNTED, "statistics": [a for a in ASSETS if a not in (*COUNTED, *others)]}
-    return [a for a in groups.get(t.asset, ()) if a in all_assets]
+    return [a for a in GROUPS.get(t.asset, ()) if a in all_assets]
+
+
+def _left_open(t: Trial, about: set[str]) -> str:
+    """The asset that stands for all that an attack abstained from, where nothing else in the audit is about them: what
+    it was to read is there, and was not read.
+    """
+    group = GROUPS.get(t.asset, ()) if t.status == "abstained" and not t.metric else ()
+    return group[0] if group and not about & {*group} else ""
 
 
 def decides(t: Trial) -> bool:
@@ -134,13 +145,13 @@ def decides(t: Trial) -> bool:
     return t.value is not None and t.baseline is not None and (speaks(t.asset, t.metric) or graded)
 
 
-def _note(cell: Cell, t: Trial) -> None:
+def _note(cell: Cell, t: Trial, seed: int) -> None:
     """Keeps what a trial says beside its number."""
     if t.status in ("abstained", "not_applicable"):
         if t.victim:
             cell.left_out += 1
         else:
-            cell.silent[t.attack, t.observers] = t.reason
+            cell.silent.setdefault((t.attack, t.observers), {})[seed] = t.reason
     if t.certain:
         where = f"{t.attack} by {'+'.join(t.observers)}"
         if t.certain_wrong:

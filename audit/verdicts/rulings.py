@@ -18,7 +18,7 @@ import numpy as np
 from leakledger.audit.bounds import above_bounds
 from leakledger.audit.clusters import SEEDS, mean_interval
 from leakledger.audit.leakage import adversary
-from leakledger.audit.records import POWER, SCORER, UNTIMED, CaseRecord, Ruling, failed_controls
+from leakledger.audit.records import POWER, SCORER, UNTIMED, CaseRecord, Observers, Ruling, failed_controls
 from leakledger.audit.verdicts.ceilings import fewest, independent, upper_bound
 from leakledger.audit.verdicts.evidence import CHECKS, WORST, Cell, Key, Series, cells
 from leakledger.audit.verdicts.policy import Policy
@@ -170,15 +170,26 @@ def missing_for(
         if not unseen:
             yield "that no check fired is no proof that nothing is told"
         return
-    heard = {(s.attack, s.observers) for s in cell.series}
-    quiet = sorted((attack, reason) for (attack, who), reason in cell.silent.items() if (attack, who) not in heard)
-    for attack, reason in dict.fromkeys(quiet):
-        yield f"{attack} made no claim: {reason}"
+    yield from _silences(cell)
     if cell.left_out:
         yield f"no claim about {cell.left_out} of the attacked batches"
     if not cell.series:
         yield "no attack made a claim"
     yield from dict.fromkeys(m for s in usable for m in _unbounded(s, policy))
+
+
+def _silences(cell: Cell) -> Iterator[str]:
+    """The attacks that made no claim as a whole, or none under some seeds, with what one of them said."""
+    heard: dict[tuple[str, Observers], set[int]] = {}
+    for s in cell.series:
+        heard.setdefault((s.attack, s.observers), set()).update(s.seeds)
+    for (attack, who), silent in sorted(cell.silent.items()):
+        reason = min(silent.values())
+        if spoken := heard.get((attack, who)):
+            of = len(spoken | silent.keys())
+            yield f"{attack} by {'+'.join(who)} made no claim in {len(silent)} of {of} seeds: {reason}"
+        else:
+            yield f"{attack} made no claim: {reason}"
 
 
 def _untried(cases: Iterable[CaseRecord], attacks: set[str], kinds: Sequence[str]) -> Iterator[str]:
@@ -211,12 +222,13 @@ def _unbounded(series: Series, policy: Policy) -> Iterator[str]:
     limits = _interval(series)
     if limits is not None and limits[1] < 0 and not series.column:
         yield f"{who} does worse than the prior, so it is no measure of what there is"
-    seeds, needed = len(set(series.seeds)), max(fewest(policy.ceiling, policy.alpha), SEEDS)
+    needed = max(fewest(policy.ceiling, policy.alpha), SEEDS)
     parties = sorted(set(series.victims))
     parts = [series, *(series.of(v) for v in parties)] if len(parties) > 1 else [series]
     for part in parts:
         values = independent(part.advantages, part.seeds)
-        if len(values) < needed:
+        if len(set(part.seeds)) < needed:  # too few to show that clusters of one seed are not alike, too
+            seeds = len(set(part.seeds))
             have = f"{seeds} seed{'s' if seeds > 1 else ''}"
             yield f"{have}, of at least {needed} that no leak above {policy.ceiling:g} needs"
             return

@@ -3,7 +3,17 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from leakledger.audit.records import ASSETS, CaseRecord, Ruling, Score, Setting, UtilityScore, Verdict, speaks
+from leakledger.audit.records import (
+    ASSETS,
+    INFORMATION,
+    CaseRecord,
+    Ruling,
+    Score,
+    Setting,
+    UtilityScore,
+    Verdict,
+    speaks,
+)
 from leakledger.audit.verdicts.evidence import CHECKS
 
 NOUNS = {
@@ -73,8 +83,13 @@ def _effect(r: Ruling, setting: Setting, all_scores: Sequence[Score]) -> str:
     if score is None or score.value is None or score.baseline is None:
         return f"{r.reasons[0]} under {where}"
     spread = "" if r.low is None else f", {r.low:.2f} to {r.high:.2f}"
-    gain = "" if r.advantage is None else f"; advantage {r.advantage:.2f}{spread}"
     who = f"{score.attack} by {'+'.join(score.observers)}"
+    if score.metric != r.metric and r.advantage is not None:  # what shows it is not the share of hits
+        what = "the bits" if r.metric.endswith(INFORMATION) else "the worst record"
+        return (
+            f"{who} gets {r.advantage:.0%} of what the prior leaves of {what} of {NOUNS[r.asset]} under {where}{spread}"
+        )
+    gain = "" if r.advantage is None else f"; advantage {r.advantage:.2f}{spread}"
     return f"{who} gets {score.value:.1%} of {NOUNS[r.asset]} under {where} (prior alone {score.baseline:.1%}{gain})"
 
 

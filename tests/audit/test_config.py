@@ -183,6 +183,9 @@ def test_asking_for_the_same_case_twice_is_an_error():
         cases(Config.model_validate({"preprocessing": [{}, {}]}))
     with pytest.raises(ValueError, match="repeats a seed"):
         cases(Config.model_validate({"audit": {"seeds": [1, 1]}}))
+    for twice in ({"use": ["span", "plaintext", "span"]}, {"rounds": [0, 0]}):  # each would count its clusters twice
+        with pytest.raises(ValueError, match=rf"attacks\.{next(iter(twice))} repeats an entry"):
+            cases(Config.model_validate({"attacks": twice}))
 
 
 def test_the_reference_is_marked_where_either_half_is_pooled():

@@ -3,7 +3,7 @@ import pytest
 
 from leakledger.audit.benchmarks import crowded, defended, defended_other
 from leakledger.audit.benchmarks.base import Options, find
-from leakledger.audit.benchmarks.defended import CellSaid, deciles, measured, run, share_right
+from leakledger.audit.benchmarks.defended import CellSaid, deciles, run, share_right
 
 
 def test_deciles_count_right_cells_by_what_was_said_of_them():
@@ -45,15 +45,6 @@ def test_each_attack_the_prior_and_the_diagnostic_stand_beside_each_other(monkey
     assert by["prior only", "accuracy"] < by["posterior", "accuracy"]
     assert ("tableak", "accuracy") in by
     assert any(metric.startswith("categories said") for _, metric in by)
-
-
-@pytest.mark.slow
-def test_who_knows_other_rows_is_measured_as_such():
-    rows = list(measured(Options(quick=True, seeds=1, jobs=1), "fair", 2, 1e-3, 1, rows=True))
-    assert {r.setting["rows"] for r in rows} == {"known"}
-    by = {(r.setting["attack"], r.metric): r.measured for r in rows}
-    assert by["posterior", "accuracy"] >= 90
-    assert by["from the truth", "accuracy"] >= 90
 
 
 @pytest.mark.slow

@@ -5,13 +5,18 @@ import json
 import os
 import subprocess
 import sys
+import tomllib
 
 import pytest
 
 import leakledger
+from leakledger.audit.case import cases
+from leakledger.audit.config import Config
 from leakledger.audit.pool import each
 from leakledger.audit.progress import Watch, shown
+from leakledger.audit.provenance import run_facts
 from leakledger.audit.steps import Step, Steps, listening, tell
+from leakledger.audit.store import Store
 from leakledger.audit.terminal import Terminal
 from tests.audit.test_cli import QUICK, call, refused
 
@@ -94,6 +99,17 @@ def test_a_quiet_run_without_transcripts_prints_a_line_and_keeps_no_message(tmp_
     assert len(leakledger.load(tmp_path / "run").scores)
     (row,) = json.loads(call("list", "runs", "--in", tmp_path, "--json").stdout)
     assert row["run"] == "run"
+
+
+def test_a_run_that_keeps_messages_does_not_go_on_as_if_it_kept_none(tmp_path):
+    """Who asks for no transcript finds none; the run that was begun with them says so, and goes on as it was begun."""
+    config = Config.model_validate(tomllib.loads(SMALL))
+    facts = run_facts(config, cases(config), "run", "")
+    Store.create(tmp_path / "run", facts, "2026-01-01T00:00:00+00:00").close()
+    (tmp_path / "a.toml").write_text(SMALL)
+    said = refused("run", tmp_path / "a.toml", "-o", tmp_path / "run", "--no-transcripts")
+    assert "keeps all messages; go on without --no-transcripts" in said
+    assert list((tmp_path / "run" / "transcripts").glob("*")) == []
 
 
 def test_quiet_and_verbose_together_are_refused():

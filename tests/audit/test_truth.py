@@ -1,8 +1,11 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from leakledger.audit.cells import cells
 from leakledger.audit.made_up import encoded_rows
+from leakledger.audit.truth import of_column
 from leakledger.preprocess.encoders.rolling_hash import rolling_hash
 from leakledger.preprocess.pipeline import Encoded
 from tests.audit.example import truth
@@ -52,6 +55,16 @@ def test_the_candidates_of_a_batch_are_those_of_the_partys_own_values_where_colu
                 assert list(batch.categories[:, k]) == [rolling_hash(v, buckets=40) for v in values]
             else:
                 assert list(batch.categories[:, k]) == [int.from_bytes(v.encode(), "big") % block.size for v in values]
+
+
+@pytest.mark.parametrize("number", [0.1, 36.6, 1e12 + 0.3])
+def test_a_column_of_one_number_has_no_deviation_whatever_its_rounding(number):
+    columns = np.full((60, 3), number)
+    columns[:, 1] = np.arange(60)
+    assert [of_column("std", column) > 0 for column in columns.T] == [False, True, False]
+    told = replace(truth())
+    told.__dict__["_unscaled"] = columns
+    assert (told.deviations > 0).tolist() == [False, True, False]
 
 
 def test_rows_without_candidates_have_no_true_cells():

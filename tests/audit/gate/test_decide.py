@@ -54,6 +54,15 @@ def test_a_new_finding_in_some_seeds_is_open():
     assert (only(outcome, "finding").status, outcome.exit_code) == ("inconclusive", 11)
 
 
+@pytest.mark.parametrize("regression", [None, False, True])
+def test_a_ceiling_that_nothing_was_measured_of_is_no_pass(regression):
+    asked = {"name": "two clients", "adversary": "2 clients", "ceiling": 0.1, "regression": regression}
+    outcome = decided(record(FLAT), record(FLAT), leakage=[{k: v for k, v in asked.items() if v is not None}])
+    (check,) = [c for c in outcome.checks if c.gate == "two clients"]
+    assert (check.status, outcome.exit_code) == ("inconclusive", 11)
+    assert "nothing was measured of 2 clients adversaries" in check.reasons[0]
+
+
 def test_without_a_baseline_every_finding_is_new_and_comparisons_are_asked_for_in_vain():
     outcome = decided(record(FLAT, findings=[(finding(), (3,))]), leakage=[{"regression": True}], utility=AUROC)
     assert only(outcome, "finding").status == "fail"

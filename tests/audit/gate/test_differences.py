@@ -71,16 +71,17 @@ def test_what_could_be_unseen_is_the_rule_of_three():
 def test_of_two_samples_that_all_have_everything_or_nothing_growth_is_bounded_by_what_they_may_have_missed(seeds):
     full, empty = (Sample.of(np.full(seeds, of), range(seeds)) for of in (1.0, 0.0))
     for both in (full, empty):
-        assert highest_growth(both, both, 0.05) == pytest.approx(unseen(seeds, 0.05), abs=0.01)
-    assert highest_growth(full, empty, 0.05) == pytest.approx(1)
-    assert highest_growth(empty, full, 0.05) < 0
+        assert highest_growth(both, both, 0.05, 0.1) == pytest.approx(unseen(seeds, 0.05), abs=0.01)
+    assert highest_growth(full, empty, 0.05, 0.1) == pytest.approx(1)
+    assert highest_growth(empty, full, 0.05, 0.1) < 0
 
 
-def test_clusters_of_exchangeable_seeds_all_count_and_below_five_seeds_nothing_is_bounded():
+def test_clusters_of_exchangeable_seeds_all_count_where_seeds_are_enough_and_below_five_nothing_is_bounded():
     forty = Sample.of(np.ones(40), np.repeat(range(10), 4))
-    assert highest_growth(forty, forty, 0.05) == pytest.approx(unseen(40, 0.05), abs=0.01)
+    assert highest_growth(forty, forty, 0.05, 0.3) == pytest.approx(unseen(40, 0.05), abs=0.01)
+    assert highest_growth(forty, forty, 0.05, 0.1) == pytest.approx(unseen(10, 0.05), abs=0.01)
     few = Sample.of(np.ones(40), np.repeat(range(4), 10))
-    assert highest_growth(few, few, 0.05) == 1
+    assert highest_growth(few, few, 0.05, 0.9) == 1
 
 
 @pytest.mark.parametrize("family", [1, 5, 20, 500])

@@ -211,6 +211,42 @@ def test_an_attack_that_abstains_beside_a_guesser_shows_nothing():
     assert found.missing == ("portfolio made no claim: no claim to stand by", "no attack made a claim")
 
 
+def test_seeds_under_which_an_attack_was_silent_are_named_though_it_spoke_under_others():
+    quiet = Trial("tableak", ("server",), "records", "", "", 0, "abstained", reason="no loss is finite")
+    records = [*guesses(60), *(replace(r, trials=(quiet,), seed=60 + r.seed) for r in guesses(40))]
+    found = the_only(records)
+    assert found.verdict == "inconclusive"
+    assert found.missing == ("tableak by server made no claim in 40 of 100 seeds: no loss is finite",)
+
+
+@pytest.mark.parametrize(("attack", "asset"), [("statistics", "mean"), ("sizes", "count")])
+def test_an_attack_on_statistics_that_abstains_everywhere_leaves_its_question_open(attack, asset):
+    quiet = Trial("statistics", ("server",), attack, "", "", 0, "abstained", reason="the columns are too alike")
+    records = [replace(r, trials=(*r.trials, quiet)) for r in guesses(60)]
+    found = ruled(records)
+    assert found["a", "server", "records"].verdict == "no leak"
+    assert (
+        found["a", "server", asset].missing
+        == (
+            "no leaky control of statistics was played",
+            "statistics made no claim: the columns are too alike",
+            "no attack made a claim",
+        )[1:]
+    )
+    assert said(records).status == "inconclusive"
+
+
+@pytest.mark.parametrize("leaking", [0.12, 0.3])
+def test_many_rounds_of_five_seeds_bound_no_leak_that_five_seeds_may_miss(leaking):
+    """Whole seeds leak or do not, and those that were met are as alike as can be."""
+    coins = np.random.default_rng(5)
+    for exactly in (True, False):
+        for _ in range(30):
+            leaks = coins.random(5) < leaking
+            values = [np.full(6, 1.0 if leak else 0.5) + coins.normal(0, 0 if exactly else 0.02, 6) for leak in leaks]
+            assert the_only([case(v, s) for s, v in enumerate(values)]).verdict != "no leak"
+
+
 def test_a_batch_left_out_beside_others_forbids_that_nothing_leaks():
     records = guesses(80)
     left = Trial("tableak", ("server",), "records", "", "P1", 0, "abstained", reason="no claim about this batch")
@@ -251,6 +287,24 @@ def test_the_sentence_says_what_leaks_and_how_surely():
     start = "Leaks in 1 of 1 settings: tableak by server gets 87.5% of cells of records under a (prior alone 50.0%"
     assert found.leakage.startswith(start)
     assert "Best F1 0.550 by a" in found.utility
+
+
+def test_what_the_bits_show_is_not_said_in_the_words_of_the_hits():
+    """A prior that knows every mean within its tolerance may still be told all digits."""
+
+    def told(seed):
+        fields = {"attack": "statistics", "asset": "statistics"}
+        shares = [trial(1.0, f"P{k}", metric="mean", **{**fields, "baseline": 1.0}) for k in range(4)]
+        bits = [
+            trial(0.6 + seed / 100, f"P{k}", metric="mean_information", **{**fields, "baseline": 0.0}) for k in range(4)
+        ]
+        held = (Control("statistics", "leaky", 1.0, 0.0, 1.0, True, "recovered"),)
+        return CaseRecord(f"a-{seed}", SETTING, seed, (*shares, *bits), controls=held)
+
+    found = said([told(s) for s in range(6)])
+    assert found.status == "leaks"
+    assert "statistics by server gets 62% of what the prior leaves of the bits of local means under a" in found.leakage
+    assert "prior alone" not in found.leakage
 
 
 def test_an_audit_without_scores_or_with_missing_cases_is_inconclusive():
