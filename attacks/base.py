@@ -275,15 +275,17 @@ class Attack(ABC):
     """One technique. Options are set when it is made; `run` uses nothing but its arguments.
 
     `reads`: the kinds of message that it is handed, and no others; of a family, all that are derived from it.
-    `reads_times`: whether it is handed the times of these messages too, where a run notes them. `asset`: what its
-    claims are about. `assumes`: who can run it. `controls`: where it must succeed, of which the audit plays those that
-    have kinds of message in common with the view.
+    `reads_in_part`: those of them of which fields that tell of rows stay behind no claim, so that reading them is no
+    evidence that nothing is told. `reads_times`: whether it is handed the times of these messages too, where a run
+    notes them. `asset`: what its claims are about. `assumes`: who can run it. `controls`: where it must succeed, of
+    which the audit plays those that have kinds of message in common with the view.
     """
 
     technique: ClassVar[str]
     reference: ClassVar[str]
     asset: ClassVar[tuple[str, ...]]
     reads: ClassVar[tuple[type[Payload], ...]]
+    reads_in_part: ClassVar[tuple[type[Payload], ...]] = ()
     reads_times: ClassVar[bool] = False
     controls: ClassVar[tuple[ControlSpec, ...]]
     assumes: ClassVar[str]

@@ -7,7 +7,8 @@ what it discloses, counts where every message of it is behind a claim that can b
 forbid the verdict that no leak was found. An attack that would read anything reads nothing in this sense: kinds are
 named, or accepted for what they disclose and then tried one by one.
 
-The unit is a message. A message of which one field is behind a claim and another is not counts as read.
+The unit is a message. One of which a field is behind a claim and another is not counts as read, unless the attack
+says that it reads its kind in part.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -66,6 +67,8 @@ def _why_unread(
         return "no attack that was played reads this kind"
     if not applicable:
         return "no attack that reads this kind applies here"
+    if any(issubclass(kind, r.attack.reads_in_part) for r in known_to_work):
+        return "it is read in part: it tells more of rows than is claimed"
     if known_to_work:
         return "it is read out by what it discloses, and no claim that can be scored follows from it"
     return "no attack that reads this kind has passed a control with it"
@@ -76,6 +79,8 @@ def understands(ran: Ran, kind: type[Payload], messages: Sequence[Message]) -> b
 
     What everyone is told about everyone is the outcome of a protocol: reading it out is all there is to it.
     """
+    if issubclass(kind, ran.attack.reads_in_part):
+        return False
     if issubclass(kind, ran.attack.reads) or kind.about is About.EVERYONE:
         return True
     return all(m.sequence in ran.scored for m in messages if m.content is not None)

@@ -8,7 +8,9 @@ the sum of targets and that of their squares, hence mean and deviation. Exact, a
 them, rounded, so it leaves few numbers of training rows: an interval that surely holds it.
 
 The rest of these messages (by how much a model is wrong, and its histograms of probabilities) are sums over the same
-rows of what a known model makes of each. Nothing is claimed from them here.
+rows of what a known model makes of each. Nothing is claimed from them here. Of held-out rows they are told once. The
+losses over validation rows, which are few, are told under the model of every round, to all digits: whoever has a list
+of people that holds those can try which of them add up to it, and finds them out. So these are read in part only.
 """
 
 from collections.abc import Iterable, Iterator
@@ -20,6 +22,8 @@ from leakledger.preprocess.messages import ErrorSums, LocalLoss, PredictionCount
 from leakledger.preprocess.views import Message, View
 
 EVALUATED = (PredictionCounts, ErrorSums, LocalLoss)
+IN_PART = (LocalLoss,)
+"""Of these, what tells more of rows than is claimed."""
 
 
 def evaluated(view: View) -> Iterator[StatisticClaim]:

@@ -9,7 +9,7 @@ from its first day.
 from typing import ClassVar
 
 from leakledger.attacks.base import Abstained, Attack, AuxiliaryKnowledge, Claim, ControlSpec, Outcome
-from leakledger.attacks.observed.evaluated import EVALUATED, evaluated
+from leakledger.attacks.observed.evaluated import EVALUATED, IN_PART, evaluated
 from leakledger.attacks.observed.stated import STATED, dictionary_sizes, stated
 from leakledger.attacks.observed.undeclared import findings, generic_claims, in_the_clear
 from leakledger.preprocess.messages import Payload
@@ -21,6 +21,7 @@ class Plaintext(Attack):
     reference: ClassVar[str] = "Privacy-preserving tabular data transformation, section 5.2 (what the server reads)"
     asset: ClassVar[tuple[str, ...]] = ("vocabulary", "statistics", "sizes")
     reads = (*STATED, *EVALUATED)
+    reads_in_part = IN_PART
     controls = (
         ControlSpec("held_out_rate", evaluation="binary"),
         ControlSpec("held_out_mean", encoder_options={"likelihood": "class-given-value"}, evaluation="regression"),

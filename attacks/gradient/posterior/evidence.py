@@ -4,8 +4,8 @@ A defense is public, so its likelihood is known. Chains of defenses that are tak
 
 * `gaussian-noise`: the mean gradient with normal errors;
 * `example-clipping` first (with noise: DP-SGD, Abadi et al. 2016): each row's gradient is cut to the norm;
-* `client-clipping`: the mean is shrunk by one factor, 1 where its norm is under the bound. The factor is taken for
-  unknown, which gives away one number of all that the update has;
+* `client-clipping`: the mean is shrunk by one factor, 1 where its norm is under the bound, as where what was sent is
+  surely smaller than that. Else it is taken for unknown, which gives away one number of all that the update has;
 * `pruning`: entries that were kept are exact, and each of those that were not is at most as large as the least that
   was kept of its tensor;
 * `quantisation`: each entry is within half a step of its tensor's levels, or within a step where rounding is
@@ -225,7 +225,7 @@ def channel(mechanisms: Sequence[Mechanism], gradient: Arrays, rounding: float =
         elif mechanism.kind == "example-clipping" and place == 1:
             clip_norm = float(given["clip_norm"])
         elif mechanism.kind == "client-clipping" and not variance:
-            shrunk = True
+            shrunk = shrunk or not _idle(mechanism, mechanisms[place:], gradient, rounding)
         elif mechanism.kind in CHANGES:
             halves = {name: CHANGES[mechanism.kind](g, given, rounding) for name, g in gradient.items()}
             rounded = mechanism.kind == "quantisation"
@@ -239,6 +239,25 @@ def channel(mechanisms: Sequence[Mechanism], gradient: Arrays, rounding: float =
     stated = not changes and variance > least**2
     bounded = len(changes) == 1 and mechanisms[-1].kind in CHANGES
     return Channel(max(math.sqrt(variance), least), clip_norm, shrunk, stated, tuple(changes), bounded)
+
+
+def _idle(clipping: Mechanism, after: Sequence[Mechanism], sent: Arrays, rounding: float) -> bool:
+    """Whether what clipping left was surely smaller than the norm, so that it is what came in: by the norm of what was
+    `sent`, and the most that the defenses `after` it added.
+    """
+    norm, entries = clipping.parameters.get("clip_norm"), sum(g.size for g in sent.values())
+    if not isinstance(norm, int | float) or isinstance(norm, bool) or any(_unusable(m) for m in after):
+        return False
+    reach = math.sqrt(sum(float((g**2).sum()) for g in sent.values())) + rounding * math.sqrt(entries)
+    for mechanism in after:
+        if mechanism.kind in CHANGES:
+            halves = [CHANGES[mechanism.kind](g, mechanism.parameters, rounding) for g in sent.values()]
+            reach += math.sqrt(sum(float((h**2).sum()) for h in halves))
+        elif mechanism.kind == "gaussian-noise":
+            reach += float(mechanism.parameters["sigma"]) * math.sqrt(entries + NEAR * math.sqrt(2 * entries))
+        else:
+            return False
+    return reach < norm
 
 
 def _unusable(mechanism: Mechanism) -> str:

@@ -62,7 +62,7 @@ def test_noise_that_drowns_the_gradient_leaves_doubt_in_every_cell():
 
 def test_cells_are_linked_where_rows_are_known_and_are_to_be_used():
     (update,) = find_gradients(observe(rows_of(LAYOUT, 4, 0)[2]), LABELS)
-    both = np.tile([0, 1, 2], 20)
+    both = np.tile([0, 1, 2], 400)
     known = replace(update, facts=RowFacts(rows={"job": both, "city": both}))
     for attack, of, links in ((Posterior(), update, 0), (Posterior(), known, 2), (Posterior(tree=False), known, 0)):
         assert sum(len(c.links) for kind in attack.cells(of, LABELS) for c in kind) == links
@@ -177,9 +177,25 @@ def test_a_channel_is_what_defenses_do_together():
     clipped = channel([Mechanism("example-clipping", {"clip_norm": 2.0}), NOISE], entries)
     assert (clipped.clip_norm, clipped.shrunk, clipped.noise) == (2.0, False, pytest.approx(0.3))
     assert channel([Mechanism("client-clipping", {"clip_norm": 2.0}), NOISE], entries).shrunk
+    assert not channel([Mechanism("client-clipping", {"clip_norm": 2.6}), NOISE], entries).shrunk  # it was smaller
     assert isinstance(channel([NOISE, Mechanism("example-clipping", {"clip_norm": 2.0})], entries), str)
     assert isinstance(channel([Mechanism("gaussian-noise", {"sigma": float("inf")})], entries), str)
     assert channel([], entries).noise == pytest.approx(ASSUMED * np.sqrt(1.25 / 4))
+
+
+@pytest.mark.parametrize("after", [GaussianNoise(0.02), Pruning(0.7), Quantisation(4), Quantisation(4, "stochastic")])
+def test_clipping_is_taken_for_idle_only_where_it_was(after):
+    """Of updates of many sizes under one norm; those far below it are all recognised."""
+    coins, idle = np.random.default_rng(0), 0
+    for size in np.geomspace(0.1, 3, 40):
+        update = coins.normal(size=(6, 20))
+        update = {"0.weight": (size * update / np.linalg.norm(update)).astype(np.float32)}
+        defense = Chain((ClientClipping(1.0), after))
+        sent = {n: a.astype(np.float64) for n, a in defense.protect(update, coins).items()}
+        shrunk = channel(defense.mechanisms(), sent).shrunk
+        assert shrunk or size < 1
+        idle += not shrunk
+    assert idle >= 15
 
 
 CHANGED = {
