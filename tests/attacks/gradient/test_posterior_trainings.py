@@ -235,7 +235,8 @@ def test_one_local_step_is_a_gradient_like_any_other():
 def test_a_clipped_training_loses_nothing_to_what_unclipped_ones_are_off_by(seed):
     _, knowledge, update, _ = one_update(4, hidden=(30,), epochs=5, batch=2, seed=seed)
     shrunk = {name: 0.1 * g for name, g in update.gradient.items()}
-    clipped = replace(update, gradient=shrunk, mechanisms=(Mechanism("client-clipping", {"clip_norm": 1.0}),))
+    norm = float(np.sqrt(sum((g**2).sum() for g in shrunk.values()))) / update.stretched
+    clipped = replace(update, gradient=shrunk, mechanisms=(Mechanism("client-clipping", {"clip_norm": norm}),))
     assert error(Posterior(**SMALL).invert(clipped, knowledge), random_rows(0, 4)) <= 0.15
 
 
