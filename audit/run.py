@@ -84,7 +84,7 @@ def run_audit(
     """
     todo = cases(config)
     facts = replace(run_facts(config, todo, folder.name, command), transcripts=transcripts)
-    if (before := _finished(folder, facts, master)) is not None:
+    if (before := _finished(folder, facts, master, transcripts)) is not None:
         return before
     if cluster is None:
         check_extras(config)
@@ -93,9 +93,7 @@ def run_audit(
         remove_leftovers(folder)
         remove_leftovers(folder / TRANSCRIPTS)
         done, kept = store.finished(), store.facts().transcripts  # as the run was begun
-        if kept and not transcripts:
-            go_on = "go on without --no-transcripts, or choose another folder with --output"
-            raise StoreError(f"{folder}: was begun as a run that keeps all messages; {go_on}")
+        must_keep(store, folder, transcripts)
         left = [c for c in todo if c.id not in done]
         secret = master_secret(folder, master, begun=bool(done), recorded=store.digests(SECRETS))
         store.add_file(SECRETS, secret_text(secret))
@@ -120,12 +118,20 @@ def run_audit(
     return record
 
 
-def _finished(folder: Path, facts: RunFacts, master: bytes | None) -> AuditRecord | None:
+def must_keep(store: Store, folder: Path, transcripts: bool) -> None:
+    """Raises StoreError where messages are not to be kept, and the run in `folder` was begun to keep them."""
+    if store.facts().transcripts and not transcripts:
+        go_on = "go on without --no-transcripts, or choose another folder with --output"
+        raise StoreError(f"{folder}: was begun as a run that keeps all messages; {go_on}")
+
+
+def _finished(folder: Path, facts: RunFacts, master: bytes | None, transcripts: bool) -> AuditRecord | None:
     """The audit in `folder` where it has finished and its results are as they were recorded; None where not."""
     if not (folder / STORE).is_file():
         return None
     with suppress(NoRecordYet), closing(Store.read(folder)) as store:
         store.must_match(facts)
+        must_keep(store, folder, transcripts)
         if store.complete and store.holds(RESULTS):
             check_secret(folder, master, store.digests(SECRETS))
             remove_leftovers(folder)

@@ -21,7 +21,7 @@ from leakledger.preprocess.encoders.fasttext import FastText
 from leakledger.preprocess.views import CategoricalBlock, FeatureLayout
 
 # Of the largest number of a column: deviations below this are rounding, and the column is one number.
-ONE_NUMBER = 1e-12
+ONE_NUMBER = 16 * float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)

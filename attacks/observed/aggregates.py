@@ -1,4 +1,5 @@
-"""What observers learn of all updates of one round together: their mean over the participants, weighted by rows.
+"""What observers learn of all updates of one round together: their mean over the participants, weighted by
+rows, or each client counting alike where the aggregation says so.
 
 The server tells the clients each model. Two in a row tell each of them the step in between, and so the mean of all
 participants' updates (eq. 1 and 2 of "Privacy-preserving tabular data transformation"):
@@ -39,8 +40,8 @@ SINGLE = float(np.finfo(np.float32).eps)  # the unit roundoff of updates before 
 
 @dataclass(frozen=True, eq=False)
 class RoundMean:
-    """The `mean` of the updates of the `clients` in `round`, weighted by rows, in units of gradients; the `weights`
-    that the round began with.
+    """The `mean` of the updates of the `clients` in `round`, weighted as the aggregation does, in units of gradients;
+    the `weights` that the round began with.
 
     `noise` is the standard deviation of errors in the entries, `precision` the unit roundoff of the models, `evidence`:
     numbers of the messages.

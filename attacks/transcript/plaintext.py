@@ -8,7 +8,7 @@ from its first day.
 
 from typing import ClassVar
 
-from leakledger.attacks.base import Abstained, Attack, AuxiliaryKnowledge, Claim, ControlSpec, Outcome
+from leakledger.attacks.base import Abstained, Attack, AuxiliaryKnowledge, Claim, ControlSpec, NotApplicable, Outcome
 from leakledger.attacks.observed.evaluated import EVALUATED, IN_PART, evaluated
 from leakledger.attacks.observed.stated import STATED, dictionary_sizes, stated
 from leakledger.attacks.observed.undeclared import findings, generic_claims, in_the_clear
@@ -46,7 +46,7 @@ class Plaintext(Attack):
             *generic_claims(view, self.reads),
         ]
         claims += findings(view, (number for c in claims for number in c.evidence))
-        return claims or Abstained("this view sent such messages itself, but received none")
+        return claims or NotApplicable("this view sent such messages itself, but received none")
 
     def __repr__(self) -> str:
         return "Plaintext()"

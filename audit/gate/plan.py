@@ -33,7 +33,8 @@ def gate_needs(policy: Policy, clusters: int, seeds: int, baseline: Baseline | N
         if g.regression is not False:
             yield _planned(f"{name}: a pass below margin {g.margin:g}", scatter, g.margin, policy, clusters, whence)
             least = fewest(g.margin, policy.gate.alpha)
-            yield f"{name}: beside a baseline of other seeds it takes {least} clusters or more."
+            few = f", this configuration has {seeds}" if seeds < least else ""
+            yield f"{name}: beside a baseline of other seeds it takes {least} seeds or more{few}."
         if g.ceiling is not None:
             least = max(fewest(g.ceiling, policy.gate.alpha), SEEDS)
             short = f", this configuration has {seeds} seeds" if seeds < least else ""

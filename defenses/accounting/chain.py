@@ -49,7 +49,10 @@ def mechanism_of(
             raise ValueError(f"batch_size is {batch_size}; say over how many examples the update is a mean")
         apart = record / batch_size
         if client is not None:
-            apart = min(apart, client if relation == "replace" else 2 * client)
+            # Two that replace each other are 2 C apart in all. Of records that come by coins, accountants take the
+            # world without the record for midway between them, where a clipped update need not be.
+            halved = relation == "replace" and sampling != "poisson"
+            apart = min(apart, client if halved else 2 * client)
         return GaussianMechanism(sigma / apart, rounds, sampling, sampling_rate, unit, relation)
     if client is not None:
         if unit == "record":

@@ -199,6 +199,7 @@ class Channel:
 
 NEAR = 6.0  # deviations, by which an entry that was sent as zero may look like another
 MOST_BITS = 24
+SINGLE = 1e-5  # by how much a norm in single precision may be off: clipped updates are that much larger or smaller
 QUIET = 5.0  # deviations of half a chi-square: an energy lower than that by more was not left by such noise
 
 
@@ -248,6 +249,8 @@ def _idle(clipping: Mechanism, after: Sequence[Mechanism], sent: Arrays, roundin
     norm, entries = clipping.parameters.get("clip_norm"), sum(g.size for g in sent.values())
     if not isinstance(norm, int | float) or isinstance(norm, bool) or any(_unusable(m) for m in after):
         return False
+    if any(m.kind in CHANGES for m in after[:-1]):  # what follows hides which entries were changed, and by how much
+        return False
     reach = math.sqrt(sum(float((g**2).sum()) for g in sent.values())) + rounding * math.sqrt(entries)
     for mechanism in after:
         if mechanism.kind in CHANGES:
@@ -257,7 +260,7 @@ def _idle(clipping: Mechanism, after: Sequence[Mechanism], sent: Arrays, roundin
             reach += float(mechanism.parameters["sigma"]) * math.sqrt(entries + NEAR * math.sqrt(2 * entries))
         else:
             return False
-    return reach < norm
+    return reach < norm * (1 - SINGLE)
 
 
 def _unusable(mechanism: Mechanism) -> str:

@@ -36,6 +36,9 @@ def test_a_record_moves_a_clipped_update_from_one_end_to_the_other_at_most(relat
     found = mechanism_of([wide, CLIENT, NOISE], unit="record", rounds=1, batch_size=1, relation=relation)
     assert found.noise_multiplier == 0.5 / most
     assert found.mu == 4.0 / 0.5
+    drawn = {"rounds": 1, "batch_size": 1, "sampling": "poisson", "sampling_rate": 0.1}
+    coins = mechanism_of([wide, CLIENT, NOISE], unit="record", relation=relation, **drawn)
+    assert coins.noise_multiplier == 0.5 / 4.0  # without the record it may be at the other end, whatever the relation
 
 
 def test_two_updates_that_differ_in_one_record_are_no_further_apart_than_is_accounted_for():
