@@ -8,7 +8,7 @@ from its first day.
 
 from typing import ClassVar
 
-from leakledger.attacks.base import Abstained, Attack, AuxiliaryKnowledge, Claim, ControlSpec, NotApplicable, Outcome
+from leakledger.attacks.base import Attack, AuxiliaryKnowledge, Claim, ControlSpec, NotApplicable, Outcome
 from leakledger.attacks.observed.evaluated import EVALUATED, IN_PART, evaluated
 from leakledger.attacks.observed.stated import STATED, dictionary_sizes, stated
 from leakledger.attacks.observed.undeclared import findings, generic_claims, in_the_clear
@@ -37,7 +37,7 @@ class Plaintext(Attack):
 
     def run(self, view: View, knowledge: AuxiliaryKnowledge) -> Outcome:
         if not any(self.accepts(k) for k in view.kinds):
-            return Abstained("no message in this view carries a value in the clear")
+            return NotApplicable("no message in this view carries a value in the clear")
         # Where several messages say one thing, the last claim counts: what is stated comes after what is bounded.
         claims: list[Claim] = [
             *evaluated(view),

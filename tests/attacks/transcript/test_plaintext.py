@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from leakledger.attacks.base import Abstained, AuxiliaryKnowledge, StatisticClaim, VocabularyClaim
+from leakledger.attacks.base import AuxiliaryKnowledge, NotApplicable, StatisticClaim, VocabularyClaim
 from leakledger.attacks.transcript.plaintext import Plaintext
 from leakledger.preprocess.views import FeatureLayout, Message, NumericBlock, PublicFacts, View
 from leakledger.preprocess.wire import encode
@@ -80,13 +80,13 @@ def test_columns_beyond_the_numeric_ones_are_not_named():
 
 
 def test_what_the_observer_sent_itself_is_no_finding():
-    assert isinstance(run(("dictionary.local", "P1", "server", {"ward": ["a"]}), observer="P1"), Abstained)
+    assert isinstance(run(("dictionary.local", "P1", "server", {"ward": ["a"]}), observer="P1"), NotApplicable)
 
 
 def test_a_sealed_message_that_was_only_relayed_gives_nothing():
     sealed = Message(0, "s", 0, "dictionary.local", "P1", "P2", "server", True, b"\x01" * 40, None)
     found = Plaintext().run(View(frozenset(["server"]), (sealed,), PUBLIC), AuxiliaryKnowledge())
-    assert isinstance(found, Abstained)
+    assert isinstance(found, NotApplicable)
 
 
 def test_an_open_message_that_was_relayed_is_read():
@@ -97,4 +97,4 @@ def test_an_open_message_that_was_relayed_is_read():
 
 
 def test_an_empty_view_makes_it_abstain():
-    assert isinstance(run(), Abstained)
+    assert isinstance(run(), NotApplicable)
