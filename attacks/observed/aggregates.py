@@ -1,5 +1,6 @@
-"""What observers learn of all updates of one round together: their mean over the participants, weighted by
-rows, or each client counting alike where the aggregation says so.
+"""What observers learn of all updates of one round together: their mean over the participants.
+
+It is weighted by rows, or counts every client alike where the aggregation says so.
 
 The server tells the clients each model. Two in a row tell each of them the step in between, and so the mean of all
 participants' updates (eq. 1 and 2 of "Privacy-preserving tabular data transformation"):
