@@ -39,16 +39,7 @@ from leakledger.audit.scorer_controls import scorer_controls
 from leakledger.audit.scoring import baseline
 from leakledger.audit.steps import Listener, Steps
 from leakledger.audit.store import FILE as STORE
-from leakledger.audit.store import (
-    RESULTS,
-    SECRETS,
-    TRANSCRIPTS,
-    NoRecordYet,
-    Store,
-    StoreError,
-    only_writer,
-    transcript_name,
-)
+from leakledger.audit.store import RESULTS, SECRETS, TRANSCRIPTS, NoRecordYet, Store, only_writer, transcript_name
 from leakledger.audit.streams import BASELINE_STREAM, SCORER_STREAM, stream
 from leakledger.preprocess.atomic_file import private_folder, remove_leftovers
 from leakledger.preprocess.features.transformations import BINARY
@@ -84,7 +75,7 @@ def run_audit(
     """
     todo = cases(config)
     facts = replace(run_facts(config, todo, folder.name, command), transcripts=transcripts)
-    if (before := _finished(folder, facts, master, transcripts)) is not None:
+    if (before := _finished(folder, facts, master)) is not None:
         return before
     if cluster is None:
         check_extras(config)
@@ -93,7 +84,6 @@ def run_audit(
         remove_leftovers(folder)
         remove_leftovers(folder / TRANSCRIPTS)
         done, kept = store.finished(), store.facts().transcripts  # as the run was begun
-        must_keep(store, folder, transcripts)
         left = [c for c in todo if c.id not in done]
         secret = master_secret(folder, master, begun=bool(done), recorded=store.digests(SECRETS))
         store.add_file(SECRETS, secret_text(secret))
@@ -118,20 +108,12 @@ def run_audit(
     return record
 
 
-def must_keep(store: Store, folder: Path, transcripts: bool) -> None:
-    """Raises StoreError where messages are not to be kept, and the run in `folder` was begun to keep them."""
-    if store.facts().transcripts and not transcripts:
-        go_on = "go on without --no-transcripts, or choose another folder with --output"
-        raise StoreError(f"{folder}: was begun as a run that keeps all messages; {go_on}")
-
-
-def _finished(folder: Path, facts: RunFacts, master: bytes | None, transcripts: bool) -> AuditRecord | None:
+def _finished(folder: Path, facts: RunFacts, master: bytes | None) -> AuditRecord | None:
     """The audit in `folder` where it has finished and its results are as they were recorded; None where not."""
     if not (folder / STORE).is_file():
         return None
     with suppress(NoRecordYet), closing(Store.read(folder)) as store:
         store.must_match(facts)
-        must_keep(store, folder, transcripts)
         if store.complete and store.holds(RESULTS):
             check_secret(folder, master, store.digests(SECRETS))
             remove_leftovers(folder)

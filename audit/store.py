@@ -203,7 +203,9 @@ class Store:
         return self._document(CREATED)
 
     def must_match(self, facts: RunFacts) -> None:
-        """Raises StoreError, naming the first difference, unless this record was made by the same run."""
+        """Raises StoreError, naming the first difference, unless this record was made by the same run. One that keeps
+        no messages may go on where they are asked for, and not the other way round.
+        """
         mine, wanted = self.facts(), facts
         difference = _first_difference(json.loads(json.dumps(mine.config)), json.loads(json.dumps(wanted.config)))
         if difference:
@@ -217,6 +219,9 @@ class Store:
             raise StoreError(
                 f"{self.folder}: was begun with other versions of {', '.join(changed)}; choose another --output"
             )
+        if mine.transcripts and not wanted.transcripts:
+            go_on = "go on without --no-transcripts, or choose another folder with --output"
+            raise StoreError(f"{self.folder}: was begun as a run that keeps all messages; {go_on}")
 
     def close(self) -> None:
         self._db.close()

@@ -226,8 +226,8 @@ def _unbounded(series: Series, policy: Policy) -> Iterator[str]:
     parties = sorted(set(series.victims))
     parts = [series, *(series.of(v) for v in parties)] if len(parties) > 1 else [series]
     for part in parts:
-        values = independent(part.advantages, part.seeds)
-        if len(set(part.seeds)) < needed:  # too few to show that clusters of one seed are not alike, too
+        values = independent(part.advantages, part.seeds, needed)
+        if len(values) < needed:
             seeds = len(set(part.seeds))
             have = f"{seeds} seed{'s' if seeds > 1 else ''}"
             yield f"{have}, of at least {needed} that no leak above {policy.ceiling:g} needs"

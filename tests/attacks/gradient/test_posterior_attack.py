@@ -188,12 +188,13 @@ AFTER = {
     "hardly any noise": (GaussianNoise(1e-9),),
     "noise": (GaussianNoise(0.02),),
     "pruning": (Pruning(0.7),),
+    "nearly all pruned": (Pruning(0.9),),
     "rounding": (Quantisation(4),),
     "rounding at random": (Quantisation(4, "stochastic"),),
 }
 
 
-@pytest.mark.parametrize("after", [*AFTER, "pruning, noise", "rounding, noise"])
+@pytest.mark.parametrize("after", [*AFTER, "pruning, noise", "nearly all pruned, hardly any noise", "rounding, noise"])
 def test_clipping_is_taken_for_idle_only_where_it_was(after):
     """Of updates of many sizes and shapes under one norm. Those far below it are recognised, unless noise hides what
     pruning or rounding did before.
