@@ -75,6 +75,7 @@ BENCHMARKS = {
     "posteriors": "leakledger.audit.benchmarks.posteriors",
     "defended": "leakledger.audit.benchmarks.defended",
     "defended_other": "leakledger.audit.benchmarks.defended_other",
+    "mixing": "leakledger.audit.benchmarks.mixing",
     "crowded": "leakledger.audit.benchmarks.crowded",
     "aggregation": "leakledger.audit.benchmarks.aggregation",
     "sums": "leakledger.audit.benchmarks.sums",

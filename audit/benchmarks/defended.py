@@ -166,22 +166,30 @@ def one_case(
         draws = config.audit.baseline_draws
         trials[name] = score(attack, ("server",), outcome, knowledge, truth, attempted, coins, draws)
         said += [cells_said(c, truth) for c in claims_in(outcome) if isinstance(c, RecordsClaim)]
-    if not diagnose:
-        return Measured(trials, seconds, [], said)
+    starts = diagnosed(config, case, truth, knowledge) if diagnose else []
+    return Measured(trials, seconds, starts, said)
+
+
+def diagnosed(
+    config: Config, case: Case, truth: Truth, knowledge: AuxiliaryKnowledge, burnt: int | None = None
+) -> list[dict[str, float]]:
+    """Metrics of each batch's claim `from_truth`; `burnt` as there."""
+    federated = truth.federated
+    view = federated.ledger.view([federated.public.server], federated.public)
     updates = find_gradients(view, knowledge, rounds=[0])
     own = make_attack("posterior", config, case)
     assert isinstance(own, Posterior)
     assert isinstance(updates, list)
-    starts = [from_truth(own, u, knowledge, truth) for u in informed(view, knowledge, updates)]
-    return Measured(trials, seconds, starts, said)
+    return [from_truth(own, u, knowledge, truth, burnt) for u in informed(view, knowledge, updates)]
 
 
 @torch.inference_mode()
 def from_truth(
-    attack: Posterior, update: ObservedUpdate, knowledge: AuxiliaryKnowledge, truth: Truth
+    attack: Posterior, update: ObservedUpdate, knowledge: AuxiliaryKnowledge, truth: Truth, burnt: int | None = None
 ) -> dict[str, float]:
     """Metrics of the claim that chains make which start at the true rows: a diagnostic that no adversary has. The
-    `update` is informed, so that their prior is that of the attack.
+    `update` is informed, so that their prior is that of the attack. So many sweeps are `burnt` before those that are
+    sampled, as few as the attack burns unless said otherwise.
     """
     actual = truth.batch(update.victim, update.round)
     categorical, numeric = attack.cells(update, knowledge)
@@ -197,7 +205,8 @@ def from_truth(
     index = torch.tensor(np.stack(columns, -1), device=attack.device).expand(attack.chains, -1, -1).clone()
     network = RowGradients(update.model, update.weights, attack.device)
     coins = torch.Generator(attack.device).manual_seed(attack.seed)
-    samples = sampled(Chains(network, cells, evidence, index, coins), attack.sweeps // BURNT, attack.sweeps)
+    burnt = attack.sweeps // BURNT if burnt is None else burnt
+    samples = sampled(Chains(network, cells, evidence, index, coins), burnt, attack.sweeps)
     prior = StructuralPrior(update.layout, knowledge.bounds)
     claim = claimed(update, prior, categorical, numeric, samples, attack.tolerance)
     return measure(Cells(claim.categories, claim.numbers), actual, truth.deviations)

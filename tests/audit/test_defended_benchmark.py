@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from leakledger.attacks.gradient.posterior import tempering
 from leakledger.audit.benchmarks import crowded, defended, defended_other
 from leakledger.audit.benchmarks.base import Options, find
 from leakledger.audit.benchmarks.defended import CellSaid, deciles, run, share_right
@@ -69,3 +70,18 @@ def test_crowded_batches_are_measured_by_the_portfolio_beside_tableak_and_the_pr
     by = {(r.setting["attack"], r.metric): r.measured for r in rows}
     assert by["portfolio", "accuracy"] == 100  # few rows, which exact attacks solve
     assert by["prior only", "accuracy"] < 100
+
+
+@pytest.mark.slow
+def test_chains_from_the_truth_are_measured_with_more_and_more_sweeps_before(monkeypatch):
+    burnt = []
+
+    def sampled(chains, before, sweeps):
+        burnt.append(before)
+        return tempering.sampled(chains, 1, 4)
+
+    monkeypatch.setattr(defended, "sampled", sampled)
+    rows = list(find("mixing")(Options(quick=True, seeds=1, jobs=1)))
+    assert burnt == [8] * 4 + [32] * 4
+    assert [r.setting["burnt"] for r in rows if r.metric == "accuracy"] == [8, 32]
+    assert {r.setting["attack"] for r in rows} == {"from the truth"}
