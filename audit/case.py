@@ -43,21 +43,33 @@ class Case:
 
 
 def cases(config: Config) -> list[Case]:
-    """Every combination, seeds innermost. Raises ValueError when two of them are the same."""
+    """Every combination, seeds innermost. Raises ValueError when two of them are the same, and for attacks that are
+    listed twice or on a round that is not trained.
+    """
     asked_for = _engineered if config.features else _aligned if config.alignment else _settings
     settings = list(asked_for(config))
     if repeated := [name for name, n in Counter(s.id for s, *_ in settings).items() if n > 1]:
         raise ValueError(f"the configuration asks for {repeated[0]} more than once")
     if len(set(config.audit.seeds)) < len(config.audit.seeds):
         raise ValueError(f"audit.seeds repeats a seed: {config.audit.seeds}")
-    for name, listed in (("use", config.attacks.use), ("rounds", config.attacks.rounds)):
-        if len(set(listed)) < len(listed):
-            raise ValueError(f"attacks.{name} repeats an entry: {listed}")
-    return [
+    all_cases = [
         Case(s, seed, part, pre, train, guard, made, aligned)
         for s, part, pre, train, guard, made, aligned in settings
         for seed in config.audit.seeds
     ]
+    _check_attacks(config, all_cases)
+    return all_cases
+
+
+def _check_attacks(config: Config, all_cases: Sequence[Case]) -> None:
+    # an entry twice would count its clusters twice, and a round that no training has would never be attacked
+    for name, listed in (("use", config.attacks.use), ("rounds", config.attacks.rounds)):
+        if len(set(listed)) < len(listed):
+            raise ValueError(f"attacks.{name} repeats an entry: {listed}")
+    trainings = [c.alignment or c.training for c in all_cases if not c.features]
+    rounds = max((t.options["rounds"] for t in trainings), default=1)
+    for late in (r for r in config.attacks.rounds if r >= rounds):
+        raise ValueError(f"attacks.rounds has round {late}, but training ends with round {rounds - 1} (the first is 0)")
 
 
 Parts = tuple[Setting, PartitionChoice, Preprocessing, Training, DefenseChoice, Features | None, AlignmentChoice | None]

@@ -188,6 +188,20 @@ def test_asking_for_the_same_case_twice_is_an_error():
             cases(Config.model_validate({"attacks": twice}))
 
 
+def test_a_round_to_attack_must_be_one_that_some_training_has():
+    trained = {"training": [{"rounds": 2}, {"rounds": 4}]}
+    assert cases(Config.model_validate({**trained, "attacks": {"rounds": [0, 3]}}))
+    with pytest.raises(ValueError, match=r"attacks.rounds has round 4, but training ends with round 3"):
+        cases(Config.model_validate({**trained, "attacks": {"rounds": [0, 4]}}))
+    aligned = {
+        "partition": {"kind": "schemas"},
+        "alignment": {"rounds": 1, "encoder": "random"},
+        "attacks": {"rounds": [1]},
+    }
+    with pytest.raises(ValueError, match=r"attacks.rounds has round 1, but training ends with round 0"):
+        cases(Config.model_validate(aligned))
+
+
 def test_the_reference_is_marked_where_either_half_is_pooled():
     config = Config.model_validate(
         {"preprocessing": [{"encoder": "pooled"}, {"scaler": "pooled"}, {"encoder": "local"}]}
