@@ -86,7 +86,7 @@ def _asked(
         grown = tuple(leakage.regressions(now, before, matches, policy.leakage, policy.gate))
         lost = tuple(utility.losses(now, before, matches, policy.utility, policy.gate))
     above = tuple(ceilings.ceilings(record.cases, policy.leakage, policy.gate))
-    return Asked(above, grown, lost, tuple(findings.found(now, before, matches, policy.findings)))
+    return Asked(above, grown, lost, tuple(findings.found(now, before, matches, policy.findings, policy.gate.alpha)))
 
 
 def _tested(asked: Asked) -> list[ceilings.Ceiling | leakage.Regression | utility.Loss]:

@@ -54,6 +54,21 @@ def test_a_new_finding_in_some_seeds_is_open():
     assert (only(outcome, "finding").status, outcome.exit_code) == ("inconclusive", 11)
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "status"), [(1, 12, "fail"), (3, 9, "fail"), (3, 5, "pass"), (11, 12, "pass"), (5, 1, "pass")]
+)
+def test_a_known_finding_in_more_seeds_than_coins_explain_fails(before, after, status):
+    some, more = (record(FLAT, findings=[(finding(), tuple(range(n)))]) for n in (before, after))
+    assert only(decided(more, some, leakage=MARGIN), "finding").status == status
+
+
+def test_chances_of_known_findings_to_grow_share_alpha():
+    names = [f"check-{k}" for k in range(3)]
+    some, more = (record(FLAT, findings=[(finding(n), tuple(range(k))) for n in names]) for k in (3, 9))
+    statuses = [c.status for c in decided(more, some, leakage=MARGIN).checks if c.kind == "finding"]
+    assert statuses == ["pass"] * 3  # p = 0.02 each: one alone fails
+
+
 @pytest.mark.parametrize("regression", [None, False, True])
 def test_a_ceiling_that_nothing_was_measured_of_is_no_pass(regression):
     asked = {"name": "two clients", "adversary": "2 clients", "ceiling": 0.1, "regression": regression}
