@@ -63,8 +63,8 @@ _PLAYED: dict[tuple[type[Attack], str, str, bool], tuple[Control, ...]] = {}
 
 def _play(attack: Attack, spec: ControlSpec, timed: bool) -> Iterator[Control]:
     view = played(spec).view(spec.observers)
-    kinds, of = told_kinds(view), f"{WORDS[spec.expects]} under {spec_name(spec)}"
-    claims = claims_of(attack, view, timed)
+    claims, of = claims_of(attack, view, timed), f"{WORDS[spec.expects]} under {spec_name(spec)}"
+    kinds = kinds_behind(claims, view)
     value = recovered(spec, claims)
     expected = f"{of}: at least {RECOVERED:.0%} recovered"
     yield outcome_control(attack, "leaky", value, value >= RECOVERED, expected, kinds)
@@ -103,6 +103,13 @@ def claims_of(attack: Attack, view: View, timed: bool = False) -> list[Claim]:
 def told_kinds(view: View) -> tuple[str, ...]:
     """The topics of what others told the observers and they can read."""
     return tuple(sorted({m.topic for m in view.messages if m.sender not in view.observers and m.content is not None}))
+
+
+def kinds_behind(claims: Sequence[Claim], view: View) -> tuple[str, ...]:
+    """The topics of what others told and claims rest on: only these has an attack shown that it can read."""
+    evidence = {number for claim in claims for number in claim.evidence}
+    told = (m for m in view.messages if m.sequence in evidence and m.sender not in view.observers)
+    return tuple(sorted({m.topic for m in told}))
 
 
 def spec_name(spec: ControlSpec) -> str:

@@ -1,11 +1,12 @@
 """Which messages of a view were read, and which were not: what nobody read is no evidence of safety.
 
 A message counts as read when an attack that applies to the view names its kind, and has passed a leaky control in which
-it was shown that kind. What hides (shares, ciphertexts, sealed messages, steps of the protocol) counts as read when it
-passed its named check (`hiding`), or when such an attack reads it. A kind that an attack does not name, and accepts for
-what it discloses, counts where every message of it is behind a claim that can be scored. All others are listed, and
-forbid the verdict that no leak was found. An attack that would read anything reads nothing in this sense: kinds are
-named, or accepted for what they disclose and then tried one by one.
+it was shown that kind. What hides (shares, ciphertexts, messages sealed for others, steps of the protocol) counts as
+read when it passed its named check (`hiding`), or when such an attack reads it. From those who can open it nothing
+hides: a sealed message from its recipient, a ciphertext from who has the key (`OpenedBy`). A kind that an attack does
+not name, and accepts for what it discloses, counts where every message of it is behind a claim that can be scored. All
+others are listed, and forbid the verdict that no leak was found. An attack that would read anything reads nothing in
+this sense: kinds are named, or accepted for what they disclose and then tried one by one.
 
 The unit is a message. One of which a field is behind a claim and another is not counts as read, unless the attack
 says that it reads its kind in part.
@@ -15,9 +16,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from leakledger.attacks.base import Attack
-from leakledger.audit.hiding import is_hidden
+from leakledger.audit.hiding import HIDDEN
 from leakledger.audit.records import Control, Unread
-from leakledger.preprocess.messages import About, Payload, SecureSum, kind_of
+from leakledger.preprocess.messages import About, Disclosure, OpenedBy, Payload, SecureSum, kind_of
 from leakledger.preprocess.views import Message, View
 
 
@@ -42,7 +43,7 @@ def unread(
         if m.sender not in view.observers:
             told.setdefault(m.topic, []).append(m)
     for topic, messages in told.items():
-        if reason := _why_unread(kind_of(topic), messages, ran, controls, hiding):
+        if reason := _why_unread(kind_of(topic), messages, view, ran, controls, hiding):
             observers, disclosed = tuple(sorted(view.observers)), str(kind_of(topic).discloses)
             yield Unread(observers, topic, disclosed, len(messages), reason)
 
@@ -50,16 +51,18 @@ def unread(
 def _why_unread(
     kind: type[Payload],
     messages: Sequence[Message],
+    view: View,
     ran: Sequence[Ran],
     controls: Collection[Control],
     hiding: Mapping[str, str],
 ) -> str:
     """Why messages of a kind do not count as read; "" where they do."""
-    if all(m.content is None or is_hidden(m) for m in messages) and hiding.get(kind.topic) == "":
+    if all(hides_from(m, view) for m in messages) and hiding.get(kind.topic) == "":
         return ""
     applicable = [r for r in ran if r.applicable and r.attack.accepts(kind)]
     known_to_work = [r for r in applicable if proven(r.attack, kind, controls)]
-    if any(understands(r, kind, messages) for r in known_to_work):
+    outside = len(set(view.public.clients) - view.observers)
+    if any(understands(r, kind, messages, outside) for r in known_to_work):
         return ""
     if hiding.get(kind.topic):
         return f"it is to hide, and {hiding[kind.topic]}"
@@ -74,14 +77,28 @@ def _why_unread(
     return "no attack that reads this kind has passed a control with it"
 
 
-def understands(ran: Ran, kind: type[Payload], messages: Sequence[Message]) -> bool:
+def hides_from(message: Message, view: View) -> bool:
+    """Whether a message, as the observers of this view hold it, is to hide from all of them what it is about."""
+    kind = kind_of(message.topic)
+    if message.content is None:
+        return True
+    if kind.discloses not in HIDDEN:
+        return False
+    openers = {OpenedBy.RECIPIENT: {message.recipient}, OpenedBy.CLIENTS: set(view.public.clients)}
+    return view.observers.isdisjoint(openers.get(kind.opened_by, set()))
+
+
+def understands(ran: Ran, kind: type[Payload], messages: Sequence[Message], outside: int) -> bool:
     """Whether an attack makes more of a kind than that it is there: it names the kind, or claims something on each.
 
-    What everyone is told about everyone is the outcome of a protocol: reading it out is all there is to it.
+    What everyone is told about everyone is the outcome of a protocol: reading it out is all there is to it, unless it
+    leaves one client outside, of whom it then says what the others' own rows do not. Numbers that stand for values say
+    something only beside others.
     """
     if issubclass(kind, ran.attack.reads_in_part):
         return False
-    if issubclass(kind, ran.attack.reads) or kind.about is About.EVERYONE:
+    outcome = kind.about is About.EVERYONE and kind.discloses is not Disclosure.IDENTIFIER
+    if issubclass(kind, ran.attack.reads) or (outcome and outside > 1):
         return True
     return all(m.sequence in ran.scored for m in messages if m.content is not None)
 

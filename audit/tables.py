@@ -27,7 +27,7 @@ from leakledger.audit.sweep import Strengths
 from leakledger.audit.terminal import printable
 
 SURE = 0.2  # of the cells of a batch: the share that the command line prints
-MOST_COLUMNS, MOST_ROWS = 4, 40
+MOST_COLUMNS, MOST_ROWS, MOST_OPEN = 4, 40, 8
 RULED, GAP = 3, 3  # what a column takes beside its text: between rules, and without them
 
 
@@ -63,6 +63,7 @@ def print_verdict(console: Console, record: AuditRecord, report: Path) -> None:
     values = {u.setting: u.value for u in record.utility if u.metric == main}
     reference = {c.setting.id for c in record.cases if c.setting.reference}
     ruled = {(r.setting, r.adversary, r.asset): r.verdict for r in record.rulings}
+    shown = sorted(headline(record.scores), key=lambda s: s.setting in reference)
     rows = [
         {
             "setting": _setting(s, record) + (" (reference)" if s.setting in reference else ""),
@@ -74,11 +75,13 @@ def print_verdict(console: Console, record: AuditRecord, report: Path) -> None:
             "verdict": ruled.get((s.setting, adversary(s.observers), asset_of(s)), ""),
             main or "utility": f"{values[s.setting]:.3f}" if s.setting in values else "",
         }
-        for s in sorted(headline(record.scores), key=lambda s: s.setting in reference)
+        for s in shown
     ]
     print_rows(console, rows[:MOST_ROWS], "Leakage and utility, worst first")
     if len(rows) > MOST_ROWS:
         console.print(f"{len(rows) - MOST_ROWS} more rows are in the report.")
+    for line in _unanswered(record, {(s.setting, adversary(s.observers), asset_of(s)) for s in shown}):
+        console.print(line, markup=False, highlight=False)
     for line in _records_in_words(record, reference):
         console.print(line, markup=False, highlight=False)
     for line in privacy_lines(accounts_by_setting(record)):
@@ -99,6 +102,23 @@ def print_verdict(console: Console, record: AuditRecord, report: Path) -> None:
     if record.aborted:
         console.print("The same command plays these again; LEAKLEDGER_DEBUG=1 shows what ended them.", markup=False)
     console.print(f"Report: {report}", markup=False, soft_wrap=True, highlight=False)
+
+
+def _unanswered(record: AuditRecord, shown: Set[tuple[str, str, str]]) -> Iterator[str]:
+    """The questions that stay open and are in no row: by whom, of what, in how many settings, and why."""
+    assets: dict[tuple[str, str], dict[str, None]] = {}
+    settings: dict[tuple[str, str], set[str]] = {}
+    for r in record.rulings:
+        if r.verdict == "inconclusive" and (r.setting, r.adversary, r.asset) not in shown:
+            key = r.adversary, "; ".join(r.missing)
+            assets.setdefault(key, {})[r.asset] = None
+            settings.setdefault(key, set()).add(r.setting)
+    among = len({r.setting for r in record.rulings})
+    for who, why in list(assets)[:MOST_OPEN]:
+        of = f"{', '.join(assets[who, why])} by {who} in {len(settings[who, why])} of {among} settings"
+        yield f"Not answered: {of}: {why}."
+    if len(assets) > MOST_OPEN:
+        yield f"{len(assets) - MOST_OPEN} more open questions are in the report."
 
 
 def accounts_by_setting(record: AuditRecord) -> dict[str, tuple[PrivacyAccount, ...]]:

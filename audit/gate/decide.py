@@ -59,7 +59,11 @@ def gate(
     before = None if note is None or note.stale or baseline is None else baseline[1].snapshot
     matches = {} if before is None else matched(now.subjects, before.subjects) or {}
     asked = _asked(record, policy, now, before, matches)
-    checks = [*_checks(record, policy, now, asked), *_unanswered(policy, now, asked, note)]
+    checks = [
+        *_checks(record, policy, now, asked),
+        *_unmeasured(record, policy, now, asked, matches),
+        *_unanswered(policy, now, asked, note),
+    ]
     left, notes = apply(waivers, checks)
     outcome = GateOutcome(
         run=record.run.id,
@@ -249,6 +253,24 @@ def _unanswered(policy: Policy, now: Snapshot, asked: Asked, note: BaselineNote 
         yield _open("utility", "it asks for a comparison, and no baseline was given")
     if not now.subjects:
         yield _open("run", "no case of a federated setting has finished")
+
+
+def _unmeasured(
+    record: AuditRecord, policy: Policy, now: Snapshot, asked: Asked, matches: Mapping[str, str]
+) -> Iterator[Check]:
+    """Questions that a gate judges, of which no attack claims anything in either run while something is unread: what
+    an unread message tells may have grown, however long it was unread.
+    """
+    answered = {t.cell for t in asked.ceilings} | {t.cell for t in asked.regressions}
+    for ruling in record.rulings:
+        cell = Cell(ruling.setting, ruling.adversary, ruling.asset)
+        judge = next((g for g in policy.leakage if g.judges(cell.adversary, cell.asset)), None)
+        topics = sorted({t for s, kind, t in now.unread if (s, kind) == (cell.setting, cell.adversary)})
+        if judge is None or cell in answered or not topics:
+            continue
+        if judge.ceiling is not None or (cell.setting in matches and judge.regression is not False):
+            reason = f"nothing was measured of it, and no attack reads {', '.join(topics)}"
+            yield _check("regression" if cell.setting in matches else "ceiling", judge, cell, "inconclusive", (reason,))
 
 
 def _open(name: str, reason: str) -> Check:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leakledger.preprocess.messages.base import About, Ciphertext, Disclosure, Payload, Share
+from leakledger.preprocess.messages.base import About, Ciphertext, Disclosure, OpenedBy, Payload, Share
 
 
 @dataclass(frozen=True)
@@ -119,6 +119,7 @@ class EncryptedUpdate(Payload):
 
     topic = "he-aggregation.update"
     discloses = Disclosure.CIPHERTEXT
+    opened_by = OpenedBy.CLIENTS
     about = About.SENDER
     bare = True
 
@@ -131,6 +132,7 @@ class EncryptedSum(Payload):
 
     topic = "he-aggregation.sum"
     discloses = Disclosure.CIPHERTEXT
+    opened_by = OpenedBy.CLIENTS
     about = About.EVERYONE
     bare = True
 

@@ -42,6 +42,14 @@ class About(StrEnum):
     NOBODY = "nobody"
 
 
+class OpenedBy(StrEnum):
+    """Who can open what a message hides, of those who get it."""
+
+    NOBODY = "nobody"  # blinded, or one of several shares that only count together
+    RECIPIENT = "recipient"  # encrypted under its key, or the last share that it needs
+    CLIENTS = "clients"  # under a key that all clients have
+
+
 HIDING = frozenset({Disclosure.SHARE, Disclosure.CIPHERTEXT})
 
 
@@ -73,9 +81,11 @@ class Payload:
     type that `schema.check` knows.
 
     A kind with `bare` has one field, and its encoding is that of the field; otherwise it is a mapping by field name.
+    `opened_by`: who gets at what it hides, if it hides anything; for them that it hides is no evidence of safety.
     """
 
     topic: ClassVar[str] = ""
+    opened_by: ClassVar[OpenedBy] = OpenedBy.NOBODY
     discloses: ClassVar[Disclosure]
     about: ClassVar[About]
     bare: ClassVar[bool] = False
@@ -197,6 +207,7 @@ __all__ = [
     "Ciphertext",
     "Disclosure",
     "MessageFormatError",
+    "OpenedBy",
     "Payload",
     "Share",
     "UnknownKind",

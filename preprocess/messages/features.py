@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from leakledger.preprocess.messages.base import About, Ciphertext, Disclosure, Payload
+from leakledger.preprocess.messages.base import About, Ciphertext, Disclosure, OpenedBy, Payload
 
 Column = NDArray[np.float64]
 Arrays = NDArray[np.float32]
@@ -155,6 +155,7 @@ class EncryptedColumn(Payload):
 
     topic = "flfe.encrypted"
     discloses = Disclosure.CIPHERTEXT
+    opened_by = OpenedBy.RECIPIENT  # where it has the loop's key, as a server may
     about = About.SENDER
     bare = True
 
@@ -167,6 +168,7 @@ class EncryptedResult(Payload):
 
     topic = "flfe.encrypted-result"
     discloses = Disclosure.CIPHERTEXT
+    opened_by = OpenedBy.RECIPIENT
     about = About.SEVERAL
     bare = True
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from leakledger.preprocess.messages.base import About, Ciphertext, Disclosure, Payload, Share
+from leakledger.preprocess.messages.base import About, Ciphertext, Disclosure, OpenedBy, Payload, Share
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,7 @@ class DhAnswer(Payload):
 
     topic = "dh-psi.answer"
     discloses = Disclosure.CIPHERTEXT
+    opened_by = OpenedBy.RECIPIENT
     about = About.SENDER
 
     evaluated: Ciphertext = field(repr=False)
@@ -77,6 +78,7 @@ class ApsiAnswer(Payload):
 
     topic = "apsi.answer"
     discloses = Disclosure.CIPHERTEXT
+    opened_by = OpenedBy.RECIPIENT
     about = About.SENDER
     bare = True
 

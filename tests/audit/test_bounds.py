@@ -14,8 +14,9 @@ from leakledger.audit.case import cases
 from leakledger.audit.cells import Cells
 from leakledger.audit.federate import federate
 from leakledger.audit.granted import attempts, granted_knowledge, make_attack
+from leakledger.audit.leakage import adversary
 from leakledger.audit.play import view_of
-from leakledger.audit.records import CaseRecord, Control, Setting, Trial
+from leakledger.audit.records import CaseRecord, Control, Ruling, Setting, Trial
 from leakledger.audit.scoring import score
 from leakledger.audit.scoring.bounds import Bounds, Drawn, bounds_of_batch, covered, in_one_window, mechanism_of_batch
 from leakledger.audit.summary import scores
@@ -255,6 +256,24 @@ def test_the_console_says_what_was_got_beside_the_bound_and_what_lies_above():
     assert "gets 0.900" in lines[0]
     assert lines[0].endswith("at most 0.200 can be had: above its bound, a failed control")
     assert lines[1].endswith("at most 0.200 can be had")
+
+
+def test_the_console_names_the_questions_that_stay_open_and_are_in_no_row():
+    def line(*open_ones):
+        console = Console(record=True, width=300)
+        print_verdict(console, replace(example(), rulings=open_ones), Path("report.html"))
+        return [text for text in console.export_text().splitlines() if text.startswith("Not answered")]
+
+    unread = Ruling(
+        "s", "server", "records", "inconclusive", 0.1, missing=("1 kind of message unread: train.gradient",)
+    )
+    too = replace(unread, setting="t", asset="size")
+    told = "Not answered: records, size by server in 2 of 2 settings: 1 kind of message unread: train.gradient."
+    assert line(unread, too) == [told]
+    assert line(replace(unread, verdict="leaks")) == []
+    scored = next(s for s in example().scores if s.advantage is not None)
+    assert line(Ruling(scored.setting, adversary(scored.observers), scored.asset, "inconclusive", 0.1)) == []
+    assert len(line(*(replace(unread, adversary=f"{k} clients", missing=("few",)) for k in range(20)))) == 8
 
 
 def test_the_report_shows_the_bound_beside_the_value():

@@ -77,6 +77,7 @@ class FeatureExchange(Attack):
         EncryptedResult,
         NewColumn,
     )
+    reads_in_part = (FeatureSketch, SketchPair)  # they are a column's histogram by class, of which little is claimed
     controls = (
         ControlSpec("columns", features={"transformations": ("sum", "difference")}),
         ControlSpec("columns", features={"transformations": ("product", "quotient"), "mask_signs": True}),

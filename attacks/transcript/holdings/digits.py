@@ -31,7 +31,7 @@ from leakledger.attacks.transcript.holdings.lattice import non_negative_solution
 from leakledger.preprocess.messages import SECURE_SUMS, PartialSum
 from leakledger.preprocess.views import View
 
-GRID, MOST = 2**64, 20  # of the sums; candidates of a feature that is attempted
+GRID, MOST = 2**64, 48  # of the sums; candidates of a feature that is attempted
 SURE = 64  # how much a weight may differ between values
 
 

@@ -11,6 +11,7 @@
 | counts sent for a shared target encoding | values and counts, in the clear | `tallies` |
 | tables of noised counts | how likely each declared value is held | `noised` |
 | dictionaries and pooled columns | values, in the clear, and that there are no others | `stated` |
+| the dictionary of all parties | values that no observer holds are others', and what nobody holds | `merged` |
 """
 
 from collections.abc import Iterable, Mapping
@@ -25,6 +26,7 @@ from leakledger.attacks.transcript.holdings.codes import from_codes
 from leakledger.attacks.transcript.holdings.digits import from_sums
 from leakledger.attacks.transcript.holdings.finding import Finding, Key, together
 from leakledger.attacks.transcript.holdings.matching import from_frequencies
+from leakledger.attacks.transcript.holdings.merged import MERGED, from_merged
 from leakledger.attacks.transcript.holdings.noised import from_noise
 from leakledger.attacks.transcript.holdings.numbers import from_numbers
 from leakledger.attacks.transcript.holdings.pairwise import from_pairs
@@ -76,6 +78,7 @@ READS = (
     TargetTotals,
     *NOISED_TABLES,
     *STATED_VALUES,
+    *MERGED,
 )
 
 
@@ -133,6 +136,7 @@ def _findings(view: View, knowledge: AuxiliaryKnowledge) -> dict[Key, Finding]:
         from_tallies(view),
         from_noise(view),
         from_stated(view, candidates),
+        from_merged(view, candidates),
         from_codes(view, knowledge),
         from_pairs(view, candidates),
         from_positions(view, candidates),

@@ -47,6 +47,7 @@ from leakledger.attacks.transcript.statistics.quartiles import quartiles
 from leakledger.attacks.transcript.statistics.target import target_claims
 from leakledger.preprocess.messages import (
     GlobalPowers,
+    LocalPowerMoments,
     SecureSum,
     TargetTally,
     TargetTotals,
@@ -89,6 +90,7 @@ class Statistics(Attack):
         *RANKED,
         *POWERED,
     )
+    reads_in_part = (LocalPowerMoments,)  # under many powers they are equations in how often each value occurs
     controls = (
         ControlSpec("mean", scaler="zscore-sac"),
         ControlSpec("mean", scaler="zscore-sac", scaler_options={"sharing": "ring"}),

@@ -308,6 +308,23 @@ def test_shared_target_tallies_are_read_by_the_server_and_by_one_of_two():
     assert counts(found, "P1")["P2", "ward"] == true_counts(found, two)["P2", "ward"]
 
 
+@pytest.mark.parametrize("encoder", ["server-dictionary", "pooled"])
+def test_a_dictionary_of_all_leaves_the_last_client_what_no_other_holds(encoder):
+    sets = {**SETS, "P1": {f: (*held, f"{f} of one") for f, held in SETS["P1"].items()}}
+    found = run(encoder, sets)
+    everything = {f: (*EVERYTHING[f], f"{f} of one", f"{f} of none") for f in FEATURES}
+    certain = findings(found.view("P2", "P3", "P4"), AuxiliaryKnowledge(dictionaries=everything))
+    for f in FEATURES:
+        scores = certain["P1", f].scores
+        assert (scores[f"{f} of one"], scores[f"{f} of none"]) == (1.0, 0.0)
+        assert {v for v, score in scores.items() if score} <= found.held("P1", f)
+        assert not scores.keys() & found.held("P2", f)  # of what observers hold it says nothing
+    likely = findings(found.view("P2", "P3"), AuxiliaryKnowledge(dictionaries=everything))
+    assert likely["P1", FEATURES[0]].scores[f"{FEATURES[0]} of one"] == 0.5
+    bare = replace(found.view("P2", "P3", "P4"), inputs={})
+    assert set(findings(bare, AuxiliaryKnowledge(dictionaries=everything))["P1", FEATURES[0]].scores.values()) == {0.0}
+
+
 @pytest.mark.parametrize("encoder", ["uhe", "local"])
 def test_numbers_without_frequencies_name_nothing(encoder):
     found = run(encoder)

@@ -5,10 +5,11 @@ import numpy as np
 import pytest
 
 from leakledger.audit.gate.console import lines, rows
+from leakledger.audit.records import Ruling
 from leakledger.reports.pull_request import annotations, summary
 from leakledger.reports.sarif import Source
 from leakledger.reports.wording import said
-from tests.audit.gate.made import DATA, SEEDS, decided, finding, noise, only, record
+from tests.audit.gate.made import DATA, SEEDS, decided, finding, noise, only, record, unread
 
 FLAT = np.full(len(SEEDS), 0.4)
 AUROC = [{"metric": "auroc", "margin": 0.05}]
@@ -67,6 +68,21 @@ def test_chances_of_known_findings_to_grow_share_alpha():
     some, more = (record(FLAT, findings=[(finding(n), tuple(range(k))) for n in names]) for k in (3, 9))
     statuses = [c.status for c in decided(more, some, leakage=MARGIN).checks if c.kind == "finding"]
     assert statuses == ["pass"] * 3  # p = 0.02 each: one alone fails
+
+
+def test_what_nobody_measured_and_nobody_read_is_no_pass_though_the_baseline_was_as_blind():
+    blind = replace(
+        record(FLAT, unread=[unread("train.gradient")]),
+        rulings=tuple(Ruling("s1", "server", asset, "inconclusive", 0.1) for asset in ("records", "vocabulary")),
+    )
+    outcome = decided(blind, blind, leakage=MARGIN)
+    (open_question,) = [c for c in outcome.checks if c.status == "inconclusive"]
+    assert (open_question.kind, open_question.asset, outcome.exit_code) == ("regression", "vocabulary", 11)
+    assert "no attack reads train.gradient" in open_question.reasons[0]
+    seen = replace(blind, cases=record(FLAT).cases)
+    assert decided(seen, seen, leakage=MARGIN).status == "pass"  # everything that was told is read
+    elsewhere = [{"assets": ["records"], "margin": 0.2}]
+    assert decided(blind, blind, leakage=elsewhere).status == "pass"
 
 
 @pytest.mark.parametrize("regression", [None, False, True])
