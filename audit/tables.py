@@ -110,7 +110,7 @@ def _unanswered(record: AuditRecord, shown: Set[tuple[str, str, str]]) -> Iterat
     settings: dict[tuple[str, str], set[str]] = {}
     for r in record.rulings:
         if r.verdict == "inconclusive" and (r.setting, r.adversary, r.asset) not in shown:
-            key = r.adversary, "; ".join(r.missing)
+            key = r.adversary, "; ".join(dict.fromkeys(r.missing))
             assets.setdefault(key, {})[r.asset] = None
             settings.setdefault(key, set()).add(r.setting)
     among = len({r.setting for r in record.rulings})

@@ -8,7 +8,9 @@ which seldom has valid categories. The same holds of a sum of gradients, that is
 Behind layer, group or instance norm every row of a batch reaches every neuron, so only the row of a batch of one is
 read off. Behind batch norm nothing is: it subtracts the mean, the bias has no effect, and its gradient is 0.
 
-The adversary is honest but curious. It holds an update in the clear and the public layout; it needs no labels.
+The adversary is honest but curious. It holds an update in the clear and the public layout; it needs no labels, and
+neither loss nor dropout changes the quotient: regressions and networks with dropout are attacked alike, those with
+dropout without a proof for batches of several rows.
 """
 
 from dataclasses import dataclass
@@ -30,7 +32,7 @@ from leakledger.attacks.observed.affine import Array, affine
 from leakledger.attacks.observed.row_space import RANK_TOLERANCE, row_space
 from leakledger.attacks.observed.tabular import Bounds
 from leakledger.attacks.observed.update import Inverted, ObservedUpdate
-from leakledger.attacks.observed.updates import TOLD, find_updates
+from leakledger.attacks.observed.updates import TOLD, find_of_any_loss
 from leakledger.preprocess.messages import ClientGradient, ClientWeights
 from leakledger.preprocess.options import check_options, option
 from leakledger.preprocess.views import FeatureLayout
@@ -64,7 +66,7 @@ class LinearLayer(Inversion):
     reads = (ClientGradient, ClientWeights, *TOLD)
     controls = (ControlSpec("records"),)
     assumes = "honest but curious; a gradient, or the weights after local training, in the clear; a perceptron"
-    find = staticmethod(find_updates)
+    find = staticmethod(find_of_any_loss)
 
     residual: float = option(RESIDUAL, above=0, help="largest relative residual that certifies a row")
     rank_tolerance: float = option(
@@ -78,7 +80,7 @@ class LinearLayer(Inversion):
 
     def invert(self, update: ObservedUpdate, knowledge: AuxiliaryKnowledge) -> Inverted:
         """The rows that neurons of the first layer show; they are proven only where ReLU follows it."""
-        if not update.model.hidden:
+        if not update.model.hidden and update.rows > 1:
             return NotApplicable("the network has no hidden layer: every row reaches every neuron of the only one")
         if update.model.norm == "batch":
             return NotApplicable(
@@ -117,7 +119,7 @@ class LinearLayer(Inversion):
         """
         layout, weight, bias = update.layout, update.weights["0.weight"], update.weights["0.bias"]
         space = row_space(update, self.rank_tolerance)
-        if isinstance(space, str) or not update.relu:
+        if isinstance(space, str) or not update.relu or update.model.dropout:  # which silences neurons, too
             open = np.full((len(rows), len(layout.numeric)), np.inf)
             return rows, np.full(len(rows), np.nan), np.zeros(len(rows), bool), open
         encoded, error = determined_rows(space, layout, weight, bias, rows.encoded)

@@ -24,9 +24,13 @@ def find_gradients(
     *,
     rounds: Collection[int] | None = None,
     victims: Collection[str] | None = None,
+    any_loss: bool = False,
 ) -> list[ObservedUpdate] | NotApplicable | Abstained:
-    """The gradients in `view`, of chosen rounds and victims, labels granted or not, or why there is none."""
-    if reason := unsuitable(view.public.layout, view.public.model, shared=False):
+    """The gradients in `view`, of chosen rounds and victims, labels granted or not, or why there is none. `any_loss`:
+    of models too that are `unmodelled`.
+    """
+    spec = view.public.model
+    if reason := unsuitable(view.public.layout, spec, shared=False) or (None if any_loss else unmodelled(spec)):
         return NotApplicable(reason)
     return read_each(view, ClientGradient, rounds, victims, lambda m: read_gradient(view, m, knowledge))
 
@@ -66,16 +70,23 @@ def unsuitable(layout: FeatureLayout | None, spec: ModelSpec | None, *, shared: 
     """
     if spec is None or layout is None:
         return f"the public facts name no {'model' if spec is None else 'feature layout'}"
-    if spec.task == "regression" or spec.outputs < 2:
-        return f"the model must be a classifier with one logit per class, not {spec.task} with {spec.outputs} output(s)"
-    if spec.dropout:
-        return f"hidden units are left out at random (dropout {spec.dropout}), which the attack does not model"
     places = Counter((b.start, b.width) for b in layout.categorical)
     codes = sum(b.size * b.width for b in layout.categorical if shared or places[b.start, b.width] == 1)
     if codes > LARGEST_CODEBOOK:
         return f"the codes of all candidates are {codes:.1e} numbers, at most {LARGEST_CODEBOOK:.1e} fit: list fewer"
     if not layout.blocks or layout.width != spec.inputs:
         return f"the layout describes {layout.width} columns, the model takes {spec.inputs}"
+    return None
+
+
+def unmodelled(spec: ModelSpec | None) -> str | None:
+    """Why the gradient of a row cannot be computed from the row, as most attacks do; None where it can. What a quotient
+    of the first layer's entries tells is the same whatever the loss is, and whichever units are left out.
+    """
+    if spec is not None and (spec.task == "regression" or spec.outputs < 2):
+        return f"the model must be a classifier with one logit per class, not {spec.task} with {spec.outputs} output(s)"
+    if spec is not None and spec.dropout:
+        return f"hidden units are left out at random (dropout {spec.dropout}), which the attack does not model"
     return None
 
 
@@ -90,7 +101,7 @@ def read_gradient(
     source = f"the gradient of {message.sender} in round {message.round}"
     spec, layout = view.public.model, view.public.layout
     model = model_before(view, message)
-    granted = knowledge.labels.get((message.sender, message.round))
+    granted = None if unmodelled(spec) else knowledge.labels.get((message.sender, message.round))
     if spec is None or layout is None or model is None:
         return NotApplicable(f"{source} has no readable {GlobalModel.topic} message before it in its round")
     try:

@@ -19,6 +19,7 @@ from leakledger.attacks.observed.gradients import (
     read_each,
     row_count,
     tensors,
+    unmodelled,
     unsuitable,
 )
 from leakledger.attacks.observed.update import Arrays, ObservedUpdate, Schedule, last_places
@@ -32,10 +33,14 @@ def find_trainings(
     *,
     rounds: Collection[int] | None = None,
     victims: Collection[str] | None = None,
+    any_loss: bool = False,
 ) -> list[ObservedUpdate] | NotApplicable | Abstained:
-    """The local trainings in `view`, of chosen rounds and victims, labels granted or not, or why there is none."""
+    """The local trainings in `view`, of chosen rounds and victims, labels granted or not, or why there is none.
+    `any_loss`: of models too that are `unmodelled`.
+    """
     spec, layout, training = view.public.model, view.public.layout, view.public.training
-    if reason := unsuitable(layout, spec, shared=False) or unknown_training(training):
+    known = None if any_loss else unmodelled(spec)
+    if reason := unsuitable(layout, spec, shared=False) or known or unknown_training(training):
         return NotApplicable(reason)
     return read_each(view, ClientWeights, rounds, victims, lambda m: _read(view, m, knowledge))
 
@@ -45,8 +50,6 @@ def unknown_training(training: TrainingSpec | None) -> str | None:
     if training is None:
         return "the public facts name no training settings"
     batch = training.batch_size
-    if training.proximal:
-        return f"local steps have a proximal term (mu {training.proximal:g}): weights tell no sum of gradients"
     if training.optimizer != "sgd":
         return f"local steps of {training.optimizer} do not sum up gradients: weights tell no sum of these"
     if training.local_epochs < 1 or (batch is not None and batch < 1) or not 0 < training.learning_rate < np.inf:
@@ -62,7 +65,7 @@ def _read(view: View, message: Message, knowledge: AuxiliaryKnowledge) -> Observ
     source = f"the weights of {message.sender} in round {message.round}"
     spec, layout, training = view.public.model, view.public.layout, view.public.training
     model = model_before(view, message)
-    granted = knowledge.labels.get((message.sender, message.round))
+    granted = None if unmodelled(spec) else knowledge.labels.get((message.sender, message.round))
     if spec is None or layout is None or training is None or model is None:
         return NotApplicable(f"{source} have no readable {GlobalModel.topic} message before them in their round")
     try:
@@ -71,6 +74,11 @@ def _read(view: View, message: Message, knowledge: AuxiliaryKnowledge) -> Observ
         schedule = Schedule(
             rows, training.local_epochs, min(training.batch_size or rows, rows), float(training.learning_rate)
         )
+        if training.proximal and len(schedule.steps) > 1:  # the first step begins where the term is 0
+            mu = f"a proximal term (mu {training.proximal:g})"
+            return NotApplicable(
+                f"{source}: {len(schedule.steps)} local steps under {mu} are no plain sum of gradients"
+            )
         labels = np.zeros(0, np.int64)
         if granted is not None:
             labels = check_labels(np.asarray(granted), schedule.total, spec.outputs)

@@ -25,16 +25,29 @@ def find_updates(
     *,
     rounds: Collection[int] | None = None,
     victims: Collection[str] | None = None,
+    any_loss: bool = False,
 ) -> Found:
     """The updates in `view`, of chosen rounds and victims, labels granted or not, or why there is none.
 
-    All are gradients where there is one, else all are weights after local training.
+    All are gradients where there is one, else all are weights after local training. `any_loss`: of clients' models too
+    that are `gradients.unmodelled`.
     """
     weights = chosen_messages(view, ClientWeights, rounds, victims)
     local = weights and not chosen_messages(view, ClientGradient, rounds, victims)
     read = trainings.find_trainings if local else gradients.find_gradients
-    sent = read(view, knowledge, rounds=rounds, victims=victims)
+    sent = read(view, knowledge, rounds=rounds, victims=victims, any_loss=any_loss)
     return _together(sent, find_sums(view, knowledge, rounds=rounds, victims=victims))
+
+
+def find_of_any_loss(
+    view: View,
+    knowledge: AuxiliaryKnowledge,
+    *,
+    rounds: Collection[int] | None = None,
+    victims: Collection[str] | None = None,
+) -> Found:
+    """The same, of models too that are `gradients.unmodelled`."""
+    return find_updates(view, knowledge, rounds=rounds, victims=victims, any_loss=True)
 
 
 def find_gradients(

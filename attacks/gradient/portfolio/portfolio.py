@@ -37,10 +37,11 @@ from leakledger.attacks.gradient.span import Span
 from leakledger.attacks.gradient.spear import Spear
 from leakledger.attacks.gradient.tableak import TabLeak
 from leakledger.attacks.gradient.tableak_fedavg import TabLeakFedAvg
+from leakledger.attacks.observed.gradients import unmodelled
 from leakledger.attacks.observed.row_facts import BEFORE
 from leakledger.attacks.observed.tabular import StructuralPrior
 from leakledger.attacks.observed.update import Inverted, ObservedUpdate
-from leakledger.attacks.observed.updates import TOLD, find_updates
+from leakledger.attacks.observed.updates import TOLD, find_of_any_loss
 from leakledger.preprocess.messages import BatchNormStatistics, ClientGradient, ClientWeights
 
 NOTHING = "no exact attack proves a row behind the weights"
@@ -63,7 +64,7 @@ class Portfolio(Inversion):
         "honest but curious; a gradient, or the weights after local training, in the clear; labels known where exact "
         "attacks do not solve it"
     )
-    find = staticmethod(find_updates)
+    find = staticmethod(find_of_any_loss)
 
     composed_of = ("linear_layer", "span", "atoms", "spear", "posterior", "tableak", "tableak_fedavg")
 
@@ -89,6 +90,8 @@ class Portfolio(Inversion):
 
     def invert_all(self, updates: Sequence[ObservedUpdate], knowledge: AuxiliaryKnowledge) -> list[Inverted]:
         """The outcome for each of `updates`, which share layout and model."""
+        if unmodelled(updates[0].model):
+            return [self._of_first_layer(u, knowledge) for u in updates]
         try:
             prior = StructuralPrior(updates[0].layout, knowledge.bounds)
         except ValueError as error:
@@ -110,6 +113,14 @@ class Portfolio(Inversion):
         for i, rest, guess in zip(open, left, guesses, strict=True):
             outcomes[i] = _completed(prior, updates[i], proven[i], self._improved(rest, knowledge, guess))
         return [o for o in outcomes if o is not None]
+
+    def _of_first_layer(self, update: ObservedUpdate, knowledge: AuxiliaryKnowledge) -> Inverted:
+        """What the first layer alone tells, whatever follows it."""
+        outcome = Span(**self.span).invert(update, knowledge)
+        if isinstance(outcome, RecordsClaim) and solves(outcome, update):
+            return outcome
+        read = LinearLayer(**self.linear_layer).invert(update, knowledge)
+        return outcome if isinstance(outcome, RecordsClaim) and not isinstance(read, RecordsClaim) else read
 
     def _sampled(self, update: ObservedUpdate, knowledge: AuxiliaryKnowledge) -> RecordsClaim | None:
         """What is left to know of an update that is defended, or of which nobody tells how many rows it is of; None

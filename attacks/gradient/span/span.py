@@ -12,8 +12,9 @@ a candidate predicts nothing (`neurons`). So local steps hide nothing from this 
 Behind an activation norm that goes row by row the gradient is computed again in place of all this (`recomputed`).
 
 The adversary is honest but curious. It holds the update in the clear, the model that it began from and the public
-layout of the encoded columns; it needs no labels. Dependencies between features help where they are known (`choices`).
-Exact while the rows are well below the width of the layer in number, and independent.
+layout of the encoded columns; it needs no labels, nor the loss except behind such a norm. Dependencies between features
+help where they are known (`choices`). Exact while the rows are well below the width of the layer in number, and
+independent.
 """
 
 from dataclasses import dataclass, replace
@@ -45,9 +46,10 @@ from leakledger.attacks.gradient.inversion import Inversion
 from leakledger.attacks.gradient.span.recomputed import recomputed, settled, space_of, unfit
 from leakledger.attacks.gradient.span.search import search, settled_coordinates
 from leakledger.attacks.observed.affine import Array
+from leakledger.attacks.observed.gradients import unmodelled
 from leakledger.attacks.observed.row_space import RANK_TOLERANCE, RowSpace, row_space
 from leakledger.attacks.observed.update import Inverted, ObservedUpdate
-from leakledger.attacks.observed.updates import TOLD, find_updates
+from leakledger.attacks.observed.updates import TOLD, find_of_any_loss
 from leakledger.preprocess.messages import BatchNormStatistics, ClientGradient, ClientWeights
 from leakledger.preprocess.options import check_options, option
 from leakledger.preprocess.views import FeatureLayout
@@ -69,7 +71,7 @@ class Span(Inversion):
     reads = (ClientGradient, ClientWeights, BatchNormStatistics, *TOLD)
     controls = (ControlSpec("records"),)
     assumes = "honest but curious; a gradient, or the weights after local training, in the clear; ReLU or a norm"
-    find = staticmethod(find_updates)
+    find = staticmethod(find_of_any_loss)
 
     budget: int = option(2 * 10**8, at_least=1, help="pairs of half combinations of categories that are compared")
     candidates: int = option(2**20, at_least=1, help="combinations of categories that are kept, at about 1 kB each")
@@ -94,6 +96,8 @@ class Span(Inversion):
         source = f"the update of {update.victim} in round {update.round}"
         hidden, activation, layout = update.model.hidden, update.model.activation, update.layout
         normed = update.model.norm != "none" and hidden
+        if update.model.dropout or (normed and unmodelled(update.model)):
+            return NotApplicable(f"{source}: {unmodelled(update.model)}")
         if normed and (reason := unfit(update)):
             return NotApplicable(f"{source}: {reason}")
         if not normed and (not update.relu or not hidden):

@@ -1,10 +1,14 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
 from leakledger.attacks.base import Abstained, AuxiliaryKnowledge, NotApplicable
 from leakledger.attacks.gradient.linear_layer import LinearLayer
-from leakledger.preprocess.models import as_arrays, as_tensors, gradient, initial_weights
+from leakledger.attacks.gradient.portfolio import Portfolio
+from leakledger.attacks.gradient.span import Span
+from leakledger.preprocess.models import as_arrays, as_tensors, dropout_masks, gradient, initial_weights
 from leakledger.preprocess.views import (
     CategoricalBlock,
     FeatureLayout,
@@ -36,12 +40,26 @@ def rows_of(count, seed=0):
     return categories, numbers, encoded
 
 
-def attack(encoded, hidden=(40, 20), activation="relu", bounds=None, noise=0.0, bias=0.0, **options):
-    spec = ModelSpec(LAYOUT.width, 2, hidden, activation)
+def attack(
+    encoded,
+    hidden=(40, 20),
+    activation="relu",
+    bounds=None,
+    noise=0.0,
+    bias=0.0,
+    task="",
+    dropout=0.0,
+    by=None,
+    **options,
+):
+    spec = ModelSpec(LAYOUT.width, 2, hidden, activation, dropout=dropout)
+    spec = replace(spec, outputs=1, task=task) if task else spec
     weights = initial_weights(spec, np.random.default_rng(0))
     weights["0.bias"] = weights["0.bias"] + np.float32(bias)
-    told = torch.tensor(encoded, dtype=torch.float32), torch.arange(len(encoded)) % 2
-    observed = as_arrays(gradient(spec, as_tensors(weights), *told))
+    labels = torch.arange(len(encoded)) % 2 if not task else torch.linspace(-2, 3, len(encoded))
+    told = torch.tensor(encoded, dtype=torch.float32), labels
+    kept = dropout_masks(spec, len(encoded), np.random.default_rng(2))
+    observed = as_arrays(gradient(spec, as_tensors(weights), *told, kept))
     coins = np.random.default_rng(1)
     observed = {k: (g + noise * coins.normal(size=g.shape)).astype(np.float32) for k, g in observed.items()}
     payloads = {"weights": weights}, {"rows": len(encoded), "gradient": observed}
@@ -52,7 +70,7 @@ def attack(encoded, hidden=(40, 20), activation="relu", bounds=None, noise=0.0, 
         ),
     )
     view = View(frozenset(["server"]), messages, PublicFacts(("ann",), "server", layout=LAYOUT, model=spec))
-    return LinearLayer(**options).run(view, AuxiliaryKnowledge(bounds=bounds or {}))
+    return (by or LinearLayer(**options)).run(view, AuxiliaryKnowledge(bounds=bounds or {}))
 
 
 def true_rows(claim, categories, numbers):
@@ -68,6 +86,31 @@ def test_a_batch_of_one_row_is_read_exactly_whatever_the_activation(activation):
     assert np.allclose(claim.numbers, numbers, atol=1e-3)
     assert claim.verified.tolist() == [True]
     assert claim.residual[0] < 1e-6
+
+
+@pytest.mark.parametrize("by", [LinearLayer(), Portfolio()])
+@pytest.mark.parametrize("more", [{"task": "regression"}, {"dropout": 0.3}, {"task": "regression", "dropout": 0.3}])
+def test_neither_loss_nor_dropout_hides_a_single_row(more, by):
+    categories, numbers, encoded = rows_of(1, seed=1)
+    (claim,) = attack(encoded, by=by, **more)
+    assert true_rows(claim, categories, numbers).all()
+    assert claim.verified.all()
+
+
+def test_a_regression_gives_its_rows_away_as_a_classification_does():
+    categories, numbers, encoded = rows_of(6)
+    for by in (Span(), Portfolio()):
+        (claim,) = attack(encoded, hidden=(100, 20), task="regression", by=by)
+        assert true_rows(claim, categories, numbers).sum() == 6
+        assert claim.verified.all()
+
+
+def test_dropout_leaves_rows_to_neurons_and_no_proof():
+    categories, numbers, encoded = rows_of(4, seed=2)
+    (claim,) = attack(encoded, hidden=(200, 20), bias=-0.6, dropout=0.5, by=Portfolio())
+    assert true_rows(claim, categories, numbers).sum() >= 2
+    assert not claim.verified.any()
+    assert "left out at random" in attack(encoded, dropout=0.5, by=Span()).reason
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -114,6 +157,9 @@ def test_a_noisy_gradient_verifies_nothing():
 
 def test_a_network_without_hidden_layer_is_not_applicable():
     assert isinstance(attack(rows_of(2)[2], hidden=()), NotApplicable)
+    categories, numbers, encoded = rows_of(1)
+    (claim,) = attack(encoded, hidden=())  # of one row there is nothing to mix
+    assert true_rows(claim, categories, numbers).all()
 
 
 @pytest.mark.parametrize("options", [{"residual": 0.0}, {"rank_tolerance": -1.0}])

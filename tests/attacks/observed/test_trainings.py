@@ -103,6 +103,7 @@ def test_one_client_that_cannot_be_attacked_does_not_spare_the_others():
         ([model(), answer()], {"training": None}, "no training settings"),
         ([model(), answer()], {"training": replace(TRAINING, learning_rate=0.0)}, "learning rate 0.0"),
         ([model(), answer()], {"training": replace(TRAINING, local_epochs=0)}, "0 local epochs"),
+        ([model(), answer()], {"training": replace(TRAINING, proximal=0.1)}, "4 local steps under a proximal term"),
         ([model(), answer()], {"spec": ModelSpec(3, 1, (4,), task="regression")}, "classifier"),
     ],
 )
@@ -110,6 +111,13 @@ def test_what_cannot_be_attacked_is_a_reason_and_no_error(told, options, reason)
     outcome = find(*told, **options)
     assert isinstance(outcome, NotApplicable)
     assert re.search(reason, outcome.reason), outcome.reason
+
+
+def test_a_proximal_term_is_nothing_in_the_only_step():
+    one, labels = replace(TRAINING, local_epochs=1, batch_size=None), {("ann", 0): np.zeros(3, int)}
+    (plain,) = find(model(), answer(), training=one, labels=labels)
+    (held_back,) = find(model(), answer(), training=replace(one, proximal=5.0), labels=labels)
+    assert all(np.array_equal(g, held_back.gradient[name]) for name, g in plain.gradient.items())
 
 
 def test_weights_that_did_not_move_are_abstained_from():
