@@ -22,10 +22,11 @@ from leakledger.audit.verdicts.words import verdict
 def assemble(store: Store, todo: Sequence[Case]) -> AuditRecord:
     """The audit so far, its cases in the order of the configuration."""
     position = {c.id: i for i, c in enumerate(todo)}
-    if unknown := sorted(store.finished() - position.keys()):
+    aborts = list(store.aborted())
+    if unknown := sorted((store.finished() | {r.id for r in aborts}) - position.keys()):
         raise StoreError(f"{store.folder}: its record has a case that its configuration does not ask for: {unknown[0]}")
     records = sorted(store.cases(), key=lambda r: position[r.id])
-    aborted = sorted(store.aborted(), key=lambda r: position[r.id])
+    aborted = sorted(aborts, key=lambda r: position[r.id])
     facts, missing = store.facts(), len(todo) - len(records) - len(aborted)
     all_scores, rows, decided = scores(records), utility(records), rulings(records, policy_of(facts.config))
     signed, checks = read_signature(store), bound_checks(records)

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
+from numpy.typing import NDArray
 from torch import nn
 
 from leakledger.attacks import ATTACKS
@@ -196,16 +198,17 @@ def attack(
 
     `layout`: feature -> its values, (mean, deviation) of a standardised number, or None for a number as it is, in the
     order of the columns (`layout_of`). `labels` (rows,): granted to the adversary; without them `rows` says how many
-    there are, and labels are recovered. `mechanisms`: the defenses applied, which the adversary knows. `options` are
-    those of the technique. `planted_batches`: on how many drawn batches, behind the defenses and without them, the
-    advantage over guessing is measured, as `AttackResult.assert_low_advantage` needs it; each takes an attack or two.
+    there are, and labels are recovered. Of a regression they are its targets, and only counted. `mechanisms`: the
+    defenses applied, which the adversary knows. `options` are those of the technique. `planted_batches`: on how many
+    drawn batches, behind the defenses and without them, the advantage over guessing is measured, as
+    `AttackResult.assert_low_advantage` needs it; each takes an attack or two.
 
     Raises ValueError, one line, for tensors that are no such network, a layout that does not fit, unknown names.
     """
     if (gradient is None) == (after is None):
         raise ValueError("attack: give gradient=, or after= for the weights after local training; one of them")
-    known = None if labels is None else np.asarray(labels).reshape(-1).astype(np.int64)
-    count = rows if rows is not None else None if known is None else len(known)
+    known = None if labels is None or task == "regression" else _class_numbers(labels, rows)
+    count = len(known) if known is not None else rows if rows is not None or labels is None else len(labels)
     if count is None or count < 1:
         raise ValueError("attack: say how many rows the batch has: labels=, or rows= where they are not known")
     if planted_batches and planted_batches < FEWEST:
@@ -229,6 +232,17 @@ def attack(
     coins = np.random.default_rng([seed, PLANTED_SEED])
     planted = advantage_on_planted(played, view, knowledge, planted_batches, coins) if planted_batches else None
     return AttackResult(technique, claimed_rows(outcome, columns), _reason(outcome), trials, planted)
+
+
+def _class_numbers(labels: Any, rows: int | None) -> NDArray[np.int64]:
+    """The labels (rows,). Raises ValueError for what is no list of class numbers, one for each row."""
+    given = np.asarray(labels.detach().cpu() if isinstance(labels, torch.Tensor) else labels)
+    given = given[:, 0] if given.ndim == 2 and given.shape[1] == 1 else given
+    if given.ndim != 1 or given.dtype.kind not in "biuf" or (given != np.rint(given)).any():
+        raise ValueError(f"labels have shape {given.shape} and type {given.dtype}; give one class number for each row")
+    if rows is not None and rows != len(given):
+        raise ValueError(f"there are {len(given)} labels, and rows= says {rows}")
+    return given.astype(np.int64)
 
 
 def claimed_rows(outcome: Outcome, layout: FeatureLayout) -> pd.DataFrame:

@@ -44,7 +44,12 @@ LAYERS = {  # of torch, and what it is called here
     nn.Tanh: "tanh",
     nn.Sigmoid: "sigmoid",
 }
-PASSIVE = (nn.Sequential, nn.Linear, nn.Identity, nn.Flatten)
+OPTIONS: Mapping[type[nn.Module], Mapping[str, object]] = {  # with which they are known
+    nn.LeakyReLU: {"negative_slope": 0.01},
+    nn.ELU: {"alpha": 1.0},
+    nn.GELU: {"approximate": "none"},
+}
+SILENT = (nn.Identity, nn.Flatten)
 
 
 def layout_of(columns: Mapping[str, Column]) -> FeatureLayout:
@@ -148,8 +153,9 @@ def _activation(model: Tensors) -> str | None:
     """The one between the layers of a torch module; None where only tensors are given."""
     if not isinstance(model, nn.Module):
         return None
-    found = {type(m) for m in model.modules() if not isinstance(m, PASSIVE)}
-    if unknown := [kind.__name__ for kind in found if kind not in LAYERS]:
+    layers = [m for m in _layers(model) if not isinstance(m, SILENT)]
+    between = [m for m in layers if not isinstance(m, nn.Linear)]
+    if unknown := [type(m).__name__ for m in between if type(m) not in LAYERS]:
         mixing = [name for name in unknown if name.startswith("BatchNorm")]
         if mixing:
             raise ValueError(
@@ -159,9 +165,25 @@ def _activation(model: Tensors) -> str | None:
         raise ValueError(
             f"a layer {unknown[0]} is not known; networks of Linear and one of {', '.join(ACTIVATIONS)} are"
         )
-    if len(found) > 1:
-        raise ValueError(f"several activations ({', '.join(sorted(k.__name__ for k in found))}); one is known")
-    return next((LAYERS[kind] for kind in found), None)
+    if len(kinds := {type(m) for m in between}) > 1:
+        raise ValueError(f"several activations ({', '.join(sorted(k.__name__ for k in kinds))}); one is known")
+    for m in between:
+        for option, known in OPTIONS.get(type(m), {}).items():
+            if getattr(m, option) != known:
+                raise ValueError(f"{type(m).__name__} has {option} {getattr(m, option)!r}; {known!r} is known")
+    if [isinstance(m, nn.Linear) for m in layers] != [k % 2 == 0 for k in range(2 * (len(layers) - len(between)) - 1)]:
+        order = ", ".join(type(m).__name__ for m in layers)
+        raise ValueError(f"layers are {order}; known are Linear layers with one activation between each two")
+    return next((LAYERS[kind] for kind in kinds), None)
+
+
+def _layers(model: nn.Module) -> Iterator[nn.Module]:
+    """The layers in the order in which they are applied, one that is applied twice twice."""
+    if isinstance(model, nn.Sequential):
+        for m in model:
+            yield from _layers(m)
+    else:
+        yield model
 
 
 def _spec(weights: Arrays, activation: str, task: Task | None) -> ModelSpec:

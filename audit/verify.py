@@ -12,6 +12,7 @@ from leakledger.preprocess.atomic_file import ENDING
 from leakledger.preprocess.transcript import verify_transcript
 
 UNRECORDED = "not in the record"
+LATE = "not signed: written after the signature; `leakledger run --sign` signs anew"
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,8 @@ def verify_run(folder: Path, key: str | None = None) -> list[Checked]:
         rows += [Checked(n, "damaged: the record has its case, but not its digest", False) for n in missing]
         for name in dict.fromkeys(e.name for e in record.entries if not e.name.startswith(DOCUMENTS)):
             rows.append(_file(record, name, heads.get(name), signed))
+        late = record.entries[signed.entries :] if signed else ()
+        rows += [Checked(e.name, f"in the record, but {LATE}", False) for e in late if e.name.startswith(DOCUMENTS)]
         if not record.complete and not (folder / RESULTS).exists():
             rows.append(Checked(RESULTS, "absent: the run is not finished"))
         return rows + list(_others(record, {r.file for r in rows}))
@@ -69,7 +72,7 @@ def _file(record: Store, name: str, head: str | None, signed: Signature | None) 
         return Checked(name, f"damaged: {' '.join(str(error).split())}", False)
     covered = record.entries if signed is None else record.entries[: signed.entries]
     if (name, digest) not in {(e.name, e.digest) for e in covered}:
-        return Checked(name, "not signed: written after the signature; `leakledger run --sign` signs anew", False)
+        return Checked(name, LATE, False)
     return Checked(name, "intact")
 
 

@@ -229,6 +229,25 @@ def test_under_a_known_defense_the_controls_plant_rows_under_the_same():
     assert not found.controls.set_index("kind")["passed"]["power"]
 
 
+def test_one_activation_may_serve_all_layers_and_a_network_may_have_none():
+    torch.manual_seed(3)
+    act = nn.ReLU()
+    net = trained(nn.Sequential(nn.Sequential(nn.Linear(4, 60), act), nn.Linear(60, 60), act, nn.Linear(60, 2)))
+    found = leakledger.attack(gradient=net, model_state=net, layout=COLUMNS, labels=LABELS, controls=False)
+    assert recovered(found) == TRUE
+    bare = trained(nn.Sequential(nn.Flatten(), nn.Linear(4, 2)))
+    assert leakledger.attack(gradient=bare, model_state=bare, layout=COLUMNS, labels=LABELS, controls=False).summary
+
+
+def test_a_regression_gives_its_rows_away_too():
+    net = network(outputs=1)
+    nn.functional.mse_loss(net(rows())[:, 0], LABELS * 2.5).backward()
+    more = {"task": "regression", "labels": LABELS * 2.5}
+    found = recovered(leakledger.attack(gradient=net, model_state=net, layout=COLUMNS, **more))
+    assert found
+    assert set(found) <= set(TRUE)
+
+
 def test_silence_is_never_called_safe():
     net = trained(network())
     zero = [torch.zeros_like(p) for p in net.parameters()]
@@ -258,6 +277,21 @@ BAD = {
         {"model_state": nn.Sequential(nn.Linear(4, 60), nn.ReLU(), nn.Linear(60, 60), nn.Tanh(), nn.Linear(60, 2))},
         "several activations",
     ),
+    "another slope": (
+        {"model_state": network(activation=lambda: nn.LeakyReLU(0.3))},
+        "LeakyReLU has negative_slope 0.3; 0.01 is known",
+    ),
+    "another approximation": ({"model_state": network(activation=lambda: nn.GELU("tanh"))}, "'none' is known"),
+    "another alpha": ({"model_state": network(activation=lambda: nn.ELU(2.0))}, "ELU has alpha 2.0; 1.0 is known"),
+    "no activation between two layers": (
+        {"model_state": nn.Sequential(nn.Linear(4, 60), nn.ReLU(), nn.Linear(60, 60), nn.Linear(60, 2))},
+        "layers are Linear, ReLU, Linear, Linear; known are",
+    ),
+    "no activation": ({"model_state": nn.Sequential(nn.Linear(4, 60), nn.Linear(60, 2))}, "layers are Linear, Linear"),
+    "an activation at the end": ({"model_state": nn.Sequential(*network(), nn.ReLU())}, "Linear, ReLU; known are"),
+    "labels one-hot": ({"labels": nn.functional.one_hot(LABELS)}, r"labels have shape \(6, 2\)"),
+    "soft labels": ({"labels": LABELS * 0.9}, "give one class number for each row"),
+    "labels of another batch": ({"rows": 3}, "there are 6 labels, and rows= says 3"),
     "no bias": ({"model_state": nn.Sequential(nn.Linear(4, 2, bias=False))}, "a weight and a bias"),
     "another network": ({"model_state": network(hidden=7)}, "has shape"),
     "unknown technique": ({"technique": "tablek"}, "did you mean 'tableak'"),

@@ -7,14 +7,18 @@ import sqlite3
 import stat
 import subprocess
 import sys
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from leakledger.audit.assemble import load_record
+from leakledger.audit.chain import digest_of
 from leakledger.audit.records import VERSION
-from leakledger.audit.store import FILE, Store
+from leakledger.audit.store import _CASE, FILE, Store
 from tests.audit.recorded import call, checked, forge, made
+from tests.audit.test_cli import refused
 
 
 @pytest.fixture(scope="module")
@@ -123,6 +127,19 @@ def test_what_was_written_after_the_signature_is_not_signed(run):
     assert wrong["report.html"].startswith("not signed")
     assert call("report", run).exit_code == 0  # the page that was signed
     assert checked(run, "--verify-key", key(run)) == (0, {})
+
+
+@pytest.mark.parametrize("other", [None, "another"])
+def test_a_document_that_was_added_after_the_signature_is_not_signed(run, other):
+    with closing(Store.read(run)) as record:
+        case = replace(next(iter(record.cases())), **({"id": other} if other else {}))
+        document = _CASE.dump_json(case).decode()
+        record._append([(f"aborted/{case.id}", digest_of(document.encode()), document)])
+    code, wrong = checked(run, "--verify-key", key(run))
+    assert code == 1
+    assert "not signed" in wrong[f"aborted/{case.id}"]
+    if other:
+        assert "a case that its configuration does not ask for: another" in refused("report", run)
 
 
 def test_signing_again_writes_nothing_and_with_another_key_replaces_the_signature(run):
