@@ -4,14 +4,15 @@ Messages that disclose shares or ciphertexts, that steer the protocol, or that w
 read; that they say nothing is checked here. A method runs, with the options of the audited case, on two made-up
 federations of the same shape and other values (`control_federations`, draw 0 and its twin), several times each with
 fresh coins. Message by message, what was sent must have the same size in both worlds; must be the same in both where it
-does not depend on coins; and must have bytes of the same distribution. A kind that fails leaks, or does not hide what
-it says it hides; it counts as not read.
+does not depend on coins, as a whole or byte by byte near its ends; and must have bytes of the same distribution. A kind
+that fails leaks, or does not hide what it says it hides; it counts as not read.
 
 An aggregation of updates is checked alike, on made-up updates of two worlds, and columns that are exchanged under
 encryption on two made-up tables.
 
-What it cannot see: a dependence on values that leaves sizes and the frequencies of bytes as they are. It is a smoke
-detector for a secret that is sent as it is, padded with something that is not fresh, or sized by what it holds.
+What it cannot see: a dependence on values that leaves sizes and the frequencies of bytes as they are, and no byte near
+an end alone. It is a smoke detector for a secret that is sent as it is, beside something fresh or not, or sized by what
+it holds.
 """
 
 from collections import defaultdict
@@ -37,6 +38,7 @@ RUNS = 3  # of each world
 FAR = 20.0  # standard deviations of sizes that scatter by themselves
 ALARM = 1e-9  # the chance that equal worlds differ as much, over all byte values of one kind
 UPDATES, ENTRIES = 4, 2_000  # clients whose updates are aggregated, or as many as there must be; and entries of each
+EDGE = 512  # bytes from each end that are compared one by one: by chance 1 in 2^32 differs as a secret would
 LEAST = 1_000  # bytes of one kind and run that a comparison of their frequencies takes
 HIDDEN = HIDING | {Disclosure.CONTROL}
 
@@ -93,16 +95,19 @@ def _aggregated(method: Aggregation, options: Options, world: int, coins: int) -
 
 @dataclass(frozen=True)
 class Trace:
-    """What is kept of a message: its size, what tells it from others, and how often it has each value of a byte."""
+    """What is kept of a message: its size, what tells it from others, how often it has each value of a byte, and its
+    bytes near both ends.
+    """
 
     size: int
     digest: bytes
     frequencies: NDArray[np.int64]
+    edges: tuple[bytes, bytes] = (b"", b"")
 
     @classmethod
     def of(cls, body: bytes) -> Self:
         counts = np.bincount(np.frombuffer(body, np.uint8), minlength=256)
-        return cls(len(body), sha256(body).digest(), counts)
+        return cls(len(body), sha256(body).digest(), counts, (bytes(body[:EDGE]), bytes(body[-EDGE:])))
 
 
 def _hidden(federation: ControlFederation) -> dict[str, list[Trace]]:
@@ -135,8 +140,21 @@ def tells_apart(worlds: Sequence[Sequence[Sequence[Trace]]]) -> str:
             return "its size depends on values"
         if len({t.digest for t in one}) == len({t.digest for t in other}) == 1 and one[0].digest != other[0].digest:
             return "it depends on values and not on coins"
+        if any(_fixed_by_values([t.edges[e] for t in one], [t.edges[e] for t in other], e) for e in (0, 1)):
+            return "some of its bytes depend on values and not on coins"
     nothing = np.zeros(256, np.int64)
     return _bytes_differ(np.array([[sum((t.frequencies for t in run), nothing) for run in world] for world in worlds]))
+
+
+def _fixed_by_values(one: Sequence[bytes], other: Sequence[bytes], end: int) -> bool:
+    """Whether a byte is the same in all runs of each world and another in the other one, counted from the start or
+    (`end` 1) from the end.
+    """
+    length = min(map(len, (*one, *other)))
+    cut = slice(0, length) if end == 0 else slice(-length or None, None)
+    worlds = [np.array([np.frombuffer(run[cut], np.uint8)[:length] for run in world]) for world in (one, other)]
+    fixed = [(world == world[0]).all(0) for world in worlds]
+    return bool((fixed[0] & fixed[1] & (worlds[0][0] != worlds[1][0])).any())
 
 
 def _sizes_differ(one: Sequence[int], other: Sequence[int]) -> bool:

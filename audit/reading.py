@@ -85,7 +85,9 @@ def hides_from(message: Message, view: View) -> bool:
     if kind.discloses not in HIDDEN:
         return False
     openers = {OpenedBy.RECIPIENT: {message.recipient}, OpenedBy.CLIENTS: set(view.public.clients)}
-    return view.observers.isdisjoint(openers.get(kind.opened_by, set()))
+    outcome = kind.about is About.EVERYONE and kind.discloses is Disclosure.SHARE  # what all shares together add up to
+    several = len(set(view.public.clients) - view.observers) > 1
+    return view.observers.isdisjoint(openers.get(kind.opened_by, set())) or (outcome and several)
 
 
 def understands(ran: Ran, kind: type[Payload], messages: Sequence[Message], outside: int) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from leakledger.preprocess.messages.base import About, Ciphertext, Disclosure, Payload, Share
+from leakledger.preprocess.messages.base import About, Ciphertext, Disclosure, OpenedBy, Payload, Share
 
 
 @dataclass(frozen=True)
@@ -154,6 +154,14 @@ class CkksDecryptionShare(Payload):
     bare = True
 
     share: Share = field(repr=False)
+
+
+@dataclass(frozen=True)
+class CkksPrivateDecryptionShare(CkksDecryptionShare):
+    """The same of a decryption whose outcome its recipient, who gets all shares, tells nobody."""
+
+    topic = "threshold-ckks.private-decryption-share"
+    opened_by = OpenedBy.RECIPIENT
 
 
 @dataclass(frozen=True)

@@ -177,23 +177,27 @@ class Counting:
     def begin(cls, fed: Federation, hiding_bits: int) -> Self:
         return cls(set_up(fed, COUNTING_RING, products=False), hiding_bits)
 
-    def of(self, numbers: Mapping[str, At[Vector]], entries: int) -> At[Vector]:
+    def of(self, numbers: Mapping[str, At[Vector]], entries: int, aloud: bool = True) -> At[Vector]:
         """(entries,) whole numbers summed over the clients, at the server; each client's are up to `MOST_COUNTED` over
         the number of clients.
         """
         run, fed, found = self.run, self.run.fed, []
         for part in slices(entries, run.parameters.slots):
             own = {c: fed.local(c, taken, x, part) for c, x in numbers.items()}
-            parts = [run.encrypted(c, x, MOST_COUNTED / len(own), COUNTING_SCALE) for c, x in own.items()]
+            most = MOST_COUNTED / len(own)
+            parts = [run.encrypted(c, x, most, COUNTING_SCALE, whole=True) for c, x in own.items()]
             smudging = counting_smudging(run, self.hiding_bits)
-            found.append(run.decrypted_at_server(run.total(parts), part.stop - part.start, smudging))
+            width = part.stop - part.start
+            found.append(run.decrypted_at_server(run.total(parts), width, smudging, private=not aloud))
         return fed.local(fed.server, whole, *found)
 
-    def ranks(self, ordered: Mapping[str, At[LocalRanks]], points: Public[SearchPoints]) -> At[GlobalRanks]:
-        """The counts at the points; lines 16 to 24 of algorithm 3."""
+    def ranks(
+        self, ordered: Mapping[str, At[LocalRanks]], points: Public[SearchPoints], aloud: bool
+    ) -> At[GlobalRanks]:
+        """The counts at the points; lines 16 to 24 of algorithm 3. `aloud`: the server tells everyone."""
         fed, shape = self.run.fed, points.value.point.shape
         told = {c: fed.local(c, flat, ranks) for c, ranks in ordered.items()}
-        return fed.local(fed.server, as_ranks, self.of(told, 2 * int(np.prod(shape))), shape)
+        return fed.local(fed.server, as_ranks, self.of(told, 2 * int(np.prod(shape)), aloud), shape)
 
 
 def flat(ranks: LocalRanks) -> Vector:

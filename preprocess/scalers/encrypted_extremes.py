@@ -80,7 +80,7 @@ def search(
 
     def told(points: Public[SearchPoints]) -> At[GlobalRanks]:
         own = {c: fed.local(c, local_ranks, x, points, strict) for c, x in ordered.items()}
-        ranks = counting.ranks(own, points)
+        ranks = counting.ranks(own, points, to_everyone)
         if to_everyone:
             fed.broadcast(ranks)
         return ranks

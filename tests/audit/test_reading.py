@@ -5,9 +5,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pytest
 
+from leakledger.attacks import ATTACKS
 from leakledger.attacks.base import Attack, ControlSpec, StatisticClaim, VocabularyClaim
 from leakledger.attacks.transcript.plaintext import Plaintext
-from leakledger.audit.hiding import Trace, hides, tells_apart
+from leakledger.audit.control_federations import frozen, run_methods
+from leakledger.audit.federation_controls import federation_controls
+from leakledger.audit.hiding import Trace, hides, is_hidden, tells_apart
 from leakledger.audit.reading import Ran, unread
 from leakledger.audit.records import Control
 from leakledger.audit.run import run_audit
@@ -186,6 +189,78 @@ def test_two_worlds_are_told_apart_by_number_size_constancy_and_bytes():
     biased = [fair[0], [[bytes(x & 0x7F for x in coins.bytes(4_000))] for _ in range(3)]]
     assert told_apart(biased) == "the frequencies of its bytes depend on values"
     assert told_apart([[[b"same"]] * 3] * 2) == ""
+
+
+@pytest.mark.parametrize("after", [0, 8, 4_000])
+def test_a_secret_beside_a_fresh_nonce_is_found(after):
+    coins = np.random.default_rng(0)
+    secrets = (1234).to_bytes(8, "little"), (987654321).to_bytes(8, "little")
+    beside = [[[coins.bytes(16) + s + coins.bytes(after)] for _ in range(3)] for s in secrets]
+    assert told_apart(beside) == "some of its bytes depend on values and not on coins"
+    last = [[[coins.bytes(4_000) + s] for _ in range(3)] for s in secrets]
+    assert told_apart(last) == "some of its bytes depend on values and not on coins"
+    alike = [[[coins.bytes(16) + secrets[0] + coins.bytes(after)] for _ in range(3)] for _ in secrets]
+    assert told_apart(alike) == ""
+
+
+def seen(encoder, *observers, scaler="local", **options):
+    """A view of a made-up federation, and what hides there."""
+    made = run_methods(encoder, frozen(options), scaler, frozen({}), 1)
+    view = made.fed.ledger.view(observers, made.public, inputs=made.inputs, coins=made.fed.party_secrets())
+    return view, {m.topic: "" for m in made.fed.ledger if is_hidden(m)}
+
+
+@pytest.mark.parametrize("who", ["server", "P2"])
+def test_a_sealed_message_hides_from_who_passes_it_on_and_not_from_its_recipient(who):
+    view, hiding = seen("otmp-psi", who, psi_route="sealed", ring_route="sealed")
+    assert any(m.sealed for m in view.messages)
+    topics = {u.topic for u in unread(view, [], [], hiding)}
+    assert ("otmp.positions" in topics) == (who == "P2")
+    assert not topics & {"otmp.request", "otmp.answer", "otmp.shares"}  # ciphertexts and shares, whoever has them
+
+
+def test_who_has_the_key_of_a_ciphertext_has_to_be_attacked():
+    view, hiding = seen("dh-psi", "P2")
+    assert "dh-psi.answer" in {u.topic for u in unread(view, [], [], hiding)}
+    vocabulary = ATTACKS["vocabulary"]()
+    read = Control("vocabulary", "leaky", 1.0, 0.0, 1.0, True, "-", kinds=("dh-psi.answer",))
+    assert "dh-psi.answer" not in {u.topic for u in unread(view, [Ran(vocabulary, True)], [read], hiding)}
+    assert "dh-psi.answer" not in {u.topic for u in unread(seen("dh-psi", "server")[0], [], [], hiding)}
+
+
+def test_a_control_proves_the_kinds_that_its_claims_rest_on_and_no_others():
+    statistics = ATTACKS["statistics"]()
+    spec = ControlSpec("mean", scaler="federated-zscore")
+    leaky = next(c for c in federation_controls(statistics, spec) if c.kind == "leaky")
+    assert leaky.passed
+    assert "zscore.mean" in leaky.kinds
+    assert not any(k.startswith("evaluate") for k in leaky.kinds)
+    membership = ATTACKS["membership"]()
+    asked = next(s for s in membership.controls if s.encoder == "dh-psi" and s.encoder_options)
+    leaky = next(c for c in federation_controls(membership, asked) if c.kind == "leaky")
+    assert "dh-psi.answer" in leaky.kinds
+    assert "ids.unused-all" not in leaky.kinds  # shown, and of no use to it
+
+
+def test_what_everyone_is_told_is_read_out_unless_it_leaves_one_client():
+    plaintext = ATTACKS["plaintext"]()
+    shown = Control("plaintext", "leaky", 1.0, 0.0, 1.0, True, "-", kinds=("dictionary.global",))
+    for observers, left in ((("P1", "P2"), False), (("P1", "P2", "P3"), True)):
+        view, hiding = seen("server-dictionary", *observers)
+        topics = {u.topic for u in unread(view, [Ran(plaintext, True)], [shown], hiding)}
+        assert ("dictionary.global" in topics) == left
+
+
+def test_counts_that_the_server_alone_decrypts_are_unread_by_all_but_one_client_with_it():
+    pytest.importorskip("tenseal")
+    options = frozen({"counts_to": "server", "search_from": "declared", "search_precision": 0.2})
+    made = run_methods("target", frozen({}), "ppf-robust", options, 1)
+    hiding = {m.topic: "" for m in made.fed.ledger if is_hidden(m)}
+    for observers, left in ((("server",), False), (("P1", "P2", "P3"), False), (("server", "P1", "P2", "P3"), True)):
+        view = made.fed.ledger.view(observers, made.public, inputs=made.inputs)
+        topics = {u.topic for u in unread(view, [], [], hiding)}
+        assert ("threshold-ckks.private-decryption-share" in topics) == left
+        assert "threshold-ckks.decryption-share" not in topics
 
 
 class Everything(Attack):

@@ -5,6 +5,7 @@ Whoever encrypts checks the bound, operations carry it on, and what would not fi
 (`check_room`): without that, a number that wraps around decrypts to another, and nothing tells.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any
@@ -56,7 +57,14 @@ class Encrypted:
         return self.form
 
 
-def encrypt(key: PublicKey, numbers: Floats, bound: float, source: Randomness, scale: float | None = None) -> Encrypted:
+def encrypt(
+    key: PublicKey,
+    numbers: Floats,
+    bound: float,
+    source: Randomness,
+    scale: float | None = None,
+    encoder: Callable[[Floats, float, Ring], Residues] = encode,
+) -> Encrypted:
     """Up to N / 2 numbers at the top level; its scale, unless another is given.
 
     Raises ValueError, without the number, where one is not finite or beyond `bound`; LevelError where the bound
@@ -68,7 +76,7 @@ def encrypt(key: PublicKey, numbers: Floats, bound: float, source: Randomness, s
         raise ValueError(f"a number to encrypt is not within [-{bound:g}, {bound:g}]")
     scale = parameters.scale(parameters.top) if scale is None else scale
     check_room(key.context, parameters.top, scale, bound)
-    message = encode(np.asarray(numbers, np.float64), scale, ring)
+    message = encoder(np.asarray(numbers, np.float64), scale, ring)
     once = ternary(ring, source)
     both = ring.add(ring.multiply(once, key.values[:, : parameters.data_primes]), errors(ring, source, 2))
     both[0] = ring.add(both[0], message)

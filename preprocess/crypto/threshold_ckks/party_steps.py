@@ -7,6 +7,7 @@ from leakledger.preprocess.crypto.threshold_ckks import ciphertexts, decryption,
 from leakledger.preprocess.crypto.threshold_ckks import collective_keys as keys
 from leakledger.preprocess.crypto.threshold_ckks.ciphertexts import Encrypted
 from leakledger.preprocess.crypto.threshold_ckks.collective_keys import Ephemeral, PublicKey, SecretShare
+from leakledger.preprocess.crypto.threshold_ckks.encoding import encode, encode_whole
 from leakledger.preprocess.crypto.threshold_ckks.evaluator import Evaluator
 from leakledger.preprocess.crypto.threshold_ckks.packing import Context, pack, unpacked
 from leakledger.preprocess.crypto.threshold_ckks.primes import Floats, Residues
@@ -18,6 +19,7 @@ from leakledger.preprocess.messages import (
     CkksFirstShare,
     CkksFirstSum,
     CkksInput,
+    CkksPrivateDecryptionShare,
     CkksPublicKey,
     CkksPublicShare,
     CkksRefreshShare,
@@ -114,9 +116,10 @@ def with_keys(context: Context, relinearisation: keys.SwitchingKey | None, *rota
 
 
 def encrypted_input(
-    key: PublicKey, numbers: Floats, bound: float, source: Randomness, scale: float | None
+    key: PublicKey, numbers: Floats, bound: float, source: Randomness, scale: float | None, whole: bool = False
 ) -> CkksInput:
-    return CkksInput(Ciphertext(ciphertexts.to_bytes(ciphertexts.encrypt(key, numbers, bound, source, scale))))
+    encrypted = ciphertexts.encrypt(key, numbers, bound, source, scale, encode_whole if whole else encode)
+    return CkksInput(Ciphertext(ciphertexts.to_bytes(encrypted)))
 
 
 def opened(
@@ -138,6 +141,12 @@ def decryption_share(
 ) -> CkksDecryptionShare:
     share = decryption.share(secret, asked, smudging_bits, source)
     return CkksDecryptionShare(Share(pack(decryption.KIND, asked.context, share)))
+
+
+def private_decryption_share(
+    secret: SecretShare, asked: Encrypted, smudging_bits: int, source: Randomness
+) -> CkksPrivateDecryptionShare:
+    return CkksPrivateDecryptionShare(decryption_share(secret, asked, smudging_bits, source).share)
 
 
 def opened_decryption_share(value: Encrypted, told: CkksDecryptionShare) -> Residues:

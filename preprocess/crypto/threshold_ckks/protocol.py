@@ -63,10 +63,15 @@ class Collective:
 
     # Numbers in, numbers out ------------------------------------------------------------------------------------
 
-    def encrypted(self, client: str, numbers: At[Floats], bound: float, scale: float | None = None) -> Remote:
-        """The client's numbers at the server. Raises ValueError, at the client, for numbers beyond the bound."""
+    def encrypted(
+        self, client: str, numbers: At[Floats], bound: float, scale: float | None = None, *, whole: bool = False
+    ) -> Remote:
+        """The client's numbers at the server; `whole` ones so that a sum tells of nothing but the sum
+        (`encoding.encode_whole`). Raises ValueError, at the client, for numbers beyond the bound.
+        """
         fed, top = self.fed, self.parameters.top
-        told = fed.local(client, steps.encrypted_input, self.public_key, numbers, bound, self.sources[client], scale)
+        given = self.public_key, numbers, bound, self.sources[client], scale, whole
+        told = fed.local(client, steps.encrypted_input, *given)
         expected = scale or self.parameters.scale(top)
         arrived = fed.send(told, to=fed.server)
         return Remote(accept(fed, fed.server, client, steps.opened, self.context, arrived, top, expected, bound), top)
@@ -80,14 +85,19 @@ class Collective:
         numbers = self.decrypted_at_server(value, entries, smudging_bits)
         return self.fed.broadcast(self.fed.local(self.fed.server, CkksDecrypted, numbers))
 
-    def decrypted_at_server(self, value: Remote, entries: int, smudging_bits: int) -> At[Floats]:
-        """The first numbers of a ciphertext, which the server has from the shares of all clients."""
+    def decrypted_at_server(
+        self, value: Remote, entries: int, smudging_bits: int, *, private: bool = False
+    ) -> At[Floats]:
+        """The first numbers of a ciphertext, which the server has from the shares of all clients; `private`: it keeps
+        them, and what follows from them, to itself.
+        """
         fed, server = self.fed, self.fed.server
         told = fed.local(server, steps.to_decrypt, value.at)
+        step = steps.private_decryption_share if private else steps.decryption_share
         shares = []
         for c in self.clients:
             asked = accept(fed, c, server, steps.opened, self.context, fed.send(told, to=c), value.level)
-            share = fed.local(c, steps.decryption_share, self.secrets[c], asked, smudging_bits, self.sources[c])
+            share = fed.local(c, step, self.secrets[c], asked, smudging_bits, self.sources[c])
             shares.append(accept(fed, server, c, steps.opened_decryption_share, value.at, fed.send(share, to=server)))
         return fed.local(server, steps.decrypted_numbers, value.at, smudging_bits, entries, *shares)
 

@@ -14,7 +14,7 @@ from leakledger.preprocess.crypto.threshold_ckks.collective_keys import (  # noq
     galois_element,
     joint_seed,
 )
-from leakledger.preprocess.crypto.threshold_ckks.encoding import decode, encode  # noqa: E402
+from leakledger.preprocess.crypto.threshold_ckks.encoding import decode, encode, encode_whole  # noqa: E402
 from leakledger.preprocess.crypto.threshold_ckks.evaluator import Evaluator  # noqa: E402
 from leakledger.preprocess.crypto.threshold_ckks.packing import pack, unpacked  # noqa: E402
 from leakledger.preprocess.crypto.threshold_ckks.parameters import (  # noqa: E402
@@ -288,3 +288,34 @@ def test_a_contribution_to_the_seed_has_its_length_and_each_seed_a_context_of_it
 def test_secrets_are_not_shown():
     run = execution()
     assert "array" not in repr(run.secrets) + repr(run.public) + repr(run.encrypt([0.5]))
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 200))
+@settings(max_examples=15, deadline=None)
+def test_what_parties_encode_of_whole_numbers_adds_up_to_what_their_sum_encodes(seed, count):
+    """Exactly, so that the server reads no more than the sum off it; rounding to doubles adds up to something else."""
+    of, coins = parameters(13), np.random.default_rng(seed)
+    ring, scale = of.ring(of.top), 2.0**90
+    parts = coins.integers(-(2**20), 2**22, (3, count)).astype(np.float64)
+    told = ring.total([encode_whole(p, scale, ring) for p in parts])
+    assert np.array_equal(told, encode_whole(parts.sum(0), scale, ring))
+    assert np.allclose(decode(told, scale, ring)[:count], parts.sum(0), rtol=0, atol=1e-6)
+    assert np.abs(decode(told, scale, ring)[count:]).max() < 1e-6
+    assert not np.array_equal(ring.total([encode(p, scale, ring) for p in parts]), encode(parts.sum(0), scale, ring))
+
+
+@pytest.mark.parametrize(
+    ("numbers", "scale", "reason"),
+    [
+        ([0.5], 2.0**90, "not whole"),
+        ([2.0**25], 2.0**90, "not below 2"),
+        ([np.nan], 2.0**90, "not whole"),
+        ([1.0], 3.0**50, "no power of two"),
+        ([1.0], 2.0, "no power of two"),
+        (np.zeros(4097), 2.0**90, "at most 4096"),
+    ],
+)
+def test_what_is_not_whole_is_refused(numbers, scale, reason):
+    of = parameters(13)
+    with pytest.raises(ValueError, match=reason):
+        encode_whole(np.asarray(numbers), scale, of.ring(of.top))
