@@ -4,8 +4,9 @@ Messages that disclose shares or ciphertexts, that steer the protocol, or that w
 read; that they say nothing is checked here. A method runs, with the options of the audited case, on two made-up
 federations of the same shape and other values (`control_federations`, draw 0 and its twin), several times each with
 fresh coins. Message by message, what was sent must have the same size in both worlds; must be the same in both where it
-does not depend on coins, as a whole or byte by byte near its ends; and must have bytes of the same distribution. A kind
-that fails leaks, or does not hide what it says it hides; it counts as not read.
+does not depend on coins, as a whole or, where messages are small enough to play many runs, byte by byte near its ends;
+and must have bytes of the same distribution. A kind that fails leaks, or does not hide what it says it hides; it counts
+as not read.
 
 An aggregation of updates is checked alike, on made-up updates of two worlds, and columns that are exchanged under
 encryption on two made-up tables.
@@ -16,7 +17,7 @@ it holds.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
@@ -38,7 +39,8 @@ RUNS = 3  # of each world
 FAR = 20.0  # standard deviations of sizes that scatter by themselves
 ALARM = 1e-9  # the chance that equal worlds differ as much, over all byte values of one kind
 UPDATES, ENTRIES = 4, 2_000  # clients whose updates are aggregated, or as many as there must be; and entries of each
-EDGE = 512  # bytes from each end that are compared one by one: by chance 1 in 2^32 differs as a secret would
+MANY, LIGHT = 10, 2**20  # of each world where one run has no more than so many bytes that are to hide
+EDGE = 512  # bytes from each end that are compared one by one, where there are many runs
 LEAST = 1_000  # bytes of one kind and run that a comparison of their frequencies takes
 HIDDEN = HIDING | {Disclosure.CONTROL}
 
@@ -47,21 +49,16 @@ HIDDEN = HIDING | {Disclosure.CONTROL}
 def hides(encoder: str, encoder_options: Options, scaler: str, scaler_options: Options) -> Mapping[str, str]:
     """Topic -> what tells the worlds apart ("" for nothing), of each kind that is to hide, and of what was sealed."""
     afresh = run_methods.__wrapped__  # not kept: there are methods whose messages are hundreds of megabytes
-    worlds = [
-        [_hidden(afresh(encoder, encoder_options, scaler, scaler_options, draw, coins)) for coins in range(RUNS)]
-        for draw in (0, TWIN)
-    ]
-    topics = sorted({topic for world in worlds for run in world for topic in run})
-    return {t: tells_apart([[run.get(t, []) for run in world] for world in worlds]) for t in topics}
+    return _compared(
+        lambda draw, coins: _hidden(afresh(encoder, encoder_options, scaler, scaler_options, draw, coins)), (0, TWIN)
+    )
 
 
 @cache
 def hides_updates(aggregation: str, options: Options) -> Mapping[str, str]:
     """The same of an aggregation: worlds differ in what the clients add up, not in who takes part, nor in shapes."""
     method = AGGREGATIONS[aggregation](**dict(options))
-    worlds = [[_by_topic(_aggregated(method, options, world, coins)) for coins in range(RUNS)] for world in (0, 1)]
-    topics = sorted({topic for world in worlds for run in world for topic in run})
-    return {t: tells_apart([[run.get(t, []) for run in world] for world in worlds]) for t in topics}
+    return _compared(lambda world, coins: _by_topic(_aggregated(method, options, world, coins)), (0, 1))
 
 
 @cache
@@ -69,9 +66,19 @@ def hides_columns(exchange: str, transformations: tuple[str, ...]) -> Mapping[st
     """The same of columns that parties exchange to make features of them, where that is to hide them."""
     options = frozen({"exchange": exchange, "transformations": transformations})
     afresh = engineered.__wrapped__
-    worlds = [[_hidden(afresh(options, draw, coins)) for coins in range(RUNS)] for draw in (0, TWIN)]
-    topics = sorted({topic for world in worlds for run in world for topic in run})
-    return {t: tells_apart([[run.get(t, []) for run in world] for world in worlds]) for t in topics}
+    return _compared(lambda draw, coins: _hidden(afresh(options, draw, coins)), (0, TWIN))
+
+
+def _compared(play: "Callable[[int, int], Run]", worlds: Sequence[int]) -> Mapping[str, str]:
+    """What tells two worlds apart, by topic; `play` is given a world and the number of the coins. Where a run says
+    little, there are `MANY` runs of each.
+    """
+    runs = [[play(world, coins) for coins in range(RUNS)] for world in worlds]
+    if sum(t.size for traces in runs[0][0].values() for t in traces) <= LIGHT:
+        for world, own in zip(worlds, runs, strict=True):
+            own += [play(world, coins) for coins in range(RUNS, MANY)]
+    topics = sorted({topic for own in runs for run in own for topic in run})
+    return {t: tells_apart([[run.get(t, []) for run in own] for own in runs]) for t in topics}
 
 
 def _aggregated(method: Aggregation, options: Options, world: int, coins: int) -> Iterable[Message]:
@@ -110,6 +117,9 @@ class Trace:
         return cls(len(body), sha256(body).digest(), counts, (bytes(body[:EDGE]), bytes(body[-EDGE:])))
 
 
+Run = Mapping[str, Sequence[Trace]]  # topic -> its messages in order
+
+
 def _hidden(federation: ControlFederation) -> dict[str, list[Trace]]:
     """Topic -> what others hold of the messages that are to hide, in order."""
     return _by_topic(federation.fed.ledger)
@@ -140,7 +150,9 @@ def tells_apart(worlds: Sequence[Sequence[Sequence[Trace]]]) -> str:
             return "its size depends on values"
         if len({t.digest for t in one}) == len({t.digest for t in other}) == 1 and one[0].digest != other[0].digest:
             return "it depends on values and not on coins"
-        if any(_fixed_by_values([t.edges[e] for t in one], [t.edges[e] for t in other], e) for e in (0, 1)):
+        if len(one) >= MANY and any(
+            _fixed_by_values([t.edges[e] for t in one], [t.edges[e] for t in other], e) for e in (0, 1)
+        ):
             return "some of its bytes depend on values and not on coins"
     nothing = np.zeros(256, np.int64)
     return _bytes_differ(np.array([[sum((t.frequencies for t in run), nothing) for run in world] for world in worlds]))
@@ -171,7 +183,7 @@ def _bytes_differ(frequencies: NDArray[np.int64]) -> str:
     distribution where the worlds are alike.
     """
     counts = frequencies.astype(np.float64)
-    if counts.sum() < LEAST * 2 * RUNS:
+    if counts.sum() < LEAST * sum(len(world) for world in counts):
         return ""
     counts = counts[..., counts.sum((0, 1)) > 0]
     within = sum(_chi_square(world) for world in counts)

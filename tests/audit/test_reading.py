@@ -195,11 +195,11 @@ def test_two_worlds_are_told_apart_by_number_size_constancy_and_bytes():
 def test_a_secret_beside_a_fresh_nonce_is_found(after):
     coins = np.random.default_rng(0)
     secrets = (1234).to_bytes(8, "little"), (987654321).to_bytes(8, "little")
-    beside = [[[coins.bytes(16) + s + coins.bytes(after)] for _ in range(3)] for s in secrets]
+    beside = [[[coins.bytes(16) + s + coins.bytes(after)] for _ in range(10)] for s in secrets]
     assert told_apart(beside) == "some of its bytes depend on values and not on coins"
-    last = [[[coins.bytes(4_000) + s] for _ in range(3)] for s in secrets]
+    last = [[[coins.bytes(4_000) + s] for _ in range(10)] for s in secrets]
     assert told_apart(last) == "some of its bytes depend on values and not on coins"
-    alike = [[[coins.bytes(16) + secrets[0] + coins.bytes(after)] for _ in range(3)] for _ in secrets]
+    alike = [[[coins.bytes(16) + secrets[0] + coins.bytes(after)] for _ in range(10)] for _ in secrets]
     assert told_apart(alike) == ""
 
 
