@@ -74,7 +74,7 @@ def _compared(play: "Callable[[int, int], Run]", worlds: Sequence[int]) -> Mappi
     little, there are `MANY` runs of each.
     """
     runs = [[play(world, coins) for coins in range(RUNS)] for world in worlds]
-    if sum(t.size for traces in runs[0][0].values() for t in traces) <= LIGHT:
+    if 0 < sum(t.size for traces in runs[0][0].values() for t in traces) <= LIGHT:
         for world, own in zip(worlds, runs, strict=True):
             own += [play(world, coins) for coins in range(RUNS, MANY)]
     topics = sorted({topic for own in runs for run in own for topic in run})
