@@ -39,6 +39,7 @@ from leakledger.attacks.transcript.statistics.claims import known_claims
 from leakledger.attacks.transcript.statistics.differences import party_facts, rounds
 from leakledger.attacks.transcript.statistics.distribution import RANKED, distribution_claims
 from leakledger.attacks.transcript.statistics.exact import Means
+from leakledger.attacks.transcript.statistics.histograms import histogram_claims
 from leakledger.attacks.transcript.statistics.inference import inferred
 from leakledger.attacks.transcript.statistics.own import Unreadable, own_tables
 from leakledger.attacks.transcript.statistics.powers import POWERED, power_claims
@@ -123,7 +124,9 @@ class Statistics(Attack):
             for who in NOISED_TO
         ),
     )
-    assumes: ClassVar[str] = "honest but curious observers with their own tables; no auxiliary knowledge"
+    assumes: ClassVar[str] = (
+        "honest but curious observers with their own tables; known rows say which values a column has"
+    )
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -132,14 +135,14 @@ class Statistics(Attack):
         if not view.has(*self.reads):
             return Abstained("no message in this view is about a statistic")
         try:
-            return self._claims(view)
+            return self._claims(view, knowledge)
         except Unreadable as error:
             return NotApplicable(str(error))
         except (AttributeError, KeyError, TypeError, IndexError, ValueError) as error:
             kind = type(error).__name__
             return NotApplicable(f"a message has another form than its protocol gives it ({kind}: {error})")
 
-    def _claims(self, view: View) -> Outcome:
+    def _claims(self, view: View, knowledge: AuxiliaryKnowledge) -> Outcome:
         told = [c for c in stated(view) if isinstance(c, StatisticClaim)]
         tables = own_tables(view) if view.has(*COMPARED) else {}
         runs, problems = secure_sums(view)
@@ -153,6 +156,7 @@ class Statistics(Attack):
                 *target_claims(view, tables),
                 *distribution_claims(view, tables),
                 *power_claims(view, tables, self.level),
+                *histogram_claims(view, knowledge, tables),
                 *published_claims(view, tables, self.level),
                 *open_,
                 *noised_claims(view, self.level),

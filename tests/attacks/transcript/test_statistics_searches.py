@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leakledger.attacks.base import AuxiliaryKnowledge, StatisticClaim
+from leakledger.attacks.base import AuxiliaryKnowledge, KnownRows, StatisticClaim
 from leakledger.attacks.transcript.statistics import Statistics
 from leakledger.attacks.transcript.statistics.distribution import distribution_claims
+from leakledger.attacks.transcript.statistics.histograms import histogram_claims
 from leakledger.attacks.transcript.statistics.own import own_tables
 from leakledger.preprocess.noise.columns import Ranges
 from leakledger.preprocess.scalers import SCALERS
@@ -101,6 +102,42 @@ def test_the_server_reads_rows_means_and_deviations_off_a_search_for_powers():
     }
     assert_all_hold(parts, found)
     assert all(c.high - c.low < 1e-6 for c in found)
+
+
+def few_values(seed, values=(1.0, 2.0, 3.0, 5.0, 8.0), sizes=(200, 90, 40)):
+    """Columns of few values, and a view of the server whose known rows have all of them but for some left out."""
+    coins = np.random.default_rng(seed)
+    parts = [coins.choice(values, (n, 2), p=coins.dirichlet(np.ones(len(values)))) for n in sizes]
+    return parts, seen(parts, ["server"], "federated-yeo-johnson")
+
+
+def knowing(view, values):
+    return AuxiliaryKnowledge(rows=KnownRows({b.feature: np.array(values) for b in view.public.layout.numeric}))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_moments_under_all_powers_give_whole_histograms_of_columns_with_few_values(seed):
+    values = (-2.0, 0.0, 0.5, 3.0, 4.0, 7.5)
+    parts, view = few_values(seed, values)
+    found = list(histogram_claims(view, knowing(view, (*values, np.nan)), {}))
+    assert len(found) == 3 * 2 * 5  # of each party and column two extremes and three quartiles
+    assert all(abs(c.estimate - real(parts, c)) < 1e-6 for c in found)
+    assert {c.statistic for c in Statistics().run(view, knowing(view, values))} >= {"quantile", "minimum", "maximum"}
+
+
+def test_a_column_with_a_value_that_nobody_knows_is_not_claimed():
+    parts, view = few_values(0)
+    names = [b.feature for b in view.public.layout.numeric]
+    without = {(f"P{i}", n) for i, x in enumerate(parts, 1) for n, c in zip(names, x.T, strict=True) if 5.0 not in c}
+    found = list(histogram_claims(view, knowing(view, (1.0, 2.0, 3.0, 8.0)), {}))
+    assert {(c.party, c.feature) for c in found} == without
+    assert 0 < len(without) < 6
+    assert list(histogram_claims(view, AuxiliaryKnowledge(), {})) == []
+
+
+def test_more_values_than_the_moments_tell_apart_are_not_claimed():
+    _, view = few_values(0, tuple(np.arange(30.0)))
+    assert list(histogram_claims(view, knowing(view, np.arange(30.0)), {})) == []
 
 
 def test_all_but_one_know_the_last_ones_rows_and_quartiles_from_the_powers_found():
