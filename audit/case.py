@@ -62,14 +62,14 @@ def cases(config: Config) -> list[Case]:
 
 
 def _check_attacks(config: Config, all_cases: Sequence[Case]) -> None:
-    # an entry twice would count its clusters twice, and a round that no training has would never be attacked
+    # an entry twice would count its clusters twice, and a round that a training does not have is attacked nowhere in it
     for name, listed in (("use", config.attacks.use), ("rounds", config.attacks.rounds)):
         if len(set(listed)) < len(listed):
             raise ValueError(f"attacks.{name} repeats an entry: {listed}")
     trainings = [c.alignment or c.training for c in all_cases if not c.features]
-    rounds = max((t.options["rounds"] for t in trainings), default=1)
+    rounds = min((t.options["rounds"] for t in trainings), default=1)
     for late in (r for r in config.attacks.rounds if r >= rounds):
-        raise ValueError(f"attacks.rounds has round {late}, but training ends with round {rounds - 1} (the first is 0)")
+        raise ValueError(f"attacks.rounds has round {late}, but one training ends with {rounds - 1} (0 is the first)")
 
 
 Parts = tuple[Setting, PartitionChoice, Preprocessing, Training, DefenseChoice, Features | None, AlignmentChoice | None]

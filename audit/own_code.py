@@ -207,12 +207,14 @@ def attack(
     """
     if (gradient is None) == (after is None):
         raise ValueError("attack: give gradient=, or after= for the weights after local training; one of them")
-    known = None if labels is None or task == "regression" else _class_numbers(labels, rows)
-    count = len(known) if known is not None else rows if rows is not None or labels is None else len(labels)
+    told = None if labels is None else _one_for_each_row(labels, rows, whole=task != "regression")
+    known, count = None if task == "regression" else told, rows if told is None else len(told)
     if count is None or count < 1:
         raise ValueError("attack: say how many rows the batch has: labels=, or rows= where they are not known")
     if planted_batches and planted_batches < FEWEST:
         raise ValueError(f"planted_batches is {planted_batches}: an interval needs {FEWEST} or more; 32 is a start")
+    if planted_batches and task == "regression":
+        raise ValueError("planted_batches: rows are planted behind classifications only; leave it out")
     columns = layout if isinstance(layout, FeatureLayout) else layout_of(layout)
     view = view_of_update(
         model_state,
@@ -234,15 +236,16 @@ def attack(
     return AttackResult(technique, claimed_rows(outcome, columns), _reason(outcome), trials, planted)
 
 
-def _class_numbers(labels: Any, rows: int | None) -> NDArray[np.int64]:
-    """The labels (rows,). Raises ValueError for what is no list of class numbers, one for each row."""
+def _one_for_each_row(labels: Any, rows: int | None, whole: bool) -> NDArray[np.int64]:
+    """The labels (rows,), `whole` class numbers or targets of a regression. Raises ValueError for anything else."""
     given = np.asarray(labels.detach().cpu() if isinstance(labels, torch.Tensor) else labels)
     given = given[:, 0] if given.ndim == 2 and given.shape[1] == 1 else given
-    if given.ndim != 1 or given.dtype.kind not in "biuf" or (given != np.rint(given)).any():
-        raise ValueError(f"labels have shape {given.shape} and type {given.dtype}; give one class number for each row")
+    what = "class number" if whole else "target"
+    if given.ndim != 1 or given.dtype.kind not in "biuf" or (whole and (given != np.rint(given)).any()):
+        raise ValueError(f"labels have shape {given.shape} and type {given.dtype}; give one {what} for each row")
     if rows is not None and rows != len(given):
         raise ValueError(f"there are {len(given)} labels, and rows= says {rows}")
-    return given.astype(np.int64)
+    return given.astype(np.int64) if whole else np.zeros(len(given), np.int64)
 
 
 def claimed_rows(outcome: Outcome, layout: FeatureLayout) -> pd.DataFrame:

@@ -153,8 +153,8 @@ def _activation(model: Tensors) -> str | None:
     """The one between the layers of a torch module; None where only tensors are given."""
     if not isinstance(model, nn.Module):
         return None
-    layers = [m for m in _layers(model) if not isinstance(m, SILENT)]
-    between = [m for m in layers if not isinstance(m, nn.Linear)]
+    layers = [m for m in _layers(model) if type(m) not in SILENT]
+    between = [m for m in layers if type(m) is not nn.Linear]
     if unknown := [type(m).__name__ for m in between if type(m) not in LAYERS]:
         mixing = [name for name in unknown if name.startswith("BatchNorm")]
         if mixing:
@@ -171,15 +171,19 @@ def _activation(model: Tensors) -> str | None:
         for option, known in OPTIONS.get(type(m), {}).items():
             if getattr(m, option) != known:
                 raise ValueError(f"{type(m).__name__} has {option} {getattr(m, option)!r}; {known!r} is known")
-    if [isinstance(m, nn.Linear) for m in layers] != [k % 2 == 0 for k in range(2 * (len(layers) - len(between)) - 1)]:
+    if [type(m) is nn.Linear for m in layers] != [k % 2 == 0 for k in range(2 * (len(layers) - len(between)) - 1)]:
         order = ", ".join(type(m).__name__ for m in layers)
         raise ValueError(f"layers are {order}; known are Linear layers with one activation between each two")
     return next((LAYERS[kind] for kind in kinds), None)
 
 
 def _layers(model: nn.Module) -> Iterator[nn.Module]:
-    """The layers in the order in which they are applied, one that is applied twice twice."""
-    if isinstance(model, nn.Sequential):
+    """The layers in the order in which they are applied, one that is applied twice twice. Raises ValueError for one
+    with a hook, which may change what it computes.
+    """
+    if model._forward_hooks or model._forward_pre_hooks:
+        raise ValueError(f"{type(model).__name__} has a forward hook; remove it, or pass the tensors")
+    if type(model) is nn.Sequential:
         for m in model:
             yield from _layers(m)
     else:

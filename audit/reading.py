@@ -42,10 +42,13 @@ def unread(
     for m in view.messages:
         if m.sender not in view.observers:
             told.setdefault(m.topic, []).append(m)
+    why = {t: _why_unread(kind_of(t), messages, view, ran, controls, hiding) for t, messages in told.items()}
+    read = {m.sequence for t, messages in told.items() if not why[t] for m in messages}
     for topic, messages in told.items():
-        if reason := _why_unread(kind_of(topic), messages, view, ran, controls, hiding):
+        opened = kind_of(topic).opened_by is OpenedBy.CLIENTS and read.issuperset(m.sequence for m in messages)
+        if why[topic] and not opened:  # what was worked out of a message has its number, and may be read in its place
             observers, disclosed = tuple(sorted(view.observers)), str(kind_of(topic).discloses)
-            yield Unread(observers, topic, disclosed, len(messages), reason)
+            yield Unread(observers, topic, disclosed, len(messages), why[topic])
 
 
 def _why_unread(

@@ -101,7 +101,7 @@ def read_gradient(
     source = f"the gradient of {message.sender} in round {message.round}"
     spec, layout = view.public.model, view.public.layout
     model = model_before(view, message)
-    granted = None if unmodelled(spec) else knowledge.labels.get((message.sender, message.round))
+    granted = knowledge.labels.get((message.sender, message.round))
     if spec is None or layout is None or model is None:
         return NotApplicable(f"{source} has no readable {GlobalModel.topic} message before it in its round")
     try:
@@ -114,7 +114,8 @@ def read_gradient(
             stretched = rows / len(granted)
             gradient = {name: g * stretched for name, g in gradient.items()}
             rows = len(granted)
-        labels = np.zeros(0, np.int64) if granted is None else check_labels(np.asarray(granted), rows, spec.outputs)
+        usable = None if unmodelled(spec) else granted  # of others they only say how many rows there are
+        labels = np.zeros(0, np.int64) if usable is None else check_labels(np.asarray(usable), rows, spec.outputs)
     except ValueError as error:
         return NotApplicable(f"{source}: {error}")
     if not any(g.any() for g in gradient.values()):

@@ -29,7 +29,8 @@ from leakledger.audit.gate_records import (
     Status,
     WaiverNote,
 )
-from leakledger.audit.records import AuditRecord
+from leakledger.audit.leakage import adversary
+from leakledger.audit.records import AuditRecord, Trial
 from leakledger.audit.verdicts.significance import holm
 
 GRANTS = ("labels", "bounds", "dictionaries", "marginals", "rows", "dependencies")
@@ -258,19 +259,33 @@ def _unanswered(policy: Policy, now: Snapshot, asked: Asked, note: BaselineNote 
 def _unmeasured(
     record: AuditRecord, policy: Policy, now: Snapshot, asked: Asked, matches: Mapping[str, str]
 ) -> Iterator[Check]:
-    """Questions that a gate judges, of which no attack claims anything in either run while something is unread: what
-    an unread message tells may have grown, however long it was unread.
+    """Questions that a gate judges, of which no attack claims anything in either run while something is unread, or an
+    attack on records gave up: what that tells may have grown, however long nobody looked.
     """
     answered = {t.cell for t in asked.ceilings} | {t.cell for t in asked.regressions}
+    words = {s.id: s.words for s in now.subjects}
     for ruling in record.rulings:
         cell = Cell(ruling.setting, ruling.adversary, ruling.asset)
         judge = next((g for g in policy.leakage if g.judges(cell.adversary, cell.asset)), None)
         topics = sorted({t for s, kind, t in now.unread if (s, kind) == (cell.setting, cell.adversary)})
-        if judge is None or cell in answered or not topics:
+        gave_up = sorted({t.attack for t in _silent(record, cell)} if cell.asset == "records" else ())
+        if judge is None or cell in answered or not (topics or gave_up):
             continue
         if judge.ceiling is not None or (cell.setting in matches and judge.regression is not False):
-            reason = f"nothing was measured of it, and no attack reads {', '.join(topics)}"
-            yield _check("regression" if cell.setting in matches else "ceiling", judge, cell, "inconclusive", (reason,))
+            unread = [f"no attack reads {', '.join(topics)}"] if topics else []
+            silent = [f"{', '.join(gave_up)} made no claim"] if gave_up else []
+            reason = f"nothing was measured of it: {', and '.join([*unread, *silent])}"
+            kind: CheckKind = "regression" if cell.setting in matches else "ceiling"
+            check = _check(kind, judge, cell, "inconclusive", (reason,))
+            yield replace(check, subject=words.get(cell.setting, ""))
+
+
+def _silent(record: AuditRecord, cell: Cell) -> Iterator[Trial]:
+    """The trials of attacks that apply and claimed nothing."""
+    for case in record.cases:
+        for t in case.trials:
+            if (case.setting.id, adversary(t.observers), t.asset) == tuple(cell) and t.status == "abstained":
+                yield t
 
 
 def _open(name: str, reason: str) -> Check:

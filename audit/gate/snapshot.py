@@ -154,10 +154,13 @@ def snapshot(record: AuditRecord) -> Snapshot:
 
 @cache
 def instrument() -> str:
-    """SHA-256 over the source of what measures: attacks, scoring, verdicts. Another attack is another yardstick."""
+    """SHA-256 over the source of what measures: attacks, scoring, verdicts, and what counts as read. Another attack is
+    another yardstick.
+    """
     root = Path(__file__).parents[2]
     folders = (root / "attacks", root / "audit" / "scoring", root / "audit" / "verdicts")
-    files = sorted(path for folder in folders for path in folder.rglob("*.py"))
+    reading = (root / "audit" / name for name in ("reading.py", "hiding.py", "federation_controls.py"))
+    files = sorted([*reading, *(path for folder in folders for path in folder.rglob("*.py"))])
     return digest_of(canonical([[str(p.relative_to(root)), digest_of_file(p)] for p in files]))
 
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from leakledger.preprocess.messages.base import About, Disclosure, Payload, Share
+from leakledger.preprocess.messages.base import About, Disclosure, OpenedBy, Payload, Share
 
 
 class SecureSum(Payload):
@@ -126,8 +126,10 @@ class SumKinds:
 def _kind(quantity: str, end: str, family: type, form: type) -> Any:
     name = "".join(w.capitalize() for w in f"{quantity}.{end}".replace("-", ".").split("."))
     about = About.SEVERAL if family is PartialSum else About.SENDER
+    last = family is PartialSum and form is _Uniform  # all of them together are the sum, and everyone gets all
+    opened = OpenedBy.RECIPIENT if last else OpenedBy.NOBODY
     texts = {"topic": f"{quantity}.{end}", "quantity": quantity, "__module__": __name__, "__doc__": form.__doc__}
-    return type(name, (form, family), {**texts, "about": about})
+    return type(name, (form, family), {**texts, "about": about, "opened_by": opened})
 
 
 SECURE_SUMS: Mapping[str, SumKinds] = {

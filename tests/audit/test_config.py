@@ -188,17 +188,17 @@ def test_asking_for_the_same_case_twice_is_an_error():
             cases(Config.model_validate({"attacks": twice}))
 
 
-def test_a_round_to_attack_must_be_one_that_some_training_has():
-    trained = {"training": [{"rounds": 2}, {"rounds": 4}]}
+def test_a_round_to_attack_must_be_one_that_every_training_has():
+    trained = {"training": [{"rounds": 4}, {"rounds": 6}]}
     assert cases(Config.model_validate({**trained, "attacks": {"rounds": [0, 3]}}))
-    with pytest.raises(ValueError, match=r"attacks.rounds has round 4, but training ends with round 3"):
+    with pytest.raises(ValueError, match=r"attacks.rounds has round 4, but one training ends with 3"):
         cases(Config.model_validate({**trained, "attacks": {"rounds": [0, 4]}}))
     aligned = {
         "partition": {"kind": "schemas"},
         "alignment": {"rounds": 1, "encoder": "random"},
         "attacks": {"rounds": [1]},
     }
-    with pytest.raises(ValueError, match=r"attacks.rounds has round 1, but training ends with round 0"):
+    with pytest.raises(ValueError, match=r"attacks.rounds has round 1, but one training ends with 0"):
         cases(Config.model_validate(aligned))
 
 

@@ -255,6 +255,16 @@ def test_silence_is_never_called_safe():
     assert "no evidence" in found.summary
 
 
+class Squares(nn.Sequential):
+    def forward(self, x):
+        return super().forward(x**2)
+
+
+def hooked(net):
+    net[0].register_forward_pre_hook(lambda module, inputs: (inputs[0] ** 2,))
+    return net
+
+
 NET = network()
 GOOD = {"gradient": trained(NET), "model_state": NET, "layout": COLUMNS, "labels": LABELS}
 BAD = {
@@ -288,6 +298,12 @@ BAD = {
     ),
     "no activation": ({"model_state": nn.Sequential(nn.Linear(4, 60), nn.Linear(60, 2))}, "layers are Linear, Linear"),
     "an activation at the end": ({"model_state": nn.Sequential(*network(), nn.ReLU())}, "Linear, ReLU; known are"),
+    "a network of one's own": ({"model_state": Squares(*network())}, "a layer Squares is not known"),
+    "a hook": ({"model_state": hooked(network())}, "Linear has a forward hook"),
+    "planted regressions": ({"task": "regression", "planted_batches": 32}, "behind classifications only"),
+    "targets of another batch": ({"task": "regression", "rows": 3}, "there are 6 labels, and rows= says 3"),
+    "targets side by side": ({"task": "regression", "labels": LABELS[None] * 1.0}, r"shape \(1, 6\)"),
+    "one target": ({"task": "regression", "labels": LABELS[0] * 1.0}, "give one target for each row"),
     "labels one-hot": ({"labels": nn.functional.one_hot(LABELS)}, r"labels have shape \(6, 2\)"),
     "soft labels": ({"labels": LABELS * 0.9}, "give one class number for each row"),
     "labels of another batch": ({"rows": 3}, "there are 6 labels, and rows= says 3"),

@@ -16,7 +16,15 @@ from leakledger.audit.records import Control
 from leakledger.audit.run import run_audit
 from leakledger.preprocess.encoders import ENCODERS
 from leakledger.preprocess.encoders.local import Local
-from leakledger.preprocess.messages import About, Disclosure, Payload, Share
+from leakledger.preprocess.messages import (
+    About,
+    Ciphertext,
+    ClientGradient,
+    Disclosure,
+    EncryptedUpdate,
+    Payload,
+    Share,
+)
 from leakledger.preprocess.secret import PUBLIC_MASTER
 from tests.audit.example import config
 
@@ -226,6 +234,34 @@ def test_who_has_the_key_of_a_ciphertext_has_to_be_attacked():
     read = Control("vocabulary", "leaky", 1.0, 0.0, 1.0, True, "-", kinds=("dh-psi.answer",))
     assert "dh-psi.answer" not in {u.topic for u in unread(view, [Ran(vocabulary, True)], [read], hiding)}
     assert "dh-psi.answer" not in {u.topic for u in unread(seen("dh-psi", "server")[0], [], [], hiding)}
+
+
+def test_what_was_worked_out_of_a_ciphertext_is_read_in_its_place():
+    """Every client has the key of `he-aggregation`: it hides from the server alone."""
+    made = run_methods("target", frozen({}), "local", frozen({}), 1)
+    fed = made.fed
+    with fed.scope("train", 0):
+        for i, client in enumerate(fed.clients):
+            fed.send(fed.at(client, EncryptedUpdate(Ciphertext(bytes([i])))), to=fed.server, kind=EncryptedUpdate)
+    span = Ran(ATTACKS["span"](), True)
+    shown = Control("span", "leaky", 1.0, 0.0, 1.0, True, "-", kinds=("train.gradient",))
+    topic = EncryptedUpdate.topic
+    for observers, left in ((("server",), False), (("server", "P1"), True)):
+        view = fed.ledger.view(observers, made.public)
+        assert (topic in {u.topic for u in unread(view, [span], [shown], {topic: ""})}) == left
+    told = [m for m in view.messages if m.topic == topic and m.sender != "P1"]
+    worked_out = [m.carrying(ClientGradient(1, {})) for m in told]
+    whole = replace(view, messages=(*view.messages, *worked_out))
+    assert topic not in {u.topic for u in unread(whole, [span], [shown], {topic: ""})}
+    part = replace(view, messages=(*view.messages, *worked_out[1:]))
+    assert topic in {u.topic for u in unread(part, [span], [shown], {topic: ""})}
+
+
+def test_all_shares_of_a_sum_hide_it_from_nobody():
+    view, hiding = seen("bytes-norm", "P2", sharing="ring")
+    topics = {u.topic for u in unread(view, [], [], hiding)}
+    assert "bytes-norm.mean.share-partial" in topics
+    assert "bytes-norm.mean.share" not in topics
 
 
 def test_a_control_proves_the_kinds_that_its_claims_rest_on_and_no_others():

@@ -37,9 +37,10 @@ def claim(
     """Rows that are `proven` (n,) are certain but for cells left `open` (n, K) and the numbers of those that are not
     `exact` (n,); the others are as unsure as can be.
 
-    `open`, in [0, 1], is what equal codes leave open unless dependencies decided it.
+    `open`, in [0, 1], is what equal codes leave open unless dependencies decided it. Where the number of rows is a
+    guess nothing is proven: a row more than are stated may be mixed into one that explains everything.
     """
-    layout = update.layout
+    layout, proven = update.layout, proven & (not update.guessed_size)
     open = undecided(layout, rows) if open is None else open
     unsure = np.where(proven & exact, 0.0, 1.0)[:, None]
     return RecordsClaim(

@@ -29,7 +29,7 @@ from leakledger.attacks.base import (
 from leakledger.attacks.gradient.atoms import Atoms
 from leakledger.attacks.gradient.inversion import Inversion
 from leakledger.attacks.gradient.linear_layer import LinearLayer
-from leakledger.attacks.gradient.portfolio.claims import encoded, joined, solves
+from leakledger.attacks.gradient.portfolio.claims import encoded, joined, solves, verified
 from leakledger.attacks.gradient.portfolio.exact import ExactAttacks, exact_rows
 from leakledger.attacks.gradient.portfolio.remainder import remainder
 from leakledger.attacks.gradient.posterior import Posterior
@@ -116,11 +116,10 @@ class Portfolio(Inversion):
 
     def _of_first_layer(self, update: ObservedUpdate, knowledge: AuxiliaryKnowledge) -> Inverted:
         """What the first layer alone tells, whatever follows it."""
-        outcome = Span(**self.span).invert(update, knowledge)
-        if isinstance(outcome, RecordsClaim) and solves(outcome, update):
-            return outcome
-        read = LinearLayer(**self.linear_layer).invert(update, knowledge)
-        return outcome if isinstance(outcome, RecordsClaim) and not isinstance(read, RecordsClaim) else read
+        attacks = Span(**self.span), LinearLayer(**self.linear_layer)
+        outcomes = [attack.invert(update, knowledge) for attack in attacks]
+        claims = [o for o in outcomes if isinstance(o, RecordsClaim)]
+        return max(claims, key=lambda c: verified(c).sum()) if claims else outcomes[-1]
 
     def _sampled(self, update: ObservedUpdate, knowledge: AuxiliaryKnowledge) -> RecordsClaim | None:
         """What is left to know of an update that is defended, or of which nobody tells how many rows it is of; None

@@ -16,6 +16,7 @@ from leakledger.preprocess.views import (
     ModelSpec,
     NumericBlock,
     PublicFacts,
+    TrainingSpec,
     View,
 )
 from leakledger.preprocess.wire import encode
@@ -50,6 +51,8 @@ def attack(
     task="",
     dropout=0.0,
     by=None,
+    said=None,
+    poisson=False,
     **options,
 ):
     spec = ModelSpec(LAYOUT.width, 2, hidden, activation, dropout=dropout)
@@ -62,14 +65,16 @@ def attack(
     observed = as_arrays(gradient(spec, as_tensors(weights), *told, kept))
     coins = np.random.default_rng(1)
     observed = {k: (g + noise * coins.normal(size=g.shape)).astype(np.float32) for k, g in observed.items()}
-    payloads = {"weights": weights}, {"rows": len(encoded), "gradient": observed}
+    payloads = {"weights": weights}, {"rows": said or len(encoded), "gradient": observed}
     messages = (
         Message(0, "train", 0, "train.model", "server", "ann", None, False, encode(payloads[0]), encode(payloads[0])),
         Message(
             1, "train", 0, "train.gradient", "ann", "server", None, False, encode(payloads[1]), encode(payloads[1])
         ),
     )
-    view = View(frozenset(["server"]), messages, PublicFacts(("ann",), "server", layout=LAYOUT, model=spec))
+    training = TrainingSpec("fedsgd", batch_size=1, sampling="poisson") if poisson else None
+    public = PublicFacts(("ann",), "server", layout=LAYOUT, model=spec, training=training)
+    view = View(frozenset(["server"]), messages, public)
     return (by or LinearLayer(**options)).run(view, AuxiliaryKnowledge(bounds=bounds or {}))
 
 
@@ -103,6 +108,18 @@ def test_a_regression_gives_its_rows_away_as_a_classification_does():
         (claim,) = attack(encoded, hidden=(100, 20), task="regression", by=by)
         assert true_rows(claim, categories, numbers).sum() == 6
         assert claim.verified.all()
+
+
+@pytest.mark.parametrize("by", [LinearLayer(), Span(), Portfolio()])
+def test_nothing_is_proven_where_the_number_of_rows_is_a_guess(by):
+    """Two rows of one mask mix in one ratio on all neurons, and look like one."""
+    _, _, encoded = rows_of(1)
+    twice = np.vstack([encoded, encoded + 0.01 * (np.arange(LAYOUT.width) == 0)])
+    of = {"hidden": (100,), "task": "regression", "by": by, "said": 1}
+    (sure,), (claim,) = (attack(twice, poisson=poisson, **of) for poisson in (False, True))
+    assert sure.verified.tolist() == [True]  # of one row, as it is said to be
+    assert claim.verified.tolist() == [False]
+    assert (claim.category_entropy == 1).all()
 
 
 def test_dropout_leaves_rows_to_neurons_and_no_proof():

@@ -9,7 +9,7 @@ from leakledger.audit.records import Ruling
 from leakledger.reports.pull_request import annotations, summary
 from leakledger.reports.sarif import Source
 from leakledger.reports.wording import said
-from tests.audit.gate.made import DATA, SEEDS, decided, finding, noise, only, record, unread
+from tests.audit.gate.made import DATA, SEEDS, decided, finding, noise, only, record, silent, unread
 
 FLAT = np.full(len(SEEDS), 0.4)
 AUROC = [{"metric": "auroc", "margin": 0.05}]
@@ -81,6 +81,11 @@ def test_what_nobody_measured_and_nobody_read_is_no_pass_though_the_baseline_was
     assert "no attack reads train.gradient" in open_question.reasons[0]
     seen = replace(blind, cases=record(FLAT).cases)
     assert decided(seen, seen, leakage=MARGIN).status == "pass"  # everything that was told is read
+    of_size = [replace(c, trials=(replace(c.trials[0], asset="size"), silent("span"))) for c in seen.cases]
+    unsolved = replace(seen, cases=tuple(of_size))
+    (open_question,) = [c for c in decided(unsolved, unsolved, leakage=MARGIN).checks if c.status == "inconclusive"]
+    assert open_question.reasons == ("nothing was measured of it: span made no claim",)
+    assert open_question.subject
     elsewhere = [{"assets": ["records"], "margin": 0.2}]
     assert decided(blind, blind, leakage=elsewhere).status == "pass"
 
