@@ -21,6 +21,8 @@ from leakledger.audit.records import Control, Unread
 from leakledger.preprocess.messages import About, Disclosure, OpenedBy, Payload, SecureSum, kind_of
 from leakledger.preprocess.views import Message, View
 
+OUTCOMES = frozenset({Disclosure.VALUE, Disclosure.AGGREGATE, Disclosure.NOISED, Disclosure.SIZE})
+
 
 @dataclass(frozen=True)
 class Ran:
@@ -64,8 +66,8 @@ def _why_unread(
         return ""
     applicable = [r for r in ran if r.applicable and r.attack.accepts(kind)]
     known_to_work = [r for r in applicable if proven(r.attack, kind, controls)]
-    outside = len(set(view.public.clients) - view.observers)
-    if any(understands(r, kind, messages, outside) for r in known_to_work):
+    several = len(set(view.public.clients) - view.observers) > 1
+    if any(understands(r, kind, messages) for r in known_to_work) or (applicable and several and is_outcome(kind)):
         return ""
     if hiding.get(kind.topic):
         return f"it is to hide, and {hiding[kind.topic]}"
@@ -93,23 +95,25 @@ def hides_from(message: Message, view: View) -> bool:
     return view.observers.isdisjoint(openers.get(kind.opened_by, set())) or (outcome and several)
 
 
-def understands(ran: Ran, kind: type[Payload], messages: Sequence[Message], outside: int) -> bool:
-    """Whether an attack makes more of a kind than that it is there: it names the kind, or claims something on each.
-
-    What everyone is told about everyone is the outcome of a protocol: reading it out is all there is to it, unless it
-    leaves one client outside, of whom it then says what the others' own rows do not. Numbers that stand for values say
-    something only beside others.
+def is_outcome(kind: type[Payload]) -> bool:
+    """Whether a kind is what a protocol is for: told to everyone, about everyone. Reading it out is all there is to it,
+    which takes no control, unless it leaves one client outside, of whom it then says what the others' own rows do not.
+    Models are no such kind, nor numbers that stand for values, which say something beside others.
     """
+    return kind.about is About.EVERYONE and kind.discloses in OUTCOMES
+
+
+def understands(ran: Ran, kind: type[Payload], messages: Sequence[Message]) -> bool:
+    """Whether an attack makes more of a kind than that it is there: it names the kind, or claims something on each."""
     if issubclass(kind, ran.attack.reads_in_part):
         return False
-    outcome = kind.about is About.EVERYONE and kind.discloses is not Disclosure.IDENTIFIER
-    if issubclass(kind, ran.attack.reads) or (outcome and outside > 1):
+    if issubclass(kind, ran.attack.reads):
         return True
     return all(m.sequence in ran.scored for m in messages if m.content is not None)
 
 
 def proven(attack: Attack, kind: type[Payload], controls: Collection[Control]) -> bool:
-    """Whether the attack has passed a leaky control in which it was shown this kind, or its twin of another sum."""
+    """Whether the attack has passed a leaky control with this kind, or its twin of another sum."""
     passed = [c for c in controls if c.attack == attack.technique and c.kind == "leaky" and c.passed]
     shown = {topic for c in passed for topic in c.kinds}
     return any(alike(kind_of(topic)) == alike(kind) for topic in shown)

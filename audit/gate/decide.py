@@ -32,6 +32,7 @@ from leakledger.audit.gate_records import (
 from leakledger.audit.leakage import adversary
 from leakledger.audit.records import AuditRecord, Trial
 from leakledger.audit.verdicts.significance import holm
+from leakledger.preprocess.messages import KINDS, Disclosure
 
 GRANTS = ("labels", "bounds", "dictionaries", "marginals", "rows", "dependencies")
 VOID = ("expired", "invalid")
@@ -267,7 +268,7 @@ def _unmeasured(
     for ruling in record.rulings:
         cell = Cell(ruling.setting, ruling.adversary, ruling.asset)
         judge = next((g for g in policy.leakage if g.judges(cell.adversary, cell.asset)), None)
-        topics = sorted({t for s, kind, t in now.unread if (s, kind) == (cell.setting, cell.adversary)})
+        topics = sorted({t for s, kind, t in now.unread if (s, kind) == cell[:2] and _bears_on(t, cell.asset)})
         gave_up = sorted({t.attack for t in _silent(record, cell)} if cell.asset == "records" else ())
         if judge is None or cell in answered or not (topics or gave_up):
             continue
@@ -278,6 +279,11 @@ def _unmeasured(
             kind: CheckKind = "regression" if cell.setting in matches else "ceiling"
             check = _check(kind, judge, cell, "inconclusive", (reason,))
             yield replace(check, subject=words.get(cell.setting, ""))
+
+
+def _bears_on(topic: str, asset: str) -> bool:
+    """Whether an unread kind may tell of an asset: models and updates tell of records, any other of anything."""
+    return asset == "records" or topic not in KINDS or KINDS[topic].discloses is not Disclosure.UPDATE
 
 
 def _silent(record: AuditRecord, cell: Cell) -> Iterator[Trial]:

@@ -279,12 +279,16 @@ def test_a_control_proves_the_kinds_that_its_claims_rest_on_and_no_others():
 
 
 def test_what_everyone_is_told_is_read_out_unless_it_leaves_one_client():
-    plaintext = ATTACKS["plaintext"]()
-    shown = Control("plaintext", "leaky", 1.0, 0.0, 1.0, True, "-", kinds=("dictionary.global",))
+    plaintext = Ran(ATTACKS["plaintext"](), True)
     for observers, left in ((("P1", "P2"), False), (("P1", "P2", "P3"), True)):
         view, hiding = seen("server-dictionary", *observers)
-        topics = {u.topic for u in unread(view, [Ran(plaintext, True)], [shown], hiding)}
-        assert ("dictionary.global" in topics) == left
+        assert ("dictionary.global" in {u.topic for u in unread(view, [plaintext], [], hiding)}) == left
+        assert "dictionary.global" in {u.topic for u in unread(view, [], [], hiding)}  # nobody read it out
+    vocabulary = Ran(ATTACKS["vocabulary"](), True)
+    view, hiding = seen("dh-psi", "P2", unused="drop")
+    topics = {u.topic for u in unread(view, [plaintext, vocabulary], [], hiding)}
+    assert "ids.unused-all" in topics  # numbers beside others
+    assert "ring.maximum" not in topics
 
 
 def test_counts_that_the_server_alone_decrypts_are_unread_by_all_but_one_client_with_it():

@@ -71,23 +71,30 @@ def test_chances_of_known_findings_to_grow_share_alpha():
 
 
 def test_what_nobody_measured_and_nobody_read_is_no_pass_though_the_baseline_was_as_blind():
-    blind = replace(
-        record(FLAT, unread=[unread("train.gradient")]),
-        rulings=tuple(Ruling("s1", "server", asset, "inconclusive", 0.1) for asset in ("records", "vocabulary")),
-    )
-    outcome = decided(blind, blind, leakage=MARGIN)
-    (open_question,) = [c for c in outcome.checks if c.status == "inconclusive"]
-    assert (open_question.kind, open_question.asset, outcome.exit_code) == ("regression", "vocabulary", 11)
-    assert "no attack reads train.gradient" in open_question.reasons[0]
-    seen = replace(blind, cases=record(FLAT).cases)
-    assert decided(seen, seen, leakage=MARGIN).status == "pass"  # everything that was told is read
-    of_size = [replace(c, trials=(replace(c.trials[0], asset="size"), silent("span"))) for c in seen.cases]
-    unsolved = replace(seen, cases=tuple(of_size))
+    def blind(topic):
+        made = record(FLAT, unread=[unread(topic)])
+        measured = [replace(c, trials=(replace(c.trials[0], asset="size"),)) for c in made.cases]
+        asked = (Ruling("s1", "server", asset, "inconclusive", 0.1) for asset in ("size", "records", "vocabulary"))
+        return replace(made, cases=tuple(measured), rulings=tuple(asked))
+
+    for topic, left in (("train.gradient", {"records"}), ("dictionary.local", {"records", "vocabulary"})):
+        outcome = decided(blind(topic), blind(topic), leakage=MARGIN)
+        found = [c for c in outcome.checks if c.status == "inconclusive"]
+        assert ({c.asset for c in found}, {c.kind for c in found}) == (left, {"regression"})
+        assert all(c.subject and f"no attack reads {topic}" in c.reasons[0] for c in found)
+        assert outcome.exit_code == 11
+    of_others = [{"assets": ["size"], "margin": 0.2}]
+    assert decided(blind("train.gradient"), blind("train.gradient"), leakage=of_others).status == "pass"
+
+
+def test_records_that_every_attack_gave_up_on_are_no_pass():
+    made = record(FLAT)
+    given_up = [replace(c, trials=(replace(c.trials[0], asset="size"), silent("span"))) for c in made.cases]
+    unsolved = replace(made, cases=tuple(given_up), rulings=(Ruling("s1", "server", "records", "inconclusive", 0.1),))
     (open_question,) = [c for c in decided(unsolved, unsolved, leakage=MARGIN).checks if c.status == "inconclusive"]
     assert open_question.reasons == ("nothing was measured of it: span made no claim",)
-    assert open_question.subject
-    elsewhere = [{"assets": ["records"], "margin": 0.2}]
-    assert decided(blind, blind, leakage=elsewhere).status == "pass"
+    read = replace(unsolved, cases=tuple(replace(c, trials=c.trials[:1]) for c in unsolved.cases))
+    assert decided(read, read, leakage=MARGIN).status == "pass"  # everything that was told is read
 
 
 @pytest.mark.parametrize("regression", [None, False, True])
