@@ -54,7 +54,7 @@ WHOLE_SCALER = {
     "federated-minmax": EXTREMES,
     "federated-zscore": MOMENTS,
     "federated-robust": EXTREMES | {"count"},
-    "federated-yeo-johnson": MOMENTS,
+    "federated-yeo-johnson": MOMENTS | EXTREMES | {"quantile"},
 }
 SILENT = ("local", "target", "rolling-hash", "fasttext", "pooled", "server-dictionary", "bytes-norm")  # to clients
 
