@@ -66,8 +66,8 @@ def _why_unread(
         return ""
     applicable = [r for r in ran if r.applicable and r.attack.accepts(kind)]
     known_to_work = [r for r in applicable if proven(r.attack, kind, controls)]
-    several = len(set(view.public.clients) - view.observers) > 1
-    if any(understands(r, kind, messages) for r in known_to_work) or (applicable and several and is_outcome(kind)):
+    outcome = applicable and is_outcome(kind) and _leaves_several(view)
+    if outcome or any(understands(r, kind, messages) for r in known_to_work):
         return ""
     if hiding.get(kind.topic):
         return f"it is to hide, and {hiding[kind.topic]}"
@@ -91,8 +91,12 @@ def hides_from(message: Message, view: View) -> bool:
         return False
     openers = {OpenedBy.RECIPIENT: {message.recipient}, OpenedBy.CLIENTS: set(view.public.clients)}
     outcome = kind.about is About.EVERYONE and kind.discloses is Disclosure.SHARE  # what all shares together add up to
-    several = len(set(view.public.clients) - view.observers) > 1
-    return view.observers.isdisjoint(openers.get(kind.opened_by, set())) or (outcome and several)
+    return view.observers.isdisjoint(openers.get(kind.opened_by, set())) or (outcome and _leaves_several(view))
+
+
+def _leaves_several(view: View) -> bool:
+    """Whether more than one client is outside, so that what is about all is not about one."""
+    return len(set(view.public.clients) - view.observers) > 1
 
 
 def is_outcome(kind: type[Payload]) -> bool:

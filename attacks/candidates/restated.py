@@ -56,6 +56,6 @@ def restated(
         return [in_buckets(view, knowledge, u, code) for u in updates]
     if codes:
         return [in_codes(view, knowledge, u, codes) for u in updates]
-    if reason := unsuitable(view.public.layout, view.public.model):
+    if reason := unsuitable(view.public.layout, view.public.model, any_loss=True):
         return NotApplicable(reason)
     return [RestatedUpdate(u, lambda claim: claim) for u in updates]

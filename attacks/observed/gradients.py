@@ -29,8 +29,7 @@ def find_gradients(
     """The gradients in `view`, of chosen rounds and victims, labels granted or not, or why there is none. `any_loss`:
     of models too that are `unmodelled`.
     """
-    spec = view.public.model
-    if reason := unsuitable(view.public.layout, spec, shared=False) or (None if any_loss else unmodelled(spec)):
+    if reason := unsuitable(view.public.layout, view.public.model, shared=False, any_loss=any_loss):
         return NotApplicable(reason)
     return read_each(view, ClientGradient, rounds, victims, lambda m: read_gradient(view, m, knowledge))
 
@@ -62,14 +61,18 @@ def chosen_messages(
     ]
 
 
-def unsuitable(layout: FeatureLayout | None, spec: ModelSpec | None, *, shared: bool = True) -> str | None:
+def unsuitable(
+    layout: FeatureLayout | None, spec: ModelSpec | None, *, shared: bool = True, any_loss: bool = False
+) -> str | None:
     """Why a model of this kind, on columns of this layout, cannot be inverted; None where it can.
 
     `shared=False` does not count the codes of features that share their columns: these are restated in fewer columns
-    before anything is inverted (`attacks.candidates`).
+    before anything is inverted (`attacks.candidates`). `any_loss` does not ask whether it is `unmodelled`.
     """
     if spec is None or layout is None:
         return f"the public facts name no {'model' if spec is None else 'feature layout'}"
+    if not any_loss and (reason := unmodelled(spec)):
+        return reason
     places = Counter((b.start, b.width) for b in layout.categorical)
     codes = sum(b.size * b.width for b in layout.categorical if shared or places[b.start, b.width] == 1)
     if codes > LARGEST_CODEBOOK:

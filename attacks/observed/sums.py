@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from leakledger.attacks.base import Abstained, AuxiliaryKnowledge, NotApplicable, joint
 from leakledger.attacks.observed.aggregates import RoundMean, round_means
-from leakledger.attacks.observed.gradients import check_labels, poisson, row_count, tensors, unmodelled, unsuitable
+from leakledger.attacks.observed.gradients import check_labels, poisson, row_count, tensors, unsuitable
 from leakledger.attacks.observed.trainings import check_epochs, rounding, unknown_training
 from leakledger.attacks.observed.update import Arrays, Member, ObservedUpdate, Schedule
 from leakledger.preprocess.messages import ClientGradient, ClientWeights
@@ -71,7 +71,7 @@ def _sum_over(
     """The update that the `others` sent together; all that is in the way of it is a reason, never an error."""
     source = f"the sum of the updates of {joint(others)} in round {whole.round}"
     spec, layout, training = view.public.model, view.public.layout, view.public.training
-    if reason := unsuitable(layout, spec, shared=False) or unmodelled(spec):
+    if reason := unsuitable(layout, spec, shared=False):
         return NotApplicable(reason)
     if missing := [c for c in whole.clients if c in view.observers and c not in known]:
         return NotApplicable(f"{source}: the observers do not hold what {joint(missing)} sent themselves")

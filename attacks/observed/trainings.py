@@ -39,8 +39,7 @@ def find_trainings(
     `any_loss`: of models too that are `unmodelled`.
     """
     spec, layout, training = view.public.model, view.public.layout, view.public.training
-    known = None if any_loss else unmodelled(spec)
-    if reason := unsuitable(layout, spec, shared=False) or known or unknown_training(training):
+    if reason := unsuitable(layout, spec, shared=False, any_loss=any_loss) or unknown_training(training):
         return NotApplicable(reason)
     return read_each(view, ClientWeights, rounds, victims, lambda m: _read(view, m, knowledge))
 

@@ -4,6 +4,7 @@ All are sums of gradients, which is what exact attacks work on, in FedSGD and in
 """
 
 from collections.abc import Callable, Collection
+from functools import partial
 
 from leakledger.attacks.base import Abstained, AuxiliaryKnowledge, NotApplicable
 from leakledger.attacks.observed import gradients, trainings
@@ -39,15 +40,7 @@ def find_updates(
     return _together(sent, find_sums(view, knowledge, rounds=rounds, victims=victims))
 
 
-def find_of_any_loss(
-    view: View,
-    knowledge: AuxiliaryKnowledge,
-    *,
-    rounds: Collection[int] | None = None,
-    victims: Collection[str] | None = None,
-) -> Found:
-    """The same, of models too that are `gradients.unmodelled`."""
-    return find_updates(view, knowledge, rounds=rounds, victims=victims, any_loss=True)
+find_of_any_loss = partial(find_updates, any_loss=True)
 
 
 def find_gradients(

@@ -30,7 +30,7 @@ from leakledger.audit.gate_records import (
     WaiverNote,
 )
 from leakledger.audit.leakage import adversary
-from leakledger.audit.records import AuditRecord, Trial
+from leakledger.audit.records import AuditRecord
 from leakledger.audit.verdicts.significance import holm
 from leakledger.preprocess.messages import KINDS, Disclosure
 
@@ -61,11 +61,7 @@ def gate(
     before = None if note is None or note.stale or baseline is None else baseline[1].snapshot
     matches = {} if before is None else matched(now.subjects, before.subjects) or {}
     asked = _asked(record, policy, now, before, matches)
-    checks = [
-        *_checks(record, policy, now, asked),
-        *_unmeasured(record, policy, now, asked, matches),
-        *_unanswered(policy, now, asked, note),
-    ]
+    checks = [*_checks(record, policy, now, asked, matches), *_unanswered(policy, now, asked, note)]
     left, notes = apply(waivers, checks)
     outcome = GateOutcome(
         run=record.run.id,
@@ -103,7 +99,9 @@ def _family(asked: Asked) -> int:
     return sum(t.p is not None for t in _tested(asked))
 
 
-def _checks(record: AuditRecord, policy: Policy, now: Snapshot, asked: Asked) -> Iterator[Check]:
+def _checks(
+    record: AuditRecord, policy: Policy, now: Snapshot, asked: Asked, matches: Mapping[str, str]
+) -> Iterator[Check]:
     """The answers, p-values corrected over all of them."""
     tested = _tested(asked)
     members = [k for k, t in enumerate(tested) if t.p is not None]
@@ -119,6 +117,8 @@ def _checks(record: AuditRecord, policy: Policy, now: Snapshot, asked: Asked) ->
         else:
             check = _of_loss(t, p, len(members), policy)
         yield _finished(replace(check, subject=words.get(check.setting, "")), now)
+    for check in _unmeasured(record, policy, now, asked, matches):
+        yield replace(check, subject=words.get(check.setting, ""))
     for f in asked.findings:
         yield _finished(replace(_of_finding(f, granted), subject=words.get(f.fact.cell.setting, "")), now)
 
@@ -264,21 +264,20 @@ def _unmeasured(
     attack on records gave up: what that tells may have grown, however long nobody looked.
     """
     answered = {t.cell for t in asked.ceilings} | {t.cell for t in asked.regressions}
-    words = {s.id: s.words for s in now.subjects}
+    silent = _silent(record)
     for ruling in record.rulings:
         cell = Cell(ruling.setting, ruling.adversary, ruling.asset)
         judge = next((g for g in policy.leakage if g.judges(cell.adversary, cell.asset)), None)
         topics = sorted({t for s, kind, t in now.unread if (s, kind) == cell[:2] and _bears_on(t, cell.asset)})
-        gave_up = sorted({t.attack for t in _silent(record, cell)} if cell.asset == "records" else ())
+        gave_up = sorted(silent.get(cell, ()) if cell.asset == "records" else ())
         if judge is None or cell in answered or not (topics or gave_up):
             continue
         if judge.ceiling is not None or (cell.setting in matches and judge.regression is not False):
             unread = [f"no attack reads {', '.join(topics)}"] if topics else []
-            silent = [f"{', '.join(gave_up)} made no claim"] if gave_up else []
-            reason = f"nothing was measured of it: {', and '.join([*unread, *silent])}"
+            abstained = [f"{', '.join(gave_up)} made no claim"] if gave_up else []
+            reason = f"nothing was measured of it: {', and '.join([*unread, *abstained])}"
             kind: CheckKind = "regression" if cell.setting in matches else "ceiling"
-            check = _check(kind, judge, cell, "inconclusive", (reason,))
-            yield replace(check, subject=words.get(cell.setting, ""))
+            yield _check(kind, judge, cell, "inconclusive", (reason,))
 
 
 def _bears_on(topic: str, asset: str) -> bool:
@@ -286,12 +285,14 @@ def _bears_on(topic: str, asset: str) -> bool:
     return asset == "records" or topic not in KINDS or KINDS[topic].discloses is not Disclosure.UPDATE
 
 
-def _silent(record: AuditRecord, cell: Cell) -> Iterator[Trial]:
-    """The trials of attacks that apply and claimed nothing."""
+def _silent(record: AuditRecord) -> dict[Cell, set[str]]:
+    """Cell -> the attacks that apply and claimed nothing in some case."""
+    found: dict[Cell, set[str]] = {}
     for case in record.cases:
         for t in case.trials:
-            if (case.setting.id, adversary(t.observers), t.asset) == tuple(cell) and t.status == "abstained":
-                yield t
+            if t.status == "abstained":
+                found.setdefault(Cell(case.setting.id, adversary(t.observers), t.asset), set()).add(t.attack)
+    return found
 
 
 def _open(name: str, reason: str) -> Check:

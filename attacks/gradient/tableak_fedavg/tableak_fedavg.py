@@ -42,7 +42,7 @@ from leakledger.attacks.gradient.inversion import Inversion
 from leakledger.attacks.gradient.matching.ensemble import diverged, lower_median, matching_order, pooled_claim
 from leakledger.attacks.gradient.matching.restarts import DTYPES
 from leakledger.attacks.gradient.tableak_fedavg.search import Search
-from leakledger.attacks.observed.gradients import unmodelled, unsuitable
+from leakledger.attacks.observed.gradients import unsuitable
 from leakledger.attacks.observed.tabular import Array, StructuralPrior
 from leakledger.attacks.observed.update import Inverted, ObservedUpdate
 from leakledger.attacks.observed.updates import TOLD, find_trainings
@@ -123,7 +123,7 @@ class TabLeakFedAvg(Inversion):
     def invert_all(self, updates: Sequence[ObservedUpdate], knowledge: AuxiliaryKnowledge) -> list[Inverted]:
         """The outcome for each of `updates`, which share layout and model; those of one schedule run together."""
         layout, spec = updates[0].layout, updates[0].model
-        if reason := unsuitable(layout, spec) or unmodelled(spec):
+        if reason := unsuitable(layout, spec):
             return [NotApplicable(reason)] * len(updates)
         try:
             prior = StructuralPrior(layout, knowledge.bounds, softmax=self.softmax)

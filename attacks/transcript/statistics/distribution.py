@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from leakledger.attacks.base import StatisticClaim
 from leakledger.attacks.observed.secure_sums import numeric_names
-from leakledger.attacks.transcript.statistics.own import OwnTable, rows_of_the_last, the_one_outside
+from leakledger.attacks.transcript.statistics.own import OwnTable, latest_before, rows_of_the_last, the_one_outside
 from leakledger.attacks.transcript.statistics.quartiles import LEVELS
 from leakledger.preprocess.messages import GlobalRanks, LocalRanks, LocalRows, SearchPoints, TotalRows
 from leakledger.preprocess.views import Message, View
@@ -60,8 +60,7 @@ def distribution_claims(view: View, tables: Mapping[str, OwnTable]) -> Iterable[
 
 def points_of(view: View, number: int) -> Message | None:
     """The points that were searched when message `number` was sent."""
-    before = [m for m in view.readable(SearchPoints) if m.sequence < number]
-    return before[-1] if before else None
+    return latest_before(view, SearchPoints, number)
 
 
 def _stated(view: View, m: Message, told: Message) -> Iterator[Counted]:

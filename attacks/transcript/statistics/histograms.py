@@ -22,7 +22,7 @@ from scipy.optimize import nnls
 
 from leakledger.attacks.base import AuxiliaryKnowledge, Statistic, StatisticClaim
 from leakledger.attacks.observed.secure_sums import numeric_names
-from leakledger.attacks.transcript.statistics.own import Floats, OwnTable
+from leakledger.attacks.transcript.statistics.own import Floats, OwnTable, latest_before
 from leakledger.attacks.transcript.statistics.quartiles import LEVELS
 from leakledger.preprocess.messages import LocalLogs, LocalPowerMoments, TriedPowers
 from leakledger.preprocess.views import Message, NumericBlock, View
@@ -36,19 +36,14 @@ def histogram_claims(
     view: View, knowledge: AuxiliaryKnowledge, tables: Mapping[str, OwnTable]
 ) -> Iterator[StatisticClaim]:
     """Extremes and quartiles of the columns that are solved, of each sender of moments."""
-    tried = list(view.readable(TriedPowers))
     for logs in view.received(LocalLogs):
-        told = [(p, m) for m in view.received(LocalPowerMoments) if m.sender == logs.sender if (p := _before(tried, m))]
+        own = (m for m in view.received(LocalPowerMoments) if m.sender == logs.sender)
+        told = [(p, m) for m in own if (p := latest_before(view, TriedPowers, m.sequence))]
         evidence = tuple(sorted({logs.sequence, *(m.sequence for pair in told for m in pair)}))
         for c, name in enumerate(numeric_names(view.public)):
             values = _known(name, knowledge, tables)
             if told and 1 < len(values) <= MOST and (counts := _solved(values, c, logs, told)) is not None:
                 yield from _claims(logs.sender, name, values, counts, evidence)
-
-
-def _before(tried: Sequence[Message], m: Message) -> Message | None:
-    """The powers that were tried when message `m` was sent."""
-    return max((t for t in tried if t.sequence < m.sequence), key=lambda t: t.sequence, default=None)
 
 
 def _known(feature: str, knowledge: AuxiliaryKnowledge, tables: Mapping[str, OwnTable]) -> Floats:

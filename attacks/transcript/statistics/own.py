@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakledger.attacks.base import StatisticClaim
+from leakledger.preprocess.messages import Payload
 from leakledger.preprocess.views import FeatureLayout, Message, View
 
 Floats = NDArray[np.float64]
@@ -52,6 +53,12 @@ class OwnTable:
         place = values.index(value) if value in values else len(values)
         members: Floats = (numbers == place).astype(np.float64)
         return members
+
+
+def latest_before(view: View, kind: type[Payload], number: int) -> Message | None:
+    """The last readable message of a kind before message `number`: what that one answers."""
+    before = [m for m in view.readable(kind) if m.sequence < number]
+    return before[-1] if before else None
 
 
 def the_one_outside(view: View) -> str | None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from leakledger.attacks.base import StatisticClaim
 from leakledger.attacks.observed.secure_sums import numeric_names
-from leakledger.attacks.transcript.statistics.own import OwnTable, rows_of_the_last, the_one_outside
+from leakledger.attacks.transcript.statistics.own import OwnTable, latest_before, rows_of_the_last, the_one_outside
 from leakledger.attacks.transcript.statistics.quartiles import quartiles
 from leakledger.preprocess.messages import GlobalPowers, LocalLogs, LocalPowerMoments, TriedPowers
 from leakledger.preprocess.views import Message, NumericBlock, View
@@ -40,13 +40,14 @@ def power_claims(view: View, tables: Mapping[str, OwnTable], level: float) -> It
 
 def _unchanged(view: View, m: Message, logs: Message) -> Iterator[StatisticClaim]:
     """Mean and deviation of the columns that a message has under power 1."""
-    tried = [t for t in view.readable(TriedPowers) if t.sequence < m.sequence]
+    if (tried := latest_before(view, TriedPowers, m.sequence)) is None:
+        return
     names = numeric_names(view.public)
-    for (g, c), power in np.ndenumerate(tried[-1].payload.power) if tried else ():
+    for (g, c), power in np.ndenumerate(tried.payload.power):
         if abs(power - 1) <= UNCHANGED and c < len(names):
             mean = float(m.payload.mean[g, c])
             std = float(np.sqrt(m.payload.squares[g, c] / max(logs.payload.count, 1)))
-            evidence = tuple(sorted((tried[-1].sequence, logs.sequence, m.sequence)))
+            evidence = tuple(sorted((tried.sequence, logs.sequence, m.sequence)))
             by = ROUNDING * (abs(mean) + std)
             yield StatisticClaim(m.sender, names[c], "mean", mean, mean - by, mean + by, evidence)
             yield StatisticClaim(m.sender, names[c], "std", std, std - by, std + by, evidence)

@@ -25,9 +25,7 @@ def encode(numbers: Floats, scale: float, ring: Ring) -> Residues:
 
     Raises ValueError for too many numbers, without showing any, and for one that is not finite.
     """
-    slots = ring.degree // 2
-    if numbers.ndim != 1 or len(numbers) > slots:
-        raise ValueError(f"{numbers.shape} numbers are not a vector of at most {slots}")
+    _check_slots(numbers, ring)
     if not np.isfinite(numbers).all():
         raise ValueError("a number to encrypt is not finite; remove or impute such numbers first")
     at_roots = np.zeros(2 * ring.degree, np.complex128)
@@ -42,9 +40,8 @@ def encode_whole(numbers: Floats, scale: float, ring: Ring) -> Residues:
 
     Raises ValueError as `encode`, and for a number that is not whole or too large.
     """
-    slots, bits = ring.degree // 2, log2(scale) + 1 - log2(ring.degree)
-    if numbers.ndim != 1 or len(numbers) > slots:
-        raise ValueError(f"{numbers.shape} numbers are not a vector of at most {slots}")
+    _check_slots(numbers, ring)
+    bits = log2(scale) + 1 - log2(ring.degree)
     if not (np.abs(numbers) < WHOLE).all() or (numbers != np.rint(numbers)).any():
         raise ValueError(f"a number to encrypt is not whole, or not below 2^{log2(WHOLE):.0f}")
     if bits != int(bits) or bits < 0:
@@ -68,6 +65,12 @@ def decode(values: Residues, scale: float, ring: Ring) -> Floats:
     at_roots = np.fft.ifft(padded) * (2 * ring.degree)
     numbers: Floats = at_roots[_threes(ring.degree)].real
     return numbers
+
+
+def _check_slots(numbers: Floats, ring: Ring) -> None:
+    """Raises ValueError for anything but a vector that fits the slots."""
+    if numbers.ndim != 1 or len(numbers) > ring.degree // 2:
+        raise ValueError(f"{numbers.shape} numbers are not a vector of at most {ring.degree // 2}")
 
 
 @cache  # exempt: a table of a public number
