@@ -39,7 +39,7 @@ SMALL = {
 }
 
 # what sketches lead to, and sketches, of which less is claimed than they tell
-OPEN = {"flfe.judgement", "flfe.task", "flfe.sketch", "flfe.sketch-pair"}
+OPEN = {"flfe.judgement", "flfe.sketch", "flfe.sketch-pair"}
 
 
 def config(**sections):

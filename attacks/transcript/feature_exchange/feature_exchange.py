@@ -8,6 +8,7 @@ where products alone do; estimates from bounded masks otherwise (`estimates`), a
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import ClassVar
 
@@ -102,7 +103,7 @@ class FeatureExchange(Attack):
         claims += _counts(view)
         claims += from_sketches(view)
         claims += _differences(view)
-        return claims or Abstained("what was received tells of no column of others")
+        return _by_their_tasks(view, claims) or Abstained("what was received tells of no column of others")
 
     def __repr__(self) -> str:
         return "FeatureExchange()"
@@ -122,6 +123,15 @@ def _best(claims: Sequence[ColumnClaim]) -> list[ColumnClaim]:
     for c in sorted(claims, key=lambda c: ranks.index(c.relation)):
         best.setdefault((c.party, c.feature), c)
     return list(best.values())
+
+
+def _by_their_tasks(view: View, claims: Sequence[Claim]) -> list[Claim]:
+    """The claims with the tasks behind them: which feature the messages of a loop are about is said there alone."""
+    asked = {m.round: m.sequence for m in view.received(FeatureTask)}
+    tasks = {m.sequence: asked[m.round] for m in view.messages if m.round in asked}
+    return [
+        replace(c, evidence=tuple(sorted({*c.evidence, *(tasks[e] for e in c.evidence if e in tasks)}))) for c in claims
+    ]
 
 
 def _counts(view: View) -> list[StatisticClaim]:
