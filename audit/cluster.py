@@ -97,8 +97,9 @@ def each_on_cluster(
     anywhere = with_absolute_source(config)
     work = RemoteCase(play_case, anywhere, digests(anywhere), versions(), master)
     resources = {} if config.audit.device == "cpu" else {"GPU": 1}
+    security = _security(distributed, address)
     try:
-        client = distributed.Client(address, set_as_default=False)
+        client = distributed.Client(address, security=security, set_as_default=False)
     except (OSError, ValueError, TimeoutError) as error:
         raise ValueError(
             f"--cluster {address}: no scheduler answers ({error}); start one with `dask scheduler`"
@@ -156,6 +157,25 @@ def _library() -> Any:
     except ImportError:
         raise ValueError("--cluster needs the library distributed; install leakledger[cluster]") from None
     return distributed
+
+
+def _security(distributed: Any, address: str) -> Any:
+    """Dask's settings of TLS. Raises ValueError where they cannot go with this address: a client says so in a traceback
+    only, and waits for itself before it ends.
+    """
+    security = distributed.Security()
+    try:
+        arguments = security.get_connection_args("client")
+    except OSError as error:  # a file that is none, or holds no certificate
+        raise ValueError(f"--cluster {address}: certificates of Dask's distributed.comm.tls: {error}") from None
+    if address.startswith("tls://") and arguments["ssl_context"] is None:
+        raise ValueError(
+            f"--cluster {address}: no certificates; set ca-file, client.cert and client.key under distributed.comm.tls "
+            "in Dask's configuration"
+        )
+    if address.startswith("tcp://") and arguments["require_encryption"]:
+        raise ValueError(f"--cluster {address}: Dask's distributed.comm.require-encryption is set; use tls://")
+    return security
 
 
 def _result(future: Any, distributed: Any) -> Outcome:

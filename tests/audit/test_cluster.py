@@ -137,6 +137,29 @@ def test_a_cluster_that_does_not_answer_is_one_line(audit: Path, monkeypatch: py
     assert "leakledger: --cluster nonsense://127.0.0.1:1: no scheduler answers" in notes
 
 
+@needs_dask
+@pytest.mark.parametrize(
+    ("address", "settings", "problem"),
+    [
+        ("tls://127.0.0.1:1", {}, "no certificates; set ca-file, client.cert and client.key"),
+        ("tls://127.0.0.1:1", {"TLS__CA_FILE": "none.pem"}, "certificates of Dask's distributed.comm.tls: "),
+        ("tcp://127.0.0.1:1", {"REQUIRE_ENCRYPTION": "true"}, "require-encryption is set; use tls://"),
+    ],
+)
+def test_tls_that_cannot_be_is_one_line_at_once(
+    audit: Path, monkeypatch: pytest.MonkeyPatch, address: str, settings: dict[str, str], problem: str
+) -> None:
+    for name, value in settings.items():
+        monkeypatch.setenv(f"DASK_DISTRIBUTED__COMM__{name}", value)
+        monkeypatch.setenv("DASK_DISTRIBUTED__COMM__TLS__CLIENT__CERT", "none.pem")
+    with start(audit, "far", "--cluster", address) as far:
+        _, notes = far.communicate(timeout=SURELY)
+    assert far.returncode == 2
+    assert f"leakledger: --cluster {address}: " in notes
+    assert problem in notes
+    assert "Traceback" not in notes
+
+
 def remote(**changes: Any) -> RemoteCase:
     def refuse(*_: object) -> Any:
         raise AssertionError("the case runs")
