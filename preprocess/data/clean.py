@@ -16,6 +16,7 @@ from leakledger.preprocess.data.suggest import closest
 from leakledger.preprocess.data.table import Table
 
 Missing = Literal["error", "drop", "impute", "keep"]
+LARGEST = 1e150  # beyond, a square is no float64, and a column with one has no deviation to scale it with
 
 
 def clean(
@@ -27,8 +28,9 @@ def clean(
     "impute" fills features by this table's own values (`impute`); "keep" leaves them missing, for whoever divides the
     rows to fill at the parties. A target is never filled. `basis` says what of the schema is declared; None: all of it.
 
-    Raises DataError with `source`, row and column for text among numbers, numbers that are not finite, not whole where
-    the schema says so or out of their declared range, and values that are no class or not in their declared order.
+    Raises DataError with `source`, row and column for text among numbers, numbers that are not finite or too large
+    (`LARGEST`), not whole where the schema says so or out of their declared range, and values that are no class or not
+    in their declared order.
     """
     if missing not in (choices := get_args(Missing)):
         raise DataError(
@@ -53,12 +55,14 @@ def require_variation(tables: Sequence[Table], source: str) -> None:
 
 
 def _numbers(column: pd.Series, source: str) -> pd.Series:
-    """A plain column as float64, finite or missing."""
+    """A plain column as float64, finite and of a size that has a square, or missing."""
     what = "holds text, not a number; list it under categorical, set data.decimal where it has commas, or repair it"
     _refuse(words(column), column.name, source, what)
     numbers = as_numbers(column)
     infinite = ~np.isfinite(numbers) & column.notna().to_numpy()
     _refuse(infinite, column.name, source, "is not finite; leave the field empty where a value is missing")
+    what = f"is beyond {LARGEST:g}, where nothing can be scaled; leave the field empty where a value is missing"
+    _refuse(np.abs(numbers) > LARGEST, column.name, source, what)
     return pd.Series(numbers, name=column.name)
 
 

@@ -40,6 +40,7 @@ BAD = {
     "minus inf": (changed(1, age="-Infinity"), "row 2: column 'age' is not finite"),
     "nan": (changed(3, age="nan"), "row 4: column 'age' is not finite; leave the field empty"),
     "overflow": (changed(3, age="1e999"), "row 4: column 'age' is not finite"),
+    "too large to be squared": (changed(2, age="-1e308"), r"row 3: column 'age' is beyond 1e\+150"),
     "out of range": (changed(0, age="121"), r"row 1: column 'age' is outside its declared range \[0, 120\]"),
     "below the range": (changed(0, age="-1"), r"row 1: column 'age' is outside its declared range \[0, 120\]"),
     "no whole number": (changed(0, age="31.5"), "row 1: column 'age' is no whole number, as the schema has it"),
