@@ -106,13 +106,12 @@ def _with_points(frame: pd.DataFrame, decimal: str, path: Path) -> pd.DataFrame:
 
 def _missing_signs(frame: pd.DataFrame) -> list[str]:
     """Signs that mean missing in any column, and words in columns that hold numbers but for these."""
-    found: set[str] = set()
+    cells = {c for name in frame.columns for c in frame[name].unique()}
+    found = {c for c in cells if c.strip().casefold() in STANDARD}
     for name in frame.columns:
-        column = frame[name][frame[name] != ""]
-        cells = set(column.unique())
-        found |= {c for c in cells if c.strip().casefold() in STANDARD}
+        column = frame[name][~frame[name].isin(["", *found])]  # as reading will see it
         text = words(column)
-        strange = set(column[text].unique()) - found
-        if text.mean() < HALF and len(strange) <= MOST_WORDS and all(len(c) <= WIDEST for c in strange):
+        strange = set(column[text].unique())
+        if len(text) and text.mean() < HALF and len(strange) <= MOST_WORDS and all(len(c) <= WIDEST for c in strange):
             found |= strange
     return sorted(found)

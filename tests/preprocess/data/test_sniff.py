@@ -36,6 +36,16 @@ def test_signs_for_missing_are_found_in_any_column_and_words_among_numbers(tmp_p
     assert guess(tmp_path, f"n,t\n{rows}unknown,NA\n-,?\n")[3] == ("-", "?", "NA", "unknown")
 
 
+def test_words_among_numbers_are_found_beside_many_usual_signs(tmp_path):
+    cells = ["k.A."] * 6 + ["NA"] * 10 + [str(k / 4) for k in range(12)]
+    rows = "".join(f"{cell},{k % 2}\n" for k, cell in enumerate(cells))
+    assert guess(tmp_path, f"crp,y\n{rows}")[3] == ("NA", "k.A.")
+
+
+def test_a_column_without_a_value_is_passed_over(tmp_path):
+    assert guess(tmp_path, "a,b,c\n1,,NA\n2,,NA\n")[3] == ("NA",)
+
+
 def test_what_is_given_is_not_guessed(tmp_path):
     given = {"separator": ",", "na_values": ["x"], "encoding": "latin-1", "decimal": "."}
     assert guess(tmp_path, "a;b,c\n1;2,NA\n", **given) == (",", "latin-1", ".", ("x",))
