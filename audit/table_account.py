@@ -63,11 +63,12 @@ class TableAccount:
                 more = f" and {len(c.alike) - SHOWN} more" if len(c.alike) > SHOWN else ""
                 yield f"column {c.name!r} has levels that differ in spaces or capitals alone: {groups}{more}"
         if self.missing == "drop" and self.incomplete:
-            worst = sorted((c for c in self.columns if c.missing), key=lambda c: -c.missing)[:SHOWN]
-            most = ", ".join(f"{c.name} {c.missing}" for c in worst)
+            used = [c for c in self.columns if c.missing and not self.roles[c.name].startswith(("dropped", "party"))]
+            most = ", ".join(f"{c.name} {c.missing}" for c in sorted(used, key=lambda c: -c.missing)[:SHOWN])
+            unlabelled = any(self.roles[c.name].startswith("target") for c in used)
             yield (
                 f'data.missing = "drop" leaves out {self.incomplete} of {self.rows} rows (missing most: {most}); '
-                '"impute" keeps them'
+                + ("nothing fills in a target" if unlabelled else '"impute" keeps them')
             )
         if self.not_interpreted:
             yield f"nothing reads these keys of the schema: {', '.join(self.not_interpreted)}"

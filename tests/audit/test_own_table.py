@@ -106,6 +106,17 @@ def test_validate_warns_of_identifiers_and_dates_among_the_features_and_of_rows_
     assert path.name in told["data"]["name"]
 
 
+def test_validate_counts_no_missing_cell_of_a_dropped_column_and_fills_in_no_target(tmp_path):
+    rows = "".join(f",{k % 7},{('yes', 'no', '')[k % 3]}\n" for k in range(60))
+    (tmp_path / "t.csv").write_text(f"note,x,y\n{rows}")
+    (tmp_path / "a.toml").write_text(
+        '[data]\nsource = "t.csv"\nmissing = "drop"\n[data.schema]\ntarget = "y"\nnumeric = ["x"]\ndrop = ["note"]\n'
+    )
+    warnings = json.loads(call("validate", tmp_path / "a.toml", "--json").stdout)["warnings"]
+    left_out = next(line for line in warnings if "leaves out" in line)
+    assert left_out.endswith("leaves out 20 of 60 rows (missing most: y 20); nothing fills in a target")
+
+
 def test_init_asks_for_the_target_and_suggests_one(tmp_path):
     path = patients(tmp_path)
     assert "--target, one of patient_id, admitted" in refused("init", tmp_path / "a.toml", "--data", path)
