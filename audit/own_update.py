@@ -56,7 +56,7 @@ def layout_of(columns: Mapping[str, Column]) -> FeatureLayout:
     """What is public about the inputs of a network, feature by feature in the order of its columns.
 
     A list of values is a one-hot feature, a pair (mean, deviation) a number that was standardised with these, None a
-    number as it is. Raises ValueError for anything else.
+    number as it is. Raises ValueError for anything else, such as a value that is listed twice.
     """
     blocks: list[Block] = []
     start = 0
@@ -70,9 +70,11 @@ def _block(name: str, start: int, column: Column) -> Block:
     if column is None:
         return NumericBlock(name, start)
     if isinstance(column, list | tuple) and column and all(isinstance(v, str) for v in column):
+        if len(set(column)) < len(column):  # two columns of one name: nobody could tell which one a row has
+            raise ValueError(f"layout: {name!r} lists a value twice; name every column")
         return CategoricalBlock(name, start, len(column), tuple(map(str, column)))
     numbers = isinstance(column, tuple) and len(column) == 2 and all(isinstance(v, int | float) for v in column)
-    if numbers and float(column[1]) > 0:
+    if numbers and np.isfinite(column).all() and float(column[1]) > 0:
         return NumericBlock(name, start, float(column[0]), float(column[1]))
     raise ValueError(f"layout: {name!r} is {column!r}; write a list of values, (mean, deviation), or None for a number")
 

@@ -72,8 +72,13 @@ class Recorder:
 
         `relay`: who passed it on. `ciphertext`: what travelled where the payload was sealed for the recipient, so that
         a relay saw no more. `step` names the part of the protocol [default: the first part of the topic]. Raises
-        ValueError for a party that takes no part, and for a payload that does not fit its kind.
+        ValueError for a party that takes no part, a round before the first, and a payload that is of no kind or does
+        not fit its kind.
         """
+        if not isinstance(payload, Payload):
+            raise ValueError(f"a {type(payload).__name__} is no kind of message; see leakledger.preprocess.messages")
+        if round < 0:
+            raise ValueError(f"round is {round}; the first is 0")
         for party in (sender, recipient, *([relay] if relay is not None else [])):
             if party not in self._parties:
                 raise ValueError(f"{party!r} takes no part; the parties are {', '.join(self._parties)}")

@@ -273,6 +273,9 @@ BAD = {
     "no size": ({"labels": None}, "labels=, or rows="),
     "a column too few": ({"layout": {"age": None}}, "layout has 1 columns, the network 4 inputs"),
     "a strange column": ({"layout": {"age": "number"}}, "'age' is 'number'"),
+    "a column of two names": ({"layout": {**COLUMNS, "ward": ["a", "b", "a"]}}, "'ward' lists a value twice"),
+    "a deviation without end": ({"layout": {**COLUMNS, "age": (50.0, float("inf"))}}, r"'age' is \(50.0, inf\)"),
+    "no mean": ({"layout": {**COLUMNS, "age": (float("nan"), 15.0)}}, r"'age' is \(nan, 15.0\)"),
     "no backward": ({"gradient": network()}, "call backward"),
     "a layer that is not known": (
         {"model_state": nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3), nn.Linear(3, 2))},
@@ -357,12 +360,16 @@ def test_a_sealed_message_shows_a_relay_its_ciphertext_alone():
     assert rec.view("B").messages[0].payload.values == {"ward": ["x"]}
 
 
-def test_a_recorder_refuses_parties_that_take_no_part():
+def test_a_recorder_refuses_parties_that_take_no_part_and_what_is_no_message():
     rec = leakledger.Recorder(["A"])
     with pytest.raises(ValueError, match="'C' takes no part; the parties are A, server"):
         rec.send(LocalDictionary({}), "C", "server")
     with pytest.raises(ValueError, match="cannot send to itself"):
         rec.send(LocalDictionary({}), "A", "A")
+    with pytest.raises(ValueError, match=r"^a dict is no kind of message; see leakledger\.preprocess\.messages$"):
+        rec.send({"ward": ["x"]}, "A", "server")
+    with pytest.raises(ValueError, match="round is -1; the first is 0"):
+        rec.send(LocalDictionary({}), "A", "server", round=-1)
     with pytest.raises(ValueError, match="names of their own"):
         leakledger.Recorder(["A", "A"])
 
