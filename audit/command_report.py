@@ -33,7 +33,7 @@ def report(folder: Path, path: Path | None, reveal: bool) -> None:
 @click.option(
     "-p", "--party", "party", default="server", show_default=True, help="A party, or a coalition like server+P2."
 )
-@click.option("-c", "--case", "case", help="Which case [default: the first].")
+@click.option("-c", "--case", "case", help="Which case [default: the first by name].")
 @click.option("--messages", is_flag=True, help="One row per message instead of one per topic and sender.")
 @click.option("--json", "as_json", is_flag=True, help="Print rows as JSON.")
 @reports_problems
@@ -46,9 +46,10 @@ def view(folder: Path, party: str, case: str | None, messages: bool, as_json: bo
     Example:
       leakledger view runs/fair-1a2b3c4d --party server
     """
-    from leakledger.audit.stored_view import view_rows
+    from leakledger.audit.stored_view import case_shown, view_rows
 
-    show_rows(view_rows(folder, party, case, messages), as_json, f"What {party} saw")
+    rows = view_rows(folder, party, case, messages)
+    show_rows(rows, as_json, f"What {party} saw in {case_shown(folder, case)}")
 
 
 def write_run_report(folder: Path, record: Any, reveal: bool, path: Path | None = None) -> Path:

@@ -23,6 +23,13 @@ def view_rows(folder: Path, party: str, case: str | None, messages: bool) -> lis
     return [*(_row(ms[0], view) | _counts(ms, view) | _times(ms, view) for ms in groups.values()), *aborts]
 
 
+def case_shown(folder: Path, case: str | None) -> str:
+    """The case that `view_rows` shows, and of how many it is one. Raises ValueError for an unknown one."""
+    with closing(Store.read(folder)) as store:
+        known = _cases(store, folder, case)
+    return (case or known[0]) + (f" (one of {len(known)} cases)" if len(known) > 1 else "")
+
+
 def _abort_row(abort: Abort, view: View) -> dict[str, Any]:
     """A row with the keys of a message's: who ended the run, where, and for which named reason."""
     what = {"step": abort.step, "topic": "(abort)", "from": abort.party, "to": "", "seen as": "abort"}
@@ -62,11 +69,7 @@ def stored_view(folder: Path, party: str, case: str | None) -> View:
     Its transcript is verified first. Raises ValueError for one that is damaged or not the one that the record has.
     """
     with closing(Store.read(folder)) as store:
-        known = sorted(store.finished() | {c.id for c in store.aborted()})
-        if not known:
-            raise ValueError(f"{folder}: no case has run yet")
-        if case is not None and case not in known:
-            raise ValueError(f"{case}: no such case in {folder}; there are {', '.join(known)}")
+        known = _cases(store, folder, case)
         name = transcript_name(case or known[0])
         if not store.digests(name):
             raise ValueError(
@@ -75,6 +78,16 @@ def stored_view(folder: Path, party: str, case: str | None) -> View:
         transcript = read_transcript(folder / name)
         store.check_file(name)
     return transcript.ledger.view(party.split("+"), transcript.public)
+
+
+def _cases(store: Store, folder: Path, case: str | None) -> list[str]:
+    """All that ran, by name. Raises ValueError where none did, or this one did not."""
+    known = sorted(store.finished() | {c.id for c in store.aborted()})
+    if not known:
+        raise ValueError(f"{folder}: no case has run yet")
+    if case is not None and case not in known:
+        raise ValueError(f"{case}: no such case in {folder}; there are {', '.join(known)}")
+    return known
 
 
 def _row(m: Message, view: View) -> dict[str, Any]:

@@ -130,6 +130,7 @@ def test_view_shows_what_a_party_saw_and_no_value(finished):
     rows = json.loads(call("view", folder, "--party", "server", "--case", case, "--json").stdout)
     assert "dictionary.local" in {r["topic"] for r in rows}
     text = call("view", folder, "--party", "server", "--case", case).stdout
+    assert f"What server saw in {case} (one of 2 cases)" in " ".join(text.split())
     assert "dictionary.local" in text
     assert "farming" not in text
     messages = json.loads(call("view", folder, "--case", case, "--messages", "--json").stdout)
