@@ -92,12 +92,13 @@ def read_tables(
 
     Options as for `read_table`. All parties share one schema: the given one, else the one beside the first file that
     has one; what it leaves open is inferred from all rows together. Imputation uses a party's own rows only. Raises
-    DataError where columns differ, and for fewer than two parties.
+    DataError where columns differ, for fewer than two parties, and for a file that is listed twice.
     """
     paths = _expand(sources)
     if len(paths) < 2:
         what = sources if isinstance(sources, str | Path) else "sources"  # never the rows of a frame
         raise DataError(f"{what}: found {len(paths)}; a federation needs at least two parties, one file each")
+    _refuse_twice(paths)
     given = {"na_values": na_values, "encoding": encoding, "separator": separator, "decimal": decimal}
     schema = _schema_of(paths, schema)
     parts = [_load(p, schema, given) for p in paths]
@@ -127,6 +128,17 @@ def _expand(sources: str | Path | Sequence[Source]) -> list[Source]:
     if not has_magic(str(sources)):
         return [sources]
     return sorted(glob(str(sources)))
+
+
+def _refuse_twice(sources: Sequence[Source]) -> None:
+    """Raises DataError for a file that two parties would have: whoever knows the one's rows knows the other's, so that
+    guessing would get what an attack gets, and a leak look small.
+    """
+    files: set[Path] = set()
+    for source in (s for s in sources if not isinstance(s, pd.DataFrame)):
+        if (file := Path(source).resolve()) in files:
+            raise DataError(f"{source}: is listed twice; give each party a file of its own")
+        files.add(file)
 
 
 def _schema_of(sources: Sequence[Source], schema: Schema | Declared | str | Path | None) -> Schema | Declared | None:

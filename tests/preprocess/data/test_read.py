@@ -215,6 +215,11 @@ def test_a_federation_needs_two_files(parties, sources):
         read_tables(str(parties / sources) if isinstance(sources, str) else sources)
 
 
+def test_a_file_is_of_one_party_alone(parties):
+    with pytest.raises(DataError, match=r"north\.csv: is listed twice; give each party a file of its own$"):
+        read_tables([parties / "north.csv", parties / "south.csv", parties / ".." / parties.name / "north.csv"])
+
+
 def test_one_frame_is_no_federation_and_its_rows_are_not_shown():
     with pytest.raises(DataError, match=r"^sources: found 1; a federation needs at least two parties, one file each$"):
         read_tables([frame()], target="y")
