@@ -27,7 +27,11 @@ def atomic_file(path: str | os.PathLike[str], mode: int = 0o666) -> Iterator[Bin
     """
     target = Path(path)
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}{ENDING}")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    try:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    except OSError as error:
+        error.filename = str(target)  # the name that was given, not one that nobody knows
+        raise
     try:
         with os.fdopen(descriptor, "wb") as file:
             fcntl.flock(file, fcntl.LOCK_EX)  # until this process ends: how `remove_leftovers` knows a living writer

@@ -28,6 +28,13 @@ def test_what_was_there_stays_when_writing_fails_and_nothing_is_left_behind(tmp_
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_a_file_that_cannot_be_made_is_called_as_it_was_named(tmp_path):
+    path = tmp_path / "no" / "a.json"
+    with pytest.raises(FileNotFoundError) as error, atomic_file(path):
+        pass
+    assert error.value.filename == str(path)
+
+
 def test_a_private_file_is_for_its_owner_alone(tmp_path):
     path = tmp_path / "a"
     with atomic_file(path, PRIVATE) as file:
