@@ -13,10 +13,12 @@ import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import NDArray
+from pydantic import ValidationError
 from torch import nn
 
 from leakledger.attacks import ATTACKS
 from leakledger.attacks.base import Abstained, AuxiliaryKnowledge, NotApplicable, Outcome, RecordsClaim
+from leakledger.audit.options import checked
 from leakledger.audit.own_update import CLIENT, Column, Tensors, layout_of, view_of_update
 from leakledger.audit.planted_batches import FEWEST, PlantedBatches, advantage_on_planted
 from leakledger.audit.planted_controls import planted_controls
@@ -25,6 +27,7 @@ from leakledger.audit.record_controls import AT_BASELINE
 from leakledger.audit.records import POWER, Control
 from leakledger.audit.tables_html import html_table
 from leakledger.preprocess.data.suggest import closest
+from leakledger.preprocess.options import options_of
 from leakledger.preprocess.views import CategoricalBlock, FeatureLayout, Mechanism, NumericBlock, Task, TrainingSpec
 
 CONTROL_SEED, PLANTED_SEED = 2_005, 2_006
@@ -227,6 +230,10 @@ def attack(
         training=training,
         mechanisms=mechanisms,
     )
+    spec = view.public.model
+    assert spec is not None  # `view_of_update` made it
+    if known is not None and not np.isin(known, np.arange(spec.outputs)).all():
+        raise ValueError(f"labels: a class number is outside 0 to {spec.outputs - 1}, the classes of this network")
     played = _made(technique, options or {}, known is None, seed)
     knowledge = AuxiliaryKnowledge(labels={} if known is None else {(CLIENT, 0): known})
     outcome = played.run(view.restricted(played.accepts), knowledge)
@@ -289,6 +296,13 @@ def _made(technique: str, options: Mapping[str, Any], recover: bool, seed: int) 
     own = {key: value for key, value in {"seed": seed, "recover_labels": recover}.items() if key in known}
     if unknown := [key for key in options if key not in known]:
         raise ValueError(f"{technique} has no option {unknown[0]!r}{closest(unknown[0], known)}")
+    stated = {key: value for key, value in options.items() if key in options_of(kind, technique)}
+    try:
+        checked(stated, {"attacks": technique}, {"attacks": ATTACKS})
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(map(str, first["loc"]))
+        raise ValueError(f"{technique}: option {key} is {stated.get(key)!r}: {first['msg']}") from None
     return kind(**own, **options)
 
 

@@ -311,9 +311,15 @@ BAD = {
     "soft labels": ({"labels": LABELS * 0.9}, "give one class number for each row"),
     "labels of another batch": ({"rows": 3}, "there are 6 labels, and rows= says 3"),
     "no bias": ({"model_state": nn.Sequential(nn.Linear(4, 2, bias=False))}, "a weight and a bias"),
+    "no such class": ({"labels": LABELS + 1}, "a class number is outside 0 to 1"),
     "another network": ({"model_state": network(hidden=7)}, "has shape"),
     "unknown technique": ({"technique": "tablek"}, "did you mean 'tableak'"),
     "one planted batch": ({"planted_batches": 1}, "planted_batches is 1: an interval needs 2 or more"),
+    "an option of another type": (
+        {"technique": "tableak", "options": {"restarts": "many"}},
+        "tableak: option restarts is 'many': Input should be a valid integer",
+    ),
+    "an option out of range": ({"technique": "tableak", "options": {"restarts": 0}}, "option restarts is 0: "),
     "unknown option": ({"options": {"tablek": {}}}, "did you mean 'tableak'"),
 }
 
