@@ -30,8 +30,9 @@ class Check:
     `observed` is what was measured now: an advantage, or a utility metric; `before` the same of the baseline;
     `difference` now less before, of a utility what was lost, with its one-sided bounds `low` and `high` at alpha, each
     by itself; of a ceiling these bound `observed`. `limit` is the margin or the ceiling. `p` is corrected for all
-    hypotheses of the gate. `needed`: clusters that answer it with the planned power, where that can be said.
-    `fingerprint` names the question, never what was measured.
+    hypotheses of the gate. `needed`: clusters that answer it with the planned power, where that can be said. `most`:
+    the most that any series, party or batch which bears on the answer shows. `fingerprint` names the
+    question, never what was measured.
     """
 
     gate: str
@@ -53,6 +54,7 @@ class Check:
     p: float | None = None
     clusters: int = 0
     needed: int | None = None
+    most: float | None = None
     attack: str = ""
     observers: tuple[str, ...] = ()
     metric: str = ""
@@ -67,8 +69,11 @@ class Check:
 
     @property
     def cost(self) -> float:
-        """What a waiver limits: an advantage, or what a utility metric lost."""
-        return abs((self.lost if self.kind == "utility" else self.observed) or 0.0)
+        """What a waiver limits: an advantage, or what a utility metric lost. One check has many series: the most that
+        one of them shows counts, not the surest, or the waiver of a small leak would cover a larger one beside it.
+        """
+        shown = (self.observed, self.most) if self.kind != "utility" else (self.lost,)
+        return max(abs(value or 0.0) for value in shown)
 
 
 @dataclass(frozen=True)

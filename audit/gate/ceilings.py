@@ -44,6 +44,10 @@ class Ceiling:
         low, high = mean_interval(values, self.series.seeds, (min(0.0, float(values.min())), 1.0)) or (None, None)
         return float(values.mean()), low, high
 
+    def most(self, alpha: float) -> float:
+        """The highest advantage, of a series, a party or a batch, that by itself is above the ceiling at alpha."""
+        return max((t.advantage for t in self.tests if t.p <= alpha), default=0.0)
+
 
 def ceilings(records: Sequence[CaseRecord], gates: Sequence[LeakageGate], gate: Gate) -> Iterator[Ceiling]:
     """One for each cell that a gate with a ceiling judges."""

@@ -30,8 +30,13 @@ def _row(c: Check) -> dict[str, Any]:
         "lost": _number(c.lost),
         "bounds": f"{_number(c.low)} to {_number(c.high)}" if figures and c.low is not None else "",
         "limit": _number(c.limit) if figures else "",
-        "why": "; ".join(c.reasons) + (f" [{c.fingerprint}]" if c.status == "fail" else ""),
+        "why": "; ".join(c.reasons) + (f" [{c.fingerprint}{_beside(c)}]" if c.status == "fail" else ""),
     }
+
+
+def _beside(c: Check) -> str:
+    """What a waiver would have to cover, where that is more than what stands under "now"."""
+    return f", {c.cost:.3f} at most" if c.most is not None and c.cost > abs(c.observed or 0.0) else ""
 
 
 def _number(value: float | None) -> str:

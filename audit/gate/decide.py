@@ -152,6 +152,7 @@ def _of_ceiling(c: ceilings.Ceiling, p: float | None, policy: Policy, granted: b
         attack=c.series.attack,
         observers=observers,
         metric=c.series.metric,
+        most=c.most(policy.gate.alpha),
         severity=severity(c.cell.asset, c.cell.asset, len(observers), granted, low or 0.0),
     )
 
@@ -174,6 +175,7 @@ def _of_regression(r: leakage.Regression, p: float | None, family: int, policy: 
         attack=m.attack,
         observers=m.observers,
         metric=m.metric,
+        most=r.most,
         severity=severity(r.cell.asset, r.cell.asset, len(m.observers), granted, worst.now_low or 0.0),
     )
 

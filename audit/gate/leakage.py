@@ -65,6 +65,11 @@ class Regression:
     def clusters(self) -> int:
         return min((c.difference.clusters for c in self.compared), default=0)
 
+    @property
+    def most(self) -> float:
+        """The most that any series gets that grew by more than the floor, however sure that is."""
+        return max((c.now for c in self.compared if c.trusted and c.difference.mean > self.gate.floor), default=0.0)
+
 
 def regressions(
     now: Snapshot, before: Snapshot, matches: Mapping[str, str], gates: Sequence[LeakageGate], gate: Gate

@@ -32,6 +32,7 @@ class Test:
     series: Series
     where: str  # "": in the mean
     p: float
+    advantage: float  # of what it is about
 
 
 @dataclass(frozen=True)
@@ -82,15 +83,16 @@ def hypotheses(series: Series, policy: Policy) -> Iterator[Test]:
         return
     excess = series.gains - policy.floor * series.rooms
     if (p := over_clusters(excess, series.seeds)) is not None:
-        yield Test(series, "", p)
+        yield Test(series, "", p, _mean(series))
     parties = sorted(set(series.victims))
     for victim in parties if len(parties) > 1 else ():
         own = series.of(victim)
         if (p := over_clusters(own.gains - policy.floor * own.rooms, own.seeds)) is not None:
-            yield Test(own, f"of {victim}", p)
+            yield Test(own, f"of {victim}", p, _mean(own))
     for k in np.flatnonzero(series.spreads > 0):
         where = f"in one batch, of {series.victims[k]} under seed {series.seeds[k]}"
-        yield Test(series, where, in_one_cluster(float(excess[k]), float(series.spreads[k]), series.draws))
+        p = in_one_cluster(float(excess[k]), float(series.spreads[k]), series.draws)
+        yield Test(series, where, p, float(series.advantages[k]))
 
 
 def _rule(

@@ -3,8 +3,9 @@ from datetime import date
 import numpy as np
 import pytest
 
+from leakledger.audit.gate.console import rows
 from leakledger.audit.gate.waivers import WaiverFileError, read_waivers
-from tests.audit.gate.made import SEEDS, decided, only, record
+from tests.audit.gate.made import SEEDS, decided, noise, only, record, trial
 
 FLAT = np.full(len(SEEDS), 0.4)
 TODAY = date(2026, 11, 22)
@@ -85,6 +86,37 @@ def test_a_void_waiver_ends_a_gate_that_would_pass(tmp_path):
 def test_a_waiver_breaks_when_the_leak_grows(tmp_path):
     outcome, fate = ended(written(tmp_path, max_observed="0.69"))
     assert (outcome.exit_code, fate) == (10, "exceeded")
+
+
+def beside(advantages, **what):
+    """A second series of the same cell, with one number per seed."""
+    return lambda seed: (trial(float(advantages[seed]), **what),)
+
+
+def test_a_waiver_of_a_small_growth_does_not_cover_a_larger_one_of_the_same_check(tmp_path):
+    worst = {"metric": "worst_record"}
+    before = record(FLAT, more=beside(FLAT - 0.1, **worst))
+    after = record(FLAT + 0.3, more=beside(FLAT + 0.5 + noise(1, 0.1), **worst))
+    outcome = decided(after, before, written(tmp_path), leakage=MARGIN)
+    check = only(outcome, "regression")
+    assert check.observed == pytest.approx(0.7)  # the surest speaks
+    assert (outcome.exit_code, outcome.waivers[0].fate) == (10, "exceeded")
+    assert f"{check.most:.3f} at most" in next(r["why"] for r in rows(outcome))
+    outcome = decided(after, before, written(tmp_path, max_observed="0.95"), leakage=MARGIN)
+    assert (outcome.exit_code, outcome.waivers[0].fate) == (0, "used")
+
+
+def test_a_waiver_of_what_is_above_a_ceiling_does_not_cover_another_attack_that_gets_more(tmp_path):
+    def ended(others, waivers=()):
+        made = record(FLAT, more=beside(others, attack="other"))
+        outcome = decided(made, None, waivers, leakage=[{"ceiling": 0.2}])
+        return only(outcome, "ceiling"), outcome
+
+    waivers = written(tmp_path, fingerprint=f'"{ended(FLAT)[0].fingerprint}"', max_observed="0.5")
+    assert ended(FLAT, waivers)[1].exit_code == 0
+    check, outcome = ended(FLAT + 0.5 + noise(3, 0.1), waivers)
+    assert check.observed == pytest.approx(0.4)  # the surest speaks
+    assert (outcome.exit_code, outcome.waivers[0].fate) == (10, "exceeded")
 
 
 def test_a_waiver_of_another_setting_is_unused_and_said_so(tmp_path):
