@@ -47,6 +47,7 @@ class Compared:
     before: float
     silent: str
     fewer: int  # clusters of the baseline about which the candidate claims nothing
+    more: int  # clusters of the candidate about which the baseline claims nothing: nobody knows what grew there
     pairs: bool = True  # of the same seeds
     trusted: bool = True  # its attack, and the scorer, failed no control in either run
 
@@ -128,14 +129,15 @@ def _compared(
     assert measure is not None
     mine, theirs = levels(a, b)
     own = _sample(mine, now.seeds)
-    fewer, pairs = 0, set(now.seeds) == set(before.seeds)
+    fewer, more, pairs = 0, 0, set(now.seeds) == set(before.seeds)
     if pairs:
-        difference, fewer = _paired(mine, theirs, now.seeds, alpha)
+        difference = _paired(mine, theirs, now.seeds, alpha)
+        fewer, more = (len(x.keys() - y.keys()) if a and b else 0 for x, y in ((theirs, mine), (mine, theirs)))
     else:
         difference = _of_other_seeds(own, _sample(theirs, before.seeds), alpha, margin)
     alone = paired(own.values, np.zeros(1), own.seeds, alpha)
     silent = "" if a and b else "the run" if b else "the baseline"
-    return Compared(measure, difference, mean_share(a), alone.low, mean_share(b), silent, fewer, pairs)
+    return Compared(measure, difference, mean_share(a), alone.low, mean_share(b), silent, fewer, more, pairs)
 
 
 def _sample(levels: Levels, seeds: Sequence[int]) -> Sample:
@@ -144,12 +146,12 @@ def _sample(levels: Levels, seeds: Sequence[int]) -> Sample:
     return Sample.of(list(levels.values()), [seed for seed, _, _ in levels])
 
 
-def _paired(a: Levels, b: Levels, seeds: Sequence[int], alpha: float) -> tuple[Difference, int]:
-    """Clusters that both have, or the other's against 0 where one has none; and how many the candidate lacks."""
+def _paired(a: Levels, b: Levels, seeds: Sequence[int], alpha: float) -> Difference:
+    """Clusters that both have, or the other's against 0 where one has none."""
     keys = sorted(a.keys() & b.keys()) if a and b else sorted({*a, *b})
     candidate: Floats = np.array([a.get(k, 0.0) for k in keys])
     baseline: Floats = np.array([b.get(k, 0.0) for k in keys])
-    return paired(candidate, baseline, [seed for seed, _, _ in keys], alpha), len(b.keys() - a.keys()) if a else 0
+    return paired(candidate, baseline, [seed for seed, _, _ in keys], alpha)
 
 
 def _of_other_seeds(candidate: Sample, baseline: Sample, alpha: float, margin: float) -> Difference:
@@ -182,6 +184,8 @@ def _doubts(
             yield f"{c.measure.attack} made no claim ({silence}), and no control shows that it works here"
         elif c.fewer:
             yield f"{c.measure.attack} makes no claim about {c.fewer} clusters that it attacked in the baseline"
+        if c.more:
+            yield f"{c.measure.attack} makes claims about {c.more} clusters of which the baseline has none"
 
 
 def answer(r: Regression, p: float | None, family: int, gate: Gate) -> tuple[Status, list[str], Compared]:

@@ -109,6 +109,18 @@ def test_an_attack_that_speaks_where_it_was_silent_has_grown():
     assert decided(record(FLAT), record(None), leakage=MARGIN).status == "fail"
 
 
+def test_claims_about_clusters_of_which_the_baseline_has_none_are_no_pass():
+    def some(seeds, advantage):
+        return lambda seed: (trial(advantage if seed < 6 else 1.0, attack="other"),) if seed in seeds else ()
+
+    both = (*controls(), *controls("other"))
+    before = record(FLAT, more=some(range(6), 0.4), held=both)
+    outcome = decided(record(FLAT, more=some(SEEDS, 0.4), held=both), before, leakage=MARGIN)
+    (reason,) = only(outcome, "regression").reasons
+    assert reason == "other makes claims about 6 clusters of which the baseline has none"
+    assert decided(before, before, leakage=MARGIN).status == "pass"
+
+
 def test_an_attack_that_is_no_longer_played_is_no_pass():
     both = (*controls(), *controls("other"))
     before = record(FLAT, more=lambda seed: (trial(0.1, attack="other"),), held=both)
