@@ -15,7 +15,7 @@ from leakledger.audit.gate.baseline import Baseline, matched, note_on
 from leakledger.audit.gate.differences import clusters_needed
 from leakledger.audit.gate.policy import LeakageGate, Policy, UtilityGate
 from leakledger.audit.gate.severity import severity
-from leakledger.audit.gate.snapshot import Cell, Snapshot, snapshot
+from leakledger.audit.gate.snapshot import UNTRIED, UNTRUE, Cell, Snapshot, snapshot
 from leakledger.audit.gate.waivers import Waiver, apply
 from leakledger.audit.gate_records import (
     INCONCLUSIVE,
@@ -30,7 +30,7 @@ from leakledger.audit.gate_records import (
     WaiverNote,
 )
 from leakledger.audit.leakage import adversary
-from leakledger.audit.records import AuditRecord
+from leakledger.audit.records import POWER, AuditRecord
 from leakledger.audit.verdicts.significance import holm
 from leakledger.preprocess.messages import KINDS, Disclosure
 
@@ -255,6 +255,8 @@ def _unanswered(policy: Policy, now: Snapshot, asked: Asked, note: BaselineNote 
             yield _open(name, f"nothing was measured of {g.adversary} adversaries about {', '.join(g.assets[:3])}")
     if policy.utility and note is None:
         yield _open("utility", "it asks for a comparison, and no baseline was given")
+    if policy.findings.forbid != "none":
+        yield from _unfound(now)
     if not now.subjects:
         yield _open("run", "no case of a federated setting has finished")
 
@@ -297,8 +299,22 @@ def _silent(record: AuditRecord) -> dict[Cell, set[str]]:
     return found
 
 
-def _open(name: str, reason: str) -> Check:
-    cell = Cell("", "", "")
+def _unfound(now: Snapshot) -> Iterator[Check]:
+    """Attacks whose findings count for nothing (`snapshot`): that there is none, or none that is new, says nothing."""
+    words = {s.id: s.words for s in now.subjects}
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for b in now.broken:
+        if b.kind == UNTRUE:
+            reasons.setdefault((b.setting, b.attack), []).append(f"{b.attack} vouched for something that is not so")
+        elif b.kind not in (POWER, UNTRIED):
+            reasons.setdefault((b.setting, b.attack), []).append(f"the {b.kind} control of {b.attack} did not hold")
+    for (setting, attack), why in reasons.items():
+        reason = f"{', and '.join(why)}: what it finds for certain is not counted"
+        yield replace(_open(f"findings of {attack}", reason, setting), subject=words.get(setting, ""))
+
+
+def _open(name: str, reason: str, setting: str = "") -> Check:
+    cell = Cell(setting, "", "")
     check = _check("precondition", None, cell, "inconclusive", (reason,))
     return replace(check, gate=name, fingerprint=fingerprint("precondition", cell, name))
 

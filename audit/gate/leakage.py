@@ -29,7 +29,7 @@ from leakledger.audit.gate.differences import (
 )
 from leakledger.audit.gate.levels import Levels, levels, mean_share
 from leakledger.audit.gate.policy import Gate, LeakageGate
-from leakledger.audit.gate.snapshot import Cell, Measure, Snapshot
+from leakledger.audit.gate.snapshot import UNTRUE, Cell, Measure, Snapshot
 from leakledger.audit.gate_records import Status
 from leakledger.audit.records import POWER, SCORER
 from leakledger.audit.verdicts.ceilings import fewest
@@ -94,7 +94,7 @@ def regressions(
 
 def _mistrusted(run: Snapshot, setting: str) -> set[str]:
     """The attacks that failed a control there. One without power there still has what it got."""
-    return {b.attack for b in run.broken if b.setting == setting and b.kind != POWER}
+    return {b.attack for b in run.broken if b.setting == setting and b.kind not in (POWER, UNTRUE)}
 
 
 def _by_cell(measures: Sequence[Measure], names: Mapping[str, str]) -> dict[Cell, dict[tuple[object, ...], Measure]]:
@@ -169,7 +169,7 @@ def _doubts(
     attacks = {c.measure.attack for c in compared} | {SCORER}
     for run, setting, where in ((now, cell.setting, "this run"), (before, matches[cell.setting], "the baseline")):
         for broken in run.broken:
-            if broken.setting == setting and broken.attack in attacks:
+            if broken.setting == setting and broken.attack in attacks and broken.kind != UNTRUE:
                 yield f"the {broken.kind} control of {broken.attack} did not hold in {where}"
     known = {t for s, kind, t in before.unread if (s, kind) == (matches[cell.setting], cell.adversary)}
     new = sorted({t for s, kind, t in now.unread if (s, kind) == (cell.setting, cell.adversary)} - known)

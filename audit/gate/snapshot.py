@@ -17,6 +17,8 @@ from leakledger.audit.leakage import adversary
 from leakledger.audit.records import SCORER, AuditRecord, CaseRecord, Setting, Trial, failed_controls, speaks
 from leakledger.audit.verdicts.evidence import CHECKS, asset_of_trial, decides, is_calibrator
 
+UNTRIED, UNTRUE = "leaky, not played", "certificate"
+"""Kinds of `Broken` that are no failed control: none was played; an attack vouched for something that is not so."""
 UTILITY = ("f1", "accuracy", "auroc", "r2", "mae")
 SUBJECT = ("preprocessing", "model", "training", "defense")
 """Sections of a configuration that say what is audited: what a change may change, and what is compared."""
@@ -88,7 +90,7 @@ class Played:
 
 @dataclass(frozen=True)
 class Broken:
-    """A control that failed, or was not played where claims were made."""
+    """A control that failed, or was not played where claims were made; or a certificate that does not hold."""
 
     setting: str
     attack: str
@@ -254,7 +256,9 @@ def _broken(cases: Sequence[CaseRecord]) -> Iterator[Broken]:
     leaky = {(c.setting.id, k.attack) for c in cases for k in c.controls if k.kind == "leaky"}
     untried = {(c.setting.id, t.attack) for c, t in _trials(cases) if t.status == "scored" and decides(t)} - leaky
     yield from (Broken(*key) for key in sorted(failed))
-    yield from (Broken(setting, attack, "leaky, not played") for setting, attack in sorted(untried))
+    untrue = {(c.setting.id, t.attack) for c, t in _trials(cases) if t.certain_wrong}
+    yield from (Broken(setting, attack, UNTRIED) for setting, attack in sorted(untried))
+    yield from (Broken(setting, attack, UNTRUE) for setting, attack in sorted(untrue))
 
 
 def _utility(cases: Sequence[CaseRecord]) -> dict[str, dict[str, dict[str, float]]]:

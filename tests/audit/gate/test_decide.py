@@ -9,7 +9,19 @@ from leakledger.audit.records import Ruling
 from leakledger.reports.pull_request import annotations, summary
 from leakledger.reports.sarif import Source
 from leakledger.reports.wording import said
-from tests.audit.gate.made import DATA, SEEDS, decided, finding, noise, only, record, silent, unread
+from tests.audit.gate.made import (
+    DATA,
+    SEEDS,
+    controls,
+    decided,
+    finding,
+    noise,
+    only,
+    record,
+    silent,
+    trial,
+    unread,
+)
 
 FLAT = np.full(len(SEEDS), 0.4)
 AUROC = [{"metric": "auroc", "margin": 0.05}]
@@ -53,6 +65,30 @@ def test_a_new_finding_in_some_seeds_is_open():
     some = record(FLAT, findings=[(finding(), (0, 1))])
     outcome = decided(some, record(FLAT), leakage=MARGIN)
     assert (only(outcome, "finding").status, outcome.exit_code) == ("inconclusive", 11)
+
+
+@pytest.mark.parametrize("fired", [(), (finding(),)])
+@pytest.mark.parametrize("kind", ["leaky", "null", "shuffled"])
+def test_findings_of_an_attack_that_failed_a_control_are_open_whether_it_found_any_or_none(kind, fired):
+    held = (*controls(), *controls("sac_audit", **{kind: False}))
+    outcome = decided(record(FLAT, held=held, findings=fired), record(FLAT), leakage=MARGIN)
+    check = only(outcome, "precondition")
+    assert (check.gate, check.setting, outcome.exit_code) == ("findings of sac_audit", "s1", 11)
+    assert f"the {kind} control of sac_audit did not hold" in check.reasons[0]
+    blind = decided(record(FLAT, held=held), record(FLAT), leakage=MARGIN, findings={"forbid": "none"})
+    assert blind.status == "pass"
+
+
+def test_proofs_beside_one_that_does_not_hold_are_open():
+    def proven(wrong):
+        return lambda seed: (trial(0.4, attack="span", certain=3, certain_wrong=int(seed in wrong)),)
+
+    held = (*controls(), *controls("span"))
+    guessed = record(FLAT, held=held, more=lambda seed: (trial(0.4, attack="span"),))
+    assert decided(record(FLAT, held=held, more=proven(())), guessed, leakage=MARGIN).exit_code == 10
+    outcome = decided(record(FLAT, held=held, more=proven((3,))), guessed, leakage=MARGIN)
+    assert outcome.exit_code == 11
+    assert "span vouched for something that is not so" in only(outcome, "precondition").reasons[0]
 
 
 @pytest.mark.parametrize(
