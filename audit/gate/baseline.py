@@ -120,15 +120,14 @@ def _check_chain(path: Path, baseline: Baseline, content: str) -> None:
 
 
 def matched(now: Sequence[Subject], before: Sequence[Subject]) -> dict[str, str] | None:
-    """Setting of the candidate -> setting of the baseline: by name where all have theirs, else by their order; None
-    where they are not as many.
+    """Setting of the candidate -> setting of the baseline: by name where there is one of that name, the others in their
+    order; None where they are not as many.
     """
     if len(now) != len(before):
         return None
-    known = {s.id for s in before}
-    if all(s.id in known for s in now):
-        return {s.id: s.id for s in now}
-    return {a.id: b.id for a, b in zip(now, before, strict=True)}
+    mine, theirs = ([s.id for s in of] for of in (now, before))
+    changed = (s for s in theirs if s not in mine)
+    return {s: s if s in theirs else next(changed) for s in mine}
 
 
 def note_on(now: Snapshot, baseline: Baseline, path: str) -> BaselineNote:

@@ -4,7 +4,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from leakledger.audit.gate.baseline import BaselineError, moved, note_on, read_baseline, write_baseline
+from leakledger.audit.gate.baseline import BaselineError, matched, moved, note_on, read_baseline, write_baseline
 from leakledger.audit.gate.snapshot import snapshot
 from tests.audit.gate.made import SEEDS, baseline, finding, record
 
@@ -66,6 +66,17 @@ def test_it_needs_an_author_a_reason_and_a_finished_run():
 
 def test_it_holds_no_recovered_value_and_no_row(path):
     assert {"recovered", "cells", "detail"}.isdisjoint(path.read_text().split('"'))
+
+
+def test_a_setting_is_compared_with_that_of_its_name_and_changed_ones_in_their_order():
+    def named(*names):
+        (subject,) = baseline(MADE).snapshot.subjects
+        return [replace(subject, id=name) for name in names]
+
+    assert matched(named("b", "a"), named("a", "b")) == {"a": "a", "b": "b"}
+    assert matched(named("b2", "a"), named("a", "b")) == {"b2": "b", "a": "a"}
+    assert matched(named("a2", "c", "b2"), named("a", "b", "c")) == {"a2": "a", "c": "c", "b2": "b"}
+    assert matched(named("a"), named("a", "b")) is None
 
 
 def test_a_reader_is_told_which_method_or_option_changed():
