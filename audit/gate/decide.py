@@ -31,6 +31,7 @@ from leakledger.audit.gate_records import (
 )
 from leakledger.audit.leakage import adversary
 from leakledger.audit.records import POWER, AuditRecord
+from leakledger.audit.verdicts.evidence import GROUPS, asset_of_trial, is_calibrator
 from leakledger.audit.verdicts.significance import holm
 from leakledger.preprocess.messages import KINDS, Disclosure
 
@@ -61,7 +62,8 @@ def gate(
     before = None if note is None or note.stale or baseline is None else baseline[1].snapshot
     matches = {} if before is None else matched(now.subjects, before.subjects) or {}
     asked = _asked(record, policy, now, before, matches)
-    checks = [*_checks(record, policy, now, asked, matches), *_unanswered(policy, now, asked, note)]
+    unanswered = (*_unanswered(policy, now, asked, note), *_unplayed(record, policy, note))
+    checks = [*_checks(record, policy, now, asked, matches), *unanswered]
     left, notes = apply(waivers, checks)
     outcome = GateOutcome(
         run=record.run.id,
@@ -259,6 +261,23 @@ def _unanswered(policy: Policy, now: Snapshot, asked: Asked, note: BaselineNote 
         yield from _unfound(now)
     if not now.subjects:
         yield _open("run", "no case of a federated setting has finished")
+
+
+def _unplayed(record: AuditRecord, policy: Policy, note: BaselineNote | None) -> Iterator[Check]:
+    """Assets that an entry names and that no attack in use is about: the others' answers are none for these."""
+    played = {
+        asset
+        for case in record.cases
+        for t in case.trials
+        if not is_calibrator(t.attack)
+        for asset in GROUPS.get(t.asset, ()) or (asset_of_trial(t),)
+    }
+    compared = note is not None and not note.stale
+    for k, g in enumerate(policy.leakage, 1):
+        without = [asset for asset in g.assets if asset not in played]
+        asks = g.ceiling is not None or (compared and g.regression is not False)
+        if asks and without and "assets" in g.model_fields_set and len(without) < len(g.assets):
+            yield _open(g.name or f"leakage[{k}]", f"no attack in use is about {', '.join(without)}")
 
 
 def _unmeasured(

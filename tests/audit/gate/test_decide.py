@@ -133,6 +133,16 @@ def test_records_that_every_attack_gave_up_on_are_no_pass():
     assert decided(read, read, leakage=MARGIN).status == "pass"  # everything that was told is read
 
 
+@pytest.mark.parametrize("asked", [{"margin": 0.1}, {"ceiling": 0.9, "regression": False}])
+def test_an_asset_that_a_policy_names_and_no_attack_is_about_is_no_pass(asked):
+    outcome = decided(record(FLAT), record(FLAT), leakage=[{"assets": ["records", "membership"], **asked}])
+    assert only(outcome, "precondition").reasons == ("no attack in use is about membership",)
+    told = record(FLAT, more=lambda seed: (silent("statistics", asset="statistics"),))
+    for assets, status in ((["records"], "pass"), (["records", "mean"], "pass"), (None, "pass")):
+        named = {"margin": 0.1} | ({} if assets is None else {"assets": assets})
+        assert decided(told, told, leakage=[named]).status == status
+
+
 @pytest.mark.parametrize("regression", [None, False, True])
 def test_a_ceiling_that_nothing_was_measured_of_is_no_pass(regression):
     asked = {"name": "two clients", "adversary": "2 clients", "ceiling": 0.1, "regression": regression}
