@@ -45,6 +45,9 @@ FAILED: dict[str, str] = {}
 DISTRIBUTIONS: dict[str, str] = {}
 """Distribution -> version, of every plugin that was registered: results depend on them."""
 
+ATTACKS_OF: dict[str, str] = {}
+"""Attack of a plugin -> its distribution: results depend on its version, and so does what they may be compared with."""
+
 
 def register(points: Iterable[tuple[str, EntryPoint]]) -> None:
     """Adds the plugins behind (group, entry point) to their tables."""
@@ -75,6 +78,8 @@ def _add(group: Group, point: EntryPoint) -> None:
         raise ValueError(f"the name is that of {known.__module__}.{known.__qualname__}; choose another")
     if point.dist is not None:
         DISTRIBUTIONS[point.dist.name] = point.dist.version
+        if group.base is Attack:
+            ATTACKS_OF[point.name] = point.dist.name
 
 
 def _package(thing: Any) -> str:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from leakledger.attacks.observed.undeclared import STATED_POOLED
 from leakledger.audit.chain import canonical, digest_of, digest_of_file
 from leakledger.audit.leakage import adversary
+from leakledger.audit.plugins import ATTACKS_OF
 from leakledger.audit.records import SCORER, AuditRecord, CaseRecord, Setting, Trial, failed_controls, speaks
 from leakledger.audit.verdicts.evidence import CHECKS, asset_of_trial, decides, is_calibrator
 
@@ -149,7 +150,7 @@ def snapshot(record: AuditRecord) -> Snapshot:
         conditions=_conditions(config),
         subject={name: digest_of(canonical(config.get(name))) for name in SUBJECT},
         data=_data(record),
-        versions={**record.run.versions, "instrument": instrument()},
+        versions={**record.run.versions, "instrument": _instrument(record)},
         incomplete=record.missing + len(record.aborted),
     )
 
@@ -164,6 +165,13 @@ def instrument() -> str:
     reading = (root / "audit" / name for name in ("reading.py", "hiding.py", "federation_controls.py"))
     files = sorted([*reading, *(path for folder in folders for path in folder.rglob("*.py"))])
     return digest_of(canonical([[str(p.relative_to(root)), digest_of_file(p)] for p in files]))
+
+
+def _instrument(record: AuditRecord) -> str:
+    """With the versions that the run had of plugins whose attacks it used: these are a yardstick too."""
+    used = record.run.config.get("attacks", {}).get("use", ())
+    plugins = {ATTACKS_OF[name]: record.run.versions.get(ATTACKS_OF[name]) for name in used if name in ATTACKS_OF}
+    return digest_of(canonical([instrument(), plugins])) if plugins else instrument()
 
 
 def _subject(s: Setting) -> Subject:

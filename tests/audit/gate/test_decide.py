@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from leakledger.audit.gate.console import lines, rows
+from leakledger.audit.plugins import ATTACKS_OF
 from leakledger.audit.records import Ruling
 from leakledger.reports.pull_request import annotations, summary
 from leakledger.reports.sarif import Source
@@ -189,6 +190,19 @@ def test_another_version_of_the_tool_or_of_its_attacks_is_stale():
     outcome = decided(library, before, leakage=MARGIN)
     assert outcome.status == "pass"
     assert any("torch" in note for note in outcome.notes)
+
+
+def test_another_version_of_a_plugin_is_stale_where_its_attack_is_in_use(monkeypatch):
+    def made(version):
+        made = record(FLAT)
+        return replace(made, run=replace(made.run, versions={**made.run.versions, "their-methods": version}))
+
+    assert decided(made("2"), made("1"), leakage=MARGIN).status == "pass"  # its encoders may be what is under test
+    monkeypatch.setitem(ATTACKS_OF, "made", "their-methods")
+    assert decided(made("1"), made("1"), leakage=MARGIN).status == "pass"
+    outcome = decided(made("2"), made("1"), leakage=MARGIN)
+    assert (outcome.exit_code, len(outcome.baseline.stale)) == (11, 1)
+    assert "other attacks" in outcome.baseline.stale[0]
 
 
 def test_fingerprints_name_the_question_and_not_what_was_measured():
