@@ -2,9 +2,9 @@
 
 A worker gets the configuration, the case and the master secret of the run, runs the case in a folder of its own, and
 sends back the record and the transcript; only the driver writes into the run's folder. The secret is in no key, log
-line or text of an error, but it is in the messages to the scheduler and the workers, which only `tls://` encrypts; and
-whoever can reach a scheduler without TLS can run code on its workers. Data is not sent: every worker reads it under
-the same path, and one whose file or whose libraries differ refuses.
+line or text of an error (`Unlogged`), but it is in the messages to the scheduler and the workers, which only `tls://`
+encrypts; and whoever can reach a scheduler without TLS can run code on its workers. Data is not sent: every worker
+reads it under the same path, and one whose file or whose libraries differ refuses.
 
 A worker that is lost is made up for by the others (the scheduler gives its cases to them), a case that ends with an
 unforeseen error is tried again `RETRIES` times, and bad input or a protocol's refusal is final at once.
@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import file_digest
 from pathlib import Path
+from pickle import PickleBuffer
 from tempfile import TemporaryDirectory
 from typing import Any
 from uuid import uuid4
@@ -37,6 +38,22 @@ PlayCase = Callable[..., Played]
 
 
 @dataclass(frozen=True)
+class Unlogged:
+    """Bytes that travel beside a pickle and not in it: of one that cannot be read, as where a class is missing, Dask
+    logs what is in it.
+    """
+
+    content: bytes = field(repr=False)
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        return _unlogged, (PickleBuffer(self.content),)
+
+
+def _unlogged(content: Any) -> Unlogged:
+    return Unlogged(bytes(content))
+
+
+@dataclass(frozen=True)
 class RemoteCase:
     """What a worker needs to run a case of `config`: a callable, which Dask sends and logs by its repr.
 
@@ -47,7 +64,7 @@ class RemoteCase:
     config: Config = field(repr=False)
     files: Mapping[str, str]
     libraries: Mapping[str, str]
-    master: bytes = field(repr=False)
+    master: Unlogged = field(repr=False)
 
     def __call__(self, case: Case) -> "Outcome":
         """The case's record and transcript, or the line of what cannot be run."""
@@ -55,7 +72,7 @@ class RemoteCase:
         try:
             self._check_worker()
             with TemporaryDirectory(prefix="leakledger-case-") as folder:
-                played = self.play_case(self.config, case, Path(folder), self.master)
+                played = self.play_case(self.config, case, Path(folder), self.master.content)
                 transcript = Path(folder) / transcript_name(case.id)
                 return Outcome(played, transcript.read_bytes() if transcript.exists() else b"")
         except ValueError as error:
@@ -95,7 +112,7 @@ def each_on_cluster(
     """
     distributed = _library()
     anywhere = with_absolute_source(config)
-    work = RemoteCase(play_case, anywhere, digests(anywhere), versions(), master)
+    work = RemoteCase(play_case, anywhere, digests(anywhere), versions(), Unlogged(master))
     resources = {} if config.audit.device == "cpu" else {"GPU": 1}
     security = _security(distributed, address)
     try:

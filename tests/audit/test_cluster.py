@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 
 from leakledger.audit.case import cases
-from leakledger.audit.cluster import Outcome, RemoteCase, digest_of, digests, kept, with_absolute_source
+from leakledger.audit.cluster import Outcome, RemoteCase, Unlogged, digest_of, digests, kept, with_absolute_source
 from leakledger.audit.config import Config
 from leakledger.audit.provenance import versions
 from leakledger.preprocess.secret import PUBLIC_MASTER
@@ -164,7 +165,13 @@ def remote(**changes: Any) -> RemoteCase:
     def refuse(*_: object) -> Any:
         raise AssertionError("the case runs")
 
-    given = {"play_case": refuse, "config": config(), "files": {}, "libraries": versions(), "master": PUBLIC_MASTER}
+    given = {
+        "play_case": refuse,
+        "config": config(),
+        "files": {},
+        "libraries": versions(),
+        "master": Unlogged(PUBLIC_MASTER),
+    }
     return RemoteCase(**given | changes)
 
 
@@ -198,6 +205,13 @@ def test_the_secret_is_in_no_text_of_what_is_sent() -> None:
     assert str(PUBLIC_MASTER) not in repr(work)
     assert PUBLIC_MASTER.hex() not in repr(work)
     assert "transcript" not in repr(Outcome(None, b"rows"))
+
+
+def test_what_dask_logs_of_a_pickle_that_cannot_be_read_has_no_secret() -> None:
+    beside: list[pickle.PickleBuffer] = []
+    logged = pickle.dumps(remote(play_case=diverges), protocol=5, buffer_callback=beside.append)
+    assert PUBLIC_MASTER not in logged
+    assert pickle.loads(logged, buffers=[b.raw() for b in beside]).master == Unlogged(PUBLIC_MASTER)
 
 
 def test_input_is_named_by_absolute_path_and_digest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
