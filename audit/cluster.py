@@ -13,12 +13,15 @@ unforeseen error is tried again `RETRIES` times, and bad input or a protocol's r
 import os
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import file_digest
+from importlib import metadata
 from pathlib import Path
 from pickle import PickleBuffer
 from tempfile import TemporaryDirectory
+from time import monotonic, sleep
 from typing import Any
 from uuid import uuid4
 
@@ -33,6 +36,9 @@ from leakledger.preprocess.data.embedded import EMBEDDED
 from leakledger.preprocess.data.schema_file import find_schema
 
 RETRIES = 2
+WORKER_SECONDS = 60.0  # that a cluster may be without any worker
+POLL_SECONDS = 0.2
+AGAIN = "what is finished is kept, and the same command on a cluster that works does the rest"
 
 PlayCase = Callable[..., Played]
 
@@ -122,18 +128,50 @@ def each_on_cluster(
             f"--cluster {address}: no scheduler answers ({error}); start one with `dask scheduler`"
         ) from None
     with client:
+        _check_workers(client, address)
         run = uuid4().hex  # two runs on one cluster share no key
         futures = [
             client.submit(work, c, key=f"leakledger-{c.id}-{run}", retries=RETRIES, resources=resources, pure=False)
             for c in todo
         ]
         try:
-            for future in distributed.as_completed(futures, loop=client.loop):
-                yield kept(_result(future, distributed), folder)
+            for future in _as_completed(distributed.as_completed(futures, loop=client.loop), client, address):
+                yield kept(_result(future, distributed, address), folder)
                 future.release()
         finally:
             with suppress(Exception):  # a scheduler that is gone has no work to call off
                 client.cancel([f for f in futures if not f.done()], force=True)
+
+
+def _check_workers(client: Any, address: str) -> None:
+    """Raises ValueError where no worker comes, or one has not this version of the program: such a one could not even
+    read what it is sent, would end, and leave its cases to nobody.
+    """
+    try:
+        client.wait_for_workers(1, timeout=WORKER_SECONDS)
+    except TimeoutError:
+        raise ValueError(
+            f"--cluster {address}: has no worker; start one with `dask worker {address} --nthreads 1`"
+        ) from None
+    own = metadata.version("leakledger")
+    for worker, has in client.run(metadata.version, "leakledger", on_error="return").items():
+        if has != own:
+            found = f"has version {has} of leakledger" if isinstance(has, str) else "has no leakledger"
+            raise ValueError(f"worker at {worker}: {found}; install version {own}")
+
+
+def _as_completed(completed: Any, client: Any, address: str) -> Iterator[Any]:
+    """The futures as they end. Raises ValueError where the cluster has been without any worker for too long."""
+    seen = monotonic()
+    while not completed.is_empty():
+        if completed.has_ready():
+            yield next(completed)
+            continue
+        with suppress(OSError):  # a scheduler that is gone: its futures say so
+            seen = monotonic() if client.scheduler_info()["workers"] else seen
+        if monotonic() - seen > WORKER_SECONDS:
+            raise ValueError(f"--cluster {address}: all workers are gone; {AGAIN}")
+        sleep(POLL_SECONDS)
 
 
 def with_absolute_source(config: Config) -> Config:
@@ -195,12 +233,14 @@ def _security(distributed: Any, address: str) -> Any:
     return security
 
 
-def _result(future: Any, distributed: Any) -> Outcome:
+def _result(future: Any, distributed: Any, address: str) -> Outcome:
     try:
         outcome: Outcome = future.result()
         return outcome
     except distributed.KilledWorker as error:
         raise RuntimeError(f"{future.key}: {error.allowed_failures} workers died of it (out of memory?)") from None
+    except CancelledError:
+        raise ValueError(f"--cluster {address}: the scheduler is gone; {AGAIN}") from None
 
 
 def kept(outcome: Outcome, folder: Path) -> Played:

@@ -9,13 +9,28 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import CancelledError
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from leakledger.audit import cluster as cluster_of
 from leakledger.audit.case import cases
-from leakledger.audit.cluster import Outcome, RemoteCase, Unlogged, digest_of, digests, kept, with_absolute_source
+from leakledger.audit.cluster import (
+    Outcome,
+    RemoteCase,
+    Unlogged,
+    _as_completed,
+    _check_workers,
+    _result,
+    digest_of,
+    digests,
+    kept,
+    with_absolute_source,
+)
 from leakledger.audit.config import Config
 from leakledger.audit.provenance import versions
 from leakledger.preprocess.secret import PUBLIC_MASTER
@@ -212,6 +227,58 @@ def test_what_dask_logs_of_a_pickle_that_cannot_be_read_has_no_secret() -> None:
     logged = pickle.dumps(remote(play_case=diverges), protocol=5, buffer_callback=beside.append)
     assert PUBLIC_MASTER not in logged
     assert pickle.loads(logged, buffers=[b.raw() for b in beside]).master == Unlogged(PUBLIC_MASTER)
+
+
+class Scheduler:
+    """Of a client of Dask, what asks the scheduler for its workers; these have such versions of leakledger."""
+
+    def __init__(self, *workers: object) -> None:
+        self.workers = {f"tcp://w{i}": has for i, has in enumerate(workers)}
+
+    def wait_for_workers(self, count: int, timeout: float) -> None:
+        if len(self.workers) < count:
+            raise TimeoutError
+
+    def run(self, function: object, *args: object, on_error: str) -> dict[str, object]:
+        return self.workers
+
+    def scheduler_info(self) -> dict[str, object]:
+        return {"workers": self.workers}
+
+
+class Computing:
+    """Futures of which none ever ends."""
+
+    def is_empty(self) -> bool:
+        return False
+
+    has_ready = is_empty
+
+
+def test_workers_without_this_version_are_refused_before_anything_is_sent() -> None:
+    own = versions()["leakledger"]
+    _check_workers(Scheduler(own, own), "tcp://s")
+    for found, said in (("0.0.9", "has version 0.0.9 of leakledger"), (PackageNotFoundError(), "has no leakledger")):
+        with pytest.raises(ValueError, match=f"^worker at tcp://w1: {said}; install version {own}$"):
+            _check_workers(Scheduler(own, found), "tcp://s")
+    with pytest.raises(ValueError, match=r"^--cluster tcp://s: has no worker; start one"):
+        _check_workers(Scheduler(), "tcp://s")
+
+
+@pytest.mark.timeout(30)
+def test_a_cluster_that_has_lost_all_workers_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster_of, "WORKER_SECONDS", 0.0)
+    with pytest.raises(ValueError, match=r"^--cluster tcp://s: all workers are gone; what is finished is kept"):
+        next(_as_completed(Computing(), Scheduler(), "tcp://s"))
+
+
+def test_a_scheduler_that_is_gone_is_one_line() -> None:
+    class Lost:
+        def result(self) -> Outcome:
+            raise CancelledError("scheduler-connection-lost")
+
+    with pytest.raises(ValueError, match=r"^--cluster tcp://s: the scheduler is gone; what is finished is kept"):
+        _result(Lost(), SimpleNamespace(KilledWorker=RuntimeError), "tcp://s")
 
 
 def test_input_is_named_by_absolute_path_and_digest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
