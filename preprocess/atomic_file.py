@@ -23,15 +23,30 @@ UNSUPPORTED = (errno.EINVAL, errno.ENOTSUP, errno.EACCES)  # file systems that s
 def atomic_file(path: str | os.PathLike[str], mode: int = 0o666) -> Iterator[BinaryIO]:
     """A file to write, which takes the place of `path` when the block ends; where that raises, `path` stays as it was.
 
-    `mode`: permissions of a new file, less those that the process masks.
+    `mode`: permissions of a new file, less those that the process masks. An error of the system names `path`.
     """
     target = Path(path)
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}{ENDING}")
-    try:
+    with _naming(target, temporary):
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        with _in_place_of(target, temporary, descriptor) as file:
+            yield file
+
+
+@contextmanager
+def _naming(target: Path, temporary: Path) -> Iterator[None]:
+    """Of a disk that is full the system names no file, and of a folder that cannot be written one that nobody knows."""
+    try:
+        yield
     except OSError as error:
-        error.filename = str(target)  # the name that was given, not one that nobody knows
+        if error.errno is not None and error.filename in (None, os.fspath(temporary)):
+            error.filename = os.fspath(target)
         raise
+
+
+@contextmanager
+def _in_place_of(target: Path, temporary: Path, descriptor: int) -> Iterator[BinaryIO]:
+    """The open file `temporary`, which gets its name when the block ends, or is gone where that raises."""
     try:
         with os.fdopen(descriptor, "wb") as file:
             fcntl.flock(file, fcntl.LOCK_EX)  # until this process ends: how `remove_leftovers` knows a living writer

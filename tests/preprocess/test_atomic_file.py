@@ -1,3 +1,4 @@
+import errno
 import os
 import stat
 from pathlib import Path
@@ -33,6 +34,17 @@ def test_a_file_that_cannot_be_made_is_called_as_it_was_named(tmp_path):
     with pytest.raises(FileNotFoundError) as error, atomic_file(path):
         pass
     assert error.value.filename == str(path)
+
+
+def test_an_error_of_the_system_names_the_file_that_is_meant(tmp_path):
+    full = OSError(errno.ENOSPC, "No space left on device")  # names none
+    for error, named in ((full, "a.json"), (OSError(errno.EIO, "broken", "other.csv"), "other.csv")):
+        with pytest.raises(OSError, match=named) as caught, atomic_file(tmp_path / "a.json"):
+            raise error
+        assert Path(caught.value.filename).name == named
+    with pytest.raises(FileNotFoundError) as caught, atomic_file(tmp_path / "gone" / "a.json"):
+        pass
+    assert caught.value.filename == str(tmp_path / "gone" / "a.json")
 
 
 def test_a_private_file_is_for_its_owner_alone(tmp_path):
