@@ -39,7 +39,9 @@ def environment(folder: str, driver: Mapping[str, str] = os.environ) -> dict[str
     # A child finds modules where the driver does, wherever it was started.
     paths = os.pathsep.join(os.path.abspath(p) for p in sys.path)
     own = dict.fromkeys(("HOME", "TMPDIR", "TEMP", "TMP"), folder)
-    return {**kept, **own, **_threads(), "PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1"}
+    # joblib, of scikit-learn, would ask for a semaphore, which is refused, and warn about it on the driver's terminal.
+    quiet = {"PYTHONDONTWRITEBYTECODE": "1", "JOBLIB_MULTIPROCESSING": "0"}
+    return {**kept, **own, **_threads(), "PYTHONPATH": paths, **quiet}
 
 
 def _threads() -> dict[str, str]:

@@ -106,13 +106,18 @@ def test_where_the_kernel_has_landlock_native_code_cannot_write_either(folders):
 def test_the_drivers_variables_stay_behind_but_for_those_that_programs_need(tmp_path):
     driver = {"PATH": "/bin", "LANG": "C.UTF-8", "OMP_NUM_THREADS": "1", "TOKEN": "x", "LEAKLEDGER_SECRETS": "/s"}
     own = environment(str(tmp_path), {**driver, "HOME": "/root", "TMPDIR": "/tmp"})
-    assert own.keys() - {"PYTHONPATH", "PYTHONDONTWRITEBYTECODE"} == {
+    assert own.keys() - {"PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "JOBLIB_MULTIPROCESSING"} == {
         *("PATH", "LANG", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "HOME", "TMPDIR", "TEMP", "TMP")
     }
     assert {own[k] for k in ("HOME", "TMPDIR", "TEMP", "TMP")} == {str(tmp_path)}
     assert all(os.path.isabs(p) for p in own["PYTHONPATH"].split(os.pathsep))
     seen = json.loads(confined("import json; print(json.dumps(dict(os.environ)))", tmp_path))
     assert "LEAKLEDGER_SECRETS" not in seen
+
+
+def test_a_library_that_would_share_memory_is_told_not_to_and_warns_of_nothing(folders):
+    code = "import warnings; warnings.simplefilter('error'); import sklearn.metrics; print('silent')"
+    assert confined(code, folders[0]) == "silent"
 
 
 def test_a_party_computes_with_as_many_threads_as_its_driver(tmp_path, monkeypatch):
