@@ -134,7 +134,8 @@ def _compared(
         difference = _paired(mine, theirs, now.seeds, alpha)
         fewer, more = (len(x.keys() - y.keys()) if a and b else 0 for x, y in ((theirs, mine), (mine, theirs)))
     else:
-        difference = _of_other_seeds(own, _sample(theirs, before.seeds), alpha, margin)
+        both = (_with_silence(mine, now.seeds), _with_silence(theirs, before.seeds))
+        difference = _of_other_seeds(*both, alpha, margin)
     alone = paired(own.values, np.zeros(1), own.seeds, alpha)
     silent = "" if a and b else "the run" if b else "the baseline"
     return Compared(measure, difference, mean_share(a), alone.low, mean_share(b), silent, fewer, more, pairs)
@@ -144,6 +145,15 @@ def _sample(levels: Levels, seeds: Sequence[int]) -> Sample:
     if not levels:
         return Sample.of(np.zeros(len(seeds)), seeds)
     return Sample.of(list(levels.values()), [seed for seed, _, _ in levels])
+
+
+def _with_silence(levels: Levels, seeds: Sequence[int]) -> Sample:
+    """The sample, with the prior alone under seeds without a claim: what an attack gets grows with how often it gets
+    something, and other seeds have no clusters to compare one by one.
+    """
+    sample = _sample(levels, seeds)
+    silent = sorted({*seeds} - {*sample.seeds})
+    return Sample.of([*sample.values, *np.zeros(len(silent))], [*sample.seeds, *silent])
 
 
 def _paired(a: Levels, b: Levels, seeds: Sequence[int], alpha: float) -> Difference:

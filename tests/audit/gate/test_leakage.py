@@ -13,6 +13,7 @@ from tests.audit.gate.made import (
     noise,
     only,
     record,
+    silent,
     trial,
     unread,
 )
@@ -119,6 +120,18 @@ def test_claims_about_clusters_of_which_the_baseline_has_none_are_no_pass():
     (reason,) = only(outcome, "regression").reasons
     assert reason == "other makes claims about 6 clusters of which the baseline has none"
     assert decided(before, before, leakage=MARGIN).status == "pass"
+
+
+def test_an_attack_that_speaks_under_more_seeds_than_before_has_grown_though_all_seeds_are_others():
+    def every(made, step):
+        return replace(made, cases=tuple(replace(c, trials=(silent(),)) if c.seed % step else c for c in made.cases))
+
+    often, others = (record(np.full(60, 0.4), seeds=range(first, first + 60)) for first in (0, 100))
+    wide = [{"margin": 0.3}]
+    assert decided(others, often, leakage=wide).status == "pass"
+    assert decided(every(others, 2), every(often, 2), leakage=wide).status == "pass"
+    assert decided(every(others, 2), often, leakage=wide).status == "pass"
+    assert decided(others, every(often, 2), leakage=wide).status == "fail"
 
 
 def test_an_attack_that_is_no_longer_played_is_no_pass():
