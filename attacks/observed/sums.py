@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from leakledger.attacks.base import Abstained, AuxiliaryKnowledge, NotApplicable, joint
 from leakledger.attacks.observed.aggregates import RoundMean, round_means
 from leakledger.attacks.observed.gradients import check_labels, poisson, row_count, tensors, unsuitable
-from leakledger.attacks.observed.trainings import check_epochs, rounding, unknown_training
-from leakledger.attacks.observed.update import Arrays, Member, ObservedUpdate, Schedule
+from leakledger.attacks.observed.trainings import check_epochs, rounding, schedule_of, unknown_training
+from leakledger.attacks.observed.update import Arrays, Member, ObservedUpdate
 from leakledger.preprocess.messages import ClientGradient, ClientWeights
 from leakledger.preprocess.views import Mechanism, Message, ModelSpec, TrainingSpec, View
 
@@ -192,14 +192,14 @@ def _of_trainings(
     mean: ObservedUpdate, training: TrainingSpec, members: Sequence[Member]
 ) -> ObservedUpdate | NotApplicable:
     """The sum of local trainings as if clients trained one after the other, all from the same weights."""
-    if training.proximal:
-        return NotApplicable(f"the local steps behind a sum have a proximal term (mu {training.proximal:g})")
     if reason := unknown_training(training):
         return NotApplicable(reason)
     count, rate = len(members), float(training.learning_rate)
     batch = max(min(training.batch_size or m.rows, m.rows) for m in members)
     gradient = {name: count * g for name, g in mean.gradient.items()}
-    schedule = Schedule(mean.rows, training.local_epochs, batch, rate)
+    schedule = schedule_of(training, mean.rows, batch)
+    if schedule.kept <= 0:
+        return NotApplicable(f"the proximal term behind a sum (mu {training.proximal:g}) takes back what was before")
     local = rounding(mean.weights, gradient, mean.precision, schedule)
     noise = float(np.hypot(count * mean.noise, local))
     return replace(mean, gradient=gradient, schedule=schedule, noise=noise, stretched=count / rate)

@@ -2,8 +2,8 @@
 
 A client with N rows goes through all of them once per epoch, in local batches of the agreed size (the last one of an
 epoch may be smaller), and takes one step of gradient descent per batch. The sum of its gradients is the difference of
-weights over the learning rate. But weights are rounded in every step, and the difference carries that rounding as
-`noise`.
+weights over the learning rate; under a proximal term (FedProx) earlier gradients count for less in it. But weights are
+rounded in every step, and the difference carries that rounding as `noise`.
 """
 
 from collections.abc import Collection
@@ -70,14 +70,10 @@ def _read(view: View, message: Message, knowledge: AuxiliaryKnowledge) -> Observ
     try:
         before, after = tensors(spec, model, "weights"), tensors(spec, message, "weights")
         rows = row_count(message)
-        schedule = Schedule(
-            rows, training.local_epochs, min(training.batch_size or rows, rows), float(training.learning_rate)
-        )
-        if training.proximal and len(schedule.steps) > 1:  # the first step begins where the term is 0
-            mu = f"a proximal term (mu {training.proximal:g})"
-            return NotApplicable(
-                f"{source}: {len(schedule.steps)} local steps under {mu} are no plain sum of gradients"
-            )
+        schedule = schedule_of(training, rows, min(training.batch_size or rows, rows))
+        if schedule.kept <= 0 and len(schedule.steps) > 1:  # the first step begins where the term is 0
+            mu = f"a proximal term (mu {training.proximal:g} at learning rate {schedule.rate:g})"
+            return NotApplicable(f"{source}: {len(schedule.steps)} local steps under {mu} take back what was before")
         labels = np.zeros(0, np.int64)
         if granted is not None:
             labels = check_labels(np.asarray(granted), schedule.total, spec.outputs)
@@ -104,6 +100,11 @@ def _read(view: View, message: Message, knowledge: AuxiliaryKnowledge) -> Observ
         mechanisms=view.public.mechanisms,
         stretched=1 / schedule.rate,
     )
+
+
+def schedule_of(training: TrainingSpec, rows: int, batch: int) -> Schedule:
+    """The local steps over so many `rows` of a client in batches of `batch`."""
+    return Schedule(rows, training.local_epochs, batch, float(training.learning_rate), float(training.proximal))
 
 
 def rounding(weights: Arrays, gradient: Arrays, precision: float, schedule: Schedule) -> float:

@@ -1,8 +1,9 @@
 """The observed update: all that is seen of what one client sent of its training in one round, and of its network.
 
 A FedSGD gradient is a sum of one. Weights after local training (FedAvg) tell the sum of the gradients of all local
-steps: their difference to the weights before, over the learning rate. Exact attacks need no more than such a sum; what
-weights add is the `schedule` of the steps behind it.
+steps: their difference to the weights before, over the learning rate. Exact attacks need no more than such a sum, nor
+that all gradients count alike in it (under a proximal term they do not); what weights add is the `schedule` of the
+steps behind it.
 """
 
 from collections.abc import Iterable
@@ -23,12 +24,23 @@ Inverted = RecordsClaim | NotApplicable | Abstained
 
 @dataclass(frozen=True)
 class Schedule:
-    """How a client trains: `epochs` times over `rows` rows, in batches of `batch`, at learning rate `rate`."""
+    """How a client trains: `epochs` times over `rows` rows, in batches of `batch`, at learning rate `rate`.
+
+    A `proximal` term mu / 2 |w - w_0|^2 draws every step back to the weights that training began from. What the weights
+    moved by, over the rate, is then `kept` times what it was before the step, plus the step's gradient: a sum in which
+    earlier gradients count for less.
+    """
 
     rows: int
     epochs: int
     batch: int
     rate: float
+    proximal: float = 0.0
+
+    @property
+    def kept(self) -> float:
+        """What a step leaves of the sum of the gradients before it; 1 without a proximal term."""
+        return 1.0 - self.rate * self.proximal
 
     @property
     def total(self) -> int:

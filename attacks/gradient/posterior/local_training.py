@@ -32,6 +32,8 @@ from leakledger.attacks.gradient.posterior.network import RowGradients
 from leakledger.attacks.gradient.posterior.search import cost, repaired
 from leakledger.attacks.observed.update import ObservedUpdate, Schedule
 
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
 # Of the root mean square of the entries: what the midpoint rule leaves. With five epochs of four batches at a learning
 # rate of 0.01 it is 0.05 to 0.11 on Adult, bank_churn and framingham.
 DRIFT = 0.05
@@ -48,7 +50,7 @@ def as_gradient(update: ObservedUpdate) -> ObservedUpdate | str:
     clients, counted, spread = _counted(update)
     if spread > UNEVEN:
         return f"rows of local batches of such different sizes count too unevenly (by {spread:.1f} of their mean)"
-    half = (counted - 1) / (2 * counted) * update.training.rate / clients  # the mean of 0, ..., n - 1 steps of n
+    half = _middle(update) * update.training.rate / clients
     gradient = {name: g / (clients * counted) for name, g in update.gradient.items()}
     entries = np.concatenate([g.ravel() for g in gradient.values()])
     drift = 0.0 if counted == 1 else float(np.hypot(DRIFT, spread) * np.sqrt((entries**2).mean()))
@@ -65,24 +67,44 @@ def as_gradient(update: ObservedUpdate) -> ObservedUpdate | str:
 
 def of_one_step(update: ObservedUpdate) -> bool:
     """Whether every client took a single step, so that the sum is that of gradients at the weights sent."""
-    return _counted(update)[1] == 1
+    return bool(update.training.epochs * _sizes(update)[1].max() == 1)
+
+
+def _sizes(update: ObservedUpdate) -> tuple[Ints, Ints]:
+    """How many rows each client has, and how many steps it takes in an epoch."""
+    sizes = np.array([m.rows for m in update.members] or [update.rows])
+    return sizes, -(-sizes // update.training.batch)
+
+
+def _counts(schedule: Schedule, number: int) -> Array:
+    """(epochs, number) by how much each step counts in the sum: all by 1 but under a proximal term."""
+    return np.asarray(schedule.kept ** np.arange(schedule.epochs * number)[::-1]).reshape(schedule.epochs, number)
+
+
+def _middle(update: ObservedUpdate) -> float:
+    """Where on the way the gradient is taken that is the mean of all steps: (n - 1) / 2n for n that count alike."""
+    (sizes, steps), middles = _sizes(update), list[float]()
+    for number in steps.tolist():
+        counts = _counts(update.training, number).ravel()
+        way = np.cumsum(counts[::-1])  # after each step, in gradients
+        middles.append(float(counts[1:] @ way[:-1]) / float(way[-1]) ** 2)
+    return float(np.average(middles, weights=sizes))
 
 
 def _counted(update: ObservedUpdate) -> tuple[int, float, float]:
-    """How many clients there are, how many steps a client takes, in the mean over rows, and by how much rows count
-    unevenly: the standard deviation of their shares, the mean being 1.
+    """How many clients there are, how many steps a client takes, in the mean over rows, each by how much it counts, and
+    by how much rows count unevenly: the standard deviation of their shares, the mean being 1.
     """
-    schedule = update.training
-    sizes = np.array([m.rows for m in update.members] or [update.rows])
-    steps = -(-sizes // schedule.batch)
-    counted = float(schedule.epochs * (sizes * steps).sum() / sizes.sum())
+    schedule, (sizes, steps) = update.training, _sizes(update)
+    counts = [_counts(schedule, n) for n in steps.tolist()]
+    counted = float(np.average([c.sum() for c in counts], weights=sizes))
     squares = 0.0  # of the shares of all rows
-    for size, number in zip(sizes.tolist(), steps.tolist(), strict=True):
-        last = size - (number - 1) * min(schedule.batch, size)
-        parts = np.array([min(schedule.batch, size)] * (number - 1) + [last])
-        share = schedule.epochs * number / counted  # of the client's rows in the mean
-        within = (size**2 / number**2 / parts).sum() / size - 1  # variance of one epoch, in which places are drawn
-        squares += size * share**2 * (1 + within / schedule.epochs)
+    for size, count in zip(sizes.tolist(), counts, strict=True):
+        whole = min(schedule.batch, size)
+        parts = np.array([whole] * (count.shape[1] - 1) + [size - (count.shape[1] - 1) * whole])
+        share = count.sum() / counted  # of the client's rows in the mean
+        within = (size * count**2 / parts).sum(1) - count.sum(1) ** 2  # variance of each epoch: places are drawn
+        squares += size * share**2 * (1 + within.sum() / count.sum() ** 2)
     return len(sizes), counted, float(np.sqrt(max(squares / sizes.sum() - 1, 0.0)))
 
 
@@ -139,7 +161,7 @@ def _error(found: Chains, update: ObservedUpdate) -> list[Tensor]:
     return [found.scale[best] * part for part in error]
 
 
-def drawn_order(update: ObservedUpdate, labels: NDArray[np.int64], coins: np.random.Generator) -> NDArray[np.int64]:
+def drawn_order(update: ObservedUpdate, labels: Ints, coins: np.random.Generator) -> Ints:
     """(epochs * rows,) which row each place of all local batches has, at random, each row once per epoch; where labels
     of these places are known, each has a row of its label.
     """
@@ -151,17 +173,15 @@ def drawn_order(update: ObservedUpdate, labels: NDArray[np.int64], coins: np.ran
     return order.ravel()
 
 
-def trained_sum(
-    schedule: Schedule, begun: RowGradients, rows: Tensor, labels: Tensor, order: NDArray[np.int64]
-) -> list[Tensor]:
-    """Per layer (out, in + 1) the sum of the gradients of local steps, from the network that training has `begun` with,
-    over `rows` (B, D) with `labels` (B,) in this order.
+def trained_sum(schedule: Schedule, begun: RowGradients, rows: Tensor, labels: Tensor, order: Ints) -> list[Tensor]:
+    """Per layer (out, in + 1) the sum of the gradients of local steps, as a proximal term leaves it, from the network
+    that training has `begun` with, over `rows` (B, D) with `labels` (B,) in this order.
     """
     network, total = begun, [w.new_zeros(len(w), w.shape[1] + 1) for w in begun.weights]
     for first, end in schedule.steps:
         some = torch.from_numpy(order[first:end]).to(rows.device)
         share = rows.new_full((1, end - first), 1 / (end - first))
         step = network.sums(rows[some][None], labels[some][None], share)
-        total = [t + part[0] for t, part in zip(total, step, strict=True)]
+        total = [schedule.kept * t + part[0] for t, part in zip(total, step, strict=True)]
         network = begun.moved([schedule.rate * t for t in total])
     return total

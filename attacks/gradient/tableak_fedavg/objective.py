@@ -38,18 +38,20 @@ def update_objective(
         slope = SLOPE_BELOW_ZERO[spec.activation]
         unit = Cosine(observed).observed
         return UnrolledObjective(len(spec.hidden) + 1, slope, schedule, weights, unit, labels, restarts)
-    return AutogradUpdateObjective(spec, schedule.steps, schedule.rate, weights, observed, labels)
+    return AutogradUpdateObjective(spec, schedule.steps, schedule.rate, weights, observed, labels, schedule.kept)
 
 
 def simulated_update(
-    spec: ModelSpec, steps: Steps, rate: float, weights: Tensors, rows: Tensor, labels: Tensor
+    spec: ModelSpec, steps: Steps, rate: float, weights: Tensors, rows: Tensor, labels: Tensor, kept: float = 1.0
 ) -> dict[str, Tensor]:
-    """The sum of the gradients (by name) of local training on rows (T, d): the difference of weights over `rate`."""
+    """The sum of the gradients (by name) of local training on rows (T, d): the difference of weights over `rate`. A
+    step leaves a share `kept` of what was before.
+    """
     total = {name: torch.zeros_like(w) for name, w in weights.items()}
     for start, end in steps:
         now = {name: w - rate * total[name] for name, w in weights.items()}
         step = grad(_batch_loss, argnums=1)(spec, now, rows[start:end], labels[start:end])
-        total = {name: t + step[name] for name, t in total.items()}
+        total = {name: kept * t + step[name] for name, t in total.items()}
     return total
 
 
@@ -57,9 +59,16 @@ class AutogradUpdateObjective:
     """The objective as it is defined, differentiated by autograd."""
 
     def __init__(
-        self, spec: ModelSpec, steps: Steps, rate: float, weights: Tensors, observed: Tensors, labels: Tensor
+        self,
+        spec: ModelSpec,
+        steps: Steps,
+        rate: float,
+        weights: Tensors,
+        observed: Tensors,
+        labels: Tensor,
+        kept: float = 1.0,
     ) -> None:
-        self.spec, self.steps, self.rate = spec, steps, rate
+        self.spec, self.steps, self.rate, self.kept = spec, steps, rate, kept
         self.weights, self.loss, self.labels = dict(weights), Cosine(observed), labels
         self._evaluate = vmap(vmap(grad_and_value(self._loss), in_dims=(0, None, None, None)))
 
@@ -69,7 +78,7 @@ class AutogradUpdateObjective:
 
     def _loss(self, rows: Tensor, weights: dict[str, Tensor], observed: dict[str, Tensor], labels: Tensor) -> Tensor:
         """One candidate training (T, d)."""
-        update = simulated_update(self.spec, self.steps, self.rate, weights, rows, labels)
+        update = simulated_update(self.spec, self.steps, self.rate, weights, rows, labels, self.kept)
         return self.loss.between(update, observed)
 
 

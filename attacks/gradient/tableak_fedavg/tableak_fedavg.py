@@ -196,6 +196,6 @@ class TabLeakFedAvg(Inversion):
         return pooled_claim(prior, update, units, rows)
 
 
-def _schedule(update: ObservedUpdate) -> tuple[int, int, int, float]:
+def _schedule(update: ObservedUpdate) -> tuple[int, int, int, float, float]:
     s = update.training
-    return s.rows, s.epochs, s.batch, s.rate
+    return s.rows, s.epochs, s.batch, s.rate, s.proximal

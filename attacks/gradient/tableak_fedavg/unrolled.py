@@ -3,14 +3,16 @@
 With a column of ones beside the activations, a layer with weights and bias is one matrix W (out, in + 1). Step k of
 local training has activations a, logits z = a Wᵀ, slopes s of the activation function and class probabilities p, and
 
-    D = (p - y) / b,   D_below = (D W) * s,   G = Dᵀ a,   total += G,   W = W₀ - rate * total.
+    D = (p - y) / b,   D_below = (D W) * s,   G = Dᵀ a,   total = kept * total + G,   W = W₀ - rate * total,
+
+where kept is 1 without a proximal term.
 
 The objective reads the last total. Steps are reversed one by one: with C the cotangent of a step's G,
 
     D' = a Cᵀ + (D'_below * s) Wᵀ,   z' = p * (D' - sum(p * D')) / b,   a' = D C + z' W,   z'_below = a' * s,
 
-and C becomes C - rate * (Dᵀ (D'_below * s) + z'ᵀ a) for the step before. The second derivative of the activation is
-zero almost everywhere, so the slopes are constants.
+and C becomes kept * C - rate * (Dᵀ (D'_below * s) + z'ᵀ a) for the step before. The second derivative of the activation
+is zero almost everywhere, so the slopes are constants.
 
 Shapes: V victims, R restarts, b rows of a local batch. All tensors of a step are (V·R, ...) and are kept for the way
 back; they are reused by every evaluation: fresh memory costs more than the arithmetic.
@@ -37,7 +39,7 @@ class UnrolledObjective:
         labels: Tensor,
         restarts: int,
     ) -> None:
-        self.rate, self.ends = schedule.rate, schedule.steps
+        self.rate, self.kept, self.ends = schedule.rate, schedule.kept, schedule.steps
         self.first = [_joined(weights, i, restarts) for i in range(layers)]
         self.seen = [_joined(observed, i, restarts) for i in range(layers)]
         self.total, self.bar = ([torch.empty_like(w) for w in self.first] for _ in range(2))
@@ -53,14 +55,14 @@ class UnrolledObjective:
         for total in self.total:
             total.zero_()
         for (a, b), step, after in zip(self.ends, self.steps, [*self.steps[1:], None], strict=True):
-            step.forward(flat[:, a:b], self.total)
+            step.forward(flat[:, a:b], self.total, self.kept)
             if after is not None:
                 for w, first, total in zip(after.weights, self.first, self.total, strict=True):
                     torch.add(first, total, alpha=-self.rate, out=w)
         loss = self._compare()
         gradient = torch.empty_like(flat)
         for (a, b), step in zip(self.ends[::-1], self.steps[::-1], strict=True):
-            gradient[:, a:b] = step.reverse(self.bar, self.rate)
+            gradient[:, a:b] = step.reverse(self.bar, self.rate, self.kept)
         return loss.view(rows.shape[:2]), gradient.view(rows.shape)
 
     def _compare(self) -> Tensor:
@@ -89,7 +91,7 @@ class Step:
         self.delta, self.delta_bar = ([new(each, batch, w.shape[1]) for w in weights] for _ in range(2))
         self.slopes = [new(each, batch, w.shape[1]) for w in weights[:-1]]
 
-    def forward(self, rows: Tensor, total: list[Tensor]) -> None:
+    def forward(self, rows: Tensor, total: list[Tensor], kept: float) -> None:
         inputs, delta = self.inputs, self.delta
         inputs[0][..., :-1] = rows
         for i, slope in enumerate(self.slopes):
@@ -102,9 +104,9 @@ class Step:
         for i, slope in reversed(list(enumerate(self.slopes))):
             torch.bmm(delta[i + 1], self.weights[i + 1][..., :-1], out=delta[i]).mul_(slope)
         for t, d, a in zip(total, delta, inputs, strict=True):
-            t.baddbmm_(d.mT, a)
+            t.baddbmm_(d.mT, a, beta=kept)
 
-    def reverse(self, bar: list[Tensor], rate: float) -> Tensor:
+    def reverse(self, bar: list[Tensor], rate: float, kept: float) -> Tensor:
         """The cotangent of the rows; `bar`, that of the total after this step, becomes that of the total before."""
         for i, (a, c) in enumerate(zip(self.inputs, bar, strict=True)):
             d = torch.bmm(a, c.mT, out=self.delta_bar[i])
@@ -118,7 +120,7 @@ class Step:
             a_bar = torch.bmm(self.delta[i], bar[i], out=self.inputs_bar[i])
             a_bar.baddbmm_(z_bar, self.weights[i])
             if not self.first:
-                bar[i].baddbmm_(z_bar.mT, self.inputs[i], alpha=-rate)
+                bar[i].baddbmm_(z_bar.mT, self.inputs[i], beta=kept, alpha=-rate)
                 if i:
                     bar[i].baddbmm_(self.delta[i].mT, self.through[i], alpha=-rate)
             if i:

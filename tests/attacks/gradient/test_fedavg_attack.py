@@ -43,14 +43,16 @@ def random_rows(seed, count):
     return Rows(categories, np.stack([draws.integers(17, 91, count), draws.normal(size=count).clip(-3, 3)], -1))
 
 
-def federation(sizes, epochs=2, batch=2, activation="relu", hidden=(100, 100), seed=0):
+def federation(sizes, epochs=2, batch=2, activation="relu", hidden=(100, 100), seed=0, proximal=0.0):
     """What a server sees of a round of FedAvg with clients of so many rows, and what the labels of the batches were.
 
     One more client, whose labels are not granted, keeps a single one company.
     """
     fed = Simulated([f"P{i + 1}" for i in range(len(sizes) + 1)], secret=pinned(seed))
     spec = ModelSpec(LAYOUT.width, 2, hidden, activation)
-    training = TrainingSpec("fedavg", rounds=1, learning_rate=0.01, batch_size=batch, local_epochs=epochs)
+    training = TrainingSpec(
+        "fedavg", rounds=1, learning_rate=0.01, batch_size=batch, local_epochs=epochs, proximal=proximal
+    )
     prior = StructuralPrior(LAYOUT, BOUNDS)
     tables = {
         c: Encoded(prior.encode(random_rows(i, n)).astype(np.float32), np.arange(n) % 2)

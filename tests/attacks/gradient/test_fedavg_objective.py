@@ -19,7 +19,8 @@ from leakledger.preprocess.training.base import draw_batches
 from leakledger.preprocess.training.fedavg import FedAvg
 from leakledger.preprocess.views import ModelSpec, TrainingSpec
 
-SCHEDULES = st.builds(Schedule, st.integers(2, 5), st.integers(1, 3), st.integers(1, 5), st.sampled_from([0.01, 0.5]))
+RATES, PROXIMAL = st.sampled_from([0.01, 0.5]), st.sampled_from([0.0, 0.8])
+SCHEDULES = st.builds(Schedule, st.integers(2, 5), st.integers(1, 3), st.integers(1, 5), RATES, PROXIMAL)
 
 
 def problem(schedule, activation="relu", hidden=(6, 5), classes=3, victims=2, restarts=3, seed=0):
@@ -47,7 +48,7 @@ def test_the_unrolled_objective_and_its_gradient_are_those_of_autograd(schedule,
     spec, weights, observed, labels, rows = problem(schedule, activation, hidden, seed=seed)
     slope = {"relu": 0.0, "leaky-relu": 0.01}[activation]
     fast = UnrolledObjective(len(hidden) + 1, slope, schedule, weights, observed, labels, rows.shape[1])
-    slow = AutogradUpdateObjective(spec, schedule.steps, schedule.rate, weights, observed, labels)
+    slow = AutogradUpdateObjective(spec, schedule.steps, schedule.rate, weights, observed, labels, schedule.kept)
     for candidates in (rows, rows.flip(1)):  # a second call finds nothing left over from the first
         for found, expected in zip(fast(candidates), slow(candidates), strict=True):
             torch.testing.assert_close(found, expected, rtol=1e-8, atol=1e-10)
@@ -79,21 +80,23 @@ def test_each_kind_of_training_gets_the_fastest_objective_for_it():
 
 
 @settings(max_examples=20, deadline=None)
-@given(st.integers(2, 9), st.integers(1, 3), st.integers(1, 9) | st.none(), st.integers(0, 2**16))
-def test_simulated_training_on_the_true_batches_ends_at_the_weights_that_the_client_sends(rows, epochs, size, seed):
+@given(
+    st.integers(2, 9), st.integers(1, 3), st.integers(1, 9) | st.none(), st.sampled_from([0, 3]), st.integers(0, 2**16)
+)
+def test_simulated_training_on_the_true_batches_ends_at_the_weights_that_the_client_sends(rows, epochs, size, mu, seed):
     coins = np.random.default_rng(seed)
     spec = ModelSpec(4, 2, (6, 5))
-    training = TrainingSpec("fedavg", 1, 0.05, size, epochs)
+    training = TrainingSpec("fedavg", 1, 0.05, size, epochs, proximal=mu)
     weights = initial_weights(spec, coins)
     data = Encoded(coins.normal(size=(rows, 4)).astype(np.float32), coins.integers(0, 2, rows))
     batches = draw_batches(training, data, coins)
     sent = FedAvg().client(spec, training, GlobalModel(weights), data, batches)
 
-    schedule = Schedule(rows, epochs, min(size or rows, rows), 0.05)
+    schedule = Schedule(rows, epochs, min(size or rows, rows), 0.05, mu)
     assert [b - a for a, b in schedule.steps] == [len(b) for b in batches]
     order = np.concatenate(batches)
     tensors = {n: torch.tensor(w, dtype=torch.float64) for n, w in weights.items()}
     x, y = torch.tensor(data.rows[order], dtype=torch.float64), torch.tensor(data.labels[order])
-    update = simulated_update(spec, schedule.steps, schedule.rate, tensors, x, y)
+    update = simulated_update(spec, schedule.steps, schedule.rate, tensors, x, y, schedule.kept)
     for name, after in sent.weights.items():
         np.testing.assert_allclose((tensors[name] - 0.05 * update[name]).numpy(), after, atol=2e-6)

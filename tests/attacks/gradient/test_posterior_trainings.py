@@ -55,13 +55,14 @@ def mean_gradient(update, weights, columns, labels):
     return [part[0] for part in network.sums(columns[None], labels[None], torch.full((1, len(columns)), 1 / 12))]
 
 
-def test_the_middle_of_the_way_is_second_order_where_its_beginning_is_first_order():
+@pytest.mark.parametrize("mu", [0.0, 5.0])
+def test_the_middle_of_the_way_is_second_order_where_its_beginning_is_first_order(mu):
     """Tanh, so that the gradient is smooth; all rows in one local batch, so that order plays no part."""
     _, _, update, columns = one_update(activation="tanh", epochs=4, batch=None)
     labels, off = torch.arange(12) % 2, []
     begun = RowGradients(update.model, update.weights, "cpu")
     for rate in (0.02, 0.01, 0.005):
-        schedule = Schedule(12, 4, 12, rate)
+        schedule = Schedule(12, 4, 12, rate, mu)
         sums = trained_sum(schedule, begun, columns, labels, np.tile(np.arange(12), 4))
         named = {f"{i}.weight": s[:, :-1].double().numpy() for i, s in enumerate(sums)}
         named |= {f"{i}.bias": s[:, -1].double().numpy() for i, s in enumerate(sums)}
@@ -92,8 +93,10 @@ def test_a_drawn_order_has_each_row_once_per_epoch_and_keeps_known_labels(rows, 
             assert (labels[order.ravel()] == told).all()
 
 
-def test_training_on_the_true_rows_gives_the_weights_that_were_sent():
-    _, _, update, columns = one_update(epochs=3, batch=None)  # one local batch, of which the order is no matter
+@pytest.mark.parametrize("mu", [0.0, 20.0])
+def test_training_on_the_true_rows_gives_the_weights_that_were_sent(mu):
+    """One local batch, of which the order is no matter."""
+    _, _, update, columns = one_update(epochs=3, batch=None, proximal=mu)
     begun = RowGradients(update.model, update.weights, "cpu")
     again = trained_sum(update.training, begun, columns, torch.arange(12) % 2, np.tile(np.arange(12), 3))
     assert distance(again, layers(update.gradient)) < 1e-4  # weights travel in single precision

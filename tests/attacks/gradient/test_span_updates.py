@@ -28,8 +28,10 @@ FEW = {"restarts": 2, "iterations": 20, "refinement": 10, "prior_weights": (0.1,
 BRIEF = {"chains": 8, "repairs": 2, "pool": 128}  # a posterior that need not find anything
 
 
-def spec(batch=None, epochs=1, rate=0.01):
-    return TrainingSpec("fedavg", rounds=1, learning_rate=rate, batch_size=batch, local_epochs=epochs)
+def spec(batch=None, epochs=1, rate=0.01, proximal=0.0):
+    return TrainingSpec(
+        "fedavg", rounds=1, learning_rate=rate, batch_size=batch, local_epochs=epochs, proximal=proximal
+    )
 
 
 def labels(count, epochs=1):
@@ -48,6 +50,16 @@ def test_every_row_behind_weights_is_recovered_whatever_the_local_steps(training
     assert claim.verified.mean() > 0.7
     right = true_rows(claim, categories, numbers)
     assert right[claim.verified].all()
+
+
+@pytest.mark.parametrize("attack", [Span(), Portfolio()], ids=lambda a: a.technique)
+@pytest.mark.parametrize("mu", [0.01, 1.0, 5.0])
+def test_a_proximal_term_hides_no_row_of_local_training(attack, mu):
+    categories, numbers, encoded = rows_of(STATED, 8, 3)
+    (claim,) = attack.run(observe_training(encoded, spec(4, 5, 0.1, mu), STATED), NOTHING)
+    assert exact(claim, categories, numbers, 2e-3).all()
+    assert true_rows(claim, categories, numbers)[claim.verified].all()
+    assert claim.verified.mean() > 0.7
 
 
 def true_rows(claim, categories, numbers):

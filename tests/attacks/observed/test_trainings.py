@@ -103,7 +103,7 @@ def test_one_client_that_cannot_be_attacked_does_not_spare_the_others():
         ([model(), answer()], {"training": None}, "no training settings"),
         ([model(), answer()], {"training": replace(TRAINING, learning_rate=0.0)}, "learning rate 0.0"),
         ([model(), answer()], {"training": replace(TRAINING, local_epochs=0)}, "0 local epochs"),
-        ([model(), answer()], {"training": replace(TRAINING, proximal=0.1)}, "4 local steps under a proximal term"),
+        ([model(), answer()], {"training": replace(TRAINING, proximal=2.0)}, "4 local steps under a proximal term"),
         ([model(), answer()], {"spec": ModelSpec(3, 1, (4,), task="regression")}, "classifier"),
     ],
 )
@@ -118,6 +118,13 @@ def test_a_proximal_term_is_nothing_in_the_only_step():
     (plain,) = find(model(), answer(), training=one, labels=labels)
     (held_back,) = find(model(), answer(), training=replace(one, proximal=5.0), labels=labels)
     assert all(np.array_equal(g, held_back.gradient[name]) for name, g in plain.gradient.items())
+
+
+def test_a_proximal_term_leaves_a_share_of_the_gradients_before():
+    (found,) = find(model(), answer(), training=replace(TRAINING, proximal=0.1))
+    assert found.schedule.kept == 1 - TRAINING.learning_rate * 0.1
+    (plain,) = find(model(), answer())
+    assert all(np.array_equal(g, found.gradient[name]) for name, g in plain.gradient.items())
 
 
 def test_weights_that_did_not_move_are_abstained_from():
