@@ -99,6 +99,6 @@ def row_space(update: ObservedUpdate, tolerance: float) -> RowSpace | str:
     left, values, right = np.linalg.svd(gradient, full_matrices=False)
     floor = max(floor, SURE * noise * float(np.sqrt(gradient.shape).sum()) / float(values[0]))
     rank = int((values > floor * values[0]).sum())
-    if values[rows] > floor * values[0] or values[rows - 1] < GAP * values[rows]:
+    if values[rows] > floor * values[0] or values[rows - 1] <= GAP * values[rows]:  # both 0: few neurons ever moved
         return f"its numerical rank is {rank} and the batch has {rows} rows, or rounding and noise blur the difference"
     return RowSpace(gradient, left[:, :rows] * values[:rows], right[:rows], noise, update.rate, update.roundoff)

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -29,6 +31,15 @@ def test_another_rank_than_rows_are_stated_is_a_reason_that_names_both(rows, sta
     g = gradient_of(rows)
     reason = row_space(update_of(g, stated), 64)
     assert f"rank is {rows} and the batch has {stated} rows" in reason
+
+
+@pytest.mark.parametrize("trained", [False, True])
+def test_fewer_neurons_that_moved_than_rows_span_no_more_than_these(trained):
+    g = gradient_of(5)
+    g[3:] = 0.0
+    update = update_of(g, 5)
+    update = replace(update, schedule=Schedule(5, 1, 5, 0.1), noise=1e-9) if trained else update
+    assert "rank is 3 and the batch has 5 rows" in row_space(update, 64)
 
 
 @pytest.mark.parametrize("rows", [13, 14])
