@@ -119,7 +119,9 @@ class Portfolio(Inversion):
         attacks = Span(**self.span), LinearLayer(**self.linear_layer)
         outcomes = [attack.invert(update, knowledge) for attack in attacks]
         claims = [o for o in outcomes if isinstance(o, RecordsClaim)]
-        return max(claims, key=lambda c: verified(c).sum()) if claims else outcomes[-1]
+        if not claims:
+            return outcomes[-1]
+        return max(claims, key=lambda c: (verified(c).sum(), solves(c, update), len(c.numbers)))
 
     def _sampled(self, update: ObservedUpdate, knowledge: AuxiliaryKnowledge) -> RecordsClaim | None:
         """What is left to know of an update that is defended, or of which nobody tells how many rows it is of; None

@@ -9,7 +9,9 @@ The update is a FedSGD gradient, or the weights after a local training (FedAvg).
 space of all its steps together, whatever their batches, order and number; only on neurons that change sides on the way
 a candidate predicts nothing (`neurons`). So local steps hide nothing from this attack.
 
-Behind an activation norm that goes row by row the gradient is computed again in place of all this (`recomputed`).
+Behind an activation norm that goes row by row the gradient is computed again in place of all this (`recomputed`). Where
+neither is possible the row space is all that there is (`unweighed`), and no row is proven: local steps behind other
+activations or norms, dropout, regressions without ReLU.
 
 The adversary is honest but curious. It holds the update in the clear, the model that it began from and the public
 layout of the encoded columns; it needs no labels, nor the loss except behind such a norm. Dependencies between features
@@ -45,6 +47,7 @@ from leakledger.attacks.gradient.exact.rows import EncodedRows, Mask, clear, sna
 from leakledger.attacks.gradient.inversion import Inversion
 from leakledger.attacks.gradient.span.recomputed import recomputed, settled, space_of, unfit
 from leakledger.attacks.gradient.span.search import search, settled_coordinates
+from leakledger.attacks.gradient.span.unweighed import in_row_space, unexplained
 from leakledger.attacks.observed.affine import Array
 from leakledger.attacks.observed.gradients import unmodelled
 from leakledger.attacks.observed.row_space import RANK_TOLERANCE, RowSpace, row_space
@@ -70,7 +73,10 @@ class Span(Inversion):
     asset = ("records",)
     reads = (ClientGradient, ClientWeights, BatchNormStatistics, *TOLD)
     controls = (ControlSpec("records"),)
-    assumes = "honest but curious; a gradient, or the weights after local training, in the clear; ReLU or a norm"
+    assumes = (
+        "honest but curious; a gradient, or the weights after local training, in the clear; ReLU or a norm, or else "
+        "nothing proven"
+    )
     find = staticmethod(find_of_any_loss)
 
     budget: int = option(2 * 10**8, at_least=1, help="pairs of half combinations of categories that are compared")
@@ -96,14 +102,13 @@ class Span(Inversion):
         source = f"the update of {update.victim} in round {update.round}"
         hidden, activation, layout = update.model.hidden, update.model.activation, update.layout
         normed = update.model.norm != "none" and hidden
-        if update.model.dropout or (normed and unmodelled(update.model)):
-            return NotApplicable(f"{source}: {unmodelled(update.model)}")
-        if normed and (reason := unfit(update)):
+        unweighed = hidden and alone(update)
+        if normed and not unweighed and (reason := unfit(update)):
             return NotApplicable(f"{source}: {reason}")
-        if not normed and (not update.relu or not hidden):
+        if not normed and not unweighed and (not update.relu or not hidden):
             return NotApplicable(f"the first layer must be followed by ReLU, not {activation} on {hidden}")
         weight, bias = update.weights["0.weight"], update.weights["0.bias"]
-        space = (space_of if normed else row_space)(update, self.rank_tolerance)
+        space = (space_of if normed and not unweighed else row_space)(update, self.rank_tolerance)
         if isinstance(space, str):
             return Abstained(f"{source}: {space}")
         candidates = find_candidates(
@@ -118,6 +123,8 @@ class Span(Inversion):
         )
         if isinstance(candidates, str):
             return Abstained(f"{source}: {candidates}")
+        if unweighed:
+            return self._unweighed(update, space, candidates)
         if normed:
             return self._recomputed(update, space, candidates)
         neurons = live_neurons(space, weight, bias)
@@ -142,6 +149,15 @@ class Span(Inversion):
         if update.sums is not None:
             update = replace(update, evidence=(*update.evidence, update.sums.evidence))
         return claim(update, rows, np.full(len(rows), found.residual), proven, exact, open)
+
+    def _unweighed(self, update: ObservedUpdate, space: RowSpace, candidates: Candidates) -> Inverted:
+        """Rows of the row space that nothing else is known of: none of them is proven."""
+        rows = in_row_space(space, update.layout, candidates)
+        if isinstance(rows, str):
+            return Abstained(f"the update of {update.victim} in round {update.round}: {rows}")
+        residual = np.full(len(rows), unexplained(space, candidates, rows.encoded))
+        nothing = np.zeros(len(rows), bool)
+        return claim(update, rows, residual, nothing, nothing)
 
     def _certify(
         self, space: RowSpace, layout: FeatureLayout, weight: Array, bias: Array, coordinates: Array
@@ -170,3 +186,12 @@ class Span(Inversion):
             exact = resolved(layout, encoded, error) & (not space.noise)
         proven = single & (residual <= granted(space.gradient, space.noise, self.residual))
         return rows, residual, proven & clear(layout, points, rows) if space.noise else proven, exact
+
+
+def alone(update: ObservedUpdate) -> bool:
+    """Whether the row space is all that tells of the rows (`unweighed`): no neuron is known to be silent for a row, and
+    the gradient cannot be computed again. Batch norm takes the rows out of that space.
+    """
+    known = update.relu and not update.model.dropout
+    again = update.schedule is None and not unmodelled(update.model)
+    return not known and not again and update.model.norm != "batch"
