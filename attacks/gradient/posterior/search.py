@@ -218,7 +218,8 @@ def _suspects(found: Chains, chain: int) -> Tensor:
     named = [f for f, cell in enumerate(found.cells) if cell.raw is None]
     held = found.index[..., named]
     same = ((held[chain][:, None, None] == held[None]).all(-1) & (found.present > 0)).any(2).double().mean(1)
-    weights = inside**2 / (inside**2).sum() + (1.05 - same) / (1.05 - same).sum() / 2
+    seen = (inside**2).sum().clamp_min(1e-30)  # 0 where nothing is left that any row has
+    weights = inside**2 / seen + (1.05 - same) / (1.05 - same).sum() / 2
     there = found.present[chain] > 0
     number, empty = min(LIFTED, int(there.sum())), torch.nonzero(~there)[:EMPTY, 0]
     if not number:

@@ -387,6 +387,17 @@ def test_suspects_are_the_rows_that_the_residual_points_at():
     assert 2 in _suspects(state, 0).tolist()
 
 
+def test_rows_without_a_share_in_the_residual_are_as_suspect_as_any():
+    """What a residual has in columns that are 0 in every row, no row has."""
+    network, cells, index, _labels, evidence, coins = big()
+    state = Chains(network, cells, evidence, index.expand(3, -1, -1).clone(), coins)
+    state.residual[0].zero_()
+    state.columns[..., :2] = 0.0
+    state.residual[0][..., 0, 0] = state.residual[0][..., 1, 1] = 1.0
+    chosen = _suspects(state, 0).tolist()
+    assert len(set(chosen)) == len(chosen) > 0
+
+
 def test_a_search_finds_what_is_as_probable_as_the_truth():
     network, cells, index, _labels, evidence, coins = big()
     found = search(network, cells, evidence, 4, 8, coins)
