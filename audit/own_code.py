@@ -232,8 +232,9 @@ def attack(
     )
     spec = view.public.model
     assert spec is not None  # `view_of_update` made it
-    if known is not None and not np.isin(known, np.arange(spec.outputs)).all():
-        raise ValueError(f"labels: a class number is outside 0 to {spec.outputs - 1}, the classes of this network")
+    classes = max(spec.outputs, 2)  # a single logit tells two
+    if known is not None and not np.isin(known, np.arange(classes)).all():
+        raise ValueError(f"labels: a class number is outside 0 to {classes - 1}, the classes of this network")
     played = _made(technique, options or {}, known is None, seed)
     knowledge = AuxiliaryKnowledge(labels={} if known is None else {(CLIENT, 0): known})
     outcome = played.run(view.restricted(played.accepts), knowledge)
