@@ -1,8 +1,8 @@
 """A gradient of one's own, or weights before and after local training, as the view of a server that received it.
 
 What a `torch.nn.Sequential` of linear layers and one activation computes is what `preprocess.models` computes, under
-other names. A network with a single logit and binary cross-entropy is the one with two logits of which the first is
-always 0: log(1 + exp(-z)) = -log softmax(0, z)[1]. Its gradient has the same rows, once negated.
+other names. A single logit is taken for that of a binary target, under binary cross-entropy, unless it is said to be a
+regression's output.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -96,11 +96,6 @@ def view_of_update(
     """
     between = activation or _activation(model_state) or "relu"
     before, found = layers_of(model_state, "model_state"), layers_of(update, "the update")
-    single = before[f"{len(before) // 2 - 1}.bias"].shape == (1,) and task != "regression"
-    if single and trained:
-        raise ValueError("weights after training of a network with one logit are not known here; give a gradient")
-    if single:
-        before, found = _two_logits(before, sign=0), _two_logits(found, sign=-1)
     spec = _spec(before, between, task)
     check_weights(spec, before)
     check_weights(spec, found)
@@ -194,15 +189,8 @@ def _layers(model: nn.Module) -> Iterator[nn.Module]:
 
 def _spec(weights: Arrays, activation: str, task: Task | None) -> ModelSpec:
     widths = [weights["0.weight"].shape[1], *(len(t) for name, t in weights.items() if name.endswith("bias"))]
-    inferred: Task = "binary" if widths[-1] == 2 else "multiclass"
+    inferred: Task = "binary" if widths[-1] <= 2 else "multiclass"
     return ModelSpec(widths[0], widths[-1], tuple(widths[1:-1]), activation, task or inferred)
-
-
-def _two_logits(tensors: Arrays, sign: int) -> Arrays:
-    """The last layer with a first row that is `sign` times the only one."""
-    last = len(tensors) // 2 - 1
-    own = {n: tensors[n] for n in (f"{last}.weight", f"{last}.bias")}
-    return tensors | {n: np.concatenate([sign * t, t]) for n, t in own.items()}
 
 
 def _message(sequence: int, payload: Payload, sender: str, recipient: str) -> Message:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from leakledger.attacks.base import Abstained, AuxiliaryKnowledge, NotApplicable
 from leakledger.attacks.observed.batch_norm import told_sums
+from leakledger.attacks.observed.single_logit import one_per_class, two_logits
 from leakledger.attacks.observed.update import Arrays, ObservedUpdate, unit_roundoff
 from leakledger.preprocess.messages import ClientGradient, GlobalModel, Payload
 from leakledger.preprocess.models import check_weights, parameters
@@ -29,7 +30,8 @@ def find_gradients(
     """The gradients in `view`, of chosen rounds and victims, labels granted or not, or why there is none. `any_loss`:
     of models too that are `unmodelled`.
     """
-    if reason := unsuitable(view.public.layout, view.public.model, shared=False, any_loss=any_loss):
+    spec = view.public.model and one_per_class(view.public.model)
+    if reason := unsuitable(view.public.layout, spec, shared=False, any_loss=any_loss):
         return NotApplicable(reason)
     return read_each(view, ClientGradient, rounds, victims, lambda m: read_gradient(view, m, knowledge))
 
@@ -96,7 +98,8 @@ def unmodelled(spec: ModelSpec | None) -> str | None:
 def read_gradient(
     view: View, message: Message, knowledge: AuxiliaryKnowledge
 ) -> ObservedUpdate | NotApplicable | Abstained:
-    """The update in one gradient message; all that is wrong with it is a reason, never an error.
+    """The update in one gradient message, with one logit per class; all that is wrong with it is a reason, never an
+    error.
 
     Of a Poisson sample the message states the rows to expect. Where labels are granted, they tell how many there are,
     and the gradient is the mean over these.
@@ -117,13 +120,14 @@ def read_gradient(
             stretched = rows / len(granted)
             gradient = {name: g * stretched for name, g in gradient.items()}
             rows = len(granted)
-        usable = None if unmodelled(spec) else granted  # of others they only say how many rows there are
-        labels = np.zeros(0, np.int64) if usable is None else check_labels(np.asarray(usable), rows, spec.outputs)
+        read = one_per_class(spec)
+        usable = None if unmodelled(read) else granted  # of others they only say how many rows there are
+        labels = np.zeros(0, np.int64) if usable is None else check_labels(np.asarray(usable), rows, read.outputs)
     except ValueError as error:
         return NotApplicable(f"{source}: {error}")
     if not any(g.any() for g in gradient.values()):
         return Abstained(f"{source} is zero in every tensor ({', '.join(gradient)})")
-    return ObservedUpdate(
+    update = ObservedUpdate(
         message.sender,
         message.round,
         rows,
@@ -139,6 +143,7 @@ def read_gradient(
         guessed_size=granted is None and poisson(view),
         sums=told_sums(view, model, message),
     )
+    return two_logits(update)
 
 
 def poisson(view: View) -> bool:

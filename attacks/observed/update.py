@@ -88,8 +88,8 @@ class ObservedUpdate:
     the local steps behind the sum; None where it is a single gradient. `noise` is the standard deviation of errors in
     the entries beyond their own rounding. `evidence`: numbers of the messages it was read from. `mechanisms`: what is
     known to have been done to it before it was sent, when it was 1 / `stretched` as large. `guessed_size`: `rows` is
-    only how many were to be expected. `facts`: what was known of its rows before. `sums`: what batch norm's
-    running statistics tell of the first layer, where they do.
+    only how many were to be expected. `single`: its two logits were made of one (`single_logit`). `facts`: what was
+    known of its rows before. `sums`: what batch norm's running statistics tell of the first layer, where they do.
     """
 
     victim: str
@@ -107,6 +107,7 @@ class ObservedUpdate:
     mechanisms: tuple[Mechanism, ...] = ()
     stretched: float = 1.0
     guessed_size: bool = False
+    single: bool = False
     members: tuple[Member, ...] = ()
     facts: RowFacts = field(default=NOTHING, repr=False)
     sums: BatchSums | None = field(default=None, repr=False)

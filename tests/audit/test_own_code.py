@@ -87,6 +87,36 @@ def test_one_logit_is_two_of_which_the_first_is_zero():
     assert recovered(found) == TRUE
 
 
+def test_a_single_logit_behind_clipped_rows_is_clipped_as_a_single_one():
+    net, norm, sigma = network(outputs=1), 0.3, 0.0005
+    sent = [torch.zeros_like(p) for p in net.parameters()]
+    for row, label in zip(rows(), LABELS.float(), strict=True):
+        loss = nn.functional.binary_cross_entropy_with_logits(net(row)[0], label)
+        one = torch.autograd.grad(loss, list(net.parameters()))
+        scale = min(1.0, norm / float(torch.cat([g.ravel() for g in one]).norm()))
+        sent = [s + scale * g / len(LABELS) for s, g in zip(sent, one, strict=True)]
+    coins = torch.Generator().manual_seed(1)
+    sent = [s + sigma * torch.randn(s.shape, generator=coins) for s in sent]
+    stated = [Mechanism("example-clipping", {"clip_norm": norm}), Mechanism("gaussian-noise", {"sigma": sigma})]
+    given = {"gradient": sent, "model_state": net, "layout": COLUMNS, "labels": LABELS, "mechanisms": stated}
+    found = leakledger.attack(**given, technique="posterior", controls=False)
+    assert len(set(recovered(found)) & set(TRUE)) >= 4
+
+
+def test_local_training_of_a_single_logit_is_read():
+    net = network(outputs=1)
+    before = {name: value.clone() for name, value in net.state_dict().items()}
+    optimiser = torch.optim.SGD(net.parameters(), lr=0.1)
+    for _ in range(2):
+        optimiser.zero_grad()
+        trained(net)
+        optimiser.step()
+    steps = TrainingSpec("fedavg", learning_rate=0.1, batch_size=6, local_epochs=2)
+    found = leakledger.attack(after=net, model_state=before, layout=COLUMNS, rows=6, training=steps, controls=False)
+    assert set(recovered(found)) & set(TRUE)
+    assert not found.proven
+
+
 def test_a_gate_fails_for_proven_rows_and_where_nobody_can_tell():
     net = trained(network())
     given = {"gradient": net, "model_state": net, "layout": COLUMNS, "labels": LABELS}

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
+from leakledger.attacks.observed.single_logit import one_per_class, single_logit
 from leakledger.preprocess.models import ACTIVATIONS, DERIVATIVES, layer_shapes
 from leakledger.preprocess.views import ModelSpec
 
@@ -60,10 +61,11 @@ class Share(NamedTuple):
 
 
 class RowGradients:
-    """The network of a `ModelSpec` for cross-entropy, at given weights."""
+    """The network of a `ModelSpec` for cross-entropy, at given weights; a binary target may have a single logit."""
 
     def __init__(self, spec: ModelSpec, weights: Mapping[str, NDArray[np.float64]], device: str) -> None:
-        self.classes, self.count = spec.outputs, len(layer_shapes(spec))
+        self.single, self.classes = single_logit(spec), one_per_class(spec).outputs
+        self.count = len(layer_shapes(spec))
         self.activation, self.derivative = ACTIVATIONS[spec.activation], DERIVATIVES[spec.activation]
         self.weights = [_tensor(weights[f"{i}.weight"], device) for i in range(self.count)]
         self.biases = [_tensor(weights[f"{i}.bias"], device) for i in range(self.count)]
@@ -83,12 +85,17 @@ class RowGradients:
         for weight, bias in zip(self.weights[1:], self.biases[1:], strict=True):
             inputs.append(self.activation(outputs[-1]))
             outputs.append(functional.linear(inputs[-1], weight, bias))
-        error = torch.softmax(outputs[-1], -1) - functional.one_hot(labels, self.classes)
+        error = self._last_error(outputs[-1], labels)
         errors = [error]
         for weight, output in zip(self.weights[:0:-1], outputs[-2::-1], strict=True):
             error = (error @ weight) * self.derivative(output)
             errors.append(error)
         return errors[::-1], inputs
+
+    def _last_error(self, logits: Tensor, labels: Tensor) -> Tensor:
+        if self.single:
+            return torch.sigmoid(logits) - labels[..., None]
+        return torch.softmax(logits, -1) - functional.one_hot(labels, self.classes)
 
     def share(self, first: First, labels: Tensor, residual: Sequence[Tensor], weights: Weights = None) -> Share:
         """Inner products with the `residual` (C, out_l, in_l + 1) and squared norms of the gradients of candidates.

@@ -31,10 +31,11 @@ def test_a_derivative_is_that_of_its_activation(activation):
 @pytest.mark.parametrize("activation", sorted(ACTIVATIONS))
 @pytest.mark.parametrize("hidden", [(), (7,), (7, 5)])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_shares_are_those_of_gradients_that_were_built(activation, hidden, weighted):
-    spec, weights, own = network(activation, hidden)
+@pytest.mark.parametrize("logits", [3, 1])
+def test_shares_are_those_of_gradients_that_were_built(activation, hidden, weighted, logits):
+    spec, weights, own = network(activation, hidden, logits)
     coins = torch.Generator().manual_seed(1)
-    rows, labels = torch.randn(2, 4, 6, generator=coins), torch.tensor([[0, 1, 2, 0], [2, 2, 1, 0]])
+    rows, labels = torch.randn(2, 4, 6, generator=coins), torch.tensor([[0, 1, 2, 0], [2, 2, 1, 0]]) % own.classes
     residual = [torch.randn(2, *g.shape, generator=coins) for g in built(spec, weights, rows[0, 0], labels[0, 0])]
     counts = [torch.rand(r.shape[1:], generator=coins) if weighted else torch.ones(r.shape[1:]) for r in residual]
     given = counts if weighted else None
