@@ -36,7 +36,7 @@ from leakledger.preprocess.data.embedded import EMBEDDED
 from leakledger.preprocess.data.schema_file import find_schema
 
 RETRIES = 2
-WORKER_SECONDS = 60.0  # that a cluster may be without any worker
+WORKER_SECONDS = 60.0  # that a cluster may be without any worker for its cases
 POLL_SECONDS = 0.2
 AGAIN = "what is finished is kept, and the same command on a cluster that works does the rest"
 
@@ -128,14 +128,16 @@ def each_on_cluster(
             f"--cluster {address}: no scheduler answers ({error}); start one with `dask scheduler`"
         ) from None
     with client:
-        _check_workers(client, address)
+        _check_workers(client, address, resources)
         run = uuid4().hex  # two runs on one cluster share no key
         futures = [
             client.submit(work, c, key=f"leakledger-{c.id}-{run}", retries=RETRIES, resources=resources, pure=False)
             for c in todo
         ]
         try:
-            for future in _as_completed(distributed.as_completed(futures, loop=client.loop), client, address):
+            for future in _as_completed(
+                distributed.as_completed(futures, loop=client.loop), client, address, resources
+            ):
                 yield kept(_result(future, distributed, address), folder)
                 future.release()
         finally:
@@ -143,9 +145,10 @@ def each_on_cluster(
                 client.cancel([f for f in futures if not f.done()], force=True)
 
 
-def _check_workers(client: Any, address: str) -> None:
-    """Raises ValueError where no worker comes, or one has not this version of the program: such a one could not even
-    read what it is sent, would end, and leave its cases to nobody.
+def _check_workers(client: Any, address: str, resources: Mapping[str, int]) -> None:
+    """Raises ValueError where no worker comes, none has the `resources` of a case, so that Dask would wait for ever, or
+    one has not this version of the program: such a one could not even read what it is sent, would end, and leave its
+    cases to nobody.
     """
     try:
         client.wait_for_workers(1, timeout=WORKER_SECONDS)
@@ -153,6 +156,12 @@ def _check_workers(client: Any, address: str) -> None:
         raise ValueError(
             f"--cluster {address}: has no worker; start one with `dask worker {address} --nthreads 1`"
         ) from None
+    if not _usable(client, resources):
+        wanted = " ".join(f"{name}={count}" for name, count in resources.items())
+        raise ValueError(
+            f"--cluster {address}: no worker has the resource {wanted}; start one with "
+            f'`dask worker {address} --nthreads 1 --resources "{wanted}"`'
+        )
     own = metadata.version("leakledger")
     for worker, has in client.run(metadata.version, "leakledger", on_error="return").items():
         if has != own:
@@ -160,17 +169,25 @@ def _check_workers(client: Any, address: str) -> None:
             raise ValueError(f"worker at {worker}: {found}; install version {own}")
 
 
-def _as_completed(completed: Any, client: Any, address: str) -> Iterator[Any]:
-    """The futures as they end. Raises ValueError where the cluster has been without any worker for too long."""
+def _usable(client: Any, resources: Mapping[str, int]) -> bool:
+    """Whether any worker has the `resources` of a case."""
+    workers = client.scheduler_info(n_workers=-1)["workers"].values()
+    return any(all(w["resources"].get(name, 0) >= least for name, least in resources.items()) for w in workers)
+
+
+def _as_completed(completed: Any, client: Any, address: str, resources: Mapping[str, int]) -> Iterator[Any]:
+    """The futures as they end. Raises ValueError where the cluster has been without any worker that has the `resources`
+    of a case for too long.
+    """
     seen = monotonic()
     while not completed.is_empty():
         if completed.has_ready():
             yield next(completed)
             continue
         with suppress(OSError):  # a scheduler that is gone: its futures say so
-            seen = monotonic() if client.scheduler_info()["workers"] else seen
+            seen = monotonic() if _usable(client, resources) else seen
         if monotonic() - seen > WORKER_SECONDS:
-            raise ValueError(f"--cluster {address}: all workers are gone; {AGAIN}")
+            raise ValueError(f"--cluster {address}: all workers for its cases are gone; {AGAIN}")
         sleep(POLL_SECONDS)
 
 

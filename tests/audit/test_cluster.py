@@ -230,10 +230,13 @@ def test_what_dask_logs_of_a_pickle_that_cannot_be_read_has_no_secret() -> None:
 
 
 class Scheduler:
-    """Of a client of Dask, what asks the scheduler for its workers; these have such versions of leakledger."""
+    """Of a client of Dask, what asks the scheduler for its workers; these have such versions of leakledger, and each
+    has the `resources`.
+    """
 
-    def __init__(self, *workers: object) -> None:
+    def __init__(self, *workers: object, **resources: float) -> None:
         self.workers = {f"tcp://w{i}": has for i, has in enumerate(workers)}
+        self.resources = resources
 
     def wait_for_workers(self, count: int, timeout: float) -> None:
         if len(self.workers) < count:
@@ -242,8 +245,8 @@ class Scheduler:
     def run(self, function: object, *args: object, on_error: str) -> dict[str, object]:
         return self.workers
 
-    def scheduler_info(self) -> dict[str, object]:
-        return {"workers": self.workers}
+    def scheduler_info(self, n_workers: int) -> dict[str, object]:
+        return {"workers": {name: {"resources": self.resources} for name in self.workers}}
 
 
 class Computing:
@@ -257,19 +260,29 @@ class Computing:
 
 def test_workers_without_this_version_are_refused_before_anything_is_sent() -> None:
     own = versions()["leakledger"]
-    _check_workers(Scheduler(own, own), "tcp://s")
+    _check_workers(Scheduler(own, own), "tcp://s", {})
     for found, said in (("0.0.9", "has version 0.0.9 of leakledger"), (PackageNotFoundError(), "has no leakledger")):
         with pytest.raises(ValueError, match=f"^worker at tcp://w1: {said}; install version {own}$"):
-            _check_workers(Scheduler(own, found), "tcp://s")
+            _check_workers(Scheduler(own, found), "tcp://s", {})
     with pytest.raises(ValueError, match=r"^--cluster tcp://s: has no worker; start one"):
-        _check_workers(Scheduler(), "tcp://s")
+        _check_workers(Scheduler(), "tcp://s", {})
+
+
+def test_cases_for_an_accelerator_do_not_wait_for_workers_that_have_none() -> None:
+    own, wanted = versions()["leakledger"], {"GPU": 1}
+    _check_workers(Scheduler(own, GPU=1.0), "tcp://s", wanted)
+    with pytest.raises(ValueError, match=r"^--cluster tcp://s: no worker has the resource GPU=1; start one with .*GPU"):
+        _check_workers(Scheduler(own), "tcp://s", wanted)
 
 
 @pytest.mark.timeout(30)
-def test_a_cluster_that_has_lost_all_workers_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("left", "wanted"), [(Scheduler(), {}), (Scheduler("1.0"), {"GPU": 1})])
+def test_a_cluster_that_has_lost_all_workers_ends_the_run(
+    left: Scheduler, wanted: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(cluster_of, "WORKER_SECONDS", 0.0)
-    with pytest.raises(ValueError, match=r"^--cluster tcp://s: all workers are gone; what is finished is kept"):
-        next(_as_completed(Computing(), Scheduler(), "tcp://s"))
+    with pytest.raises(ValueError, match=r"^--cluster tcp://s: all workers for its cases are gone; what is finished"):
+        next(_as_completed(Computing(), left, "tcp://s", wanted))
 
 
 def test_a_scheduler_that_is_gone_is_one_line() -> None:
