@@ -10,6 +10,7 @@ than the floor in the mean; it passes where all of their upper bounds lie below 
 new is unread; else it is inconclusive.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -134,7 +135,8 @@ def _compared(
         difference = _paired(mine, theirs, now.seeds, alpha)
         fewer, more = (len(x.keys() - y.keys()) if a and b else 0 for x, y in ((theirs, mine), (mine, theirs)))
     else:
-        both = (_with_silence(mine, now.seeds), _with_silence(theirs, before.seeds))
+        each = max(Counter((run, seed) for run, of in enumerate((mine, theirs)) for seed, _, _ in of).values())
+        both = (_with_silence(mine, now.seeds, each), _with_silence(theirs, before.seeds, each))
         difference = _of_other_seeds(*both, alpha, margin)
     alone = paired(own.values, np.zeros(1), own.seeds, alpha)
     silent = "" if a and b else "the run" if b else "the baseline"
@@ -147,13 +149,13 @@ def _sample(levels: Levels, seeds: Sequence[int]) -> Sample:
     return Sample.of(list(levels.values()), [seed for seed, _, _ in levels])
 
 
-def _with_silence(levels: Levels, seeds: Sequence[int]) -> Sample:
-    """The sample, with the prior alone under seeds without a claim: what an attack gets grows with how often it gets
-    something, and other seeds have no clusters to compare one by one.
+def _with_silence(levels: Levels, seeds: Sequence[int], each: int) -> Sample:
+    """The sample, with the prior alone for clusters without a claim, `each` seed having so many: what an attack gets
+    grows with how often it gets something, and other seeds have no clusters to compare one by one.
     """
-    sample = _sample(levels, seeds)
-    silent = sorted({*seeds} - {*sample.seeds})
-    return Sample.of([*sample.values, *np.zeros(len(silent))], [*sample.seeds, *silent])
+    claimed = Counter(seed for seed, _, _ in levels)
+    silent = [seed for seed in sorted({*seeds}) for _ in range(each - claimed[seed])]
+    return Sample.of([*levels.values(), *np.zeros(len(silent))], [*(seed for seed, _, _ in levels), *silent])
 
 
 def _paired(a: Levels, b: Levels, seeds: Sequence[int], alpha: float) -> Difference:

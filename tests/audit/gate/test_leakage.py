@@ -237,3 +237,12 @@ def test_ceilings_fail_above_and_are_certified_only_by_many_seeds():
     assert decided(mistrusted, leakage=[{"ceiling": 0.1}]).status == "inconclusive"
     doubtful = record(np.full(60, 0.0), seeds=many, unread=[unread("t")])
     assert decided(doubtful, leakage=[{"ceiling": 0.1}]).status == "inconclusive"
+
+
+def test_claims_about_more_parties_under_other_seeds_are_growth():
+    def claims(seeds, *victims):
+        return record(None, seeds=seeds, more=lambda seed: tuple(trial(0.5, victim=v) for v in victims))
+
+    before, other = claims(range(40), "P1"), range(100, 140)
+    assert decided(claims(other, "P1"), before, leakage=MARGIN).status == "pass"
+    assert decided(claims(other, "P1", "P2", "P3"), before, leakage=MARGIN).status == "fail"
