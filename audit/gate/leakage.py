@@ -135,7 +135,9 @@ def _compared(
         difference = _paired(mine, theirs, now.seeds, alpha)
         fewer, more = (len(x.keys() - y.keys()) if a and b else 0 for x, y in ((theirs, mine), (mine, theirs)))
     else:
-        each = max(Counter((run, seed) for run, of in enumerate((mine, theirs)) for seed, _, _ in of).values())
+        each = max(
+            Counter((run, seed) for run, of in enumerate((mine, theirs)) for seed, _, _ in of).values(), default=1
+        )
         both = (_with_silence(mine, now.seeds, each), _with_silence(theirs, before.seeds, each))
         difference = _of_other_seeds(*both, alpha, margin)
     alone = paired(own.values, np.zeros(1), own.seeds, alpha)
