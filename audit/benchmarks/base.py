@@ -59,6 +59,7 @@ BENCHMARKS = {
     "tableak_figures": "leakledger.audit.benchmarks.tableak_figures",
     "exact": "leakledger.audit.benchmarks.exact",
     "exact_activations": "leakledger.audit.benchmarks.exact_activations",
+    "exact_dropout": "leakledger.audit.benchmarks.exact_dropout",
     "certificates": "leakledger.audit.benchmarks.certificates",
     "engine": "leakledger.audit.benchmarks.engine",
     "fedavg": "leakledger.audit.benchmarks.fedavg",

@@ -52,13 +52,14 @@ def measure(
     activation: str = "relu",
     scaler: str = "pooled",
     labels: str = "",
+    dropout: float = 0.0,
 ) -> Iterator[Row]:
     """Rows of one attack and batch size, over 4 clients x `seeds` batches. `scaler`, if not that of the pipeline,
     scales numeric columns alone; `labels` are known to attacks that need them, unless it says "none".
     """
     labels = labels or ("known" if attack in ("portfolio", "tableak") else "none")
     config = settings(options, source, "published", "recovered" if labels == "none" else labels, size, seeds, sigma)
-    config = with_network(after(config, trained), activation, scaler)
+    config = with_network(after(config, trained), activation, scaler, dropout)
     measured = list(each(partial(attack_batches, config, attack), cases(config), options.jobs))
     trials = [t for part, _ in measured for t in part]
     dataset = dataset_name(source)
@@ -66,8 +67,10 @@ def measure(
     setting |= ({"noise": sigma} if sigma else {}) | ({"rounds trained": trained} if trained else {})
     setting |= {"activation": activation} if activation != "relu" else {}
     setting |= {"pipeline": "0/1", "scaler": scaler} if scaler != "pooled" else {}
+    setting |= {"dropout": dropout} if dropout else {}
 
-    same = not sigma and not trained and activation == "relu" and scaler == "pooled" and labels == "known"
+    same = not sigma and not trained and activation == "relu" and scaler == "pooled" and not dropout
+    same = same and labels == "known"
     published = PUBLISHED["known"].get(dataset, {}).get(size) if same else None
     for metric in METRICS[: 1 if attack == "tableak" else None]:
         yield figure("exact", dataset, setting, metric, in_percent(trials, metric, 4 * seeds), None, "%")
@@ -83,9 +86,11 @@ def after(config: Config, rounds: int) -> Config:
     )
 
 
-def with_network(config: Config, activation: str, scaler: str) -> Config:
-    """The same attacks, on a network of another activation, or behind another scaler of the numeric columns."""
-    model = config.model.model_copy(update={"activation": activation})
+def with_network(config: Config, activation: str, scaler: str, dropout: float = 0.0) -> Config:
+    """The same attacks, on a network of another activation, or that leaves units out in training, or behind another
+    scaler of the numeric columns.
+    """
+    model = config.model.model_copy(update={"activation": activation, "dropout": dropout})
     preprocessing = config.preprocessing
     if scaler != "pooled":
         preprocessing = [Preprocessing(encoder="pooled", scaler=scaler)]
