@@ -23,8 +23,8 @@ from leakledger.attacks.observed.affine import Array, with_ones
 from leakledger.attacks.observed.row_space import RowSpace
 from leakledger.preprocess.views import FeatureLayout
 
-# Candidates to a row of the batch: more are too many mixtures to choose from. Batches of 16 rows of Adult have a few to a
-# row, and most that is claimed is right; those of 32 have over 80, and next to nothing would be.
+# Candidates to a row of the batch: more are too many mixtures to choose from. Batches of 16 rows of Adult have few, and
+# most of what is claimed is right; those of 32 have over 80, and next to nothing would be.
 MOST = 32.0
 # And above that the rows claimed are no account of the whole batch, so that others are asked.
 FEW = 4.0
