@@ -18,7 +18,6 @@ from torch import nn
 
 from leakledger.attacks import ATTACKS
 from leakledger.attacks.base import Abstained, AuxiliaryKnowledge, NotApplicable, Outcome, RecordsClaim
-from leakledger.attacks.observed.single_logit import one_per_class
 from leakledger.audit.options import checked
 from leakledger.audit.own_update import CLIENT, Column, Tensors, layout_of, view_of_update
 from leakledger.audit.planted_batches import FEWEST, PlantedBatches, advantage_on_planted
@@ -233,9 +232,8 @@ def attack(
     )
     spec = view.public.model
     assert spec is not None  # `view_of_update` made it
-    classes = one_per_class(spec).outputs
-    if known is not None and not np.isin(known, np.arange(classes)).all():
-        raise ValueError(f"labels: a class number is outside 0 to {classes - 1}, the classes of this network")
+    if known is not None and not np.isin(known, np.arange(spec.classes)).all():
+        raise ValueError(f"labels: a class number is outside 0 to {spec.classes - 1}, the classes of this network")
     played = _made(technique, options or {}, known is None, seed)
     knowledge = AuxiliaryKnowledge(labels={} if known is None else {(CLIENT, 0): known})
     outcome = played.run(view.restricted(played.accepts), knowledge)

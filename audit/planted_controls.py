@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakledger.attacks.base import Attack, AuxiliaryKnowledge, RecordsClaim, claims_in
-from leakledger.attacks.observed.single_logit import one_per_class
 from leakledger.audit.cells import Cells
 from leakledger.audit.made_up import UPDATES, Batches, Sent, rows_alone, shown, undefended
 from leakledger.audit.record_controls import (
@@ -94,7 +93,7 @@ class Trial:
         """Those of a batch of the size of the update: all classes alike, in a drawn order."""
         spec = self.view.public.model
         assert spec is not None  # `trial_like`
-        return self.coins.permutation(np.resize(np.arange(one_per_class(spec).outputs), self.update.payload.rows))
+        return self.coins.permutation(np.resize(np.arange(spec.classes), self.update.payload.rows))
 
     def claims(self, batches: Batches, defended: bool) -> dict[str, RecordsClaim]:
         """What is claimed of clients that train on `batches`, by client."""

@@ -201,7 +201,7 @@ def class_logits(spec: ModelSpec, outputs: Tensor) -> Tensor:
     """(..., n, classes): the outputs themselves, or 0 and the single logit of a binary target. The softmax of these is
     the sigmoid of that, and their cross-entropy the binary one.
     """
-    if spec.task == "binary" and spec.outputs == 1:
+    if spec.single_logit:
         return torch.cat([torch.zeros_like(outputs), outputs], -1)
     return outputs
 

@@ -326,6 +326,16 @@ class ModelSpec:
     norm_groups: int = 2
     loss: RegressionLoss = "mse"
 
+    @property
+    def single_logit(self) -> bool:
+        """Whether the two classes of a binary target have one logit between them."""
+        return self.task == "binary" and self.outputs == 1
+
+    @property
+    def classes(self) -> int:
+        """How many classes a classifier tells apart."""
+        return 2 if self.single_logit else self.outputs
+
     def to_plain(self) -> dict[str, Any]:
         """Plain data; of what came later only what is set, so that transcripts without it stay as they are."""
         later = {"norm": "none", "norm_groups": 2, "loss": "mse"}

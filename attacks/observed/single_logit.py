@@ -13,18 +13,14 @@ from leakledger.attacks.observed.update import Arrays, ObservedUpdate
 from leakledger.preprocess.views import ModelSpec
 
 
-def single_logit(spec: ModelSpec | None) -> bool:
-    return spec is not None and spec.task == "binary" and spec.outputs == 1
-
-
 def one_per_class(spec: ModelSpec) -> ModelSpec:
     """The network with one logit for each class."""
-    return replace(spec, outputs=2) if single_logit(spec) else spec
+    return replace(spec, outputs=spec.classes) if spec.single_logit else spec
 
 
 def two_logits(update: ObservedUpdate) -> ObservedUpdate:
     """The gradient of a single logit as that of two; others as they are."""
-    if not single_logit(update.model):
+    if not update.model.single_logit:
         return update
     model = one_per_class(update.model)
     weights, gradient = _last(update, update.weights, 0.0), _last(update, update.gradient, -1.0)

@@ -33,7 +33,6 @@ from torch import Tensor
 
 from leakledger.attacks.gradient.posterior.cells import Cell
 from leakledger.attacks.gradient.posterior.intervals import Intervals
-from leakledger.attacks.observed.single_logit import one_per_class
 from leakledger.attacks.observed.update import Arrays, ObservedUpdate
 from leakledger.preprocess.views import Mechanism
 
@@ -327,7 +326,7 @@ def evidence_of(update: ObservedUpdate, through: Channel, device: str) -> Eviden
         if any(bool(h.any()) for h in known):
             intervals = Intervals(known, update.rows * smear, change.triangular, change.neighbours)
     widest = max((float(h.max(initial=0.0)) for c in through.changes for h in c.halves.values()), default=0.0)
-    classes = one_per_class(update.model).outputs
+    classes = update.model.classes
     return Evidence(
         [tensor((update.rows * p).astype(np.float32)) for p in stacked(update.gradient)],
         update.rows * noise,

@@ -27,7 +27,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from leakledger.attacks.observed.single_logit import one_per_class, single_logit
 from leakledger.preprocess.models import ACTIVATIONS, DERIVATIVES, layer_shapes
 from leakledger.preprocess.views import ModelSpec
 
@@ -64,7 +63,7 @@ class RowGradients:
     """The network of a `ModelSpec` for cross-entropy, at given weights; a binary target may have a single logit."""
 
     def __init__(self, spec: ModelSpec, weights: Mapping[str, NDArray[np.float64]], device: str) -> None:
-        self.single, self.classes = single_logit(spec), one_per_class(spec).outputs
+        self.single, self.classes = spec.single_logit, spec.classes
         self.count = len(layer_shapes(spec))
         self.activation, self.derivative = ACTIVATIONS[spec.activation], DERIVATIVES[spec.activation]
         self.weights = [_tensor(weights[f"{i}.weight"], device) for i in range(self.count)]

@@ -54,7 +54,7 @@ from leakledger.attacks.gradient.posterior.sample_size import of_unknown_size
 from leakledger.attacks.gradient.posterior.search import loosened, search
 from leakledger.attacks.gradient.posterior.tempering import sampled
 from leakledger.attacks.observed.row_facts import BEFORE
-from leakledger.attacks.observed.single_logit import one_logit, one_per_class
+from leakledger.attacks.observed.single_logit import one_logit
 from leakledger.attacks.observed.tabular import StructuralPrior
 from leakledger.attacks.observed.update import Inverted, ObservedUpdate
 from leakledger.attacks.observed.updates import TOLD, find_updates
@@ -174,7 +174,7 @@ class Posterior(Inversion):
             return categorical, numeric
         cells = [*categorical, *numeric]
         known = known_rows(update.layout, cells, update.facts)
-        cells = linked(cells, known, update.facts.labels, one_per_class(update.model).outputs)
+        cells = linked(cells, known, update.facts.labels, update.model.classes)
         return cells[: len(categorical)], cells[len(categorical) :]
 
     def _coins(self, update: ObservedUpdate) -> torch.Generator:
