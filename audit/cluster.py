@@ -37,7 +37,7 @@ from leakledger.preprocess.data.schema_file import find_schema
 
 RETRIES = 2
 WORKER_SECONDS = 60.0  # that a cluster may be without any worker for its cases
-POLL_SECONDS = 0.2
+POLL_SECONDS, ASK_SECONDS = 0.2, 5.0  # between two looks at what has ended; between two questions to the scheduler
 AGAIN = "what is finished is kept, and the same command on a cluster that works does the rest"
 
 PlayCase = Callable[..., Played]
@@ -179,13 +179,15 @@ def _as_completed(completed: Any, client: Any, address: str, resources: Mapping[
     """The futures as they end. Raises ValueError where the cluster has been without any worker that has the `resources`
     of a case for too long.
     """
-    seen = monotonic()
+    seen, again = monotonic(), 0.0
     while not completed.is_empty():
         if completed.has_ready():
             yield next(completed)
             continue
-        with suppress(OSError):  # a scheduler that is gone: its futures say so
-            seen = monotonic() if _usable(client, resources) else seen
+        if monotonic() >= again:  # each time the scheduler tells of all workers
+            with suppress(OSError):  # one that is gone: its futures say so
+                seen = monotonic() if _usable(client, resources) else seen
+            again = monotonic() + ASK_SECONDS
         if monotonic() - seen > WORKER_SECONDS:
             raise ValueError(f"--cluster {address}: all workers for its cases are gone; {AGAIN}")
         sleep(POLL_SECONDS)
