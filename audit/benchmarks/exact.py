@@ -64,13 +64,14 @@ def measure(
     trials = [t for part, _ in measured for t in part]
     dataset = dataset_name(source)
     setting = {"attack": attack, "B": size, "pipeline": "published", "labels": labels, "parties": 4, "seeds": seeds}
-    setting |= ({"noise": sigma} if sigma else {}) | ({"rounds trained": trained} if trained else {})
-    setting |= {"activation": activation} if activation != "relu" else {}
-    setting |= {"pipeline": "0/1", "scaler": scaler} if scaler != "pooled" else {}
-    setting |= {"dropout": dropout} if dropout else {}
+    other: dict[str, float | str] = {"noise": sigma} if sigma else {}
+    other |= {"rounds trained": trained} if trained else {}
+    other |= {"activation": activation} if activation != "relu" else {}
+    other |= {"pipeline": "0/1", "scaler": scaler} if scaler != "pooled" else {}
+    other |= {"dropout": dropout} if dropout else {}
+    setting = {**setting, **other}
 
-    same = not sigma and not trained and activation == "relu" and scaler == "pooled" and not dropout
-    same = same and labels == "known"
+    same = not other and labels == "known"  # as in the setting that the figures were published for
     published = PUBLISHED["known"].get(dataset, {}).get(size) if same else None
     for metric in METRICS[: 1 if attack == "tableak" else None]:
         yield figure("exact", dataset, setting, metric, in_percent(trials, metric, 4 * seeds), None, "%")
