@@ -19,6 +19,7 @@ from leakledger.audit.federation_controls import PAIRS, claims_of, outcome_contr
 from leakledger.audit.records import Control
 from leakledger.audit.scoring.vocabulary import overlap
 from leakledger.preprocess.messages import About, LocalDictionary, Payload
+from leakledger.preprocess.messages.arrays import element_type
 from leakledger.preprocess.views import FeatureLayout, Message, NumericBlock, View
 from leakledger.preprocess.wire import encode
 
@@ -52,9 +53,8 @@ def _filled(hint: Any, name: str) -> Any:
     origin = get_origin(hint)
     if hint is Any:
         return {FEATURE: [*PLANTED]}
-    if origin is np.ndarray:
-        dtype = get_args(get_args(hint)[1])[0]
-        scalar = np.dtype(np.int64 if "int" in str(dtype) else np.float32 if dtype is np.float32 else np.float64)
+    if (element := element_type(hint)) is not None:
+        scalar = np.dtype(np.int64 if "int" in str(element) else np.float32 if element is np.float32 else np.float64)
         return np.ones((2, 2) if name in ("rows", "sums", "confusion") else 2, scalar)
     if origin in (list, tuple):
         return [*PLANTED] if get_args(hint)[0] is str else [_filled(get_args(hint)[0], name)]

@@ -28,7 +28,7 @@ class PartyLost(FederationError):
     """A party ended or fell silent in the middle of a projected run."""
 
 
-@dataclass(frozen=True, eq=False, slots=True, weakref_slot=True)
+@dataclass(frozen=True, eq=False)  # no slots: with them a generic class has no weak references before Python 3.12.4
 class At(Generic[T_co]):
     """A value that lives at `party`: a name for it. Only functions given to `Federation.local` meet the value."""
 

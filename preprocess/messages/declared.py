@@ -7,6 +7,8 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
+from leakledger.preprocess.messages.arrays import element_type
+
 SCALARS = (bool, int, float, str, bytes)
 ALLOWED = (
     "bool, int, float, str, bytes, NDArray[np.float64] (or another element type), list[T], tuple[T, ...], "
@@ -31,7 +33,7 @@ def _problem(hint: Any, inside: tuple[Any, ...]) -> str:
     if hint in (list, tuple, dict):
         written = {list: "list[str]", tuple: "tuple[str, ...]", dict: "dict[str, int]"}[hint]
         return f"{hint.__name__} says no element type; write {written}, say"
-    if origin is np.ndarray:
+    if element_type(hint) is not None:
         return ""
     if origin is list:
         return _problem(parts[0], inside)

@@ -12,6 +12,10 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
+from leakledger.preprocess.messages.arrays import element_type
+
+SCALARS = frozenset({bool, int, float, str, bytes})
+
 
 class SchemaError(ValueError):
     """Plain data of another type than declared; the text names types, never a value or a key."""
@@ -22,13 +26,14 @@ def check(hint: Any, plain: Any) -> Any:
     origin = get_origin(hint)
     if hint is Any:
         return plain
-    if origin is np.ndarray:
-        return _array(hint, plain)
+    if (element := element_type(hint)) is not None:
+        return _array(element, plain)
     if origin in (list, tuple):
         item = get_args(hint)[0]
         if not isinstance(plain, list):
             raise SchemaError(f"{_name(plain)}, not a list")
-        checked = plain if item is Any else [check(item, v) for v in plain]
+        alike = item is Any or (item in SCALARS and set(map(type, plain)) <= {item})  # most long lists are such
+        checked = plain if alike else [check(item, v) for v in plain]
         return tuple(checked) if origin is tuple else checked
     if origin is dict:
         if not isinstance(plain, dict):
@@ -52,19 +57,12 @@ def _scalar(hint: Any, plain: Any) -> Any:
     return plain
 
 
-def _array(hint: Any, plain: Any) -> Any:
-    wanted = _dtype(hint)
-    if not isinstance(plain, np.ndarray) or (wanted is not None and not np.issubdtype(plain.dtype, wanted)):
+def _array(element: Any, plain: Any) -> Any:
+    if not isinstance(plain, np.ndarray) or (element is not Any and not np.issubdtype(plain.dtype, element)):
         given = f"an array of {plain.dtype}" if isinstance(plain, np.ndarray) else _name(plain)
-        raise SchemaError(f"{given}, not an array of {getattr(wanted, '__name__', 'numbers')}")
+        wanted = "numbers" if element is Any else element.__name__
+        raise SchemaError(f"{given}, not an array of {wanted}")
     return plain
-
-
-@lru_cache(None)
-def _dtype(hint: Any) -> Any:
-    """The scalar type of `NDArray[T]`; None where it may be any."""
-    scalar = get_args(get_args(hint)[1])[0]
-    return None if scalar is Any else get_origin(scalar) or scalar
 
 
 def _either(hint: Any, plain: Any) -> Any:

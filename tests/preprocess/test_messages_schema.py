@@ -61,6 +61,8 @@ def test_what_is_of_the_declared_type_is_accepted_in_that_type(hint: Any, plain:
         (list[int], (1, 2), "tuple, not a list"),
         (list[int], [1, "x"], "str, not int"),
         (list[int], [1, True], "bool, not int"),
+        (list[bool], [True, 1], "int, not bool"),
+        (list[Tally], [Tally(2.0, ())], "Tally, not the fields total, values"),
         (tuple[int, ...], {"a": 1}, "dict, not a list"),
         (dict[str, int], [1], "list, not a mapping"),
         (dict[str, int], {"a": "x"}, "str, not int"),
