@@ -163,8 +163,8 @@ def _pooled(view: View, clients: Collection[str]) -> dict[str, Column]:
         table = np.concatenate([m.payload.rows for m in numbers])
         columns |= {b.feature: table[:, b.start] for b in layout.numeric if b.start < table.shape[1]}
     if texts and (not numbers or [m.sender for m in texts] == [m.sender for m in numbers]):
-        features = texts[0].payload.values
-        columns |= {f: np.array([v for m in texts for v in m.payload.values[f]], np.str_) for f in features}
+        told = [m.payload.values for m in texts]
+        columns |= {f: np.array([v for values in told for v in values[f]], np.str_) for f in told[0]}
     return columns if len({len(c) for c in columns.values()}) == 1 else {}
 
 

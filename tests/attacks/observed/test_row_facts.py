@@ -1,5 +1,7 @@
 """What is known of a client's rows before it trains: statements of its own, granted rows, rows of observers."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,8 @@ from leakledger.attacks.base import AuxiliaryKnowledge
 from leakledger.attacks.observed.row_facts import BEFORE, row_facts
 from leakledger.audit.granted import granted_knowledge
 from leakledger.audit.play import view_of
+from leakledger.preprocess import views
+from leakledger.preprocess.messages import PooledCategories, PooledColumns
 from tests.audit.example import config, truth
 
 SHORT = {"data": {"source": "fair", "rows": 120}, "training": {"rounds": 1, "batch_size": 4}}
@@ -51,6 +55,16 @@ def test_rows_that_a_client_handed_over_are_its_rows():
     for k, feature in enumerate(table.schema.numeric):
         assert facts.rows[feature] == pytest.approx(table.numbers()[:, k])
     assert all((facts.rows[f] == table.values(f)).all() for f in table.schema.categorical)
+
+
+def test_messages_of_other_clients_are_not_opened_and_own_ones_not_once_for_each_column(monkeypatch):
+    """Else reading the rows of every client takes time with the square of how many there are."""
+    view = view_of(("server",), trained("pooled", "pooled"))
+    opened, decode = [], views.decode_payload
+    monkeypatch.setattr(views, "decode_payload", lambda topic, content: opened.append(topic) or decode(topic, content))
+    row_facts(view, NONE, ["P2"])
+    assert {PooledColumns.topic, PooledCategories.topic} <= {*opened}
+    assert max(Counter(opened).values()) <= 3
 
 
 def test_columns_scaled_by_their_own_figures_have_known_moments_and_dictionaries_a_size():
