@@ -55,16 +55,19 @@ def benchmark(
     from leakledger.audit import tables
     from leakledger.audit.benchmarks import base
     from leakledger.audit.benchmarks.base import Options, as_plain, find, save
+    from leakledger.audit.provenance import device_name
 
     measure = find(name)
     if plot is not None and name not in PLOTS:
         raise OneLine(f"--plot draws the benchmarks {' and '.join(PLOTS)}, not {name}; leave --plot out")
     rows = base.kept(kept) if kept else []
+    jobs = jobs if device == "cpu" else jobs or 1  # an accelerator is not shared unless it is said
+    device_name(device, "--device")  # it is there, or a message
     for row in () if kept else measure(Options(data, schema, quick, device, seeds, jobs, corpus, cache)):
         rows.append(row)
         echo(f"{row.dataset} {row.setting} {row.metric}: {row.measured:.2f} {row.unit}", err=True)
         if path is not None:  # whole after every row: an interrupted run keeps what it has measured
-            save(path, tables.benchmark_command(name, data, quick, seeds), rows)
+            save(path, tables.benchmark_command(name, data, quick, seeds, device), rows)
     if plot is not None:
         from leakledger.reports import html
 

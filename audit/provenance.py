@@ -94,13 +94,11 @@ def versions() -> dict[str, str]:
     return own | versions_of_plugins()
 
 
-def device_name(device: str) -> str:
-    """The device in words. Raises ValueError for one that this machine does not have."""
+def device_name(device: str, said: str = "audit.device") -> str:
+    """The device in words. Raises ValueError for one that this machine does not have; `said`: where it was named."""
     try:
         torch.empty(1, device=device)
     except (RuntimeError, AssertionError) as error:
-        raise ValueError(
-            f'audit.device: {device!r} cannot be used here ({str(error).splitlines()[0]}); use "cpu"'
-        ) from None
+        raise ValueError(f'{said}: {device!r} cannot be used here ({str(error).splitlines()[0]}); use "cpu"') from None
     kind = torch.device(device).type
     return torch.cuda.get_device_name(device) if kind == "cuda" else f"{kind} ({platform.machine()})"

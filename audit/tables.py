@@ -216,10 +216,11 @@ def _print_stacked(console: Console, rows: Sequence[Mapping[str, str]], title: s
                 console.print(f"    {key:<{width}}  {value}", markup=False, highlight=False, soft_wrap=True)
 
 
-def benchmark_command(name: str, data: Sequence[str], quick: bool, seeds: int | None) -> str:
+def benchmark_command(name: str, data: Sequence[str], quick: bool, seeds: int | None, device: str) -> str:
     """The command that measures again, with the tables' names but not where they lie."""
     flags = [*(f"--data={PurePath(d).name}" for d in data), *(["--quick"] if quick else [])]
-    return shlex.join(["leakledger", "benchmark", name, *flags, *([f"--seeds={seeds}"] if seeds else [])])
+    flags += [*([f"--seeds={seeds}"] if seeds else []), *([] if device == "cpu" else [f"--device={device}"])]
+    return shlex.join(["leakledger", "benchmark", name, *flags])
 
 
 def benchmark_rows(rows: Sequence[Row]) -> list[dict[str, str]]:

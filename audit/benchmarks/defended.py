@@ -15,7 +15,6 @@ make a wide interval.
 After them come the rows of `dp_sgd`, which is also a benchmark by itself: clipped rows under noise, beside their bound.
 """
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -37,6 +36,7 @@ from leakledger.attacks.observed.tabular import StructuralPrior
 from leakledger.attacks.observed.update import ObservedUpdate
 from leakledger.audit.benchmarks import dp_sgd
 from leakledger.audit.benchmarks.base import Options, Row, dataset_name
+from leakledger.audit.benchmarks.devices import clock_of, each_device, on
 from leakledger.audit.benchmarks.gradients import figure, in_percent
 from leakledger.audit.benchmarks.tableak import settings
 from leakledger.audit.case import Case, cases
@@ -83,7 +83,8 @@ def run(options: Options) -> Iterator[Row]:
     for source in options.data or ("fair",):
         for size, sigmas in (QUICK if options.quick else SIZES).items():
             for sigma in sigmas:
-                yield from measured(options, source, size, sigma, options.seeds or 1)
+                for there in each_device(options):
+                    yield from measured(there, source, size, sigma, options.seeds or 1)
     if not options.quick:
         yield from dp_sgd.run(options)
 
@@ -93,7 +94,7 @@ def measured(options: Options, source: str, size: int, sigma: float, seeds: int)
     config = settings(options, source, "published", "known", size, seeds, sigma)
     parts: list[Measured] = list(each(partial(one_case, config), cases(config), options.jobs))
     dataset, batches = dataset_name(source), 4 * seeds
-    setting = {"B": size, "sigma": sigma, "labels": "known", "parties": 4, "seeds": seeds}
+    setting = {"B": size, "sigma": sigma, "labels": "known", "parties": 4, "seeds": seeds, **on(options.device)}
     yield from of_attacks("defended", dataset, setting, parts, batches)
     for metric in METRICS:
         reached = [100 * m[metric] for p in parts for m in p.from_truth]
@@ -160,9 +161,10 @@ def one_case(
     trials, seconds, said = {}, {}, []
     for name in attacks:
         attack = make_attack(name, config, case)
-        start = time.process_time()
+        clock = clock_of(config.audit.device)
+        start = clock()
         outcome = attack.run(view, knowledge)
-        seconds[name] = (time.process_time() - start) / len(attempted)
+        seconds[name] = (clock() - start) / len(attempted)
         draws = config.audit.baseline_draws
         trials[name] = score(attack, ("server",), outcome, knowledge, truth, attempted, coins, draws)
         said += [cells_said(c, truth) for c in claims_in(outcome) if isinstance(c, RecordsClaim)]

@@ -1,11 +1,11 @@
 """What benchmarks of gradient attacks share: one attack on the first round of a federation, and figures of trials."""
 
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from leakledger.attacks.base import Attack, AuxiliaryKnowledge
 from leakledger.audit.benchmarks.base import Row
+from leakledger.audit.benchmarks.devices import clock_of
 from leakledger.audit.case import Case
 from leakledger.audit.config import Config
 from leakledger.audit.federate import federate
@@ -31,7 +31,7 @@ def timed(
     """The trials of `attack` by the server on the batches `attempted`, and the seconds that it took for each batch."""
     federated = truth.federated
     view = federated.ledger.view([federated.public.server], federated.public)
-    clock = time.process_time if config.audit.device == "cpu" else time.perf_counter  # CPU time ignores neighbours
+    clock = clock_of(config.audit.device)
     start = clock()
     outcome = attack.run(view, knowledge)
     seconds = (clock() - start) / len(attempted)

@@ -102,14 +102,16 @@ def settings(
     sigma: float = 0.0,
     attack: Mapping[str, object] = ATTACKS["default"],
     hidden: Sequence[int] = (100, 100),
+    parties: int = 4,
 ) -> Config:
-    """One batch of `size` rows from each of 4 clients, for each of `seeds` seeds; `sigma`: noise on the gradients;
-    `attack`: options of the attack that are not the default ones; `hidden`: widths of the network's layers.
+    """One batch of `size` rows from each client, for each of `seeds` seeds; `sigma`: noise on the gradients; `attack`:
+    options of the attack that are not the default ones; `hidden`: widths of the network's layers.
     """
     return Config.model_validate(
         {
             "defense": {"name": "gaussian-noise", "sigma": sigma} if sigma else {"name": "none"},
             "data": {"source": source, "schema": options.schema, "missing": "drop"},
+            "partition": {"parties": parties},
             "preprocessing": {"encoder": "pooled", "scaler": "pooled", **PIPELINES[pipeline]},
             "training": {"algorithm": "fedsgd", "rounds": 1, "batch_size": size},
             "model": {"hidden": list(hidden)},

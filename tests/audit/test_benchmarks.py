@@ -72,6 +72,29 @@ def test_the_plain_optimisation_that_the_engine_is_measured_against_finds_the_sa
     assert np.allclose(claim.numbers, rows.numbers, rtol=1e-3, atol=1e-3 * prior.deviation)
 
 
+def test_a_column_of_the_published_table_is_measured_with_its_seconds(monkeypatch):
+    monkeypatch.setattr(engine, "BATCHES", 2)
+    monkeypatch.setattr(engine, "PUBLISHED", {"known": {"adult": {1: 99.4, 2: 99.2}}})
+    monkeypatch.setattr(engine, "AS_PUBLISHED", {**engine.AS_PUBLISHED, "iterations": 60, "restarts": 3})
+    rows = list(engine.column(Options(), "breast_cancer", "cpu"))
+    seconds = [r.measured for r in rows if r.metric == "seconds for all batches"]
+    assert len(seconds) == 2
+    assert rows[-1].metric == "seconds for the column"
+    assert rows[-1].measured == pytest.approx(sum(seconds))
+    accuracy = {r.setting["B"]: r for r in rows if r.metric == "accuracy"}
+    assert [r.n for r in accuracy.values()] == [2, 2]
+    assert accuracy[1].measured > 0
+    assert accuracy[1].published is None  # no figure of the paper belongs to this table
+
+
+def test_an_accelerator_is_measured_like_the_processor(monkeypatch):
+    monkeypatch.setattr(engine, "ITERATIONS", 2)
+    monkeypatch.setattr(engine, "PEAK_SIZE", 256)
+    rows = {r.metric: r for r in engine.accelerated(Options(quick=True), "breast_cancer", 2, "cpu")}
+    assert rows["ms per iteration"].measured > 0
+    assert 0 < rows["share of peak arithmetic"].measured < 100
+
+
 def test_the_arithmetic_of_one_small_layer_is_that_counted_by_hand():
     """One row, 10 inputs, 2 outputs: four products of 40 operations, two Gram matrices of 1 x 1 for 12 columns."""
     assert engine.operations_per_iteration(ModelSpec(10, 2, ()), 1) == 4 * 40 + 2 * 2 * 12

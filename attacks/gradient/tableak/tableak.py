@@ -55,6 +55,7 @@ from leakledger.attacks.gradient.matching.objective import Objective, matching_o
 from leakledger.attacks.gradient.matching.optimiser import OPTIMISERS
 from leakledger.attacks.gradient.matching.relaxation import Relaxation
 from leakledger.attacks.gradient.matching.restarts import DTYPES, REPORT_EVERY
+from leakledger.attacks.gradient.matching.room import room
 from leakledger.attacks.gradient.tableak.cooling import FINISHES, cooling_schedule, last_temperature
 from leakledger.attacks.gradient.tableak.crossover import crossed, crossover_rng, crowded, stretches
 from leakledger.attacks.gradient.tableak.selection import MEMBERS, pooled_rows
@@ -130,7 +131,9 @@ class TabLeak(Inversion):
         0.319, at_least=0, help="deviations between numbers that differ when restarts are matched"
     )
     max_rows: int = option(512, at_least=1, help="larger batches are left alone")
-    memory: int = option(2**28, at_least=1, help="bytes in use at a time; decides how much runs together")
+    memory: int | None = option(
+        None, at_least=1, help="bytes in use at a time [default: 256 MiB, or half of what an accelerator has free]"
+    )
     seed: int = 0
     device: str = "cpu"
     recover_labels: bool = False
@@ -188,10 +191,11 @@ class TabLeak(Inversion):
     ) -> Iterator[tuple[ObservedUpdate, Array, Array, Array]]:
         """Every update, units and logits (R, B, size) that its restarts ended at, losses (R,) as projected rows."""
         advance = counter(self.progress, len(updates) * self.restarts * self.iterations)
+        bytes_at_a_time = room(self.memory, self.device)
         for rows in sorted({u.rows for u in updates}):
             alike = [u for u in updates if u.rows == rows]
             capacity = max(
-                1, self.memory // bytes_per_restart(alike[0].model, prior, rows, DTYPES[self.dtype].itemsize)
+                1, bytes_at_a_time // bytes_per_restart(alike[0].model, prior, rows, DTYPES[self.dtype].itemsize)
             )
             together = max(1, capacity // self.restarts)
             for i in range(0, len(alike), together):

@@ -41,6 +41,7 @@ from leakledger.attacks.base import (
 from leakledger.attacks.gradient.inversion import Inversion
 from leakledger.attacks.gradient.matching.ensemble import diverged, lower_median, matching_order, pooled_claim
 from leakledger.attacks.gradient.matching.restarts import DTYPES
+from leakledger.attacks.gradient.matching.room import room
 from leakledger.attacks.gradient.tableak_fedavg.search import Search
 from leakledger.attacks.observed.gradients import unsuitable
 from leakledger.attacks.observed.tabular import Array, StructuralPrior
@@ -98,7 +99,9 @@ class TabLeakFedAvg(Inversion):
         0.319, at_least=0, help="deviations between numbers that differ when restarts are matched"
     )
     max_rows: int = option(512, at_least=1, help="trainings on more rows, over all epochs, are left alone")
-    memory: int = option(2**28, at_least=1, help="bytes in use at a time; decides how much runs together")
+    memory: int | None = option(
+        None, at_least=1, help="bytes in use at a time [default: 256 MiB, or half of what an accelerator has free]"
+    )
     seed: int = 0
     device: str = "cpu"
     rounds: tuple[int, ...] | None = None
@@ -179,7 +182,7 @@ class TabLeakFedAvg(Inversion):
             tolerance=self.tolerance,
             device=self.device,
             dtype=DTYPES[self.dtype],
-            memory=self.memory,
+            memory=room(self.memory, self.device),
             advance=advance,
         )
 

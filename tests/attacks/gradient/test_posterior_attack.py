@@ -405,14 +405,6 @@ def test_a_search_finds_what_is_as_probable_as_the_truth():
     assert float((found.energy() - found.log_prior()).min()) < float(truth.energy() - prior_of(cells, index).sum()) + 10
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
-def test_cuda_claims_what_the_cpu_claims():
-    categories, numbers, encoded = rows_of(LAYOUT, 4, 0)
-    view = defended(encoded, 1e-3, Mechanism("gaussian-noise", {"sigma": 1e-3}))
-    (claim,) = Posterior(device="cuda", **BRIEF).run(view, LABELS)
-    assert right(claim, categories, numbers) > 0.95
-
-
 def test_the_noise_of_a_gradient_that_was_stretched_is_stretched_with_it():
     _, _, encoded = rows_of(LAYOUT, 4, 0)
     view = defended(encoded, 1e-3, Mechanism("gaussian-noise", {"sigma": 1e-3}))
