@@ -180,7 +180,7 @@ def save(path: Path, command: str, rows: Sequence[Row]) -> None:
     """Writes the rows with what a reader needs to judge them, command, machine, date, versions; all or nothing."""
     content = {
         "command": command,
-        "machine": machine(),
+        "machine": "; ".join(dict.fromkeys([machine(), *(r.setting["device"] for r in rows if "device" in r.setting)])),
         "date": datetime.now(UTC).date().isoformat(),
         "versions": {name: version(name) for name in ("leakledger", "torch", "numpy", "scipy")},
         "rows": [as_plain(r) for r in rows],
