@@ -20,10 +20,10 @@ class Alias:
 
 
 @pytest.fixture
-def _newer_numpy(monkeypatch):
+def newer(monkeypatch):
     monkeypatch.setattr(arrays, "NDArray", Alias)
     element_type.cache_clear()
-    yield
+    yield Alias
     element_type.cache_clear()
 
 
@@ -36,8 +36,8 @@ def test_the_element_type_of_an_array(written, element):
 
 
 @every(("written", "element"), ELEMENTS)
-def test_the_element_type_of_an_array_of_newer_numpy(_newer_numpy, written, element):
-    assert element_type(Alias[written]) is element
+def test_the_element_type_of_an_array_of_newer_numpy(newer, written, element):
+    assert element_type(newer[written]) is element
     assert element_type(np.ndarray[tuple[int, ...], np.dtype[written]]) is element
 
 
