@@ -65,7 +65,7 @@ def _gaussian(reading: Reading, mechanism: GaussianMechanism) -> Checked:
     found = guarantee(mechanism, reading.delta)
     if reading.epsilon is None or reading.epsilon < found.epsilon:
         found = guarantee(mechanism, reading.delta, sharp=True)
-    exact = not mechanism.by_chance
+    exact = mechanism.settled
     rounds = sqrt(mechanism.participations)
     shift = 2.0 if mechanism.relation == "add-remove" else 0.5  # from this relation to the other
     return _checked(

@@ -10,6 +10,10 @@ from leakledger.defenses.accounting.mechanism import GaussianMechanism
 EXACT = "exact (analytic Gaussian mechanism, Balle and Wang 2018)"
 POISSON = "numeric (privacy loss distributions of dp-accounting, rounded up)"
 REPLACED = f"{POISSON}; opposite vectors are taken to be the worst neighbours, as dp-accounting does"
+SHUFFLED = (
+    "between exact (analytic Gaussian mechanism) where it is known which batch a unit is in, and tests that see all "
+    "batches and know nothing of their order"
+)
 FIXED_SIZE = "numeric (at most Rényi DP of sampling without replacement, at least privacy loss distributions)"
 
 
@@ -35,11 +39,13 @@ def guarantee(mechanism: GaussianMechanism, delta: float, *, sharp: bool = False
     """What `mechanism` guarantees at `delta`. Raises ValueError.
 
     `sharp`: also the best numeric lower bound where sampling leaves a gap; else that of a single round, which takes no
-    time. Without sampling by chance the two epsilons are one.
+    time. Where everyone is in every round the two epsilons are one.
     """
     if not mechanism.by_chance:
         exact = epsilon_of(delta, mechanism.mu * sqrt(mechanism.participations))
-        return Guarantee(mechanism, delta, exact, exact, EXACT)
+        if mechanism.settled:
+            return Guarantee(mechanism, delta, exact, exact, EXACT)
+        return Guarantee(mechanism, delta, exact, min(subsampling.of_any_order(mechanism, delta), exact), SHUFFLED)
     drawn = REPLACED if mechanism.relation == "replace" else POISSON
     method = FIXED_SIZE if mechanism.sampling == "fixed-size" else drawn
     most = subsampling.upper(mechanism, delta)

@@ -52,10 +52,10 @@ class GaussianMechanism:
                 raise ValueError(f"{name} is {getattr(self, name)!r}; choose one of {', '.join(get_args(kind))}")
         if self.sampling == "none" and self.sampling_rate < 1:
             raise ValueError(f"sampling_rate is {self.sampling_rate}; say how it is sampled, or make it 1")
-        if self.sampling == "fixed-size" and self.relation != "replace":
+        if self.sampling in ("fixed-size", "shuffled") and self.relation != "replace":
             raise ValueError(
-                "sampling is 'fixed-size' and relation 'add-remove'; without a record such a batch has another one in "
-                "its place, so that neighbours are 2C apart: account for it under relation = replace"
+                f"sampling is {self.sampling!r} and relation 'add-remove'; without a record such a batch has another "
+                "one in its place, so that neighbours are 2C apart: account for it under relation = replace"
             )
 
     @property
@@ -74,9 +74,14 @@ class GaussianMechanism:
         return ceil(self.rounds * self.sampling_rate - ROUNDING) if self.sampling == "shuffled" else self.rounds
 
     @property
+    def settled(self) -> bool:
+        """Whether there is nothing to be known of the rounds in which a unit takes part: it does in all of them."""
+        return self.sampling == "none" or self.sampling_rate == 1
+
+    @property
     def by_chance(self) -> bool:
         """Whether who takes part is drawn anew in every round, so that privacy is amplified."""
-        return self.sampling in ("poisson", "fixed-size") and self.sampling_rate < 1
+        return self.sampling != "shuffled" and not self.settled
 
     def __str__(self) -> str:
         rounds = f"{self.rounds:,} round{'s' if self.rounds > 1 else ''}"

@@ -11,6 +11,11 @@ Steinke 2024): whoever is not drawn has someone in its place. Their upper bound 
 Kasiviswanathan 2019) or that of no sampling, whichever is less; their lower bound is that of data in which all others
 have the vector opposite to one record's, which then moves the sum by 2C from where it is sure to be without it.
 
+*Shuffled* batches have every record once in each pass. Whoever knows the order loses nothing to it, which is the upper
+bound (`guarantee`); that the order hides something is shown for no more than one pass and special data (Chua et al.,
+"How private are DP-SGD implementations?", ICML 2024). Their lower bound is of the same data as above, under an order
+that nobody knows: the sum over all batches is a Gaussian mechanism, and the largest batch is a test.
+
 The library is loaded where it is used: its import takes more than a second.
 """
 
@@ -19,14 +24,18 @@ from functools import lru_cache
 from math import ceil, exp, log, sqrt
 from typing import Any
 
+import numpy as np
+from scipy.special import log_ndtr
+
 from leakledger.defenses.accounting.gaussian import epsilon_of
-from leakledger.defenses.accounting.mechanism import GaussianMechanism
+from leakledger.defenses.accounting.mechanism import ROUNDING, GaussianMechanism
 
 FINEST = 1e-4  # width of the grid of privacy losses; half of it moves usual epsilons by less than 1e-3
 PER_ROUND, IN_ALL = 1e-4, 1e-7  # of the largest loss: grids of about 1e5 and 1e7 points at most take a second or two
 GAP = 0.05  # between the bounds, about: rounding down costs half a width in every round
 LARGEST_MU = 25.0  # of a round: losses above 700 overflow, and epsilon is in the hundreds, sampled or not
 MOST_ROUNDS = 10**8  # a composition of 10^9 did not end in five minutes
+THRESHOLDS, LAST_DEVIATION = 4001, 8.0  # of a test; a moved batch is that far above its mean with chance 6e-16
 
 
 def upper(mechanism: GaussianMechanism, delta: float) -> float:
@@ -63,9 +72,32 @@ def one_round(mechanism: GaussianMechanism, delta: float) -> float:
     if delta >= rate:
         return 0.0
     whole = epsilon_of(
-        delta / rate, mechanism.mu if mechanism.sampling == "fixed-size" else 1 / mechanism.noise_multiplier
+        delta / rate, 1 / mechanism.noise_multiplier if mechanism.sampling == "poisson" else mechanism.mu
     )
     return whole + log(rate + (1 - rate) * exp(-whole))
+
+
+def of_any_order(mechanism: GaussianMechanism, delta: float) -> float:
+    """An epsilon at `delta` below which shuffled batches are refuted, if nobody ever knows what they were."""
+    batches = ceil(1 / mechanism.sampling_rate - ROUNDING)
+    passes, once = mechanism.rounds // batches, one_round(mechanism, delta)
+    if not passes:
+        return once
+    added_up = epsilon_of(delta, mechanism.mu * sqrt(passes / batches))
+    return max(once, added_up, _of_the_largest(mechanism.mu, passes, batches, delta))
+
+
+def _of_the_largest(mu: float, passes: int, batches: int, delta: float) -> float:
+    """What the test shows whether any batch is above a threshold, at the best one: log((P - delta) / Q).
+
+    Chua et al. 2024, section 4.2. One batch of each pass is moved by `mu` deviations of its noise, or none is.
+    """
+    thresholds = np.linspace(0.0, mu + LAST_DEVIATION, THRESHOLDS)
+    none = passes * batches * log_ndtr(thresholds)  # log of the chance that no batch is above, where none is moved
+    moved = none + passes * (log_ndtr(thresholds - mu) - log_ndtr(thresholds))
+    seen, false = -np.expm1(moved) - delta, -np.expm1(none)
+    shown = (seen > 0) & (false > 0)
+    return float((np.log(seen[shown]) - np.log(false[shown])).max(initial=0.0))
 
 
 @lru_cache(maxsize=8)

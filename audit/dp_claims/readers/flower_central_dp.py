@@ -38,7 +38,7 @@ class FlowerCentralDp(Reader):
     population: int | None = option(None, at_least=1, help="clients that a round's are drawn from")
     sampling: Sampling | None = option(None, help="[default: fixed-size where population is stated, as Flower samples]")
     largest_weight: float | None = option(None, above=0, at_most=1, help="largest share of one client in the mean")
-    relation: Relation | None = option(None, help="[default: replace for fixed-size, else add-remove]")
+    relation: Relation | None = option(None, help="[default: replace for fixed-size and shuffled, else add-remove]")
 
     def reading(self) -> Reading:
         explained = [rounds_in_words(self.rounds or 1, self.rounds is not None)]
@@ -70,7 +70,7 @@ class FlowerCentralDp(Reader):
             )
         rate = 1.0 if self.population is None else self.num_sampled_clients / self.population
         sampling = self.sampling or ("fixed-size" if rate < 1 else "none")
-        relation = self.relation or ("replace" if sampling == "fixed-size" else "add-remove")
+        relation = self.relation or ("replace" if sampling in ("fixed-size", "shuffled") else "add-remove")
         weight = max(self.largest_weight or 0, 1 / self.num_sampled_clients)  # a mean has one of at least that
         multiplier = self.noise_multiplier / (self.num_sampled_clients * weight)
         return GaussianMechanism(multiplier, self.rounds or 1, sampling, rate, "client", relation)

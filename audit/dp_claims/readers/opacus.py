@@ -30,13 +30,16 @@ class Opacus(Reader):
     steps: int | None = option(None, at_least=1, help="optimizer steps in all")
     epochs: int | None = option(None, at_least=1, help="epochs, in place of steps")
     poisson_sampling: bool = option(True, help="false: batches are shuffled, and no luck protects a record")
-    relation: Relation = option("add-remove", help="neighbours differ by a record, or by its data")
+    relation: Relation | None = option(None, help="[default: replace where batches are shuffled, else add-remove]")
 
     def reading(self) -> Reading:
         steps = self._steps()
         explained = [f"{steps:,} steps with a chance of {self.sample_rate:g} each."]
         if not self.poisson_sampling:
-            explained.append("Batches are shuffled, so every record is in one of each pass: passes count, not chances.")
+            explained.append(
+                "Batches are shuffled, so every record is in one of each pass, and passes count, not chances: all of "
+                "epsilon where it is known which batch that is."
+            )
         unknown = (
             COINS,
             PRECISION,
@@ -47,9 +50,8 @@ class Opacus(Reader):
         if self.noise_multiplier == 0:
             return Reading(self.source, self.epsilon, self.delta, Nothing(NO_NOISE), tuple(explained), unknown)
         sampling: Sampling = "none" if self.sample_rate == 1 else "poisson" if self.poisson_sampling else "shuffled"
-        does = GaussianMechanism(
-            self.noise_multiplier, steps, sampling, self.sample_rate, "record", relation=self.relation
-        )
+        relation = self.relation or ("replace" if sampling == "shuffled" else "add-remove")
+        does = GaussianMechanism(self.noise_multiplier, steps, sampling, self.sample_rate, "record", relation)
         return Reading(self.source, self.epsilon, self.delta, does, tuple(explained), unknown)
 
     def _steps(self) -> int:

@@ -107,9 +107,38 @@ def test_fixed_batches_that_add_or_remove_are_refused():
 
 
 def test_shuffled_batches_count_passes_and_no_luck():
-    passes = guarantee(GaussianMechanism(2.0, 100, "shuffled", 0.01), 1e-5)
-    assert passes.epsilon == guarantee(GaussianMechanism(2.0, 1), 1e-5).epsilon
-    assert guarantee(GaussianMechanism(2.0, 101, "shuffled", 0.01), 1e-5).epsilon > passes.epsilon
+    passes = guarantee(GaussianMechanism(2.0, 100, "shuffled", 0.01, relation="replace"), 1e-5)
+    assert passes.epsilon == guarantee(GaussianMechanism(2.0, 1, relation="replace"), 1e-5).epsilon
+    more = guarantee(GaussianMechanism(2.0, 101, "shuffled", 0.01, relation="replace"), 1e-5)
+    assert more.epsilon > passes.epsilon
+
+
+def test_one_record_less_shifts_others_into_its_batch_of_a_shuffled_pass():
+    # Two batches of a pass, all others opposite to one record: with it, either sum is moved by 2C; without it, the last
+    # batch is one short. At the epsilon that the clip norm alone would give, delta is a thousand times too large.
+    x, y = np.meshgrid(np.linspace(-8, 12, 801), np.linspace(-8, 12, 801))
+    with_it = (norm.pdf(x - 2) * norm.pdf(y) + norm.pdf(x) * norm.pdf(y - 2)) / 2
+    without = norm.pdf(x) * norm.pdf(y - 1)
+    apart = np.maximum(0, with_it - np.exp(epsilon_of(1e-5, 1)) * without).sum() * (20 / 800) ** 2
+    assert apart > 0.03
+    with pytest.raises(ValueError, match="relation = replace"):
+        GaussianMechanism(1.0, 2, "shuffled", 0.5)
+
+
+@every("noise", [0.7, 1.0, 3.0])
+def test_what_is_shown_of_shuffled_batches_is_no_more_than_the_best_test_shows(noise):
+    found = guarantee(GaussianMechanism(noise, 2, "shuffled", 0.5, relation="replace"), 1e-5)
+    shift, step = 2 / noise, 0.02
+    x, y = np.meshgrid(*[np.arange(-8, shift + 8, step)] * 2)
+    moved = (norm.pdf(x - shift) * norm.pdf(y) + norm.pdf(x) * norm.pdf(y - shift)) / 2
+    best = np.maximum(0, moved - np.exp(found.at_least) * norm.pdf(x) * norm.pdf(y)).sum() * step**2
+    assert 0.999e-5 <= best <= 1e-3  # the grid is off by less than that
+    assert found.at_least < found.epsilon
+
+
+def test_hardly_any_noise_on_shuffled_batches_leaves_both_bounds_finite_and_apart():
+    found = guarantee(GaussianMechanism(0.01, 20, "shuffled", 0.25, relation="replace"), 1e-5)
+    assert epsilon_of(1e-5, 200 * sqrt(5 / 4)) <= found.at_least < found.epsilon == epsilon_of(1e-5, 200 * sqrt(5))
 
 
 @every("noise", [0.03, 1e-5])
