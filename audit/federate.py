@@ -219,7 +219,11 @@ def party_tables(config: Config, case: Case) -> dict[str, Table]:
         if isinstance(data.source, str):
             raise ValueError('data.source: partition kind "files" needs a list of files, one per party')
         return read_tables(data.source, declared=_bounds(config), **_reading(config))
-    table = whole_table(config, case.partition.column)
+    return divided(case, whole_table(config, case.partition.column))
+
+
+def divided(case: Case, table: Table) -> dict[str, Table]:
+    """Each party's rows of one table, under the seed of the case."""
     coins = _stream(case.seed, PARTITION, 0)
     options: dict[str, Any] = {k: v for k in ("beta", "column") if (v := getattr(case.partition, k)) is not None}
     kind = "iid" if case.partition.kind == SCHEMAS else case.partition.kind

@@ -8,17 +8,20 @@ client with the fewest rows, whose share of a batch is the largest.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from leakledger.audit.case import Case
 from leakledger.audit.config import Config
-from leakledger.audit.federate import make_encoder, make_scaler
+from leakledger.audit.config_features import VERTICAL
+from leakledger.audit.federate import divided, make_encoder, make_scaler, party_tables, whole_table
 from leakledger.audit.records import PrivacyAccount, PrivacyPart, Setting
 from leakledger.defenses.accounting.chain import NoGuarantee, mechanism_of
 from leakledger.defenses.accounting.mechanism import GaussianMechanism, Relation, Sampling, Unit
 from leakledger.defenses.accounting.releases import Release, composed_epsilon, in_words, rounds_up
 from leakledger.preprocess.data.schema import Schema
 from leakledger.preprocess.data.table import Table
-from leakledger.preprocess.views import Mechanism
+from leakledger.preprocess.training.base import validation_rows
+from leakledger.preprocess.views import Mechanism, TrainingSpec
 
 METHOD = "composed numerically by privacy loss distributions, rounded up (dp-accounting)"
 UNITS: tuple[Unit, ...] = ("record", "client")
@@ -60,21 +63,41 @@ def check_declarations(todo: Sequence[Case], schema: Schema) -> None:
 def planned_accounts(
     config: Config, todo: Sequence[Case], tables: Mapping[str, Mapping[str, Table]]
 ) -> dict[Setting, tuple[PrivacyAccount, ...]]:
-    """The accounts of each setting before anything runs; `tables` has each party's rows by partition."""
-    found = {}
+    """The accounts of each setting before anything runs, under the seed that leaves a client fewest rows; `tables` has
+    each party's rows by partition, under one seed.
+    """
+    found, fewest = {}, fewest_rows(config, todo)
     for case in todo:
-        parties = tables[case.setting.partition]
-        first = next(iter(parties.values()))
+        first = next(iter(tables[case.setting.partition].values()))
         if case.setting not in found:
-            rows, negotiated = [len(t) for t in parties.values()], first.basis.negotiated if first.basis else ()
-            trained = [training_rows(config, n) for n in rows]
-            found[case.setting] = privacy_accounts(config, case, first.schema, trained, negotiated)
+            negotiated = first.basis.negotiated if first.basis else ()
+            rows = fewest[case.setting.partition]
+            found[case.setting] = privacy_accounts(config, case, first.schema, [rows], negotiated)
+    return found
+
+
+def fewest_rows(config: Config, todo: Sequence[Case]) -> dict[str, int]:
+    """Partition -> the training rows of its smallest client, under the seed that leaves it fewest."""
+    found: dict[str, int] = {}
+    for case in {c.setting.partition: c for c in todo}.values():
+        if case.partition.kind in ("files", VERTICAL):  # the same under every seed
+            dealt = [party_tables(config, case)]
+        else:
+            table, seeds = whole_table(config, case.partition.column), config.audit.seeds
+            dealt = [divided(replace(case, seed=seed), table) for seed in seeds]
+        rows = min(len(own) for parties in dealt for own in parties.values())
+        found[case.setting.partition] = training_rows(config, rows)
     return found
 
 
 def training_rows(config: Config, rows: int) -> int:
     """How many of a party's rows it trains on."""
     return rows - min(max(round(rows * config.data.test_fraction), 1), rows - 1)
+
+
+def drawn_from(training: TrainingSpec, rows: int) -> int:
+    """Of so many training rows, those that batches are drawn from: early stopping holds others back."""
+    return rows if training.patience is None else rows - validation_rows(training.validation, rows)
 
 
 def _account(
@@ -113,6 +136,7 @@ def relation_of(case: Case, unit: Unit) -> Relation:
 def training_mechanism(case: Case, unit: Unit, rows: int, relation: Relation) -> GaussianMechanism:
     """What the updates of a client with so many `rows` amount to. Raises NoGuarantee, with the reason."""
     training, drawn = case.training.spec, SAMPLING[case.training.spec.sampling]
+    rows = drawn_from(training, rows)
     size = rows if training.batch_size is None else training.batch_size
     by_chance = unit == "record" and _clips_rows(case) and size < rows  # clients take part in every round
     return mechanism_of(
@@ -150,7 +174,7 @@ def _of_client(case: Case, noised: Sequence[Mechanism], rows: int) -> Iterator[s
     if noised:
         topics = ", ".join(dict.fromkeys(str(m.parameters["topic"]) for m in noised))
         yield f"preprocessing: the noise on {topics} hides one record, not all rows of a client"
-    all_rows = training.batch_size is None or training.batch_size > rows
+    all_rows = training.batch_size is None or training.batch_size > drawn_from(training, rows)
     if training.algorithm == "fedavg":
         yield "training: train.weights tells how many rows a client has"
     elif training.sampling == "fixed" and all_rows:

@@ -9,9 +9,15 @@ from leakledger.audit.case import cases
 from leakledger.audit.cli import main
 from leakledger.audit.config import Config
 from leakledger.audit.config_file import config_of
-from leakledger.audit.federate import federate, whole_table
-from leakledger.audit.privacy_accounting import check_declarations, privacy_accounts, training_rows
+from leakledger.audit.federate import federate, party_tables, whole_table
+from leakledger.audit.privacy_accounting import (
+    check_declarations,
+    planned_accounts,
+    privacy_accounts,
+    training_rows,
+)
 from leakledger.audit.privacy_words import NOTHING, privacy_lines, worst
+from leakledger.audit.provenance import partitioned
 from leakledger.audit.records import PrivacyAccount
 from leakledger.audit.run import run_audit
 from leakledger.defenses.accounting.guarantee import guarantee
@@ -215,6 +221,27 @@ def test_validate_states_the_epsilon_before_anything_runs(tmp_path):
     (accounts,) = told.values()
     assert accounts[0]["epsilon"] > 0
     assert accounts[0]["delta"] == 1e-5
+
+
+def test_the_epsilon_before_a_run_is_that_of_the_seed_that_leaves_a_client_fewest_rows():
+    uneven = {"kind": "dirichlet-quantity", "beta": 0.3, "parties": 3, "minimum": 10}
+    settings = Config.model_validate({**config(seeds=[0, 1, 2]).in_force(), "partition": uneven})
+    todo = cases(settings)
+    by_seed = []
+    for case in todo:
+        parties = party_tables(settings, case)
+        rows = [training_rows(settings, len(own)) for own in parties.values()]
+        by_seed.append(privacy_accounts(settings, case, next(iter(parties.values())).schema, rows))
+    ((planned, _),) = planned_accounts(settings, todo, partitioned(settings, todo)).values()
+    assert len({a.epsilon for a, _ in by_seed}) > 1
+    assert planned.epsilon == max(a.epsilon for a, _ in by_seed)
+
+
+def test_rows_that_early_stopping_holds_back_are_drawn_by_no_batch():
+    stopping = account(training={**POISSON, "patience": 2, "validation": 0.25}, rows=[80])
+    assert stopping.epsilon is None
+    fewer = account(rows=[60])
+    assert [p for p in stopping.parts if p.stage == "training"] == [p for p in fewer.parts if p.stage == "training"]
 
 
 def test_training_rows_are_those_that_a_split_leaves():
