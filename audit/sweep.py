@@ -3,23 +3,21 @@
 A sweep is an ordinary configuration whose `defense` is a list; its cases have the seeds of all others, so settings are
 compared on the same partitions, first models and batches. It begins with no defense at all. DP-SGD is swept by its
 noise multiplier, or by the epsilon for one row over all rounds that is to be reached: the least noise that the
-accountant vouches for is taken, with the true rate of the smallest client where batches are Poisson samples, and
-without amplification, for replaced rows, where batches have a fixed size. Where clients send weights (FedAvg) the whole
-update is clipped in place of rows, and epsilon is a client's.
+accountant vouches for under every seed is taken, with the true rate of the smallest client where batches are Poisson
+samples, and without amplification, for replaced rows, where batches have a fixed size. Where clients send weights
+(FedAvg) the whole update is clipped in place of rows, and epsilon is a client's, whose data are replaced.
 """
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import exp, floor, log
+from math import exp, log
 from typing import Any
 
-from leakledger.audit.case import cases
-from leakledger.audit.config import Config, Training
+from leakledger.audit.case import Case, cases
+from leakledger.audit.config import Config
 from leakledger.audit.config_file import config_of
-from leakledger.audit.provenance import partitioned
+from leakledger.audit.privacy_accounting import fewest_rows, relation_of, training_mechanism
 from leakledger.defenses.accounting.guarantee import guarantee
-from leakledger.defenses.accounting.mechanism import GaussianMechanism
-from leakledger.preprocess.data.table import Table
+from leakledger.defenses.accounting.mechanism import GaussianMechanism, Unit
 
 QUIETEST, LOUDEST = 1e-3, 1e5  # noise multipliers between which one is sought for an epsilon
 EXACT = 1e-3  # relative: the multiplier that is found is at most so much larger than needed
@@ -59,12 +57,15 @@ def _defenses(config: Config, s: Strengths) -> list[dict[str, Any]]:
     clipping = _clipping(config)
     found: list[dict[str, Any]] = [{"name": "none"}]
     for multiplier in [*s.multiplier, *(multiplier_for(config, e, s.delta) for e in s.epsilon)]:
-        noise = {"name": "gaussian-noise", "sigma": _significant(multiplier * s.clip_norm / _divisor(config))}
-        found.append({"name": clipping, "clip_norm": s.clip_norm, "then": [noise]})
+        found.append(_dp_sgd(clipping, s.clip_norm, _significant(multiplier * s.clip_norm / _divisor(config))))
     found += [{"name": "gaussian-noise", "sigma": sigma} for sigma in s.noise]
     found += [{"name": clipping, "clip_norm": norm} for norm in s.clip]
     found += [{"name": "pruning", "share": share} for share in s.pruned]
     return found + [{"name": "quantisation", "bits": bits} for bits in s.bits]
+
+
+def _dp_sgd(clipping: str, clip_norm: float, sigma: float) -> dict[str, Any]:
+    return {"name": clipping, "clip_norm": clip_norm, "then": [{"name": "gaussian-noise", "sigma": sigma}]}
 
 
 def _significant(sigma: float) -> float:
@@ -103,37 +104,27 @@ def multiplier_for(config: Config, epsilon: float, delta: float) -> float:
     """
     if not 0 < epsilon < float("inf"):
         raise ValueError(f"epsilon is {epsilon}; it must be above 0 and finite")
-    todo = cases(config)
-    parties = partitioned(config, todo)
-    used = [(c.training, parties[c.setting.partition]) for c in todo]
-    return max(_multiplier(mechanism_of_training(config, t, p), epsilon, delta) for t, p in _distinct(used))
+    defense = _dp_sgd(_clipping(config), 1.0, 1.0 / _divisor(config))
+    once = config_of({**config.in_force(), "defense": [defense]}, ())
+    todo = cases(once)
+    fewest = fewest_rows(once, todo)
+    mechanisms = {mechanism_of_training(c, fewest[c.setting.partition]) for c in todo}
+    return max(_multiplier(m, epsilon, delta) for m in mechanisms)
 
 
-def _distinct(used: Sequence[tuple[Training, Mapping[str, Table]]]) -> list[tuple[Training, Mapping[str, Table]]]:
-    kept: list[tuple[Training, Mapping[str, Table]]] = []
-    for training, tables in used:
-        if not any(training == t and tables is p for t, p in kept):
-            kept.append((training, tables))
-    return kept
-
-
-def mechanism_of_training(config: Config, training: Training, parties: Mapping[str, Table]) -> GaussianMechanism:
-    """All rounds of a training as one mechanism, with noise multiplier 1, for the party that it protects least."""
-    options = training.options
-    if training.algorithm != "fedsgd":
-        return GaussianMechanism(1.0, options["rounds"], unit="client")
-    if options["sampling"] != "poisson":
-        return GaussianMechanism(1.0, options["rounds"], relation="replace")
-    kept = 1 - config.data.test_fraction
-    kept *= 1 - (options["validation"] if options.get("patience") is not None else 0.0)
-    fewest = max(1, floor(min(map(len, parties.values())) * kept) - 1)  # rounding of both shares
-    rate = min(1.0, options["batch_size"] / fewest)
-    return GaussianMechanism(1.0, options["rounds"], "poisson" if rate < 1 else "none", rate)
+def mechanism_of_training(case: Case, rows: int) -> GaussianMechanism:
+    """What all rounds of a training under DP-SGD amount to, for a client with so many training `rows`."""
+    unit: Unit = "record" if case.training.algorithm == "fedsgd" else "client"
+    found = training_mechanism(case, unit, rows, relation_of(case, unit))
+    return replace(found, sampling="none", sampling_rate=1.0) if found.sampling == "fixed-size" else found
 
 
 def _multiplier(mechanism: GaussianMechanism, epsilon: float, delta: float) -> float:
+    """By how much the noise of `mechanism` has to be multiplied."""
+
     def reached(multiplier: float) -> bool:
-        return guarantee(replace(mechanism, noise_multiplier=multiplier), delta).epsilon <= epsilon
+        louder = replace(mechanism, noise_multiplier=multiplier * mechanism.noise_multiplier)
+        return guarantee(louder, delta).epsilon <= epsilon
 
     if not reached(LOUDEST):
         raise ValueError(

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from leakledger.audit.case import cases
 from leakledger.audit.cli import main
 from leakledger.audit.config import Config
+from leakledger.audit.federate import party_tables
 from leakledger.audit.frontier import beats, frontier, tables, with_front
-from leakledger.audit.provenance import partitioned
+from leakledger.audit.privacy_accounting import fewest_rows, privacy_accounts, training_rows
 from leakledger.audit.records import (
     CaseRecord,
     FrontierPoint,
@@ -163,12 +164,38 @@ def test_where_weights_are_sent_the_whole_update_is_clipped():
 def test_the_noise_for_an_epsilon_reaches_it_and_little_less_does_not(sampling, epsilon):
     settings = config(**{**MADE, "training": {"rounds": 3, "batch_size": 4, "sampling": sampling}})
     multiplier = multiplier_for(settings, epsilon, 1e-5)
-    parties = next(iter(partitioned(settings, cases(settings)).values()))
-    mechanism = mechanism_of_training(settings, settings.training[0], parties)
+    (case, *_) = cases(swept(settings, Strengths(multiplier=(multiplier,))))[1:]
+    mechanism = mechanism_of_training(case, fewest_rows(settings, [case])[case.setting.partition])
     assert mechanism.relation == ("replace" if sampling == "fixed" else "add-remove")
     assert (mechanism.sampling_rate < 1) is (sampling == "poisson")
-    assert guarantee(replace(mechanism, noise_multiplier=multiplier), 1e-5).epsilon <= epsilon
+    assert mechanism.noise_multiplier == pytest.approx(multiplier, rel=2e-5)
+    assert guarantee(mechanism, 1e-5).epsilon <= epsilon
     assert guarantee(replace(mechanism, noise_multiplier=0.99 * multiplier), 1e-5).epsilon > epsilon
+
+
+UNEVEN = {"kind": "dirichlet-quantity", "beta": 0.3, "parties": 3, "minimum": 4}
+
+
+@pytest.mark.parametrize(
+    "training",
+    [
+        {"algorithm": "fedavg", "rounds": 3, "batch_size": 4},  # of a client: its data are replaced
+        {"rounds": 3, "batch_size": 32},  # more than the smallest client has
+        pytest.param({"rounds": 3, "batch_size": 2, "sampling": "poisson", "patience": 2}, marks=pytest.mark.slow),
+    ],
+)
+def test_the_noise_for_an_epsilon_reaches_it_by_the_account_of_every_seed(training):
+    asked = config(**{**MADE, "partition": UNEVEN, "training": training, "audit": {"seeds": [0, 1, 2]}})
+    settings = swept(asked, Strengths(epsilon=(2.0,)))
+    found = set()
+    for case in (c for c in cases(settings) if c.setting.defense != "none"):
+        tables = party_tables(settings, case)
+        rows = [training_rows(settings, len(own)) for own in tables.values()]
+        schema = next(iter(tables.values())).schema
+        record, client = privacy_accounts(settings, case, schema, rows)
+        parts = (client if case.training.algorithm == "fedavg" else record).parts
+        found |= {p.epsilon for p in parts if p.stage == "training"}
+    assert 0 < max(found) <= 2.0
 
 
 def test_sizes_that_differ_are_refused_in_one_line_that_says_what_to_do(tmp_path):
