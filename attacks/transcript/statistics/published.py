@@ -2,6 +2,7 @@
 
 Topics: `zscore.global-mean` and `-std`, `pooled.statistics`, `minmax.global`, `local.padding`. With two clients each is
 in this position; among n, any n - 1 together. Extremes and padding say something only where no observer holds them.
+Extremes that were compared as ciphertexts are near the true ones, and no more: so near, claims are wide.
 
 Mean and deviation are told without the number of rows N that they are over. Two things betray it. The mean of whole
 numbers is T / N with T whole, so that only multiples of its reduced denominator can be N; by float64 this separates
@@ -16,6 +17,7 @@ unlikely. Where one N has the weight `level` or more, the claim is exact if that
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import ceil, log2
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +37,8 @@ from leakledger.preprocess.messages import (
 from leakledger.preprocess.views import Message, View
 
 Floats = NDArray[np.float64]
+COMPARED = ("ppf-minmax", "ppf-robust")  # scalers whose extremes come of comparisons
+COMPARISON = 2 * 8e-5  # what one of them is off by, with noise, in halves of the declared range
 PUBLISHED = (GlobalMeans, GlobalDeviations, PooledStatistics, GlobalExtremes, PaddedSizes)
 ROW_SPREAD, MEAN_SPREAD, LOG_STD_SPREAD = 1.0, 0.5, 0.35
 MOST, TRIED, SHARP = 100, 4000, 1e-3
@@ -150,10 +154,36 @@ def _extremes(view: View, party: str, tables: Mapping[str, OwnTable], names: Seq
         for i, n in enumerate(names):
             column = np.concatenate([t.column(n) for t in tables.values()])
             low, high = float(m.payload.minimum[i]), float(m.payload.maximum[i])
-            if not len(column) or low < column.min():
-                yield _exactly(party, n, "minimum", low, m)
-            if not len(column) or high > column.max():
-                yield _exactly(party, n, "maximum", high, m)
+            slack = _off_by(view, n) * (2 if low == high else 1)  # ends within the slack are told as their middle
+            if not len(column) or low + slack < column.min():
+                yield _near(view, party, n, "minimum", low, slack, m)
+            if not len(column) or high - slack > column.max():
+                yield _near(view, party, n, "maximum", high, slack, m)
+
+
+def _off_by(view: View, feature: str) -> float:
+    """How far a published extreme may lie from the true one: under comparisons, a part of the declared range."""
+    if view.public.scaler.name not in COMPARED:
+        return 0.0
+    for block in view.public.layout.numeric if view.public.layout else ():
+        if block.feature == feature and block.low is not None and block.high is not None:
+            return compared_within(len(view.public.clients)) * (block.high - block.low) / 2
+    return float("inf")  # of a range that nobody knows
+
+
+def compared_within(clients: int) -> float:
+    """How far from the extreme over clients a tree of comparisons may end, in halves of the declared range."""
+    return (ceil(log2(clients)) + 1) * COMPARISON
+
+
+def _near(
+    view: View, party: str, feature: str, statistic: Statistic, x: float, slack: float, m: Message
+) -> StatisticClaim:
+    """A number within `slack` of x; exact where only one whole number is, and the feature has whole numbers."""
+    low, high = x - slack, x + slack
+    if slack and feature in integer_features(view.public.layout) and np.ceil(low) == np.floor(high):
+        return _exactly(party, feature, statistic, float(np.rint(x)), m)
+    return StatisticClaim(party, feature, statistic, x, low, high, (m.sequence,))
 
 
 def _sizes(view: View, party: str, tables: Mapping[str, OwnTable]) -> Iterable[StatisticClaim]:

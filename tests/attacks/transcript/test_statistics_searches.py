@@ -10,8 +10,10 @@ from leakledger.attacks.transcript.statistics import Statistics
 from leakledger.attacks.transcript.statistics.distribution import distribution_claims
 from leakledger.attacks.transcript.statistics.histograms import histogram_claims
 from leakledger.attacks.transcript.statistics.own import own_tables
+from leakledger.attacks.transcript.statistics.published import compared_within, published_claims
+from leakledger.preprocess.messages import GlobalExtremes
 from leakledger.preprocess.noise.columns import Ranges
-from leakledger.preprocess.scalers import SCALERS
+from leakledger.preprocess.scalers import SCALERS, encrypted_extremes
 from leakledger.preprocess.views import FeatureLayout, Method
 from tests.attacks.statistics_example import real, tables, view_of
 
@@ -191,3 +193,56 @@ def test_encrypted_counts_bound_the_quartiles_of_the_last_party_for_all_others_a
     assert len(quartiles_of(found, "P3")) == 6
     for observers in (["server"], ["P1"]):
         assert claims(encrypted(parts, observers, name, **options)) == []
+
+
+def compared(parts, observers, errors, declared=6.0):
+    """The view of global extremes that are off by `errors`, in shares of what comparisons of ciphertexts may be."""
+    within = compared_within(len(parts)) * declared
+    view = view_of(parts, observers, SCALERS["federated-minmax"](), integer=True)
+
+    def told(m):
+        if m.kind is not GlobalExtremes:
+            return m
+        ends = m.payload
+        low, high = (x + e * within for x, e in zip((ends.minimum, ends.maximum), errors, strict=True))
+        constant = high - low <= 2 * within
+        low, high = (np.where(constant, (low + high) / 2, end) for end in (low, high))
+        return m.carrying(GlobalExtremes(low, high))
+
+    blocks = tuple(replace(b, low=-declared, high=declared) for b in view.public.layout.blocks)
+    public = replace(view.public, layout=FeatureLayout(blocks), scaler=Method("ppf-minmax"))
+    return replace(view, public=public, messages=tuple(told(m) for m in view.messages))
+
+
+@given(
+    st.lists(st.lists(st.integers(-5, 5), min_size=1, max_size=5), min_size=2, max_size=3),
+    st.tuples(st.floats(-1, 1), st.floats(-1, 1)),
+)
+def test_extremes_that_were_compared_as_ciphertexts_are_claimed_as_near_as_they_are(columns, errors):
+    parts = [np.array(c, float)[:, None] for c in columns]
+    clients = [f"P{i + 1}" for i in range(len(parts))]
+    view = compared(parts, clients[1:], errors)
+    found = published_claims(view, own_tables(view), 0.95)
+    assert_all_hold(parts, found)
+    others = np.vstack(parts[1:])
+    wanted = {"minimum"} if parts[0].min() < others.min() else set()
+    wanted |= {"maximum"} if parts[0].max() > others.max() else set()
+    assert {c.statistic for c in found if c.low == c.high} == wanted
+    assert {c.statistic for c in found} == wanted
+
+
+@pytest.mark.parametrize("clients", [2, 3, 4, 5, 17])
+def test_the_adversary_knows_how_far_off_a_comparison_of_ciphertexts_may_be(clients):
+    assert compared_within(clients) == pytest.approx(encrypted_extremes.compared_within(clients), rel=1e-12)
+
+
+def test_of_other_numbers_compared_as_ciphertexts_an_interval_is_claimed():
+    parts = [np.array([[1.25], [4.5]]), np.array([[2.0], [3.0]])]
+    view = compared(parts, ["P2"], (0.5, 0.5))
+    view = replace(view, public=replace(view.public, layout=FeatureLayout(
+        tuple(replace(b, integer=False) for b in view.public.layout.blocks)
+    )))  # fmt: skip
+    found = published_claims(view, own_tables(view), 0.95)
+    assert {c.statistic for c in found} == {"minimum", "maximum"}
+    assert all(0 < c.high - c.low < 0.01 for c in found)
+    assert_all_hold(parts, found)
