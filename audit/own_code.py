@@ -7,6 +7,7 @@ found.controls   # whether the attack was able to find rows in such a network at
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,10 @@ from pydantic import ValidationError
 from torch import nn
 
 from leakledger.attacks import ATTACKS
-from leakledger.attacks.base import Abstained, AuxiliaryKnowledge, NotApplicable, Outcome, RecordsClaim
+from leakledger.attacks.base import Abstained, Attack, AuxiliaryKnowledge, NotApplicable, Outcome, RecordsClaim
+from leakledger.audit.config_alignment import PLAYED as OF_ALIGNED
 from leakledger.audit.options import checked
-from leakledger.audit.own_update import CLIENT, Column, Tensors, layout_of, view_of_update
+from leakledger.audit.own_update import CLIENT, Column, Tensors, layout_of, training_of, view_of_update
 from leakledger.audit.planted_batches import FEWEST, PlantedBatches, advantage_on_planted
 from leakledger.audit.planted_controls import planted_controls
 from leakledger.audit.plugins import failure
@@ -27,7 +29,6 @@ from leakledger.audit.record_controls import AT_BASELINE
 from leakledger.audit.records import POWER, Control
 from leakledger.audit.tables_html import html_table
 from leakledger.preprocess.data.suggest import closest
-from leakledger.preprocess.options import options_of
 from leakledger.preprocess.views import CategoricalBlock, FeatureLayout, Mechanism, NumericBlock, Task, TrainingSpec
 
 CONTROL_SEED, PLANTED_SEED = 2_005, 2_006
@@ -68,6 +69,8 @@ class AttackResult:
         without a proof may well be right. And where nothing can be said: the attack claimed nothing, or it was not
         shown to be able to. What a strong defense reaches is `assert_low_advantage`.
         """
+        if _whole("at_most", at_most) < 0:
+            raise ValueError(f"at_most is {at_most}: a number of rows, from 0")
         if self.proven > at_most:
             raise AssertionError(f"{self.summary} At most {at_most} may be.")
         if not self.trials or not len(self.rows) or any(not t.passed for t in self.trials):
@@ -201,17 +204,23 @@ def attack(
 
     `layout`: feature -> its values, (mean, deviation) of a standardised number, or None for a number as it is, in the
     order of the columns (`layout_of`). `labels` (rows,): granted to the adversary; without them `rows` says how many
-    there are, and labels are recovered. Of a regression they are its targets, and only counted. `mechanisms`: the
-    defenses applied, which the adversary knows. `options` are those of the technique. `planted_batches`: on how many
-    drawn batches, behind the defenses and without them, the advantage over guessing is measured, as
-    `AttackResult.assert_low_advantage` needs it; each takes an attack or two.
+    there are, and labels are recovered. Local training of several epochs takes `rows` and the labels of every epoch, in
+    the order of its steps. Of a regression they are its targets, and only counted. `mechanisms`: the
+    defenses applied, which the adversary knows. `options` are those of the technique: of one that plays others theirs
+    too, under the name of each; and the `device`. `planted_batches`: on how many drawn batches, behind the defenses and
+    without them, the advantage over guessing is measured, as `AttackResult.assert_low_advantage` needs it; each takes
+    an attack or two.
 
     Raises ValueError, one line, for tensors that are no such network, a layout that does not fit, unknown names.
     """
+    seed, planted_batches = _whole("seed", seed), _whole("planted_batches", planted_batches)
+    rows = None if rows is None else _whole("rows", rows)
     if (gradient is None) == (after is None):
         raise ValueError("attack: give gradient=, or after= for the weights after local training; one of them")
-    told = None if labels is None else _one_for_each_row(labels, rows, whole=task != "regression")
-    known, count = None if task == "regression" else told, rows if told is None else len(told)
+    steps = training_of(training, trained=after is not None)
+    epochs = 1 if after is None else steps.local_epochs
+    told = None if labels is None else _one_for_each_row(labels, rows, epochs, whole=task != "regression")
+    known, count = None if task == "regression" else told, rows if told is None else len(told) // epochs
     if count is None or count < 1:
         raise ValueError("attack: say how many rows the batch has: labels=, or rows= where they are not known")
     if planted_batches and planted_batches < FEWEST:
@@ -227,7 +236,7 @@ def attack(
         rows=count,
         task=task,
         activation=activation,
-        training=training,
+        training=steps,
         mechanisms=mechanisms,
     )
     spec = view.public.model
@@ -243,14 +252,25 @@ def attack(
     return AttackResult(technique, claimed_rows(outcome, columns), _reason(outcome), trials, planted)
 
 
-def _one_for_each_row(labels: Any, rows: int | None, whole: bool) -> NDArray[np.int64]:
-    """The labels (rows,), `whole` class numbers or targets of a regression. Raises ValueError for anything else."""
+def _whole(name: str, given: Any) -> int:
+    if isinstance(given, bool) or not isinstance(given, Integral):
+        raise ValueError(f"{name} is of type {type(given).__name__}: a whole number is needed")
+    return int(given)
+
+
+def _one_for_each_row(labels: Any, rows: int | None, epochs: int, whole: bool) -> NDArray[np.int64]:
+    """The labels (epochs * rows,), `whole` class numbers or targets of a regression. Raises ValueError otherwise."""
     given = np.asarray(labels.detach().cpu() if isinstance(labels, torch.Tensor) else labels)
     given = given[:, 0] if given.ndim == 2 and given.shape[1] == 1 else given
     what = "class number" if whole else "target"
     if given.ndim != 1 or given.dtype.kind not in "biuf" or (whole and (given != np.rint(given)).any()):
         raise ValueError(f"labels have shape {given.shape} and type {given.dtype}; give one {what} for each row")
-    if rows is not None and rows != len(given):
+    if epochs > 1 and (rows is None or len(given) != rows * epochs):  # an epoch may have an order of its own
+        raise ValueError(
+            f"there are {len(given)} labels; of {epochs} local epochs give rows= and {epochs} labels for each, in the "
+            "order of the training, or rows= alone"
+        )
+    if rows is not None and rows * epochs != len(given):
         raise ValueError(f"there are {len(given)} labels, and rows= says {rows}")
     return given.astype(np.int64) if whole else np.zeros(len(given), np.int64)
 
@@ -287,23 +307,44 @@ def _gradients(given: Tensors | None) -> Any:
 
 def _made(technique: str, options: Mapping[str, Any], recover: bool, seed: int) -> Any:
     """The attack with those settings that it has. Raises ValueError for an unknown one."""
-    attacks = {name: kind for name, kind in ATTACKS.items() if "records" in kind.asset}
-    if technique not in attacks:
-        near = failure(technique) or closest(technique, attacks)
-        raise ValueError(f"technique {technique!r} is unknown{near}; choose one of {', '.join(attacks)}")
-    kind = attacks[technique]
+    kind = _technique(technique)
     known = getattr(kind, "__dataclass_fields__", {})
-    own = {key: value for key, value in {"seed": seed, "recover_labels": recover}.items() if key in known}
-    if unknown := [key for key in options if key not in known]:
-        raise ValueError(f"{technique} has no option {unknown[0]!r}{closest(unknown[0], known)}")
-    stated = {key: value for key, value in options.items() if key in options_of(kind, technique)}
+    shared = {key: value for key, value in {"seed": seed, "recover_labels": recover}.items() if key in known}
+    given = _named_options(technique, options)
+    parts = {part: _options(part, given.pop(part)) for part in kind.composed_of if part in given}
+    device = {"device": str(given.pop("device"))} if "device" in known and "device" in given else {}
+    return kind(**shared, **device, **_options(technique, given, (*kind.composed_of, *device)), **parts)
+
+
+def _technique(name: str) -> type[Attack]:
+    """The attack on single updates of that name. Raises ValueError for another one."""
+    of_records = {n: kind for n, kind in ATTACKS.items() if "records" in kind.asset}
+    attacks = {n: kind for n, kind in of_records.items() if n not in OF_ALIGNED}
+    if not isinstance(name, str) or name not in attacks:
+        known = name in list(of_records)
+        unknown = f"is unknown{failure(str(name)) or closest(str(name), attacks)}"
+        why = "reads embeddings of texts, and their encoder is not given here" if known else unknown
+        raise ValueError(f"technique {name!r} {why}; choose one of {', '.join(attacks)}")
+    return attacks[name]
+
+
+def _named_options(method: str, given: Any) -> dict[str, Any]:
+    if not isinstance(given, Mapping):
+        raise ValueError(f"{method}: options are of type {type(given).__name__}; give a dictionary of them")
+    return {str(key): value for key, value in given.items()}
+
+
+def _options(method: str, given: Any, beside: Iterable[str] = ()) -> dict[str, Any]:
+    """The options of one attack, as it takes them. `beside`: what else may be set where these are."""
+    stated = _named_options(method, given)
     try:
-        checked(stated, {"attacks": technique}, {"attacks": ATTACKS})
+        values = checked(stated, {"attacks": method}, {"attacks": ATTACKS}, beside)
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(map(str, first["loc"]))
-        raise ValueError(f"{technique}: option {key} is {stated.get(key)!r}: {first['msg']}") from None
-    return kind(**own, **options)
+        value = f"option {key} is {stated.get(key)!r}: " if key else ""
+        raise ValueError(f"{method}: {value}{first['msg']}") from None
+    return {key: values[key] for key in stated}
 
 
 def _reason(outcome: Outcome) -> str:

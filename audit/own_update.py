@@ -7,7 +7,7 @@ regression's output.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -17,6 +17,7 @@ from torch import nn
 from leakledger.defenses import defense_of
 from leakledger.preprocess.messages import ClientGradient, ClientWeights, GlobalModel, Payload
 from leakledger.preprocess.models import ACTIVATIONS, check_weights
+from leakledger.preprocess.options import check_options
 from leakledger.preprocess.views import (
     Block,
     CategoricalBlock,
@@ -58,6 +59,8 @@ def layout_of(columns: Mapping[str, Column]) -> FeatureLayout:
     A list of values is a one-hot feature, a pair (mean, deviation) a number that was standardised with these, None a
     number as it is. Raises ValueError for anything else, such as a value that is listed twice.
     """
+    if not isinstance(columns, Mapping):
+        raise ValueError(f"layout is of type {type(columns).__name__}; give a dictionary of features")
     blocks: list[Block] = []
     start = 0
     for name, column in columns.items():
@@ -94,6 +97,8 @@ def view_of_update(
     """What a server holds that sent `model_state` and received `update`: a gradient, or the weights after local
     training (`trained`). Tensors in the order of the layers; see `leakledger.attack`. Raises ValueError.
     """
+    if task is not None and task not in get_args(Task):
+        raise ValueError(f"task is {task!r}; choose one of {', '.join(get_args(Task))}")
     between = activation or _activation(model_state) or "relu"
     before, found = layers_of(model_state, "model_state"), layers_of(update, "the update")
     spec = _spec(before, between, task)
@@ -103,11 +108,43 @@ def view_of_update(
         raise ValueError(f"layout has {layout.width} columns, the network {spec.inputs} inputs; name every column")
     sent: Payload = ClientWeights(rows, found) if trained else ClientGradient(rows, found)
     messages = (_message(0, GlobalModel(before), SERVER, CLIENT), _message(1, sent, CLIENT, SERVER))
-    stated = tuple(mechanisms)
-    defense_of(stated)  # refuses what no defense has
-    settings = training or TrainingSpec("fedavg" if trained else "fedsgd", batch_size=None)
-    facts = PublicFacts((CLIENT,), SERVER, mechanisms=stated, layout=layout, model=spec, training=settings)
+    facts = PublicFacts(
+        (CLIENT,),
+        SERVER,
+        mechanisms=_stated(mechanisms),
+        layout=layout,
+        model=spec,
+        training=training_of(training, trained),
+    )
     return View(frozenset([SERVER]), messages, facts)
+
+
+def _stated(mechanisms: Iterable[Mechanism]) -> tuple[Mechanism, ...]:
+    """The defenses. Raises ValueError for what is none, and for what no defense has."""
+    stated = tuple(mechanisms) if isinstance(mechanisms, Iterable) else (mechanisms,)
+    if strange := [m for m in stated if not isinstance(m, Mechanism)]:
+        raise ValueError(
+            f"mechanisms: one is of type {type(strange[0]).__name__}; give a list of Mechanism(kind, parameters)"
+        )
+    defense_of(stated)
+    return stated
+
+
+def training_of(told: TrainingSpec | None, trained: bool) -> TrainingSpec:
+    """The training that sends weights (`trained`) or a gradient: as told, or else one step on all rows.
+
+    Raises ValueError for one that sends something else, or whose options are out of range.
+    """
+    algorithm: Literal["fedavg", "fedsgd"] = "fedavg" if trained else "fedsgd"
+    if told is None:
+        return TrainingSpec(algorithm, batch_size=None)
+    if not isinstance(told, TrainingSpec):
+        raise ValueError(f"training is of type {type(told).__name__}; give a TrainingSpec")
+    if told.algorithm != algorithm:
+        sent = "weights (after=)" if trained else "a gradient (gradient=)"
+        raise ValueError(f"training: clients of {told.algorithm!r} do not send {sent}; those of {algorithm!r} do")
+    check_options(told)
+    return told
 
 
 def layers_of(given: Tensors, what: str) -> Arrays:
@@ -115,6 +152,10 @@ def layers_of(given: Tensors, what: str) -> Arrays:
 
     Raises ValueError for anything but pairs of a matrix and a vector whose sizes fit.
     """
+    if not isinstance(given, Iterable | nn.Module) or isinstance(given, str | bytes):
+        raise ValueError(
+            f"{what} is of type {type(given).__name__}; give a module, its state_dict() or its tensors in order"
+        )
     tensors = [_array(t) for t in _in_order(given)]
     if not tensors or len(tensors) % 2:
         raise ValueError(f"{what} has {len(tensors)} tensors; a weight and a bias for each linear layer are needed")
@@ -140,6 +181,8 @@ def _in_order(given: Tensors) -> Iterator[Any]:
 def _array(tensor: Any) -> NDArray[np.floating[Any]]:
     if tensor is None:
         raise ValueError("a gradient is None: call backward() before, on the same network")
+    if isinstance(tensor, torch.Tensor) and tensor.dtype is torch.bfloat16:
+        raise ValueError("a tensor is of bfloat16, which NumPy does not know; pass it as .float()")
     array = tensor.detach().cpu().numpy() if isinstance(tensor, torch.Tensor) else np.asarray(tensor)
     if not np.issubdtype(array.dtype, np.floating):
         raise ValueError(f"a tensor of {array.dtype} is no weight; floating point is needed")

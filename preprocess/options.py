@@ -56,7 +56,9 @@ class Option:
         return ", or ".join([" ".join([kind, " and ".join(stated)]).strip(), *alternatives])
 
     def problem(self, value: Any) -> str:
-        """What is wrong with `value`, or ""; its type is not looked at."""
+        """What is wrong with `value`, or ""; of its type only whether it is a number where one is needed."""
+        if self._counts and not isinstance(value, Real | None):
+            return f"is {value!r}; it must be {self.range}"
         if value is None or (isinstance(value, str) and not self.choices):
             return ""
         if self.choices and isinstance(value, str | int):
@@ -64,6 +66,12 @@ class Option:
             return "" if known else f"{value!r} is unknown; choose one of {', '.join(map(str, self.choices))}"
         numbers = [v for v in (value if isinstance(value, tuple) else (value,)) if isinstance(v, Real)]
         return next((f"is {value}; {rule}" for v in numbers if (rule := self._broken(v))), "")
+
+    @property
+    def _counts(self) -> bool:
+        """Whether it is a number, or a number or none."""
+        parts = get_args(self.type) if get_origin(self.type) in (Union, UnionType) else (self.type,)
+        return {int, float} >= {*parts} - {NoneType} != set() and not self.choices
 
     def _broken(self, number: Any) -> str:
         rules = {

@@ -103,6 +103,20 @@ def test_a_single_logit_behind_clipped_rows_is_clipped_as_a_single_one():
     assert len(set(recovered(found)) & set(TRUE)) >= 4
 
 
+def test_labels_of_all_local_epochs_are_granted_to_the_attack():
+    net = network()
+    before = {name: value.clone() for name, value in net.state_dict().items()}
+    optimiser = torch.optim.SGD(net.parameters(), lr=0.1)
+    for _ in range(2):
+        optimiser.zero_grad()
+        trained(net)
+        optimiser.step()
+    steps = TrainingSpec("fedavg", learning_rate=0.1, batch_size=6, local_epochs=2)
+    given = {"after": net, "model_state": before, "layout": COLUMNS, "training": steps, "controls": False}
+    fast = {"technique": "tableak_fedavg", "options": {"restarts": 1, "iterations": 10}}
+    assert len(leakledger.attack(**given, **fast, labels=LABELS.repeat(2), rows=6).rows) == 6
+
+
 def test_local_training_of_a_single_logit_is_read():
     net = network(outputs=1)
     before = {name: value.clone() for name, value in net.state_dict().items()}
@@ -126,6 +140,9 @@ def test_a_gate_fails_for_proven_rows_and_where_nobody_can_tell():
         found.assert_few_proven(at_most=5)
     with pytest.raises(AssertionError, match=r"inconclusive.*No control was played"):
         leakledger.attack(**given, controls=False).assert_few_proven(at_most=6)
+    for at_most in (float("nan"), -1, "many"):
+        with pytest.raises(ValueError, match="at_most is "):
+            found.assert_few_proven(at_most=at_most)
     zero = {**given, "gradient": [torch.zeros_like(p) for p in net.parameters()]}
     with pytest.raises(AssertionError, match=r"inconclusive.*claims nothing"):
         leakledger.attack(**zero).assert_few_proven()
@@ -351,6 +368,41 @@ BAD = {
     ),
     "an option out of range": ({"technique": "tableak", "options": {"restarts": 0}}, "option restarts is 0: "),
     "unknown option": ({"options": {"tablek": {}}}, "did you mean 'tableak'"),
+    "an unknown option of a part": (
+        {"options": {"tableak": {"restart": 3}}},
+        "tableak: option restart is 3.*'restarts'",
+    ),
+    "an option of a part of another type": (
+        {"options": {"tableak": {"restarts": "many"}}},
+        "tableak: option restarts is 'many': Input should be a valid integer",
+    ),
+    "a part without options": ({"options": {"tableak": 3}}, "tableak: options are of type int; give a dictionary"),
+    "options in a list": ({"options": ["tableak"]}, "portfolio: options are of type list"),
+    "a setting that is no option": ({"options": {"seed": 5}}, "portfolio: option seed is 5: unknown key"),
+    "no technique": ({"technique": None}, "technique None is unknown"),
+    "a technique on texts": (
+        {"technique": "attribute_search"},
+        "reads embeddings of texts.*choose one of linear_layer",
+    ),
+    "a seed in words": ({"seed": "a"}, "seed is of type str: a whole number is needed"),
+    "half a row": ({"labels": None, "rows": 4.5}, "rows is of type float: a whole number is needed"),
+    "planted batches in words": ({"planted_batches": "x"}, "planted_batches is of type str"),
+    "no mapping": ({"layout": pd.DataFrame({"age": [31.0]})}, "layout is of type DataFrame; give a dictionary"),
+    "no tensors": ({"gradient": 3}, "the update is of type int; give a module"),
+    "a type that numpy lacks": ({"gradient": [p.grad.bfloat16() for p in NET.parameters()]}, "bfloat16.*float"),
+    "an unknown task": ({"task": "regresion"}, "task is 'regresion'; choose one of binary, multiclass, regression"),
+    "no training": ({"training": 3}, "training is of type int; give a TrainingSpec"),
+    "the training of weights": ({"training": TrainingSpec("fedavg")}, "clients of 'fedavg' do not send a gradient"),
+    "no mechanism": ({"mechanisms": [3]}, "mechanisms: one is of type int; give a list of Mechanism"),
+    "a parameter in words": ({"mechanisms": [Mechanism("gaussian-noise", {"sigma": "x"})]}, "sigma is 'x'.* a number"),
+    "local training without an end": (
+        {"gradient": None, "after": NET, "training": TrainingSpec("fedavg", local_epochs=0)},
+        "local_epochs is 0; it must be at least 1",
+    ),
+    "labels of one epoch of two": (
+        {"gradient": None, "after": NET, "training": TrainingSpec("fedavg", local_epochs=2)},
+        "there are 6 labels; of 2 local epochs give rows= and 2 labels for each",
+    ),
 }
 
 
