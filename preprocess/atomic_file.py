@@ -23,14 +23,25 @@ UNSUPPORTED = (errno.EINVAL, errno.ENOTSUP, errno.EACCES)  # file systems that s
 def atomic_file(path: str | os.PathLike[str], mode: int = 0o666) -> Iterator[BinaryIO]:
     """A file to write, which takes the place of `path` when the block ends; where that raises, `path` stays as it was.
 
-    `mode`: permissions of a new file, less those that the process masks. An error of the system names `path`.
+    `mode`: permissions of a new file, less those that the process masks. An error of the system names `path`. What is
+    no file that another could take the place of (/dev/null, /dev/stdout, a pipe) is written as the block goes.
     """
     target = Path(path)
+    if _is_stream(target):
+        with _naming(target, target), target.open("wb") as stream:
+            yield stream
+        return
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}{ENDING}")
     with _naming(target, temporary):
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
         with _in_place_of(target, temporary, descriptor) as file:
             yield file
+
+
+def _is_stream(target: Path) -> bool:
+    """Whether it is no regular file, or the name that a system gives to one that is open (/dev/stdout)."""
+    opened = target.is_symlink() and target.parent.resolve().parts[:2] in (("/", "dev"), ("/", "proc"))
+    return opened or (target.exists() and not target.is_file() and not target.is_dir())
 
 
 @contextmanager

@@ -54,6 +54,21 @@ def test_a_private_file_is_for_its_owner_alone(tmp_path):
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
+def test_what_is_no_file_is_written_and_not_replaced(tmp_path):
+    pipe, kept = tmp_path / "pipe", tmp_path / "kept"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    with kept.open("wb") as opened:
+        for path in (pipe, Path(f"/proc/self/fd/{opened.fileno()}")):  # as /dev/stdout is
+            with atomic_file(path, PRIVATE) as file:
+                file.write(b"said")
+    assert os.read(reader, 10) == b"said"
+    os.close(reader)
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    assert kept.read_bytes() == b"said"
+    assert sorted(tmp_path.iterdir()) == [kept, pipe]
+
+
 def test_every_file_that_is_replaced_is_replaced_here():
     packages = (ROOT / name for name in ("attacks", "audit", "defenses", "preprocess", "reports"))
     files = [f for package in packages for f in package.rglob("*.py") if "os.replace(" in f.read_text()]
