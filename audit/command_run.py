@@ -39,7 +39,9 @@ from leakledger.audit.terminal import echo
     "encrypted under tls:// (certificates: Dask's configuration). Workers read the data under the same path.",
 )
 @click.option("--reveal", is_flag=True, help="Show recovered values in the report instead of masking them.")
-@click.option("-q", "--quiet", is_flag=True, help="No progress and no tables: the verdict and the report's path.")
+@click.option(
+    "-q", "--quiet", is_flag=True, help="No progress, no tables: the verdict, the report's path, what was aborted."
+)
 @click.option("-v", "--verbose", is_flag=True, help="A line for every step of every case.")
 @click.option(
     "--no-transcripts",
@@ -121,6 +123,9 @@ def run(
     report_path = write_run_report(folder, record, reveal)
     if signer is not None:
         sign_run(folder, signer)
+    if as_json or quiet:
+        for line in tables.abort_lines(record):
+            echo(line, err=True)
     if as_json:
         echo((folder / "results.json").read_text(encoding="utf-8"), nl=False)
     elif quiet:

@@ -97,11 +97,17 @@ def print_verdict(console: Console, record: AuditRecord, report: Path) -> None:
         console.print(
             f"  {c.kind} control of {c.attack} in {name}: {c.value:.3f} (expected {c.expected})", markup=False
         )
-    for case in record.aborted:
-        console.print(f"Aborted and not attacked: {case.id}: {case.aborts[-1].text}.", markup=False)
-    if record.aborted:
-        console.print("The same command plays these again; LEAKLEDGER_DEBUG=1 shows what ended them.", markup=False)
+    for line in abort_lines(record):
+        console.print(line, markup=False)
     console.print(f"Report: {report}", markup=False, soft_wrap=True, highlight=False)
+
+
+def abort_lines(record: AuditRecord) -> Iterator[str]:
+    """Which cases were aborted, where and why, and what can be done; nothing where all went on."""
+    for case in record.aborted:
+        yield f"Aborted and not attacked: {case.id}: {case.aborts[-1].text}."
+    if record.aborted:
+        yield "The same command plays these again; LEAKLEDGER_DEBUG=1 shows what ended them."
 
 
 def _unanswered(record: AuditRecord, shown: Set[tuple[str, str, str]]) -> Iterator[str]:

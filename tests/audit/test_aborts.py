@@ -128,6 +128,10 @@ def test_the_console_lists_it(mixed, tables):
     assert "Aborted and not attacked: files-server-dictionary-federated-minmax-fedsgd-" in words
     assert "first could not go on in step" in words
     assert SECRET not in result.output
+    for form in ("--quiet", "--json"):
+        again = CliRunner().invoke(main, ["run", str(path), "-o", str(folder.parent / "console"), form])
+        assert "Aborted and not attacked: files-server-dictionary-federated-minmax-fedsgd-" in again.stderr
+        assert "Aborted and not attacked" not in again.stdout
 
 
 def test_an_aborted_case_is_played_again_until_it_finishes(tables, tmp_path, monkeypatch):
