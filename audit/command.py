@@ -1,4 +1,4 @@
-"""What commands of the command line share: exit codes, consoles, and how a problem becomes one line."""
+"""What commands of the command line share: exit codes, consoles, files, and how a problem becomes one line."""
 
 import json
 import os
@@ -6,11 +6,13 @@ import sys
 import traceback
 from collections.abc import Callable
 from functools import wraps
+from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import click
 
 from leakledger.audit.terminal import Terminal, echo
+from leakledger.preprocess.atomic_file import atomic_file
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -55,6 +57,12 @@ def _said(error: Exception) -> str:
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
         return f"{error.filename}: {error.strerror.lower()}"
     return str(error)
+
+
+def write_file(path: Path, content: str | bytes) -> None:
+    """Writes what a user asked for to `path`, whole or not at all."""
+    with atomic_file(path) as file:
+        file.write(content.encode() if isinstance(content, str) else content)
 
 
 def show_rows(rows: list[dict[str, Any]], as_json: bool, title: str) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from leakledger.audit.command import OneLine, console, reports_problems
+from leakledger.audit.command import OneLine, console, reports_problems, write_file
 from leakledger.audit.terminal import echo
 
 PLOTS = {"growth": "growth", "dp_sgd": "sandwich"}  # benchmarks with a picture, and who draws it (`reports.html`)
@@ -72,7 +72,7 @@ def benchmark(
         from leakledger.reports import html
 
         picture = getattr(html, PLOTS[name])
-        plot.write_text(picture([as_plain(r) for r in rows], base.made(kept)), encoding="utf-8")
+        write_file(plot, picture([as_plain(r) for r in rows], base.made(kept)))
     if as_json:
         echo(json.dumps([as_plain(r) for r in rows], indent=1))
     elif as_markdown:

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from leakledger.audit.command import console, notes, reports_problems, show_rows
+from leakledger.audit.command import console, notes, reports_problems, show_rows, write_file
 from leakledger.audit.terminal import echo
 
 FOLDER = click.Path(path_type=Path, file_okay=False)
@@ -92,11 +92,11 @@ def _write_exports(outcome: Any, record: Any, source: Any, exports: dict[str, Pa
     from leakledger.reports.sarif import sarif
 
     if path := exports["sarif"]:
-        path.write_text(json.dumps(sarif(outcome, record, source), indent=1), encoding="utf-8")
+        write_file(path, json.dumps(sarif(outcome, record, source), indent=1))
     if path := exports["sarif_github"]:
-        path.write_text(json.dumps(sarif(outcome, record, source, github=True), indent=1), encoding="utf-8")
+        write_file(path, json.dumps(sarif(outcome, record, source, github=True), indent=1))
     if path := exports["junit"]:
-        path.write_bytes(junit(outcome, record))
+        write_file(path, junit(outcome, record))
     if path := exports["markdown"]:
         with path.open("a", encoding="utf-8") as file:  # a summary of GitHub's is one file for all steps
             file.write(summary(outcome))
@@ -229,7 +229,7 @@ def export(run: Path, form: str, output: Path | None) -> None:
     if output is None:
         echo(text, nl=False)
     else:
-        output.write_text(text, encoding="utf-8")
+        write_file(output, text)
         notes.print(f"{output} written", markup=False, highlight=False)
 
 

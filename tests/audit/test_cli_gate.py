@@ -102,6 +102,9 @@ def test_that_the_tool_broke_is_never_that_a_leak_was_found(made, monkeypatch):
 def test_exports_agree_with_the_exit_code(made):
     files = {k: made / f"out.{k}" for k in ("sarif", "sarif-github", "junit", "markdown")}
     options = [x for k, path in files.items() for x in (f"--{k}", path)]
+    for name in ("sarif", "sarif-github", "junit"):  # of an earlier gate, which somebody still reads
+        files[name].write_text("old")
+        (made / f"read.{name}").hardlink_to(files[name])
     result = gated(made, *options, "--annotations", "--config", made / "audit.toml", baseline=None)
     assert result.exit_code == 10
     assert result.stdout.startswith("::error ")
@@ -110,6 +113,7 @@ def test_exports_agree_with_the_exit_code(made):
     failed = sum("::error " in line for line in result.stdout.splitlines())
     assert JUnitXml.fromfile(str(files["junit"])).failures == failed
     assert "❌" in files["markdown"].read_text()
+    assert {(made / f"read.{name}").read_text() for name in ("sarif", "sarif-github", "junit")} == {"old"}
 
 
 def test_a_baseline_shows_who_moved_it_and_moves_again(made):
