@@ -27,7 +27,7 @@ SHORT = {
 @dataclass(frozen=True)
 class Cell:
     """One group of assets in one setting. `ruling` is the verdict that speaks for it, None where there is none;
-    `who` are the adversaries that it leaks to, `what` the assets that leak.
+    `who` are the adversaries that it leaks to, `what` the assets that leak, worst first, as `ruling`.
     """
 
     group: Group
@@ -96,8 +96,9 @@ def cell(group: Group, rulings: Sequence[Ruling], scores: Sequence[Score]) -> Ce
     verdict = combined(mine)
     leaks = [r for r in mine if r.verdict == "leaks"]
     speaking = max([r for r in mine if r.verdict == verdict], key=_weight, default=None)
-    who = tuple(dict.fromkeys(r.adversary for r in leaks))
-    what = tuple(dict.fromkeys(r.asset for r in sorted(leaks, key=_weight, reverse=True)))
+    worst_first = sorted(leaks, key=_weight, reverse=True)  # `speaking` leads, so that its figure is of who is named
+    who = tuple(dict.fromkeys(r.adversary for r in worst_first))
+    what = tuple(dict.fromkeys(r.asset for r in worst_first))
     return Cell(group, verdict, speaking, score_of(speaking, scores), who, what, mine)
 
 

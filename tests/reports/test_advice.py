@@ -172,6 +172,15 @@ def test_the_lead_says_what_helps_what_it_costs_and_what_nothing_stops():
     assert said[1] == "Every setting of this run leaks parties' own statistics: nothing that was tried stops that."
 
 
+def test_the_headline_names_the_adversary_that_gets_its_figure():
+    by_client = replace(ruling(PLAIN, "leaks", 0.9, 0.9), adversary="one client", observers=("P1",))
+    audit = record(ruling(PLAIN, "leaks", 0.6, 0.6), by_client, settings=(PLAIN,))
+    leaking = replace(audit, verdict=replace(audit.verdict, status="leaks"))
+    said = headline(rows(audit), leaking)
+    assert said == "A single client can rebuild people's rows: 90\u00a0% of what guessing leaves open."
+    assert rows(audit)[0].cells[0].who == ("one client", "server")
+
+
 def test_the_headline_names_the_worst_leak_and_claims_nothing_where_the_verdict_does_not():
     audit = record(ruling(PLAIN, "leaks"), ruling(NOISE, "inconclusive"))
     leaking = replace(audit, verdict=replace(audit.verdict, status="leaks"))
