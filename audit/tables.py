@@ -25,6 +25,7 @@ from leakledger.audit.records import AuditRecord, FrontierPoint, PrivacyAccount,
 from leakledger.audit.summary import headline
 from leakledger.audit.sweep import Strengths
 from leakledger.audit.terminal import printable
+from leakledger.audit.verdicts.evidence import is_calibrator
 
 SURE = 0.2  # of the cells of a batch: the share that the command line prints
 MOST_COLUMNS, MOST_ROWS, MOST_OPEN = 4, 40, 8
@@ -72,7 +73,7 @@ def print_verdict(console: Console, record: AuditRecord, report: Path) -> None:
             "got": f"{s.value:.3f}",
             "prior": f"{s.baseline:.3f}",
             "advantage": _advantage(s),
-            "verdict": ruled.get((s.setting, adversary(s.observers), asset_of(s)), ""),
+            "verdict": "" if is_calibrator(s.attack) else ruled.get(_question(s), ""),  # a guess answers nothing
             main or "utility": f"{values[s.setting]:.3f}" if s.setting in values else "",
         }
         for s in shown
@@ -80,7 +81,7 @@ def print_verdict(console: Console, record: AuditRecord, report: Path) -> None:
     print_rows(console, rows[:MOST_ROWS], "Leakage and utility, worst first")
     if len(rows) > MOST_ROWS:
         console.print(f"{len(rows) - MOST_ROWS} more rows are in the report.")
-    for line in _unanswered(record, {(s.setting, adversary(s.observers), asset_of(s)) for s in shown}):
+    for line in _unanswered(record, {_question(s) for s in shown if not is_calibrator(s.attack)}):
         console.print(line, markup=False, highlight=False)
     for line in _records_in_words(record, reference):
         console.print(line, markup=False, highlight=False)
@@ -100,6 +101,11 @@ def print_verdict(console: Console, record: AuditRecord, report: Path) -> None:
     for line in abort_lines(record):
         console.print(line, markup=False)
     console.print(f"Report: {report}", markup=False, soft_wrap=True, highlight=False)
+
+
+def _question(s: Score) -> tuple[str, str, str]:
+    """Which verdict is about it: setting, kind of adversary, asset."""
+    return s.setting, adversary(s.observers), asset_of(s)
 
 
 def abort_lines(record: AuditRecord) -> Iterator[str]:
@@ -155,7 +161,8 @@ def _bounds_in_words(record: AuditRecord) -> Iterator[str]:
 
 def _records_in_words(record: AuditRecord, reference: Set[str]) -> Iterator[str]:
     """The leakiest federated setting's records: the best-known one, the surest cells, the columns that leak most."""
-    worst = next((s for s in headline(record.scores) if s.detail is not None and s.setting not in reference), None)
+    own = (s for s in headline(record.scores) if s.setting not in reference and not is_calibrator(s.attack))
+    worst = next((s for s in own if s.detail is not None), None)
     if worst is None or worst.detail is None:
         return
     where = (worst.setting, worst.attack, worst.observers)

@@ -276,6 +276,22 @@ def test_the_console_names_the_questions_that_stay_open_and_are_in_no_row():
     assert len(line(*(replace(unread, adversary=f"{k} clients", missing=("few",)) for k in range(20)))) == 8
 
 
+def test_the_console_takes_no_guess_for_a_finding():
+    scored = next(s for s in example().scores if s.detail is not None and s.defense != "none")  # no reference
+    guess = replace(scored, attack="random_baseline", advantage_low=scored.advantage_low + 0.001)
+    asked = Ruling(scored.setting, adversary(scored.observers), scored.asset, "inconclusive", 0.1, missing=("few",))
+
+    def told(*scores):
+        console = Console(record=True, width=300)
+        print_verdict(console, replace(example(), scores=scores, rulings=(asked,)), Path("report.html"))
+        return console.export_text()
+
+    assert f"Records under {scored.method}, {scored.defense}, by {scored.attack} (" in told(guess, scored)
+    assert "Not answered: " not in told(guess, scored)
+    assert "Records under" not in told(guess)
+    assert "Not answered: records" in told(guess)
+
+
 def test_the_report_shows_the_bound_beside_the_value():
     record = example()
     bounded = tuple(replace(s, bound=0.123) for s in record.scores)
