@@ -18,7 +18,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 USAGE, FAILURE, INTERRUPTED = 2, 1, 130
-console = Terminal(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else 140)
+console = Terminal(width=None if (sys.stdout and sys.stdout.isatty()) or "COLUMNS" in os.environ else 140)
 notes = Terminal(stderr=True)
 
 
@@ -40,8 +40,6 @@ def reports_problems(command: Callable[P, R]) -> Callable[P, R]:
             return command(*args, **kwargs)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
-        except BrokenPipeError:
-            sys.exit(0)
         except (ValueError, OSError, ModuleNotFoundError) as error:
             if isinstance(error, ModuleNotFoundError) and error.name is not None:
                 raise  # an import that fails here; one that a user can mend has a text and no name

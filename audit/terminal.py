@@ -6,9 +6,12 @@ control could show a name as another (CVE-2021-42574, "Trojan Source"). So every
 cannot be seen is shown as its code.
 """
 
+import os
+import sys
 import traceback
 from collections.abc import Iterable
-from typing import Any
+from io import TextIOWrapper
+from typing import Any, TextIO
 from unicodedata import category
 
 import click
@@ -37,11 +40,33 @@ def _code(character: str) -> str:
 
 def echo(text: object, *, err: bool = False, nl: bool = True) -> None:
     """Prints plain text, to stderr where `err` says so."""
-    click.echo(printable(str(text)), err=err, nl=nl)
+    try:
+        click.echo(printable(str(text)), err=err, nl=nl)
+    except BrokenPipeError:
+        _nobody_reads(sys.stderr if err else sys.stdout)
+
+
+def _nobody_reads(stream: TextIO) -> None:
+    """Throws away what is still printed: whoever read it has gone (`| head`). The command goes on, since what it does
+    and its exit code do not depend on who reads: a gate that fails may not end with 0.
+    """
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
+
+
+def _any_text(stream: TextIO | None) -> None:
+    """Lets a stream print what its encoding lacks as codes (`\\u2022`), where it would end the command."""
+    if isinstance(stream, TextIOWrapper):
+        stream.reconfigure(errors="backslashreplace")
 
 
 class Terminal(Console):
     """A console of rich that prints nothing else, whatever it is given to render."""
+
+    def on_broken_pipe(self) -> None:
+        """Goes on without who read it; rich would end with code 1."""
+        _nobody_reads(sys.stderr if self.stderr else sys.stdout)
 
     def render_str(self, text: str, **options: Any) -> Text:
         """Text with its width as it will be printed."""
@@ -57,6 +82,7 @@ class Commands(click.Group):
     """A command line whose errors are printed here too: those of click, and the tracebacks of what nobody foresaw."""
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
+        _any_text(sys.stdout)
         try:
             return super().main(*args, **kwargs)
         except Exception:

@@ -1,6 +1,9 @@
 import ast
 import json
+import os
 import re
+import subprocess
+import sys
 import unicodedata
 from io import StringIO
 from pathlib import Path
@@ -186,3 +189,39 @@ def test_nothing_else_prints() -> None:
                     if called in PRINTS:
                         found.add(path.relative_to(ROOT).as_posix())
     assert found == {"audit/terminal.py"}
+
+
+FAILING = """
+import click
+from leakledger.audit.command import console, reports_problems
+from leakledger.audit.terminal import Commands, echo
+
+@click.group(cls=Commands)
+def main(): pass
+
+@main.command()
+@reports_problems
+def told():
+    for _ in range(3):
+        echo("\u2022" * 50_000)
+        console.print("\u2022" * 50_000)
+    raise click.exceptions.Exit(10)
+
+main(["told"])
+"""
+
+
+@pytest.mark.parametrize("reader", ["cat", "head -c 1", "true"])
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+def test_a_command_ends_with_its_own_code_whoever_reads_it_and_in_whatever_encoding(reader, encoding):
+    piped = f'{{ "$0" -c "$1"; echo $? >&2; }} | {reader}'
+    words = {**os.environ, "PYTHONIOENCODING": encoding}
+    done = subprocess.run(["sh", "-c", piped, sys.executable, FAILING], capture_output=True, env=words, cwd=ROOT)
+    assert done.stderr == b"10\n"
+    if reader == "cat":
+        assert "\u2022".encode(encoding, "backslashreplace") in done.stdout
+
+
+def test_a_command_without_any_output_ends_with_its_own_code():
+    done = subprocess.run(["sh", "-c", '"$0" -c "$1" >&-', sys.executable, FAILING], capture_output=True, cwd=ROOT)
+    assert (done.returncode, done.stderr) == (10, b"")
