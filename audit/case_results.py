@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from leakledger.attacks.base import FindingClaim, NotApplicable, RecordsClaim, claims_in
 from leakledger.audit.controls import control_attack
+from leakledger.audit.outcomes import outcome_of
 from leakledger.audit.play import Play
 from leakledger.audit.reading import Ran
 from leakledger.audit.record_controls import ways_left
@@ -27,7 +28,7 @@ class CaseResults:
     def add(self, play: Play, attempted: Sequence[tuple[str, int]], draws: int, seed: int) -> Ran:
         """Runs the attack on what it reads, scores its claims and plays those of its controls that fit the view."""
         readable = play.view.restricted(play.attack.accepts, times=play.attack.reads_times)
-        technique, outcome = play.attack.technique, play.attack.run(readable, play.knowledge)
+        technique, outcome = play.attack.technique, outcome_of(play.attack, readable, play.knowledge)
         coins = stream(seed, BASELINE_STREAM)
         self.trials += score(play.attack, play.observers, outcome, play.knowledge, play.truth, attempted, coins, draws)
         claims = claims_in(outcome)

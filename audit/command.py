@@ -40,6 +40,8 @@ def reports_problems(command: Callable[P, R]) -> Callable[P, R]:
             return command(*args, **kwargs)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
+        except SystemExit as error:  # of a plugin, say: nothing that is to end a command does it so
+            raise RuntimeError(f"something that was run called sys.exit({error.code!r})") from error
         except (ValueError, OSError, ModuleNotFoundError) as error:
             if isinstance(error, ModuleNotFoundError) and error.name is not None:
                 raise  # an import that fails here; one that a user can mend has a text and no name

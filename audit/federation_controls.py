@@ -22,6 +22,7 @@ from leakledger.attacks.base import Attack, AuxiliaryKnowledge, Claim, ControlSp
 from leakledger.audit.control_federations import played
 from leakledger.audit.control_scores import WORDS, agreement, chance, recovered
 from leakledger.audit.intervals import interval
+from leakledger.audit.outcomes import outcome_of
 from leakledger.audit.records import Control
 from leakledger.audit.scoring.metrics import advantage
 from leakledger.preprocess.messages import Disclosure, SumPart
@@ -97,7 +98,7 @@ def over_draws(scores: Sequence[float], baseline: float) -> Shuffled:
 
 def claims_of(attack: Attack, view: View, timed: bool = False) -> list[Claim]:
     """The claims of an attack on what it reads of a view, without auxiliary knowledge; none where it says why."""
-    return claims_in(attack.run(view.restricted(attack.accepts, times=timed), AuxiliaryKnowledge()))
+    return claims_in(outcome_of(attack, view.restricted(attack.accepts, times=timed), AuxiliaryKnowledge()))
 
 
 def told_kinds(view: View) -> tuple[str, ...]:

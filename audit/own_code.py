@@ -21,6 +21,7 @@ from leakledger.attacks import ATTACKS
 from leakledger.attacks.base import Abstained, Attack, AuxiliaryKnowledge, NotApplicable, Outcome, RecordsClaim
 from leakledger.audit.config_alignment import PLAYED as OF_ALIGNED
 from leakledger.audit.options import checked
+from leakledger.audit.outcomes import outcome_of
 from leakledger.audit.own_update import CLIENT, Column, Tensors, layout_of, training_of, view_of_update
 from leakledger.audit.planted_batches import FEWEST, PlantedBatches, advantage_on_planted
 from leakledger.audit.planted_controls import planted_controls
@@ -245,7 +246,7 @@ def attack(
         raise ValueError(f"labels: a class number is outside 0 to {spec.classes - 1}, the classes of this network")
     played = _made(technique, options or {}, known is None, seed)
     knowledge = AuxiliaryKnowledge(labels={} if known is None else {(CLIENT, 0): known})
-    outcome = played.run(view.restricted(played.accepts), knowledge)
+    outcome = outcome_of(played, view.restricted(played.accepts), knowledge)
     trials = planted_controls(played, view, knowledge, np.random.default_rng([seed, CONTROL_SEED])) if controls else ()
     coins = np.random.default_rng([seed, PLANTED_SEED])
     planted = advantage_on_planted(played, view, knowledge, planted_batches, coins) if planted_batches else None

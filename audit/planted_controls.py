@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from leakledger.attacks.base import Attack, AuxiliaryKnowledge, RecordsClaim, claims_in
 from leakledger.audit.cells import Cells
 from leakledger.audit.made_up import UPDATES, Batches, Sent, rows_alone, shown, undefended
+from leakledger.audit.outcomes import outcome_of
 from leakledger.audit.record_controls import (
     AT_BASELINE,
     DEVIATIONS,
@@ -100,7 +101,7 @@ class Trial:
         view = self.view if defended else undefended(self.view, batches)
         made, granted = shown(view, Sent(self.update), batches, self.coins)
         known = replace(self.knowledge, labels=granted if self.knowledge.labels else {})
-        found = claims_in(self.attack.run(made.restricted(self.attack.accepts), known))
+        found = claims_in(outcome_of(self.attack, made.restricted(self.attack.accepts), known))
         return {c.victim: c for c in found if isinstance(c, RecordsClaim) and c.layout is None}
 
     def accuracy(self, claim: RecordsClaim | None, actual: Cells) -> float:

@@ -46,6 +46,7 @@ from leakledger.audit.made_up import (
     topics_shown,
     undefended,
 )
+from leakledger.audit.outcomes import outcome_of
 from leakledger.audit.play import Play
 from leakledger.audit.records import POWER, Control
 from leakledger.audit.scoring.best_prior import best_prior
@@ -185,7 +186,7 @@ def _made_up(
     own = play.knowledge.texts.get(observed.batch[0])  # made-up clients write the records of a real one
     texts = play.knowledge.texts if own is None else dict.fromkeys(batches, own)
     known = replace(play.knowledge, labels=granted if play.knowledge.labels else {}, texts=texts)
-    return play.attack.run(view.restricted(play.attack.accepts), known)
+    return outcome_of(play.attack, view.restricted(play.attack.accepts), known)
 
 
 def _recovered(

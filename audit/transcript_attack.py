@@ -34,6 +34,7 @@ from leakledger.audit.config_features import PLAYED as OF_FEATURES
 from leakledger.audit.controls import shown_kinds
 from leakledger.audit.federation_controls import federation_controls
 from leakledger.audit.field_controls import field_controls
+from leakledger.audit.outcomes import outcome_of
 from leakledger.audit.own_code import claimed_rows
 from leakledger.audit.planted_controls import planted_controls
 from leakledger.audit.records import Control
@@ -105,7 +106,9 @@ def _made(name: str, seed: int) -> Attack:
 def _play(attack: Attack, view: View, seed: int) -> Played:
     knowledge = AuxiliaryKnowledge()
     readable = view.restricted(attack.accepts)
-    outcome = attack.run(readable, knowledge) if readable.messages else NotApplicable("no message that it reads")
+    outcome = (
+        outcome_of(attack, readable, knowledge) if readable.messages else NotApplicable("no message that it reads")
+    )
     coins = np.random.default_rng([seed, len(view.messages)])
     controls = () if isinstance(outcome, NotApplicable) else tuple(_controls(attack, view, knowledge, coins))
     return Played(attack.technique, tuple(sorted(view.observers)), outcome, controls)

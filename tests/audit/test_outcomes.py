@@ -1,0 +1,66 @@
+"""What an attack returns is checked before it is scored: a plugin's mistake is one line that names it."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from leakledger.attacks.base import Abstained, AuxiliaryKnowledge, RecordsClaim
+from leakledger.audit.command import reports_problems
+from leakledger.audit.outcomes import outcome_of
+from leakledger.audit.own_update import layout_of
+from leakledger.audit.terminal import Commands
+from leakledger.preprocess.views import PublicFacts, View
+
+LAYOUT = layout_of({"age": None, "ward": ["a", "b"]})
+VIEW = View(frozenset(["server"]), (), PublicFacts(("P1", "P2"), "server", layout=LAYOUT))
+COLUMN = np.zeros((3, 1))
+GOOD = RecordsClaim("P1+P2", 0, COLUMN.astype(int), COLUMN, COLUMN, COLUMN)
+
+
+def told(outcome):
+    attack = SimpleNamespace(technique="strange", run=lambda view, knowledge: outcome)
+    return outcome_of(attack, VIEW, AuxiliaryKnowledge())
+
+
+@pytest.mark.parametrize(
+    "outcome", [[], [GOOD], Abstained("nothing"), (replace(GOOD, categories=GOOD.categories - 1),)]
+)
+def test_an_outcome_is_handed_on_as_it_is(outcome):
+    assert told(outcome) is outcome
+
+
+@pytest.mark.parametrize(
+    ("outcome", "problem"),
+    [
+        (None, "it returns a value of type NoneType"),
+        (GOOD, "it returns a value of type RecordsClaim"),
+        (Abstained(None), "the reason of its silence is no text"),
+        (["text"], "among its claims is a value of type str"),
+        ([replace(GOOD, victim="P1+P9")], "it claims rows of 'P9', which is no client"),
+        ([replace(GOOD, numbers=np.zeros((3, 2)))], r"numbers of a claim have shape \(3, 2\), not \(3, 1\)"),
+        ([replace(GOOD, number_entropy=None)], r"number_entropy of a claim have shape \(\), not \(3, 1\)"),
+        ([replace(GOOD, verified=np.ones(2, bool))], r"verified of a claim have shape \(2,\), not \(3,\)"),
+        ([replace(GOOD, categories=GOOD.categories + 2)], "a category of a claim is none of the layout's"),
+        ([replace(GOOD, numbers=COLUMN * np.nan)], "a number of a claim is not finite"),
+    ],
+)
+def test_what_is_no_outcome_is_one_line_that_names_the_attack(outcome, problem):
+    with pytest.raises(ValueError, match=f"^strange is no attack that can be scored: {problem}"):
+        told(outcome)
+
+
+def exits(*_):
+    raise SystemExit(0)
+
+
+def test_what_ends_the_process_is_a_failure_and_not_the_end_of_a_command():
+    with pytest.raises(RuntimeError, match=r"strange called sys.exit\(0\)"):
+        outcome_of(SimpleNamespace(technique="strange", run=exits), VIEW, AuxiliaryKnowledge())
+    group = Commands()
+    group.command("exits")(reports_problems(exits))
+    done = CliRunner().invoke(group, ["exits"])
+    assert done.exit_code == 1
+    assert "something that was run called sys.exit(0)" in done.stderr
