@@ -45,3 +45,6 @@ for command in (
 ):
     main.add_command(command)
 # fmt: on
+
+if __name__ == "__main__":  # as `python -m leakledger.audit.cli`, which would do nothing and end with 0
+    main(prog_name="leakledger")

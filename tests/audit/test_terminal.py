@@ -225,3 +225,10 @@ def test_a_command_ends_with_its_own_code_whoever_reads_it_and_in_whatever_encod
 def test_a_command_without_any_output_ends_with_its_own_code():
     done = subprocess.run(["sh", "-c", '"$0" -c "$1" >&-', sys.executable, FAILING], capture_output=True, cwd=ROOT)
     assert (done.returncode, done.stderr) == (10, b"")
+
+
+def test_the_module_is_the_command_and_not_a_command_that_does_nothing():
+    command = [sys.executable, "-m", "leakledger.audit.cli", "gate", "nowhere", "--policy", "none.toml"]
+    done = subprocess.run(command, capture_output=True, cwd=ROOT)
+    assert done.returncode == 2
+    assert done.stderr.startswith(b"leakledger: none.toml: no such file")
