@@ -2,7 +2,8 @@
 
 Topics: `zscore.global-mean` and `-std`, `pooled.statistics`, `minmax.global`, `local.padding`. With two clients each is
 in this position; among n, any n - 1 together. Extremes and padding say something only where no observer holds them.
-Extremes that were compared as ciphertexts are near the true ones, and no more: so near, claims are wide.
+Extremes, means and deviations that were computed on ciphertexts are near the true ones, and no more (`decrypted`):
+claims are as wide, more candidates fit, and the number of rows is exact from a weight of 0.999 on.
 
 Mean and deviation are told without the number of rows N that they are over. Two things betray it. The mean of whole
 numbers is T / N with T whole, so that only multiples of its reduced denominator can be N; by float64 this separates
@@ -12,18 +13,19 @@ gives n = N - own, m = (N M - own sum) / n and a deviation; its weight is
     N^-w  p(n)  t3((m - M) / (0.5 S))  t3(log(s / S) / 0.35)      log n ~ Normal(log own rows, 1)
 
 with w whole features: of two means that are both whole multiples of 1/N and of 1/(2N), the second is 2^w times as
-unlikely. Where one N has the weight `level` or more, the claim is exact if that N is right.
+unlikely. Where a mean is near several multiples of 1/N, it is as many times as likely. Where one N has the weight
+`level` or more, the claim is exact if that N is right.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from math import ceil, log2
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from leakledger.attacks.base import Statistic, StatisticClaim
 from leakledger.attacks.observed.secure_sums import numeric_names
+from leakledger.attacks.transcript.statistics.decrypted import extremes_within, moments_within
 from leakledger.attacks.transcript.statistics.own import OwnTable, integer_features
 from leakledger.attacks.transcript.statistics.prior import FREEDOM
 from leakledger.preprocess.messages import (
@@ -37,11 +39,10 @@ from leakledger.preprocess.messages import (
 from leakledger.preprocess.views import Message, View
 
 Floats = NDArray[np.float64]
-COMPARED = ("ppf-minmax", "ppf-robust")  # scalers whose extremes come of comparisons
-COMPARISON = 2 * 8e-5  # what one of them is off by, with noise, in halves of the declared range
 PUBLISHED = (GlobalMeans, GlobalDeviations, PooledStatistics, GlobalExtremes, PaddedSizes)
 ROW_SPREAD, MEAN_SPREAD, LOG_STD_SPREAD = 1.0, 0.5, 0.35
 MOST, TRIED, SHARP = 100, 4000, 1e-3
+VOUCHED = 0.999  # the weight from which on a count is exact where figures are only near: chance passes more candidates
 
 
 def published_claims(view: View, tables: Mapping[str, OwnTable], level: float) -> list[StatisticClaim]:
@@ -51,20 +52,51 @@ def published_claims(view: View, tables: Mapping[str, OwnTable], level: float) -
     if len(outside) != 1 or not tables:
         return []
     claims = [*_extremes(view, outside[0], tables, names), *_sizes(view, outside[0], tables)]
-    if names and (told := _told_moments(view, len(names))) is not None:
+    if names and (told := _told_moments(view, names)) is not None:
         claims += _moments(view, outside[0], tables, names, told, level)
     return claims
 
 
 @dataclass(frozen=True)
 class Told:
+    """(features,) mean and deviation, and how far the mean and the deviation's square may lie from the true ones."""
+
     mean: Floats = field(repr=False)
     std: Floats = field(repr=False)
+    mean_within: Floats = field(repr=False)
+    variance_within: Floats = field(repr=False)
     evidence: tuple[int, ...]
 
 
-def _told_moments(view: View, features: int) -> Told | None:
-    """The published mean and deviation (features,), of the numeric columns that come first."""
+@dataclass(frozen=True)
+class Candidates:
+    """What the last client may have: (C,) rows and their weights; (C, features) mean and variance for each, and how far
+    these may lie from the true ones if that is the number of rows.
+    """
+
+    rows: Floats = field(repr=False)
+    weights: Floats = field(repr=False)
+    means: Floats = field(repr=False)
+    variances: Floats = field(repr=False)
+    means_within: Floats = field(repr=False)
+    variances_within: Floats = field(repr=False)
+
+    def where(self, kept: NDArray[np.bool_]) -> "Candidates":
+        return Candidates(*(getattr(self, f.name)[kept] for f in fields(self)))
+
+    def columns(self, names: Sequence[str]) -> Iterable[tuple[str, Statistic, Floats, Floats, Floats]]:
+        """Of each statistic its estimates, and the least and the most that it may be: (C,) each."""
+        yield "", "count", self.rows, self.rows, self.rows
+        for i, n in enumerate(names):
+            mean, by = self.means[:, i], self.means_within[:, i]
+            yield n, "mean", mean, mean - by, mean + by
+            variance, by = self.variances[:, i], self.variances_within[:, i]
+            std, low, high = (np.sqrt(np.maximum(v, 0.0)) for v in (variance, variance - by, variance + by))
+            yield n, "std", std, low, high
+
+
+def _told_moments(view: View, names: Sequence[str]) -> Told | None:
+    """The published mean and deviation of the numeric columns, which come first; None where they may be anything."""
     mean, std, pooled = (_first(view, k) for k in (GlobalMeans, GlobalDeviations, PooledStatistics))
     evidence: tuple[int, ...]
     if mean is not None and std is not None:
@@ -73,8 +105,11 @@ def _told_moments(view: View, features: int) -> Told | None:
         both, evidence = (pooled.payload.mean, pooled.payload.std), (pooled.sequence,)
     else:
         return None
-    m, s = (np.asarray(x, np.float64)[:features] for x in both)
-    return Told(m, s, evidence) if m.shape == s.shape == (features,) and np.isfinite([m, s]).all() else None
+    m, s = (np.asarray(x, np.float64)[: len(names)] for x in both)
+    if not m.shape == s.shape == (len(names),):
+        return None
+    within = moments_within(view, names, s)
+    return Told(m, s, *within, evidence) if np.isfinite([m, s, *within]).all() else None
 
 
 def _first(view: View, kind: type[Payload]) -> Message | None:
@@ -86,56 +121,69 @@ def _moments(
 ) -> Iterable[StatisticClaim]:
     own = np.vstack([np.stack([t.column(n) for n in names], axis=1) for t in tables.values()])  # (rows, features)
     whole = np.array([n in integer_features(view.public.layout) for n in names])
-    rows, weights, means, variances = _candidates(own, told, whole, len(tables))
-    if not len(rows):
+    found = _candidates(own, told, whole, len(tables))
+    if not len(found.rows):
         return
-    stds = np.sqrt(np.maximum(variances, 0.0))
-    best = int(weights.argmax())
-    sure = bool(weights[best] >= level)
-    columns: list[tuple[str, Statistic, Floats]] = [("", "count", rows)]
-    for i, n in enumerate(names):
-        columns += [(n, "mean", means[:, i]), (n, "std", stds[:, i])]
-    for feature, statistic, values in columns:
-        low, high = _within(values, weights, level)
-        if sure:  # published to float64: the rest is rounding
+    best = int(found.weights.argmax())
+    likely = bool(found.weights[best] >= level)
+    vouched = max(level, VOUCHED) if likely and told.mean_within.any() else level
+    for feature, statistic, values, lows, highs in found.columns(names):
+        share = vouched if statistic == "count" else level
+        sure = bool(found.weights[best] >= share)
+        low, high = _within(lows, found.weights, share)[0], _within(highs, found.weights, share)[1]
+        if sure:  # published to float64 at best: the rest is rounding
             slack = 0.0 if statistic == "count" else 1e-6 * abs(float(values[best])) + 1e-12
-            low, high = float(values[best]) - slack, float(values[best]) + slack
-        estimate = float(values[best]) if sure else _within(values, weights, 0.0)[0]
+            low, high = float(lows[best]) - slack, float(highs[best]) + slack
+        estimate = float(values[best]) if likely else _within(values, found.weights, 0.0)[0]
         yield StatisticClaim(party, feature, statistic, estimate, low, high, told.evidence)
 
 
-def _candidates(
-    own: Floats, told: Told, whole: NDArray[np.bool_], parties: int
-) -> tuple[Floats, Floats, Floats, Floats]:
-    """(C,) rows that the last client may have and their weights; (C, features) its mean and variance for each."""
+def _candidates(own: Floats, told: Told, whole: NDArray[np.bool_], parties: int) -> Candidates:
+    """Every number of rows that the last client may have."""
     usual = max(len(own) / parties, 1.0)
-    rows = np.arange(1.0, MOST * usual + 1)
-    total = rows + len(own)
-    fits = np.ones(len(rows), np.bool_)
-    used = 0
-    for mean in told.mean[whole]:
-        slack = 4e-15 * parties * total * abs(mean) + 1e-12
-        off = np.abs(total * mean - np.round(total * mean))
-        fits &= (off <= slack) | (slack > SHARP)
-        used += int(slack[0] <= SHARP and mean != 0)
-    rows = rows[fits]
+    rows, logs = _fitting(np.arange(1.0, MOST * usual + 1), len(own), told, whole, parties)
     if len(rows) > TRIED:  # nothing is known of N: even steps in its logarithm do
-        rows = rows[np.unique(np.geomspace(1, len(rows), TRIED).astype(np.int64) - 1)]
-    n = rows[:, None]
-    mean = told.mean + (told.mean - own.mean(axis=0)) * len(own) / n
-    around = ((n + len(own)) * told.std**2 - ((own - told.mean) ** 2).sum(axis=0)) / n
-    variance = around - (mean - told.mean) ** 2
-    noise = 1e-9 * (told.std**2 + told.mean**2) * (n + len(own)) / n
-    possible = (variance >= -noise).all(axis=1)
-    rows, mean, variance = rows[possible], mean[possible], variance[possible]
-    logs = -used * np.log(rows + len(own)) - 0.5 * (np.log(rows / usual) / ROW_SPREAD) ** 2 - np.log(rows)
+        kept = np.unique(np.geomspace(1, len(rows), TRIED).astype(np.int64) - 1)
+        rows, logs = rows[kept], logs[kept]
+    all_ = _less_own(rows, logs, own, told)
+    noise = 1e-9 * (told.std**2 + told.mean**2) * ((rows + len(own)) / rows)[:, None]
+    found = all_.where((all_.variances >= -noise - all_.variances_within).all(axis=1))
+    logs = found.weights - 0.5 * (np.log(found.rows / usual) / ROW_SPREAD) ** 2 - np.log(found.rows)
     spread = np.maximum(told.std, 1e-300)
     with np.errstate(divide="ignore"):
-        ratio = np.log(np.maximum(np.sqrt(np.maximum(variance, 0.0)) / spread, 1e-6))
-    for scaled in ((mean - told.mean) / (MEAN_SPREAD * spread), ratio / LOG_STD_SPREAD):
+        ratio = np.log(np.maximum(np.sqrt(np.maximum(found.variances, 0.0)) / spread, 1e-6))
+    for scaled in ((found.means - told.mean) / (MEAN_SPREAD * spread), ratio / LOG_STD_SPREAD):
         logs -= (FREEDOM + 1) / 2 * np.log1p(np.where(told.std > 0, scaled, 0.0) ** 2 / FREEDOM).sum(axis=1)
-    weights = np.exp(logs - logs.max(initial=-np.inf)) if len(logs) else logs
-    return rows, weights / weights.sum() if len(logs) else weights, mean, variance
+    weights = np.exp(logs - logs.max(initial=-np.inf))
+    return replace(found, weights=weights / weights.sum() if len(logs) else weights)
+
+
+def _fitting(rows: Floats, own: int, told: Told, whole: NDArray[np.bool_], parties: int) -> tuple[Floats, Floats]:
+    """The numbers of rows under which means of whole numbers are whole multiples, and the logarithm of how likely the
+    means then are.
+    """
+    total = rows + own
+    fits, logs = np.ones(len(rows), np.bool_), np.zeros(len(rows))
+    for mean, within in zip(told.mean[whole], told.mean_within[whole], strict=True):
+        slack = 4e-15 * parties * total * abs(mean) + 1e-12 + total * within
+        sharp = 0.5 if within else SHARP
+        off = np.abs(total * mean - np.round(total * mean))
+        fits &= (off <= slack) | (slack > sharp)
+        if slack[0] <= sharp and abs(mean) > within:
+            logs += np.log(np.maximum(2 * slack, 1.0)) - np.log(total)
+    return rows[fits], logs[fits]
+
+
+def _less_own(rows: Floats, logs: Floats, own: Floats, told: Told) -> Candidates:
+    """Mean and variance of what is left of all rows without the own ones; `logs` in place of weights."""
+    n = rows[:, None]
+    share = (n + len(own)) / n  # by which errors of what is told grow
+    mean = told.mean + (told.mean - own.mean(axis=0)) * len(own) / n
+    around = share * told.std**2 - ((own - told.mean) ** 2).sum(axis=0) / n
+    variance = around - (mean - told.mean) ** 2
+    within = share * told.mean_within
+    variance_within = share * told.variance_within + (2 * np.abs(mean - told.mean) + within) * within
+    return Candidates(rows, logs, mean, variance, within, variance_within)
 
 
 def _within(values: Floats, weights: Floats, level: float) -> tuple[float, float]:
@@ -154,26 +202,13 @@ def _extremes(view: View, party: str, tables: Mapping[str, OwnTable], names: Seq
         for i, n in enumerate(names):
             column = np.concatenate([t.column(n) for t in tables.values()])
             low, high = float(m.payload.minimum[i]), float(m.payload.maximum[i])
-            slack = _off_by(view, n) * (2 if low == high else 1)  # ends within the slack are told as their middle
+            slack = extremes_within(view, n) * (
+                2 if low == high else 1
+            )  # ends within the slack are told as their middle
             if not len(column) or low + slack < column.min():
                 yield _near(view, party, n, "minimum", low, slack, m)
             if not len(column) or high - slack > column.max():
                 yield _near(view, party, n, "maximum", high, slack, m)
-
-
-def _off_by(view: View, feature: str) -> float:
-    """How far a published extreme may lie from the true one: under comparisons, a part of the declared range."""
-    if view.public.scaler.name not in COMPARED:
-        return 0.0
-    for block in view.public.layout.numeric if view.public.layout else ():
-        if block.feature == feature and block.low is not None and block.high is not None:
-            return compared_within(len(view.public.clients)) * (block.high - block.low) / 2
-    return float("inf")  # of a range that nobody knows
-
-
-def compared_within(clients: int) -> float:
-    """How far from the extreme over clients a tree of comparisons may end, in halves of the declared range."""
-    return (ceil(log2(clients)) + 1) * COMPARISON
 
 
 def _near(

@@ -7,10 +7,11 @@ from hypothesis import strategies as st
 
 from leakledger.attacks.base import AuxiliaryKnowledge, KnownRows, StatisticClaim
 from leakledger.attacks.transcript.statistics import Statistics
+from leakledger.attacks.transcript.statistics.decrypted import compared_within
 from leakledger.attacks.transcript.statistics.distribution import distribution_claims
 from leakledger.attacks.transcript.statistics.histograms import histogram_claims
 from leakledger.attacks.transcript.statistics.own import own_tables
-from leakledger.attacks.transcript.statistics.published import compared_within, published_claims
+from leakledger.attacks.transcript.statistics.published import published_claims
 from leakledger.preprocess.messages import GlobalExtremes
 from leakledger.preprocess.noise.columns import Ranges
 from leakledger.preprocess.scalers import SCALERS, encrypted_extremes
