@@ -39,7 +39,11 @@ SHARES = {metric for metric, perfect in PERFECT.items() if perfect == 1.0} | {
     "majority_f1",
     "majority_weighted_f1",
     "majority_accuracy",
+    "false_verified",
+    "false_exact",
+    "size_coverage",
 }
+CORRELATIONS = {"correlation", "count_rank"}
 BELOW_ZERO = {"r2", *(metric for metric in PERFECT if metric.endswith(INFORMATION))}  # what is at most 1, and no share
 UTILITY_ORDER = (
     "f1",
@@ -63,15 +67,20 @@ UTILITY_ORDER = (
 
 def limits_of(metric: str) -> tuple[float, float] | None:
     """What a metric can be where that is bounded on both sides."""
+    if metric in CORRELATIONS:
+        return -1.0, 1.0
     return (0.0, 1.0) if metric in SHARES - BELOW_ZERO else None
 
 
 def cut(metric: str, limits: tuple[float, float] | None) -> tuple[float | None, float | None]:
-    """An interval cut to the values that the metric can have: shares lie in [0, 1], errors are not negative."""
+    """An interval cut to the values that the metric can have: shares lie in [0, 1], correlations in [-1, 1], and errors
+    are not negative.
+    """
     if limits is None:
         return None, None
     low, high = limits
-    return float(low if metric in BELOW_ZERO else max(low, 0.0)), float(min(high, 1.0) if metric in SHARES else high)
+    least = -np.inf if metric in BELOW_ZERO else (limits_of(metric) or (0.0, np.inf))[0]
+    return float(max(low, least)), float(min(high, 1.0) if metric in SHARES else high)
 
 
 def value_interval(
@@ -84,9 +93,10 @@ def value_interval(
 def advantage_interval(
     metric: str, values: Sequence[float], baselines: Sequence[float], seeds: Sequence[int] | None = None
 ) -> tuple[float | None, float | None, float | None]:
-    """Mean advantage over clusters with its interval, at most 1: sum of gains over sum of rooms, its error linearised
-    (ratio estimator), and no narrower than what an unseen cluster could change: that one is taken to lie between the
-    prior and perfect, since an attack that fails there can still guess.
+    """Mean advantage over clusters with its interval: sum of gains over sum of rooms, its error linearised (ratio
+    estimator), and no narrower than what an unseen cluster could change: that one is taken to lie between the prior and
+    perfect, since an attack that fails there can still guess. It is at most 1, and at least what the least value of the
+    metric gives, where that has one.
 
     None where the prior alone is perfect; an interval of None below two units.
     """
@@ -98,10 +108,12 @@ def advantage_interval(
     if limits is None:
         return advantage, None, None
     low, high = limits
-    if limits_of(metric) is not None:
+    bounds = limits_of(metric)
+    if bounds is not None and bounds[1] == perfect:
         wide = mean_interval(values, seeds, (min(float(prior.mean()), *values), 1.0))
         assert wide is not None
         low, high = min(low, (wide[0] - prior.mean()) / room), max(high, (wide[1] - prior.mean()) / room)
+        low = max(low, (bounds[0] - prior.mean()) / room)
     return advantage, float(low), float(min(high, 1.0))
 
 

@@ -18,7 +18,8 @@ from leakledger.audit.records import (
     Verdict,
     results,
 )
-from leakledger.audit.summary import advantage_interval, cell_scores, cut, scores, utility
+from leakledger.audit.summary import advantage_interval, cell_scores, cut, scores, utility, value_interval
+from tests.every import every
 from tests.reports.example import run_facts
 
 
@@ -76,6 +77,41 @@ def test_of_a_few_perfect_clusters_the_interval_says_what_an_unseen_one_could_ch
     gain, low, high = advantage_interval("accuracy", [1.0, 1.0, 1.0], [0.2, 0.9, 1.0])
     assert (gain, high) == (1.0, 1.0)
     assert low < 0.6
+
+
+def within(limits, least, most=1.0):
+    return least <= limits[0] <= limits[1] <= most
+
+
+@every("values", [[-0.4, -0.2], [0.28, 1.0], [-1.0, 1.0], [-0.9, -0.9, -0.9]])
+@every("metric", ["correlation", "count_rank"])
+def test_intervals_of_correlations_hold_the_mean_and_lie_in_minus_one_to_one(metric, values):
+    limits = value_interval(metric, values)
+    assert within(limits, -1.0)
+    assert limits[0] <= np.mean(values) <= limits[1]
+    gain, *of_gain = advantage_interval(metric, values, [0.0] * len(values))
+    assert within(of_gain, -1.0)
+    assert of_gain[0] <= gain <= of_gain[1]
+
+
+@every("metric", ["accuracy", "auc", "f1", "count"])
+def test_an_advantage_is_no_less_than_that_of_who_has_nothing_right(metric):
+    gain, low, high = advantage_interval(metric, [0.1, 0.9], [0.5, 0.5])
+    assert (gain, low, high) == (pytest.approx(0.0), pytest.approx(-1.0), 1.0)
+    assert advantage_interval(metric, [0.0, 0.0], [0.5, 0.5])[1] == pytest.approx(-1.0)
+
+
+@every("metric", ["false_verified", "false_exact", "size_coverage"])
+def test_shares_that_are_not_best_at_one_lie_in_zero_to_one_too(metric):
+    limits = value_interval(metric, [0.1, 0.9])
+    assert within(limits, 0.0)
+    assert limits[0] <= 0.5 <= limits[1]
+
+
+def test_errors_and_bits_have_no_bound_but_their_own():
+    assert advantage_interval("rmse", [0.1, 2.0], [1.0, 1.0])[1] < -1
+    assert value_interval("mean_information", [-3.0, -1.0])[0] < -3
+    assert value_interval("rmse", [0.1, 2.0])[0] == 0
 
 
 def test_with_an_even_prior_the_advantage_interval_is_the_scaled_interval_of_the_value():
