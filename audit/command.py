@@ -11,7 +11,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import click
 
-from leakledger.audit.terminal import Terminal, echo
+from leakledger.audit.terminal import Terminal, ToldFailure, echo
 from leakledger.preprocess.atomic_file import atomic_file
 
 P = ParamSpec("P")
@@ -31,6 +31,12 @@ class OneLine(click.ClickException):
         echo(f"leakledger: {self.format_message()}", err=True)
 
 
+class Failed(OneLine):
+    """A failure of what was run, in one line: exit code 1."""
+
+    exit_code = FAILURE
+
+
 def reports_problems(command: Callable[P, R]) -> Callable[P, R]:
     """Bad input becomes one line and exit code 2; anything else is a failure of the tool, with exit code 1."""
 
@@ -45,11 +51,18 @@ def reports_problems(command: Callable[P, R]) -> Callable[P, R]:
         except (ValueError, OSError, ModuleNotFoundError) as error:
             if isinstance(error, ModuleNotFoundError) and error.name is not None:
                 raise  # an import that fails here; one that a user can mend has a text and no name
-            if "LEAKLEDGER_DEBUG" in os.environ:
-                traceback.print_exc()
-            raise OneLine(" ".join(_said(error).split())) from None
+            raise _in_one_line(OneLine, error) from None
+        except ToldFailure as error:
+            raise _in_one_line(Failed, error) from None
 
     return wrapped
+
+
+def _in_one_line(kind: type[OneLine], error: Exception) -> OneLine:
+    """The error in one line; on request, its traceback before it."""
+    if "LEAKLEDGER_DEBUG" in os.environ:
+        echo("".join(traceback.format_exception(error)), err=True, nl=False)
+    return kind(" ".join(_said(error).split()))
 
 
 def _said(error: Exception) -> str:

@@ -1,5 +1,6 @@
 """What an attack says of a view, checked before anything is made of it: an attack may be a plugin, and a claim that is
-none would end in an error about something else, elsewhere, or be scored for what it is not.
+none would end in an error about something else, elsewhere, or be scored for what it is not. An error that it raises
+itself is told under its name: the text alone would seem to be about the audit's input.
 """
 
 from typing import Any, get_args
@@ -16,19 +17,27 @@ from leakledger.attacks.base import (
     RecordsClaim,
     clients_of,
 )
+from leakledger.audit.terminal import ToldFailure, one_line
 from leakledger.preprocess.views import View
 
 CLAIMS = get_args(Claim)
 
 
 def outcome_of(attack: Attack, view: View, knowledge: AuxiliaryKnowledge) -> Outcome:
-    """What the attack returns. Raises ValueError, one line that names the attack, for what is no outcome of this view,
-    and RuntimeError where the attack would end the whole process, as if nothing were left to do.
+    """What the attack returns. Raises ValueError, one line that names the attack, for what is no outcome of this view
+    and for what the attack itself finds wrong with its input, and ToldFailure for its other errors, or where it would
+    end the whole process, as if nothing were left to do.
     """
     try:
         outcome = attack.run(view, knowledge)
     except SystemExit as error:
-        raise RuntimeError(f"{attack.technique} called sys.exit({error.code!r})") from error
+        raise ToldFailure(one_line(f"{attack.technique} called sys.exit({error.code!r})")) from error
+    except Exception as error:
+        of_input = isinstance(error, ValueError | OSError) or (
+            isinstance(error, ModuleNotFoundError) and error.name is None  # a text that says what to install
+        )
+        text = one_line(f"the attack {attack.technique} raised {type(error).__name__}: {error}")
+        raise (ValueError if of_input else ToldFailure)(text) from error
     if problem := _problem(outcome, view):
         raise ValueError(f"{attack.technique} is no attack that can be scored: {problem}")
     return outcome

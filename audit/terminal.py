@@ -23,6 +23,10 @@ STEERING = {"Cc", "Cf", "Cs", "Zl", "Zp"}  # controls, invisible formats, halves
 LINES = "\n\t"
 
 
+class ToldFailure(RuntimeError):
+    """A failure of what was run, whose text is one line that says all that its user needs."""
+
+
 def printable(text: str, kept: str = LINES) -> str:
     """`text` with every character that steers a terminal, or is not seen, as its code (`\\x1b`), but those in `kept`.
 
@@ -31,6 +35,12 @@ def printable(text: str, kept: str = LINES) -> str:
     if text.isascii() and text.isprintable():
         return text
     return "".join(c if c in kept or category(c) not in STEERING else _code(c) for c in text)
+
+
+def one_line(text: str, most: int = 400) -> str:
+    """Foreign text as one printable line of at most so many characters."""
+    line = printable(" ".join(text.split()), kept="")
+    return line if len(line) <= most else f"{line[: most - 4]} ..."
 
 
 def _code(character: str) -> str:

@@ -11,7 +11,7 @@ from leakledger.attacks.base import Abstained, AuxiliaryKnowledge, RecordsClaim
 from leakledger.audit.command import reports_problems
 from leakledger.audit.outcomes import outcome_of
 from leakledger.audit.own_update import layout_of
-from leakledger.audit.terminal import Commands
+from leakledger.audit.terminal import Commands, ToldFailure
 from leakledger.preprocess.views import PublicFacts, View
 
 LAYOUT = layout_of({"age": None, "ward": ["a", "b"]})
@@ -57,10 +57,52 @@ def exits(*_):
 
 
 def test_what_ends_the_process_is_a_failure_and_not_the_end_of_a_command():
-    with pytest.raises(RuntimeError, match=r"strange called sys.exit\(0\)"):
+    with pytest.raises(ToldFailure, match=r"strange called sys.exit\(0\)"):
         outcome_of(SimpleNamespace(technique="strange", run=exits), VIEW, AuxiliaryKnowledge())
     group = Commands()
     group.command("exits")(reports_problems(exits))
     done = CliRunner().invoke(group, ["exits"])
     assert done.exit_code == 1
     assert "something that was run called sys.exit(0)" in done.stderr
+
+
+def raising(error):
+    def run(view, knowledge):
+        raise error
+
+    return SimpleNamespace(technique="strange", run=run)
+
+
+HOSTILE = "\x1b]0;title\x07no\n leak \u202efound" + 10_000 * "x"
+
+
+@pytest.mark.parametrize(
+    ("error", "code"), [(ValueError, 2), (OSError, 2), (KeyError, 1), (RuntimeError, 1), (MemoryError, 1)]
+)
+def test_an_attack_that_raises_is_one_printable_line_with_its_name_and_the_error(error, code, monkeypatch):
+    monkeypatch.delenv("LEAKLEDGER_DEBUG", raising=False)
+    group = Commands()
+    attack = raising(error(HOSTILE))
+    group.command("plays")(reports_problems(lambda: outcome_of(attack, VIEW, AuxiliaryKnowledge())))
+    done = CliRunner().invoke(group, ["plays"])
+    assert done.exit_code == code
+    assert done.stderr.startswith(f"leakledger: the attack strange raised {error.__name__}: ")
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.strip().isprintable()
+    assert len(done.stderr) < 500
+
+
+def test_on_request_the_traceback_is_printed_and_steers_no_terminal(monkeypatch):
+    monkeypatch.setenv("LEAKLEDGER_DEBUG", "1")
+    group = Commands()
+    group.command("plays")(reports_problems(lambda: outcome_of(raising(KeyError(HOSTILE)), VIEW, AuxiliaryKnowledge())))
+    done = CliRunner().invoke(group, ["plays"])
+    assert "Traceback" in done.stderr
+    assert "\x1b" not in done.stderr
+    assert "\u202e" not in done.stderr
+
+
+def test_an_import_that_says_what_to_install_is_for_its_user_and_one_that_fails_is_a_failure():
+    for error, kind in ((ModuleNotFoundError("install it"), ValueError), (ModuleNotFoundError(name="x"), ToldFailure)):
+        with pytest.raises(kind, match=r"^the attack strange raised ModuleNotFoundError:"):
+            outcome_of(raising(error), VIEW, AuxiliaryKnowledge())
