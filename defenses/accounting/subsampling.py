@@ -35,6 +35,8 @@ PER_ROUND, IN_ALL = 1e-4, 1e-7  # of the largest loss: grids of about 1e5 and 1e
 GAP = 0.05  # between the bounds, about: rounding down costs half a width in every round
 LARGEST_MU = 25.0  # of a round: losses above 700 overflow, and epsilon is in the hundreds, sampled or not
 MOST_ROUNDS = 10**8  # a composition of 10^9 did not end in five minutes
+AT_ONCE = 10**5  # rounds
+CUT_OFF = 1e-15  # mass of the tails; that of the library
 THRESHOLDS, LAST_DEVIATION = 4001, 8.0  # of a test; a moved batch is that far above its mean with chance 6e-16
 
 
@@ -45,7 +47,8 @@ def upper(mechanism: GaussianMechanism, delta: float) -> float:
         return unsampled
     if mechanism.sampling == "fixed-size":
         return min(unsampled, _renyi(mechanism, delta))
-    return min(unsampled, float(losses(mechanism).get_epsilon_for_delta(delta)))
+    known = delta - _rounding(mechanism)
+    return min(unsampled, _epsilon(losses(mechanism), known)) if known > 0 else unsampled
 
 
 def lower(mechanism: GaussianMechanism, delta: float) -> float:
@@ -54,7 +57,20 @@ def lower(mechanism: GaussianMechanism, delta: float) -> float:
     if not has_grid(mechanism):
         return once
     seen = _against_the_rest(mechanism) if mechanism.sampling == "fixed-size" else mechanism
-    return max(once, float(losses(seen, pessimistic=False).get_epsilon_for_delta(delta)))
+    try:
+        return max(once, _epsilon(losses(seen, pessimistic=False), delta + _rounding(mechanism)))
+    except OverflowError:  # losses below -700: so many were rounded down that the sum shows nothing
+        return once
+
+
+def _epsilon(composed: Any, delta: float) -> float:
+    with np.errstate(over="ignore"):  # of a ratio of masses: epsilon is infinite there
+        return float(composed.get_epsilon_for_delta(delta))
+
+
+def _rounding(mechanism: GaussianMechanism) -> float:
+    """Mass that float64 may lose or add where many rounds are composed: powers of transforms grow its errors."""
+    return float(np.finfo(np.float64).eps) * mechanism.rounds if mechanism.rounds > AT_ONCE else 0.0
 
 
 def has_grid(mechanism: GaussianMechanism) -> bool:
@@ -118,7 +134,19 @@ def losses(mechanism: GaussianMechanism, pessimistic: bool = True, width: float 
         pessimistic_estimate=pessimistic,
         use_connect_dots=pessimistic,
     )
-    return once.self_compose(mechanism.rounds) if mechanism.rounds > 1 else once
+    return _composed(once, mechanism.rounds)
+
+
+def _composed(once: Any, rounds: int) -> Any:
+    """Losses over `rounds`, in two steps where these are many: of a short grid the library raises the number of points
+    to the power of the rounds, as a whole number, which takes minutes of 10^8. What it cuts off in the first step, and
+    counts as an infinite loss or as none, is the smaller for it: all steps together cut off what one would twice.
+    """
+    if rounds <= AT_ONCE:
+        return once.self_compose(rounds) if rounds > 1 else once
+    steps, rest = divmod(rounds, AT_ONCE)
+    whole = once.self_compose(AT_ONCE, CUT_OFF / steps).self_compose(steps, CUT_OFF)
+    return whole.compose(_composed(once, rest)) if rest else whole
 
 
 def _against_the_rest(mechanism: GaussianMechanism) -> GaussianMechanism:

@@ -200,3 +200,29 @@ def test_the_delta_of_an_epsilon_found_numerically_is_the_stated_one():
     loss = subsampling.losses(SAMPLED[1])
     assert loss.get_delta_for_epsilon(guarantee(SAMPLED[1], 1e-5).epsilon) == pytest.approx(1e-5, rel=1e-3)
     assert delta_of(0, 1e-9) < 1e-9
+
+
+@every(("rounds", "rate"), [(10**8, 1e-9), (10**8, 1e-6), (10**8 - 1, 1e-4)])
+def test_as_many_rounds_as_are_composed_at_all_take_seconds(rounds, rate):
+    found = guarantee(GaussianMechanism(1.0, rounds, "poisson", rate), 1e-5, sharp=True)
+    assert 0 <= found.at_least <= found.epsilon < 1e4
+
+
+def test_of_so_many_rounds_no_delta_is_claimed_below_what_rounding_may_hide():
+    mechanism = GaussianMechanism(1.0, 10**8, "poisson", 1e-9)
+    assert subsampling.upper(mechanism, 1e-9) == epsilon_of(1e-9, 1e4)
+
+
+def test_a_bound_beyond_all_grids_is_none_and_no_warning():
+    mechanism = GaussianMechanism(1.0, 10**8, "poisson", 1e-3)
+    assert subsampling.upper(mechanism, 1e-5) <= epsilon_of(1e-5, 1e4)
+
+
+def test_composing_in_two_steps_changes_nothing(monkeypatch):
+    mechanism = GaussianMechanism(1.0, 10_500, "poisson", 1e-3)
+    once = subsampling.upper(mechanism, 1e-5), subsampling.lower(mechanism, 1e-5)
+    monkeypatch.setattr(subsampling, "AT_ONCE", 1000)
+    subsampling.losses.cache_clear()
+    twice = subsampling.upper(mechanism, 1e-5), subsampling.lower(mechanism, 1e-5)
+    subsampling.losses.cache_clear()
+    assert twice == pytest.approx(once, rel=1e-6)
