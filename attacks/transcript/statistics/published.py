@@ -147,7 +147,8 @@ def _candidates(own: Floats, told: Told, whole: NDArray[np.bool_], parties: int)
         rows, logs = rows[kept], logs[kept]
     all_ = _less_own(rows, logs, own, told)
     noise = 1e-9 * (told.std**2 + told.mean**2) * ((rows + len(own)) / rows)[:, None]
-    found = all_.where((all_.variances >= -noise - all_.variances_within).all(axis=1))
+    possible = np.all(all_.variances >= -noise - all_.variances_within, axis=1)
+    found = all_.where(np.asarray(possible))
     logs = found.weights - 0.5 * (np.log(found.rows / usual) / ROW_SPREAD) ** 2 - np.log(found.rows)
     spread = np.maximum(told.std, 1e-300)
     with np.errstate(divide="ignore"):
