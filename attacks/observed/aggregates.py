@@ -34,6 +34,8 @@ from leakledger.preprocess.messages import (
 )
 from leakledger.preprocess.views import Message, ModelSpec, TrainingSpec, View
 
+Announced = tuple[tuple[str, ...], tuple[Message, ...]]  # clients, and the messages that say so
+
 MODELS = (GlobalModel, CandidateModel, EvaluatedModel)
 """The kinds of message that have a model of the server."""
 SINGLE = float(np.finfo(np.float32).eps)  # the unit roundoff of updates before they were added up
@@ -138,22 +140,41 @@ def models(view: View) -> Mapping[int, Message]:
     return found
 
 
-def participants(view: View, round: int) -> tuple[tuple[str, ...], tuple[Message, ...]]:
+def participants(view: View, round: int) -> Announced:
     """The clients that took part in a round, and the announcement that says so; nobody where that is not known.
 
-    Under secure aggregation some may drop out; the server says whose updates it has.
+    Under secure aggregation some may drop out; the server says whose updates it has, to these alone.
     """
-    clients, training = view.public.clients, view.public.training
-    if view.public.aggregation.name == "secure-aggregation":
-        announcement: type[Survivors | Participants] = Survivors
-    elif training is None or training.participation >= 1:
-        return clients, ()
-    else:
-        announcement = Participants
-    for m in view.readable(announcement):
+    if view.public.aggregation.name != "secure-aggregation":
+        return _drawn(view, round)
+    return _announced(view, Survivors, round) or _left_on_purpose(view, *_drawn(view, round))
+
+
+def _drawn(view: View, round: int) -> Announced:
+    """Who a round begins with."""
+    training = view.public.training
+    if training is None or training.participation >= 1:
+        return view.public.clients, ()
+    return _announced(view, Participants, round) or ((), ())
+
+
+def _announced(view: View, kind: type[Survivors | Participants], round: int) -> Announced | None:
+    for m in view.readable(kind):
         if m.round == round and (who := names_of(view, m.payload.clients)):
             return who, (m,)
-    return (), ()
+    return None
+
+
+def _left_on_purpose(view: View, clients: tuple[str, ...], evidence: tuple[Message, ...]) -> Announced:
+    """Who stays where the last clients of a round drop out before they send an update, as the options say, and an
+    observer is among these: whoever drops out is not told who stays.
+    """
+    options = view.public.aggregation.options
+    dropouts = int(options.get("dropouts", 0))
+    gone = clients[len(clients) - dropouts :] if 0 < dropouts < len(clients) else ()
+    if options.get("dropout_step") == "unmasking" or not view.observers & set(gone):
+        return (), ()
+    return clients[: len(clients) - dropouts], evidence
 
 
 def names_of(view: View, numbers: Sequence[int]) -> tuple[str, ...]:

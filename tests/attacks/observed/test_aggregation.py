@@ -204,6 +204,8 @@ def expected_mean(updates, clients, round, weights=None):
         ("secure-aggregation", ["server"], {}),
         ("secure-aggregation", ["server"], {"threshold": 2, "dropouts": 1, "dropout_step": "masked-input"}),
         ("secure-aggregation", ["P1"], {"threshold": 2, "dropouts": 1, "dropout_step": "masked-input"}),
+        ("secure-aggregation", ["P4"], {"threshold": 2, "dropouts": 1, "dropout_step": "masked-input"}),
+        ("secure-aggregation", ["P4"], {"threshold": 2, "dropouts": 1, "dropout_step": "share-keys"}),
         ("he-aggregation", ["P3"], {}),
     ],
 )
