@@ -125,3 +125,20 @@ def test_the_adversary_knows_how_far_off_a_decrypted_quotient_may_be(log_degree,
             bits = wide.quotient_smudging(of, parties, high_bits, scale, 40)
             noise = 2.0 ** (bits - scale) * sqrt(parties * of.degree / 6)
             assert 0 <= log2(smudged(parties, log_degree, high_bits, 40) / noise) < 5
+
+
+@pytest.mark.parametrize("features", [1, 3, 14])
+def test_a_count_that_is_claimed_exactly_from_means_in_the_clear_is_right(features):
+    """Several numbers of rows leave whole sums of few columns; of many columns hardly ever does more than one."""
+    exact, wrong = 0, 0
+    for seed in range(150):
+        coins = np.random.default_rng(seed)
+        sizes = np.exp(coins.normal(np.log(40), 1, 2)).astype(int) + 4
+        parts = whole_numbers(sizes, features, seed, float(coins.integers(2, 200)))
+        view = view_of(parts, ["P1"], SCALERS["federated-zscore"](), integer=True)
+        for c in moments(view):
+            if c.statistic == "count" and c.low == c.high:
+                exact += 1
+                wrong += c.low != real(parts, c)
+    assert wrong == 0
+    assert exact > 100 or features < 14
