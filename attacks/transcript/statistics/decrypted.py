@@ -17,10 +17,8 @@ Floats = NDArray[np.float64]
 COMPARED = ("ppf-minmax", "ppf-robust")  # scalers whose extremes come of comparisons
 COMPARISON = 2 * 8e-5  # what one of them is off by, with noise, in halves of the declared range
 DIVIDED = "ppf-zscore"
-SMUDGED = {
-    14: -70,
-    15: -90,
-}  # by ring: log2 of a deviation of a quotient for each party, at no hiding bits and 2^20 rows
+# By ring: log2 of a deviation of a quotient for each party, at no hiding bits and 2^20 rows.
+SMUDGED = {14: -70, 15: -90}
 SMALLEST_RING, MOST_HIDING, LARGEST_RANGE = 14, 64, 30  # where an option is not told: the most that it may be off by
 CERTAIN = 6  # deviations
 

@@ -205,9 +205,9 @@ def _extremes(view: View, party: str, tables: Mapping[str, OwnTable], names: Seq
         for i, n in enumerate(names):
             column = np.concatenate([t.column(n) for t in tables.values()])
             low, high = float(m.payload.minimum[i]), float(m.payload.maximum[i])
-            slack = extremes_within(view, n) * (
-                2 if low == high else 1
-            )  # ends within the slack are told as their middle
+            slack = extremes_within(view, n)
+            if low == high:  # ends that lie within the slack of each other are told as their middle
+                slack *= 2
             if not len(column) or low + slack < column.min():
                 yield _near(view, party, n, "minimum", low, slack, m)
             if not len(column) or high - slack > column.max():
