@@ -42,18 +42,6 @@ def supported(
     return different
 
 
-def directions_seen(evidence: Evidence) -> int:
-    """How many directions of the first layer's gradient stand out of the noise, at most one for each row."""
-    values = torch.linalg.svdvals(evidence.total[0].double())
-    return min(int((values > _edge(evidence)).sum()), evidence.rows, evidence.total[0].shape[1] - 1)
-
-
-def _edge(evidence: Evidence) -> float:
-    """The largest singular value that noise alone has."""
-    out, width = evidence.total[0].shape
-    return float((out**0.5 + width**0.5) * evidence.noise_of_first)
-
-
 class RowSpace:
     """The two quadratic forms of the first layer's gradient, and chains of single rows `index` (n, F) on them."""
 
@@ -62,7 +50,8 @@ class RowSpace:
         total = evidence.total[0].double()
         out, width = total.shape
         _, values, directions = torch.linalg.svd(total, full_matrices=True)
-        self.rank = min(int((values > _edge(evidence)).sum()), evidence.rows, width - 1)
+        edge = (out**0.5 + width**0.5) * self.noise
+        self.rank = min(int((values > edge).sum()), evidence.rows, width - 1)
         signal, rest = directions[: self.rank], directions[self.rank :]
         self.left = len(rest)
         power = values[: self.rank] ** 2 - out * self.noise**2  # what noise adds to a value, in expectation

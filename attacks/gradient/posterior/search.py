@@ -1,9 +1,7 @@
 """The way to the rows that explain an update: annealing; where that fails, a pool, batches of it, and repairs.
 
 1. A population of chains comes down from loud noise (`annealing`). Where one of them ends where the truth must be, and
-   rows are few, that is all; but not where entries are known by intervals, which wrong rows may keep to. Of many rows
-   under little noise all chains end in one wrong mode, and the row space shows most rows one by one: there the next
-   steps begin by themselves.
+   rows are few, that is all; but not where entries are known by intervals, which wrong rows may keep to.
 2. A pool of rows that the row space supports, and of rows of the prior (`row_space`). The batches of it that explain
    all layers best (`assembly`) begin as chains under some noise, and so does a batch that another attack has found.
    They find rows under little noise, and join the others.
@@ -28,7 +26,7 @@ from leakledger.attacks.gradient.posterior.cells import Cell
 from leakledger.attacks.gradient.posterior.chains import Chains, encoded, from_prior, squared
 from leakledger.attacks.gradient.posterior.evidence import Evidence
 from leakledger.attacks.gradient.posterior.network import RowGradients
-from leakledger.attacks.gradient.posterior.row_space import directions_seen, supported
+from leakledger.attacks.gradient.posterior.row_space import supported
 
 # Slow cooling counts for more than many chains. In six batches of 8 rows of German under noise of 0.02, 32 chains over
 # 28 noises end 3 nats below chains from the truth, 48 over 18 end 8, and 48 over 12, which exchange no rows, about 14.
@@ -37,7 +35,6 @@ LOUD = 4.0  # times the true noise: where sweeps after an assembly begin, so tha
 COOLING = 30  # sweeps from there to the true noise
 LEFT = 1.5  # times the assumed noise: what chains leave that have found the rows
 BEGUN = 4  # chains that begin at a batch which another attack has found
-SEEKING = 2  # times as many chains seek rows where annealing is left out: it finds what lies in the pool
 CHOICES = 40  # sweeps over a pool, of little cost
 SWEEPS, SMALL_SWEEPS = 30, 20  # of chains on the row space, for a whole batch and in a repair
 KEPT, SMALL_KEPT = 17, 13  # one of so many chains is kept after each sweep
@@ -50,10 +47,6 @@ HIGH = 2.0
 # Nats; and repairs in a row that gained less before a batch that fits is left as it is, and before one that does not.
 SURPRISED = 5.0  # deviations of the log likelihood of bounded entries, from which on they show the same
 GAIN, PATIENCE, GIVEN_UP = 1.0, 3, 8
-# Directions that stand out of the noise for each of many rows, from which on annealing is left out. Of 32 rows of Adult
-# half of them do under noise of 0.001, where an assembly and 30 repairs end nearer to the truth than annealing with the
-# same after it; a fifth do under 0.003, where an assembly ends three times as far from it as annealing.
-CLEAR = 0.45
 FEW = 16  # rows up to which annealing that ends well is all; of more, one energy has many batches with a few wrong rows
 
 
@@ -86,35 +79,30 @@ def search(
     """Chains as near to the mode as annealing and, if it fails, `repairs` bring them. `pool`: how many chains seek rows
     in the row space. `start`: (B, F) rows to begin at, too, in the order of the labels, which are known then.
     """
-    ends: list[Chains] = []
-    by_row_space = evidence.size > FEW and directions_seen(evidence) >= CLEAR * evidence.size
-    if not by_row_space:
-        population = annealed(network, cells, evidence, POPULATION * chains, LEVELS, coins)
-        best = cost(population).argsort()[:chains]
-        done = evidence.size <= FEW and evidence.intervals is None and bool(plausible(population).any())
-        if done:  # of those that the weights kept, any: the least costly alone would be surer than the posterior is
-            best = torch.randperm(population.chains, generator=coins, device=population.device)[:chains]
-        ends.append(_chains(population, population.index[best], population.labels[best], population.present[best]))
-        if done:
-            return ends[0]
-    seekers = SEEKING * pool if by_row_space else pool
-    rows = supported(evidence, cells, coins, seekers, SWEEPS, -(-seekers // KEPT))
-    ends.append(_assembled(network, cells, evidence, rows, chains, CHOICES, COOLING, coins))
+    population = annealed(network, cells, evidence, POPULATION * chains, LEVELS, coins)
+    best = cost(population).argsort()[:chains]
+    if evidence.size <= FEW and evidence.intervals is None and bool(plausible(population).any()):
+        # Of those that the weights kept, any: the least costly alone would be surer than the posterior is.
+        best = torch.randperm(population.chains, generator=coins, device=population.device)[:chains]
+        return _chains(population, population.index[best], population.labels[best], population.present[best])
+    rows = supported(evidence, cells, coins, pool, SWEEPS, -(-pool // KEPT))
+    other = _assembled(network, cells, evidence, rows, chains, CHOICES, COOLING, coins)
+    ends = [_chains(population, population.index[best], population.labels[best], population.present[best]), other]
     if start is not None:
         ends.append(_cooled(Chains(network, cells, evidence, start.repeat(BEGUN, 1, 1), coins), COOLING))
     index, labels, present = (torch.cat([getattr(e, n) for e in ends]) for n in ("index", "labels", "present"))
-    both = _chains(ends[0], index, labels, present)
+    both = _chains(population, index, labels, present)
     order = cost(both).argsort()[:chains]
-    found = _chains(both, index[order], labels[order], present[order])
+    found = _chains(population, index[order], labels[order], present[order])
     return repaired(found, repairs, tell, pool)
 
 
 def repaired(found: Chains, repairs: int, tell: Callable[[int], None] = lambda steps: None, pool: int = 1024) -> Chains:
     """The chains after so many repairs, or fewer where one is where the truth must be, or nothing more is gained."""
     idle = 0
-    for _ in range(repairs):
+    for step in range(repairs):
         least = float(cost(found).min())
-        _repair(found, _any(found) if idle % 3 == 2 else int(cost(found).argmin()), -(-pool // SMALL))
+        _repair(found, _any(found) if step % 3 == 2 else int(cost(found).argmin()), -(-pool // SMALL))
         tell(1)
         idle = 0 if float(cost(found).min()) < least - GAIN else idle + 1
         if idle >= GIVEN_UP or (idle >= PATIENCE and bool(plausible(found).any())):
