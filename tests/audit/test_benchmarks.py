@@ -89,7 +89,7 @@ def test_a_column_of_the_published_table_is_measured_with_its_seconds(monkeypatc
 
 def test_an_accelerator_is_measured_like_the_processor(monkeypatch):
     monkeypatch.setattr(engine, "ITERATIONS", 2)
-    monkeypatch.setattr(engine, "PEAK_SIZE", 256)
+    monkeypatch.setattr(engine, "LARGE_THERE", 256)
     rows = {r.metric: r for r in engine.accelerated(Options(quick=True), "breast_cancer", 2, "cpu")}
     assert rows["ms per iteration"].measured > 0
     assert 0 < rows["share of peak arithmetic"].measured < 100

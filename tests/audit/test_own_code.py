@@ -40,12 +40,25 @@ def network(*, outputs=2, activation=nn.ReLU, hidden=60):
     )
 
 
-def trained(net):
+def trained(net, count=6):
+    """The network with the gradient of its first rows."""
     if net[-1].out_features == 1:
-        nn.functional.binary_cross_entropy_with_logits(net(rows())[:, 0], LABELS.float()).backward()
+        nn.functional.binary_cross_entropy_with_logits(net(rows()[:count])[:, 0], LABELS[:count].float()).backward()
     else:
-        nn.functional.cross_entropy(net(rows()), LABELS).backward()
+        nn.functional.cross_entropy(net(rows()[:count]), LABELS[:count]).backward()
     return net
+
+
+def locally_trained(net, count=6):
+    """What is known of two local epochs on its first rows, each one step."""
+    before = {name: value.clone() for name, value in net.state_dict().items()}
+    optimiser = torch.optim.SGD(net.parameters(), lr=0.1)
+    for _ in range(2):
+        optimiser.zero_grad()
+        trained(net, count)
+        optimiser.step()
+    steps = TrainingSpec("fedavg", learning_rate=0.1, batch_size=count, local_epochs=2)
+    return {"after": net, "model_state": before, "layout": COLUMNS, "rows": count, "training": steps, "controls": False}
 
 
 def recovered(found):
@@ -104,29 +117,13 @@ def test_a_single_logit_behind_clipped_rows_is_clipped_as_a_single_one():
 
 
 def test_labels_of_all_local_epochs_are_granted_to_the_attack():
-    net = network()
-    before = {name: value.clone() for name, value in net.state_dict().items()}
-    optimiser = torch.optim.SGD(net.parameters(), lr=0.1)
-    for _ in range(2):
-        optimiser.zero_grad()
-        trained(net)
-        optimiser.step()
-    steps = TrainingSpec("fedavg", learning_rate=0.1, batch_size=6, local_epochs=2)
-    given = {"after": net, "model_state": before, "layout": COLUMNS, "training": steps, "controls": False}
+    given = locally_trained(network())
     fast = {"technique": "tableak_fedavg", "options": {"restarts": 1, "iterations": 10}}
-    assert len(leakledger.attack(**given, **fast, labels=LABELS.repeat(2), rows=6).rows) == 6
+    assert len(leakledger.attack(**given, **fast, labels=LABELS.repeat(2)).rows) == 6
 
 
 def test_local_training_of_a_single_logit_is_read():
-    net = network(outputs=1)
-    before = {name: value.clone() for name, value in net.state_dict().items()}
-    optimiser = torch.optim.SGD(net.parameters(), lr=0.1)
-    for _ in range(2):
-        optimiser.zero_grad()
-        trained(net)
-        optimiser.step()
-    steps = TrainingSpec("fedavg", learning_rate=0.1, batch_size=6, local_epochs=2)
-    found = leakledger.attack(after=net, model_state=before, layout=COLUMNS, rows=6, training=steps, controls=False)
+    found = leakledger.attack(**locally_trained(network(outputs=1)))
     assert set(recovered(found)) & set(TRUE)
     assert not found.proven
 
@@ -240,17 +237,7 @@ def test_a_margin_is_between_guessing_and_everything():
 
 
 def test_weights_before_and_after_local_training_give_rows_away():
-    net = network()
-    before = {name: w.clone() for name, w in net.state_dict().items()}
-    optimiser = torch.optim.SGD(net.parameters(), lr=0.1)
-    for _ in range(2):
-        optimiser.zero_grad()
-        nn.functional.cross_entropy(net(rows()[:3]), LABELS[:3]).backward()
-        optimiser.step()
-    training = TrainingSpec("fedavg", learning_rate=0.1, batch_size=3, local_epochs=2)
-    found = leakledger.attack(
-        after=net, model_state=before, layout=COLUMNS, rows=3, training=training, controls=False, technique="span"
-    )
+    found = leakledger.attack(**locally_trained(network(), 3), technique="span")
     assert recovered(found) == sorted((round(a), NAMES[w]) for a, w in zip(AGES[:3], WARDS[:3], strict=True))
 
 
