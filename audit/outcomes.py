@@ -3,7 +3,10 @@ none would end in an error about something else, elsewhere, or be scored for wha
 itself is told under its name: the text alone would seem to be about the audit's input.
 """
 
-from typing import Any, get_args
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from numbers import Real
+from typing import Any, get_args, get_type_hints
 
 import numpy as np
 
@@ -12,15 +15,20 @@ from leakledger.attacks.base import (
     Attack,
     AuxiliaryKnowledge,
     Claim,
+    ColumnClaim,
     NotApplicable,
     Outcome,
     RecordsClaim,
+    Statistic,
     clients_of,
 )
 from leakledger.audit.terminal import ToldFailure, one_line
 from leakledger.preprocess.views import View
 
 CLAIMS = get_args(Claim)
+TEXTS = ("feature", "value", "statistic", "check", "text", "relation")  # fields of claims
+NUMBERS = ("estimate", "low", "high", "counts", "scores")
+CHOICES = {"statistic": get_args(Statistic), "relation": get_args(get_type_hints(ColumnClaim)["relation"])}
 
 
 def outcome_of(attack: Attack, view: View, knowledge: AuxiliaryKnowledge) -> Outcome:
@@ -51,17 +59,64 @@ def _problem(outcome: Any, view: View) -> str:
         return f"it returns a value of type {type(outcome).__name__}, not claims, NotApplicable or Abstained"
     if strange := [c for c in outcome if not isinstance(c, CLAIMS)]:
         return f"among its claims is a value of type {type(strange[0]).__name__}"
-    return next(filter(None, (_of_records(c, view) for c in outcome if isinstance(c, RecordsClaim))), "")
+    senders = {*view.public.clients, *(m.sender for m in view.messages)}  # of a control, others than the clients
+    handed = {m.sequence for m in view.messages}
+    return next(filter(None, (problem for claim in outcome for problem in _problems(claim, view, senders, handed))), "")
+
+
+def _problems(claim: Claim, view: View, senders: set[str], handed: set[int]) -> Iterator[str]:
+    """What is wrong with a claim, or "": whom it is about, what it rests on, and what is in it."""
+    yield _of_party(claim, senders)
+    if not isinstance(claim.evidence, tuple) or not all(isinstance(n, int) and n in handed for n in claim.evidence):
+        yield "the evidence of a claim is no tuple of the numbers of messages that it was handed"
+    yield _of_records(claim, view) if isinstance(claim, RecordsClaim) else _of_fields(claim)
+
+
+def _of_party(claim: Claim, senders: set[str]) -> str:
+    """What is wrong with whom a claim is about, or ""."""
+    victim, what = (claim.victim, "rows") if isinstance(claim, RecordsClaim) else (claim.party, "something")
+    if not isinstance(victim, str):
+        return f"it claims {what} of a party that is of type {type(victim).__name__}, not a name"
+    unknown = set(clients_of(victim)) - senders
+    return f"it claims {what} of {min(unknown)!r}, which is no client" if unknown else ""
+
+
+def _of_fields(claim: Claim) -> str:
+    """What is wrong with a claim about anything but rows, or "": texts, numbers and values that are none."""
+    given = {f.name: getattr(claim, f.name) for f in fields(claim)}
+    if strange := [name for name in TEXTS if name in given and not isinstance(given[name], str)]:
+        return f"{strange[0]} of a claim is of type {type(given[strange[0]]).__name__}, not a text"
+    if strange := [name for name, known in CHOICES.items() if name in given and given[name] not in known]:
+        return f"{strange[0]} of a claim is {given[strange[0]]!r}, which is none of {', '.join(CHOICES[strange[0]])}"
+    return _of_values(claim, given) if "values" in given else _of_numbers(given, ())
+
+
+def _of_values(claim: Claim, given: Mapping[str, Any]) -> str:
+    """What is wrong with the values of a claim, or with what it says of each of them, or ""."""
+    values = given["values"]
+    if isinstance(claim, ColumnClaim):
+        column = isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind in "biuf"
+        return "" if column else "the values of a claimed column are no array (n,) of numbers"
+    if not isinstance(values, tuple) or not all(isinstance(v, str) for v in values):
+        return "the values of a claim are no tuple of texts"
+    unsaid = {"counts"} if isinstance(given.get("counts"), tuple) and not given["counts"] else set()
+    return _of_numbers({name: v for name, v in given.items() if name not in unsaid}, (len(values),))
+
+
+def _of_numbers(given: Mapping[str, Any], shape: tuple[int, ...]) -> str:
+    """What is wrong with the numbers of a claim, or "": each field of them has that shape."""
+    for name in (n for n in NUMBERS if n in given):
+        numbers = np.array(given[name], dtype=object)
+        if numbers.shape != shape or not all(isinstance(n, Real) and n == n for n in numbers.flat):
+            return f"{name} of a claim is not {'a number for each of its values' if shape else 'a number'}"
+    return ""
 
 
 def _of_records(claim: RecordsClaim, view: View) -> str:
-    """What is wrong with a claim about rows: of whom, how many cells, and values that no cell has."""
+    """What is wrong with a claim about rows: how many cells, and values that no cell has."""
     layout = claim.layout or view.public.layout
     if layout is None:
         return "it claims rows where no layout says what their columns are"
-    senders = {*view.public.clients, *(m.sender for m in view.messages)}  # of a control, others than the clients
-    if unknown := set(clients_of(claim.victim)) - senders:
-        return f"it claims rows of {min(unknown)!r}, which is no client"
     shapes: dict[str, tuple[int, ...]] = {
         "categories": (len(claim.categories), len(layout.categorical)),
         "numbers": (len(claim.categories), len(layout.numeric)),

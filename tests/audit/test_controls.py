@@ -77,7 +77,8 @@ class Inventive(Plaintext):
     technique = "inventive"
 
     def run(self, view, knowledge):
-        return [VocabularyClaim("control", "control", ("control a", "control b"), (0,))]
+        evidence = tuple(m.sequence for m in view.messages)
+        return [VocabularyClaim(view.public.clients[0], "control", ("control a", "control b"), evidence)]
 
 
 def test_tableak_recovers_single_rows_and_gets_nothing_from_an_unrelated_gradient():

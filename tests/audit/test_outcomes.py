@@ -7,7 +7,16 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from leakledger.attacks.base import Abstained, AuxiliaryKnowledge, RecordsClaim
+from leakledger.attacks.base import (
+    Abstained,
+    AuxiliaryKnowledge,
+    ColumnClaim,
+    FindingClaim,
+    MembershipClaim,
+    RecordsClaim,
+    StatisticClaim,
+    VocabularyClaim,
+)
 from leakledger.audit.command import reports_problems
 from leakledger.audit.outcomes import outcome_of
 from leakledger.audit.own_update import layout_of
@@ -18,6 +27,7 @@ LAYOUT = layout_of({"age": None, "ward": ["a", "b"]})
 VIEW = View(frozenset(["server"]), (), PublicFacts(("P1", "P2"), "server", layout=LAYOUT))
 COLUMN = np.zeros((3, 1))
 GOOD = RecordsClaim("P1+P2", 0, COLUMN.astype(int), COLUMN, COLUMN, COLUMN)
+MEAN = StatisticClaim("P1", "age", "mean", 1.0, 0.0, 2.0)
 
 
 def told(outcome):
@@ -26,7 +36,17 @@ def told(outcome):
 
 
 @pytest.mark.parametrize(
-    "outcome", [[], [GOOD], Abstained("nothing"), (replace(GOOD, categories=GOOD.categories - 1),)]
+    "outcome",
+    [
+        [],
+        [GOOD],
+        Abstained("nothing"),
+        (replace(GOOD, categories=GOOD.categories - 1),),
+        [StatisticClaim("P1", "age", "maximum", 1.0, np.float64(0.0), float("inf"))],
+        [VocabularyClaim("P1", "ward", ("a", np.str_("b")), (), (1, np.float64(0.5)))],
+        [VocabularyClaim("P1", "ward", ()), ColumnClaim("P2", "age", np.array([1.0, np.nan]))],
+        [MembershipClaim("P1", "ward", ("a", "b"), (float("-inf"), 0.0)), FindingClaim("P1", "check", "it fired")],
+    ],
 )
 def test_an_outcome_is_handed_on_as_it_is(outcome):
     assert told(outcome) is outcome
@@ -45,6 +65,27 @@ def test_an_outcome_is_handed_on_as_it_is(outcome):
         ([replace(GOOD, verified=np.ones(2, bool))], r"verified of a claim have shape \(2,\), not \(3,\)"),
         ([replace(GOOD, categories=GOOD.categories + 2)], "a category of a claim is none of the layout's"),
         ([replace(GOOD, numbers=COLUMN * np.nan)], "a number of a claim is not finite"),
+        ([replace(MEAN, party="P9")], "it claims something of 'P9', which is no client"),
+        ([replace(MEAN, party=1)], "it claims something of a party that is of type int"),
+        ([replace(MEAN, estimate="1")], "estimate of a claim is not a number"),
+        ([replace(MEAN, high=float("nan"))], "high of a claim is not a number"),
+        ([replace(MEAN, low=(0.0, 1.0))], "low of a claim is not a number"),
+        ([replace(MEAN, statistic="middle")], "statistic of a claim is 'middle', which is none of count, mean"),
+        ([replace(MEAN, feature=0)], "feature of a claim is of type int, not a text"),
+        ([replace(MEAN, evidence=(7,))], "the evidence of a claim is no tuple of the numbers of messages"),
+        ([replace(MEAN, evidence=([],))], "the evidence of a claim is no tuple of the numbers of messages"),
+        ([replace(GOOD, evidence=None)], "the evidence of a claim is no tuple of the numbers of messages"),
+        ([VocabularyClaim("P9", "ward", ("a",))], "it claims something of 'P9', which is no client"),
+        ([VocabularyClaim("P1", "ward", (1, 2))], "the values of a claim are no tuple of texts"),
+        ([VocabularyClaim("P1", "ward", ("a", "b"), (), (1.0,))], "counts of a claim is not a number for each of its"),
+        (
+            [MembershipClaim("P1", "ward", ("a", "b"), (1.0, float("nan")))],
+            "scores of a claim is not a number for each",
+        ),
+        ([MembershipClaim("P1", "ward", ("a", "b"), ())], "scores of a claim is not a number for each of its values"),
+        ([ColumnClaim("P1", "age", [1.0])], "the values of a claimed column are no array"),
+        ([ColumnClaim("P1", "age", np.ones(3), (), "near")], "relation of a claim is 'near', which is none of exact"),
+        ([FindingClaim("P1", "check", None)], "text of a claim is of type NoneType, not a text"),
     ],
 )
 def test_what_is_no_outcome_is_one_line_that_names_the_attack(outcome, problem):
