@@ -240,7 +240,7 @@ def attack_options(name: str, given: Any) -> Any:
 
 AttackTables = create_model(
     "AttackTables",
-    __config__=ConfigDict(extra="forbid", validate_default=True),
+    __config__=ConfigDict(extra="forbid"),
     **{n: (Annotated[dict[str, Any], BeforeValidator(partial(attack_options, n))], {}) for n in ATTACKS},
 )  # type: ignore[call-overload]
 
@@ -282,8 +282,9 @@ class Attacks(Section):
         if not isinstance(values, Mapping):
             return values
         own = {key: value for key, value in values.items() if key in cls.model_fields}
-        tables = AttackTables.model_validate({key: value for key, value in values.items() if key not in own})
         played = with_parts(own.get("use", cls.model_fields["use"].default))
+        given = {key: value for key, value in values.items() if key not in own}
+        tables = AttackTables.model_validate({name: {} for name in played} | given)
         options = {name: getattr(tables, name) for name in played}
         return own | {name: table for name, table in options.items() if table}
 

@@ -7,39 +7,48 @@ A package states in its `pyproject.toml` what it has, under the name that config
 
 Groups: `leakledger.encoders`, `.scalers`, `.attacks`, `.defenses`, and `.readers` of tables by suffix (".jsonl").
 Whatever is installed is registered when this module is imported, which the configuration does. A plugin that cannot be
-loaded, or takes a name that is taken, is left out and listed in `FAILED`: the others work, and nobody is told that a
-method is unknown which is merely broken. A plugin is code that runs with the audit's rights: install what you trust.
+loaded or made, leaves out what it has to state, or takes a name that is taken, is left out and listed in `FAILED`: the
+others work, and nobody is told that a method is unknown which is merely broken. A plugin is code that runs with the
+audit's rights: install what you trust.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
+from inspect import Parameter, get_annotations, signature
 from typing import Any
 
 from leakledger.attacks import ATTACKS, Attack
+from leakledger.attacks.base import ControlSpec
 from leakledger.defenses import DEFENSES, Defense
 from leakledger.preprocess.data.readers import READERS
+from leakledger.preprocess.data.schema_file import TABLE_SUFFIXES
 from leakledger.preprocess.encoders import ENCODERS, Encoder
-from leakledger.preprocess.messages.base import KINDS, check_kind
-from leakledger.preprocess.scalers import SCALERS, Scaler
+from leakledger.preprocess.messages.base import KINDS, Payload, check_kind
+from leakledger.preprocess.options import options_of
+from leakledger.preprocess.scalers import ALIASES, SCALERS, Scaler
 
 
 @dataclass(frozen=True)
 class Group:
-    """A table that plugins add to: what they must be a subclass of (None: any callable), and what names them there."""
+    """A table that plugins add to: what they must be a subclass of (None: any callable), what names them there, and
+    names that mean something else.
+    """
 
     table: dict[str, Any]
     base: type | None
     named: Callable[[Any], str]
+    reserved: Collection[str] = ()
 
 
 GROUPS = {
     "leakledger.encoders": Group(ENCODERS, Encoder, lambda e: str(e.name)),
-    "leakledger.scalers": Group(SCALERS, Scaler, lambda s: str(s.name)),
+    "leakledger.scalers": Group(SCALERS, Scaler, lambda s: str(s.name), ALIASES),
     "leakledger.attacks": Group(ATTACKS, Attack, lambda a: str(a.technique)),
-    "leakledger.defenses": Group(DEFENSES, Defense, lambda d: str(d.name)),
-    "leakledger.readers": Group(READERS, None, lambda r: ""),
+    "leakledger.defenses": Group(DEFENSES, Defense, lambda d: str(d.name), ["none"]),
+    "leakledger.readers": Group(READERS, None, lambda r: "", [*TABLE_SUFFIXES, ".gz"]),
 }
+NAMED = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 FAILED: dict[str, str] = {}
 """Name of a plugin that is installed and was left out -> why."""
 DISTRIBUTIONS: dict[str, str] = {}
@@ -69,10 +78,15 @@ def _add(group: Group, point: EntryPoint) -> None:
         raise TypeError(f"it is no subclass of {group.base.__name__}")
     if not callable(thing):
         raise TypeError("it cannot be called")
+    if group.base is not None:
+        _check_stated(thing, group.base)
+        _check_made(thing)
     for kind in [k for k in KINDS.values() if _package(k) == _package(thing)]:
         check_kind(kind)
     if (own := group.named(thing) or point.name) != point.name:
         raise ValueError(f"it calls itself {own!r}; name the entry point so")
+    if point.name in group.reserved:
+        raise ValueError("the name has a meaning of its own; choose another")
     known = group.table.setdefault(point.name, thing)
     if known is not thing:
         raise ValueError(f"the name is that of {known.__module__}.{known.__qualname__}; choose another")
@@ -80,6 +94,32 @@ def _add(group: Group, point: EntryPoint) -> None:
         DISTRIBUTIONS[point.dist.name] = point.dist.version
         if group.base is Attack:
             ATTACKS_OF[point.name] = point.dist.name
+
+
+def _check_stated(method: type, base: type) -> None:
+    """Raises TypeError for a method that leaves out what its base has it state, or states it as another type."""
+    for name in get_annotations(base):
+        if not hasattr(method, name) and name not in getattr(base, "__dataclass_fields__", {}):
+            raise TypeError(f"it does not state `{name}`")
+    for name, kind in {"asset": str, "reads": type, "controls": ControlSpec}.items() if base is Attack else ():
+        stated = getattr(method, name)
+        if not isinstance(stated, tuple) or not all(isinstance(part, kind) for part in stated):
+            raise TypeError(f"`{name}` is {stated!r}; it must be a tuple of what `{base.__name__}` says")
+    if base is Attack and (strange := [k for k in method.reads if not issubclass(k, Payload)]):  # type: ignore[attr-defined]
+        raise TypeError(f"`reads` names {strange[0].__name__}, which is no kind of message")
+
+
+def _check_made(method: Any) -> None:
+    """Raises what making the method with its options raises; TypeError where options are not all that it needs.
+
+    A method that cannot be made would end every command that reads a configuration, not those that name it alone.
+    """
+    options, empty = options_of(method), Parameter.empty
+    needed = [p.name for p in signature(method).parameters.values() if p.default is empty and p.kind in NAMED]
+    if other := [name for name in needed if name not in options]:
+        raise TypeError(f"it cannot be made without `{other[0]}`, which is no option")
+    if not any(o.required for o in options.values()):
+        method()
 
 
 def _package(thing: Any) -> str:

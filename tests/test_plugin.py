@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from leakledger.attacks import ATTACKS
+from leakledger.attacks.base import Abstained, Attack
 from leakledger.attacks.gradient.span import Span
 from leakledger.attacks.transcript.vocabulary import Vocabulary
 from leakledger.audit import plugins
@@ -43,7 +44,8 @@ def installed(tmp_path_factory):
 
 
 def ran(folder, *arguments):
-    environment = {**os.environ, "PYTHONPATH": str(folder / "site")}
+    path = os.pathsep.join(map(str, (folder / "site", EXAMPLE.parents[1])))  # this checkout, whatever is installed
+    environment = {**os.environ, "PYTHONPATH": path}
     command = [sys.executable, *map(str, arguments)]
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
@@ -126,6 +128,98 @@ def test_a_broken_plugin_is_left_out_and_its_name_says_why(name, monkeypatch):
     if name not in ENCODERS:
         with pytest.raises(ConfigError, match="a plugin of that name is installed and cannot be used"):
             config_of({}, [f"preprocessing.encoder={name}"])
+
+
+class Stated(Attack):
+    technique, reference, assumes = "stated", "an example", "nothing"
+    asset, reads, controls = ("records",), (Payload,), ()
+
+    def run(self, view, knowledge):
+        return Abstained("it does nothing")
+
+
+def without(name):
+    """An attack that states all but this."""
+    kept = {key: getattr(Stated, key) for key in ("reference", "assumes", "asset", "reads", "controls") if key != name}
+    return type("Without", (Attack,), {**kept, "technique": "stated", "run": Stated.run})
+
+
+class Needs(Stated):
+    def __init__(self, rows):
+        self.rows = rows
+
+
+class Raises(Stated):
+    def __init__(self):
+        raise ValueError("no such device")
+
+
+UNUSABLE = {
+    "says no reference": (without("reference"), "it does not state `reference`"),
+    "says no controls": (without("controls"), "it does not state `controls`"),
+    "has a text for its assets": (type("Text", (Stated,), {"asset": "records"}), "`asset` is 'records'; it must be"),
+    "reads no kind": (type("Reads", (Stated,), {"reads": (int,)}), "`reads` names int, which is no kind of message"),
+    "does not run": (type("Idle", (Stated,), {"run": Attack.run}), "abstract"),
+    "needs what is no option": (Needs, "it cannot be made without `rows`, which is no option"),
+    "cannot be made": (Raises, "ValueError: no such device"),
+}
+
+
+@pytest.mark.parametrize("what", UNUSABLE)
+def test_an_attack_that_cannot_be_used_is_left_out(what, monkeypatch):
+    thing, why = UNUSABLE[what]
+    monkeypatch.setattr(plugins, "FAILED", {})
+    monkeypatch.setitem(globals(), "Thing", thing)
+    plugins.register([("leakledger.attacks", EntryPoint("stated", f"{__name__}:Thing", "leakledger.attacks"))])
+    assert "stated" not in ATTACKS
+    assert why in plugins.FAILED["stated"]
+
+
+@pytest.mark.parametrize(
+    ("group", "name", "thing"),
+    [
+        ("leakledger.readers", ".csv", lambda path: None),
+        ("leakledger.readers", ".gz", lambda path: None),
+        ("leakledger.scalers", "server-zscore", type("Other", (FederatedZScore,), {"name": "server-zscore"})),
+        ("leakledger.defenses", "none", type("Nothing", (GaussianNoise,), {"name": "none"})),
+    ],
+)
+def test_a_plugin_under_a_name_that_means_something_else_is_left_out(group, name, thing, monkeypatch):
+    monkeypatch.setattr(plugins, "FAILED", {})
+    monkeypatch.setitem(globals(), "Thing", thing)
+    before = dict(plugins.GROUPS[group].table)
+    plugins.register([(group, EntryPoint(name, f"{__name__}:Thing", group))])
+    assert before == plugins.GROUPS[group].table
+    assert "the name has a meaning of its own; choose another" in plugins.FAILED[name]
+
+
+def with_module(folder, points, source):
+    """A folder that has a package of one module, installed with these entry points."""
+    facts = folder / "site" / "foreign-0.1.dist-info"
+    facts.mkdir(parents=True)
+    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: foreign\nVersion: 0.1\n")
+    (facts / "entry_points.txt").write_text(points)
+    (folder / "site" / "foreign.py").write_text(source)
+    return folder
+
+
+NEEDS_AN_OPTION = """
+from dataclasses import dataclass
+from leakledger.attacks.transcript.plaintext import Plaintext
+from leakledger.preprocess.options import option
+
+@dataclass(frozen=True)
+class Needs(Plaintext):
+    fewest: int = option(at_least=1, help="rows")
+    technique = "needs"
+"""
+
+
+def test_an_attack_with_an_option_without_default_is_no_matter_where_it_is_not_in_use(tmp_path):
+    folder = with_module(tmp_path, "[leakledger.attacks]\nneeds = foreign:Needs\n", NEEDS_AN_OPTION)
+    made = "from leakledger.audit.config_file import config_of; config_of({}, ['attacks.use=[\"%s\"]'])"
+    assert ran(folder, "-c", made % "plaintext").returncode == 0
+    assert "needs it: rows" in ran(folder, "-c", made % "needs").stderr
 
 
 def test_a_plugin_that_takes_a_name_is_left_out(monkeypatch):
