@@ -38,6 +38,10 @@ def read_typed(path: Path) -> pd.DataFrame | None:
         raise
     except ValueError as error:
         raise DataError(f"{path}: {' '.join(str(error).split())}") from None
+    except SystemExit as error:
+        raise DataError(f"{path}: the reader of {path.suffix.lower()} called sys.exit({error.code!r})") from None
+    if not isinstance(frame, pd.DataFrame):
+        raise DataError(f"{path}: the reader of {path.suffix.lower()} returns a {type(frame).__name__}, no DataFrame")
     if frame.empty:
         raise DataError(f"{path}: the table has no rows or no columns")
     return frame

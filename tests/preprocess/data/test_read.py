@@ -8,6 +8,7 @@ import pytest
 
 from leakledger.preprocess.data.inference import infer_schema
 from leakledger.preprocess.data.read import DataError, read_table, read_tables
+from leakledger.preprocess.data.readers import READERS
 from leakledger.preprocess.data.schema_file import Declared
 from tests.preprocess.data.example import CSV, frame
 
@@ -129,6 +130,23 @@ def test_a_missing_file_suggests_a_file_or_an_embedded_table(write):
         read_table(path.with_name("hospitl.csv"))
     with pytest.raises(DataError, match=r"^far: no such file or embedded table \(did you mean 'fair'\?\)$"):
         read_table("far")
+
+
+def exits(path):
+    raise SystemExit(0)
+
+
+@pytest.mark.parametrize(
+    ("reader", "expected"),
+    [
+        (lambda path: [1, 2], r"t\.own: the reader of \.own returns a list, no DataFrame"),
+        (exits, r"t\.own: the reader of \.own called sys\.exit\(0\)"),
+    ],
+)
+def test_a_reader_that_returns_no_table_is_named(reader, expected, write, monkeypatch):
+    monkeypatch.setitem(READERS, ".own", reader)
+    with pytest.raises(DataError, match=expected):
+        read_table(write(name="t.own"))
 
 
 def test_what_is_no_table_is_refused_in_one_line(write, tmp_path):
