@@ -230,12 +230,29 @@ def protected(
 ) -> ClientGradient | ClientWeights:
     """The update with its arrays protected: the gradient, or what training added to the `model` received. The row count
     leaves as it is. Weights are rounded to float32, so their difference to the model is what was protected up to that.
+    Raises ValueError where the defense returns other arrays than it was given.
     """
     if isinstance(update, ClientGradient):
-        return ClientGradient(update.rows, protect(update.gradient, coins))
+        return ClientGradient(update.rows, _kept(update.gradient, protect(dict(update.gradient), coins)))
     before = {name: np.asarray(w, np.float32) for name, w in model.weights.items()}
-    added = protect({name: w - before[name] for name, w in update.weights.items()}, coins)
+    change = {name: w - before[name] for name, w in update.weights.items()}
+    added = _kept(change, protect(dict(change), coins))
     return ClientWeights(update.rows, {name: before[name] + a for name, a in added.items()})
+
+
+def _kept(given: Weights, returned: Any) -> Weights:
+    """What a defense returned. Raises ValueError unless it has the names, shapes and types of what it was given."""
+    if not isinstance(returned, Mapping):
+        raise ValueError(f"a defense returned a value of type {type(returned).__name__}, no update")
+    for name in dict.fromkeys([*given, *returned]):
+        was, now = (_described(arrays.get(name)) for arrays in (given, returned))
+        if was != now:
+            raise ValueError(f"a defense made {now} of {name}, which was {was}")
+    return dict(returned)
+
+
+def _described(array: Any) -> str:
+    return f"{array.dtype} {array.shape}" if isinstance(array, np.ndarray) else f"a {type(array).__name__}"
 
 
 def _hold_back(

@@ -3,12 +3,12 @@ import pytest
 import torch
 from sklearn.metrics import confusion_matrix, f1_score, mean_absolute_error, r2_score, roc_auc_score
 
-from leakledger.preprocess.messages import PredictionCounts
+from leakledger.preprocess.messages import ClientGradient, ClientWeights, GlobalModel, PredictionCounts
 from leakledger.preprocess.models import as_tensors, forward, gradient, initial_weights
 from leakledger.preprocess.pipeline import Encoded
 from leakledger.preprocess.secret import pinned
 from leakledger.preprocess.training import ALGORITHMS
-from leakledger.preprocess.training.base import train
+from leakledger.preprocess.training.base import protected, train
 from leakledger.preprocess.training.evaluation import BINS, classification_metrics, evaluate
 from leakledger.preprocess.transport.simulated import Simulated
 from leakledger.preprocess.views import ModelSpec, TrainingSpec
@@ -231,3 +231,31 @@ def test_a_class_that_nobody_holds_out_gives_an_even_auroc_not_a_crash():
     one_class = {c: fed.at(c, Encoded(d.rows, np.zeros(len(d), np.int64))) for c, d in data.items()}
     trained = run(fed, located, TrainingSpec("fedsgd", rounds=1, batch_size=None))
     assert fed.own(evaluate(fed, SPEC, trained.weights, one_class))["auroc"] == 0.5
+
+
+WRONG = {
+    "no update": (lambda update, coins: None, "a defense returned a value of type NoneType, no update"),
+    "less": (
+        lambda update, coins: update.popitem() and update,
+        r"a defense made a NoneType of bias, which was float32",
+    ),
+    "more": (
+        lambda update, coins: update | {"rows": np.ones(1)},
+        "a defense made float64 .* of rows, which was a None",
+    ),
+    "another shape": (lambda update, coins: {n: a[:1] for n, a in update.items()}, r"made float32 \(1, 2\) of weight"),
+    "another type": (
+        lambda update, coins: {n: a.astype(float) for n, a in update.items()},
+        "made float64 .* of weight",
+    ),
+    "lists": (lambda update, coins: {n: a.tolist() for n, a in update.items()}, "a defense made a list of weight"),
+}
+
+
+@pytest.mark.parametrize("kind", [ClientGradient, ClientWeights])
+@pytest.mark.parametrize("what", WRONG)
+def test_a_defense_that_returns_other_arrays_than_it_was_given_is_refused(what, kind):
+    protect, expected = WRONG[what]
+    arrays = {"weight": np.ones((2, 2), np.float32), "bias": np.ones(2, np.float32)}
+    with pytest.raises(ValueError, match=expected):
+        protected(protect, GlobalModel(arrays), kind(3, arrays), np.random.default_rng(0))
