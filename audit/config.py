@@ -19,7 +19,7 @@ from leakledger.audit.config_alignment import SCHEMAS, AlignmentChoice, check_al
 from leakledger.audit.config_features import PLAYED, VERTICAL, Features, check_features
 from leakledger.audit.options import Methods, checked, located_error, one_of
 from leakledger.audit.sections import MethodSection, Section
-from leakledger.defenses import DEFENSES, Defense, chain
+from leakledger.defenses import DEFENSES, Defense, chain, defense_of
 from leakledger.preprocess.activation_norms import check_norm
 from leakledger.preprocess.aggregation import AGGREGATIONS, Aggregation
 from leakledger.preprocess.data.partition import PARTITIONS
@@ -229,7 +229,9 @@ class DefenseChoice(MethodSection):
     def _can_be_chained(self) -> "DefenseChoice":
         if self.name == "none" and self.then:
             raise ValueError(f"nothing can follow none: name {self.then[0].name} in its place")
-        self.defense.mechanisms()  # raises where the order is wrong
+        stated = self.defense.mechanisms()  # raises where the order is wrong
+        if defense_of(stated) != self.defense:  # controls, attacks and accountants take it for what it states
+            raise ValueError(f"it states what another defense does: {', '.join(m.kind for m in stated) or 'nothing'}")
         return self
 
 

@@ -1,6 +1,6 @@
 import json
 import pickle
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from itertools import product
 
 import pytest
@@ -8,14 +8,15 @@ from pydantic import ValidationError
 
 from leakledger.attacks import ATTACKS
 from leakledger.audit.case import cases
-from leakledger.audit.config import Config
-from leakledger.audit.config_file import ConfigError, load_config
+from leakledger.audit.config import Config, DefenseChoice
+from leakledger.audit.config_file import ConfigError, config_of, load_config
 from leakledger.audit.granted import make_attack
-from leakledger.defenses import DEFENSES
+from leakledger.defenses import DEFENSES, Defense
 from leakledger.preprocess.aggregation import AGGREGATIONS
 from leakledger.preprocess.encoders import ENCODERS
 from leakledger.preprocess.options import options_of
 from leakledger.preprocess.scalers import SCALERS
+from leakledger.preprocess.views import Mechanism
 
 
 def written(tmp_path, text):
@@ -317,3 +318,32 @@ def test_an_alias_of_a_scaler_is_the_same_case(alias, name, options):
 def test_an_alias_that_is_contradicted_is_refused_with_what_to_do():
     with pytest.raises(ValidationError, match="local-robust is local with by = 'robust'; leave by out, or name local"):
         Config.model_validate({"preprocessing": {"scaler": "local-robust", "by": "minmax"}})
+
+
+@dataclass(frozen=True)
+class Boast(Defense):
+    """A defense of a plugin that does nothing, under the name of one that does."""
+
+    name = "boast"
+    reference = "an example"
+
+    def mechanisms(self):
+        return (Mechanism("gaussian-noise", {"sigma": 100.0}),)
+
+    def protect(self, update, coins):
+        return update
+
+
+class Silent(Boast):
+    name = "silent"
+
+    def mechanisms(self):
+        return ()
+
+
+@pytest.mark.parametrize(("kind", "stated"), [(Boast, "gaussian-noise"), (Silent, "nothing")])
+def test_a_defense_that_states_what_another_one_does_is_refused(kind, stated, monkeypatch):
+    monkeypatch.setitem(DEFENSES, kind.name, kind)
+    monkeypatch.setitem(DefenseChoice.tables["name"], kind.name, kind)
+    with pytest.raises(ConfigError, match=f"it states what another defense does: {stated}"):
+        config_of({}, [f"defense.name={kind.name}"])
