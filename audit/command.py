@@ -11,7 +11,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import click
 
-from leakledger.audit.terminal import Terminal, ToldFailure, echo
+from leakledger.audit.terminal import Terminal, ToldFailure, echo, ours_alone
 from leakledger.preprocess.atomic_file import atomic_file
 
 P = ParamSpec("P")
@@ -38,12 +38,15 @@ class Failed(OneLine):
 
 
 def reports_problems(command: Callable[P, R]) -> Callable[P, R]:
-    """Bad input becomes one line and exit code 2; anything else is a failure of the tool, with exit code 1."""
+    """Bad input becomes one line and exit code 2; anything else is a failure of the tool, with exit code 1. What is
+    printed by others meanwhile goes to stderr.
+    """
 
     @wraps(command)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            return command(*args, **kwargs)
+            with ours_alone():
+                return command(*args, **kwargs)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except SystemExit as error:  # of a plugin, say: nothing that is to end a command does it so

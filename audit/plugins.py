@@ -20,6 +20,7 @@ from typing import Any
 
 from leakledger.attacks import ATTACKS, Attack
 from leakledger.attacks.base import ControlSpec
+from leakledger.audit.terminal import foreign
 from leakledger.defenses import DEFENSES, Defense
 from leakledger.preprocess.data.readers import READERS
 from leakledger.preprocess.data.schema_file import TABLE_SUFFIXES
@@ -62,7 +63,8 @@ def register(points: Iterable[tuple[str, EntryPoint]]) -> None:
     """Adds the plugins behind (group, entry point) to their tables."""
     for group, point in points:
         try:
-            _add(GROUPS[group], point)
+            with foreign():  # what modules print when they are imported is none of a command's output
+                _add(GROUPS[group], point)
         except Exception as error:  # whatever a foreign package does wrong, the others are to work
             FAILED[point.name] = f"{point.value}: {type(error).__name__}: {' '.join(str(error).split())}"
 

@@ -41,6 +41,7 @@ from leakledger.audit.steps import Listener, Steps
 from leakledger.audit.store import FILE as STORE
 from leakledger.audit.store import RESULTS, SECRETS, TRANSCRIPTS, NoRecordYet, Store, only_writer, transcript_name
 from leakledger.audit.streams import BASELINE_STREAM, SCORER_STREAM, stream
+from leakledger.audit.terminal import foreign
 from leakledger.preprocess.atomic_file import private_folder, remove_leftovers
 from leakledger.preprocess.features.transformations import BINARY
 from leakledger.preprocess.ledger import Ledger
@@ -160,7 +161,8 @@ def play_case(config: Config, case: Case, folder: Path, master: bytes) -> Played
     """
     left: list[tuple[Ledger, PublicFacts]] = []
     try:
-        return Played(run_case(config, case, folder, master, lambda *ended: left.append(ended)))
+        with foreign():
+            return Played(run_case(config, case, folder, master, lambda *ended: left.append(ended)))
     except Exception as error:
         if not left:
             raise

@@ -1,4 +1,5 @@
-"""Where text leaves for a terminal: the only module that prints.
+"""Where text leaves for a terminal: the only module that prints, and while a command runs the only one on stdout. What
+plugins and libraries print goes to stderr, where it cannot break what others read (`--json`).
 
 Names of columns, files, parties and cases come from whoever wrote the data or the configuration, and errors quote them.
 Printed raw, an escape sequence in one of them could clear the screen, set a title or hide a line, and a bidirectional
@@ -9,9 +10,10 @@ cannot be seen is shown as its code.
 import os
 import sys
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, redirect_stdout
 from io import TextIOWrapper
-from typing import Any, TextIO
+from typing import IO, Any, TextIO
 from unicodedata import category
 
 import click
@@ -48,12 +50,55 @@ def _code(character: str) -> str:
     return f"\\x{number:02x}" if number < 256 else f"\\u{number:04x}" if number < 65536 else f"\\U{number:08x}"
 
 
+class Output:
+    """The stdout of the command that runs, which nobody else prints to; none: that of the process."""
+
+    own: TextIO | None = None
+
+    @classmethod
+    def stream(cls) -> TextIO:
+        return cls.own or sys.stdout
+
+
+@contextmanager
+def ours_alone() -> Iterator[None]:
+    """Inside, `echo` and consoles print to stdout, and other code that means to do so prints to stderr. It holds for
+    what a command does; its help and version are printed before.
+    """
+    if sys.stdout is None or Output.own is not None:
+        yield
+        return
+    Output.own = sys.stdout
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        Output.own = None
+
+
+@contextmanager
+def foreign() -> Iterator[None]:
+    """The same wherever code of others runs, and for what writes past Python: inside, nothing at all reaches stdout."""
+    try:
+        kept = os.dup(1)
+    except OSError:  # there is none
+        yield
+        return
+    try:
+        os.dup2(2, 1)
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
+
+
 def echo(text: object, *, err: bool = False, nl: bool = True) -> None:
     """Prints plain text, to stderr where `err` says so."""
     try:
-        click.echo(printable(str(text)), err=err, nl=nl)
+        click.echo(printable(str(text)), file=None if err else Output.stream(), err=err, nl=nl)
     except BrokenPipeError:
-        _nobody_reads(sys.stderr if err else sys.stdout)
+        _nobody_reads(sys.stderr if err else Output.stream())
 
 
 def _nobody_reads(stream: TextIO) -> None:
@@ -74,9 +119,18 @@ def _any_text(stream: TextIO | None) -> None:
 class Terminal(Console):
     """A console of rich that prints nothing else, whatever it is given to render."""
 
+    @property
+    def file(self) -> IO[str]:
+        """Where it prints: where `echo` does, unless it was given a file."""
+        return super().file if self.stderr or self._file is not None or Output.own is None else Output.own
+
+    @file.setter
+    def file(self, new_file: IO[str]) -> None:
+        self._file = new_file
+
     def on_broken_pipe(self) -> None:
         """Goes on without who read it; rich would end with code 1."""
-        _nobody_reads(sys.stderr if self.stderr else sys.stdout)
+        _nobody_reads(sys.stderr if self.stderr else Output.stream())
 
     def render_str(self, text: str, **options: Any) -> Text:
         """Text with its width as it will be printed."""

@@ -222,6 +222,48 @@ def test_an_attack_with_an_option_without_default_is_no_matter_where_it_is_not_i
     assert "needs it: rows" in ran(folder, "-c", made % "needs").stderr
 
 
+LOUD = """
+import os, sys
+from dataclasses import dataclass
+from leakledger.preprocess.encoders.server_dictionary import ServerDictionary
+
+def noise():
+    print("NOISE")
+    sys.stdout.flush()
+    os.write(1, b"NOISE\\n")
+    os.system("echo NOISE")
+
+noise()
+
+@dataclass(frozen=True)
+class Loud(ServerDictionary):
+    name = "loud"
+
+    def fit(self, fed, schema, tables):
+        noise()
+        return super().fit(fed, schema, tables)
+"""
+AUDIT = """
+data = { source = "fair", rows = 120 }
+preprocessing = { encoder = "loud", scaler = "local" }
+training = { rounds = 1 }
+attacks = { use = ["vocabulary"] }
+audit = { observers = ["server"], seeds = [0, 1], baseline_draws = 2 }
+"""
+
+
+@pytest.mark.slow
+def test_what_a_plugin_prints_is_no_output_of_a_command(tmp_path):
+    folder = with_module(tmp_path, "[leakledger.encoders]\nloud = foreign:Loud\n", LOUD)
+    (folder / "audit.toml").write_text(AUDIT)
+    jobs = [("run", "audit.toml", "-o", f"run{n}", "--json", "--set", f"audit.jobs={n}") for n in (1, 2)]
+    for command in (("list", "--json"), *jobs):
+        done = leakledger(folder, *command)
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)
+        assert "NOISE" in done.stderr
+
+
 def test_a_plugin_that_takes_a_name_is_left_out(monkeypatch):
     monkeypatch.setattr(plugins, "FAILED", {})
     taken = type("Other", (ENCODERS["local"],), {"__module__": __name__})

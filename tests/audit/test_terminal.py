@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from leakledger.audit.cli import main
-from leakledger.audit.command import OneLine
+from leakledger.audit.command import OneLine, reports_problems
 from leakledger.audit.progress import shown
 from leakledger.audit.steps import Step
 from leakledger.audit.tables import print_rows
@@ -232,3 +232,17 @@ def test_the_module_is_the_command_and_not_a_command_that_does_nothing():
     done = subprocess.run(command, capture_output=True, cwd=ROOT)
     assert done.returncode == 2
     assert done.stderr.startswith(b"leakledger: none.toml: no such file")
+
+
+def test_others_print_to_stderr_while_a_command_runs_and_help_stays_on_stdout() -> None:
+    @reports_problems
+    def works() -> None:
+        print("noise")
+        echo("said")
+        Terminal(width=20).print("shown")
+
+    group = Commands()
+    group.command("works", help="Helps.")(works)
+    done = CliRunner().invoke(group, ["works"])
+    assert (done.stdout.split(), done.stderr) == (["said", "shown"], "noise\n")
+    assert "Helps." in CliRunner().invoke(group, ["works", "--help"]).stdout
