@@ -5,6 +5,7 @@ from typing import Any
 
 from leakledger.audit.gate.baseline import Baseline
 from leakledger.audit.gate_records import Check, GateOutcome, worst_first
+from leakledger.audit.intervals import no_less, no_more
 
 MOST_PASSED = 10  # of what passed; the rest is in the exports
 
@@ -28,7 +29,7 @@ def _row(c: Check) -> dict[str, Any]:
         "now": _number(c.observed) if figures else "",
         "before": _number(c.before) if figures else "",
         "lost": _number(c.lost),
-        "bounds": f"{_number(c.low)} to {_number(c.high)}" if figures and c.low is not None else "",
+        "bounds": _bounds(c) if figures else "",
         "limit": _number(c.limit) if figures else "",
         "why": "; ".join(c.reasons) + (f" [{c.fingerprint}{_beside(c)}]" if c.status == "fail" else ""),
     }
@@ -36,7 +37,12 @@ def _row(c: Check) -> dict[str, Any]:
 
 def _beside(c: Check) -> str:
     """What a waiver would have to cover, where that is more than what stands under "now"."""
-    return f", {c.cost:.3f} at most" if c.most is not None and c.cost > abs(c.observed or 0.0) else ""
+    return f", {no_less(c.cost, 3)} at most" if c.most is not None and c.cost > abs(c.observed or 0.0) else ""
+
+
+def _bounds(c: Check) -> str:
+    """The interval, rounded outwards."""
+    return "" if c.low is None else f"{no_more(c.low, 3)} to {'' if c.high is None else no_less(c.high, 3)}"
 
 
 def _number(value: float | None) -> str:

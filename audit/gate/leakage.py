@@ -32,6 +32,7 @@ from leakledger.audit.gate.levels import Levels, levels, mean_share
 from leakledger.audit.gate.policy import Gate, LeakageGate
 from leakledger.audit.gate.snapshot import UNTRUE, Cell, Measure, Snapshot
 from leakledger.audit.gate_records import Status
+from leakledger.audit.intervals import no_less
 from leakledger.audit.records import POWER, SCORER
 from leakledger.audit.verdicts.ceilings import fewest
 from leakledger.audit.verdicts.significance import FEWEST, of_any
@@ -221,7 +222,8 @@ def answer(r: Regression, p: float | None, family: int, gate: Gate) -> tuple[Sta
         if open_ones:
             worst = max(open_ones, key=lambda c: c.difference.high or 0.0)
             who = f"{worst.measure.attack} by {'+'.join(worst.measure.observers)} ({worst.measure.metric})"
-            reasons.append(f"{who} may have grown by up to {worst.difference.high:.2f}, margin {r.gate.margin:g}")
+            high = "an unknown amount" if worst.difference.high is None else no_less(worst.difference.high, 2)
+            reasons.append(f"{who} may have grown by up to {high}, margin {r.gate.margin:g}")
             if not worst.pairs:
                 reasons.append("the seeds of the baseline would be compared in pairs, which takes fewer clusters")
     if reasons:

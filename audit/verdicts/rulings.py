@@ -17,6 +17,7 @@ import numpy as np
 
 from leakledger.audit.bounds import above_bounds
 from leakledger.audit.clusters import SEEDS, mean_interval
+from leakledger.audit.intervals import no_less
 from leakledger.audit.leakage import adversary
 from leakledger.audit.records import POWER, SCORER, UNTIMED, CaseRecord, Observers, Ruling, failed_controls
 from leakledger.audit.verdicts.ceilings import fewest, independent, upper_bound
@@ -238,5 +239,5 @@ def _unbounded(series: Series, policy: Policy) -> Iterator[str]:
         if bound >= policy.ceiling:
             of = f" of {part.victims[0]}" if part is not series else ""
             column = f" in column {series.column}" if series.column else ""
-            yield f"{who} may get up to {bound:.2f}{of}{column}, in {len(values)} independent clusters"
+            yield f"{who} may get up to {no_less(bound, 2)}{of}{column}, in {len(values)} independent clusters"
             return

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
+from leakledger.audit.intervals import no_less, no_more
 from leakledger.audit.records import (
     ASSETS,
     INFORMATION,
@@ -82,7 +83,7 @@ def _effect(r: Ruling, setting: Setting, all_scores: Sequence[Score]) -> str:
     score = next((s for s in all_scores if _speaks_for(s, r)), None)
     if score is None or score.value is None or score.baseline is None:
         return f"{r.reasons[0]} under {where}"
-    spread = "" if r.low is None else f", {r.low:.2f} to {r.high:.2f}"
+    spread = "" if r.low is None or r.high is None else f", {no_more(r.low, 2)} to {no_less(r.high, 2)}"
     who = f"{score.attack} by {'+'.join(score.observers)}"
     if score.metric != r.metric and r.advantage is not None:  # what shows it is not the share of hits
         what = "the bits" if r.metric.endswith(INFORMATION) else "the worst record"
