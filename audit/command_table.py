@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from leakledger.audit.command import OneLine, console, reports_problems
+from leakledger.audit.command import OneLine, console, reports_problems, write_file
 from leakledger.audit.terminal import echo
 
 
@@ -88,9 +88,7 @@ def init(path: Path, data: Path | None, target: str | None, overrides: tuple[str
     if data is None and target is not None:
         raise OneLine("--target: goes with --data, which names the table")
     text = starter(overrides, path.parent) if data is None else starter_for(data, target, overrides, path.parent)
-    try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError:
-        raise OneLine(f"{path}: exists already; choose another name") from None
+    if path.exists() or path.is_symlink():
+        raise OneLine(f"{path}: exists already; choose another name")
+    write_file(path, text)
     echo(f"{path} written; `leakledger validate {path}` checks it, `leakledger run {path}` runs it")

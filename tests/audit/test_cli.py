@@ -1,6 +1,8 @@
 import json
 import os
+import resource
 import shutil
+import signal
 import stat
 import subprocess
 import sys
@@ -246,6 +248,20 @@ def test_init_writes_a_file_that_validate_accepts_and_never_overwrites(tmp_path)
     call("init", path)
     assert "4 cases" in call("validate", path).stdout
     assert "exists already" in refused("init", path)
+
+
+def test_init_leaves_nothing_behind_where_the_disk_is_full(tmp_path):
+    call("init", tmp_path / "a.toml")  # whatever is loaded first may be written
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
+    try:
+        line = refused("init", tmp_path / "b.toml")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, ignored)
+    assert "b.toml: file too large" in line
+    assert [p.name for p in tmp_path.iterdir()] == ["a.toml"]
 
 
 def test_validate_says_what_parties_agree_on_by_messages(tmp_path):
