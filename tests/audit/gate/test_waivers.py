@@ -1,4 +1,5 @@
 import re
+from dataclasses import replace
 from datetime import date
 
 import numpy as np
@@ -106,6 +107,14 @@ def test_a_waiver_of_a_small_growth_does_not_cover_a_larger_one_of_the_same_chec
     assert check.most <= float(shown) < check.most + 0.001
     outcome = decided(after, before, written(tmp_path, max_observed=shown), leakage=MARGIN)
     assert (outcome.exit_code, outcome.waivers[0].fate) == (0, "used")
+
+
+def test_bounds_are_shown_rounded_outwards():
+    outcome = decided(record(FLAT + 0.3), record(FLAT), leakage=MARGIN)
+    check = replace(only(outcome, "regression"), observed=0.5, most=0.7001, low=0.1239, high=0.5671)
+    row = rows(replace(outcome, checks=(check,)))[0]
+    assert row["bounds"] == "0.123 to 0.568"
+    assert "0.701 at most" in row["why"]
 
 
 def test_a_waiver_of_what_is_above_a_ceiling_does_not_cover_another_attack_that_gets_more(tmp_path):
