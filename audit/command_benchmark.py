@@ -17,6 +17,7 @@ PLOTS = {"growth": "growth", "dp_sgd": "sandwich"}  # benchmarks with a picture,
 @click.option("--schema", help="Schema of the table, where it does not lie beside the file.")
 @click.option("--quick", is_flag=True, help="Fewer settings: done within a minute or two.")
 @click.option("--seeds", type=click.IntRange(min=1), help="How many seeds; clusters are seeds x clients.")
+@click.option("--only", multiple=True, metavar="NAME=VALUE", help="Settings to keep to, as B=32 (repeatable).")
 @click.option("--jobs", type=click.IntRange(min=1), help="Federations at a time [default: one per core].")
 @click.option("--device", default="cpu", show_default=True, help="Where tensors live.")
 @click.option("--save", "path", type=click.Path(path_type=Path, dir_okay=False), help="Keep the rows in a JSON file.")
@@ -33,6 +34,7 @@ def benchmark(
     schema: str | None,
     quick: bool,
     seeds: int | None,
+    only: tuple[str, ...],
     jobs: int | None,
     device: str,
     path: Path | None,
@@ -50,6 +52,7 @@ def benchmark(
       leakledger benchmark tableak --quick
       leakledger benchmark tableak --data adult.csv.gz --seeds 13 --json
       leakledger benchmark transcripts --kept benchmarks/results/transcripts-fair.json --markdown
+      leakledger benchmark defended --data adult.csv.gz --seeds 5 --only B=32 --only sigma=0.003
       leakledger benchmark growth --save growth.json --plot growth.svg
     """
     from leakledger.audit import tables
@@ -58,16 +61,17 @@ def benchmark(
     from leakledger.audit.provenance import device_name
 
     measure = find(name)
+    base.check_only(name, only)
     if plot is not None and name not in PLOTS:
         raise OneLine(f"--plot draws the benchmarks {' and '.join(PLOTS)}, not {name}; leave --plot out")
     rows = base.kept(kept) if kept else []
     jobs = jobs if device == "cpu" else jobs or 1  # an accelerator is not shared unless it is said
     device_name(device, "--device")  # it is there, or a message
-    for row in () if kept else measure(Options(data, schema, quick, device, seeds, jobs, corpus, cache)):
+    for row in () if kept else measure(Options(data, schema, quick, device, seeds, jobs, corpus, cache, only)):
         rows.append(row)
         echo(f"{row.dataset} {row.setting} {row.metric}: {row.measured:.2f} {row.unit}", err=True)
         if path is not None:  # whole after every row: an interrupted run keeps what it has measured
-            save(path, tables.benchmark_command(name, data, quick, seeds, device), rows)
+            save(path, tables.benchmark_command(name, data, quick, seeds, device, only), rows)
     if plot is not None:
         from leakledger.reports import html
 

@@ -229,10 +229,13 @@ def _print_stacked(console: Console, rows: Sequence[Mapping[str, str]], title: s
                 console.print(f"    {key:<{width}}  {value}", markup=False, highlight=False, soft_wrap=True)
 
 
-def benchmark_command(name: str, data: Sequence[str], quick: bool, seeds: int | None, device: str) -> str:
+def benchmark_command(
+    name: str, data: Sequence[str], quick: bool, seeds: int | None, device: str, only: Sequence[str] = ()
+) -> str:
     """The command that measures again, with the tables' names but not where they lie."""
     flags = [*(f"--data={PurePath(d).name}" for d in data), *(["--quick"] if quick else [])]
     flags += [*([f"--seeds={seeds}"] if seeds else []), *([] if device == "cpu" else [f"--device={device}"])]
+    flags += [f"--only={part}" for part in only]
     return shlex.join(["leakledger", "benchmark", name, *flags])
 
 

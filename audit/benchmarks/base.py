@@ -22,7 +22,8 @@ from leakledger.preprocess.data.suggest import closest
 @dataclass(frozen=True)
 class Options:
     """`data`: tables to use (files or embedded names; none: the benchmark's own choice). `quick`: within a minute or
-    two. `corpus`: a folder of tables on which judges of features learn; `cache`: one where they are kept.
+    two. `corpus`: a folder of tables on which judges of features learn; `cache`: one where they are kept. `only`: parts
+    of settings to keep to, like "B=32"; of several that name the same, any.
     """
 
     data: tuple[str, ...] = ()
@@ -33,6 +34,15 @@ class Options:
     jobs: int | None = None
     corpus: str | None = None
     cache: str | None = None
+    only: tuple[str, ...] = ()
+
+    def wants(self, **setting: object) -> bool:
+        """Whether a setting is among those that it keeps to."""
+        kept: dict[str, list[str]] = {}
+        for part in self.only:
+            name, _, value = part.partition("=")
+            kept.setdefault(name, []).append(value)
+        return all(str(setting[name]) in values for name, values in kept.items())
 
 
 @dataclass(frozen=True)
@@ -115,6 +125,17 @@ def find(name: str) -> Benchmark:
         raise ValueError(f"{name}: no such benchmark{closest(name, BENCHMARKS)}; there are {', '.join(BENCHMARKS)}")
     run: Benchmark = import_module(BENCHMARKS[name]).run
     return run
+
+
+def check_only(name: str, only: Sequence[str]) -> None:
+    """Raises ValueError unless the benchmark can keep to settings like these."""
+    offered: tuple[str, ...] = getattr(import_module(BENCHMARKS[name]), "ONLY", ())
+    for part in only:
+        setting, equals, _ = part.partition("=")
+        if not offered:
+            raise ValueError(f"--only {part}: {name} measures all of its settings; leave --only out")
+        if not equals or setting not in offered:
+            raise ValueError(f"--only {part}: write one of {', '.join(f'{o}=...' for o in offered)}")
 
 
 def markdown(name: str, rows: Sequence[Row]) -> str:

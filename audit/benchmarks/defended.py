@@ -10,13 +10,14 @@ found the rows; where they agree, the noise hides the rest.
 `categories said 0.x` and `numbers said 0.x` are the shares of right cells among those that the posterior says are right
 with a probability in [0.x, 0.x + 0.1), and the note has what it said of them on average: calibrated, both agree within
 the interval. Clusters are client x seed; cells of one batch are right or wrong together, so few batches with such cells
-make a wide interval.
+make a wide interval. `--only B=32` keeps to one size, `--only sigma=0.01` to one strength.
 
 After them come the rows of `dp_sgd`, which is also a benchmark by itself: clipped rows under noise, beside their bound.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,6 +58,8 @@ SIZES: dict[int, tuple[float, ...]] = {8: SIGMAS, 32: (0.001, 0.003, 0.01), 1: S
 QUICK: dict[int, tuple[float, ...]] = {8: (0.003, 0.02)}
 METRICS = ("accuracy", "exact_rows", "categorical_accuracy", "numeric_accuracy")
 PRIOR = ("accuracy", "exact_rows")
+CLIENTS = 4
+ONLY = ("B", "sigma")  # what `Options.only` may name
 
 
 class CellSaid(NamedTuple):
@@ -68,8 +71,8 @@ class CellSaid(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """Of one case: trials and seconds per batch of each attack, metrics of each batch from the truth, and what the
-    posterior says of the cells of each batch.
+    """Of one case, or one batch of it: trials and seconds per batch of each attack, metrics of each batch from the
+    truth, and what the posterior says of the cells of each batch.
     """
 
     trials: dict[str, list[Trial]]
@@ -78,28 +81,59 @@ class Measured(NamedTuple):
     calibration: list[list[CellSaid]]
 
 
+class Batch(NamedTuple):
+    """One client's batch in one federation of a setting."""
+
+    size: int
+    sigma: float
+    config: Config
+    case: Case
+    client: int
+
+
 def run(options: Options) -> Iterator[Row]:
     """Rows for each table, batch size and strength of noise, as they are measured."""
     for source in options.data or ("fair",):
-        for size, sigmas in (QUICK if options.quick else SIZES).items():
-            for sigma in sigmas:
-                for there in each_device(options):
-                    yield from measured(there, source, size, sigma, options.seeds or 1)
-    if not options.quick:
+        for there in each_device(options):
+            yield from measured(there, source)
+    if not options.quick and not options.only:
         yield from dp_sgd.run(options)
 
 
-def measured(options: Options, source: str, size: int, sigma: float, seeds: int) -> Iterator[Row]:
-    """Rows of one batch size and strength, over 4 clients x `seeds` batches."""
-    config = settings(options, source, "published", "known", size, seeds, sigma)
-    parts: list[Measured] = list(each(partial(one_case, config), cases(config), options.jobs))
-    dataset, batches = dataset_name(source), 4 * seeds
-    setting = {"B": size, "sigma": sigma, "labels": "known", "parties": 4, "seeds": seeds, **on(options.device)}
-    yield from of_attacks("defended", dataset, setting, parts, batches)
+def measured(options: Options, source: str) -> Iterator[Row]:
+    """Rows of each batch size and strength, over 4 clients x seeds batches. Batches of all settings share one pool."""
+    seeds, parts = options.seeds or 1, defaultdict[tuple[int, float], list[Measured]](list)
+    batches = [
+        Batch(size, sigma, config, case, client)
+        for size, sigmas in (QUICK if options.quick else SIZES).items()
+        for sigma in sigmas
+        if options.wants(B=size, sigma=sigma)
+        for config in [settings(options, source, "published", "known", size, seeds, sigma)]
+        for case in cases(config)
+        for client in range(CLIENTS)
+    ]
+    for batch, found in each(one_batch, batches, options.jobs):
+        done = parts[batch.size, batch.sigma]
+        done.append(found)
+        if len(done) == CLIENTS * seeds:
+            yield from of_setting(options, source, batch, done)
+
+
+def of_setting(options: Options, source: str, batch: Batch, parts: Sequence[Measured]) -> Iterator[Row]:
+    """Rows of the setting that `batch` is one of, from all its batches."""
+    dataset, seeds = dataset_name(source), len(parts) // CLIENTS
+    setting = {"B": batch.size, "sigma": batch.sigma, "labels": "known", "parties": CLIENTS, "seeds": seeds}
+    setting |= on(options.device)
+    yield from of_attacks("defended", dataset, setting, parts, len(parts))
     for metric in METRICS:
         reached = [100 * m[metric] for p in parts for m in p.from_truth]
         yield figure("defended", dataset, {"attack": "from the truth", **setting}, metric, reached, None, "%")
     yield from deciles(dataset, {"attack": "posterior", **setting}, [batch for p in parts for batch in p.calibration])
+
+
+def one_batch(batch: Batch) -> tuple[Batch, Measured]:
+    """The attacks on one batch, each as if nobody else had taken part in that round."""
+    return batch, one_case(batch.config, batch.case, client=batch.client)
 
 
 def of_attacks(
@@ -150,17 +184,26 @@ def share_right(right: Sequence[int], cells: Sequence[int]) -> tuple[float, floa
 
 
 def one_case(
-    config: Config, case: Case, diagnose: bool = True, attacks: Sequence[str] = ("posterior", "tableak")
+    config: Config,
+    case: Case,
+    diagnose: bool = True,
+    attacks: Sequence[str] = ("posterior", "tableak"),
+    client: int | None = None,
 ) -> Measured:
-    """The attacks on the batches of one federation, and what the posterior makes of them from the truth."""
+    """The attacks on the batches of one federation, or on that of one `client` alone, and what the posterior makes of
+    them from the truth.
+    """
     truth = Truth(federate(config, case, PUBLIC_MASTER))
     knowledge, attempted = granted_knowledge(config, truth), attempts(config, truth)
     federated = truth.federated
+    victims = None if client is None else (federated.public.clients[client],)
+    attempted = [a for a in attempted if victims is None or a[0] in victims]
     view = federated.ledger.view([federated.public.server], federated.public)
     coins = generator(federated.secrets[federated.public.server])
     trials, seconds, said = {}, {}, []
     for name in attacks:
         attack = make_attack(name, config, case)
+        attack = attack if victims is None else replace(attack, victims=victims)  # type: ignore[type-var]
         clock = clock_of(config.audit.device)
         start = clock()
         outcome = attack.run(view, knowledge)
@@ -168,17 +211,22 @@ def one_case(
         draws = config.audit.baseline_draws
         trials[name] = score(attack, ("server",), outcome, knowledge, truth, attempted, coins, draws)
         said += [cells_said(c, truth) for c in claims_in(outcome) if isinstance(c, RecordsClaim)]
-    starts = diagnosed(config, case, truth, knowledge) if diagnose else []
+    starts = diagnosed(config, case, truth, knowledge, victims=victims) if diagnose else []
     return Measured(trials, seconds, starts, said)
 
 
 def diagnosed(
-    config: Config, case: Case, truth: Truth, knowledge: AuxiliaryKnowledge, burnt: int | None = None
+    config: Config,
+    case: Case,
+    truth: Truth,
+    knowledge: AuxiliaryKnowledge,
+    burnt: int | None = None,
+    victims: Sequence[str] | None = None,
 ) -> list[dict[str, float]]:
-    """Metrics of each batch's claim `from_truth`; `burnt` as there."""
+    """Metrics of each batch's claim `from_truth`, or of those of some `victims`; `burnt` as there."""
     federated = truth.federated
     view = federated.ledger.view([federated.public.server], federated.public)
-    updates = find_gradients(view, knowledge, rounds=[0])
+    updates = find_gradients(view, knowledge, rounds=[0], victims=victims)
     own = make_attack("posterior", config, case)
     assert isinstance(own, Posterior)
     assert isinstance(updates, list)

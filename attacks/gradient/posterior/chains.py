@@ -26,7 +26,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from leakledger.attacks.gradient.posterior.cells import Cell
+from leakledger.attacks.gradient.posterior.cells import Cell, Link
 from leakledger.attacks.gradient.posterior.evidence import Evidence
 from leakledger.attacks.gradient.posterior.network import First, RowGradients, Share, Weights
 
@@ -74,15 +74,23 @@ def from_prior(
         while ahead:
             f = ahead.pop()
             cell, before = cells[f], [link for link in cells[f].links if link.other in drawn]
-            if before:
-                whole = index if labels is None else labelled(index, labels)
-                weights = cell.log_prior + replace(cell, links=tuple(before)).together(whole)
-                index[:, f] = torch.multinomial(torch.softmax(weights, -1), 1, generator=coins)[:, 0]
-            else:
-                index[:, f] = torch.multinomial(cell.log_prior.exp(), number, True, generator=coins)
+            whole = index if labels is None else labelled(index, labels)
+            for rows in _alike(before, whole):
+                weights = cell.log_prior + replace(cell, links=tuple(before)).together(whole[rows[:1]])
+                shares = torch.softmax(weights.flatten(), -1)
+                index[rows, f] = torch.multinomial(shares, len(rows), True, generator=coins)
             drawn.add(f)
             ahead += [link.other for link in cell.links if link.other not in drawn and link.other < len(cells)]
     return index
+
+
+def _alike(links: Sequence[Link], rows: Tensor) -> list[Tensor]:
+    """The numbers of `rows` (n, F) in groups whose values are as likely: what their `links` go by is the same."""
+    if not links:
+        return [torch.arange(len(rows), device=rows.device)]
+    given = torch.stack([link.others[rows[:, link.other]] for link in links], -1)
+    different, group = torch.unique(given, dim=0, return_inverse=True)
+    return [torch.nonzero(group == k)[:, 0] for k in range(len(different))]
 
 
 def squared(layers: Sequence[Tensor], weights: Weights = None) -> Tensor:

@@ -85,7 +85,7 @@ class Posterior(Inversion):
         32, at_least=1, help="visits of every cell that are sampled, after a quarter as many not sampled"
     )
     repairs: int = option(30, at_least=0, help="times that rows which do not fit are sought anew, at most")
-    pool: int = option(1024, at_least=1, help="chains that seek single rows where annealing fails")
+    pool: int = option(384, at_least=1, help="chains that seek single rows in the row space")
     tolerance: float = option(0.319, at_least=0, help="deviations within which a number counts as right")
     tree: bool = option(True, help="known rows, where there are any, say which values go together")
     max_rows: int = option(128, at_least=1, help="larger batches are left alone")

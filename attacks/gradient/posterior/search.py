@@ -1,13 +1,14 @@
-"""The way to the rows that explain an update: annealing; where that fails, a pool, batches of it, and repairs.
+"""The way to the rows that explain an update: the relaxed batch, annealing, and repairs.
 
-1. A population of chains comes down from loud noise (`annealing`). Where one of them ends where the truth must be, and
-   rows are few, that is all; but not where entries are known by intervals, which wrong rows may keep to.
-2. A pool of rows that the row space supports, and of rows of the prior (`row_space`). The batches of it that explain
-   all layers best (`assembly`) begin as chains under some noise, and so does a batch that another attack has found.
-   They find rows under little noise, and join the others.
-3. Repairs, until a chain is where the truth must be and gains no more: a few rows of one, those above all that its
-   residual points at, leave the batch, and what they leave of the sum is solved like a small batch of its own, from
-   rows of all chains and of its own row space.
+1. The batch is relaxed, from rows that the row space supports (`row_space`): each row may be there in part, and what is
+   found is the best there is (`relaxation`). Batches of the rows that it is made of, chosen to fit (`assembly`), begin
+   as chains under little noise. A batch that another attack has found begins beside them.
+2. Repairs, until a chain is where the truth must be and gains no more: rows of one, those above all that its residual
+   points at, leave the batch, and what they leave of the sum is solved like a batch of its own, from rows of all chains
+   and of its own row space.
+3. Where noise hides what single rows are, few rows are found best by a population of chains that comes down from loud
+   noise (`annealing`): it goes first there, and is all if it ends where the truth must be. More rows are left to it
+   where repairs fail.
 
 All this aims at the mode; what is claimed rests on sweeps after it, which sample (`tempering`).
 """
@@ -22,32 +23,38 @@ from torch import Tensor
 
 from leakledger.attacks.gradient.posterior.annealing import annealed
 from leakledger.attacks.gradient.posterior.assembly import Assembly
+from leakledger.attacks.gradient.posterior.atoms import atoms_of, with_labels
 from leakledger.attacks.gradient.posterior.cells import Cell
 from leakledger.attacks.gradient.posterior.chains import Chains, encoded, from_prior, squared
 from leakledger.attacks.gradient.posterior.evidence import Evidence
 from leakledger.attacks.gradient.posterior.network import RowGradients
+from leakledger.attacks.gradient.posterior.relaxation import relaxed
 from leakledger.attacks.gradient.posterior.row_space import supported
 
 # Slow cooling counts for more than many chains. In six batches of 8 rows of German under noise of 0.02, 32 chains over
 # 28 noises end 3 nats below chains from the truth, 48 over 18 end 8, and 48 over 12, which exchange no rows, about 14.
 POPULATION, LEVELS = 2, 28  # chains that come down for each one that is kept, and noises on their way
-LOUD = 4.0  # times the true noise: where sweeps after an assembly begin, so that wrong cells come loose
-COOLING = 30  # sweeps from there to the true noise
+# Times the true noise, that noise has to be for the update to say next to nothing: where more is needed, rows can be
+# told apart one by one.
+QUIET = 5.0
+LOUD = 2.0  # times the true noise: where sweeps after an assembly begin, so that wrong cells come loose
+COOLING, SMALL_COOLING = 8, 4  # sweeps from there to the true noise, of a whole batch and in a repair
 LEFT = 1.5  # times the assumed noise: what chains leave that have found the rows
 BEGUN = 4  # chains that begin at a batch which another attack has found
-CHOICES = 40  # sweeps over a pool, of little cost
-SWEEPS, SMALL_SWEEPS = 30, 20  # of chains on the row space, for a whole batch and in a repair
+CHOICES = 80  # sweeps over atoms, of little cost
+SWEEPS, SMALL_SWEEPS = 30, 20  # of chains on the row space
 KEPT, SMALL_KEPT = 17, 13  # one of so many chains is kept after each sweep
-SMALL = 4  # a repair has so many times fewer chains
-SMALL_CHAINS, SMALL_COOLING = 6, 8
-LIFTED = 6  # rows that a repair takes out: batches as small are solved nearly always
+SMALL = 4  # a repair has so many times fewer that seek rows
+SMALL_CHAINS = 6
+LIFTED = 6  # rows that a repair takes out at least, and of more these shares in turn: half a batch is seldom caught
+SHARES = 1 / 2, 2 / 3
 EMPTY = 2  # places without a row that it looks at besides
 # Of chi-square deviations: an energy above by more shows rows that are wrong.
 HIGH = 2.0
 # Nats; and repairs in a row that gained less before a batch that fits is left as it is, and before one that does not.
 SURPRISED = 5.0  # deviations of the log likelihood of bounded entries, from which on they show the same
-GAIN, PATIENCE, GIVEN_UP = 1.0, 3, 8
-FEW = 16  # rows up to which annealing that ends well is all; of more, one energy has many batches with a few wrong rows
+GAIN, PATIENCE, GIVEN_UP = 10.0, 3, 8
+FEW = 16  # rows up to which a search that ends well is all; of more, one energy has many batches with a few wrong rows
 
 
 def settled(energy: Tensor, entries: int) -> Tensor:
@@ -73,36 +80,56 @@ def search(
     repairs: int,
     coins: torch.Generator,
     tell: Callable[[int], None] = lambda steps: None,
-    pool: int = 1024,
+    pool: int = 384,
     start: Tensor | None = None,
 ) -> Chains:
-    """Chains as near to the mode as annealing and, if it fails, `repairs` bring them. `pool`: how many chains seek rows
-    in the row space. `start`: (B, F) rows to begin at, too, in the order of the labels, which are known then.
+    """Chains as near to the mode as the relaxed batch and, if that fails, `repairs` and annealing bring them. `pool`:
+    how many chains seek rows in the row space. `start`: (B, F) rows to begin at, too, in the order of the labels, which
+    are known then.
     """
-    population = annealed(network, cells, evidence, POPULATION * chains, LEVELS, coins)
-    best = cost(population).argsort()[:chains]
-    if evidence.size <= FEW and evidence.intervals is None and bool(plausible(population).any()):
-        # Of those that the weights kept, any: the least costly alone would be surer than the posterior is.
-        best = torch.randperm(population.chains, generator=coins, device=population.device)[:chains]
-        return _chains(population, population.index[best], population.labels[best], population.present[best])
+
+    def descended() -> Chains:
+        return annealed(network, cells, evidence, POPULATION * chains, LEVELS, coins)
+
+    few, exact = evidence.size <= FEW, evidence.intervals is None
+    ends = []
+    if few and not (exact and evidence.loudest > QUIET * evidence.noise):
+        ends.append(descended())
+        if exact and bool(plausible(ends[0]).any()):
+            # Of those that the weights kept, any: the least costly alone would be surer than the posterior is.
+            kept = torch.randperm(ends[0].chains, generator=coins, device=ends[0].device)[:chains]
+            return _some(ends, kept)
     rows = supported(evidence, cells, coins, pool, SWEEPS, -(-pool // KEPT))
-    other = _assembled(network, cells, evidence, rows, chains, CHOICES, COOLING, coins)
-    ends = [_chains(population, population.index[best], population.labels[best], population.present[best]), other]
+    ends.append(_assembled(network, cells, evidence, rows, chains, COOLING, coins))
     if start is not None:
         ends.append(_cooled(Chains(network, cells, evidence, start.repeat(BEGUN, 1, 1), coins), COOLING))
-    index, labels, present = (torch.cat([getattr(e, n) for e in ends]) for n in ("index", "labels", "present"))
-    both = _chains(population, index, labels, present)
-    order = cost(both).argsort()[:chains]
-    found = _chains(population, index[order], labels[order], present[order])
-    return repaired(found, repairs, tell, pool)
+    found = _best(ends, chains)
+    if few and exact and bool(plausible(found).any()):
+        return found
+    found = repaired(found, repairs, tell, pool)
+    if few or bool(plausible(found).any()):
+        return found
+    return repaired(_best([found, descended()], chains), repairs, pool=pool)
 
 
-def repaired(found: Chains, repairs: int, tell: Callable[[int], None] = lambda steps: None, pool: int = 1024) -> Chains:
+def _best(ends: Sequence[Chains], chains: int) -> Chains:
+    """The most probable of the chains that different ways have led to."""
+    return _some(ends, torch.cat([cost(e) for e in ends]).argsort()[:chains])
+
+
+def _some(ends: Sequence[Chains], order: Tensor) -> Chains:
+    """Those of all `ends`, one after the other, in this order."""
+    index, labels, present = (torch.cat([getattr(e, n) for e in ends])[order] for n in ("index", "labels", "present"))
+    return _chains(ends[0], index, labels, present)
+
+
+def repaired(found: Chains, repairs: int, tell: Callable[[int], None] = lambda steps: None, pool: int = 384) -> Chains:
     """The chains after so many repairs, or fewer where one is where the truth must be, or nothing more is gained."""
     idle = 0
     for step in range(repairs):
         least = float(cost(found).min())
-        _repair(found, _any(found) if step % 3 == 2 else int(cost(found).argmin()), -(-pool // SMALL))
+        chain = _any(found) if step % 3 == 2 else int(cost(found).argmin())
+        _repair(found, chain, -(-pool // SMALL), SHARES[step % 2])
         tell(1)
         idle = 0 if float(cost(found).min()) < least - GAIN else idle + 1
         if idle >= GIVEN_UP or (idle >= PATIENCE and bool(plausible(found).any())):
@@ -133,17 +160,18 @@ def _assembled(
     evidence: Evidence,
     pool: Tensor,
     chains: int,
-    choices: int,
     cooling: int,
     coins: torch.Generator,
 ) -> Chains:
-    """Chains that begin at batches of rows of the pool, chosen to fit."""
+    """Chains that begin at batches of rows that the relaxed batch is made of, from the rows of the pool on."""
     scale = _likely_scale(network, cells, evidence, coins) if evidence.shrunk else 1.0
-    atoms = Assembly(network, cells, evidence, pool, scale)
-    noises = np.geomspace(evidence.loudest, evidence.noise, choices)
-    chosen = atoms.choose(atoms.start(chains, coins), noises.tolist(), coins)
-    found = Chains(network, cells, evidence, atoms.index[chosen], coins, atoms.labels[chosen], atoms.present[chosen])
-    return _cooled(found, cooling)
+    atoms = atoms_of(network, cells, evidence, *with_labels(evidence, pool, network.classes), scale)
+    found = relaxed(network, cells, evidence, atoms, coins, scale)
+    choice = Assembly(evidence, found.atoms)
+    noises = np.geomspace(evidence.loudest, evidence.noise, CHOICES)
+    chosen = choice.choose(choice.start(chains, coins, found.weights), noises.tolist(), coins)
+    begun = Chains(network, cells, evidence, choice.index[chosen], coins, choice.labels[chosen], choice.present[chosen])
+    return _cooled(begun, cooling)
 
 
 def _cooled(found: Chains, cooling: int) -> Chains:
@@ -178,9 +206,9 @@ def _any(found: Chains) -> int:
     return int(torch.randint(found.chains, (), generator=found.coins, device=found.device))
 
 
-def _repair(found: Chains, chain: int, seekers: int) -> None:
+def _repair(found: Chains, chain: int, seekers: int, share: float) -> None:
     """Solves some rows of one chain anew, from those that so many `seekers` find, and keeps what is more probable."""
-    chosen = _suspects(found, chain)
+    chosen = _suspects(found, chain, max(LIFTED, round(share * found.rows)))
     own = slice(chain, chain + 1)
     columns, labels, present = (x[own, chosen] for x in (found.columns, found.labels, found.present))
     parts = found.network.sums(columns, labels, found.scale[own] * present * found.factors(columns, labels))
@@ -192,9 +220,7 @@ def _repair(found: Chains, chain: int, seekers: int) -> None:
     known = found.index[found.present > 0]
     new = supported(evidence, found.cells, found.coins, seekers, SMALL_SWEEPS, -(-seekers // SMALL_KEPT))
     pool = torch.unique(torch.cat([known, new]), dim=0)
-    small = _assembled(
-        found.network, found.cells, evidence, pool, SMALL_CHAINS, CHOICES // 2, SMALL_COOLING, found.coins
-    )
+    small = _assembled(found.network, found.cells, evidence, pool, SMALL_CHAINS, SMALL_COOLING, found.coins)
     now = found.index[own, chosen].clone()
     before = Chains(found.network, found.cells, evidence, now, found.coins, labels.clone(), present.clone())
     costs = cost(small)
@@ -206,7 +232,7 @@ def _repair(found: Chains, chain: int, seekers: int) -> None:
         found.become(index, labels, present)
 
 
-def _suspects(found: Chains, chain: int) -> Tensor:
+def _suspects(found: Chains, chain: int, most: int = LIFTED) -> Tensor:
     """(k,) rows of a chain: likelier, the more of a row lies in the directions that stand out of its residual, and the
     fewer other chains have that row. Where places have none, some of these too.
     """
@@ -221,7 +247,7 @@ def _suspects(found: Chains, chain: int) -> Tensor:
     seen = (inside**2).sum().clamp_min(1e-30)  # 0 where nothing is left that any row has
     weights = inside**2 / seen + (1.05 - same) / (1.05 - same).sum() / 2
     there = found.present[chain] > 0
-    number, empty = min(LIFTED, int(there.sum())), torch.nonzero(~there)[:EMPTY, 0]
+    number, empty = min(most, int(there.sum())), torch.nonzero(~there)[:EMPTY, 0]
     if not number:
         return empty
     return torch.cat([torch.multinomial(weights * there, number, generator=found.coins), empty])

@@ -10,6 +10,7 @@ from leakledger.attacks.base import Abstained, AuxiliaryKnowledge, NotApplicable
 from leakledger.attacks.gradient.portfolio import Portfolio
 from leakledger.attacks.gradient.posterior import Posterior
 from leakledger.attacks.gradient.posterior.assembly import Assembly
+from leakledger.attacks.gradient.posterior.atoms import atoms_of, with_labels
 from leakledger.attacks.gradient.posterior.cells import cells_of, most_uncertain
 from leakledger.attacks.gradient.posterior.chains import Chains, from_prior, prior_of
 from leakledger.attacks.gradient.posterior.claim import Samples, blind_guess, claimed
@@ -371,7 +372,7 @@ def test_quadratic_forms_of_candidates_are_those_of_rows_that_hold_them():
 def test_a_pool_that_holds_the_rows_is_assembled_to_them():
     network, cells, index, _labels, evidence, coins = big()
     pool = torch.unique(torch.cat([index, from_prior(cells, 100, coins, "cpu")]), dim=0)
-    atoms = Assembly(network, cells, evidence, pool)
+    atoms = Assembly(evidence, atoms_of(network, cells, evidence, *with_labels(evidence, pool, network.classes)))
     noises = np.geomspace(evidence.loudest, evidence.noise, 30).tolist()
     chosen = atoms.choose(atoms.start(4, coins), noises, coins)
     state = Chains(network, cells, evidence, atoms.index[chosen], coins, atoms.labels[chosen])

@@ -11,6 +11,7 @@ from scipy.integrate import quad
 from scipy.stats import chisquare, kstest, norm
 
 from leakledger.attacks.gradient.posterior.assembly import Assembly
+from leakledger.attacks.gradient.posterior.atoms import atoms_of, with_labels
 from leakledger.attacks.gradient.posterior.chains import Chains, encoded, prior_of
 from leakledger.attacks.gradient.posterior.evidence import NARROW, channel, evidence_of
 from leakledger.attacks.gradient.posterior.intervals import Intervals, log_within, log_within_triangle
@@ -288,7 +289,8 @@ def test_a_choice_among_atoms_fits_as_chains_do():
     coins = torch.Generator().manual_seed(0)
     index, labels = drawn(cells, 2, coins)
     evidence = protected(network, cells, index, labels, noised("pruned"), np.random.default_rng(0))
-    atoms = Assembly(network, cells, evidence, drawn(cells, 6, coins)[0])
+    pool = with_labels(evidence, drawn(cells, 6, coins)[0], network.classes)
+    atoms = Assembly(evidence, atoms_of(network, cells, evidence, *pool))
     chosen = torch.tensor([[0, 7], [3, 11]])
     state = Chains(network, cells, evidence, atoms.index[chosen], coins, atoms.labels[chosen])
     gram = torch.stack([atoms.gram[c][:, c].sum() for c in chosen])
