@@ -374,7 +374,7 @@ def test_a_pool_that_holds_the_rows_is_assembled_to_them():
     pool = torch.unique(torch.cat([index, from_prior(cells, 100, coins, "cpu")]), dim=0)
     atoms = Assembly(evidence, atoms_of(network, cells, evidence, *with_labels(evidence, pool, network.classes)))
     noises = np.geomspace(evidence.loudest, evidence.noise, 30).tolist()
-    chosen = atoms.choose(atoms.start(4, coins), noises, coins)
+    chosen = atoms.choose(atoms.start(16, coins), noises, coins)
     state = Chains(network, cells, evidence, atoms.index[chosen], coins, atoms.labels[chosen])
     best = state.index[int(state.energy().argmin())]
     assert sorted(best.tolist()) == sorted(index.tolist())
