@@ -14,7 +14,7 @@ section 4), and so epsilon, far better at small delta. That figure holds for mec
 so.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,7 +78,7 @@ def audit_two_worlds(
     def epsilons(tpr: Floats, fpr: Floats) -> Floats:
         return _epsilons(tpr, fpr, delta)
 
-    found = [_confirmed((choose1, choose2), (confirm1, confirm2), b, error) for b in (epsilons, _mus)]
+    found = _confirmed((choose1, choose2), (confirm1, confirm2), (epsilons, _mus), error)
     perfect = at_least(len(confirm1), len(confirm1), error), at_most(0, len(confirm2), error)
     mu = max(0.0, found[1])
     return TwoWorldBound(
@@ -108,25 +108,41 @@ def _mus(tpr: Floats, fpr: Floats) -> Floats:
     return np.where((tpr > 0) & (fpr < 1), ndtri(np.maximum(tpr, 1e-300)) - ndtri(np.minimum(fpr, 1 - 1e-16)), -np.inf)
 
 
-def _confirmed(choose: tuple[Floats, Floats], confirm: tuple[Floats, Floats], bound: Bound, error: float) -> float:
-    """The bound on the confirming halves, at the threshold and side that are best on the choosing ones."""
-    best: tuple[float, float, float] | None = None
-    for side in (1.0, -1.0):
-        thresholds = _thresholds(np.concatenate([side * c for c in choose]))
-        strict = error / (2 * len(thresholds))  # so that a threshold in a tail is not chosen for its luck
-        seen = _bounds(side * choose[0], side * choose[1], thresholds, bound, strict)
-        at = int(np.argmax(seen))
-        if best is None or seen[at] > best[0]:
-            best = float(seen[at]), side, float(thresholds[at])
-    assert best is not None
-    _, side, threshold = best
-    return float(_bounds(side * confirm[0], side * confirm[1], np.array([threshold]), bound, error)[0])
+def _confirmed(
+    choose: tuple[Floats, Floats], confirm: tuple[Floats, Floats], bounds: Sequence[Bound], error: float
+) -> list[float]:
+    """Each bound on the confirming halves, at the threshold and side that are best for it on the choosing ones."""
+    sides = [_tried(side, choose, error) for side in (1.0, -1.0)]
+    return [_at_best(bound, sides, confirm, error) for bound in bounds]
 
 
-def _bounds(first: Floats, second: Floats, thresholds: Floats, bound: Bound, error: float) -> Floats:
-    """The bound at every threshold: a sample at or above it is called one of the first world."""
+@dataclass(frozen=True)
+class _Tried:
+    """Thresholds (k,) for samples times `side`, and at each the lowest TPR and the highest FPR."""
+
+    side: float
+    thresholds: Floats
+    rates: tuple[Floats, Floats]
+
+
+def _tried(side: float, choose: tuple[Floats, Floats], error: float) -> _Tried:
+    first, second = (side * world for world in choose)
+    thresholds = _thresholds(np.concatenate([first, second]))
+    strict = error / (2 * len(thresholds))  # so that a threshold in a tail is not chosen for its luck
+    return _Tried(side, thresholds, _rates(first, second, thresholds, strict))
+
+
+def _at_best(bound: Bound, sides: Sequence[_Tried], confirm: tuple[Floats, Floats], error: float) -> float:
+    seen = [bound(*tried.rates) for tried in sides]
+    best = max(range(len(sides)), key=lambda k: seen[k].max())
+    side, threshold = sides[best].side, sides[best].thresholds[[np.argmax(seen[best])]]
+    return float(bound(*_rates(side * confirm[0], side * confirm[1], threshold, error))[0])
+
+
+def _rates(first: Floats, second: Floats, thresholds: Floats, error: float) -> tuple[Floats, Floats]:
+    """The lowest TPR and the highest FPR at every threshold: a sample from it on is called one of the first world."""
     hits, alarms = (len(world) - np.searchsorted(np.sort(world), thresholds) for world in (first, second))
-    return bound(at_least(hits, len(first), error), at_most(alarms, len(second), error))
+    return at_least(hits, len(first), error), at_most(alarms, len(second), error)
 
 
 def _thresholds(samples: Floats) -> Floats:

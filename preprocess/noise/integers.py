@@ -39,4 +39,9 @@ def from_stream(stream: ByteStream) -> Below:
 
 
 def from_generator(coins: np.random.Generator) -> Below:
-    return lambda bounds: np.asarray(coins.integers(0, bounds), np.int64)
+    def below(bounds: Whole) -> Whole:
+        if bounds.size and (bounds == bounds.flat[0]).all():  # the same numbers in half the time
+            return coins.integers(0, bounds.flat[0], bounds.shape)
+        return coins.integers(0, bounds)
+
+    return below
