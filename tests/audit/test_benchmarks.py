@@ -5,7 +5,7 @@ import pytest
 from click.testing import CliRunner
 
 from leakledger.attacks.observed.tabular import StructuralPrior
-from leakledger.audit.benchmarks import coalitions, engine, tableak_figures
+from leakledger.audit.benchmarks import coalitions, engine, tableak, tableak_figures
 from leakledger.audit.benchmarks.base import BENCHMARKS, Options, Row, find
 from leakledger.audit.benchmarks.tableak import measure
 from leakledger.audit.cli import main
@@ -14,7 +14,15 @@ from leakledger.preprocess.views import ModelSpec
 FIELDS = {"benchmark", "dataset", "setting", "metric", "measured", "low", "high", "published", "unit", "n"}
 
 
+@pytest.fixture
+def brief(monkeypatch):
+    """The benchmark's attack with a fifth of its restarts and of their steps, which are enough for two rows."""
+    for name, value in {"restarts": 6, "iterations": 300}.items():
+        monkeypatch.setitem(tableak.ATTACKS["default"], name, value)
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("brief")
 def test_the_tableak_benchmark_measures_every_client_of_every_seed_beside_the_published_figure():
     rows = list(measure(Options(jobs=1), "breast_cancer", "published", "recovered", 2, seeds=2))
     accuracy = next(r for r in rows if r.metric == "accuracy")
@@ -25,6 +33,7 @@ def test_the_tableak_benchmark_measures_every_client_of_every_seed_beside_the_pu
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("brief")
 def test_curves_of_the_tableak_paper_have_noise_networks_and_errors_of_numbers(monkeypatch):
     monkeypatch.setattr(tableak_figures, "QUICK_SIZES", (2,))
     rows = list(find("tableak_figures")(Options(quick=True, seeds=1, jobs=1)))
@@ -39,6 +48,7 @@ def test_curves_of_the_tableak_paper_have_noise_networks_and_errors_of_numbers(m
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("brief")
 def test_quick_json_rows_have_the_documented_fields():
     result = CliRunner().invoke(main, ["benchmark", "tableak", "--quick", "--json"])
     assert result.exit_code == 0, result.output
