@@ -1,5 +1,6 @@
 import pytest
 
+from leakledger.attacks.gradient.atoms import annealed as atoms_annealed
 from leakledger.audit.benchmarks import certificates
 from leakledger.audit.benchmarks.base import Options, Row
 from leakledger.audit.benchmarks.certificates import Setting, amounts, classified, measure, run, shared, totals, written
@@ -60,6 +61,8 @@ def test_totals_bound_the_share_that_is_false():
 
 def test_all_scalers_and_attacks_are_counted(monkeypatch):
     monkeypatch.setattr(certificates, "ROUNDS", 1)
+    for name, few in {"CHAINS": 16, "SWEEPS": 10}.items():  # where atoms finds no row of four it anneals for a minute
+        monkeypatch.setattr(atoms_annealed, name, few)
     kinds = Setting(4), Setting(4, 2), Setting(4, activation="tanh")
     monkeypatch.setattr(certificates, "SETTINGS", kinds)
     rows = list(run(Options(data=("breast_cancer",), jobs=1)))
