@@ -4,6 +4,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 export PYTHONHASHSEED = 0
+# Tests start hundreds of processes, and each would compile the package anew where nothing may be written beside it.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help install demo test coverage soak check bench docs first-screen format clean
 
