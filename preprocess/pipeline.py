@@ -49,18 +49,28 @@ def prepare(
     encoder: Encoder,
     scaler: Scaler,
 ) -> Prepared:
-    """Fits on the training tables and transforms both. Columns: numeric features first, then the categorical blocks."""
+    """Fits on the training tables and transforms both, once where `test` is `train` itself. Columns: numeric features
+    first, then the categorical blocks.
+    """
     everything = scaler.columns == "all"
     with fed.scope("encode"):
         encoded = encoder.fit(fed, schema, train)
-    columns = {c: fed.local(c, encode_table, t, encoded.encodings[c], encoded.blocks) for c, t in train.items()}
+
+    def columns_of(tables: Mapping[str, At[Table]]) -> dict[str, At[Columns]]:
+        return {c: fed.local(c, encode_table, t, encoded.encodings[c], encoded.blocks) for c, t in tables.items()}
+
+    columns = columns_of(train)
     with fed.scope("scale"):
         chosen = {c: fed.local(c, Columns.whole if everything else Columns.numeric, x) for c, x in columns.items()}
         scaled = scaler.under(schema).fit(fed, chosen)
-    held_out = {c: fed.local(c, encode_table, t, encoded.encodings[c], encoded.blocks) for c, t in test.items()}
+
+    def scaled_rows(columns: Mapping[str, At[Columns]]) -> dict[str, At[Encoded]]:
+        return {c: fed.local(c, finish, x, scaled.scalings[c]) for c, x in columns.items()}
+
+    rows = scaled_rows(columns)
     return Prepared(
-        train={c: fed.local(c, finish, x, scaled.scalings[c]) for c, x in columns.items()},
-        test={c: fed.local(c, finish, x, scaled.scalings[c]) for c, x in held_out.items()},
+        train=rows,
+        test=rows if test is train else scaled_rows(columns_of(test)),
         layout=fed.public(describe_columns, schema, encoded.blocks, scaled.public, everything),
     )
 
