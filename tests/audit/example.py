@@ -12,7 +12,7 @@ SMALL = {
     "preprocessing": [{"encoder": "server-dictionary", "scaler": "federated-minmax"}],
     "model": {"hidden": [20, 20]},
     "training": {"rounds": 3, "batch_size": 4},
-    "attacks": {"tableak": {"restarts": 3, "iterations": 60}},
+    "attacks": {"tableak": {"restarts": 3, "iterations": 60}, "posterior": {"chains": 4, "sweeps": 4, "repairs": 1}},
     "audit": {"seeds": [0], "jobs": 1, "baseline_draws": 3},
 }
 

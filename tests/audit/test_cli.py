@@ -44,6 +44,10 @@ batch_size = 2
 [attacks.tableak]
 restarts = 2
 iterations = 30
+[attacks.posterior]
+chains = 4
+sweeps = 4
+repairs = 1
 [audit]
 seeds = [0]
 jobs = 1

@@ -32,6 +32,10 @@ batch_size = 3
 [attacks.tableak]
 restarts = 4
 iterations = 60
+[attacks.posterior]
+chains = 4
+sweeps = 4
+repairs = 1
 [audit]
 seeds = [0, 1]
 jobs = 2
