@@ -5,14 +5,14 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy.special import stdtrit
 
 CONFIDENCE = 0.95
 
 
 def quantile(clusters: int, confidence: float = CONFIDENCE) -> float:
     """Half the width, in standard errors, of the interval over so many clusters: two or more."""
-    return float(stats.t.ppf(0.5 + confidence / 2, clusters - 1))
+    return float(stdtrit(clusters - 1, 0.5 + confidence / 2))
 
 
 def interval(

@@ -15,7 +15,7 @@ from math import sqrt
 from statistics import fmean, stdev
 from typing import Literal
 
-from scipy import stats
+from scipy.special import stdtrit
 
 from leakledger.audit.records import AuditRecord, CaseRecord, Level, Setting
 from leakledger.reports.overview import Cell, Row
@@ -201,7 +201,7 @@ def _by_seed(cases: Iterable[CaseRecord], metric: str) -> dict[int, float]:
 def _interval(values: Sequence[float]) -> tuple[float | None, float | None]:
     if len(values) < FEWEST:
         return None, None
-    reach = stats.t.ppf((1 + CONFIDENCE) / 2, len(values) - 1) * stdev(values) / sqrt(len(values))
+    reach = stdtrit(len(values) - 1, (1 + CONFIDENCE) / 2) * stdev(values) / sqrt(len(values))
     return fmean(values) - float(reach), fmean(values) + float(reach)
 
 

@@ -10,8 +10,6 @@ shows fails. Checks in `allow` never do.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from scipy.stats import fisher_exact
-
 from leakledger.audit.gate.policy import Findings
 from leakledger.audit.gate.snapshot import Fact, Snapshot
 from leakledger.audit.gate_records import Status
@@ -65,6 +63,8 @@ def _seeds(facts: Sequence[Fact]) -> set[int]:
 
 def _known(group: Sequence[Fact], cases: int, known: int, known_cases: int, alpha: float) -> Found:
     """What the baseline had under `known` of its seeds."""
+    from scipy.stats import fisher_exact  # imported late: takes half a second that most runs need not wait
+
     seeds = len(_seeds(group))
     where = f"in {seeds} of {cases} seeds; the baseline had it in {known} of {known_cases}"
     p = fisher_exact([[seeds, cases - seeds], [known, known_cases - known]], alternative="greater").pvalue

@@ -16,7 +16,6 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 
 import numpy as np
-from scipy.stats import spearmanr
 
 from leakledger.attacks.base import VocabularyClaim
 from leakledger.audit.scoring.guessed_values import overlap_of_prior
@@ -65,6 +64,8 @@ def _count_ranks(party: str, claimed: Mapping[str, VocabularyClaim], truth: Trut
 
 def _rank(actual: Sequence[float], guessed: Sequence[float]) -> float:
     """Spearman's correlation; 0 where the guesses are all equal."""
+    from scipy.stats import spearmanr  # imported late: takes half a second that parties and commands need not wait
+
     return float(spearmanr(actual, guessed).statistic) if len(set(guessed)) > 1 else 0.0
 
 

@@ -17,7 +17,6 @@ from math import ceil, log
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
 
 from leakledger.audit.clusters import SEEDS
 
@@ -77,7 +76,9 @@ def exchangeable(values: Floats, of: NDArray[np.intp]) -> bool:
         return True
     if all(np.ptp(g) == 0 for g in groups):
         return False
-    return bool(stats.f_oneway(*groups).pvalue >= ALIKE)
+    from scipy.stats import f_oneway  # imported late: takes half a second that most runs need not wait
+
+    return bool(f_oneway(*groups).pvalue >= ALIKE)
 
 
 def fewest(ceiling: float, alpha: float) -> int:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy.special import stdtr
 
 from leakledger.audit.clusters import units
 
@@ -31,7 +31,7 @@ def over_clusters(gains: Floats, seeds: Sequence[int]) -> float | None:
     error = float(np.std(with_none, ddof=1) * np.sqrt(found.inflation / len(with_none)))
     if error == 0:
         return 1.0
-    return float(stats.t.sf(with_none.mean() / error, len(found) - 1))
+    return float(stdtr(len(found) - 1, -with_none.mean() / error))
 
 
 def in_one_cluster(gain: float, spread: float, draws: int) -> float:
@@ -40,7 +40,7 @@ def in_one_cluster(gain: float, spread: float, draws: int) -> float:
     """
     if draws < FEWEST or spread <= 0:
         return 1.0
-    return float(stats.t.sf(gain / (spread * np.sqrt(1 + 1 / draws)), draws - 1))
+    return float(stdtr(draws - 1, -gain / (spread * np.sqrt(1 + 1 / draws))))
 
 
 def of_any(values: Sequence[float]) -> float:

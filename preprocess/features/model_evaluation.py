@@ -5,16 +5,10 @@ the mean over classes, by cross-validation on stratified folds. Isotonic regress
 the training part of each fold: fitted on all records it would carry the labels of the test part into the feature.
 """
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import f1_score
-from sklearn.model_selection import StratifiedKFold
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from leakledger.preprocess.features.sketch import Column, Labels
 from leakledger.preprocess.features.transformations import BINARY, binary, isotonic, unary
@@ -39,6 +33,9 @@ def f1(
     made: tuple[tuple[str, tuple[int, ...]], ...] = (),
 ) -> float:
     """The mean F1 over folds of a model on columns (n, features) and what is `made` of them (name, column numbers)."""
+    from sklearn.metrics import f1_score  # imported late: takes a second that protocols without a model need not wait
+    from sklearn.model_selection import StratifiedKFold
+
     fixed = [transformed(how, columns[:, list(of)], labels) for how, of in made if how != "isotonic"]
     fitted = [columns[:, of[0]] for how, of in made if how == "isotonic"]
     whole = np.column_stack([columns, *fixed])
@@ -58,7 +55,12 @@ def transformed(how: str, columns: Matrix, labels: Labels) -> Column:
     return unary(how, "the column", columns[:, 0], labels)
 
 
-def _model(base: Base, seed: int) -> "RandomForestClassifier | LogisticRegression":
+def _model(base: Base, seed: int) -> Any:
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
     if base == "random-forest":
         return RandomForestClassifier(TREES, random_state=seed)
     return make_pipeline(StandardScaler(), LogisticRegression(max_iter=300))

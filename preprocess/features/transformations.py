@@ -12,7 +12,6 @@ from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.isotonic import IsotonicRegression
 
 from leakledger.preprocess.features.sketch import Column, Labels
 
@@ -72,6 +71,8 @@ def isotonic(column: Column, labels: Labels, at: Column) -> Column:
 
     It rises or falls as their covariance does.
     """
+    from sklearn.isotonic import IsotonicRegression  # imported late: takes a second that others need not wait
+
     rises = bool(((column - column.mean()) * (labels - labels.mean())).sum() >= 0)
     fitted = IsotonicRegression(increasing=rises, out_of_bounds="clip").fit(column, labels)
     return np.asarray(fitted.predict(at), np.float64)

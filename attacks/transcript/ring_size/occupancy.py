@@ -21,7 +21,6 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, ndtr
-from scipy.stats import binom
 
 from leakledger.attacks.transcript.ring_size.population import Population, populations
 from leakledger.attacks.transcript.ring_size.worlds import STEP, Worlds
@@ -148,6 +147,8 @@ def _anywhere(length: int, step: int, most: float) -> Floats:
 
 def equal_parties(candidates: int, chance: float, longest: int) -> Floats:
     """(longest,) the size of a party that holds each of some candidates with one chance: binomial."""
+    from scipy.stats import binom  # imported late: takes half a second that other attacks need not wait
+
     law: Floats = binom.pmf(np.arange(longest), candidates, chance)
     return law
 
