@@ -22,6 +22,7 @@ from leakledger.preprocess.views import Mechanism, View
 from tests.attacks.example import LAYOUT, exact, observe, rows_of
 
 SHORT = {"restarts": 3, "iterations": 40}
+FEW = {"chains": 6, "sweeps": 8, "repairs": 6, "pool": 256}  # of the posterior
 
 
 def labels(count):
@@ -92,7 +93,7 @@ def test_under_noise_that_nobody_states_the_posterior_betters_tableak_and_is_sur
     for seed in range(2):
         categories, numbers, encoded = rows_of(LAYOUT, 6, seed)
         view = observe(encoded, noise=noise)
-        mine = played(view, labels(6), seed=3)
+        mine = played(view, labels(6), seed=3, posterior=FEW)
         (theirs,) = TabLeak(seed=3, **SHORT).run(view, labels(6))
         assert mine.probability is None
         assert (mine.category_entropy == 1).all()
@@ -130,7 +131,7 @@ def test_proven_rows_stay_and_what_is_left_fills_the_batch(monkeypatch):
         return some(exact_rows(*arguments), np.arange(3))
 
     monkeypatch.setattr("leakledger.attacks.gradient.portfolio.portfolio.exact_rows", three)
-    claim = played(view, labels(8))
+    claim = played(view, labels(8), posterior=FEW)
     assert len(claim.numbers) == 8
     assert claim.verified.tolist() == [True] * 3 + [False] * 5
     assert exact(claim, categories, numbers).sum() >= 3
