@@ -2,9 +2,16 @@ import numpy as np
 import pytest
 
 from leakledger.attacks.gradient.posterior import tempering
-from leakledger.audit.benchmarks import crowded, defended, defended_other
+from leakledger.audit.benchmarks import crowded, defended, defended_other, tableak
 from leakledger.audit.benchmarks.base import Options, find
 from leakledger.audit.benchmarks.defended import CellSaid, deciles, run, share_right
+
+
+@pytest.fixture(autouse=True)
+def brief(monkeypatch):
+    """TabLeak with few steps: here it only stands beside the others."""
+    for name, value in {"restarts": 3, "iterations": 60}.items():
+        monkeypatch.setitem(tableak.ATTACKS["default"], name, value)
 
 
 def test_deciles_count_right_cells_by_what_was_said_of_them():
