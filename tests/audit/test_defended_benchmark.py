@@ -1,10 +1,13 @@
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from leakledger.attacks.gradient.posterior import tempering
 from leakledger.audit.benchmarks import crowded, defended, defended_other, tableak
 from leakledger.audit.benchmarks.base import Options, find
 from leakledger.audit.benchmarks.defended import CellSaid, deciles, run, share_right
+from leakledger.audit.command_benchmark import benchmark
+from leakledger.audit.tables import benchmark_command
 
 
 @pytest.fixture(autouse=True)
@@ -40,6 +43,33 @@ def test_a_share_of_cells_has_batches_as_clusters():
 def test_a_share_of_one_batch_has_no_interval():
     assert share_right([3], [4]) == (75.0, None, None)
     assert share_right([3, 3], [3, 3]) == (100.0, 100.0, 100.0)
+
+
+def test_only_the_settings_that_are_asked_for_are_measured():
+    only = Options(only=("B=8", "B=32", "sigma=0.01"))
+    assert only.wants(B=32, sigma=0.01)
+    assert not only.wants(B=32, sigma=0.001)
+    assert not only.wants(B=1, sigma=0.01)
+    assert Options().wants(B=1, sigma=0.01)
+
+
+@pytest.mark.parametrize(
+    ("name", "part", "told"),
+    [
+        ("exact", "B=8", "exact measures all of its settings"),
+        ("defended", "rows=8", "write one of B=..., sigma=..."),
+        ("defended", "B", "write one of B=..., sigma=..."),
+    ],
+)
+def test_a_setting_that_cannot_be_kept_to_is_bad_input(name, part, told):
+    done = CliRunner().invoke(benchmark, [name, "--only", part])
+    assert done.exit_code == 2
+    assert told in done.stderr
+
+
+def test_settings_that_were_kept_to_are_part_of_the_command():
+    told = benchmark_command("defended", ["tables/adult.csv.gz"], False, 5, "cpu", ["B=32"])
+    assert told == "leakledger benchmark defended --data=adult.csv.gz --seeds=5 --only=B=32"
 
 
 @pytest.mark.slow
