@@ -4,13 +4,13 @@ Let every possible row have any weight c >= 0, the weights of each label adding 
 
     |G - sum_m c_m g_m|² / 2 - noise² sum_m c_m log prior_m
 
-is convex in c: unlike chains over whole batches its search is never caught. The possible rows are too many to list, so
-they come in as they are needed (column generation; for sums of few atoms out of a continuum the conditional gradient
-method of Bredies and Pikkarainen 2013, fully corrective). It begins with a pool that the row space supports. In each
-round the weights are solved for (`least_squares`), rows without weight are dropped, and of all rows that differ in one
-cell from a row with weight those enter whose gradients point most along what is left of the update. Under little noise
-most of the weight ends on rows of the batch, also where the pool had few of them; under more it is spread over rows
-that are like them. Whole batches of the rows with weight are what chains begin at (`assembly`).
+is convex in c: the best weights of given rows are found, where chains over whole batches are caught. The possible rows
+are too many to list, so they come in as they are needed (column generation; for sums of few atoms out of a continuum
+the conditional gradient method of Bredies and Pikkarainen 2013, fully corrective). It begins with a pool that the row
+space supports. In each round the weights are solved for (`least_squares`), rows without weight are dropped, and of all
+rows that differ in one cell from a row with weight those enter whose gradients point most along what is left of the
+update. Under little noise most of the weight ends on rows of the batch, also where the pool had few of them; under more
+it is spread over rows that are like them. Whole batches of the rows with weight are what chains begin at (`assembly`).
 """
 
 import math

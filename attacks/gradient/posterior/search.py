@@ -1,8 +1,8 @@
 """The way to the rows that explain an update: the relaxed batch, annealing, and repairs.
 
-1. The batch is relaxed, from rows that the row space supports (`row_space`): each row may be there in part, and what is
-   found is the best there is (`relaxation`). Batches of the rows that it is made of, chosen to fit (`assembly`), begin
-   as chains under little noise. A batch that another attack has found begins beside them.
+1. The batch is relaxed, from rows that the row space supports (`row_space`): each row may be there in part, so that the
+   best weights of rows are found without being caught on the way (`relaxation`). Batches of rows with weight, chosen to
+   fit (`assembly`), begin as chains under little noise. A batch that another attack has found begins beside them.
 2. Repairs, until a chain is where the truth must be and gains no more: rows of one, those above all that its residual
    points at, leave the batch, and what they leave of the sum is solved like a batch of its own, from rows of all chains
    and of its own row space.
@@ -34,9 +34,7 @@ from leakledger.attacks.gradient.posterior.row_space import supported
 # Slow cooling counts for more than many chains. In six batches of 8 rows of German under noise of 0.02, 32 chains over
 # 28 noises end 3 nats below chains from the truth, 48 over 18 end 8, and 48 over 12, which exchange no rows, about 14.
 POPULATION, LEVELS = 2, 28  # chains that come down for each one that is kept, and noises on their way
-# Times the true noise, that noise has to be for the update to say next to nothing: where more is needed, rows can be
-# told apart one by one.
-QUIET = 5.0
+QUIET = 5.0  # where noise must be louder by more to drown the update, rows can be told apart one by one
 LOUD = 2.0  # times the true noise: where sweeps after an assembly begin, so that wrong cells come loose
 COOLING, SMALL_COOLING = 8, 4  # sweeps from there to the true noise, of a whole batch and in a repair
 LEFT = 1.5  # times the assumed noise: what chains leave that have found the rows
@@ -49,10 +47,9 @@ SMALL_CHAINS = 6
 LIFTED = 6  # rows that a repair takes out at least, and of more these shares in turn: half a batch is seldom caught
 SHARES = 1 / 2, 2 / 3
 EMPTY = 2  # places without a row that it looks at besides
-# Of chi-square deviations: an energy above by more shows rows that are wrong.
-HIGH = 2.0
-# Nats; and repairs in a row that gained less before a batch that fits is left as it is, and before one that does not.
+HIGH = 2.0  # of chi-square deviations: an energy above by more shows rows that are wrong
 SURPRISED = 5.0  # deviations of the log likelihood of bounded entries, from which on they show the same
+# Nats; and repairs in a row that gained less before a batch that fits is left as it is, and before one that does not.
 GAIN, PATIENCE, GIVEN_UP = 10.0, 3, 8
 FEW = 16  # rows up to which a search that ends well is all; of more, one energy has many batches with a few wrong rows
 
