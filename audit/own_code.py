@@ -7,7 +7,7 @@ found.controls   # whether the attack was able to find rows in such a network at
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -87,7 +87,7 @@ class AttackResult:
         the defense it must lie above: otherwise it is not the defense that is in the way of the attack. It speaks of
         this attack and of rows that were drawn, not of every attack.
         """
-        if not 0 < at_most < 1:
+        if not (isinstance(at_most, Real) and 0 < at_most < 1):
             raise ValueError(f"at_most is {at_most}: an advantage between 0 (guessing) and 1 (every cell)")
         if self.proven:
             raise AssertionError(self.summary)
