@@ -107,6 +107,8 @@ def _check_stated(method: type, base: type) -> None:
         stated = getattr(method, name)
         if not isinstance(stated, tuple) or not all(isinstance(part, kind) for part in stated):
             raise TypeError(f"`{name}` is {stated!r}; it must be a tuple of what `{base.__name__}` says")
+    if base is Attack and not method.controls:  # type: ignore[attr-defined]
+        raise TypeError("it declares no control: `controls` must say where it succeeds, or nothing shows that it works")
     if base is Attack and (strange := [k for k in method.reads if not issubclass(k, Payload)]):  # type: ignore[attr-defined]
         raise TypeError(f"`reads` names {strange[0].__name__}, which is no kind of message")
 

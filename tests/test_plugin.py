@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from leakledger.attacks import ATTACKS
-from leakledger.attacks.base import Abstained, Attack
+from leakledger.attacks.base import Abstained, Attack, ControlSpec
 from leakledger.attacks.gradient.span import Span
 from leakledger.attacks.transcript.vocabulary import Vocabulary
 from leakledger.audit import plugins
@@ -132,7 +132,7 @@ def test_a_broken_plugin_is_left_out_and_its_name_says_why(name, monkeypatch):
 
 class Stated(Attack):
     technique, reference, assumes = "stated", "an example", "nothing"
-    asset, reads, controls = ("records",), (Payload,), ()
+    asset, reads, controls = ("records",), (Payload,), (ControlSpec("fields"),)
 
     def run(self, view, knowledge):
         return Abstained("it does nothing")
@@ -157,6 +157,7 @@ class Raises(Stated):
 UNUSABLE = {
     "says no reference": (without("reference"), "it does not state `reference`"),
     "says no controls": (without("controls"), "it does not state `controls`"),
+    "declares no control": (type("Empty", (Stated,), {"controls": ()}), "it declares no control"),
     "has a text for its assets": (type("Text", (Stated,), {"asset": "records"}), "`asset` is 'records'; it must be"),
     "reads no kind": (type("Reads", (Stated,), {"reads": (int,)}), "`reads` names int, which is no kind of message"),
     "does not run": (type("Idle", (Stated,), {"run": Attack.run}), "abstract"),
