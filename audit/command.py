@@ -11,8 +11,9 @@ from typing import Any, ParamSpec, TypeVar
 
 import click
 
-from leakledger.audit.terminal import Terminal, ToldFailure, echo, ours_alone
+from leakledger.audit.terminal import Terminal, echo, ours_alone
 from leakledger.preprocess.atomic_file import atomic_file
+from leakledger.preprocess.told_failure import ToldFailure
 
 P = ParamSpec("P")
 R = TypeVar("R")

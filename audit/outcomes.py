@@ -22,7 +22,8 @@ from leakledger.attacks.base import (
     Statistic,
     clients_of,
 )
-from leakledger.audit.terminal import ToldFailure, one_line
+from leakledger.audit.terminal import one_line
+from leakledger.preprocess.told_failure import ToldFailure
 from leakledger.preprocess.views import View
 
 CLAIMS = get_args(Claim)

@@ -25,10 +25,6 @@ STEERING = {"Cc", "Cf", "Cs", "Zl", "Zp"}  # controls, invisible formats, halves
 LINES = "\n\t"
 
 
-class ToldFailure(RuntimeError):
-    """A failure of what was run, whose text is one line that says all that its user needs."""
-
-
 def printable(text: str, kept: str = LINES) -> str:
     """`text` with every character that steers a terminal, or is not seen, as its code (`\\x1b`), but those in `kept`.
 

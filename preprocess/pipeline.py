@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,10 @@ from numpy.typing import NDArray
 
 from leakledger.preprocess.data.schema import Schema
 from leakledger.preprocess.data.table import Table
-from leakledger.preprocess.encoders.base import Encoder, Encoding
+from leakledger.preprocess.encoders.base import Encoder, EncoderFit, Encoding
 from leakledger.preprocess.federation import At, Federation, Public
-from leakledger.preprocess.scalers.base import Matrix, PublicScaling, Scaler, Scaling
+from leakledger.preprocess.method_errors import MethodError, check_fit, naming_method
+from leakledger.preprocess.scalers.base import Matrix, PublicScaling, Scaler, ScalerFit, Scaling
 from leakledger.preprocess.views import Block, CategoricalBlock, FeatureLayout, NumericBlock
 
 
@@ -51,28 +53,33 @@ def prepare(
 ) -> Prepared:
     """Fits on the training tables and transforms both, once where `test` is `train` itself. Columns: numeric features
     first, then the categorical blocks.
+
+    Raises what `naming_method` makes of an error of the encoder or the scaler.
     """
     everything = scaler.columns == "all"
-    with fed.scope("encode"):
+    encoding, scaling = partial(naming_method, "encoder", encoder), partial(naming_method, "scaler", scaler)
+    with fed.scope("encode"), encoding():
         encoded = encoder.fit(fed, schema, train)
+        check_fit(encoded, EncoderFit, fed.clients)
 
     def columns_of(tables: Mapping[str, At[Table]]) -> dict[str, At[Columns]]:
-        return {c: fed.local(c, encode_table, t, encoded.encodings[c], encoded.blocks) for c, t in tables.items()}
+        with encoding():
+            return {c: fed.local(c, encode_table, t, encoded.encodings[c], encoded.blocks) for c, t in tables.items()}
 
     columns = columns_of(train)
-    with fed.scope("scale"):
+    with fed.scope("scale"), scaling():
         chosen = {c: fed.local(c, Columns.whole if everything else Columns.numeric, x) for c, x in columns.items()}
         scaled = scaler.under(schema).fit(fed, chosen)
+        check_fit(scaled, ScalerFit, fed.clients)
 
     def scaled_rows(columns: Mapping[str, At[Columns]]) -> dict[str, At[Encoded]]:
-        return {c: fed.local(c, finish, x, scaled.scalings[c]) for c, x in columns.items()}
+        with scaling():
+            return {c: fed.local(c, finish, x, scaled.scalings[c]) for c, x in columns.items()}
 
     rows = scaled_rows(columns)
-    return Prepared(
-        train=rows,
-        test=rows if test is train else scaled_rows(columns_of(test)),
-        layout=fed.public(describe_columns, schema, encoded.blocks, scaled.public, everything),
-    )
+    with scaling():
+        layout = fed.public(describe_columns, schema, encoded.blocks, scaled.public, everything)
+    return Prepared(rows, rows if test is train else scaled_rows(columns_of(test)), layout)
 
 
 @dataclass(frozen=True)
@@ -96,7 +103,10 @@ class Columns:
 def encode_table(table: Table, encoding: Encoding, blocks: tuple[Block, ...]) -> Columns:
     candidates = [encoding.candidates(table, b) for b in blocks if isinstance(b, CategoricalBlock)]
     stacked = np.array(candidates, np.int64).reshape(len(candidates), len(table)).T
-    return Columns(table.numbers(), encoding.transform(table), table.labels(), stacked)
+    codes, shape = encoding.transform(table), (len(table), max((b.start + b.width for b in blocks), default=0))
+    if not isinstance(codes, np.ndarray) or codes.shape != shape:
+        raise MethodError(f"an encoding gives columns of shape {np.shape(codes)}, its public blocks say {shape}")
+    return Columns(table.numbers(), codes, table.labels(), stacked)
 
 
 def finish(columns: Columns, scaling: Scaling) -> Encoded:

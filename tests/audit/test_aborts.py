@@ -2,7 +2,7 @@
 
 import json
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pytest
 from click.testing import CliRunner
@@ -19,8 +19,11 @@ from leakledger.audit.run import play_case, run_audit
 from leakledger.audit.store import FILE, Store, StoreError
 from leakledger.audit.stored_view import view_rows
 from leakledger.audit.verify import verify_run
+from leakledger.preprocess.encoders import ENCODERS
+from leakledger.preprocess.encoders.server_dictionary import ServerDictionary
 from leakledger.preprocess.federation import FederationError
 from leakledger.preprocess.secret import PUBLIC_MASTER, derive, pinned
+from leakledger.preprocess.told_failure import ToldFailure
 from leakledger.preprocess.transcript import read_transcript, write_transcript
 from leakledger.preprocess.transport.protocol import perform
 from leakledger.preprocess.transport.simulated import Simulated
@@ -195,6 +198,30 @@ def test_a_defect_shows_where_it_is_although_the_audit_goes_on(tables, tmp_path,
     assert "in broken" in capsys.readouterr().err
     (aborted,) = load_record(tmp_path).aborted
     assert aborted.aborts == (Aborted("first", "start", 0, "TypeError"),)
+
+
+@dataclass(frozen=True)
+class Quoting(ServerDictionary):
+    """An encoder whose error quotes a row of the party that it is at."""
+
+    name = "quoting"
+
+    def fit(self, fed, schema, tables):
+        return [fed.local(c, quote, t) for c, t in tables.items()]
+
+
+def quote(table):
+    raise KeyError(table.frame.iloc[0].to_dict())
+
+
+def test_an_error_of_a_foreign_encoder_is_one_line_without_what_it_quotes(tables, tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(ENCODERS, Quoting.name, Quoting)
+    settings = settings_of(tables, {**LENIENT, "encoder": Quoting.name})
+    with pytest.raises(ToldFailure, match=r"^the encoder quoting raised KeyError; LEAKLEDGER_DEBUG=1") as caught:
+        run_audit(settings, tmp_path, master=PUBLIC_MASTER)
+    assert SECRET not in f"{caught.value}{capsys.readouterr()}"
+    (aborted,) = load_record(tmp_path).aborted
+    assert aborted.aborts == (Aborted("first", "encode", 0, "KeyError"),)
 
 
 @pytest.mark.slow

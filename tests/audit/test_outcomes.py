@@ -20,7 +20,8 @@ from leakledger.attacks.base import (
 from leakledger.audit.command import reports_problems
 from leakledger.audit.outcomes import outcome_of
 from leakledger.audit.own_update import layout_of
-from leakledger.audit.terminal import Commands, ToldFailure
+from leakledger.audit.terminal import Commands
+from leakledger.preprocess.told_failure import ToldFailure
 from leakledger.preprocess.views import PublicFacts, View
 
 LAYOUT = layout_of({"age": None, "ward": ["a", "b"]})

@@ -199,7 +199,7 @@ def test_a_low_advantage_passes_where_the_same_attack_has_a_high_one_without_the
 
 @pytest.mark.parametrize("at_most", [0, 1, -0.1, float("nan"), "0.3", None, [0.3]])
 def test_what_is_no_advantage_is_refused(at_most):
-    with pytest.raises(ValueError, match="at_most is .*: an advantage between 0"):
+    with pytest.raises(ValueError, match=r"at_most is .*: an advantage between 0"):
         result(power=0.5, planted=planted()).assert_low_advantage(at_most)
 
 

@@ -1,0 +1,5 @@
+"""The one failure that needs no traceback: whoever raises it has said all that there is to say."""
+
+
+class ToldFailure(RuntimeError):
+    """A failure of what was run, whose text is one line that says all that its user needs."""
