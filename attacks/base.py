@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from leakledger.attacks.texts import TextRecords
 from leakledger.preprocess.messages import Payload
-from leakledger.preprocess.views import FeatureLayout, View
+from leakledger.preprocess.views import FeatureLayout, PublicFacts, View
 
 Statistic = Literal[
     "count",
@@ -296,6 +296,12 @@ class Attack(ABC):
     def accepts(cls, kind: type[Payload]) -> bool:
         """Whether the attack reads messages of this kind."""
         return issubclass(kind, cls.reads)
+
+    def unfit(self, public: PublicFacts) -> str:
+        """Why `run` answers `NotApplicable` wherever these facts are public, whatever is sent; "" where they do not
+        decide that.
+        """
+        return ""
 
     @abstractmethod
     def run(self, view: View, knowledge: AuxiliaryKnowledge) -> Outcome:

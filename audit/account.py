@@ -14,6 +14,7 @@ from leakledger.audit.provenance import partitioned, run_facts
 from leakledger.audit.records import DataFacts, PrivacyAccount
 from leakledger.audit.table_account import TableAccount, table_account
 from leakledger.audit.tables import setting_name
+from leakledger.audit.unfit import unfit_attacks
 from leakledger.audit.verdicts.plan import verdicts_need
 
 
@@ -71,7 +72,7 @@ def account_of(config: Config, name: str, command: str) -> Account:
     todo = cases(config)
     read = partitioned(config, todo)
     facts = run_facts(config, todo, name, command, read)
-    refuse_early(config, todo)
+    known = refuse_early(config, todo)
     parties = next(iter(read.values()))
     return Account(
         data=facts.data,
@@ -81,5 +82,5 @@ def account_of(config: Config, name: str, command: str) -> Account:
         verdicts=tuple(verdicts_need(config, todo)),
         privacy={setting_name(s): accounts for s, accounts in planned_accounts(config, todo, read).items()},
         estimate=estimate(config, todo, parties),
-        warnings=tuple(many_values(todo, parties)),
+        warnings=(*many_values(todo, parties), *unfit_attacks(config, known)),
     )

@@ -23,11 +23,11 @@ def validate(
 ) -> None:
     """Check CONFIG and its data.
 
-    Nothing is trained or attacked. Printed are the columns as they will be read, with examples masked, what looks like
-    a slip (identifiers, dates, levels that differ in spaces alone, rows left out), the cases, what they will take
-    (time, memory and disk, roughly), what their verdicts can and cannot say, and the epsilon of all that clients send,
-    or the steps that have none. What `run` would refuse is refused. With --policy, what the gate takes; one that can
-    never fail is refused.
+    Nothing is trained or attacked. Printed are the columns as they will be read, with examples masked, what looks
+    like a slip (identifiers, dates, levels that differ in spaces alone, rows left out), attacks that the model or
+    training rules out, the cases, what they will take (time, memory and disk, roughly), what their verdicts can and
+    cannot say, and the epsilon of all that clients send, or the steps that have none. What `run` would refuse is
+    refused. With --policy, what the gate takes; one that can never fail is refused.
 
     \b
     Examples:

@@ -7,6 +7,7 @@ do so check declared ranges.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -26,15 +27,19 @@ from leakledger.preprocess.models import layer_shapes
 from leakledger.preprocess.pipeline import prepare
 from leakledger.preprocess.secret import pinned
 from leakledger.preprocess.transport.simulated import Simulated
+from leakledger.preprocess.views import PublicFacts
 
 FEW_ROWS = 20  # of each party, where every value takes public-key operations
 Pair = tuple[Table, Table]
 
 
-def refuse_early(config: Config, todo: Sequence[Case]) -> None:
-    """Raises ValueError, with the case, for what would end one of the cases before its training."""
+def refuse_early(config: Config, todo: Sequence[Case]) -> list[tuple[Case, PublicFacts]]:
+    """What attacks will know of each case that trains on a table, as far as preprocessing decides it. Raises
+    ValueError, with the case, for what would end one of the cases before its training.
+    """
     check_extras(config)
     split: dict[tuple[str, int], Mapping[str, Pair]] = {}
+    known: dict[tuple[str, str, int], PublicFacts] = {}
     for case in _different(todo):
         key = (case.partition.model_dump_json(), case.seed)
         try:
@@ -46,23 +51,31 @@ def refuse_early(config: Config, todo: Sequence[Case]) -> None:
                 continue
             if key not in split:
                 split[key] = split_tables(config, case)
-            _prepare(config, case, split[key])
+            known[_key(case)] = _prepare(config, case, split[key])
         except ValueError as error:
             raise ValueError(f"{case.id}: {error}") from None
+    return [(c, _of_training(c, known[_key(c)])) for c in todo if _key(c) in known]
+
+
+def _of_training(case: Case, known: PublicFacts) -> PublicFacts:
+    return replace(known, training=case.training.spec, mechanisms=case.defense.defense.mechanisms())
 
 
 def _different(todo: Sequence[Case]) -> Iterator[Case]:
     """One case of each division and preprocessing: defenses and training do not matter."""
     seen = set()
     for case in todo:
-        own = case.features or case.alignment or case.preprocessing
-        key = (case.partition.model_dump_json(), own.model_dump_json(), case.seed)
-        if key not in seen:
+        if (key := _key(case)) not in seen:
             seen.add(key)
             yield case
 
 
-def _prepare(config: Config, case: Case, split: Mapping[str, Pair]) -> None:
+def _key(case: Case) -> tuple[str, str, int]:
+    own = case.features or case.alignment or case.preprocessing
+    return case.partition.model_dump_json(), own.model_dump_json(), case.seed
+
+
+def _prepare(config: Config, case: Case, split: Mapping[str, Pair]) -> PublicFacts:
     basis = next(iter(split.values()))[0].basis
     assert basis is not None  # tables that were read have one
     fed = Simulated(list(split), server=SERVER, secret=pinned("dry run"))
@@ -77,7 +90,10 @@ def _prepare(config: Config, case: Case, split: Mapping[str, Pair]) -> None:
         encoder = make_encoder(case, [t for pair in split.values() for t in pair])
         schema = agreed.schema.value
         prepared = prepare(fed, schema, own, held_out, encoder, build_scaler(case.preprocessing).rehearsal())
-    layer_shapes(model_spec(config.model, schema, prepared.layout.value.width))  # refuses what does not fit the task
+    layout = prepared.layout.value
+    model = model_spec(config.model, schema, layout.width)
+    layer_shapes(model)  # refuses what does not fit the task
+    return PublicFacts(tuple(split), SERVER, layout=layout, model=model)
 
 
 def first_rows(table: Table) -> Table:

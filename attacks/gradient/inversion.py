@@ -12,9 +12,12 @@ from typing import ClassVar
 from leakledger.attacks.base import Abstained, Attack, AuxiliaryKnowledge, NotApplicable, Outcome, clients_of, concluded
 from leakledger.attacks.candidates import by_candidates
 from leakledger.attacks.gradient.owners import across_rounds, with_owners
+from leakledger.attacks.observed.gradients import unsuitable
 from leakledger.attacks.observed.row_facts import every_row_facts
+from leakledger.attacks.observed.single_logit import one_per_class
 from leakledger.attacks.observed.update import Inverted, ObservedUpdate
-from leakledger.preprocess.views import View
+from leakledger.attacks.observed.updates import ALGORITHM_OF, find_of_any_loss
+from leakledger.preprocess.views import ModelSpec, PublicFacts, View
 
 Finder = Callable[..., list[ObservedUpdate] | NotApplicable | Abstained]
 
@@ -28,6 +31,23 @@ class Inversion(Attack):
     find: ClassVar[Finder]
     rounds: tuple[int, ...] | None
     victims: tuple[str, ...] | None
+
+    def unfit(self, public: PublicFacts) -> str:
+        spec = public.model and one_per_class(public.model)
+        reason = unsuitable(public.layout, spec, shared=False, any_loss=type(self).find is find_of_any_loss)
+        if reason or spec is None or public.training is None:
+            return reason or ""
+        algorithm = public.training.algorithm
+        if (read := ALGORITHM_OF.get(type(self).find, algorithm)) != algorithm:
+            return f"it inverts what clients send under {read}, and they train by {algorithm}"
+        return self.unfit_for(spec, local=algorithm == "fedavg")
+
+    @classmethod
+    def unfit_for(cls, spec: ModelSpec, local: bool) -> str:
+        """Why no gradient of such a network, or sum of them over `local` steps, can be inverted; "" where it is not
+        the kind of network that decides.
+        """
+        return ""
 
     def run(self, view: View, knowledge: AuxiliaryKnowledge) -> Outcome:
         updates = type(self).find(view, knowledge, rounds=self.rounds, victims=self.victims)

@@ -35,7 +35,7 @@ from leakledger.attacks.observed.update import Inverted, ObservedUpdate
 from leakledger.attacks.observed.updates import TOLD, find_of_any_loss
 from leakledger.preprocess.messages import ClientGradient, ClientWeights
 from leakledger.preprocess.options import check_options, option
-from leakledger.preprocess.views import FeatureLayout
+from leakledger.preprocess.views import FeatureLayout, ModelSpec
 
 # A bias gradient below this share of the largest says nothing reliable. Too small: quotients of rounding give rows that
 # are none; too large: neurons that show a row alone are left out.
@@ -78,15 +78,21 @@ class LinearLayer(Inversion):
     def __post_init__(self) -> None:
         check_options(self)
 
+    @classmethod
+    def unfit_for(cls, spec: ModelSpec, local: bool) -> str:
+        if spec.norm != "batch":
+            return ""
+        return (
+            "batch norm takes the mean off every unit of the first layer: its bias has the gradient 0, and there is "
+            "nothing to divide by"
+        )
+
     def invert(self, update: ObservedUpdate, knowledge: AuxiliaryKnowledge) -> Inverted:
         """The rows that neurons of the first layer show; they are proven only where ReLU follows it."""
         if not update.model.hidden and update.rows > 1:
             return NotApplicable("the network has no hidden layer: every row reaches every neuron of the only one")
-        if update.model.norm == "batch":
-            return NotApplicable(
-                "batch norm takes the mean off every unit of the first layer: its bias has the gradient 0, and there "
-                "is nothing to divide by"
-            )
+        if reason := self.unfit_for(update.model, update.schedule is not None):
+            return NotApplicable(reason)
         layout, bias = update.layout, update.gradient["0.bias"]
         loud = np.abs(bias) > max(FAINT * np.abs(bias).max(), LOUD * update.noise)
         points = affine(update.gradient, 0)[loud]

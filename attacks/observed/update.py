@@ -135,13 +135,17 @@ class ObservedUpdate:
     @property
     def relu(self) -> bool:
         """Whether hidden layers are followed by ReLU, with no norm between: inactive units then have no gradient."""
-        return self.model.activation == "relu" and self.model.norm == "none"
+        return followed_by_relu(self.model)
 
-    @property
-    def behind(self) -> str:
-        """What follows a hidden layer, in words."""
-        norm = self.model.norm
-        return self.model.activation if norm == "none" else f"{norm} norm and {self.model.activation}"
+
+def followed_by_relu(spec: ModelSpec) -> bool:
+    """Whether hidden layers of such a network are followed by ReLU, with no norm between."""
+    return spec.activation == "relu" and spec.norm == "none"
+
+
+def behind(spec: ModelSpec) -> str:
+    """What follows a hidden layer of such a network, in words."""
+    return spec.activation if spec.norm == "none" else f"{spec.norm} norm and {spec.activation}"
 
 
 UNIFORM = 12**-0.5  # the standard deviation of a rounding error, in units of the last place: even between -1/2 and 1/2

@@ -3,7 +3,7 @@
 All are sums of gradients, which is what exact attacks work on, in FedSGD and in FedAvg alike.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 
 from leakledger.attacks.base import Abstained, AuxiliaryKnowledge, NotApplicable
@@ -63,6 +63,10 @@ def find_trainings(
 ) -> Found:
     """The local trainings among them."""
     return _of_kind("fedavg", trainings.find_trainings, view, knowledge, rounds, victims)
+
+
+ALGORITHM_OF: Mapping[Callable[..., Found], str] = {find_gradients: "fedsgd", find_trainings: "fedavg"}
+"""Which training has what a reader of one kind of update reads."""
 
 
 def _of_kind(

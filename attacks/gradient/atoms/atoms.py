@@ -28,10 +28,11 @@ from leakledger.attacks.gradient.exact.choices import possible_choices
 from leakledger.attacks.gradient.exact.claim import claim, decided
 from leakledger.attacks.gradient.inversion import Inversion
 from leakledger.attacks.observed.affine import Array
-from leakledger.attacks.observed.update import Inverted, ObservedUpdate
+from leakledger.attacks.observed.update import Inverted, ObservedUpdate, behind
 from leakledger.attacks.observed.updates import TOLD, find_gradients
 from leakledger.preprocess.messages import ClientGradient
 from leakledger.preprocess.options import check_options, option
+from leakledger.preprocess.views import ModelSpec
 
 
 @dataclass(frozen=True)
@@ -66,14 +67,20 @@ class Atoms(Inversion):
         check_options(self)
         check_seed(self.seed)
 
+    @classmethod
+    def unfit_for(cls, spec: ModelSpec, local: bool) -> str:
+        if not spec.hidden or spec.activation not in ACTIVATIONS:
+            return f"a model with hidden layers is needed, not {spec.activation} on {spec.hidden}"
+        if spec.norm != "none":
+            return f"no norm may stand before an activation, and here it is {behind(spec)}: see span"
+        return ""
+
     def invert(self, update: ObservedUpdate, knowledge: AuxiliaryKnowledge, known: Array | None = None) -> Inverted:
         """The rows of one update. `known` (n, d), encoded: rows that may be in the batch, to start from."""
         source = f"the gradient of {update.victim} in round {update.round}"
-        hidden, activation = update.model.hidden, update.model.activation
-        if not hidden or activation not in ACTIVATIONS:
-            return NotApplicable(f"a model with hidden layers is needed, not {activation} on {hidden}")
-        if update.model.norm != "none":
-            return NotApplicable(f"no norm may stand before an activation, and here it is {update.behind}: see span")
+        hidden = update.model.hidden
+        if reason := self.unfit_for(update.model, update.schedule is not None):
+            return NotApplicable(reason)
         whole = remaining(update, update.gradient, update.rows, [update.rows] * (len(hidden) + 1))
         if isinstance(whole, str):
             return Abstained(f"{source}: {whole}")

@@ -56,10 +56,11 @@ from leakledger.attacks.gradient.posterior.tempering import sampled
 from leakledger.attacks.observed.row_facts import BEFORE
 from leakledger.attacks.observed.single_logit import one_logit
 from leakledger.attacks.observed.tabular import StructuralPrior
-from leakledger.attacks.observed.update import Inverted, ObservedUpdate
+from leakledger.attacks.observed.update import Inverted, ObservedUpdate, behind
 from leakledger.attacks.observed.updates import TOLD, find_updates
 from leakledger.preprocess.messages import ClientGradient, ClientWeights
 from leakledger.preprocess.options import check_options, option
+from leakledger.preprocess.views import ModelSpec
 
 TRIED = 16  # rows of each class, whose gradients show whether a model has diverged
 BURNT = 4  # of so many sweeps that are sampled there is one before that is not; annealed chains are near already
@@ -100,6 +101,12 @@ class Posterior(Inversion):
         check_seed(self.seed)
         check_device(self.device)
 
+    @classmethod
+    def unfit_for(cls, spec: ModelSpec, local: bool) -> str:
+        if spec.norm == "none":
+            return ""
+        return f"gradients of rows are those of a network without norms, not of {behind(spec)}"
+
     def invert(self, update: ObservedUpdate, knowledge: AuxiliaryKnowledge) -> Inverted:
         return self.inverted_from(update, knowledge)
 
@@ -112,8 +119,8 @@ class Posterior(Inversion):
         """
         batch = f"{update.victim} in round {update.round}"
         update = one_logit(update)  # norms and noise are those of what was sent
-        if update.model.norm != "none":
-            return NotApplicable(f"gradients of rows are those of a network without norms, not of {update.behind}")
+        if reason := self.unfit_for(update.model, update.schedule is not None):
+            return NotApplicable(reason)
         if update.rows > self.max_rows:
             return NotApplicable(f"the batch of {batch} has {update.rows} rows, more than max_rows = {self.max_rows}")
         sent = {name: g / update.stretched for name, g in update.gradient.items()}

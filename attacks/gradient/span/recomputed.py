@@ -38,6 +38,7 @@ from leakledger.attacks.observed.batch_norm import mean_row, members, with_mean
 from leakledger.attacks.observed.row_space import RowSpace, row_space
 from leakledger.attacks.observed.update import ObservedUpdate
 from leakledger.preprocess.models import as_tensors, forward, layers, mean_loss
+from leakledger.preprocess.views import ModelSpec
 
 # How far, relative to its length, the column of a row may lie outside the column space of the gradient. Too small: the
 # rounding of a row's numbers rules it out; too large: false candidates pass, and no batch of them is right.
@@ -66,11 +67,14 @@ class Recomputed:
 
 def unfit(update: ObservedUpdate) -> str:
     """Why an update behind a norm cannot be read this way; "" where it can."""
-    if update.schedule is not None:
-        return f"local steps move the scales of {update.model.norm} norm, and no column of a sum of them is known"
     if update.model.norm == "batch" and isinstance(found := mean_row(update), str):
         return found
     return ""
+
+
+def moved_scales(spec: ModelSpec) -> str:
+    """Why local training behind a norm cannot be read this way."""
+    return f"local steps move the scales of {spec.norm} norm, and no column of a sum of them is known"
 
 
 def space_of(update: ObservedUpdate, tolerance: float) -> RowSpace | str:

@@ -45,17 +45,17 @@ from leakledger.attacks.gradient.exact.neurons import live_neurons
 from leakledger.attacks.gradient.exact.polish import polished
 from leakledger.attacks.gradient.exact.rows import EncodedRows, Mask, clear, snapped
 from leakledger.attacks.gradient.inversion import Inversion
-from leakledger.attacks.gradient.span.recomputed import recomputed, settled, space_of, unfit
+from leakledger.attacks.gradient.span.recomputed import moved_scales, recomputed, settled, space_of, unfit
 from leakledger.attacks.gradient.span.search import search, settled_coordinates
 from leakledger.attacks.gradient.span.unweighed import in_row_space, unexplained
 from leakledger.attacks.observed.affine import Array
 from leakledger.attacks.observed.gradients import unmodelled
 from leakledger.attacks.observed.row_space import RANK_TOLERANCE, RowSpace, row_space
-from leakledger.attacks.observed.update import Inverted, ObservedUpdate
+from leakledger.attacks.observed.update import Inverted, ObservedUpdate, followed_by_relu
 from leakledger.attacks.observed.updates import TOLD, find_of_any_loss
 from leakledger.preprocess.messages import BatchNormStatistics, ClientGradient, ClientWeights
 from leakledger.preprocess.options import check_options, option
-from leakledger.preprocess.views import FeatureLayout
+from leakledger.preprocess.views import FeatureLayout, ModelSpec
 
 
 @dataclass(frozen=True)
@@ -97,16 +97,23 @@ class Span(Inversion):
         check_options(self)
         check_seed(self.seed)
 
+    @classmethod
+    def unfit_for(cls, spec: ModelSpec, local: bool) -> str:
+        if spec.hidden and alone(spec, local):
+            return ""
+        if spec.hidden and spec.norm != "none":
+            return moved_scales(spec) if local else ""
+        relu = followed_by_relu(spec) and spec.hidden
+        return "" if relu else f"the first layer must be followed by ReLU, not {spec.activation} on {spec.hidden}"
+
     def invert(self, update: ObservedUpdate, knowledge: AuxiliaryKnowledge) -> Inverted:
         """The rows that candidates of the row space lead to, as far as they explain the update."""
         source = f"the update of {update.victim} in round {update.round}"
-        hidden, activation, layout = update.model.hidden, update.model.activation, update.layout
-        normed = update.model.norm != "none" and hidden
-        unweighed = hidden and alone(update)
-        if normed and not unweighed and (reason := unfit(update)):
+        hidden, local, layout = update.model.hidden, update.schedule is not None, update.layout
+        normed = update.model.norm != "none" and bool(hidden)
+        unweighed = bool(hidden) and alone(update.model, local)
+        if reason := self.unfit_for(update.model, local) or (unfit(update) if normed and not unweighed else ""):
             return NotApplicable(f"{source}: {reason}")
-        if not normed and not unweighed and (not update.relu or not hidden):
-            return NotApplicable(f"the first layer must be followed by ReLU, not {activation} on {hidden}")
         weight, bias = update.weights["0.weight"], update.weights["0.bias"]
         space = (space_of if normed and not unweighed else row_space)(update, self.rank_tolerance)
         if isinstance(space, str):
@@ -188,10 +195,10 @@ class Span(Inversion):
         return rows, residual, proven & clear(layout, points, rows) if space.noise else proven, exact
 
 
-def alone(update: ObservedUpdate) -> bool:
+def alone(spec: ModelSpec, local: bool) -> bool:
     """Whether the row space is all that tells of the rows (`unweighed`): no neuron is known to be silent for a row, and
     the gradient cannot be computed again. Batch norm takes the rows out of that space.
     """
-    known = update.relu and not update.model.dropout
-    again = update.schedule is None and not unmodelled(update.model)
-    return not known and not again and update.model.norm != "batch"
+    known = followed_by_relu(spec) and not spec.dropout
+    again = not local and not unmodelled(spec)
+    return not known and not again and spec.norm != "batch"

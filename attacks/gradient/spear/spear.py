@@ -33,10 +33,11 @@ from leakledger.attacks.gradient.spear.certificate import certified
 from leakledger.attacks.gradient.spear.search import Budget, solve
 from leakledger.attacks.observed.affine import Array
 from leakledger.attacks.observed.row_space import RANK_TOLERANCE
-from leakledger.attacks.observed.update import Inverted, ObservedUpdate
+from leakledger.attacks.observed.update import Inverted, ObservedUpdate, behind, followed_by_relu
 from leakledger.attacks.observed.updates import TOLD, find_gradients
 from leakledger.preprocess.messages import ClientGradient
 from leakledger.preprocess.options import check_options, option
+from leakledger.preprocess.views import ModelSpec
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,12 @@ class Spear(Inversion):
         check_seed(self.seed)
         check_device(self.device)
 
+    @classmethod
+    def unfit_for(cls, spec: ModelSpec, local: bool) -> str:
+        if followed_by_relu(spec) and spec.hidden:
+            return ""
+        return f"a hidden layer must be followed by ReLU, not {behind(spec)} on {spec.hidden}"
+
     def invert(self, update: ObservedUpdate, knowledge: AuxiliaryKnowledge, known: Array | None = None) -> Inverted:
         """The rows of one update. `known` (n, d), encoded: rows that may be in the batch, to start from."""
         return self._invert(update, known, counter(self.progress, self.starts + self.draws))
@@ -83,9 +90,8 @@ class Spear(Inversion):
 
     def _invert(self, update: ObservedUpdate, known: Array | None, advance: Callable[[int], None]) -> Inverted:
         source = f"the gradient of {update.victim} in round {update.round}"
-        if not update.relu or not update.model.hidden:
-            reason = f"{update.behind} on {update.model.hidden}"
-            return NotApplicable(f"a hidden layer must be followed by ReLU, not {reason}")
+        if reason := self.unfit_for(update.model, update.schedule is not None):
+            return NotApplicable(reason)
         batch = unsolved(update, self.rank_tolerance)
         if isinstance(batch, str):
             return Abstained(f"{source}: {batch}")
