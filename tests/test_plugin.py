@@ -187,6 +187,7 @@ def test_an_attack_that_cannot_be_used_is_left_out(what, monkeypatch):
 )
 def test_a_plugin_under_a_name_that_means_something_else_is_left_out(group, name, thing, monkeypatch):
     monkeypatch.setattr(plugins, "FAILED", {})
+    monkeypatch.setattr(plugins, "KINDS", {})  # kinds that other tests have made are none of this plugin's
     monkeypatch.setitem(globals(), "Thing", thing)
     before = dict(plugins.GROUPS[group].table)
     plugins.register([(group, EntryPoint(name, f"{__name__}:Thing", group))])
