@@ -12,6 +12,7 @@ What a client said it does not hold is not ruled out but next to it (`UNSEEN`): 
 and then counts for more.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -80,6 +81,17 @@ class Cell:
     @property
     def small(self) -> bool:
         return self.size <= LARGEST_CHOICE
+
+    def drawn(self, rows: int, number: int, coins: torch.Generator) -> Tensor:
+        """(rows, number) values drawn from the prior, whatever the other cells hold."""
+        shares = self.log_prior.exp()
+        return torch.multinomial(shares, rows * number, replacement=True, generator=coins).view(rows, number)
+
+    def strides(self, rows: int, number: int, coins: torch.Generator) -> Tensor:
+        """(rows, number) steps from one value to others, as often of each order of size up to a quarter of all."""
+        device = self.codes.device
+        reach = torch.rand(rows, number, generator=coins, device=device) * math.log(self.size / 4)
+        return torch.randn(rows, number, generator=coins, device=device) * reach.exp()
 
     def together(self, index: Tensor, candidates: Tensor | None = None) -> Tensor:
         """(n, size) what the other cells of rows `index` (n, F), and their labels where these follow (n, F + 1), add to

@@ -74,9 +74,9 @@ def from_prior(
         while ahead:
             f = ahead.pop()
             cell, before = cells[f], [link for link in cells[f].links if link.other in drawn]
-            whole = index if labels is None else labelled(index, labels)
+            whole, given = index if labels is None else labelled(index, labels), replace(cell, links=tuple(before))
             for rows in _alike(before, whole):
-                weights = cell.log_prior + replace(cell, links=tuple(before)).together(whole[rows[:1]])
+                weights = cell.log_prior + given.together(whole[rows[:1]])
                 shares = torch.softmax(weights.flatten(), -1)
                 index[rows, f] = torch.multinomial(shares, len(rows), True, generator=coins)
             drawn.add(f)
@@ -330,9 +330,7 @@ class Chains:
         if cell.small:
             return torch.arange(cell.size, device=self.device), cell.log_prior + cell.together(whole)
         if float(torch.rand((), generator=self.coins, device=self.device)) < FROM_PRIOR:
-            number = self.chains * PROPOSALS
-            fresh = torch.multinomial(cell.log_prior.exp(), number, replacement=True, generator=self.coins)
-            drawn = torch.cat([now[:, None], fresh.view(self.chains, PROPOSALS)], 1)
+            drawn = torch.cat([now[:, None], cell.drawn(self.chains, PROPOSALS, self.coins)], 1)
             return drawn, cell.together(whole, drawn)
         reach = math.exp(float(torch.rand((), generator=self.coins, device=self.device)) * math.log(cell.size / 2))
         centre = now[:, None] + self._steps(1, reach)

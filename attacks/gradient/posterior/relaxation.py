@@ -13,12 +13,12 @@ update. Under little noise most of the weight ends on rows of the batch, also wh
 it is spread over rows that are like them. Whole batches of the rows with weight are what chains begin at (`assembly`).
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from leakledger.attacks.gradient.posterior.atoms import Atoms, atoms_of
 from leakledger.attacks.gradient.posterior.cells import Cell
@@ -39,11 +39,12 @@ RIDGE = 4.0  # times the noise's variance: near twins share what cannot be told 
 
 @dataclass(frozen=True, eq=False)
 class Relaxed:
-    """Atoms and the `weights` (M,) of each, all above zero; the `energy`, half the squared residual over the noise's
-    variance; and the `worth` (G,) of a row more of each label, as the cost goes.
+    """Atoms with their `gram` (M, M), and the `weights` (M,) of each, all above zero; the `energy`, half the squared
+    residual over the noise's variance; and the `worth` (G,) of a row more of each label, as the cost goes.
     """
 
     atoms: Atoms
+    gram: Tensor
     weights: Tensor
     energy: float
     worth: Tensor
@@ -61,7 +62,7 @@ def relaxed(
     """The relaxed batch, from `atoms` on, after so many rounds, or once its energy is that of the truth, or no rows are
     found any more that improve it. `scale`: the factor that the sum was shrunk by.
     """
-    found = _solved(evidence, atoms, None)
+    found = _solved(evidence, atoms, atoms.gram(), None)
     for _ in range(rounds):
         if found.energy < evidence.entries / 2:
             break
@@ -69,17 +70,23 @@ def relaxed(
         new = _entering(network, cells, evidence, found, near, scale)
         if not len(new):
             break
-        start = torch.cat([found.weights, found.weights.new_zeros(len(new))])
-        more = _solved(evidence, found.atoms.joined(new), start)
+        start = functional.pad(found.weights, (0, len(new)))
+        more = _solved(evidence, found.atoms.joined(new), _extended(found, new), start)
         if more.energy > found.energy - GAIN:  # near twins of what is there already
             break
         found = more
     return found
 
 
-def _solved(evidence: Evidence, atoms: Atoms, start: Tensor | None) -> Relaxed:
-    """The best weights of these atoms; those without are dropped."""
-    gram, target, variance = atoms.gram(), atoms.towards(evidence.total), evidence.noise**2
+def _extended(found: Relaxed, new: Atoms) -> Tensor:
+    """(M, M) the inner products of all atoms, of which only those of `new` ones are not known."""
+    across = found.atoms.gram(new)
+    return torch.cat([torch.cat([found.gram, across], 1), torch.cat([across.T, new.gram()], 1)])
+
+
+def _solved(evidence: Evidence, atoms: Atoms, gram: Tensor, start: Tensor | None) -> Relaxed:
+    """The best weights of these atoms, with their `gram` (M, M); atoms without weight are dropped."""
+    target, variance = atoms.towards(evidence.total), evidence.noise**2
     members, rows = _labelled(evidence, atoms.labels)
     price = HELD * float(gram.diagonal().mean())
     held = gram + price * members @ members.T
@@ -89,7 +96,8 @@ def _solved(evidence: Evidence, atoms: Atoms, start: Tensor | None) -> Relaxed:
     kept = weights > WEIGHTY
     kept[(members * (1 + weights[:, None])).argmax(0)] = True  # something of each label
     worth = price * (rows - weights @ members)
-    return Relaxed(atoms.some(kept), weights[kept].clamp_min(WEIGHTY), square / (2 * variance), worth)
+    above = weights[kept].clamp_min(WEIGHTY)
+    return Relaxed(atoms.some(kept), gram[kept][:, kept], above, square / (2 * variance), worth)
 
 
 def _labelled(evidence: Evidence, labels: Tensor) -> tuple[Tensor, Tensor]:
@@ -144,10 +152,9 @@ def _offered(cell: Cell, now: Tensor, coins: torch.Generator) -> Tensor:
     """
     if cell.small:
         return _all(cell.size, now)
-    reach = torch.rand(len(now), NEAR, generator=coins, device=now.device) * math.log(cell.size / 4)
-    steps = torch.randn(len(now), NEAR, generator=coins, device=now.device) * reach.exp()
+    steps = cell.strides(len(now), NEAR, coins)
     near = now[:, None] + steps.sign().to(now.dtype) * steps.abs().ceil().to(now.dtype)
-    drawn = torch.multinomial(cell.log_prior.exp(), len(now) * FAR, True, generator=coins).view(len(now), FAR)
+    drawn = cell.drawn(len(now), FAR, coins)
     return torch.cat([near, drawn], 1).clamp(0, cell.size - 1)
 
 

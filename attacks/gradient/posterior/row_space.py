@@ -11,7 +11,6 @@ is what one row says of itself, whatever the other rows are, by two quadratic fo
 cell by cell. (Distances to a noisy subspace instead of membership; for signals the idea is MUSIC, Schmidt 1986.)
 """
 
-import math
 from collections.abc import Sequence
 
 import torch
@@ -99,8 +98,6 @@ class RowSpace:
     def _near(self, now: Tensor, cell: Cell) -> Tensor:
         """(n, m) the present value, draws of the prior, and values around the present one."""
         n, half = len(now), PROPOSALS // 2
-        drawn = torch.multinomial(cell.log_prior.exp(), n * half, True, generator=self.coins).view(n, half)
-        reach = torch.rand(n, half, generator=self.coins, device=now.device) * math.log(cell.size / 4)
-        steps = torch.randn(n, half, generator=self.coins, device=now.device) * reach.exp()
+        drawn, steps = cell.drawn(n, half, self.coins), cell.strides(n, half, self.coins)
         near = now[:, None] + steps.round().to(torch.int64)
         return torch.cat([now[:, None], drawn, near], 1).clamp(0, cell.size - 1)

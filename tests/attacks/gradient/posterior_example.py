@@ -12,6 +12,7 @@ from leakledger.attacks.gradient.posterior.evidence import Evidence
 from leakledger.attacks.gradient.posterior.network import RowGradients
 from leakledger.preprocess.models import initial_weights
 from leakledger.preprocess.views import CategoricalBlock, FeatureLayout, ModelSpec, NumericBlock
+from tests.attacks.example import LAYOUT
 
 TINY = FeatureLayout(
     (
@@ -46,3 +47,11 @@ def evidence_about(network, cells, index, labels, noise, coins, *, known=True, c
 def drawn(cells, rows, coins):
     """Rows of the prior (rows, F), and labels (rows,)."""
     return from_prior(cells, rows, coins, "cpu"), torch.randint(2, (rows,), generator=coins)
+
+
+def wide(rows, noise=1e-3, seed=0):
+    """A wider network, its cells, rows of a batch with labels, evidence of them, and coins."""
+    network, cells = tiny(LAYOUT, ModelSpec(LAYOUT.width, 2, (40, 20)))
+    coins = torch.Generator().manual_seed(seed)
+    index, labels = drawn(cells, rows, coins)
+    return network, cells, index, labels, evidence_about(network, cells, index, labels, noise, coins), coins

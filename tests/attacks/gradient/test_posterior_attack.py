@@ -22,9 +22,9 @@ from leakledger.attacks.observed.row_facts import RowFacts
 from leakledger.attacks.observed.tabular import StructuralPrior
 from leakledger.defenses import ClientClipping, GaussianNoise, Pruning, Quantisation
 from leakledger.defenses.base import Chain
-from leakledger.preprocess.views import CategoricalBlock, FeatureLayout, Mechanism, ModelSpec, NumericBlock
+from leakledger.preprocess.views import CategoricalBlock, FeatureLayout, Mechanism, NumericBlock
 from tests.attacks.example import LAYOUT, observe, rows_of
-from tests.attacks.gradient.posterior_example import drawn, evidence_about, tiny
+from tests.attacks.gradient.posterior_example import wide
 
 BRIEF = {"chains": 4, "sweeps": 6, "repairs": 6}
 LABELS = AuxiliaryKnowledge(labels={("ann", 0): np.arange(4) % 2})
@@ -335,17 +335,8 @@ def test_cells_take_granted_shares_before_public_ones_and_even_ones_last():
     assert age.raw.tolist() == list(range(51))
 
 
-def big():
-    """A wider network, rows, and evidence of them under little noise."""
-    spec = ModelSpec(LAYOUT.width, 2, (40, 20))
-    network, cells = tiny(LAYOUT, spec)
-    coins = torch.Generator().manual_seed(0)
-    index, labels = drawn(cells, 4, coins)
-    return network, cells, index, labels, evidence_about(network, cells, index, labels, 1e-3, coins), coins
-
-
 def test_the_row_space_fits_its_rows_and_leads_chains_to_them():
-    _, cells, index, _, evidence, coins = big()
+    _, cells, index, _, evidence, coins = wide(4)
     own = RowSpace(evidence, cells, index.clone(), coins).fits()
     others = RowSpace(evidence, cells, from_prior(cells, 200, coins, "cpu"), coins).fits()
     assert own.min() > others.quantile(0.99)
@@ -356,7 +347,7 @@ def test_the_row_space_fits_its_rows_and_leads_chains_to_them():
 
 
 def test_quadratic_forms_of_candidates_are_those_of_rows_that_hold_them():
-    _, cells, _, _, evidence, coins = big()
+    _, cells, _, _, evidence, coins = wide(4)
     space = RowSpace(evidence, cells, from_prior(cells, 5, coins, "cpu"), coins)
     for f, cell in enumerate(cells[:3]):
         base = space.rows.clone()
@@ -370,7 +361,7 @@ def test_quadratic_forms_of_candidates_are_those_of_rows_that_hold_them():
 
 
 def test_a_pool_that_holds_the_rows_is_assembled_to_them():
-    network, cells, index, _labels, evidence, coins = big()
+    network, cells, index, _labels, evidence, coins = wide(4)
     pool = torch.unique(torch.cat([index, from_prior(cells, 100, coins, "cpu")]), dim=0)
     atoms = Assembly(evidence, atoms_of(network, cells, evidence, *with_labels(evidence, pool, network.classes)))
     noises = np.geomspace(evidence.loudest, evidence.noise, 30).tolist()
@@ -381,7 +372,7 @@ def test_a_pool_that_holds_the_rows_is_assembled_to_them():
 
 
 def test_suspects_are_the_rows_that_the_residual_points_at():
-    network, cells, index, _labels, evidence, coins = big()
+    network, cells, index, _labels, evidence, coins = wide(4)
     wrong = index.clone()
     wrong[2, 0] = (wrong[2, 0] + 1) % cells[0].size
     state = Chains(network, cells, evidence, wrong.expand(3, -1, -1).clone(), coins)
@@ -390,7 +381,7 @@ def test_suspects_are_the_rows_that_the_residual_points_at():
 
 def test_rows_without_a_share_in_the_residual_are_as_suspect_as_any():
     """What a residual has in columns that are 0 in every row, no row has."""
-    network, cells, index, _labels, evidence, coins = big()
+    network, cells, index, _labels, evidence, coins = wide(4)
     state = Chains(network, cells, evidence, index.expand(3, -1, -1).clone(), coins)
     state.residual[0].zero_()
     state.columns[..., :2] = 0.0
@@ -400,7 +391,7 @@ def test_rows_without_a_share_in_the_residual_are_as_suspect_as_any():
 
 
 def test_a_search_finds_what_is_as_probable_as_the_truth():
-    network, cells, index, _labels, evidence, coins = big()
+    network, cells, index, _labels, evidence, coins = wide(4)
     found = search(network, cells, evidence, 4, 8, coins)
     truth = Chains(network, cells, evidence, index[None].clone(), coins)
     assert float((found.energy() - found.log_prior()).min()) < float(truth.energy() - prior_of(cells, index).sum()) + 10

@@ -16,17 +16,7 @@ from leakledger.attacks.gradient.posterior.least_squares import non_negative
 from leakledger.attacks.gradient.posterior.relaxation import WEIGHTY, _labelled, relaxed
 from leakledger.attacks.gradient.posterior.sample_size import log_choices
 from leakledger.attacks.gradient.posterior.search import cost
-from leakledger.preprocess.views import ModelSpec
-from tests.attacks.example import LAYOUT
-from tests.attacks.gradient.posterior_example import drawn, evidence_about, tiny
-
-
-def batch(rows, noise=1e-3, seed=0):
-    """A wider network, rows of a batch with labels, and evidence of them."""
-    network, cells = tiny(LAYOUT, ModelSpec(LAYOUT.width, 2, (40, 20)))
-    coins = torch.Generator().manual_seed(seed)
-    index, labels = drawn(cells, rows, coins)
-    return network, cells, index, labels, evidence_about(network, cells, index, labels, noise, coins), coins
+from tests.attacks.gradient.posterior_example import wide
 
 
 def explicit(network, cells, index, labels):
@@ -51,7 +41,7 @@ def test_least_squares_are_those_of_scipy(seed, wide, deep, near):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("clip", [None, 0.5])
 def test_products_of_atoms_are_those_of_the_gradients_that_they_stand_for(weighted, clip):
-    network, cells, index, labels, evidence, coins = batch(6)
+    network, cells, index, labels, evidence, coins = wide(6)
     weights = [torch.rand(t.shape, generator=coins) + 0.1 for t in evidence.total] if weighted else None
     evidence = replace(evidence, clip_norm=clip, weights=weights)
     gradients = explicit(network, cells, index, labels)
@@ -89,7 +79,7 @@ def mass_on(found, index, labels):
 
 @pytest.mark.parametrize("told", [True, False])
 def test_rows_that_no_pool_had_enter_and_take_the_weight(told):
-    network, cells, index, labels, evidence, coins = batch(5)
+    network, cells, index, labels, evidence, coins = wide(5)
     evidence = evidence if told else replace(evidence, labels=None)
     pool = from_prior(cells, 40, coins, "cpu")
     pool = pool[~(pool[:, None] == index).all(-1).any(1)]
@@ -104,7 +94,7 @@ def test_rows_that_no_pool_had_enter_and_take_the_weight(told):
 
 
 def test_the_energy_is_that_of_the_weighted_sum():
-    network, cells, _, _, evidence, coins = batch(4)
+    network, cells, _, _, evidence, coins = wide(4)
     atoms = atoms_of(network, cells, evidence, *with_labels(evidence, from_prior(cells, 30, coins, "cpu"), 2))
     found = relaxed(network, cells, evidence, atoms, coins, rounds=2)
     left = [t - p for t, p in zip(evidence.total, found.atoms.added(found.weights), strict=True)]
@@ -113,7 +103,7 @@ def test_the_energy_is_that_of_the_weighted_sum():
 
 
 def test_labels_keep_to_their_numbers_of_rows_and_none_is_left_without_an_atom():
-    network, cells, index, _, evidence, coins = batch(6, noise=0.3)
+    network, cells, index, _, evidence, coins = wide(6, noise=0.3)
     evidence = replace(evidence, labels=torch.tensor([0, 1, 1, 1, 1, 1]))
     atoms = atoms_of(network, cells, evidence, *with_labels(evidence, index, network.classes))
     found = relaxed(network, cells, evidence, atoms, coins)
@@ -123,7 +113,7 @@ def test_labels_keep_to_their_numbers_of_rows_and_none_is_left_without_an_atom()
 
 
 def test_a_sample_of_unknown_size_is_held_to_no_number_of_rows():
-    _, _, _, labels, evidence, _ = batch(3)
+    _, _, _, labels, evidence, _ = wide(3)
     unknown = replace(evidence, labels=None, choices=log_choices(3, "cpu"))
     members, rows = _labelled(unknown, labels)
     assert members.shape == (3, 0)
@@ -131,7 +121,7 @@ def test_a_sample_of_unknown_size_is_held_to_no_number_of_rows():
 
 
 def test_a_search_from_the_relaxed_batch_ends_where_the_truth_is_without_annealing(monkeypatch):
-    network, cells, index, labels, evidence, coins = batch(6)
+    network, cells, index, labels, evidence, coins = wide(6)
     monkeypatch.setattr(search_module, "annealed", None)
     found = search_module.search(network, cells, evidence, 6, 6, coins, pool=64)
     truth = Chains(network, cells, evidence, index[None].clone(), coins, labels[None].clone())
