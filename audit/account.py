@@ -6,7 +6,7 @@ from typing import Any
 
 from leakledger.audit.case import Case, cases
 from leakledger.audit.config import Config
-from leakledger.audit.dry_run import refuse_early
+from leakledger.audit.dry_run import rehearse
 from leakledger.audit.estimate import Estimate, estimate, many_values
 from leakledger.audit.privacy_accounting import planned_accounts
 from leakledger.audit.privacy_words import privacy_lines
@@ -72,7 +72,7 @@ def account_of(config: Config, name: str, command: str) -> Account:
     todo = cases(config)
     read = partitioned(config, todo)
     facts = run_facts(config, todo, name, command, read)
-    known = refuse_early(config, todo)
+    known = rehearse(config, todo)
     parties = next(iter(read.values()))
     return Account(
         data=facts.data,

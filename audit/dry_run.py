@@ -33,7 +33,7 @@ FEW_ROWS = 20  # of each party, where every value takes public-key operations
 Pair = tuple[Table, Table]
 
 
-def refuse_early(config: Config, todo: Sequence[Case]) -> list[tuple[Case, PublicFacts]]:
+def rehearse(config: Config, todo: Sequence[Case]) -> list[tuple[Case, PublicFacts]]:
     """What attacks will know of each case that trains on a table, as far as preprocessing decides it. Raises
     ValueError, with the case, for what would end one of the cases before its training.
     """

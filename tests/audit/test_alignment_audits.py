@@ -16,7 +16,7 @@ from leakledger.audit.case import cases
 from leakledger.audit.case_kinds import run_federation, truth_of
 from leakledger.audit.config import Config
 from leakledger.audit.config_file import ConfigError, config_of, load_config
-from leakledger.audit.dry_run import refuse_early
+from leakledger.audit.dry_run import rehearse
 from leakledger.audit.federate import with_absolute_paths
 from leakledger.audit.federate_alignment import deal, weighted_f1
 from leakledger.audit.granted import granted_knowledge, make_attack
@@ -254,7 +254,7 @@ def pickled(tmp_path):
 
 def refused(settings, problem, tmp_path):
     with pytest.raises(ValueError, match=problem) as error:
-        refuse_early(settings, cases(settings))
+        rehearse(settings, cases(settings))
     assert "\n" not in str(error.value)
     with pytest.raises(ValueError, match=problem):
         run_audit(settings, tmp_path / "run", master=PUBLIC_MASTER)

@@ -12,7 +12,7 @@ from leakledger.audit.case import cases
 from leakledger.audit.case_kinds import truth_of
 from leakledger.audit.config import Config
 from leakledger.audit.config_file import ConfigError, config_of
-from leakledger.audit.dry_run import refuse_early
+from leakledger.audit.dry_run import rehearse
 from leakledger.audit.federate_features import divide, engineer
 from leakledger.audit.hiding import hides_columns
 from leakledger.audit.run import CaseError, run_audit
@@ -325,7 +325,7 @@ def test_what_a_run_would_end_with_is_refused_before_it(sections, problem, tmp_p
     chosen = {"features": {"transformations": ["log"]}} | sections
     settings = config(**chosen)
     with pytest.raises(ValueError, match=problem) as error:
-        refuse_early(settings, cases(settings))
+        rehearse(settings, cases(settings))
     assert "\n" not in str(error.value)
     with pytest.raises(ValueError, match=problem):
         run_audit(settings, tmp_path / "run", master=PUBLIC_MASTER)
