@@ -82,6 +82,8 @@ def _add(group: Group, point: EntryPoint) -> None:
         raise TypeError("it cannot be called")
     if group.base is not None:
         _check_stated(thing, group.base)
+        if group.base is Attack:
+            _check_attack(thing)
         _check_made(thing)
     for kind in [k for k in KINDS.values() if _package(k) == _package(thing)]:
         check_kind(kind)
@@ -99,17 +101,21 @@ def _add(group: Group, point: EntryPoint) -> None:
 
 
 def _check_stated(method: type, base: type) -> None:
-    """Raises TypeError for a method that leaves out what its base has it state, or states it as another type."""
+    """Raises TypeError for a method that leaves out what its base has it state."""
     for name in get_annotations(base):
         if not hasattr(method, name) and name not in getattr(base, "__dataclass_fields__", {}):
             raise TypeError(f"it does not state `{name}`")
-    for name, kind in {"asset": str, "reads": type, "controls": ControlSpec}.items() if base is Attack else ():
-        stated = getattr(method, name)
+
+
+def _check_attack(attack: type[Attack]) -> None:
+    """Raises TypeError unless an attack states assets, kinds of messages and at least one control."""
+    for name, kind in {"asset": str, "reads": type, "controls": ControlSpec}.items():
+        stated = getattr(attack, name)
         if not isinstance(stated, tuple) or not all(isinstance(part, kind) for part in stated):
-            raise TypeError(f"`{name}` is {stated!r}; it must be a tuple of what `{base.__name__}` says")
-    if base is Attack and not method.controls:  # type: ignore[attr-defined]
+            raise TypeError(f"`{name}` is {stated!r}; it must be a tuple of what `{Attack.__name__}` says")
+    if not attack.controls:
         raise TypeError("it declares no control: `controls` must say where it succeeds, or nothing shows that it works")
-    if base is Attack and (strange := [k for k in method.reads if not issubclass(k, Payload)]):  # type: ignore[attr-defined]
+    if strange := [k for k in attack.reads if not issubclass(k, Payload)]:
         raise TypeError(f"`reads` names {strange[0].__name__}, which is no kind of message")
 
 
