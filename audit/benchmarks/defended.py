@@ -112,6 +112,8 @@ def measured(options: Options, source: str) -> Iterator[Row]:
         for case in cases(config)
         for client in range(CLIENTS)
     ]
+    if not batches:
+        raise ValueError(f"no setting is like that: {' '.join(f'--only {part}' for part in options.only)}")
     for batch, found in each(one_batch, batches, options.jobs):
         done = parts[batch.size, batch.sigma]
         done.append(found)
@@ -132,7 +134,7 @@ def of_setting(options: Options, source: str, batch: Batch, parts: Sequence[Meas
 
 
 def one_batch(batch: Batch) -> tuple[Batch, Measured]:
-    """The attacks on one batch, each as if nobody else had taken part in that round."""
+    """The attacks on one batch, which comes back with them: batches end in any order."""
     return batch, one_case(batch.config, batch.case, client=batch.client)
 
 

@@ -59,6 +59,7 @@ def test_only_the_settings_that_are_asked_for_are_measured():
         ("exact", "B=8", "exact measures all of its settings"),
         ("defended", "rows=8", "write one of B=..., sigma=..."),
         ("defended", "B", "write one of B=..., sigma=..."),
+        ("defended", "B=7", "no setting is like that: --only B=7"),
     ],
 )
 def test_a_setting_that_cannot_be_kept_to_is_bad_input(name, part, told):
