@@ -229,7 +229,8 @@ class Truth:
         if statistic == "count":
             return float(sum(len(self.federated.tables[p]) for p in parties))
         if statistic == "size":
-            return float(len(frozenset().union(*(self.vocabularies[p][feature] for p in parties))))
+            features = [feature] if feature else self.federated.schema.categorical  # "": of all features together
+            return float(sum(len(frozenset().union(*(self.vocabularies[p][f] for p in parties))) for f in features))
         if statistic in ("frequency", "target_rate"):
             member = np.concatenate([self._members(p, feature, value) for p in parties])
             if statistic == "frequency":

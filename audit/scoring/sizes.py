@@ -54,8 +54,7 @@ def _metrics(party: str, claims: Sequence[StatisticClaim], truth: Truth) -> Iter
 
 def true_size(truth: Truth, party: str, feature: str) -> int:
     """The number of distinct values that a party holds of a feature, or of all where it is ""."""
-    held = truth.vocabularies[party]
-    return len(held[feature]) if feature else sum(len(values) for values in held.values())
+    return int(truth.statistic(party, feature, "size"))
 
 
 def _mean_of_others(truth: Truth, party: str, feature: str) -> float:

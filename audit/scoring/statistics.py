@@ -3,8 +3,9 @@
 Means, deviations, extremes and quartiles count as known within 1 % of the feature's standard deviation over the
 federation, shares of rows within 1 % of the standard deviation of belonging to them (rates: of the positive class);
 counts and sizes when exact. The denominator is all features (or values of features) that have the statistic, claimed or
-not. The baseline guesses from the federation's own value and from those of the other parties, in the way that is right
-most often for these (`guessed_statistics`).
+not; an exact size of all features together is none of them, and still a fact. The baseline guesses from the
+federation's own value and from those of the other parties, in the way that is right most often for these
+(`guessed_statistics`).
 
 Beside the share of hits stands the share of bits that the claims gain over the prior (`information`).
 
@@ -42,7 +43,8 @@ def score_statistics(claims: Sequence[StatisticClaim], truth: Truth) -> Iterator
         baseline = _prior(truth, party, statistic, keys)
         evidence = tuple(sorted({number for c in claimed.values() for number in c.evidence}))
         asset = "sizes" if statistic in COUNTED else "statistics"
-        exact = [is_exact(truth, c) for key, c in claimed.items() if c.low == c.high and key in keys]
+        told = {*keys, ("", "")} if statistic == "size" else keys  # "": of all features together, which lengths tell
+        exact = [is_exact(truth, c) for key, c in claimed.items() if c.low == c.high and key in told]
         known = float(np.mean(hits))
         yield Measured(
             asset,
@@ -56,8 +58,8 @@ def score_statistics(claims: Sequence[StatisticClaim], truth: Truth) -> Iterator
             certain_wrong=exact.count(False),
         )
         units = {(f, v): 0.5 if asset == "sizes" else KNOWN * _yardstick(truth, f, v, statistic) for f, v in keys}
-        if (told := information(truth, party, statistic, claimed, units)) is not None:
-            yield Measured(asset, statistic + INFORMATION, party, 0, *told, evidence)
+        if (gained := information(truth, party, statistic, claimed, units)) is not None:
+            yield Measured(asset, statistic + INFORMATION, party, 0, *gained, evidence)
 
 
 def _prior(truth: Truth, party: str, statistic: str, keys: Sequence[Key]) -> float:

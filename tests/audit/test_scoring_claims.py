@@ -102,6 +102,13 @@ def test_claims_without_a_width_are_certain_and_counted_where_they_are_wrong():
         assert (measured.certain, measured.certain_wrong) == expected
 
 
+def test_the_size_of_all_features_together_is_a_fact_where_it_is_exact():
+    total = sum(T.statistic(PARTY, f, "size") for f in T.federated.schema.categorical)
+    for claim, expected in ((exact("", "size", total), (1, 0)), (exact("", "size", total + 1), (1, 1))):
+        measured = next(m for m in hits([claim], T) if m.metric == "size")
+        assert (measured.certain, measured.certain_wrong) == expected
+
+
 def test_a_count_that_is_half_a_row_off_is_not_known():
     count = T.statistic(PARTY, "", "count")
     for estimate, known in ((count + 0.49, 1), (count + 0.5, 0), (count - 0.5, 0)):
