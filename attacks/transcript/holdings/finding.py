@@ -3,7 +3,11 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
+from numpy.typing import NDArray
+
 Key = tuple[str, str]  # party, feature
+DOUBT = 1e-6  # how near a guess may come to certainty
 
 
 @dataclass(frozen=True)
@@ -22,6 +26,12 @@ class Finding:
 def held_by_one(count: float, parties: int) -> float:
     """The chance that one of some parties has at least one of `count` rows, each of which is at any of them."""
     return float(count > 0) if parties == 1 else 1 - (1 - 1 / parties) ** count
+
+
+def guessed(chances: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Chances (n,) that rest on a guess, kept off 0 and 1: certainty overrules every other source."""
+    kept: NDArray[np.float64] = np.clip(chances, DOUBT, 1 - DOUBT)
+    return kept
 
 
 def together(findings: Iterable[Finding]) -> dict[Key, Finding]:

@@ -28,7 +28,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.special import logsumexp
 
 from leakledger.attacks.observed.columns import Columns, observed_columns
-from leakledger.attacks.transcript.holdings.finding import Finding
+from leakledger.attacks.transcript.holdings.finding import Finding, guessed
 from leakledger.attacks.transcript.holdings.numbers import known_ranges
 from leakledger.preprocess.messages import RingHighest, RingMaximum
 from leakledger.preprocess.views import CategoricalBlock, View
@@ -64,7 +64,7 @@ def from_frequencies(view: View, marginals: Mapping[str, Mapping[str, float]]) -
             if 0 < len(found.shares) <= len(values):
                 match = ordered_matching if found.ordered else free_matching
                 pairs = match(log_likelihood(found, chances), log_absent(found, chances))
-                scores = np.minimum(pairs.sum(0), 1 - 1e-6)
+                scores = guessed(pairs.sum(0))
                 counts = dict(zip(values, (pairs * found.shares[:, None] * found.rows).sum(0).tolist(), strict=True))
                 named = dict(zip(values, scores.tolist(), strict=True))
                 yield Finding(found.party, block.feature, named, counts, found.evidence)

@@ -254,6 +254,18 @@ def test_a_free_matching_is_sure_of_what_it_could_not_swap():
     assert 0.5 < chance[1, 1] < 0.6
 
 
+@pytest.mark.parametrize("observers", [("server", "P1"), ("server", "P2"), ("server", "P4")])
+def test_what_how_often_numbers_occur_suggests_is_never_certain(observers):
+    found = run("dh-psi", scaler=ALL_COLUMNS)
+    wrong = [
+        (key, value)
+        for key, finding in findings(replace(found.view(*observers), coins={}), DICTIONARY).items()
+        for value, score in finding.scores.items()
+        if score in (0, 1) and score != (value in found.held(*key))
+    ]
+    assert wrong == []
+
+
 WEIGHTS = {"ward": (0.5, 0.3, 0.15, 0.05), "diet": (0.8, 0.2)}
 FREQUENT = {"ward": ("burns", "ent", "icu", "surgery"), "diet": ("full", "none")}
 
