@@ -32,7 +32,7 @@ from leakledger.preprocess.models import as_arrays, as_tensors, gradient, initia
 from leakledger.preprocess.scalers import SCALERS
 from leakledger.preprocess.views import Message, Method, ModelSpec
 from leakledger.preprocess.wire import encode
-from tests.attacks.ring_example import FEATURES, SETS, run
+from tests.attacks.ring_example import FEATURES, SETS, run, table
 from tests.every import every
 
 KNOW_NOTHING = AuxiliaryKnowledge()
@@ -225,6 +225,16 @@ def test_a_request_s_length_tells_a_peer_and_a_relay_the_size_of_all_features_to
         assert {p: claims[p, ""].estimate for p in SETS if p != observer} == {
             p: n for p, n in totals.items() if p != observer
         }
+
+
+@every("sizes", [(2, 3), (4, 4), (4, 7), (5, 8), (40, 300)])
+def test_lengths_of_sealed_answers_tell_it_of_few_values_as_of_many(sizes):
+    """The first of two parties only answers; headers of parts of up to 255 bytes are shorter than of others."""
+    held = {f"P{i}": {"ward": [f"{v:03}" for v in range(n)], "diet": ["full"]} for i, n in enumerate(sizes, 1)}
+    tables = {p: table(v, rows=400) for p, v in held.items()}
+    found = run("dh-psi", tables=tables, psi_route="sealed", directions="upward")
+    claims = attack(found, "server")
+    assert {p: claims[p, ""].estimate for p in held} == {p: n + 1 for p, n in zip(held, sizes, strict=True)}
 
 
 SEALED = {"uhe": {"ring_route": "sealed"}, "dh-psi": {"ring_route": "sealed", "psi_route": "sealed"}}
