@@ -129,4 +129,4 @@ def held_by_some(prior: float, parties: int) -> float:
     """The chance that a party holds a value, where each of some parties does with chance `prior` and one of them does
     for certain.
     """
-    return prior / (1 - (1 - prior) ** parties)
+    return 1.0 if parties == 1 else prior / (1 - (1 - prior) ** parties)  # of one party it is certain, not rounded

@@ -205,6 +205,11 @@ def test_the_chance_to_hold_what_one_of_some_holds_is_that_of_all_combinations(p
     assert held_by_some(prior, parties) == pytest.approx(sum(p for held, p in chances.items() if held[0]) / some)
 
 
+@given(st.floats(0.001, 0.999))
+def test_what_one_party_must_hold_is_certain_whatever_the_prior(prior):
+    assert held_by_some(prior, 1) == 1
+
+
 @pytest.mark.parametrize("unused", ["keep", "drop"])
 def test_a_number_in_a_known_range_names_the_first_holder_and_clears_those_before(unused):
     found = run("dh-psi", unused=unused)
