@@ -108,7 +108,8 @@ class VocabularyClaim:
     """The values that one party holds of one categorical feature.
 
     `counts` (as many as `values`): in how many of the party's rows each occurs, or the share of them; empty where the
-    attack does not say. `certain`: the party itself says so in the clear, and nothing was inferred.
+    attack does not say. `certain`: the party itself says so in the clear, and nothing was inferred. `proven`: those of
+    the values that messages prove, whatever else is claimed: nobody without the value could have sent them.
     """
 
     party: str
@@ -117,6 +118,12 @@ class VocabularyClaim:
     evidence: tuple[int, ...] = ()
     counts: tuple[float, ...] = ()
     certain: bool = False
+    proven: frozenset[str] = frozenset()
+
+    @property
+    def vouched(self) -> frozenset[str]:
+        """The values that the attack vouches for as beyond doubt."""
+        return frozenset(self.values) if self.certain else self.proven
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 Who has only a transcript can say what attacks read out of it and whether these attacks are known to work on such
 messages, and not how much of it is right. So there are no scores and no verdict here, and silence is no evidence. What
-stands for itself is what an attack proves: a row that the update fits and no other would, a value told in the clear.
+stands for itself is what an attack proves: a row that the update fits and no other would, a value told in the clear,
+one that both sides of a set intersection hold.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -155,7 +156,9 @@ def _told(claim: Claim, reveal: bool) -> Iterator[dict[str, str]]:
         yield _row(claim.party, claim.feature, of, f"{claim.estimate:.6g}" if reveal else MASK, "")
     elif isinstance(claim, VocabularyClaim):
         values = f": {', '.join(claim.values[:SHOWN])}" if reveal else ""
-        yield _row(claim.party, claim.feature, "values", f"{len(claim.values)}{values}", "yes" if claim.certain else "")
+        proven = "yes" if claim.vouched.issuperset(claim.values) else f"{len(claim.vouched)} of them"
+        told = f"{len(claim.values)}{values}"
+        yield _row(claim.party, claim.feature, "values", told, proven if claim.vouched else "")
     elif isinstance(claim, MembershipClaim):
         best = claim.values[int(np.argmax(claim.scores))] if reveal and claim.values else MASK
         yield _row(claim.party, claim.feature, "membership", f"{len(claim.values)} candidates, likeliest {best}", "")

@@ -56,4 +56,4 @@ class Vocabulary(Attack):
             values = tuple(sorted(v for v, score in f.scores.items() if score >= self.least))
             counts = tuple(f.counts[v] for v in values) if values and all(v in f.counts for v in values) else ()
             if values:
-                yield VocabularyClaim(f.party, f.feature, values, tuple(sorted(f.evidence)), counts)
+                yield VocabularyClaim(f.party, f.feature, values, tuple(sorted(f.evidence)), counts, proven=f.proven)

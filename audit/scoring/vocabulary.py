@@ -32,8 +32,8 @@ def score_vocabularies(claims: Sequence[VocabularyClaim], truth: Truth) -> Itera
         values = _mean_overlap([(set(claimed[f].values) if f in claimed else set(), held[f]) for f in held])
         baseline = overlap_of_prior(truth, party)
         evidence = tuple(sorted({number for c in claimed.values() for number in c.evidence}))
-        certain = [c for f, c in claimed.items() if c.certain and f in held]
-        vouched = len(certain), sum(not set(c.values) <= held[c.feature] for c in certain)
+        certain = [c for f, c in claimed.items() if c.vouched and f in held]
+        vouched = len(certain), sum(not c.vouched <= held[c.feature] for c in certain)
         for metric, value in values.items():
             about = ("vocabulary", metric, party, 0)
             told = Measured(*about, value, baseline[metric], evidence)

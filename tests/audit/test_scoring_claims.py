@@ -67,6 +67,14 @@ def test_the_exact_vocabulary_scores_one_and_a_missing_feature_counts_as_nothing
     assert one["recall"] == pytest.approx(1 / len(held))
 
 
+def test_values_that_are_proven_are_a_fact_whatever_is_claimed_beside_them():
+    feature, held = next(iter(T.vocabularies[PARTY].items()))
+    one, other = sorted(held)[0], "held by nobody"
+    for proven, expected in ((frozenset(), (0, 0)), ({one}, (1, 0)), ({one, other}, (1, 1))):
+        claim = VocabularyClaim(PARTY, feature, (one, other), proven=frozenset(proven))
+        assert {(m.certain, m.certain_wrong) for m in score_vocabularies([claim], T)} == {expected}
+
+
 def test_the_vocabulary_baseline_reaches_everything_and_is_not_sure_of_it():
     claims = [VocabularyClaim(PARTY, f, ()) for f in T.vocabularies[PARTY]]
     measured = {m.metric: m for m in score_vocabularies(claims, T)}

@@ -13,7 +13,8 @@ DOUBT = 1e-6  # how near a guess may come to certainty
 @dataclass(frozen=True)
 class Finding:
     """`scores`: value -> chance that the party holds it; 1 and 0 are certain, a value that is missing is not spoken of.
-    `counts`: value -> in how many of its rows (or in which share of them), where the source tells.
+    `counts`: value -> in how many of its rows (or in which share of them), where the source tells. `proven`: values of
+    which messages prove that the party holds them.
     """
 
     party: str
@@ -21,11 +22,18 @@ class Finding:
     scores: Mapping[str, float] = field(repr=False)
     counts: Mapping[str, float] = field(default_factory=dict, repr=False)
     evidence: frozenset[int] = frozenset()
+    proven: frozenset[str] = frozenset()
 
 
 def held_by_one(count: float, parties: int) -> float:
     """The chance that one of some parties has at least one of `count` rows, each of which is at any of them."""
     return float(count > 0) if parties == 1 else 1 - (1 - 1 / parties) ** count
+
+
+def exactly(party: str, feature: str, scores: Mapping[str, float], evidence: Iterable[int]) -> Finding:
+    """The finding of a source that proves what it scores with 1 and 0."""
+    proven = frozenset(v for v, score in scores.items() if score == 1)
+    return Finding(party, feature, scores, {}, frozenset(evidence), proven)
 
 
 def guessed(chances: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -47,7 +55,8 @@ def _join(one: Finding, other: Finding) -> Finding:
     scores = {**one.scores, **other.scores}
     scores |= {v: _decide(one.scores[v], other.scores[v]) for v in one.scores.keys() & other.scores.keys()}
     evidence = one.evidence | other.evidence
-    return Finding(one.party, one.feature, scores, {**other.counts, **one.counts}, evidence)
+    counts, proven = {**other.counts, **one.counts}, one.proven | other.proven
+    return Finding(one.party, one.feature, scores, counts, evidence, proven)
 
 
 def _decide(one: float, other: float) -> float:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakledger.attacks.observed.ring import Boundaries, Unreadable, read_ring
-from leakledger.attacks.transcript.holdings.finding import Finding
+from leakledger.attacks.transcript.holdings.finding import Finding, exactly
 from leakledger.preprocess.messages import AllUnusedIds
 from leakledger.preprocess.views import CategoricalBlock, View
 
@@ -122,7 +122,7 @@ def _lowered(
     evidence = frozenset(bounds.evidence.values())
     for earlier, found in scores.items():
         if found:
-            yield Finding(earlier, feature, found, {}, evidence)
+            yield exactly(earlier, feature, found, evidence)
 
 
 def held_by_some(prior: float, parties: int) -> float:

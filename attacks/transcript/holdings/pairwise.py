@@ -5,7 +5,8 @@ the sender's values it does not see. A label is the number that the ring gave to
 its values of a feature in order, so between two labels a < b lie exactly b - a - 1 of its values that the receiver does
 not hold, and they lie between the two in order too ("ranks" below).
 
-Exact for the receiver's own values: shared ones score 1, others 0.
+Exact for the receiver's own values: shared ones score 1, others 0. A tag that is in the table proves its value: the
+sender cannot have made it of another.
 """
 
 from collections.abc import Iterator, Mapping
@@ -53,7 +54,7 @@ def from_pairs(view: View, candidates: Mapping[str, tuple[str, ...]]) -> Iterato
                 for f, shared in labels.items():
                     scores = {v: float(v in shared) for v in held[f]}
                     scores |= between_labels(shared, others[f], ends.get(f))
-                    yield Finding(m.sender, f, scores, {}, evidence)
+                    yield Finding(m.sender, f, scores, {}, evidence, frozenset(shared))
 
 
 def _scalar(view: View, receiver: str, elements: Elements, asked: Mapping[str, Message]) -> bytes | None:

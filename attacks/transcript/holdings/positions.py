@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from leakledger.attacks.observed.own_rows import own_counts
 from leakledger.attacks.observed.ring import Unreadable, ring_order
-from leakledger.attacks.transcript.holdings.finding import Finding
+from leakledger.attacks.transcript.holdings.finding import Finding, exactly
 from leakledger.attacks.transcript.holdings.oprf import element, find_scalar, hashed, output, points, times, unblinded
 from leakledger.preprocess.messages import OtmpAnswer, OtmpMatches, OtmpRequest, OtmpShares
 from leakledger.preprocess.views import Message, View
@@ -120,7 +120,7 @@ def _tested(party: str, place: int, message: Message, outputs: Outputs, names: E
         held = bool((table[_home(out, len(table))] == np.uint64(_share(out, place))).any())
         scores.setdefault(feature, {})[value] = float(held)
     for feature, found in scores.items():
-        yield Finding(party, feature, found, {}, frozenset([message.sequence]))
+        yield exactly(party, feature, found, [message.sequence])
 
 
 def _matched(
@@ -137,7 +137,6 @@ def _matched(
             matches = {(h, s, o) for h, s, o, _ in m.payload.positions.tolist()}
         except (ValueError, TypeError):
             continue
-        evidence = frozenset([sent.sequence, m.sequence])
         for place, party in enumerate(ring):
             if party in view.observers:
                 continue
@@ -146,7 +145,7 @@ def _matched(
                 feature, value = names[x]
                 scores.setdefault(feature, {})[value] = float((home, slot, place) in matches)
             for feature, found in scores.items():
-                yield Finding(party, feature, found, {}, evidence)
+                yield exactly(party, feature, found, [sent.sequence, m.sequence])
 
 
 def _positions(table: NDArray[np.uint64], place: int, outputs: Outputs) -> dict[bytes, tuple[int, int]]:

@@ -178,6 +178,18 @@ def test_the_key_holder_and_the_reconstructor_together_read_everyone():
     assert claimed(found, "P1", "P3")["P2", "ward"] <= found.held("P2", "ward")
 
 
+@pytest.mark.parametrize(("encoder", "observer"), [("dh-psi", "P1"), ("otmp-psi", "P4"), ("apsi", "P2")])
+def test_values_that_an_intersection_finds_are_proven_and_no_others(encoder, observer):
+    pytest.importorskip("tenseal") if encoder == "apsi" else None
+    found = run(encoder)
+    claims = [c for c in Vocabulary().run(found.view(observer), DICTIONARY) if c.party in ("P1", "P3")]
+    assert claims
+    for c in claims:
+        both = found.held(observer, c.feature) & found.held(c.party, c.feature)
+        assert c.proven == both <= set(c.values)
+        assert not c.certain
+
+
 @pytest.mark.parametrize("unused", ["keep", "drop"])
 def test_without_coins_the_final_numbers_still_tell_what_an_earlier_party_holds(unused):
     found = run("dh-psi", unused=unused)
