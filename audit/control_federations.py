@@ -6,8 +6,9 @@ so that in an alignment it learns who shares what with it. Numbers lie around a 
 
 That is draw 0. In every other draw the first three hold a random set of random size, all parties random numbers of rows
 around random means, independently of each other and of the other draws; the last party holds the same values in all of
-them. A *twin* has the shape of draw 0, sizes and row counts included, and shares no value or number with it: what hides
-must not tell the two apart.
+them. A *twin* has the shape of draw 0, sizes and row counts included, and shares no value or number with it; its
+parties hold each other's values where those of draw 0 hold different ones. What hides must not tell the two apart:
+neither by values nor by how many of them are shared.
 
 Where a control is about evaluation, a small model is trained for a round, with validation, and evaluated on rows that
 are drawn to be held out. Parties of a control about engineered features are those of `control_features`.
@@ -143,15 +144,19 @@ def target_of(schema: Schema) -> dict[str, Any]:
 def held(draw: int = 0) -> dict[str, dict[str, frozenset[str]]]:
     """Party -> feature -> values.
 
-    Draw 0: disjoint values at all parties but the last, which holds them all. The twin: as many others. Other draws:
-    sets of 1 to `LARGEST` of all candidates, each size and each set of one size with one chance, and all of them at the
-    last party.
+    Draw 0: disjoint values at all parties but the last, which holds them all. The twin: as many others, each set within
+    that of the next party. Other draws: sets of 1 to `LARGEST` of all candidates, each size and each set of one size
+    with one chance, and all of them at the last party.
     """
     if draw > 0:
         return _drawn(np.random.default_rng(draw))
-    mark = "" if draw == 0 else "other "
+    if draw == TWIN:
+        return {
+            p: {f: frozenset(f"other {f} {n}" for n in range(len(v))) for f, v in own.items()}
+            for p, own in held().items()
+        }
     own = {
-        NAMES[p]: {f: frozenset(f"{mark}{f} {p}{n}" for n in range(p + 1 + i)) for i, f in enumerate(FEATURES)}
+        NAMES[p]: {f: frozenset(f"{f} {p}{n}" for n in range(p + 1 + i)) for i, f in enumerate(FEATURES)}
         for p in range(PARTIES - 1)
     }
     everything = {f: frozenset().union(*(values[f] for values in own.values())) for f in FEATURES}

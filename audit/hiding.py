@@ -2,11 +2,11 @@
 
 Messages that disclose shares or ciphertexts, that steer the protocol, or that were sealed, are not for an attack to
 read; that they say nothing is checked here. A method runs, with the options of the audited case, on two made-up
-federations of the same shape and other values (`control_federations`, draw 0 and its twin), several times each with
-fresh coins. Message by message, what was sent must have the same size in both worlds; must be the same in both where it
-does not depend on coins, as a whole or, where messages are small enough to play many runs, byte by byte near its ends;
-and must have bytes of the same distribution. A kind that fails leaks, or does not hide what it says it hides; it counts
-as not read.
+federations of the same shape, with other values of which parties share more (`control_federations`, draw 0 and its
+twin), several times each with fresh coins. Message by message, what was sent must have the same size in both worlds;
+must be the same in both where it does not depend on coins, as a whole or, where messages are small enough to play many
+runs, byte by byte near its ends; and must have bytes of the same distribution. A kind that fails leaks, or does not
+hide what it says it hides; it counts as not read.
 
 An aggregation of updates is checked alike, on made-up updates of two worlds, and columns that are exchanged under
 encryption on two made-up tables.

@@ -199,6 +199,9 @@ def test_a_twin_has_the_shape_of_the_first_draw_and_shares_nothing_with_it():
             assert len(values) == len(others)
             assert not values & others
         assert twin[party].frame["height"].max() < table.frame["height"].min()
+    first, second = NAMES[:2]
+    assert not held()[first]["colour"] & held()[second]["colour"]
+    assert held(-1)[first]["colour"] < held(-1)[second]["colour"]
 
 
 TOLD = {"statistics": "mean", "ring_size": "size", "vocabulary": "vocabulary", "membership": "membership"}

@@ -183,6 +183,15 @@ def test_what_intersections_send_hides_what_it_is_about(encoder):
     assert set(found.values()) == {""}
 
 
+def test_lengths_of_sealed_messages_may_tell_a_relay_how_many_values_are_shared():
+    """Who holds what is sealed, and a list has a length for each value that two parties share."""
+    sealed = (("psi_route", "sealed"), ("ring_route", "sealed"))
+    found = hides("otmp-psi", sealed, "local", ())
+    assert {topic for topic, why in found.items() if why} == {"otmp.matches", "otmp.positions", "otmp.numbers"}
+    assert set(hides("otmp-psi", (("sealed_bytes", 20_000), *sealed), "local", ()).values()) == {""}
+    assert set(hides("dh-psi", sealed, "local", ()).values()) == {""}
+
+
 def told_apart(worlds):
     return tells_apart([[[Trace.of(body) for body in run] for run in world] for world in worlds])
 
