@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from leakledger.preprocess.candidate_check import check_candidates
 from leakledger.preprocess.data.schema import Schema
 from leakledger.preprocess.data.table import Table
 from leakledger.preprocess.encoders.base import Encoder, EncoderFit, Encoding
@@ -59,7 +60,7 @@ def prepare(
     everything = scaler.columns == "all"
     encoding, scaling = partial(naming_method, "encoder", encoder), partial(naming_method, "scaler", scaler)
     with fed.scope("encode"), encoding():
-        encoded = encoder.fit(fed, schema, train)
+        encoded = encoder.fit(fed, schema, {c: fed.local(c, Table.lent, t) for c, t in train.items()})
         check_fit(encoded, EncoderFit, fed.clients)
 
     def columns_of(tables: Mapping[str, At[Table]]) -> dict[str, At[Columns]]:
@@ -101,11 +102,13 @@ class Columns:
 
 
 def encode_table(table: Table, encoding: Encoding, blocks: tuple[Block, ...]) -> Columns:
-    candidates = [encoding.candidates(table, b) for b in blocks if isinstance(b, CategoricalBlock)]
-    stacked = np.array(candidates, np.int64).reshape(len(candidates), len(table)).T
-    codes, shape = encoding.transform(table), (len(table), max((b.start + b.width for b in blocks), default=0))
+    """One party's rows in the encoding. Raises MethodError for columns, or candidates, that the public blocks belie."""
+    candidates = [encoding.candidates(table.lent(), b) for b in blocks if isinstance(b, CategoricalBlock)]
+    codes, shape = encoding.transform(table.lent()), (len(table), max((b.start + b.width for b in blocks), default=0))
     if not isinstance(codes, np.ndarray) or codes.shape != shape:
         raise MethodError(f"an encoding gives columns of shape {np.shape(codes)}, its public blocks say {shape}")
+    check_candidates(table, blocks, candidates, codes)
+    stacked = np.array(candidates, np.int64).reshape(len(candidates), len(table)).T
     return Columns(table.numbers(), codes, table.labels(), stacked)
 
 

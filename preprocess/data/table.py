@@ -60,6 +60,12 @@ class Table:
         frame, ends = self.frame.take(order), np.cumsum(counts)
         return [self._with(frame.iloc[end - n : end]) for end, n in zip(ends, counts, strict=True)]
 
+    def lent(self) -> "Table":
+        """The same rows for code of others: what it changes of them is its own copy (copy on write), and stays there.
+        They are what claims are held against.
+        """
+        return self._with(self.frame.copy(deep=False))
+
     def _with(self, frame: pd.DataFrame) -> "Table":
         """A table of rows of this one, which were checked with it; the frame is new and gets numbers of its own."""
         frame.index = pd.RangeIndex(len(frame))
