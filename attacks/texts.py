@@ -6,6 +6,7 @@ name for each feature; under an unknown one several are plausible, and "" stands
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,9 @@ class TextRecords:
     encode: Callable[[Sequence[Cells]], NDArray[np.float64]] = field(repr=False)
     values: Mapping[str, tuple[str, ...]] = field(repr=False)
     names: Mapping[str, tuple[str, ...]] = field(repr=False)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "TextRecords":
+        return replace(self, values=dict(self.values), names=dict(self.names))  # with the same encoder, a whole model
 
     @property
     def features(self) -> tuple[str, ...]:

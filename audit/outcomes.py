@@ -4,6 +4,7 @@ itself is told under its name: the text alone would seem to be about the audit's
 """
 
 from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from dataclasses import fields
 from numbers import Real
 from typing import Any, get_args, get_type_hints
@@ -33,12 +34,13 @@ CHOICES = {"statistic": get_args(Statistic), "relation": get_args(get_type_hints
 
 
 def outcome_of(attack: Attack, view: View, knowledge: AuxiliaryKnowledge) -> Outcome:
-    """What the attack returns. Raises ValueError, one line that names the attack, for what is no outcome of this view
-    and for what the attack itself finds wrong with its input, and ToldFailure for its other errors, or where it would
-    end the whole process, as if nothing were left to do.
+    """What the attack returns. It works on copies of its own: what it changes in them reaches no other attack and no
+    truth. Raises ValueError, one line that names the attack, for what is no outcome of this view and for what the
+    attack itself finds wrong with its input, and ToldFailure for its other errors, or where it would end the whole
+    process, as if nothing were left to do.
     """
     try:
-        outcome = attack.run(view, knowledge)
+        outcome = attack.run(deepcopy(view), deepcopy(knowledge))
     except SystemExit as error:
         raise ToldFailure(one_line(f"{attack.technique} called sys.exit({error.code!r})")) from error
     except Exception as error:

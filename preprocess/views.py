@@ -116,6 +116,9 @@ class Message:
         names = ("sequence", "step", "round", "topic", "sender", "recipient", "relay", "sealed")
         return {name: getattr(self, name) for name in names}
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Message":
+        return self  # nothing in it can be changed
+
 
 @dataclass(frozen=True, slots=True)
 class Abort:

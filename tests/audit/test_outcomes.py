@@ -12,11 +12,13 @@ from leakledger.attacks.base import (
     AuxiliaryKnowledge,
     ColumnClaim,
     FindingClaim,
+    KnownRows,
     MembershipClaim,
     RecordsClaim,
     StatisticClaim,
     VocabularyClaim,
 )
+from leakledger.attacks.texts import TextRecords
 from leakledger.audit.command import reports_problems
 from leakledger.audit.outcomes import outcome_of
 from leakledger.audit.own_update import layout_of
@@ -51,6 +53,32 @@ def told(outcome):
 )
 def test_an_outcome_is_handed_on_as_it_is(outcome):
     assert told(outcome) is outcome
+
+
+def test_what_an_attack_changes_of_its_view_and_its_knowledge_is_its_own():
+    def wreck(view, knowledge):
+        view.inputs["P1"]["columns"]["ward"]["values"].clear()
+        view.inputs["P1"]["columns"]["age"][:] = 0
+        view.public.schema["classes"].clear()
+        knowledge.labels["P2", 0][:] = 0
+        knowledge.rows.columns["age"][:] = 0
+        knowledge.texts["P2"].values.clear()
+        return []
+
+    def given():
+        inputs = {"P1": {"columns": {"ward": {"values": ["a"]}, "age": np.ones(3)}}}
+        view = replace(VIEW, inputs=inputs, public=replace(VIEW.public, schema={"classes": ["no", "yes"]}))
+        rows, texts = KnownRows({"age": np.ones(3)}), {"P2": TextRecords(len, {"ward": ("a",)}, {"ward": ("w",)})}
+        return view, AuxiliaryKnowledge(labels={("P2", 0): np.ones(3)}, rows=rows, texts=texts)
+
+    view, knowledge = given()
+    outcome_of(SimpleNamespace(technique="strange", run=wreck), view, knowledge)
+    untouched, known = given()
+    assert repr(view.inputs) == repr(untouched.inputs)
+    assert view.public.schema == untouched.public.schema
+    assert repr(knowledge.labels) == repr(known.labels)
+    assert repr(knowledge.rows.columns) == repr(known.rows.columns)
+    assert knowledge.texts == known.texts
 
 
 @pytest.mark.parametrize(
