@@ -10,6 +10,7 @@ from leakledger.audit.play import Play
 from leakledger.audit.reading import Ran
 from leakledger.audit.record_controls import ways_left
 from leakledger.audit.records import Control, Finding, RecoveredRecord, Trial, Unread
+from leakledger.audit.scorable import check_scorable, naming_claims
 from leakledger.audit.scoring import score
 from leakledger.audit.streams import BASELINE_STREAM, CONTROL_STREAM, stream
 from leakledger.audit.uncertainty import surest
@@ -29,14 +30,17 @@ class CaseResults:
         """Runs the attack on what it reads, scores its claims and plays those of its controls that fit the view."""
         readable = play.view.restricted(play.attack.accepts, times=play.attack.reads_times)
         technique, outcome = play.attack.technique, outcome_of(play.attack, readable, play.knowledge)
-        coins = stream(seed, BASELINE_STREAM)
-        self.trials += score(play.attack, play.observers, outcome, play.knowledge, play.truth, attempted, coins, draws)
-        claims = claims_in(outcome)
+        claims, coins = claims_in(outcome), stream(seed, BASELINE_STREAM)
+        check_scorable(play.attack, claims, play.truth)
+        with naming_claims(play.attack):
+            told = score(play.attack, play.observers, outcome, play.knowledge, play.truth, attempted, coins, draws)
+        self.trials += told
         for c in claims:
             if isinstance(c, FindingClaim):
                 self.findings.append(Finding(technique, play.observers, c.party, c.check, c.text, c.evidence))
         records = [c for c in claims if isinstance(c, RecordsClaim)]
-        self.recovered += surest(technique, play.observers, records, play.truth)
+        with naming_claims(play.attack):
+            self.recovered += surest(technique, play.observers, records, play.truth)
         applicable = not isinstance(outcome, NotApplicable)
         if applicable:
             attacked = {(c.victim, c.round) for c in records}

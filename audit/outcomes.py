@@ -6,7 +6,8 @@ itself is told under its name: the text alone would seem to be about the audit's
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from dataclasses import fields
-from numbers import Real
+from math import isnan
+from numbers import Integral, Real
 from typing import Any, get_args, get_type_hints
 
 import numpy as np
@@ -25,11 +26,12 @@ from leakledger.attacks.base import (
 )
 from leakledger.audit.terminal import one_line
 from leakledger.preprocess.told_failure import ToldFailure
-from leakledger.preprocess.views import View
+from leakledger.preprocess.views import FeatureLayout, View
 
 CLAIMS = get_args(Claim)
 TEXTS = ("feature", "value", "statistic", "check", "text", "relation")  # fields of claims
 NUMBERS = ("estimate", "low", "high", "counts", "scores")
+OPTIONAL = [f.name for f in fields(RecordsClaim) if f.default is None]
 CHOICES = {"statistic": get_args(Statistic), "relation": get_args(get_type_hints(ColumnClaim)["relation"])}
 
 
@@ -91,6 +93,8 @@ def _of_fields(claim: Claim) -> str:
         return f"{strange[0]} of a claim is of type {type(given[strange[0]]).__name__}, not a text"
     if strange := [name for name, known in CHOICES.items() if name in given and given[name] not in known]:
         return f"{strange[0]} of a claim is {given[strange[0]]!r}, which is none of {', '.join(CHOICES[strange[0]])}"
+    if not isinstance(given.get("certain", False), bool | np.bool_):
+        return "whether a claim is certain is no bool"
     return _of_values(claim, given) if "values" in given else _of_numbers(given, ())
 
 
@@ -110,28 +114,56 @@ def _of_numbers(given: Mapping[str, Any], shape: tuple[int, ...]) -> str:
     """What is wrong with the numbers of a claim, or "": each field of them has that shape."""
     for name in (n for n in NUMBERS if n in given):
         numbers = np.array(given[name], dtype=object)
-        if numbers.shape != shape or not all(isinstance(n, Real) and n == n for n in numbers.flat):
+        if numbers.shape != shape or not all(isinstance(n, Real) and _is_float(n) for n in numbers.flat):
             return f"{name} of a claim is not {'a number for each of its values' if shape else 'a number'}"
     return ""
 
 
 def _of_records(claim: RecordsClaim, view: View) -> str:
     """What is wrong with a claim about rows: how many cells, and values that no cell has."""
-    layout = claim.layout or view.public.layout
-    if layout is None:
+    layout = view.public.layout if claim.layout is None else claim.layout
+    if not isinstance(layout, FeatureLayout):
         return "it claims rows where no layout says what their columns are"
-    shapes: dict[str, tuple[int, ...]] = {
-        "categories": (len(claim.categories), len(layout.categorical)),
-        "numbers": (len(claim.categories), len(layout.numeric)),
-    }
-    shapes |= {"category_entropy": shapes["categories"], "number_entropy": shapes["numbers"]}
-    shapes |= {name: shapes["categories"][:1] for name in ("residual", "verified") if getattr(claim, name) is not None}
-    for name, shape in shapes.items():
-        if np.shape(getattr(claim, name)) != shape:
-            return f"{name} of a claim have shape {np.shape(getattr(claim, name))}, not {shape}"
+    if not isinstance(claim.round, Integral) or isinstance(claim.round, bool):
+        return "the round of a claim is no whole number"
+    if problem := _of_arrays(claim, len(layout.categorical), len(layout.numeric)):
+        return problem
     sizes = [b.size for b in layout.categorical]
     if not ((claim.categories >= -1) & (claim.categories < sizes)).all():
         return "a category of a claim is none of the layout's"
     if claim.layout is None and not np.isfinite(claim.numbers).all():
         return "a number of a claim is not finite"
+    return ""
+
+
+def _is_float(number: Real) -> bool:
+    """Whether a number is what arithmetic can take: not NaN, and no whole number beyond all floats."""
+    try:
+        return not isnan(number)
+    except OverflowError:
+        return False
+
+
+def _of_arrays(claim: RecordsClaim, categorical: int, numeric: int) -> str:
+    """What is wrong with the arrays of a claim about rows of so many cells, or ""."""
+    rows = len(claim.categories) if isinstance(claim.categories, np.ndarray) and claim.categories.ndim else 0
+    own = {
+        "categories": ("iu", (rows, categorical)),
+        "numbers": ("iuf", (rows, numeric)),
+        "category_entropy": ("iuf", (rows, categorical)),
+        "number_entropy": ("iuf", (rows, numeric)),
+        "residual": ("iuf", (rows,)),
+        "verified": ("b", (rows,)),
+        "probability": ("iuf", (rows, categorical + numeric)),
+        "owners": ("U", (rows,)),
+    }
+    for name, (kinds, shape) in own.items():
+        array = getattr(claim, name)
+        if array is None and name in OPTIONAL:
+            continue
+        if np.shape(array) != shape:
+            return f"{name} of a claim have shape {np.shape(array)}, not {shape}"
+        if not isinstance(array, np.ndarray) or array.dtype.kind not in kinds:
+            kind = f"of {array.dtype}" if isinstance(array, np.ndarray) else type(array).__name__
+            return f"{name} of a claim are no array of the type that they must have, but {kind}"
     return ""

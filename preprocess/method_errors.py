@@ -35,7 +35,7 @@ def naming_method(role: str, method: Any) -> Iterator[None]:
     except SystemExit as error:
         raise ToldFailure(f"{who} called sys.exit") from error
     except Exception as error:
-        if _is_own(method) and isinstance(error, ValueError | OSError | ModuleNotFoundError):
+        if is_own(method) and isinstance(error, ValueError | OSError | ModuleNotFoundError):
             raise
         told = MethodError if isinstance(error, ValueError | OSError) else ToldFailure
         raise told(f"{who} raised {type(error).__name__}; {ON_REQUEST}") from error
@@ -55,5 +55,6 @@ def check_fit(fit: Any, kind: type, clients: Sequence[str]) -> None:
         raise MethodError(f"{public[0]} of its fit is of type {type(public[1]).__name__}, not Public")
 
 
-def _is_own(method: Any) -> bool:
+def is_own(method: Any) -> bool:
+    """Whether a method is one of this package, and not of somebody else."""
     return type(method).__module__.partition(".")[0] == __name__.partition(".")[0]
