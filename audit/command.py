@@ -4,7 +4,8 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
@@ -18,6 +19,7 @@ from leakledger.preprocess.told_failure import ToldFailure
 P = ParamSpec("P")
 R = TypeVar("R")
 
+PLUGINS = "leakledger.audit.plugins"
 USAGE, FAILURE, INTERRUPTED = 2, 1, 130
 console = Terminal(width=None if (sys.stdout and sys.stdout.isatty()) or "COLUMNS" in os.environ else 140)
 notes = Terminal(stderr=True)
@@ -46,7 +48,7 @@ def reports_problems(command: Callable[P, R]) -> Callable[P, R]:
     @wraps(command)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            with ours_alone():
+            with ours_alone(), _plugins_named():
                 return command(*args, **kwargs)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
@@ -60,6 +62,20 @@ def reports_problems(command: Callable[P, R]) -> Callable[P, R]:
             raise _in_one_line(Failed, error) from None
 
     return wrapped
+
+
+@contextmanager
+def _plugins_named() -> Iterator[None]:
+    """`naming_plugins`, once there are any: importing them takes seconds, which bad usage needs not."""
+    try:
+        yield
+    except BaseException:
+        if PLUGINS not in sys.modules:
+            raise
+        from leakledger.audit.plugin_errors import naming_plugins
+
+        with naming_plugins():
+            raise
 
 
 def _in_one_line(kind: type[OneLine], error: Exception) -> OneLine:

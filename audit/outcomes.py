@@ -45,7 +45,9 @@ def outcome_of(attack: Attack, view: View, knowledge: AuxiliaryKnowledge) -> Out
         outcome = attack.run(deepcopy(view), deepcopy(knowledge))
     except SystemExit as error:
         raise ToldFailure(one_line(f"{attack.technique} called sys.exit({error.code!r})")) from error
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         of_input = isinstance(error, ValueError | OSError) or (
             isinstance(error, ModuleNotFoundError) and error.name is None  # a text that says what to install
         )

@@ -55,6 +55,9 @@ FAILED: dict[str, str] = {}
 DISTRIBUTIONS: dict[str, str] = {}
 """Distribution -> version, of every plugin that was registered: results depend on them."""
 
+PACKAGES: dict[str, str] = {}
+"""Top-level package of code that was registered -> its distribution, or where there is none the package."""
+
 ATTACKS_OF: dict[str, str] = {}
 """Attack of a plugin -> its distribution: results depend on its version, and so does what they may be compared with."""
 
@@ -65,7 +68,9 @@ def register(points: Iterable[tuple[str, EntryPoint]]) -> None:
         try:
             with foreign():  # what modules print when they are imported is none of a command's output
                 _add(GROUPS[group], point)
-        except Exception as error:  # whatever a foreign package does wrong, the others are to work
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # whatever a foreign package does wrong, sys.exit too, the others are to work
             FAILED[point.name] = f"{point.value}: {type(error).__name__}: {' '.join(str(error).split())}"
 
 
@@ -94,6 +99,7 @@ def _add(group: Group, point: EntryPoint) -> None:
     known = group.table.setdefault(point.name, thing)
     if known is not thing:
         raise ValueError(f"the name is that of {known.__module__}.{known.__qualname__}; choose another")
+    PACKAGES[_package(thing)] = _package(thing) if point.dist is None else point.dist.name
     if point.dist is not None:
         DISTRIBUTIONS[point.dist.name] = point.dist.version
         if group.base is Attack:

@@ -21,6 +21,7 @@ import torch
 from threadpoolctl import threadpool_limits
 
 from leakledger.audit.steps import Listener, listen, listening
+from leakledger.preprocess.told_failure import ToldFailure
 
 HEARD_SECONDS = 5.0  # for what was told last; a worker that was killed may leave half a message
 T = TypeVar("T")
@@ -35,7 +36,7 @@ def each(
     What the work tells of its steps (`steps`) comes to `on_step`, in another thread where there are several processes.
 
     Every worker computes with one thread: the pool fills the cores, and results do not depend on how many there are.
-    Raises RuntimeError when a worker process dies. Whatever is raised, also at the caller's, no worker goes on.
+    Raises ToldFailure when a worker process dies. Whatever is raised, also at the caller's, no worker goes on.
     """
     jobs = min(jobs or os.cpu_count() or 1, max(len(items), 1))
     if jobs == 1:
@@ -55,7 +56,7 @@ def each(
         for future in as_completed(futures):
             yield future.result()
     except BrokenProcessPool:
-        raise RuntimeError("a worker process died (out of memory?); run again with --set audit.jobs=1") from None
+        raise ToldFailure("a worker process died (out of memory?); run again with --set audit.jobs=1") from None
     finally:
         lifeline.close()  # ends all workers, whatever they are at
         pool.shutdown(wait=True, cancel_futures=True)

@@ -28,6 +28,7 @@ from leakledger.audit.hiding import hides, hides_columns, hides_updates
 from leakledger.audit.installed import check_extras
 from leakledger.audit.observe import observations
 from leakledger.audit.play import Play, view_of
+from leakledger.audit.plugin_errors import naming_plugins, told_of_plugin
 from leakledger.audit.pool import Clock, each
 from leakledger.audit.privacy_accounting import privacy_accounts
 from leakledger.audit.provenance import run_facts
@@ -161,7 +162,7 @@ def play_case(config: Config, case: Case, folder: Path, master: bytes) -> Played
     """
     left: list[tuple[Ledger, PublicFacts]] = []
     try:
-        with foreign():
+        with foreign(), naming_plugins():
             return Played(run_case(config, case, folder, master, lambda *ended: left.append(ended)))
     except Exception as error:
         if not left:
@@ -253,7 +254,7 @@ def naming(case: Case) -> Iterator[None]:
         yield
     except ValueError as error:
         where = "".join(f" ({note})" for note in getattr(error, "__notes__", [])[:1])
-        raise CaseError(f"case {case.id}: {error}{where}") from error
+        raise CaseError(f"case {case.id}: {told_of_plugin(error) or error}{where}") from error
 
 
 def _attacks_records(config: Config) -> bool:

@@ -12,7 +12,9 @@ from typing import Any
 from leakledger.preprocess.located import At, FederationError, Public
 from leakledger.preprocess.told_failure import ToldFailure
 
-ON_REQUEST = "LEAKLEDGER_DEBUG=1 shows its text and where, which may quote records"
+OWN = __name__.partition(".")[0]
+DEBUG = "LEAKLEDGER_DEBUG"
+ON_REQUEST = f"{DEBUG}=1 shows its text and where, which may quote records"
 
 
 class MethodError(ValueError):
@@ -41,6 +43,15 @@ def naming_method(role: str, method: Any) -> Iterator[None]:
         raise told(f"{who} raised {type(error).__name__}; {ON_REQUEST}") from error
 
 
+def may_be_told(error: BaseException) -> str:
+    """The text of an error where this package itself says it of bad input or of a broken rule, else how to see it."""
+    place, said = error.__traceback__, isinstance(error, ValueError | OSError | ToldFailure)
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    module = "" if place is None else str(place.tb_frame.f_globals.get("__name__", ""))
+    return str(error) if said and module.partition(".")[0] in (OWN, "__main__") else ON_REQUEST
+
+
 def check_fit(fit: Any, kind: type, clients: Sequence[str]) -> None:
     """Raises MethodError unless `fit` is of that kind, which has two fields: what lives at each client, and what is
     public.
@@ -57,4 +68,4 @@ def check_fit(fit: Any, kind: type, clients: Sequence[str]) -> None:
 
 def is_own(method: Any) -> bool:
     """Whether a method is one of this package, and not of somebody else."""
-    return type(method).__module__.partition(".")[0] == __name__.partition(".")[0]
+    return type(method).__module__.partition(".")[0] == OWN

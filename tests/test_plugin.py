@@ -7,6 +7,7 @@ import sys
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -128,6 +129,17 @@ def test_a_broken_plugin_is_left_out_and_its_name_says_why(name, monkeypatch):
     if name not in ENCODERS:
         with pytest.raises(ConfigError, match="a plugin of that name is installed and cannot be used"):
             config_of({}, [f"preprocessing.encoder={name}"])
+
+
+@pytest.mark.parametrize("error", [SystemExit(0), pytest.skip.Exception("not here")])
+def test_one_that_would_end_every_command_when_it_is_imported_is_left_out_too(error, monkeypatch):
+    def load():
+        raise error
+
+    monkeypatch.setattr(plugins, "FAILED", {})
+    point = SimpleNamespace(name="ends", value="ends.it:All", load=load)
+    plugins.register([("leakledger.encoders", point)])
+    assert plugins.FAILED["ends"].startswith(f"ends.it:All: {type(error).__name__}: ")
 
 
 class Stated(Attack):

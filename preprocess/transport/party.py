@@ -6,6 +6,7 @@ goes to stderr, so that it cannot pass for a report. When the driver ends, howev
 
 import os
 import signal
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from queue import SimpleQueue
@@ -14,6 +15,7 @@ from time import monotonic
 from typing import Any, BinaryIO
 
 from leakledger.preprocess.ledger import Ledger
+from leakledger.preprocess.method_errors import DEBUG, may_be_told
 from leakledger.preprocess.transport.channels import Channels
 from leakledger.preprocess.transport.pipes import read_frame, write_frame
 from leakledger.preprocess.transport.projected import Projected, Wait
@@ -81,8 +83,10 @@ def _work(settings: Mapping[str, Any], job: Mapping[str, Any], channels: Channel
                 aborts = fed.ledger.aborts
             return encode({"report": "result", "result": result.to_plain(), "sent": fed.sent, "course": fed.course})
     except Exception as error:
+        if DEBUG in os.environ:
+            traceback.print_exception(error)
         where = ", ".join(getattr(error, "__notes__", ["in step start"]))
-        failure = {"kind": type(error).__name__, "text": str(error), "where": where}
+        failure = {"kind": type(error).__name__, "text": may_be_told(error), "where": where}
         return encode({"report": "failure", **failure, "aborts": [a.to_plain() for a in aborts]})
 
 

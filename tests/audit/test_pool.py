@@ -15,6 +15,7 @@ from click.testing import CliRunner
 from leakledger.audit import run as run_module
 from leakledger.audit.cli import main
 from leakledger.audit.pool import each
+from leakledger.preprocess.told_failure import ToldFailure
 
 SURELY = 120.0  # seconds within which a machine under load has surely started two workers
 LONG = 3600.0
@@ -195,3 +196,8 @@ def test_a_case_whose_training_diverges_is_named_with_what_to_do(tmp_path: Path)
     assert "-seed0: training diverged: the " in line
     assert "lower training.learning_rate, now 1e+30" in line
     assert "step train, round " in line
+
+
+def test_a_worker_that_ends_is_a_failure_in_one_line():
+    with pytest.raises(ToldFailure, match=r"^a worker process died \(out of memory\?\); run again with"):
+        list(each(os._exit, [3, 3], 2))
