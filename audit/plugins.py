@@ -12,10 +12,13 @@ others work, and nobody is told that a method is unknown which is merely broken.
 audit's rights: install what you trust.
 """
 
-from collections.abc import Callable, Collection, Iterable
+import sys
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from importlib.metadata import EntryPoint, entry_points
 from inspect import Parameter, get_annotations, signature
+from pathlib import Path
 from typing import Any
 
 from leakledger.attacks import ATTACKS, Attack
@@ -55,6 +58,8 @@ FAILED: dict[str, str] = {}
 DISTRIBUTIONS: dict[str, str] = {}
 """Distribution -> version, of every plugin that was registered: results depend on them."""
 
+CODE: dict[str, str] = {}
+"""Package of a plugin, among versions -> the digest of its code as it was registered."""
 PACKAGES: dict[str, str] = {}
 """Top-level package of code that was registered -> its distribution, or where there is none the package."""
 
@@ -102,6 +107,7 @@ def _add(group: Group, point: EntryPoint) -> None:
     PACKAGES[_package(thing)] = _package(thing) if point.dist is None else point.dist.name
     if point.dist is not None:
         DISTRIBUTIONS[point.dist.name] = point.dist.version
+        CODE[_code_of(_package(thing))] = _digest(_package(thing))
         if group.base is Attack:
             ATTACKS_OF[point.name] = point.dist.name
 
@@ -147,8 +153,34 @@ def _installed() -> Iterable[tuple[str, EntryPoint]]:
 
 
 def versions_of_plugins() -> dict[str, str]:
-    """Distribution -> version of the plugins that are registered."""
-    return dict(sorted(DISTRIBUTIONS.items()))
+    """Distribution -> version of the plugins that are registered, and beside it the digests of their packages' code,
+    which may change while the version stays.
+    """
+    return dict(sorted({**DISTRIBUTIONS, **CODE}.items()))
+
+
+def versions_behind(attack: str, versions: Mapping[str, str]) -> dict[str, str | None]:
+    """Those of `versions` of a run that are of the plugin which the attack is from; none of one that is ours."""
+    if (distribution := ATTACKS_OF.get(attack)) is None:
+        return {}
+    codes = (_code_of(package) for package, of in PACKAGES.items() if of == distribution)
+    return {name: versions.get(name) for name in (distribution, *codes)}
+
+
+def _code_of(package: str) -> str:
+    """What the code of a package is called among versions."""
+    return f"{package} (code)"
+
+
+def _digest(package: str) -> str:
+    """The first 12 digits of a SHA-256 over the names and contents of a package's Python files, or of a module's."""
+    module, digest = sys.modules[package], sha256()
+    folders = [Path(folder) for folder in getattr(module, "__path__", ())]
+    files = [(f, f.relative_to(folder)) for folder in folders for f in sorted(folder.rglob("*.py"))]
+    alone = [] if folders or not module.__file__ else [(Path(module.__file__), Path(module.__file__).name)]
+    for file, name in files or alone:
+        digest.update(f"{name}\0{sha256(file.read_bytes()).hexdigest()}\n".encode())
+    return digest.hexdigest()[:12]
 
 
 register(_installed())

@@ -215,7 +215,8 @@ class Store:
         if mine.data.fingerprint != wanted.data.fingerprint:
             raise StoreError(f"{self.folder}: holds a run on other data under the same name; choose another --output")
         if mine.versions != wanted.versions:
-            changed = sorted(k for k in wanted.versions if mine.versions.get(k) != wanted.versions[k])
+            named = {*mine.versions, *wanted.versions}
+            changed = sorted(k for k in named if mine.versions.get(k) != wanted.versions.get(k))
             raise StoreError(
                 f"{self.folder}: was begun with other versions of {', '.join(changed)}; choose another --output"
             )

@@ -1,5 +1,6 @@
 """`examples/plugin`, installed as its README says: found by its entry points, held to the contracts, and audited."""
 
+import importlib
 import json
 import os
 import subprocess
@@ -140,6 +141,29 @@ def test_one_that_would_end_every_command_when_it_is_imported_is_left_out_too(er
     point = SimpleNamespace(name="ends", value="ends.it:All", load=load)
     plugins.register([("leakledger.encoders", point)])
     assert plugins.FAILED["ends"].startswith(f"ends.it:All: {type(error).__name__}: ")
+
+
+def test_the_code_of_a_plugin_is_among_versions_and_changes_with_any_of_its_files(tmp_path, monkeypatch):
+    package = tmp_path / "theirs_coded"
+    package.mkdir()
+    (package / "__init__.py").write_text("def read(path): ...\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in ("FAILED", "DISTRIBUTIONS", "PACKAGES", "CODE"):
+        monkeypatch.setattr(plugins, name, {})
+    monkeypatch.setattr(plugins, "GROUPS", {"readers": plugins.Group({}, None, lambda r: "")})
+    point = SimpleNamespace(name=".x", value="theirs_coded:read", dist=SimpleNamespace(name="theirs", version="1"))
+    point.load = lambda: importlib.import_module("theirs_coded").read
+
+    def registered():
+        plugins.register([("readers", point)])
+        assert plugins.FAILED == {}
+        return plugins.versions_of_plugins()
+
+    before = registered()
+    assert set(before) == {"theirs", "theirs_coded (code)"}
+    assert registered() == before
+    (package / "helper.py").write_text("A = 1\n")
+    assert registered()["theirs_coded (code)"] != before["theirs_coded (code)"]
 
 
 class Stated(Attack):

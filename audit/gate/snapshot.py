@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from leakledger.attacks.observed.undeclared import STATED_POOLED
 from leakledger.audit.chain import canonical, digest_of, digest_of_file
 from leakledger.audit.leakage import adversary
-from leakledger.audit.plugins import ATTACKS_OF
+from leakledger.audit.plugins import versions_behind
 from leakledger.audit.records import SCORER, AuditRecord, CaseRecord, Setting, Trial, failed_controls, speaks
 from leakledger.audit.verdicts.evidence import CHECKS, asset_of_trial, decides, is_calibrator
 
@@ -168,9 +168,9 @@ def instrument() -> str:
 
 
 def _instrument(record: AuditRecord) -> str:
-    """With the versions that the run had of plugins whose attacks it used: these are a yardstick too."""
+    """With the versions and the code that the run had of plugins whose attacks it used: these are a yardstick too."""
     used = record.run.config.get("attacks", {}).get("use", ())
-    plugins = {ATTACKS_OF[name]: record.run.versions.get(ATTACKS_OF[name]) for name in used if name in ATTACKS_OF}
+    plugins = {k: v for name in used for k, v in versions_behind(name, record.run.versions).items()}
     return digest_of(canonical([instrument(), plugins])) if plugins else instrument()
 
 

@@ -61,6 +61,7 @@ def test_opening_again_continues_the_same_run_and_keeps_its_start(tmp_path, fact
         (lambda f: replace(f, config=config(audit={"seeds": [9]}).in_force()), "another audit.seeds.0"),
         (lambda f: replace(f, data=replace(f.data, fingerprint="other")), "on other data"),
         (lambda f: replace(f, versions={**f.versions, "torch": "0"}), "other versions of torch"),
+        (lambda f: replace(f, versions={k: v for k, v in f.versions.items() if k != "torch"}), "versions of torch;"),
     ],
 )
 def test_a_folder_of_another_run_is_refused_with_the_difference(tmp_path, facts, change, expected):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from leakledger.audit.gate.console import lines, rows
-from leakledger.audit.plugins import ATTACKS_OF
+from leakledger.audit.plugins import ATTACKS_OF, PACKAGES
 from leakledger.audit.records import Ruling
 from leakledger.reports.pull_request import annotations, summary
 from leakledger.reports.sarif import Source
@@ -203,6 +203,17 @@ def test_another_version_of_a_plugin_is_stale_where_its_attack_is_in_use(monkeyp
     outcome = decided(made("2"), made("1"), leakage=MARGIN)
     assert (outcome.exit_code, len(outcome.baseline.stale)) == (11, 1)
     assert "other attacks" in outcome.baseline.stale[0]
+
+
+def test_other_code_of_a_plugin_of_the_same_version_is_stale_too(monkeypatch):
+    def made(code):
+        made, versions = record(FLAT), {"their-methods": "1", "theirs (code)": code}
+        return replace(made, run=replace(made.run, versions={**made.run.versions, **versions}))
+
+    monkeypatch.setitem(ATTACKS_OF, "made", "their-methods")
+    monkeypatch.setitem(PACKAGES, "theirs", "their-methods")
+    assert decided(made("a"), made("a"), leakage=MARGIN).status == "pass"
+    assert decided(made("b"), made("a"), leakage=MARGIN).exit_code == 11
 
 
 def test_fingerprints_name_the_question_and_not_what_was_measured():
