@@ -24,6 +24,7 @@ from leakledger.attacks.base import (
     Statistic,
     clients_of,
 )
+from leakledger.audit.kept_settings import settings_kept
 from leakledger.audit.terminal import one_line
 from leakledger.preprocess.told_failure import ToldFailure
 from leakledger.preprocess.views import FeatureLayout, View
@@ -37,12 +38,13 @@ CHOICES = {"statistic": get_args(Statistic), "relation": get_args(get_type_hints
 
 def outcome_of(attack: Attack, view: View, knowledge: AuxiliaryKnowledge) -> Outcome:
     """What the attack returns. It works on copies of its own: what it changes in them reaches no other attack and no
-    truth. Raises ValueError, one line that names the attack, for what is no outcome of this view and for what the
-    attack itself finds wrong with its input, and ToldFailure for its other errors, or where it would end the whole
-    process, as if nothing were left to do.
+    truth; nor do settings of the process that it changes. Raises ValueError, one line that names the attack, for what
+    is no outcome of this view and for what the attack itself finds wrong with its input, and ToldFailure for its other
+    errors, or where it would end the whole process, as if nothing were left to do.
     """
     try:
-        outcome = attack.run(deepcopy(view), deepcopy(knowledge))
+        with settings_kept():
+            outcome = attack.run(deepcopy(view), deepcopy(knowledge))
     except SystemExit as error:
         raise ToldFailure(one_line(f"{attack.technique} called sys.exit({error.code!r})")) from error
     except KeyboardInterrupt:

@@ -23,6 +23,7 @@ from typing import Any
 
 from leakledger.attacks import ATTACKS, Attack
 from leakledger.attacks.base import ControlSpec
+from leakledger.audit.kept_settings import settings_kept
 from leakledger.audit.terminal import foreign
 from leakledger.defenses import DEFENSES, Defense
 from leakledger.preprocess.data.readers import READERS
@@ -71,7 +72,7 @@ def register(points: Iterable[tuple[str, EntryPoint]]) -> None:
     """Adds the plugins behind (group, entry point) to their tables."""
     for group, point in points:
         try:
-            with foreign():  # what modules print when they are imported is none of a command's output
+            with foreign(), settings_kept():  # what modules print or set is none of a command's business
                 _add(GROUPS[group], point)
         except KeyboardInterrupt:
             raise

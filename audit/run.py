@@ -26,6 +26,7 @@ from leakledger.audit.federate import Federated, OnAbort, make_encoder, make_sca
 from leakledger.audit.granted import attempts, granted_knowledge, make_attack
 from leakledger.audit.hiding import hides, hides_columns, hides_updates
 from leakledger.audit.installed import check_extras
+from leakledger.audit.kept_settings import settings_kept
 from leakledger.audit.observe import observations
 from leakledger.audit.play import Play, view_of
 from leakledger.audit.plugin_errors import naming_plugins, told_of_plugin
@@ -162,7 +163,7 @@ def play_case(config: Config, case: Case, folder: Path, master: bytes) -> Played
     """
     left: list[tuple[Ledger, PublicFacts]] = []
     try:
-        with foreign(), naming_plugins():
+        with foreign(), settings_kept(), naming_plugins():
             return Played(run_case(config, case, folder, master, lambda *ended: left.append(ended)))
     except Exception as error:
         if not left:

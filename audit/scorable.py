@@ -18,12 +18,12 @@ def check_scorable(attack: Attack, claims: Sequence[Claim], truth: Truth) -> Non
     schema = truth.federated.schema
     features = {*schema.categorical, *schema.numeric, schema.target, ""}
     for claim in claims:
+        problem = ""
         if isinstance(claim, RecordsClaim):
             strange = [c for c in clients_of(claim.victim) if (c, claim.round) not in truth.federated.batches]
             problem = f"a batch of {strange[0]} in round {claim.round}, which was not drawn" if strange else ""
-        else:
-            unknown = not isinstance(claim, FindingClaim) and claim.feature not in features
-            problem = f"the feature {claim.feature!r}, which the table does not have" if unknown else ""
+        elif not isinstance(claim, FindingClaim) and claim.feature not in features:
+            problem = f"the feature {claim.feature!r}, which the table does not have"
         if problem:
             raise ValueError(f"{attack.technique} is no attack that can be scored: it makes a claim about {problem}")
 

@@ -1,10 +1,13 @@
 """What an attack returns is checked before it is scored: a plugin's mistake is one line that names it."""
 
+import os
+from contextlib import nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 from click.testing import CliRunner
 
 from leakledger.attacks.base import (
@@ -79,6 +82,21 @@ def test_what_an_attack_changes_of_its_view_and_its_knowledge_is_its_own():
     assert repr(knowledge.labels) == repr(known.labels)
     assert repr(knowledge.rows.columns) == repr(known.rows.columns)
     assert knowledge.texts == known.texts
+
+
+@pytest.mark.parametrize("ends", ["returns", "raises"])
+def test_settings_of_the_process_that_an_attack_changes_are_as_before_after_it(ends, tmp_path):
+    def careless(view, knowledge):
+        os.chdir(tmp_path)
+        torch.set_grad_enabled(False)
+        torch.set_default_dtype(torch.float64)
+        np.seterr(all="raise")
+        return [] if ends == "returns" else view.missing
+
+    before = os.getcwd(), torch.is_grad_enabled(), torch.get_default_dtype(), np.geterr()
+    with pytest.raises(ToldFailure) if ends == "raises" else nullcontext():
+        outcome_of(SimpleNamespace(technique="strange", run=careless), VIEW, AuxiliaryKnowledge())
+    assert (os.getcwd(), torch.is_grad_enabled(), torch.get_default_dtype(), np.geterr()) == before
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,32 @@
+"""Settings of the whole process that code of others finds and leaves: one that changed them would decide what other
+attacks and later cases compute, and where they look for files.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+
+SETTINGS: tuple[tuple[Callable[[], Any], Callable[[Any], Any]], ...] = (
+    (os.getcwd, os.chdir),
+    (torch.is_grad_enabled, torch.set_grad_enabled),
+    (torch.get_default_dtype, torch.set_default_dtype),
+    (torch.get_num_threads, torch.set_num_threads),
+    (np.geterr, lambda errors: np.seterr(**errors)),
+)
+"""How each is asked for, and set."""
+
+
+@contextmanager
+def settings_kept() -> Iterator[None]:
+    """What is set inside is as before after it, however it ends."""
+    before = [(ask, put, ask()) for ask, put in SETTINGS]
+    try:
+        yield
+    finally:
+        for ask, put, value in before:
+            if ask() != value:
+                put(value)
