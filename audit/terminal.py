@@ -106,6 +106,17 @@ def _nobody_reads(stream: TextIO) -> None:
     os.close(nowhere)
 
 
+def _hold_standard_streams() -> None:
+    """Opens those of the three that are closed (`2>&-`) on nothing: the next file would have their number, be it the
+    record of a run, and take what code of others writes to stderr.
+    """
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
+
+
 def _any_text(stream: TextIO | None) -> None:
     """Lets a stream print what its encoding lacks as codes (`\\u2022`), where it would end the command."""
     if isinstance(stream, TextIOWrapper):
@@ -142,6 +153,7 @@ class Commands(click.Group):
     """A command line whose errors are printed here too: those of click, and the tracebacks of what nobody foresaw."""
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
+        _hold_standard_streams()
         _any_text(sys.stdout)
         try:
             return super().main(*args, **kwargs)

@@ -227,6 +227,32 @@ def test_a_command_without_any_output_ends_with_its_own_code():
     assert (done.returncode, done.stderr) == (10, b"")
 
 
+WRITING = """
+import os, sys
+import click
+from leakledger.audit.terminal import Commands
+
+group = Commands()
+
+@group.command()
+def writes():
+    with open(sys.argv[1], "wb") as file:
+        file.write(b"record")
+        os.write(1, b"noise")
+        os.write(2, b"noise")
+
+group(["writes"])
+"""
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_what_others_write_to_a_closed_stream_gets_into_no_file(closed, tmp_path):
+    file = tmp_path / "file"
+    done = subprocess.run(["sh", "-c", f'"$0" -c "$1" "$2" {closed}', sys.executable, WRITING, file], cwd=ROOT)
+    assert done.returncode == 0
+    assert file.read_bytes() == b"record"
+
+
 def test_the_module_is_the_command_and_not_a_command_that_does_nothing():
     command = [sys.executable, "-m", "leakledger.audit.cli", "gate", "nowhere", "--policy", "none.toml"]
     done = subprocess.run(command, capture_output=True, cwd=ROOT)
