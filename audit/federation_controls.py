@@ -26,6 +26,8 @@ from leakledger.audit.outcomes import outcome_of
 from leakledger.audit.records import Control
 from leakledger.audit.scoring.metrics import advantage
 from leakledger.preprocess.messages import Disclosure, SumPart
+from leakledger.preprocess.method_errors import is_own
+from leakledger.preprocess.told_failure import ToldFailure
 from leakledger.preprocess.views import View
 from leakledger.preprocess.wire import encode
 
@@ -65,7 +67,7 @@ _PLAYED: dict[tuple[type[Attack], str, str, bool], tuple[Control, ...]] = {}
 def _play(attack: Attack, spec: ControlSpec, timed: bool) -> Iterator[Control]:
     view = played(spec).view(spec.observers)
     claims, of = claims_of(attack, view, timed), f"{WORDS[spec.expects]} under {spec_name(spec)}"
-    kinds = kinds_behind(claims, view)
+    kinds = kinds_read(attack, claims, view, timed)
     value = recovered(spec, claims)
     expected = f"{of}: at least {RECOVERED:.0%} recovered"
     yield outcome_control(attack, "leaky", value, value >= RECOVERED, expected, kinds)
@@ -111,6 +113,27 @@ def kinds_behind(claims: Sequence[Claim], view: View) -> tuple[str, ...]:
     evidence = {number for claim in claims for number in claim.evidence}
     told = (m for m in view.messages if m.sequence in evidence and m.sender not in view.observers)
     return tuple(sorted({m.topic for m in told}))
+
+
+def kinds_read(attack: Attack, claims: Sequence[Claim], view: View, timed: bool = False) -> tuple[str, ...]:
+    """Of `kinds_behind`, those without which the attack claims something else: one that it merely cites, it may not
+    have looked at. Of the attacks of this package the tests show it, so those are not run again.
+    """
+    kinds = kinds_behind(claims, view)
+    return kinds if is_own(attack) else tuple(k for k in kinds if _is_needed(k, attack, claims, view, timed))
+
+
+def _is_needed(topic: str, attack: Attack, claims: Sequence[Claim], view: View, timed: bool) -> bool:
+    others = replace(view, messages=tuple(m for m in view.messages if m.topic != topic))
+    try:
+        return _said(claims_of(attack, others, timed)) != _said(claims)
+    except (ValueError, ToldFailure):  # it missed them
+        return True
+
+
+def _said(claims: Sequence[Claim]) -> list[str]:
+    """What claims say, whatever they rest on."""
+    return [repr(replace(c, evidence=())) for c in claims]
 
 
 def spec_name(spec: ControlSpec) -> str:

@@ -8,6 +8,7 @@ import pytest
 from leakledger.attacks import ATTACKS
 from leakledger.attacks.base import Attack, ControlSpec, StatisticClaim, VocabularyClaim
 from leakledger.attacks.transcript.plaintext import Plaintext
+from leakledger.attacks.transcript.vocabulary import Vocabulary
 from leakledger.audit.control_federations import frozen, run_methods
 from leakledger.audit.federation_controls import federation_controls
 from leakledger.audit.hiding import Trace, hides, is_hidden, tells_apart
@@ -285,6 +286,23 @@ def test_a_control_proves_the_kinds_that_its_claims_rest_on_and_no_others():
     leaky = next(c for c in federation_controls(membership, asked) if c.kind == "leaky")
     assert "dh-psi.answer" in leaky.kinds
     assert "ids.unused-all" not in leaky.kinds  # shown, and of no use to it
+
+
+class Citing(Vocabulary):
+    """Cites whatever it is handed."""
+
+    reads = (Payload,)
+
+    def run(self, view, knowledge):
+        everything = tuple(m.sequence for m in view.messages)
+        return [replace(c, evidence=everything) for c in super().run(view, knowledge)]
+
+
+def test_what_the_attack_of_a_plugin_only_cites_it_has_not_read():
+    spec = ControlSpec("vocabulary", encoder="server-dictionary", scaler="federated-zscore")
+    leaky = next(c for c in federation_controls(Citing(), spec) if c.kind == "leaky")
+    assert leaky.passed
+    assert leaky.kinds == ("dictionary.local",)  # and not the statistics of numbers beside it
 
 
 def test_what_everyone_is_told_is_read_out_unless_it_leaves_one_client():
