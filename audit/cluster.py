@@ -34,6 +34,7 @@ from leakledger.audit.store import transcript_name
 from leakledger.preprocess.atomic_file import PRIVATE, atomic_file, private_folder
 from leakledger.preprocess.data.embedded import EMBEDDED
 from leakledger.preprocess.data.schema_file import find_schema
+from leakledger.preprocess.told_failure import ToldFailure
 
 RETRIES = 2
 WORKER_SECONDS = 60.0  # that a cluster may be without any worker for its cases
@@ -113,7 +114,7 @@ def each_on_cluster(
     """Each case as it ends on the cluster at `address`; its transcript is in `folder` by then.
 
     `play_case(config, case, folder, master)` is at the top level of a module. On an accelerator, a case asks for one
-    of a worker's resource GPU. Raises ValueError where the cluster cannot be used or refuses a case, RuntimeError where
+    of a worker's resource GPU. Raises ValueError where the cluster cannot be used or refuses a case, ToldFailure where
     a case takes down the workers that run it. Cases that are not finished by then are called off.
     """
     distributed = _library()
@@ -257,7 +258,7 @@ def _result(future: Any, distributed: Any, address: str) -> Outcome:
         outcome: Outcome = future.result()
         return outcome
     except distributed.KilledWorker as error:
-        raise RuntimeError(f"{future.key}: {error.allowed_failures} workers died of it (out of memory?)") from None
+        raise ToldFailure(f"{future.key}: {error.allowed_failures} workers died of it (out of memory?)") from None
     except CancelledError:
         raise ValueError(f"--cluster {address}: the scheduler is gone; {AGAIN}") from None
 

@@ -34,6 +34,7 @@ from leakledger.audit.cluster import (
 from leakledger.audit.config import Config
 from leakledger.audit.provenance import versions
 from leakledger.preprocess.secret import PUBLIC_MASTER
+from leakledger.preprocess.told_failure import ToldFailure
 
 SURELY = 240.0
 WITHOUT = importlib.util.find_spec("distributed") is None
@@ -292,6 +293,20 @@ def test_a_scheduler_that_is_gone_is_one_line() -> None:
 
     with pytest.raises(ValueError, match=r"^--cluster tcp://s: the scheduler is gone; what is finished is kept"):
         _result(Lost(), SimpleNamespace(KilledWorker=RuntimeError), "tcp://s")
+
+
+def test_a_case_that_takes_down_its_workers_is_one_line() -> None:
+    class Killed(Exception):
+        allowed_failures = 2
+
+    class Deadly:
+        key = "case-3"
+
+        def result(self) -> Outcome:
+            raise Killed
+
+    with pytest.raises(ToldFailure, match=r"^case-3: 2 workers died of it"):
+        _result(Deadly(), SimpleNamespace(KilledWorker=Killed), "tcp://s")
 
 
 def test_input_is_named_by_absolute_path_and_digest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
