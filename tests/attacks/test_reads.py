@@ -114,7 +114,7 @@ def written(view, known):
 def hasty(monkeypatch):
     """What the posterior claims here need not be right."""
     for module, steps in (
-        (search, ("LEVELS", "COOLING", "CHOICES", "SWEEPS", "SMALL_SWEEPS", "SMALL_COOLING")),
+        (search, ("LEVELS", "COOLING", "CHOICES", "SWEEPS", "SMALL_SWEEPS", "SMALL_COOLING", "STIRS")),
         (local_training, ("PASSES", "SWEEPS", "REPAIRS", "ORDERS")),
         (claim, ("STARTS", "FEWEST", "MOST")),
     ):

@@ -1,4 +1,4 @@
-"""Population annealing: many chains come down from loud noise together, and the better ones are copied on the way.
+"""Population annealing: many chains come down from louder noise together, and the better ones are copied on the way.
 
 At each noise the whole population moves by Gibbs sampling, one row and, at every other noise, two rows at a time, and
 chains exchange rows (`crossover`). Before the next, lower one every chain is weighed by how much likelier its batch
@@ -36,7 +36,13 @@ def annealed(
     labels = None if evidence.labels is None else evidence.labels.repeat(population)
     start = from_prior(cells, population * evidence.rows, coins, str(evidence.total[0].device), labels)
     found = Chains(network, cells, evidence, start.view(population, evidence.rows, len(cells)), coins)
-    noises = np.geomspace(evidence.loudest, evidence.noise, levels).tolist()
+    descend(found, evidence.loudest, levels)
+    return found
+
+
+def descend(found: Chains, loudest: float, levels: int) -> None:
+    """Brings chains from where they are, under noise that is the `loudest`, to the true noise by so many `levels`."""
+    noises = np.geomspace(loudest, found.evidence.noise, levels).tolist()
     for number, (noise, following) in enumerate(zip(noises, [*noises[1:], noises[-1]], strict=True)):
         found.sweep(noise)
         if number % PAIRED == 0:
@@ -44,7 +50,6 @@ def annealed(
         aligned(found)
         crossed(found, noise, CROSSED)
         _select(found, noise, following)
-    return found
 
 
 def _select(found: Chains, noise: float, following: float) -> None:

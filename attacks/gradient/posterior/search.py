@@ -9,6 +9,8 @@
 3. Where noise hides what single rows are, few rows are found best by a population of chains that comes down from loud
    noise (`annealing`): it goes first there, and is all if it ends where the truth must be. More rows are left to it
    where repairs fail.
+4. Chains of more rows come down once more, from a little more than the true noise: rows that make up for each other
+   come loose, and the chains, which repairs have brought near one mode, go apart.
 
 All this aims at the mode; what is claimed rests on sweeps after it, which sample (`tempering`).
 """
@@ -21,7 +23,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from leakledger.attacks.gradient.posterior.annealing import annealed
+from leakledger.attacks.gradient.posterior.annealing import annealed, descend
 from leakledger.attacks.gradient.posterior.assembly import Assembly
 from leakledger.attacks.gradient.posterior.atoms import atoms_of, with_labels
 from leakledger.attacks.gradient.posterior.cells import Cell
@@ -44,6 +46,7 @@ SWEEPS, SMALL_SWEEPS = 30, 20  # of chains on the row space
 KEPT, SMALL_KEPT = 17, 13  # one of so many chains is kept after each sweep
 SMALL = 4  # a repair has so many times fewer that seek rows
 SMALL_CHAINS = 6
+STIRRED, STIRS = 2.0, 10  # times the true noise, and noises on the way down from there, after all repairs of more rows
 LIFTED = 6  # rows that a repair takes out at least, and of more these shares in turn: half a batch is seldom caught
 SHARES = 1 / 2, 2 / 3
 EMPTY = 2  # places without a row that it looks at besides
@@ -104,9 +107,12 @@ def search(
     if few and exact and bool(plausible(found).any()):
         return found
     found = repaired(found, repairs, tell, pool)
-    if few or bool(plausible(found).any()):
+    if few:
         return found
-    return repaired(_best([found, descended()], chains), repairs, pool=pool)
+    if not bool(plausible(found).any()):
+        found = repaired(_best([found, descended()], chains), repairs, pool=pool)
+    descend(found, min(STIRRED * evidence.noise, evidence.loudest), STIRS)
+    return found
 
 
 def _best(ends: Sequence[Chains], chains: int) -> Chains:

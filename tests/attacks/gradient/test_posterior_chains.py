@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from leakledger.attacks.gradient.posterior import chains as module
 from leakledger.attacks.gradient.posterior import tempering
-from leakledger.attacks.gradient.posterior.annealing import _select, annealed
+from leakledger.attacks.gradient.posterior.annealing import _select, annealed, descend
 from leakledger.attacks.gradient.posterior.chains import Chains, encoded, from_prior, prior_of
 from leakledger.attacks.gradient.posterior.crossover import aligned, exchanged, outcomes, weighed
 from leakledger.attacks.gradient.posterior.evidence import log_ways
@@ -398,6 +398,23 @@ def test_annealing_ends_at_batches_as_probable_as_the_truth():
     found = annealed(network, cells, evidence, 24, 8, coins)
     assert found.index.shape == (24, 3, len(cells))
     assert settled(found.energy(), evidence.entries).float().mean() > 0.5
+
+
+def test_rows_that_make_up_for_each_other_come_loose_under_more_noise():
+    """Two rows of one class have each other's cells but one: to put any of them right alone makes the fit worse."""
+    network, cells = tiny()
+    coins = torch.Generator().manual_seed(4)
+    index, labels = drawn(cells, 3, coins)
+    index[1] = (index[0] + 1) % torch.tensor([c.size for c in cells])
+    labels[1] = labels[0]
+    evidence = evidence_about(network, cells, index, labels, 0.02, coins)
+    wrong = index.clone()
+    wrong[0, 1:], wrong[1, 1:] = index[1, 1:], index[0, 1:]
+    state = started(network, cells, evidence, 8)
+    state.become(wrong.expand(8, -1, -1), labels.expand(8, -1))
+    assert not settled(state.energy(), evidence.entries).any()
+    descend(state, 5 * evidence.noise, 10)
+    assert settled(state.energy(), evidence.entries).all()
 
 
 def test_two_rows_that_hide_a_value_from_each_other_get_it_right_together():

@@ -128,6 +128,16 @@ def test_a_search_from_the_relaxed_batch_ends_where_the_truth_is_without_anneali
     assert float(cost(found).min()) < float(cost(truth)) + 10
 
 
+def test_chains_of_more_rows_come_down_once_more_from_a_little_more_noise(monkeypatch):
+    network, cells, _, _, evidence, coins = wide(6)
+    seen = []
+    monkeypatch.setattr(search_module, "descend", lambda found, loudest, levels: seen.append(loudest / evidence.noise))
+    for few, expected in ((6, []), (5, [search_module.STIRRED])):
+        monkeypatch.setattr(search_module, "FEW", few)
+        search_module.search(network, cells, evidence, 6, 6, coins, pool=64)
+        assert seen == pytest.approx(expected)
+
+
 def test_near_twins_leave_the_best_solution_that_was_met():
     """Where exchanges go round in circles, what they end at by chance may be far off."""
     draw = np.random.default_rng(0)
