@@ -5,7 +5,7 @@ passed over, and an attack that misspells a name would pass for one that finds n
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from leakledger.attacks.base import Attack, Claim, FindingClaim, RecordsClaim, clients_of
+from leakledger.attacks.base import Attack, Claim, FindingClaim, RecordsClaim, StatisticClaim, clients_of
 from leakledger.audit.truth import Truth
 from leakledger.preprocess.method_errors import ON_REQUEST, is_own
 from leakledger.preprocess.told_failure import ToldFailure
@@ -13,19 +13,32 @@ from leakledger.preprocess.told_failure import ToldFailure
 
 def check_scorable(attack: Attack, claims: Sequence[Claim], truth: Truth) -> None:
     """Raises ValueError, one line that names the attack, for a claim about a batch that was never drawn, a feature that
-    no table has.
+    no table has, or what another claim is about: one of the two would be scored, whichever came last.
     """
     schema = truth.federated.schema
-    features = {*schema.categorical, *schema.numeric, schema.target, ""}
+    features, seen = {*schema.categorical, *schema.numeric, schema.target, ""}, set[tuple[object, ...]]()
     for claim in claims:
-        problem = ""
+        problem, about = "", about_of(claim)
         if isinstance(claim, RecordsClaim):
             strange = [c for c in clients_of(claim.victim) if (c, claim.round) not in truth.federated.batches]
             problem = f"a batch of {strange[0]} in round {claim.round}, which was not drawn" if strange else ""
         elif not isinstance(claim, FindingClaim) and claim.feature not in features:
             problem = f"the feature {claim.feature!r}, which the table does not have"
+        if about in seen and not is_own(attack):  # of those of this package the tests show that there is none
+            problem = f"the same as another of its claims, {', '.join(str(part) for part in about[1:] if part != '')}"
+        seen |= {about} if about else set()
         if problem:
             raise ValueError(f"{attack.technique} is no attack that can be scored: it makes a claim about {problem}")
+
+
+def about_of(claim: Claim) -> tuple[object, ...]:
+    """What a claim is about, of which an attack may claim one thing; () of a finding, of which it may make several."""
+    if isinstance(claim, FindingClaim):
+        return ()
+    if isinstance(claim, RecordsClaim):
+        return RecordsClaim, claim.victim, claim.round
+    of = (claim.statistic, claim.value) if isinstance(claim, StatisticClaim) else ()
+    return type(claim), claim.party, claim.feature, *of
 
 
 @contextmanager

@@ -4,9 +4,12 @@ from types import SimpleNamespace
 
 import pytest
 
+from leakledger.attacks import ATTACKS
 from leakledger.attacks.base import FindingClaim, MembershipClaim, RecordsClaim, StatisticClaim, VocabularyClaim
 from leakledger.attacks.transcript.vocabulary import Vocabulary
-from leakledger.audit.scorable import check_scorable, naming_claims
+from leakledger.audit.control_federations import played
+from leakledger.audit.federation_controls import claims_of
+from leakledger.audit.scorable import about_of, check_scorable, naming_claims
 from leakledger.preprocess.told_failure import ToldFailure
 from tests.preprocess.example import SCHEMA
 
@@ -30,6 +33,24 @@ def rows_of(victim, round):
 def test_what_a_case_does_not_have_is_named(claim, problem):
     with pytest.raises(ValueError, match=f"^strange is no attack that can be scored: it makes a claim about {problem}"):
         check_scorable(FOREIGN, [claim], TRUTH)
+
+
+def test_two_claims_about_one_thing_are_refused():
+    """The last would be scored, and the first passed over."""
+    wrong, right = (VocabularyClaim("P1", "ward", values) for values in (("a",), ("b",)))
+    with pytest.raises(ValueError, match=r"the same as another of its claims, P1, ward$"):
+        check_scorable(FOREIGN, [right, VocabularyClaim("P2", "ward", ()), wrong], TRUTH)
+    means = [StatisticClaim("P1", "age", "frequency", 0.5, 0.5, 0.5, value=v) for v in ("a", "a")]
+    with pytest.raises(ValueError, match=r"the same as another of its claims, P1, age, frequency, a$"):
+        check_scorable(FOREIGN, means, TRUTH)
+
+
+def test_own_attacks_claim_one_thing_about_each():
+    for attack in (ATTACKS[name]() for name in ("statistics", "vocabulary", "ring_size")):
+        for spec in attack.controls:
+            claims = claims_of(attack, played(spec).view(spec.observers))
+            about = [a for c in claims if (a := about_of(c))]
+            assert len(about) == len(set(about))
 
 
 def test_what_it_has_is_scored():
