@@ -54,12 +54,13 @@ def reports_problems(command: Callable[P, R]) -> Callable[P, R]:
             raise
         except SystemExit as error:  # of a plugin, say: nothing that is to end a command does it so
             raise RuntimeError(f"something that was run called sys.exit({error.code!r})") from error
-        except (ValueError, OSError, ModuleNotFoundError) as error:
-            if isinstance(error, ModuleNotFoundError) and error.name is not None:
-                raise  # an import that fails here; one that a user can mend has a text and no name
-            raise _in_one_line(OneLine, error) from None
-        except ToldFailure as error:
-            raise _in_one_line(Failed, error) from None
+        except Exception as error:
+            line = told_line(error)
+            if line is None:
+                raise
+            if "LEAKLEDGER_DEBUG" in os.environ:
+                echo("".join(traceback.format_exception(error)), err=True, nl=False)
+            raise (Failed if isinstance(error, ToldFailure) else OneLine)(line) from None
 
     return wrapped
 
@@ -78,11 +79,13 @@ def _plugins_named() -> Iterator[None]:
             raise
 
 
-def _in_one_line(kind: type[OneLine], error: Exception) -> OneLine:
-    """The error in one line; on request, its traceback before it."""
-    if "LEAKLEDGER_DEBUG" in os.environ:
-        echo("".join(traceback.format_exception(error)), err=True, nl=False)
-    return kind(" ".join(_said(error).split()))
+def told_line(error: Exception) -> str | None:
+    """What a user is told of an error that was foreseen; None for one that nobody foresaw, a defect."""
+    if isinstance(error, ModuleNotFoundError) and error.name is not None:
+        return None  # an import that fails here; one that a user can mend has a text and no name
+    if not isinstance(error, ValueError | OSError | ModuleNotFoundError | ToldFailure):
+        return None
+    return " ".join(_said(error).split())
 
 
 def _said(error: Exception) -> str:

@@ -4,12 +4,17 @@
         leakledger.run("audit.toml").assert_no_regression()
 
 Paths are relative to pytest's root. Policy and baseline are `policy.toml` and `baseline.json` beside the configuration
-unless they are named. An inconclusive gate fails the test: nobody could say, and green would say something.
+unless they are named. An inconclusive gate fails the test: nobody could say, and green would say something. So does an
+audit that cannot be run or gated, in one line: pytest's own tracebacks show arguments, among them secrets and rows.
 """
 
-from dataclasses import dataclass
+import os
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import pytest
 
@@ -17,19 +22,51 @@ if TYPE_CHECKING:
     from leakledger.audit.gate_records import GateOutcome
     from leakledger.audit.records import AuditRecord
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def fails_in_words(method: Callable[P, R]) -> Callable[P, R]:
+    """What a method raises fails the test as the command line would say it: bad input in one line, anything else with
+    the places where it was, and never what the arguments there were.
+    """
+
+    @wraps(method)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+        __tracebackhide__ = True
+        try:
+            return method(*args, **kwargs)
+        except Exception as error:
+            text = _words(error)
+        pytest.fail(text, pytrace=False)
+
+    return wrapped
+
+
+def _words(error: Exception) -> str:
+    from leakledger.audit.command import told_line
+    from leakledger.audit.terminal import printable
+
+    line = told_line(error)
+    debug = line is None or "LEAKLEDGER_DEBUG" in os.environ
+    places = "".join(traceback.format_exception(error)) if debug else ""
+    return printable(places + (line or ""))
+
 
 @dataclass(frozen=True)
 class Audited:
-    """A finished run: its folder and its record."""
+    """A finished run: its folder and its record, which pytest is not to show: recovered rows are in it."""
 
+    root: Path
     config: Path
     folder: Path
-    record: "AuditRecord"
+    record: "AuditRecord" = field(repr=False)
 
+    @fails_in_words
     def gate(
         self, policy: str | Path | None = None, baseline: str | Path | None = None, waivers: str | Path | None = None
     ) -> "GateOutcome":
-        """What the policy says of the run. Raises ValueError for a file that cannot be used."""
+        """What the policy says of the run. A file that cannot be used fails the test."""
         from datetime import UTC, datetime
 
         from leakledger.audit.gate.baseline import read_baseline
@@ -39,7 +76,7 @@ class Audited:
 
         rules = read_policy(self._beside(policy, "policy.toml"))
         path = self._beside(baseline, "baseline.json")
-        waived = read_waivers(self._beside(waivers, ""), datetime.now(UTC).date()) if waivers else ()
+        waived = read_waivers(self.root / waivers, datetime.now(UTC).date()) if waivers else ()
         return gate(self.record, rules, (str(path), read_baseline(path)), waived)
 
     def assert_no_regression(
@@ -63,7 +100,7 @@ class Audited:
             pytest.fail(printable(f"{self.record.verdict.status}: {self.record.verdict.leakage}"), pytrace=False)
 
     def _beside(self, path: str | Path | None, name: str) -> Path:
-        return self.config.parent / name if path is None else Path(path)
+        return self.config.parent / name if path is None else self.root / path
 
 
 @dataclass(frozen=True)
@@ -73,18 +110,23 @@ class Runner:
     root: Path
     folder: Path
 
+    @fails_in_words
     def run(self, config: str | Path, *overrides: str, secrets: str | Path | None = None) -> Audited:
-        """The audit that a configuration asks for, under overrides like "audit.seeds=[0, 1]"."""
+        """The audit that a configuration asks for, under overrides like "audit.seeds=[0, 1]"; once for the same of both
+        and the same secrets. One that cannot be run fails the test.
+        """
+        from leakledger.audit.chain import digest_of
         from leakledger.audit.config_file import load_config
         from leakledger.audit.run import run_audit
-        from leakledger.audit.run_secret import read_secret
+        from leakledger.audit.run_secret import read_secret, secret_text
         from leakledger.audit.tables import run_name
 
         path = self.root / config
         settings = load_config(path, overrides)
-        folder = self.folder / run_name(settings, path)
-        master = None if secrets is None else read_secret(Path(secrets))
-        return Audited(path, folder, run_audit(settings, folder, master=master))
+        master = None if secrets is None else read_secret(self.root / secrets)
+        under = "drawn" if master is None else digest_of(secret_text(master))[:8]
+        folder = self.folder / under / run_name(settings, path)
+        return Audited(self.root, path, folder, run_audit(settings, folder, master=master))
 
 
 @pytest.fixture(scope="session")

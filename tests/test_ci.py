@@ -75,10 +75,52 @@ def test_the_fixture_holds_an_audit_against_its_baseline(made):
         "def test_leaks(leakledger):\n"
         "    leakledger.run('audit.toml').assert_no_leak()\n"
     )
-    arguments = ("-q", "-p", "no:cacheprovider", "--rootdir", ".", "test_it.py")  # the fixture comes with the package
-    done = subprocess.run(
-        ["python", "-m", "pytest", *arguments], cwd=made, env=with_tool(), capture_output=True, text=True, check=False
+    told = pytested(made, "test_it.py")
+    assert "1 passed" in told, told
+    assert "2 failed" in told
+    assert "INCONCLUSIVE:" in told
+
+
+def pytested(folder, *arguments):
+    """What pytest prints about tests under `folder`, of which it is the root; the fixture comes with the package."""
+    command = ["python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", folder, *arguments]
+    done = subprocess.run(command, cwd=folder, env=with_tool(), capture_output=True, text=True, check=False)
+    return done.stdout + done.stderr
+
+
+def test_the_fixture_shows_no_secret_and_no_row_where_an_audit_cannot_run(tmp_path):
+    (tmp_path / "audit.toml").write_text('[data]\nsource = "people.csv"\n[data.schema]\ntarget = "ill"\n')
+    people = "\n".join(f"{'?' if k == 7 else k},Jane{k},{'yn'[k % 2]}" for k in range(40))
+    (tmp_path / "people.csv").write_text(f"age,name,ill\n{people}\n")
+    (tmp_path / "secrets").write_text("5a" * 32)
+    (tmp_path / "test_it.py").write_text(
+        "def test_run(leakledger):\n    leakledger.run('audit.toml', secrets='secrets')\n"
+        "def test_slip(leakledger, monkeypatch):\n"
+        "    monkeypatch.setattr('leakledger.audit.run.run_facts', lambda *_: 1 / 0)\n"
+        "    leakledger.run('audit.toml', secrets='secrets')\n"
     )
-    assert "1 passed" in done.stdout, done.stdout + done.stderr
-    assert "2 failed" in done.stdout
-    assert "INCONCLUSIVE:" in done.stdout
+    told = pytested(tmp_path, "--tb=long", "-l", "test_it.py")
+    assert "2 failed" in told, told
+    assert "column 'age' holds numbers, but text in 1 rows" in told
+    assert "ZeroDivisionError" in told
+    assert "Jane" not in told
+    assert "ZZ" not in told  # the secret's bytes
+
+
+@pytest.mark.slow
+def test_the_fixture_finds_what_it_is_told_of_from_the_root_and_runs_again_under_other_secrets(made):
+    (made / "below").mkdir()
+    for name, byte in (("one", "01"), ("two", "02")):
+        (made / name).write_text(byte * 32)
+    (made / "below" / "test_below.py").write_text(
+        "import os\n"
+        "def test_paths(leakledger, monkeypatch):\n"
+        "    monkeypatch.chdir(os.path.dirname(__file__))\n"
+        "    few = 'audit.seeds=[0]', 'audit.baseline_draws=2'\n"
+        "    one, two = (leakledger.run('audit.toml', *few, secrets=name) for name in ('one', 'two'))\n"
+        "    assert one.record.head != two.record.head\n"
+        "    assert 'Record' not in repr(one)\n"
+        "    assert one.gate(policy='policy.toml', baseline='b.json').checks\n"
+    )
+    told = pytested(made, "below/test_below.py")
+    assert "1 passed" in told, told
