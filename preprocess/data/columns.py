@@ -12,6 +12,7 @@ from pandas.api import types
 
 from leakledger.preprocess.data.errors import DataError
 
+EXACT = 2**53  # from here on a float64 does not tell a whole number from the next
 NOT_A_NUMBER = frozenset(["nan", "+nan", "-nan"])  # texts that parse as the float NaN: neither numbers nor words
 
 
@@ -37,12 +38,15 @@ def check_names(frame: pd.DataFrame, source: str) -> None:
 
 def plain(column: pd.Series, missing: Collection[str]) -> pd.Series:
     """`column` as a plain one; texts in `missing` become NaN, and so do the numbers that they stand for.
+    Whole numbers that float64 would not tell apart (`EXACT`) are text.
 
     Raises TypeError for cells that are neither text, numbers, truth values nor points in time.
     """
     if types.is_numeric_dtype(column.dtype) and not types.is_bool_dtype(column.dtype):
         if types.is_complex_dtype(column.dtype):
             raise TypeError("complex")
+        if types.is_integer_dtype(column.dtype) and ((column >= EXACT) | (column <= -EXACT)).any():
+            return plain(column.astype("str"), missing)
         numbers = column.astype("Float64").astype(np.float64) if column.hasnans else column.astype(np.float64)
         codes = pd.to_numeric(pd.Series([*missing], dtype="str"), errors="coerce").dropna()
         return numbers.mask(numbers.isin(codes)) if len(codes) else numbers
@@ -95,8 +99,13 @@ def words(column: pd.Series, numbers: NDArray[np.float64] | None = None) -> NDAr
 
 
 def is_code(column: pd.Series) -> bool:
-    """Whether a plain text column writes numbers with leading zeros, as codes are written ("01", "02139")."""
-    return column.dtype != np.float64 and bool(column.str.match(r"[+-]?0\d").any())
+    """Whether a plain text column writes numbers as codes are written: with leading zeros ("01", "02139"), or in so many
+    digits that numbers would make one code of two ("9007199254740993" and its neighbour; `EXACT`).
+    """
+    if column.dtype == np.float64:
+        return False
+    long = column[column.str.fullmatch(r"\s*[+-]?\d{16,}\s*").to_numpy(bool, na_value=False)]
+    return bool(column.str.match(r"\s*[+-]?0\d").any() or not (np.abs(as_numbers(long)) < EXACT).all())
 
 
 def is_whole(numbers: NDArray[np.float64]) -> bool:
@@ -107,5 +116,5 @@ def is_whole(numbers: NDArray[np.float64]) -> bool:
 
 def whole_cells(numbers: NDArray[np.float64]) -> NDArray[np.bool_]:
     """True where a number is whole and small enough to be exact; NaN is not."""
-    whole: NDArray[np.bool_] = (numbers == np.rint(numbers)) & (np.abs(numbers) < 2**53)
+    whole: NDArray[np.bool_] = (numbers == np.rint(numbers)) & (np.abs(numbers) < EXACT)
     return whole

@@ -39,7 +39,7 @@ def category_orders(frame: pd.DataFrame) -> dict[str, tuple[str, ...]]:
 
 def basis_of(declared: Declared, frame: pd.DataFrame, source: str, typed: bool) -> Basis:
     """What is known of a plain frame without its rows. `typed`: text is text; else text that parses as numbers is
-    numbers, but for codes with leading zeros. `source` is named in errors.
+    numbers, but for codes (`columns.is_code`). `source` is named in errors.
     """
     dtypes = frame.dtypes.items() if typed else ()
     types: dict[str, Kind] = {str(c): "number" if dtype == np.float64 else "text" for c, dtype in dtypes}

@@ -19,7 +19,7 @@ KINDS: tuple[Kind, ...] = get_args(Kind)  # each holds for rows of those before 
 def kind_of(column: pd.Series) -> Kind:
     """What a plain column holds: nothing, whole numbers, numbers, or text that is not all numbers.
 
-    Numbers with leading zeros are text, as codes are written ("02139").
+    Numbers that are written as codes are (`is_code`), with leading zeros or in more digits than a number has, are text.
     """
     if column.isna().all():
         return "empty"

@@ -74,7 +74,23 @@ def test_words_are_texts_that_are_no_numbers():
 
 def test_leading_zeros_make_a_code():
     assert is_code(pd.Series(["02139", "10115"], dtype="str"))
+    assert is_code(pd.Series([" 02139", "10115"], dtype="str"))  # as after ", "
     assert not is_code(pd.Series(["0", "0.5", "-0.1", "10"], dtype="str"))
+
+
+@pytest.mark.parametrize(
+    ("cell", "code"), [(str(2**53), True), (f" -{2**53} ", True), ("9" * 5000, True), (str(2**53 - 1), False)]
+)
+def test_digits_that_a_number_would_not_keep_make_a_code(cell, code):
+    assert is_code(pd.Series(["7", cell, None], dtype="str")) == code
+
+
+@pytest.mark.parametrize("kind", ["int64", "uint64", "Int64"])
+def test_whole_numbers_that_floats_would_not_tell_apart_stay_two_texts(kind):
+    ids = [2**53, 2**53 + 1]
+    assert plain(pd.Series(ids, dtype=kind), [""]).tolist() == [str(n) for n in ids]
+    gap = plain(pd.Series([*ids, None], dtype="Int64"), [""])
+    assert [None if pd.isna(v) else v for v in gap] == [*map(str, ids), None]
 
 
 @pytest.mark.parametrize(

@@ -20,12 +20,13 @@ def test_what_names_rows_is_noticed_and_what_measures_them_is_not():
         mrn=[str(k * k * 31) for k in range(N)],
         visitId=[str(k * k * 31) for k in range(N)],
         serial=[str(1000 + k) for k in range(N)],
+        register=[str(10**17 + k * k * 31) for k in range(N)],
         income=[str(20_000 + k * k * 31) for k in range(N)],
         height=[f"1.{50 + k}" for k in range(N)],
         sex=["f", "m"] * (N // 2),
     )
     named = {name for name, remark in found.items() if remark == "identifier"}
-    assert named == {"patient", "mrn", "visitId", "serial"}
+    assert named == {"patient", "mrn", "visitId", "serial", "register"}
 
 
 @pytest.mark.parametrize(
