@@ -99,8 +99,8 @@ def words(column: pd.Series, numbers: NDArray[np.float64] | None = None) -> NDAr
 
 
 def is_code(column: pd.Series) -> bool:
-    """Whether a plain text column writes numbers as codes are written: with leading zeros ("01", "02139"), or in so many
-    digits that numbers would make one code of two ("9007199254740993" and its neighbour; `EXACT`).
+    """Whether a plain text column writes numbers as codes are written: with leading zeros ("01", "02139"), or in so
+    many digits that numbers would make one code of two ("9007199254740993" and its neighbour; `EXACT`).
     """
     if column.dtype == np.float64:
         return False

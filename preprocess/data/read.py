@@ -162,7 +162,8 @@ def _load(source: Source, schema: Schema | Declared | None, given: Mapping[str, 
     path = Path(source)
     raw, typed = _read_file(path, form)
     if form.decimal == "," and not typed:
-        raw = with_points(raw, str(path), getattr(schema, "categorical", None) or ())
+        leave = (*(getattr(schema, "categorical", None) or ()), *getattr(schema, "drop", ()))
+        raw = with_points(raw, str(path), leave)
     declared = Declared(orders=category_orders(raw))
     return Loaded(str(path), stem(path), plain_frame(raw, form.missing, str(path)), declared, typed)
 

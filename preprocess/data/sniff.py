@@ -5,6 +5,7 @@ Reading itself guesses nothing (`csv_file`): what is found here is written into 
 
 import csv
 import io
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import pandas as pd
 from leakledger.preprocess.data.columns import check_names, words
 from leakledger.preprocess.data.csv_file import read_csv, unpacked
 from leakledger.preprocess.data.errors import DataError
-from leakledger.preprocess.data.file_format import WITH_COMMA, FileFormat, format_of, with_points
+from leakledger.preprocess.data.file_format import GROUPED, WITH_COMMA, WITH_POINT, FileFormat, format_of, with_points
 from leakledger.preprocess.data.readers import READERS
 from leakledger.preprocess.data.suggest import closest
 
@@ -45,7 +46,8 @@ def sniffed(path: Path, given: Mapping[str, Any]) -> FileFormat:
     chosen.setdefault("separator", _separator(text))
     frame = read_csv(path, chosen["encoding"], chosen["separator"])
     check_names(frame, path.name)
-    chosen.setdefault("decimal", "," if chosen["separator"] != "," and _has_decimal_commas(frame) else ".")
+    if "decimal" not in chosen:
+        chosen["decimal"] = "." if chosen["separator"] == "," else _decimal(frame, path)
     if "na_values" not in chosen:
         chosen["na_values"] = tuple(_missing_signs(_with_points(frame, chosen["decimal"], path)))
     return format_of(None, chosen)
@@ -87,13 +89,32 @@ def _rows(text: str, separator: str) -> Iterator[list[str]]:
     yield from rows[:-1] if len(rows) > 2 else rows
 
 
-def _has_decimal_commas(frame: pd.DataFrame) -> bool:
-    """Whether a column holds nearly nothing but numbers once commas are points, and has a comma."""
+def _decimal(frame: pd.DataFrame, path: Path) -> str:
+    """The sign of a column that is numbers with one that can be no separator of thousands ("1,5", not "1,500").
+
+    Raises DataError where only commas are found that can be either.
+    """
+    if _has_numbers(frame, WITH_COMMA, either=False):
+        return ","
+    if _has_numbers(frame, WITH_COMMA, either=True) and not _has_numbers(frame, WITH_POINT, either=False):
+        raise DataError(
+            f"{path}: numbers with three digits behind a comma may be above a thousand, or have decimals; "
+            "set data.decimal to ',' where they have decimals, else write them without separators of thousands"
+        )
+    return "."
+
+
+def _has_numbers(frame: pd.DataFrame, written: re.Pattern[str], either: bool) -> bool:
+    """Whether a column holds nearly nothing but numbers once commas are points, and has cells so `written`, all of
+    which may be grouped by thousands (`either`) or some of which cannot.
+    """
     for name in frame.columns:
         cells = frame[name][frame[name] != ""]
-        commas = cells.str.fullmatch(WITH_COMMA)
-        if commas.any() and 1 - words(cells.where(~commas, "1")).mean() >= MOSTLY:
-            return True
+        found = cells.str.fullmatch(written)
+        if found.any() and bool(cells[found].str.fullmatch(GROUPED).all()) == either:
+            commas = cells.str.fullmatch(WITH_COMMA)
+            if 1 - words(cells.where(~commas, "1")).mean() >= MOSTLY:
+                return True
     return False
 
 

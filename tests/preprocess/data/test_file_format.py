@@ -67,6 +67,21 @@ def test_points_and_commas_in_one_column_are_refused_and_codes_are_left_alone():
     assert with_points(frame.drop(columns="a"), "t", ["code"])["code"].tolist() == ["1,5", "2,7"]
 
 
+def test_points_that_may_group_thousands_are_refused_beside_decimal_commas_and_other_points_are_decimal():
+    frame = pd.DataFrame({"income": ["950", "1.234"], "bmi": ["1,5", "2,25"], "dose": ["1.500", "0.25"]}, dtype="str")
+    with pytest.raises(DataError, match=r"column 'income' has points where thousands have them \(the first in row 2"):
+        with_points(frame, "t")
+    assert with_points(frame, "t", ["income"])["dose"].tolist() == ["1.500", "0.25"]
+
+
+def test_a_dropped_column_may_have_any_points(tmp_path):
+    path = written(tmp_path, SAID + 'drop = ["konto"]\n')
+    path.write_bytes(
+        GERMAN.replace(b"krank\n", b"krank;konto\n").replace(b"ja\n", b"ja;1.234\n").replace(b"n\n", b"n;1\n")
+    )
+    assert "konto" not in read_table(path, missing="keep").frame
+
+
 def test_an_unknown_decimal_sign_is_refused():
     with pytest.raises(DataError, match="decimal ';' is unknown"):
         FileFormat(decimal=";")

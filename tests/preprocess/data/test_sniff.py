@@ -4,6 +4,7 @@ import gzip
 
 import pytest
 
+from leakledger.preprocess.data.errors import DataError
 from leakledger.preprocess.data.sniff import sniffed
 
 NOTHING = {"separator": None, "encoding": None, "decimal": None, "na_values": None}
@@ -49,3 +50,12 @@ def test_a_column_without_a_value_is_passed_over(tmp_path):
 def test_what_is_given_is_not_guessed(tmp_path):
     given = {"separator": ",", "na_values": ["x"], "encoding": "latin-1", "decimal": "."}
     assert guess(tmp_path, "a;b,c\n1;2,NA\n", **given) == (",", "latin-1", ".", ("x",))
+
+
+def test_commas_that_group_thousands_are_no_decimal_commas(tmp_path):
+    rows = ["950\t1.5\ta", "1,234\t2.5\tb", "12,500\t3.5\ta"]
+    assert guess(tmp_path, "\n".join(["income\tbmi\ty", *rows]))[2] == "."
+    assert guess(tmp_path, "\n".join(["income\tbmi\ty", *rows]).replace(".", ","))[2] == ","
+    with pytest.raises(DataError, match=r"may be above a thousand, or have decimals; set data\.decimal"):
+        guess(tmp_path, "\n".join(["income\tbmi\ty", *rows]).replace(".5", ""))
+    assert guess(tmp_path, "income;y\n0,950;a\n1,234;b\n")[2] == ","  # no thousands begin with 0
