@@ -23,7 +23,7 @@ SEPARATORS = (",", ";", "\t", "|")
 ENCODINGS = ("utf-8", "cp1252", "latin-1")  # the last takes any bytes
 MARKS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 LINES = 50  # by which a separator is judged
-STANDARD = frozenset(["na", "n/a", "nan", "null", "#n/a", "?"])  # missing in any column
+STANDARD = frozenset(["", "na", "n/a", "nan", "null", "#n/a", "?"])  # missing in any column, and so is a blank cell
 MOSTLY = 0.9  # of a column's cells are numbers once commas are points
 HALF = 0.5  # the share of words from which on reading takes a column for text, and below which it refuses the words
 MOST_WORDS = 3  # different ones in such a column; more are no sign for missing
@@ -128,7 +128,7 @@ def _with_points(frame: pd.DataFrame, decimal: str, path: Path) -> pd.DataFrame:
 def _missing_signs(frame: pd.DataFrame) -> list[str]:
     """Signs that mean missing in any column, and words in columns that hold numbers but for these."""
     cells = {c for name in frame.columns for c in frame[name].unique()}
-    found = {c for c in cells if c.strip().casefold() in STANDARD}
+    found = {c for c in cells if c and c.strip().casefold() in STANDARD}
     for name in frame.columns:
         column = frame[name][~frame[name].isin(["", *found])]  # as reading will see it
         text = words(column)

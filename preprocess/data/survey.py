@@ -25,9 +25,13 @@ DATED = 0.9  # the share of a column's cells that must look like dates
 MANY_LEVELS = 50  # of one-hot inputs, more than most tables have rows for
 CODE_LEVELS = range(3, 11)  # whole numbers with so few values may stand for something
 DENSE = 2  # a serial number leaves out fewer than every other number
+MONTHS = "jan|feb|m[aä]r|apr|ma[yi]|jun|jul|aug|sep|o[ck]t|nov|de[cz]"  # how their names begin
 DATES = re.compile(
     r"\s*(\d{4}[-/.](0?[1-9]|1[0-2])[-/.]([0-2]?\d|3[01])|([0-2]?\d|3[01])[-/.](0?[1-9]|1[0-2])[-/.](\d{4}|\d\d)"
-    r"|(0?[1-9]|1[0-2])/([0-2]?\d|3[01])/(\d{4}|\d\d)|(19|20)\d\d(0[1-9]|1[0-2])([0-2]\d|3[01]))([ T]\d?\d:\d\d.*)?\s*"
+    r"|(0?[1-9]|1[0-2])/([0-2]?\d|3[01])/(\d{4}|\d\d)|(19|20)\d\d(0[1-9]|1[0-2])([0-2]\d|3[01])"
+    rf"|([0-2]?\d|3[01])[-/. ]+({MONTHS})[^\W\d]*[-/., ]+(\d{{4}}|\d\d)"
+    rf"|({MONTHS})[^\W\d]*[-. ]+([0-2]?\d|3[01]),? *(\d{{4}}|\d\d))([ T]\d?\d:\d\d.*)?\s*",
+    re.IGNORECASE,
 )
 IDENTIFYING = re.compile(r"(^|[^a-z])(id|ids|uuid|guid|nr|no|num|number|key|index|code|mrn|ssn)([^a-z]|$)")
 

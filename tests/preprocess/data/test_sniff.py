@@ -59,3 +59,7 @@ def test_commas_that_group_thousands_are_no_decimal_commas(tmp_path):
     with pytest.raises(DataError, match=r"may be above a thousand, or have decimals; set data\.decimal"):
         guess(tmp_path, "\n".join(["income\tbmi\ty", *rows]).replace(".5", ""))
     assert guess(tmp_path, "income;y\n0,950;a\n1,234;b\n")[2] == ","  # no thousands begin with 0
+
+
+def test_cells_of_nothing_but_spaces_mean_missing_in_any_column(tmp_path):
+    assert guess(tmp_path, "age,smoker,y\n1,yes,a\n  ,   ,b\n3, no,a\n")[3] == ("  ", "   ")

@@ -31,7 +31,17 @@ def test_what_names_rows_is_noticed_and_what_measures_them_is_not():
 
 @pytest.mark.parametrize(
     "date",
-    ["2023-05-{:02}", "2023-05-{:02} 08:30:00", "{:02}.05.2023", "05/{:02}/23", "202305{:02}", "2023-05-{:02}T08:30Z"],
+    [
+        *(
+            "2023-05-{:02}",
+            "2023-05-{:02} 08:30:00",
+            "{:02}.05.2023",
+            "05/{:02}/23",
+            "202305{:02}",
+            "2023-05-{:02}T08:30Z",
+        ),
+        *("{:02}-MAY-23", "{}. Dezember 2023", "{} May 2023 08:30", "May {}, 2023"),
+    ],
 )
 def test_dates_are_noticed_in_any_usual_notation(date):
     assert remarks(day=[date.format(1 + k % 28) for k in range(N)]) == {"day": "date"}
