@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy import special
 from torch import nn
 
 from leakledger.defenses import defense_of
@@ -51,6 +52,7 @@ OPTIONS: Mapping[type[nn.Module], Mapping[str, object]] = {  # with which they a
     nn.GELU: {"approximate": "none"},
 }
 SILENT = (nn.Identity, nn.Flatten)
+BY_CHANCE = 1e-9  # how rarely noise is as small as an update must be for it to be refused
 
 
 def layout_of(columns: Mapping[str, Column]) -> FeatureLayout:
@@ -106,12 +108,14 @@ def view_of_update(
     check_weights(spec, found)
     if spec.inputs != layout.width:
         raise ValueError(f"layout has {layout.width} columns, the network {spec.inputs} inputs; name every column")
+    stated = _stated(mechanisms)
+    _refuse_missing_noise(stated, [found[n] - before[n] if trained else found[n] for n in found])
     sent: Payload = ClientWeights(rows, found) if trained else ClientGradient(rows, found)
     messages = (_message(0, GlobalModel(before), SERVER, CLIENT), _message(1, sent, CLIENT, SERVER))
     facts = PublicFacts(
         (CLIENT,),
         SERVER,
-        mechanisms=_stated(mechanisms),
+        mechanisms=stated,
         layout=layout,
         model=spec,
         training=training_of(training, trained),
@@ -128,6 +132,23 @@ def _stated(mechanisms: Iterable[Mechanism]) -> tuple[Mechanism, ...]:
         )
     defense_of(stated)
     return stated
+
+
+def _refuse_missing_noise(stated: Sequence[Mechanism], update: Sequence[NDArray[np.floating[Any]]]) -> None:
+    """Raises ValueError for an update that is smaller than the noise which is stated to have been added last.
+
+    Whatever the update was, its squares then sum to a noncentral chi-squared, in units of the noise, which is larger
+    than the central one. Planted rows get the stated noise: they would speak well of an update that has none.
+    """
+    if not stated or stated[-1].kind != "gaussian-noise":
+        return
+    sigma, entries = float(stated[-1].parameters["sigma"]), np.concatenate([a.ravel() for a in update])
+    size = float(np.sqrt(np.mean(np.square(entries, dtype=np.float64))))
+    if special.chdtr(len(entries), len(entries) * (size / sigma) ** 2) < BY_CHANCE:
+        raise ValueError(
+            f"mechanisms: noise of deviation {sigma:g} is stated, but the update's entries are of {size:.3g} (root "
+            "mean square), which is less; give the update with its noise, or sigma in the update's units"
+        )
 
 
 def training_of(told: TrainingSpec | None, trained: bool) -> TrainingSpec:

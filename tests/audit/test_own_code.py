@@ -388,6 +388,10 @@ BAD = {
     "the training of weights": ({"training": TrainingSpec("fedavg")}, "clients of 'fedavg' do not send a gradient"),
     "no mechanism": ({"mechanisms": [3]}, "mechanisms: one is of type int; give a list of Mechanism"),
     "a parameter in words": ({"mechanisms": [Mechanism("gaussian-noise", {"sigma": "x"})]}, "sigma is 'x'.* a number"),
+    "noise that was not added": (
+        {"mechanisms": [Mechanism("gaussian-noise", {"sigma": 1.0})]},
+        "noise of deviation 1 is stated, but the update's entries are of .*, which is less",
+    ),
     "local training without an end": (
         {"gradient": None, "after": NET, "training": TrainingSpec("fedavg", local_epochs=0)},
         "local_epochs is 0; it must be at least 1",
@@ -405,6 +409,17 @@ def test_what_cannot_be_attacked_is_one_line(case):
     with pytest.raises(ValueError, match=expected) as error:
         leakledger.attack(**{**GOOD, **change})
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_noise_that_was_added_is_never_missed_even_where_nothing_else_is_in_the_update(seed):
+    coins, sigma = np.random.default_rng(seed), 0.01
+    noise = [coins.normal(0, sigma, p.shape) for p in NET.parameters()]
+    stated = [Mechanism("example-clipping", {"clip_norm": 1.0}), Mechanism("gaussian-noise", {"sigma": sigma})]
+    leakledger.attack(**{**GOOD, "gradient": noise, "mechanisms": stated, "technique": "span", "controls": False})
+    stated[1] = Mechanism("gaussian-noise", {"sigma": 1.1 * sigma})
+    with pytest.raises(ValueError, match=r"noise of deviation 0\.011 is stated"):
+        leakledger.attack(**{**GOOD, "gradient": noise, "mechanisms": stated})
 
 
 def recorder():

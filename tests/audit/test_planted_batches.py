@@ -43,8 +43,8 @@ def measured(attack, *mechanisms, layout=None):
     columns = layout_of(layout or {"age": None, "ward": ["surgery", "heart", "other"]})
     torch.manual_seed(3)
     net = nn.Sequential(nn.Linear(columns.width, 60), nn.ReLU(), nn.Linear(60, 60), nn.ReLU(), nn.Linear(60, 2))
-    zeros = [p.detach() * 0 for p in net.parameters()]
-    view = view_of_update(net, zeros, trained=False, layout=columns, rows=ROWS, mechanisms=mechanisms)
+    sent = [1e6 * torch.randn_like(p) for p in net.parameters()]  # nothing but the noise
+    view = view_of_update(net, sent, trained=False, layout=columns, rows=ROWS, mechanisms=mechanisms)
     known = AuxiliaryKnowledge(labels={(CLIENT, 0): LABELS})
     return advantage_on_planted(attack, view, known, BATCHES, np.random.default_rng(0))
 
