@@ -13,7 +13,7 @@ from leakledger.audit.observe import observations
 from leakledger.audit.records import Aborted, CaseRecord, Verdict
 from leakledger.audit.terminal import echo
 from leakledger.preprocess.ledger import Ledger
-from leakledger.preprocess.told_failure import ToldFailure
+from leakledger.preprocess.told_failure import DEBUG, ToldFailure
 from leakledger.preprocess.views import PublicFacts
 
 
@@ -50,5 +50,5 @@ def with_aborts(verdict: Verdict, aborted: Sequence[CaseRecord]) -> Verdict:
 
 def show_traceback(error: Exception) -> None:
     """Prints where `error` is from, since the record has its kind alone: of a defect, and of any on request."""
-    if "LEAKLEDGER_DEBUG" in os.environ or not isinstance(error, ValueError | OSError | ToldFailure):
+    if DEBUG in os.environ or not isinstance(error, ValueError | OSError | ToldFailure):
         echo("".join(traceback.format_exception(error)), err=True, nl=False)

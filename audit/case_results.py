@@ -31,16 +31,15 @@ class CaseResults:
         readable = play.view.restricted(play.attack.accepts, times=play.attack.reads_times)
         technique, outcome = play.attack.technique, outcome_of(play.attack, readable, play.knowledge)
         claims, coins = claims_in(outcome), stream(seed, BASELINE_STREAM)
+        records = [c for c in claims if isinstance(c, RecordsClaim)]
         check_scorable(play.attack, claims, play.truth)
         with naming_claims(play.attack):
             told = score(play.attack, play.observers, outcome, play.knowledge, play.truth, attempted, coins, draws)
-        self.trials += told
+            self.trials += told
+            self.recovered += surest(technique, play.observers, records, play.truth)
         for c in claims:
             if isinstance(c, FindingClaim):
                 self.findings.append(Finding(technique, play.observers, c.party, c.check, c.text, c.evidence))
-        records = [c for c in claims if isinstance(c, RecordsClaim)]
-        with naming_claims(play.attack):
-            self.recovered += surest(technique, play.observers, records, play.truth)
         applicable = not isinstance(outcome, NotApplicable)
         if applicable:
             attacked = {(c.victim, c.round) for c in records}

@@ -14,7 +14,7 @@ import click
 
 from leakledger.audit.terminal import Terminal, echo, ours_alone
 from leakledger.preprocess.atomic_file import atomic_file
-from leakledger.preprocess.told_failure import ToldFailure
+from leakledger.preprocess.told_failure import DEBUG, ToldFailure
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -58,7 +58,7 @@ def reports_problems(command: Callable[P, R]) -> Callable[P, R]:
             line = told_line(error)
             if line is None:
                 raise
-            if "LEAKLEDGER_DEBUG" in os.environ:
+            if DEBUG in os.environ:
                 echo("".join(traceback.format_exception(error)), err=True, nl=False)
             raise (Failed if isinstance(error, ToldFailure) else OneLine)(line) from None
 

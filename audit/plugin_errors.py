@@ -7,11 +7,9 @@ may quote a record (`preprocess.method_errors`) and is shown on request.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from traceback import walk_tb
-from types import FrameType
 
 from leakledger.audit.plugins import DISTRIBUTIONS, PACKAGES
-from leakledger.preprocess.method_errors import ON_REQUEST, OWN, MethodError
+from leakledger.preprocess.method_errors import ON_REQUEST, OWN, MethodError, functions_through, package_of
 from leakledger.preprocess.told_failure import ToldFailure
 
 
@@ -21,16 +19,16 @@ def told_of_plugin(error: BaseException) -> MethodError | ToldFailure | None:
 
     None where it came out of none, was told already, or is what this package says of bad input to who called it.
     """
-    frames = list(_functions(error))
+    frames = functions_through(error)
     if isinstance(error, MethodError | ToldFailure | KeyboardInterrupt) or not frames:
         return None
     of_input = isinstance(error, ValueError | OSError)
-    if of_input and frames[-1][0].partition(".")[0] == OWN:
+    if of_input and package_of(frames[-1][0]) == OWN:
         return None
     called = ""
     for outer, (module, function) in zip([("", ""), *frames], frames, strict=False):
-        package = module.partition(".")[0]
-        if package in PACKAGES and outer[0].partition(".")[0] != package:
+        package = package_of(module)
+        if package in PACKAGES and package_of(outer[0]) != package:
             called = f"{module}.{function}, of the plugin {_distribution(package)},"
     if not called:
         return None
@@ -46,13 +44,6 @@ def naming_plugins() -> Iterator[None]:
         if (told := told_of_plugin(error)) is None:
             raise
         raise told from error
-
-
-def _functions(error: BaseException) -> Iterator[tuple[str, str]]:
-    """(module, name) of each function that the error came through, the one that raised it last."""
-    frames: Iterator[tuple[FrameType, int]] = walk_tb(error.__traceback__)
-    for frame, _ in frames:
-        yield str(frame.f_globals.get("__name__", "")), frame.f_code.co_qualname
 
 
 def _distribution(package: str) -> str:

@@ -15,6 +15,7 @@ audit's rights: install what you trust.
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from hashlib import sha256
 from importlib.metadata import EntryPoint, entry_points
 from inspect import Parameter, get_annotations, signature
@@ -70,10 +71,11 @@ ATTACKS_OF: dict[str, str] = {}
 
 def register(points: Iterable[tuple[str, EntryPoint]]) -> None:
     """Adds the plugins behind (group, entry point) to their tables."""
+    digest = cache(_digest)  # of a package once, however many methods it has
     for group, point in points:
         try:
             with foreign(), settings_kept():  # what modules print or set is none of a command's business
-                _add(GROUPS[group], point)
+                _add(GROUPS[group], point, digest)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # whatever a foreign package does wrong, sys.exit too, the others are to work
@@ -85,7 +87,7 @@ def failure(name: str) -> str:
     return f" (a plugin of that name is installed and cannot be used: {FAILED[name]})" if name in FAILED else ""
 
 
-def _add(group: Group, point: EntryPoint) -> None:
+def _add(group: Group, point: EntryPoint, digest: Callable[[str], str]) -> None:
     thing = point.load()
     if group.base is not None and not (isinstance(thing, type) and issubclass(thing, group.base)):
         raise TypeError(f"it is no subclass of {group.base.__name__}")
@@ -108,7 +110,7 @@ def _add(group: Group, point: EntryPoint) -> None:
     PACKAGES[_package(thing)] = _package(thing) if point.dist is None else point.dist.name
     if point.dist is not None:
         DISTRIBUTIONS[point.dist.name] = point.dist.version
-        CODE[_code_of(_package(thing))] = _digest(_package(thing))
+        CODE[_code_of(_package(thing))] = digest(_package(thing))
         if group.base is Attack:
             ATTACKS_OF[point.name] = point.dist.name
 

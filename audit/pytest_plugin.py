@@ -46,9 +46,10 @@ def fails_in_words(method: Callable[P, R]) -> Callable[P, R]:
 def _words(error: Exception) -> str:
     from leakledger.audit.command import told_line
     from leakledger.audit.terminal import printable
+    from leakledger.preprocess.told_failure import DEBUG
 
     line = told_line(error)
-    debug = line is None or "LEAKLEDGER_DEBUG" in os.environ
+    debug = line is None or DEBUG in os.environ
     places = "".join(traceback.format_exception(error)) if debug else ""
     return printable(places + (line or ""))
 

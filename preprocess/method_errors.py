@@ -7,13 +7,14 @@ of other people's methods, nobody knows what the text holds: it stays in the tra
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from traceback import walk_tb
+from types import FrameType
 from typing import Any
 
 from leakledger.preprocess.located import At, FederationError, Public
-from leakledger.preprocess.told_failure import ToldFailure
+from leakledger.preprocess.told_failure import DEBUG, ToldFailure
 
 OWN = __name__.partition(".")[0]
-DEBUG = "LEAKLEDGER_DEBUG"
 ON_REQUEST = f"{DEBUG}=1 shows its text and where, which may quote records"
 
 
@@ -45,11 +46,19 @@ def naming_method(role: str, method: Any) -> Iterator[None]:
 
 def may_be_told(error: BaseException) -> str:
     """The text of an error where this package itself says it of bad input or of a broken rule, else how to see it."""
-    place, said = error.__traceback__, isinstance(error, ValueError | OSError | ToldFailure)
-    while place is not None and place.tb_next is not None:
-        place = place.tb_next
-    module = "" if place is None else str(place.tb_frame.f_globals.get("__name__", ""))
-    return str(error) if said and module.partition(".")[0] in (OWN, "__main__") else ON_REQUEST
+    said, through = isinstance(error, ValueError | OSError | ToldFailure), functions_through(error)
+    return str(error) if said and through and package_of(through[-1][0]) in (OWN, "__main__") else ON_REQUEST
+
+
+def functions_through(error: BaseException) -> list[tuple[str, str]]:
+    """(module, name) of each function that an error came through, the one that raised it last."""
+    frames: Iterator[tuple[FrameType, int]] = walk_tb(error.__traceback__)
+    return [(str(frame.f_globals.get("__name__", "")), frame.f_code.co_qualname) for frame, _ in frames]
+
+
+def package_of(module: str) -> str:
+    """The top-level package that a module is in."""
+    return module.partition(".")[0]
 
 
 def check_fit(fit: Any, kind: type, clients: Sequence[str]) -> None:
@@ -68,4 +77,4 @@ def check_fit(fit: Any, kind: type, clients: Sequence[str]) -> None:
 
 def is_own(method: Any) -> bool:
     """Whether a method is one of this package, and not of somebody else."""
-    return type(method).__module__.partition(".")[0] == OWN
+    return package_of(type(method).__module__) == OWN

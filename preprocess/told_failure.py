@@ -1,5 +1,8 @@
 """The one failure that needs no traceback: whoever raises it has said all that there is to say."""
 
+DEBUG = "LEAKLEDGER_DEBUG"
+"""The variable of the environment that asks for tracebacks all the same."""
+
 
 class ToldFailure(RuntimeError):
     """A failure of what was run, whose text is one line that says all that its user needs."""

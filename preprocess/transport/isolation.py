@@ -16,13 +16,15 @@ import tempfile
 from collections.abc import Mapping
 from typing import Any, Final
 
+from leakledger.preprocess.told_failure import DEBUG
+
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446  # system calls
 QUERY_VERSION, PATH_BENEATH = 1, 1
 NO_NEW_PRIVILEGES = 38
 WRITES: Final = {1: 0b1_1111_1111_0010, 2: 1 << 13, 3: 1 << 14}  # version -> rights that it added, all that write
 FILE_WRITES: Final = 1 << 1 | 1 << 14  # to write to a file, and to truncate it
 
-KEPT = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "SYSTEMROOT", "LEAKLEDGER_DEBUG")  # of the driver's environment
+KEPT = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "SYSTEMROOT", DEBUG)  # of the driver's environment
 KEPT_ENDINGS = ("_NUM_THREADS",)
 CHANGES = ("os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.link", "os.symlink", "os.truncate", "os.chmod")
 REFUSED = ("subprocess.Popen", "os.system", "os.fork", "os.forkpty", "os.posix_spawn", "os.exec")

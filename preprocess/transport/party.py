@@ -15,7 +15,8 @@ from time import monotonic
 from typing import Any, BinaryIO
 
 from leakledger.preprocess.ledger import Ledger
-from leakledger.preprocess.method_errors import DEBUG, may_be_told
+from leakledger.preprocess.method_errors import may_be_told
+from leakledger.preprocess.told_failure import DEBUG
 from leakledger.preprocess.transport.channels import Channels
 from leakledger.preprocess.transport.pipes import read_frame, write_frame
 from leakledger.preprocess.transport.projected import Projected, Wait

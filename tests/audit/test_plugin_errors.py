@@ -1,5 +1,7 @@
 """An error that comes out of a plugin is one line that names what was called, wherever that was."""
 
+from importlib.util import module_from_spec, spec_from_file_location
+
 import pytest
 from click.testing import CliRunner
 
@@ -30,14 +32,16 @@ def inner(error):
 
 
 @pytest.fixture
-def plugin(monkeypatch):
+def plugin(tmp_path, monkeypatch):
     """The namespace of a module of the plugin `strange`."""
     monkeypatch.setitem(plugins.PACKAGES, "strange_code", "strange")
     monkeypatch.setitem(plugins.DISTRIBUTIONS, "strange", "0.1")
     monkeypatch.delenv("LEAKLEDGER_DEBUG", raising=False)
-    names = {"__name__": "strange_code.methods"}
-    exec(SOURCE, names)
-    return names
+    (tmp_path / "methods.py").write_text(SOURCE)
+    spec = spec_from_file_location("strange_code.methods", tmp_path / "methods.py")
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return vars(module)
 
 
 @pytest.mark.parametrize(

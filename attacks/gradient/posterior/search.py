@@ -37,7 +37,7 @@ from leakledger.attacks.gradient.posterior.row_space import supported
 # 28 noises end 3 nats below chains from the truth, 48 over 18 end 8, and 48 over 12, which exchange no rows, about 14.
 POPULATION, LEVELS = 2, 28  # chains that come down for each one that is kept, and noises on their way
 QUIET = 5.0  # where noise must be louder by more to drown the update, rows can be told apart one by one
-LOUD = 2.0  # times the true noise: where sweeps after an assembly begin, so that wrong cells come loose
+LOUD = 2.0  # times the true noise: where wrong cells come loose, after an assembly and after all repairs
 COOLING, SMALL_COOLING = 8, 4  # sweeps from there to the true noise, of a whole batch and in a repair
 LEFT = 1.5  # times the assumed noise: what chains leave that have found the rows
 BEGUN = 4  # chains that begin at a batch which another attack has found
@@ -46,7 +46,7 @@ SWEEPS, SMALL_SWEEPS = 30, 20  # of chains on the row space
 KEPT, SMALL_KEPT = 17, 13  # one of so many chains is kept after each sweep
 SMALL = 4  # a repair has so many times fewer that seek rows
 SMALL_CHAINS = 6
-STIRRED, STIRS = 2.0, 10  # times the true noise, and noises on the way down from there, after all repairs of more rows
+STIRS = 10  # noises on the way down from there, after all repairs of more rows
 LIFTED = 6  # rows that a repair takes out at least, and of more these shares in turn: half a batch is seldom caught
 SHARES = 1 / 2, 2 / 3
 EMPTY = 2  # places without a row that it looks at besides
@@ -111,7 +111,7 @@ def search(
         return found
     if not bool(plausible(found).any()):
         found = repaired(_best([found, descended()], chains), repairs, pool=pool)
-    descend(found, min(STIRRED * evidence.noise, evidence.loudest), STIRS)
+    descend(found, _loosening(evidence), STIRS)
     return found
 
 
@@ -179,10 +179,14 @@ def _assembled(
 
 def _cooled(found: Chains, cooling: int) -> Chains:
     """The chains after so many sweeps under less and less noise, down to the true one."""
-    noise = found.evidence.noise
-    for level in np.geomspace(min(LOUD * noise, found.evidence.loudest), noise, cooling).tolist():
+    for level in np.geomspace(_loosening(found.evidence), found.evidence.noise, cooling).tolist():
         found.sweep(level)
     return found
+
+
+def _loosening(evidence: Evidence) -> float:
+    """The noise under which wrong cells come loose, and most right ones stay."""
+    return min(LOUD * evidence.noise, evidence.loudest)
 
 
 def _likely_scale(network: RowGradients, cells: Sequence[Cell], evidence: Evidence, coins: torch.Generator) -> float:

@@ -132,7 +132,7 @@ def test_chains_of_more_rows_come_down_once_more_from_a_little_more_noise(monkey
     network, cells, _, _, evidence, coins = wide(6)
     seen = []
     monkeypatch.setattr(search_module, "descend", lambda found, loudest, levels: seen.append(loudest / evidence.noise))
-    for few, expected in ((6, []), (5, [search_module.STIRRED])):
+    for few, expected in ((6, []), (5, [search_module.LOUD])):
         monkeypatch.setattr(search_module, "FEW", few)
         search_module.search(network, cells, evidence, 6, 6, coins, pool=64)
         assert seen == pytest.approx(expected)
