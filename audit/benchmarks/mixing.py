@@ -1,14 +1,16 @@
 """Whether chains that are started at the true rows have forgotten them by the time they are sampled.
 
-Setting as in `defended`, 8 rows under loud noise. The diagnostic *from the truth* there burns as few sweeps as the
-attack does. Where chains move slowly, what they then tell is partly the truth that they were given and not what the
-update tells, and no attack could reach it. So more and more sweeps are burnt here before as many as ever are sampled:
-figures that fall are of chains that had not forgotten, and the last ones are nearest to what an adversary could have.
-Clusters are client x seed.
+Settings as in `defended`, of those where the attack stays behind such chains. The diagnostic *from the truth* there
+burns as few sweeps as the attack does. Where chains move slowly, what they then tell is partly the truth that they were
+given and not what the update tells, and no attack could reach it. So more and more sweeps are burnt here before as many
+as ever are sampled: figures that fall are of chains that had not forgotten, and the last ones are nearest to what an
+adversary could have. Clusters are client x seed. `--only B=32`, `--only sigma=0.01` and `--only burnt=160` keep to
+some.
 """
 
-from collections.abc import Iterator
-from functools import partial
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from leakledger.audit.benchmarks.base import Options, Row, dataset_name
 from leakledger.audit.benchmarks.defended import METRICS, diagnosed
@@ -22,30 +24,64 @@ from leakledger.audit.pool import each
 from leakledger.audit.truth import Truth
 from leakledger.preprocess.secret import PUBLIC_MASTER
 
-SIZE = 8
-SIGMAS = (0.02, 0.05)
-BURNT, QUICK = (8, 160, 480), (8, 32)
+SIZES: dict[int, tuple[float, ...]] = {8: (0.02, 0.05), 32: (0.003, 0.01)}
+QUICK: dict[int, tuple[float, ...]] = {8: (0.05,)}
+BURNT, QUICK_BURNT = (8, 160, 480), (8, 32)
+CLIENTS = 4
+ONLY = ("B", "sigma", "burnt")  # what `Options.only` may name
+
+
+class Batch(NamedTuple):
+    """One client's batch in one federation of a setting."""
+
+    size: int
+    sigma: float
+    burnt: int
+    config: Config
+    case: Case
+    client: int
 
 
 def run(options: Options) -> Iterator[Row]:
-    """Rows for each table, strength of noise and number of sweeps burnt, as they are measured."""
+    """Rows for each table, batch size, strength of noise and number of sweeps burnt, as they are measured."""
     for source in options.data or ("fair",):
-        for sigma in SIGMAS[-1:] if options.quick else SIGMAS:
-            for burnt in QUICK if options.quick else BURNT:
-                yield from measured(options, source, sigma, burnt, options.seeds or 1)
+        yield from measured(options, source, options.seeds or 1)
 
 
-def measured(options: Options, source: str, sigma: float, burnt: int, seeds: int) -> Iterator[Row]:
-    """Rows of one strength and number of sweeps, over 4 clients x `seeds` batches."""
-    config = settings(options, source, "published", "known", SIZE, seeds, sigma)
-    parts = list(each(partial(one_case, config, burnt), cases(config), options.jobs))
-    setting = {"attack": "from the truth", "burnt": burnt, "B": SIZE, "sigma": sigma, "parties": 4, "seeds": seeds}
+def measured(options: Options, source: str, seeds: int) -> Iterator[Row]:
+    """Rows of each setting, over 4 clients x `seeds` batches. Batches of all settings share one pool."""
+    batches = [
+        Batch(size, sigma, burnt, config, case, client)
+        for size, sigmas in (QUICK if options.quick else SIZES).items()
+        for sigma in sigmas
+        for burnt in (QUICK_BURNT if options.quick else BURNT)
+        if options.wants(B=size, sigma=sigma, burnt=burnt)
+        for config in [settings(options, source, "published", "known", size, seeds, sigma)]
+        for case in cases(config)
+        for client in range(CLIENTS)
+    ]
+    if not batches:
+        raise ValueError(f"no setting is like that: {' '.join(f'--only {part}' for part in options.only)}")
+    parts = defaultdict[tuple[int, float, int], list[dict[str, float]]](list)
+    for batch, of_batch in each(one_batch, batches, options.jobs):
+        done = parts[batch.size, batch.sigma, batch.burnt]
+        done.append(of_batch)
+        if len(done) == CLIENTS * seeds:
+            yield from of_setting(dataset_name(source), batch, seeds, done)
+
+
+def of_setting(dataset: str, batch: Batch, seeds: int, found: Sequence[dict[str, float]]) -> Iterator[Row]:
+    """Rows of the setting that `batch` is one of, from what is `found` of all its batches."""
+    setting = {"attack": "from the truth", "burnt": batch.burnt, "B": batch.size, "sigma": batch.sigma}
+    setting |= {"parties": CLIENTS, "seeds": seeds}
     for metric in METRICS:
-        reached = [100 * m[metric] for part in parts for m in part]
-        yield figure("mixing", dataset_name(source), setting, metric, reached, None, "%")
+        yield figure("mixing", dataset, setting, metric, [100 * m[metric] for m in found], None, "%")
 
 
-def one_case(config: Config, burnt: int, case: Case) -> list[dict[str, float]]:
-    """Metrics of what such chains claim of each batch of one federation."""
-    truth = Truth(federate(config, case, PUBLIC_MASTER))
-    return diagnosed(config, case, truth, granted_knowledge(config, truth), burnt)
+def one_batch(batch: Batch) -> tuple[Batch, dict[str, float]]:
+    """Metrics of what such chains claim of one client's batch, which comes back with them: they end in any order."""
+    truth = Truth(federate(batch.config, batch.case, PUBLIC_MASTER))
+    knowledge = granted_knowledge(batch.config, truth)
+    victim = truth.federated.public.clients[batch.client]
+    [found] = diagnosed(batch.config, batch.case, truth, knowledge, batch.burnt, [victim])
+    return batch, found
