@@ -130,7 +130,8 @@ def of_setting(options: Options, source: str, batch: Batch, parts: Sequence[Meas
     for metric in METRICS:
         reached = [100 * m[metric] for p in parts for m in p.from_truth]
         yield figure("defended", dataset, {"attack": "from the truth", **setting}, metric, reached, None, "%")
-    yield from deciles(dataset, {"attack": "posterior", **setting}, [batch for p in parts for batch in p.calibration])
+    said = [batch for p in parts for batch in p.calibration]
+    yield from deciles("defended", dataset, {"attack": "posterior", **setting}, said)
 
 
 def one_batch(batch: Batch) -> tuple[Batch, Measured]:
@@ -154,7 +155,9 @@ def of_attacks(
         yield figure(benchmark, dataset, {"attack": "prior only", **setting}, metric, chance, None, "%")
 
 
-def deciles(dataset: str, setting: dict[str, object], batches: Sequence[Sequence[CellSaid]]) -> Iterator[Row]:
+def deciles(
+    benchmark: str, dataset: str, setting: dict[str, object], batches: Sequence[Sequence[CellSaid]]
+) -> Iterator[Row]:
     """How many cells are right of those that the posterior gives about the same probability, by kind of cell."""
     for kind, category in (("categories", True), ("numbers", False)):
         for tenth in range(10):
@@ -169,7 +172,7 @@ def deciles(dataset: str, setting: dict[str, object], batches: Sequence[Sequence
             share, low, high = share_right([sum(c.right for c in b) for b in own], [len(b) for b in own])
             note = f"{len(cells)} cells of {len(own)} batches, said {said:.1f} % on average"
             metric = f"{kind} said {tenth / 10:.1f}"
-            yield Row("defended", dataset, setting, metric, share, low, high, None, "%", len(own), note)
+            yield Row(benchmark, dataset, setting, metric, share, low, high, None, "%", len(own), note)
 
 
 def share_right(right: Sequence[int], cells: Sequence[int]) -> tuple[float, float | None, float | None]:
@@ -214,7 +217,7 @@ def one_case(
         trials[name] = score(attack, ("server",), outcome, knowledge, truth, attempted, coins, draws)
         said += [cells_said(c, truth) for c in claims_in(outcome) if isinstance(c, RecordsClaim)]
     starts = diagnosed(config, case, truth, knowledge, victims=victims) if diagnose else []
-    return Measured(trials, seconds, starts, said)
+    return Measured(trials, seconds, [metrics_of(claim, truth) for claim in starts], said)
 
 
 def diagnosed(
@@ -224,8 +227,8 @@ def diagnosed(
     knowledge: AuxiliaryKnowledge,
     burnt: int | None = None,
     victims: Sequence[str] | None = None,
-) -> list[dict[str, float]]:
-    """Metrics of each batch's claim `from_truth`, or of those of some `victims`; `burnt` as there."""
+) -> list[RecordsClaim]:
+    """The claim `from_truth` of each batch, or of those of some `victims`; `burnt` as there."""
     federated = truth.federated
     view = federated.ledger.view([federated.public.server], federated.public)
     updates = find_gradients(view, knowledge, rounds=[0], victims=victims)
@@ -238,10 +241,10 @@ def diagnosed(
 @torch.inference_mode()
 def from_truth(
     attack: Posterior, update: ObservedUpdate, knowledge: AuxiliaryKnowledge, truth: Truth, burnt: int | None = None
-) -> dict[str, float]:
-    """Metrics of the claim that chains make which start at the true rows: a diagnostic that no adversary has. The
-    `update` is informed, so that their prior is that of the attack. So many sweeps are `burnt` before those that are
-    sampled, as few as the attack burns unless said otherwise.
+) -> RecordsClaim:
+    """The claim that chains make which start at the true rows: a diagnostic that no adversary has. The `update` is
+    informed, so that their prior is that of the attack. So many sweeps are `burnt` before those that are sampled, as
+    few as the attack burns unless said otherwise.
     """
     actual = truth.batch(update.victim, update.round)
     categorical, numeric = attack.cells(update, knowledge)
@@ -260,7 +263,12 @@ def from_truth(
     burnt = attack.sweeps // BURNT if burnt is None else burnt
     samples = sampled(Chains(network, cells, evidence, index, coins), burnt, attack.sweeps)
     prior = StructuralPrior(update.layout, knowledge.bounds)
-    claim = claimed(update, prior, categorical, numeric, samples, attack.tolerance)
+    return claimed(update, prior, categorical, numeric, samples, attack.tolerance)
+
+
+def metrics_of(claim: RecordsClaim, truth: Truth) -> dict[str, float]:
+    """How much of a batch is right in a claim."""
+    actual = truth.batch(claim.victim, claim.round)
     return measure(Cells(claim.categories, claim.numbers), actual, truth.deviations)
 
 

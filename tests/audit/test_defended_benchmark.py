@@ -19,7 +19,7 @@ def brief(monkeypatch):
 
 def test_deciles_count_right_cells_by_what_was_said_of_them():
     one = [CellSaid(0.95, True, True), CellSaid(0.91, False, True), CellSaid(0.35, False, False)]
-    rows = {r.metric: r for r in deciles("fair", {"B": 1}, [one, [CellSaid(1.0, True, True)], []])}
+    rows = {r.metric: r for r in deciles("defended", "fair", {"B": 1}, [one, [CellSaid(1.0, True, True)], []])}
     assert rows["categories said 0.9"].measured == pytest.approx(200 / 3)
     assert rows["categories said 0.9"].note == "3 cells of 2 batches, said 95.3 % on average"
     assert rows["numbers said 0.3"].measured == 0
@@ -123,3 +123,4 @@ def test_chains_from_the_truth_are_measured_with_more_and_more_sweeps_before(mon
     assert burnt == [8] * 4 + [32] * 4
     assert [r.setting["burnt"] for r in rows if r.metric == "accuracy"] == [8, 32]
     assert {r.setting["attack"] for r in rows} == {"from the truth"}
+    assert {r.metric.split()[0] for r in rows if " said " in r.metric} == {"categories", "numbers"}
