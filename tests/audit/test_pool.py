@@ -56,11 +56,13 @@ def work(number):
     return number
 """
 SCRIPT = """
-import os
+import os, signal
 from leakledger.audit.pool import each
 from script_work import work
 
 if __name__ == "__main__":
+    # A shell lets what it starts in the background ignore interrupts, and its children inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         for result in each(work, [0, 1, 2], 2):
             os.write(1, f"done {result}\\n".encode())
