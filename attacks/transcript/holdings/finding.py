@@ -26,8 +26,12 @@ class Finding:
 
 
 def held_by_one(count: float, parties: int) -> float:
-    """The chance that one of some parties has at least one of `count` rows, each of which is at any of them."""
-    return float(count > 0) if parties == 1 else 1 - (1 - 1 / parties) ** count
+    """The chance that one of some parties has at least one of `count` rows, each of which is at any of them. Of several
+    parties it is no certainty, however many rows there are: all may be at another.
+    """
+    if parties == 1 or count <= 0:
+        return float(count > 0)
+    return min(1 - (1 - 1 / parties) ** count, 1 - DOUBT)
 
 
 def exactly(party: str, feature: str, scores: Mapping[str, float], evidence: Iterable[int]) -> Finding:

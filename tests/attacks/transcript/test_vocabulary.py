@@ -337,6 +337,16 @@ def test_shared_target_tallies_are_read_by_the_server_and_by_one_of_two():
     assert counts(found, "P1")["P2", "ward"] == true_counts(found, two)["P2", "ward"]
 
 
+def test_who_of_two_holds_a_value_is_never_certain_from_their_sum_however_many_rows_have_it():
+    sets = {"P1": {f: EVERYTHING[f][:1] for f in FEATURES}, "P2": {f: EVERYTHING[f][1:] for f in FEATURES}}
+    sets["P3"] = sets["P2"]
+    tables = {p: table(v, rows=400, seed=i) for i, (p, v) in enumerate(sets.items())}
+    found = run("target", sets, tables=tables, exchange="shared", likelihood="class-given-value")
+    known = findings(found.view("P2"), NOTHING)
+    for party, feature in product(("P1", "P3"), FEATURES):
+        assert max(known[party, feature].scores.values()) < 1
+
+
 @pytest.mark.parametrize("encoder", ["server-dictionary", "pooled"])
 def test_a_dictionary_of_all_leaves_the_last_client_what_no_other_holds(encoder):
     sets = {**SETS, "P1": {f: (*held, f"{f} of one") for f, held in SETS["P1"].items()}}
