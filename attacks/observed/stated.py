@@ -4,7 +4,9 @@ Exact: the claims are what the messages say. Column statistics are named by the 
 first and in the order of the scaler's columns.
 
 From `zscore.mean` (n, mean m) and `zscore.variance` (S, squared deviations from the announced global mean M) follows
-the client's own variance: S/n - (m - M)².
+the client's own variance: S/n - (m - M)². It is exact while rounding leaves it its digits: of a column that is
+constant, or far from the global mean beside its deviation, the difference is rounding itself, and only a bound is
+claimed.
 """
 
 from collections.abc import Iterable, Mapping
@@ -26,7 +28,7 @@ from leakledger.preprocess.messages import (
     PooledCategories,
     PooledColumns,
 )
-from leakledger.preprocess.views import Message, View
+from leakledger.preprocess.views import Message, NumericBlock, View
 
 STATED_STATISTICS = (
     LocalSizes,
@@ -39,6 +41,9 @@ STATED_STATISTICS = (
     LocalLogs,
     ClientWeights,
 )
+EPS = float(np.finfo(np.float64).eps)
+EXACT = 1e-9  # of a deviation: more that rounding may have changed is no exact claim
+
 STATED = (LocalDictionary, PooledCategories, *STATED_STATISTICS)
 
 
@@ -83,8 +88,20 @@ def moments(view: View) -> Iterable[StatisticClaim]:
         yield _exact(m, "", "count", count)
         yield from _by_feature(view, m, "mean", means)
         if m.sender in squares and announced is not None:
-            variance = squares[m.sender].payload.squares / count - (means - announced) ** 2
-            yield from _by_feature(view, m, "std", np.sqrt(np.maximum(variance, 0)), squares[m.sender].sequence)
+            yield from _deviations(view, m, squares[m.sender], announced)
+
+
+def _deviations(view: View, m: Message, squared: Message, announced: Any) -> Iterable[StatisticClaim]:
+    """The client's own deviations: exact, or with the interval that rounding of sums over its rows leaves open."""
+    count, means = m.payload.count, m.payload.mean
+    around, away = squared.payload.squares / count, means - announced
+    lost = 16 * EPS * np.sqrt(count) * (around + away**2 + np.abs(away) * (np.abs(means) + np.abs(announced)))
+    variance = np.maximum(around - away**2, 0)
+    ends = [np.sqrt(variance), np.sqrt(np.maximum(variance - lost, 0)), np.sqrt(variance + lost)]
+    std, low, high = np.where(lost <= 2 * EXACT * variance, ends[0], ends)
+    for block in _blocks(view, std):
+        numbers = (float(x[block.start]) for x in (std, low, high))
+        yield StatisticClaim(m.sender, block.feature, "std", *numbers, (m.sequence, squared.sequence))
 
 
 def extremes(view: View) -> Iterable[StatisticClaim]:
@@ -127,6 +144,10 @@ def _exact(message: Message, feature: str, statistic: Statistic, value: float, *
 
 def _by_feature(view: View, m: Message, statistic: Statistic, values: Any, *more: int) -> Iterable[StatisticClaim]:
     """One claim per numeric feature of the layout; columns beyond them are encoded categories."""
-    for block in view.public.layout.numeric if view.public.layout else ():
-        if block.start < len(values):
-            yield _exact(m, block.feature, statistic, values[block.start], *more)
+    for block in _blocks(view, values):
+        yield _exact(m, block.feature, statistic, values[block.start], *more)
+
+
+def _blocks(view: View, values: Any) -> list[NumericBlock]:
+    """The numeric features that `values` has a number for."""
+    return [b for b in (view.public.layout.numeric if view.public.layout else ()) if b.start < len(values)]

@@ -64,6 +64,31 @@ def test_the_local_deviation_follows_from_both_rounds_of_the_zscore():
     assert found["P1", "dose", "std"] == pytest.approx(x[:, 1].std())
 
 
+@pytest.mark.parametrize(
+    ("column", "pooled_mean", "exact"),
+    [
+        (np.full(7, 0.1), 3.3, False),  # the difference of two equal numbers is what rounding leaves of them
+        (np.random.default_rng(0).normal(0, 1, 50), 1e9, False),
+        (np.random.default_rng(0).normal(2000, 5, 50), 1990.0, True),
+        (np.full(8, 0.5), 0.5, True),
+    ],
+)
+def test_a_deviation_is_claimed_exactly_while_rounding_leaves_it_its_digits(column, pooled_mean, exact):
+    (claim,) = (
+        c
+        for c in run(
+            ("zscore.mean", "P1", "server", {"count": len(column), "mean": column.mean(keepdims=True)}),
+            ("zscore.global-mean", "server", "P1", np.array([pooled_mean])),
+            ("zscore.variance", "P1", "server", ((column - pooled_mean) ** 2).sum(keepdims=True)),
+        )
+        if c.statistic == "std"
+    )
+    real = column.std() if np.ptp(column) else 0.0
+    assert claim.low - 1e-9 * real <= real <= claim.high + 1e-9 * real
+    assert (claim.low == claim.high) == exact
+    assert claim.evidence == (0, 2)
+
+
 def test_sizes_and_row_counts_are_read_out_once_each():
     claims = run(
         ("local.sizes", "P1", "server", {"ward": 7}),
