@@ -11,7 +11,11 @@ side,
   less the own shape says: a = 0.04 + 0.08 (|m - M| / S + |log(s / S)|), at most 0.25.
 
 It is cut at what no distribution goes beyond, m - s sqrt((1 - p) / p) and m + s sqrt(p / (1 - p)) (Cantelli), and at
-extremes that are known. Observers without rows of their own know no shape: about those there is no claim, nor where
+extremes that are known; where nothing is left between those, the party has another shape, and these ends are the claim.
+Own rows that have one number over and over (most gains are 0) have no width there: the ends then reach to the next own
+numbers, and where there are none, to what no distribution goes beyond. So the shape alone never makes a claim exact; a
+deviation of 0 does. Such a number means the same at another party, unlike m + s z: where all of those levels have one
+number, it is the estimate, as far as the moments allow it. Observers without rows of their own know no shape: about those there is no claim, nor where
 mean, deviation and rows are not all claimed. Extremes alone are no quartile.
 
 Columns of two numbers (`binary`) have no shape of their own: a quartile is one of the two, exactly where rows and mean
@@ -38,6 +42,7 @@ Floats = NDArray[np.float64]
 Key = tuple[str, str, str]  # party, feature, statistic
 LEVELS = {"0.25": 0.25, "0.5": 0.5, "0.75": 0.75}
 NO_WIDTH = 1e-6  # relative: an interval no wider is exact but for rounding
+SAME = 1e-9  # deviations: standardised rows no further apart are one number
 ALIKE, APART, MOST = 0.04, 0.08, 0.25  # how far the level of a quantile differs between parties
 
 
@@ -66,8 +71,8 @@ def quartiles(
     known = _Moments.of(pairs, told)
     behind = [told[p, f, "std"].evidence for p, f in pairs]
     for name, p in LEVELS.items():
-        z = _standardised(pairs, shapes, known, p, level)
-        ends = zip(pairs, behind, *(x.tolist() for x in known.quantile(p, z)), strict=True)
+        z, number = _standardised(pairs, shapes, known, p, level)
+        ends = zip(pairs, behind, *(x.tolist() for x in known.quantile(p, z, number)), strict=True)
         for (party, feature), evidence, x, low, high in ends:
             yield StatisticClaim(party, feature, "quantile", x, low, high, evidence, name)
 
@@ -125,24 +130,33 @@ class _Moments:
         rows = np.array([max(told[p, "", "count"].estimate, 1.0) for p, _ in pairs])
         return cls(rows, mean, std, floor, ceiling)
 
-    def quantile(self, p: float, z: Floats) -> tuple[Floats, Floats, Floats]:
-        """(R,) estimate, low and high, of the standardised quantile and its ends `z` (3, R)."""
+    def quantile(self, p: float, z: Floats, number: Floats) -> tuple[Floats, Floats, Floats]:
+        """(R,) estimate, low and high, of the standardised quantile and its ends `z` (3, R). `number` (R,): what own rows
+        have over and over there; NaN for nothing.
+        """
         (m, m_low, m_high), (s, s_low, s_high) = self.mean, self.std
         shrunk, grown = z[0] * (s - s_low), z[0] * (s_high - s)
         down, up = np.where(z[0] > 0, shrunk, grown), np.where(z[0] > 0, grown, shrunk)
         below = np.sqrt((m - m_low) ** 2 + (s * (z[0] - z[1])) ** 2 + down**2)
         above = np.sqrt((m_high - m) ** 2 + (s * (z[2] - z[0])) ** 2 + up**2)
-        low = np.maximum(m + s * z[0] - below, np.maximum(m_low - s_high * np.sqrt((1 - p) / p), self.floor))
-        high = np.minimum(m + s * z[0] + above, np.minimum(m_high + s_high * np.sqrt(p / (1 - p)), self.ceiling))
-        high = np.maximum(high, low)
-        return np.clip(m + s * z[0], low, high), low, high
+        least = np.maximum(m_low - s_high * _reach(1 - p), self.floor)
+        most = np.maximum(np.minimum(m_high + s_high * _reach(p), self.ceiling), least)
+        low, high = np.maximum(m + s * z[0] - below, least), np.minimum(m + s * z[0] + above, most)
+        none_left = low >= high
+        low, high = np.where(none_left, least, low), np.where(none_left, most, high)
+        x = np.clip(np.where(np.isnan(number), m + s * z[0], number), least, most)
+        low, high = np.fmin(low, np.where(np.isnan(number), low, x)), np.fmax(high, np.where(np.isnan(number), high, x))
+        return np.clip(x, low, high), low, high
 
 
 @dataclass(frozen=True)
 class _Shape:
-    """The observers' rows (k,) in rising order, in deviations from the own mean, and mean and deviation of all."""
+    """The observers' rows (k,) in rising order, in deviations from the own mean and as they are (`numbers`), and mean
+    and deviation of all.
+    """
 
     rows: Floats = field(repr=False)
+    numbers: Floats = field(repr=False)
     mean: float
     std: float
 
@@ -150,14 +164,28 @@ class _Shape:
     def of(cls, tables: Mapping[str, OwnTable], feature: str) -> "_Shape":
         columns = [t.column(feature) for t in tables.values() if t.rows]
         rows = np.sort(np.concatenate([(c - c.mean()) / (c.std() or 1.0) for c in columns]))
-        whole = np.concatenate(columns)
-        return cls(rows, float(whole.mean()), float(whole.std()))
+        whole = np.sort(np.concatenate(columns))
+        return cls(rows, whole, float(whole.mean()), float(whole.std()))
 
     def at(self, level: Floats) -> Floats:
         """The quantile of the standardised rows, as numpy's default has it."""
         last = len(self.rows) - 1
         values: Floats = np.interp(np.clip(level, 0.0, 1.0) * last, np.arange(last + 1), self.rows)
         return values
+
+    def repeated(self, low: Floats, high: Floats) -> Floats:
+        """The number that all own rows have from the level `low` to the level `high`; NaN where they have several."""
+        last = len(self.numbers) - 1
+        first = self.numbers[np.floor(np.clip(low, 0, 1) * last).astype(int)]
+        final = self.numbers[np.ceil(np.clip(high, 0, 1) * last).astype(int)]
+        return np.where((first == final) & (self.std > 0), first, np.nan)
+
+    def around(self, z: Floats, p: float) -> tuple[Floats, Floats]:
+        """The next lower and the next higher standardised row of each z; Cantelli's bounds where there is none."""
+        padded = np.concatenate([[-_reach(1 - p)], self.rows, [_reach(p)]])
+        lower = padded[np.searchsorted(self.rows, z - SAME, side="left")]
+        higher = padded[np.searchsorted(self.rows, z + SAME, side="right") + 1]
+        return lower, higher
 
     def apart(self, mean: Floats, std: Floats) -> Floats:
         """By how much levels of quantiles differ between this shape and that of parties with such moments."""
@@ -170,14 +198,24 @@ class _Shape:
 
 def _standardised(
     pairs: Sequence[tuple[str, str]], shapes: Mapping[str, _Shape], known: _Moments, p: float, level: float
-) -> Floats:
-    """(3, R) the quantile of each pair's feature among the own rows, and its ends."""
+) -> tuple[Floats, Floats]:
+    """(3, R) the quantile of each pair's feature among the own rows, and its ends; (R,) the number that own rows have
+    over and over there.
+    """
     names = {f: i for i, f in enumerate(shapes)}
     which = np.array([names[f] for _, f in pairs])
-    z = np.empty((3, len(pairs)))
+    z, number = np.empty((3, len(pairs))), np.empty(len(pairs))
     for f, shape in shapes.items():
         of = which == names[f]
         sampled = p * (1 - p) * (1 / known.rows[of] + 1 / len(shape.rows)) / 2
         off = ndtri((1 + level) / 2) * np.sqrt(sampled + shape.apart(known.mean[0, of], known.std[0, of]) ** 2)
-        z[:, of] = shape.at(p + off * np.array([[0.0], [-1.0], [1.0]]))
-    return z
+        at = shape.at(p + off * np.array([[0.0], [-1.0], [1.0]]))
+        lower, higher = shape.around(at[0], p)
+        z[:, of] = at[0], np.minimum(at[1], lower), np.maximum(at[2], higher)
+        number[of] = shape.repeated(p - off, p + off)
+    return z, number
+
+
+def _reach(p: float) -> float:
+    """How many deviations above the mean a quantile at level p may lie: sqrt(p / (1 - p)) (Cantelli)."""
+    return float(np.sqrt(p / (1 - p)))

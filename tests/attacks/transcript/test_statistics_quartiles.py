@@ -56,6 +56,36 @@ def test_no_end_is_beyond_what_a_mean_and_a_deviation_allow_or_beyond_known_extr
         assert max(-reach[0], -0.9) - 1e-12 <= c.low <= c.estimate <= c.high <= min(reach[1], 0.4) + 1e-12
 
 
+@pytest.mark.parametrize("column", [np.full(40, 2.0), np.repeat([0.0, 800.0], [92, 8]), [1.0, 1.0, 1.0, 5.0, 7.0]])
+def test_own_rows_that_are_one_number_over_and_over_make_no_quartile_of_another_exact(column):
+    for c in quartiles(told(58.0, 200.0), table([*column, column[0] + 1e-3]), 0.9):
+        assert c.low < c.high
+        assert c.low <= c.estimate <= c.high
+    for c in quartiles(told(58.0, 200.0), table(np.full(40, 2.0)), 0.9):
+        reach = np.sqrt((1 - float(c.value)) / float(c.value))
+        assert (c.low, c.high) == pytest.approx((58 - 200 * reach, 58 + 200 / reach))
+
+
+def test_a_number_that_most_own_rows_have_is_the_quartile_of_a_party_whose_moments_allow_it():
+    gains = np.concatenate([np.zeros(920), np.random.default_rng(0).exponential(9e3, 80)])
+    found = by_level(told(500.0, 2300.0), table(gains))
+    assert [found[level].estimate for level in ("0.25", "0.5")] == [0.0, 0.0]
+    assert all(c.low <= 0 <= c.high and c.low < c.high for c in found.values())
+    far = by_level(told(9e4, 2300.0), table(gains))["0.5"]  # a median of 0 is too far from this mean
+    assert far.estimate == pytest.approx(9e4 - 2300)
+
+
+def test_a_deviation_of_0_makes_quartiles_exact_whatever_the_own_shape():
+    for own in (SKEWED, np.full(40, 2.0)):
+        assert {(c.low, c.high) for c in quartiles(told(7.0, 0.0), table(own), 0.9)} == {(7.0, 7.0)}
+
+
+def test_extremes_that_the_own_shape_contradicts_leave_what_is_certain():
+    own = np.repeat([-1.0, 1.0, 1.1], [500, 480, 20])
+    found = by_level(told(0.0, 1.0, minimum=-0.5), table(own))["0.25"]
+    assert (found.low, found.high) == pytest.approx((-0.5, np.sqrt(1 / 3)))
+
+
 @pytest.mark.parametrize("missing", ["count", "mean", "std"])
 def test_without_rows_of_its_own_or_all_three_moments_there_is_no_claim(missing):
     assert by_level(told(1.0, 1.0), {}) == {}
