@@ -15,8 +15,8 @@ extremes that are known; where nothing is left between those, the party has anot
 Own rows that have one number over and over (most gains are 0) have no width there: the ends then reach to the next own
 numbers, and where there are none, to what no distribution goes beyond. So the shape alone never makes a claim exact; a
 deviation of 0 does. Such a number means the same at another party, unlike m + s z: where all of those levels have one
-number, it is the estimate, as far as the moments allow it. Observers without rows of their own know no shape: about those there is no claim, nor where
-mean, deviation and rows are not all claimed. Extremes alone are no quartile.
+number, it is the estimate, as far as the moments allow it. Observers without rows of their own know no shape: about
+those there is no claim, nor where mean, deviation and rows are not all claimed. Extremes alone are no quartile.
 
 Columns of two numbers (`binary`) have no shape of their own: a quartile is one of the two, exactly where rows and mean
 are known, and else the interval is both.
@@ -131,8 +131,8 @@ class _Moments:
         return cls(rows, mean, std, floor, ceiling)
 
     def quantile(self, p: float, z: Floats, number: Floats) -> tuple[Floats, Floats, Floats]:
-        """(R,) estimate, low and high, of the standardised quantile and its ends `z` (3, R). `number` (R,): what own rows
-        have over and over there; NaN for nothing.
+        """(R,) estimate, low and high, of the standardised quantile and its ends `z` (3, R). `number` (R,): what own
+        rows have over and over there; NaN for nothing.
         """
         (m, m_low, m_high), (s, s_low, s_high) = self.mean, self.std
         shrunk, grown = z[0] * (s - s_low), z[0] * (s_high - s)
