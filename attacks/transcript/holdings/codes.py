@@ -3,17 +3,23 @@
 A block is inverted in one of three ways, by what the view has of the party's columns:
 
 * 0/1 codes (named one-hot, rolling hash): a value whose columns are all active is held, unless other candidates, of any
-  feature that shares the columns, explain them too: then each has an equal part of the score. Where all rows are behind
-  the columns, an inactive value is certainly not held. Means are how often.
+  feature that shares the columns, explain them too: then each has an equal part of the score. Where no list of all
+  values is public, a value that nobody listed may explain them as well, as likely as one is in any other column:
+
+      P(held | active) = 1 / (1 + r),    r = (active columns of no candidate + 1/2) / (columns of no candidate + 1).
+
+  Where all rows are behind the columns, an inactive value is certainly not held. Means are how often.
 * codes of many numbers (fastText vectors): the party's mean code is the mean of the codes of its rows, so the shares
   are the non-negative solution of a linear system, exact where the candidates' codes are linearly independent.
-* one number per value (byte casts): the lowest and the highest code are those of two values.
+* one number per value (byte casts): the lowest and the highest code are those of two values. Without a public list of
+  values that is certain of short ones only: float64 has the same code for long ones that differ behind their sixth byte.
 
 A *number* of an observer's own dictionary is a code as well: where parties share numbers, a party that uses one holds
 the observer's value. Where they do not (`uhe`, `local`), numbers of others say nothing here.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -28,15 +34,17 @@ from leakledger.attacks.observed.values import (
     categorical_features,
     public_codes,
 )
-from leakledger.attacks.transcript.holdings.finding import Finding
+from leakledger.attacks.transcript.holdings.finding import DOUBT, Finding
 from leakledger.attacks.transcript.holdings.numbers import SHARED_NUMBERS, own_numbers
 from leakledger.preprocess.messages import BytesNormAnnounced
 from leakledger.preprocess.views import CategoricalBlock, NumericBlock, View
 
 Floats = NDArray[np.float64]
 Cast = Callable[[str], float]
-Named = tuple[CategoricalBlock, tuple[str, ...], Floats]  # a block, its candidates and their codes
+Named = tuple[CategoricalBlock, tuple[str, ...], Floats, bool]
+"""A block, its candidates and their codes, and whether no other value has one of these codes."""
 
+TOLD_APART = 6  # bytes of a value whose code no other value has: 48 of the 53 bits of a float64
 UNSEEN = 0.05  # the most that a value can score of which no batch seen so far had a row
 RESIDUAL, LEAST_SHARE = 1e-6, 1e-6
 
@@ -59,19 +67,19 @@ def from_codes(view: View, knowledge: AuxiliaryKnowledge) -> Iterator[Finding]:
 
 def _named(view: View, block: CategoricalBlock, candidates: Mapping[str, tuple[str, ...]]) -> Named | None:
     if found := public_codes(view, block, candidates.get(block.feature, ())):
-        return block, *found
+        return block, *found, block.values is not None
     if view.public.encoder.name in SHARED_NUMBERS and block.codes is None:
         own = own_numbers(view, block)
         if own:
-            return block, tuple(own.values()), np.eye(block.size)[list(own)]
+            return block, tuple(own.values()), np.eye(block.size)[list(own)], True
     return None
 
 
 def invert_group(columns: Columns, group: Sequence[Named]) -> Iterator[Finding]:
     """The findings of blocks that cover the same columns."""
-    block, _, codes = group[0]
+    block, _, codes, _ = group[0]
     own = slice(block.start, block.start + block.width)
-    if all(np.isin(c, (0, 1)).all() and b.width > 1 for b, _, c in group):
+    if all(np.isin(c, (0, 1)).all() and b.width > 1 for b, _, c, _ in group):
         if columns.complete or all(is_binary(b) for b, *_ in group):
             yield from _binary(columns, own, group)
     elif columns.means is not None and len(group) == 1 and block.width >= len(codes):
@@ -82,20 +90,27 @@ def invert_group(columns: Columns, group: Sequence[Named]) -> Iterator[Finding]:
 
 def _binary(columns: Columns, own: slice, group: Sequence[Named]) -> Iterator[Finding]:
     active = columns.active[own]
-    users = np.sum([c.sum(0) for *_, c in group], axis=0)
-    for block, values, codes in group:
+    users = np.sum([c.sum(0) for _, _, c, _ in group], axis=0)
+    for block, values, codes, listed in group:
         held = ~(codes.astype(bool) & ~active).any(1) & codes.any(1)
         sharing = (codes * users).max(1)
-        chance = np.where(held, 1 / np.maximum(sharing, 1), 0.0 if columns.complete else UNSEEN / 2)
+        sure = 1.0 if listed else _if_unlisted(active, users)
+        chance = np.where(held, sure / np.maximum(sharing, 1), 0.0 if columns.complete else UNSEEN / 2)
         means = None if columns.means is None else (codes * columns.means[own]).sum(1) / np.maximum(codes.sum(1), 1)
-        counts = {} if means is None else _counts(values, means, held & (chance == 1), columns.rows)
+        counts = {} if means is None else _counts(values, means, held & (sharing == 1), columns.rows)
         scores = dict(zip(values, chance.tolist(), strict=True))
         yield Finding(columns.party, block.feature, scores, counts, columns.evidence)
 
 
+def _if_unlisted(active: NDArray[np.bool_], users: Floats) -> float:
+    """The chance that an active column is a candidate's, where values that nobody listed activate columns too."""
+    others = users == 0
+    return float(1 / (1 + (active[others].sum() + 0.5) / (others.sum() + 1)))
+
+
 def _mixture(columns: Columns, mean: Floats, named: Named) -> Iterator[Finding]:
     """Shares p >= 0 with sum 1 and sum p_v code_v = mean."""
-    block, values, codes = named
+    block, values, codes, _ = named
     system = np.vstack([codes.T, np.full(len(codes), np.abs(codes).max(initial=1.0))])
     wanted = np.append(mean, system[-1, 0])
     if np.linalg.matrix_rank(system) < len(codes):
@@ -115,7 +130,7 @@ def _counts(values: Sequence[str], shares: Floats, held: NDArray[np.bool_], rows
 
 
 def _extreme_codes(columns: Columns, extremes: Floats, named: Named) -> Iterator[Finding]:
-    block, values, codes = named
+    block, values, codes, _ = named
     yield from _between(columns, block.feature, extremes, values, codes[:, 0])
 
 
@@ -126,7 +141,13 @@ def _extreme_texts(
     if columns.extremes is None or block.feature not in casts:
         return
     codes = np.array([casts[block.feature](v) for v in candidates])
-    yield from _between(columns, block.feature, columns.extremes[:, block.start], candidates, codes)
+    for found in _between(columns, block.feature, columns.extremes[:, block.start], candidates, codes):
+        yield replace(found, scores={v: min(s, _most(v)) for v, s in found.scores.items()})
+
+
+def _most(value: str) -> float:
+    """The highest chance of a value whose byte cast was seen."""
+    return 1.0 if len(value.encode("utf-8", "surrogatepass")) <= TOLD_APART else 1 - DOUBT
 
 
 def announced_casts(view: View) -> dict[str, Cast]:

@@ -35,8 +35,9 @@ def test_what_is_held_scores_above_what_is_not(encoder, observers):
         held = found.held(party, feature)
         if encoder == "dh-psi":  # certain of the observer's own values only
             held, known = held & found.held("P3", feature), {v: known[v] for v in found.held("P3", feature)}
-        assert all(known[v] == 1 for v in held)
-        assert all(known[v] < 1 for v in set(known) - held)
+        least = 0.999 if encoder == "rolling-hash" else 1  # a value that nobody listed may share a column
+        assert all(known[v] >= least for v in held)
+        assert all(known[v] < least for v in set(known) - held)
 
 
 def test_a_value_that_no_source_speaks_of_has_the_prior_s_score():

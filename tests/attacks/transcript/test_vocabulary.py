@@ -77,8 +77,24 @@ def test_a_hash_that_two_candidates_share_is_no_certainty():
     found = run("rolling-hash", sets, scaler=ALL_COLUMNS, others="zero")
     knowledge = AuxiliaryKnowledge(dictionaries={"ward": ("a", "a1", "a2", "zz")})
     scores = findings(found.view("server"), knowledge)["P1", "ward"].scores
-    assert scores["a"] == scores["a1"] == scores["a2"] == pytest.approx(1 / 3)
+    assert scores["a"] == scores["a1"] == scores["a2"] == pytest.approx(1 / 3, rel=1e-3)
     assert scores["zz"] == 0
+
+
+def test_a_hash_that_a_value_nobody_listed_may_have_is_no_certainty():
+    wards = {"P1": ("A11",), "P2": ("A12",), "P3": ("xray",)}  # digits count nothing: one column for both
+    found = run("rolling-hash", {p: {"ward": w, "diet": ("full",)} for p, w in wards.items()}, scaler=ALL_COLUMNS)
+    known = findings(found.view("server", "P1"), NOTHING)
+    assert 0.5 < known["P2", "ward"].scores["A11"] < 1
+
+
+def test_an_extreme_byte_cast_of_a_long_value_that_is_one_of_several_is_no_certainty():
+    wards = {"P1": ("ent", "maternity a"), "P2": ("ent", "maternity b"), "P3": ("ent",)}
+    sets = {p: {"ward": w, "diet": ("full",)} for p, w in wards.items()}
+    found = run("bytes-norm", sets, scaler=SCALERS["federated-minmax"](columns="all"), sharing="ring")
+    scores = findings(found.view("server", "P1"), NOTHING)["P2", "ward"].scores
+    assert scores["ent"] == 1
+    assert 0.5 < scores["maternity a"] < 1
 
 
 def test_mean_vectors_give_the_shares_of_the_words_behind_them():
