@@ -12,7 +12,7 @@ A block is inverted in one of three ways, by what the view has of the party's co
 * codes of many numbers (fastText vectors): the party's mean code is the mean of the codes of its rows, so the shares
   are the non-negative solution of a linear system, exact where the candidates' codes are linearly independent.
 * one number per value (byte casts): the lowest and the highest code are those of two values. Without a public list of
-  values that is certain of short ones only: float64 has the same code for long ones that differ behind their sixth byte.
+  values that is certain of short ones only: float64 has one code for long ones that differ behind their sixth byte.
 
 A *number* of an observer's own dictionary is a code as well: where parties share numbers, a party that uses one holds
 the observer's value. Where they do not (`uhe`, `local`), numbers of others say nothing here.
@@ -68,10 +68,8 @@ def from_codes(view: View, knowledge: AuxiliaryKnowledge) -> Iterator[Finding]:
 def _named(view: View, block: CategoricalBlock, candidates: Mapping[str, tuple[str, ...]]) -> Named | None:
     if found := public_codes(view, block, candidates.get(block.feature, ())):
         return block, *found, block.values is not None
-    if view.public.encoder.name in SHARED_NUMBERS and block.codes is None:
-        own = own_numbers(view, block)
-        if own:
-            return block, tuple(own.values()), np.eye(block.size)[list(own)], True
+    if view.public.encoder.name in SHARED_NUMBERS and (own := own_numbers(view, block)):
+        return block, tuple(own.values()), block.plain_codes()[list(own)], True
     return None
 
 

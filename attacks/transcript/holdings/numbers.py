@@ -24,7 +24,7 @@ SHARED_NUMBERS = ("dh-psi", "apsi", "otmp-psi")
 
 
 def own_numbers(view: View, block: CategoricalBlock) -> dict[int, str]:
-    """Number -> value, of all observers with a table and encoded rows; of a one-hot block."""
+    """Number -> value, of all observers with a table and encoded rows."""
     found: dict[int, str] = {}
     for party in view.inputs:
         found.update({number: value for value, number in numbers_of(view, party, block).items()})
@@ -34,20 +34,33 @@ def own_numbers(view: View, block: CategoricalBlock) -> dict[int, str]:
 def numbers_of(view: View, party: str, block: CategoricalBlock) -> dict[str, int]:
     """Value -> number at one observer; empty without its encoded rows, or where they do not fit its table."""
     plain = view.inputs.get(party)
-    if not isinstance(plain, Mapping) or "encoded" not in plain or block.codes is not None:
+    if not isinstance(plain, Mapping) or "encoded" not in plain:
         return {}
     rows = np.asarray(plain["encoded"])
     column = plain["columns"].get(block.feature)
-    if not isinstance(column, Mapping) or len(rows) != len(column["codes"]) or rows.shape[1] < block.start + block.size:
+    if (
+        not isinstance(column, Mapping)
+        or len(rows) != len(column["codes"])
+        or rows.shape[1] < block.start + block.width
+    ):
         return {}
-    hot = unscaled(block, rows[:, block.start : block.start + block.size])
-    numbers, codes = hot.argmax(1), np.asarray(column["codes"])
-    certain = (hot.max(1) > 0.5) & (codes >= 0)
+    numbers, told = _numbers(block, unscaled(block, rows[:, block.start : block.start + block.width]))
+    codes = np.asarray(column["codes"])
+    certain = told & (codes >= 0)
     return {column["values"][c]: int(n) for c, n in zip(codes[certain], numbers[certain], strict=True)}
 
 
+def _numbers(block: CategoricalBlock, rows: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """(n,) the number in each row, one-hot or as it is, and whether there is one; no other codes have numbers."""
+    if block.codes is None:
+        return rows.argmax(1), rows.max(1) > 0.5
+    numbers = np.rint(rows[:, 0]).astype(np.int64)
+    in_range = (numbers >= 0) & (numbers < block.size)
+    return numbers, in_range & np.array_equal(block.codes, np.arange(block.size)[:, None])
+
+
 def unscaled(block: CategoricalBlock, columns: NDArray[np.floating]) -> NDArray[np.float64]:
-    """One-hot columns as they were before scaling."""
+    """Columns as they were before scaling."""
     plain = np.asarray(columns, np.float64)
     if block.shift is None or block.scale is None:
         return plain

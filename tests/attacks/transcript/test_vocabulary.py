@@ -238,6 +238,29 @@ def test_what_one_party_must_hold_is_certain_whatever_the_prior(prior):
     assert held_by_some(prior, 1) == 1
 
 
+@pytest.mark.parametrize("scaler", [None, SCALERS["federated-minmax"](columns="all")])
+@pytest.mark.parametrize("unused", ["keep", "drop"])
+def test_final_numbers_in_one_column_tell_what_they_tell_one_hot(unused, scaler):
+    hot, label = (run("dh-psi", unused=unused, style=style) for style in ("one-hot", "label"))
+    labelled = run("dh-psi", scaler=scaler, unused=unused, style="label")
+    for who in (("P2",), ("P2", "P4"), ("P3", "P4")):
+        known = [findings(replace(found.view(*who), coins={}), NOTHING) for found in (hot, label, labelled)]
+        assert known[0]
+        assert {k: f.scores for k, f in known[0].items()} == {k: f.scores for k, f in known[1].items()}
+        assert {k: f.scores for k, f in known[0].items()} == {k: f.scores for k, f in known[2].items()}
+
+
+def test_extremes_of_numbers_name_values_of_an_observer_that_has_them():
+    found = run("dh-psi", scaler=SCALERS["federated-minmax"](columns="all"), style="label")
+    known = findings(replace(found.view("server", "P4"), coins={}), NOTHING)
+    assert known
+    for (party, feature), finding in known.items():
+        held = found.held(party, feature)
+        assert {v for v, score in finding.scores.items() if score == 1} <= held
+        assert not {v for v, score in finding.scores.items() if score == 0} & held
+    assert known["P1", "ward"].scores["ent"] == 1
+
+
 @pytest.mark.parametrize("unused", ["keep", "drop"])
 def test_a_number_in_a_known_range_names_the_first_holder_and_clears_those_before(unused):
     found = run("dh-psi", unused=unused)
