@@ -15,6 +15,7 @@ gives n = N - own, m = (N M - own sum) / n and a deviation; its weight is
 with w whole features: of two means that are both whole multiples of 1/N and of 1/(2N), the second is 2^w times as
 unlikely. Where a mean is near several multiples of 1/N, it is as many times as likely. Where one N has the weight
 `level` or more, claims of mean and deviation are those that it leaves; itself it is exact from a weight of 0.999 on.
+Where another message tells n exactly (sums of byte casts and counts of targets do), it is the only candidate.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -47,15 +48,19 @@ MOST, TRIED, SHARP = 100, 4000, 1e-3
 VOUCHED = 0.999
 
 
-def published_claims(view: View, tables: Mapping[str, OwnTable], level: float) -> list[StatisticClaim]:
-    """Claims about the one client outside; none where several are. Raises Unreadable for a table without a feature."""
+def published_claims(
+    view: View, tables: Mapping[str, OwnTable], level: float, counted: StatisticClaim | None = None
+) -> list[StatisticClaim]:
+    """Claims about the one client outside; none where several are. `counted`: its number of rows, where another message
+    tells it exactly. Raises Unreadable for a table without a feature.
+    """
     outside = [c for c in view.public.clients if c not in view.observers]
     names = numeric_names(view.public)
     if len(outside) != 1 or not tables:
         return []
     claims = [*_extremes(view, outside[0], tables, names), *_sizes(view, outside[0], tables)]
     if names and (told := _told_moments(view, names)) is not None:
-        claims += _moments(view, outside[0], tables, names, told, level)
+        claims += _moments(view, outside[0], tables, names, told, level, counted)
     return claims
 
 
@@ -119,11 +124,18 @@ def _first(view: View, kind: type[Payload]) -> Message | None:
 
 
 def _moments(
-    view: View, party: str, tables: Mapping[str, OwnTable], names: Sequence[str], told: Told, level: float
+    view: View,
+    party: str,
+    tables: Mapping[str, OwnTable],
+    names: Sequence[str],
+    told: Told,
+    level: float,
+    counted: StatisticClaim | None,
 ) -> Iterable[StatisticClaim]:
     own = np.vstack([np.stack([t.column(n) for n in names], axis=1) for t in tables.values()])  # (rows, features)
     whole = np.array([n in integer_features(view.public.layout) for n in names])
-    found = _candidates(own, told, whole, len(tables))
+    found = _candidates(own, told, whole, len(tables), None if counted is None else counted.estimate)
+    evidence = (*told.evidence, *(() if counted is None else counted.evidence))
     if not len(found.rows):
         return
     best = int(found.weights.argmax())
@@ -137,13 +149,14 @@ def _moments(
             slack = 0.0 if statistic == "count" else 1e-6 * abs(float(values[best])) + 1e-12
             low, high = float(lows[best]) - slack, float(highs[best]) + slack
         estimate = float(values[best]) if likely else _within(values, found.weights, 0.0)[0]
-        yield StatisticClaim(party, feature, statistic, estimate, low, high, told.evidence)
+        yield StatisticClaim(party, feature, statistic, estimate, low, high, evidence)
 
 
-def _candidates(own: Floats, told: Told, whole: NDArray[np.bool_], parties: int) -> Candidates:
-    """Every number of rows that the last client may have."""
+def _candidates(own: Floats, told: Told, whole: NDArray[np.bool_], parties: int, counted: float | None) -> Candidates:
+    """Every number of rows that the last client may have; `counted`, where that is known."""
     usual = max(len(own) / parties, 1.0)
-    rows, logs = _fitting(np.arange(1.0, MOST * usual + 1), len(own), told, whole, parties)
+    every = np.arange(1.0, MOST * usual + 1) if counted is None else np.array([counted])
+    rows, logs = _fitting(every, len(own), told, whole, parties)
     if len(rows) > TRIED:  # nothing is known of N: even steps in its logarithm do
         kept = np.unique(np.geomspace(1, len(rows), TRIED).astype(np.int64) - 1)
         rows, logs = rows[kept], logs[kept]

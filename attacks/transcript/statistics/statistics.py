@@ -149,15 +149,14 @@ class Statistics(Attack):
         found = rounds(runs, tables, _announced(view))
         known, more = party_facts(found)
         open_, two = inferred(found, known, tables, self.level, self.seed)
+        sure = [*told, *known_claims(known), *target_claims(view, tables)]
         claims = _first_of(
             [
-                *told,
-                *known_claims(known),
-                *target_claims(view, tables),
+                *sure,
                 *distribution_claims(view, tables),
                 *power_claims(view, tables, self.level),
                 *histogram_claims(view, knowledge, tables),
-                *published_claims(view, tables, self.level),
+                *published_claims(view, tables, self.level, _counted(view, sure)),
                 *open_,
                 *noised_claims(view, self.level),
             ]
@@ -167,6 +166,13 @@ class Statistics(Attack):
         if problems := [*problems, *more]:
             return NotApplicable("; ".join(dict.fromkeys(problems)))
         return Abstained("the messages say no more than what all outside have together")
+
+
+def _counted(view: View, claims: Iterable[StatisticClaim]) -> StatisticClaim | None:
+    """The exact number of rows of the only client outside, where there is a claim of it."""
+    outside = [c for c in view.public.clients if c not in view.observers]
+    counts = (c for c in claims if [c.party] == outside and c.statistic == "count" and c.low == c.high >= 1)
+    return next(counts, None)
 
 
 def _announced(view: View) -> Means:

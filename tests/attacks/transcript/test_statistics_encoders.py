@@ -12,9 +12,11 @@ from leakledger.preprocess.encoders.bytes_norm import BytesNorm
 from leakledger.preprocess.encoders.local import Local
 from leakledger.preprocess.encoders.mod_norm import ModNorm
 from leakledger.preprocess.encoders.target import Target
+from leakledger.preprocess.scalers import SCALERS
 from leakledger.preprocess.secret import pinned
 from leakledger.preprocess.transport.simulated import Simulated
 from leakledger.preprocess.views import PublicFacts
+from tests.attacks.ring_example import SETS, run, table
 
 SCHEMA = Schema(target="ill", task="binary", classes=("no", "yes"), categorical=("ward", "unit"), numeric=())
 WARDS = (("a", "a", "b", "c"), ("a", "b", "b"), ("c", "c", "c", "c", "d"), ("b", "e"))
@@ -95,3 +97,28 @@ def test_padding_beyond_the_own_dictionary_is_the_last_clients_size():
     assert claims_of(Local(), 2, ["P2"])["P1", "ward", "size", ""].estimate == 3
     own = party_tables(2)
     assert len(set(own[0].values("ward"))) == 3
+
+
+@pytest.mark.parametrize(
+    ("encoder", "options"),
+    [("bytes-norm", {"sharing": "ring"}), ("target", {"exchange": "shared", "likelihood": "class-given-value"})],
+)
+def test_rows_that_an_encoder_tells_decide_which_mean_published_figures_leave_the_last_client(encoder, options):
+    """Alone the mean and the deviation of all leave several numbers of rows open, and the likeliest may be another."""
+    for seed in range(4):
+        rows = np.random.default_rng(seed).integers(3, 30, 4) * 2
+        sets = {p: {f: values[:2] for f, values in held.items()} for p, held in SETS.items()}
+        tables = {
+            p: table(v, rows=int(n), seed=i + seed)
+            for i, ((p, v), n) in enumerate(zip(sets.items(), rows, strict=True))
+        }
+        found = run(encoder, sets, scaler=SCALERS["federated-zscore"](), tables=tables, seed=seed, **options)
+        outcome = Statistics().run(found.view("P1", "P2", "P3"), AuxiliaryKnowledge())
+        claims = {(c.feature, c.statistic): c for c in outcome if not c.value}
+        age = tables["P4"].numbers()[:, 0]
+        assert claims["", "count"].low == claims["", "count"].high == len(age)
+        for statistic, real in (("mean", age.mean()), ("std", age.std())):
+            claim = claims["age", statistic]
+            assert claim.low <= real <= claim.high
+            assert claim.high - claim.low <= 1e-5
+            assert {*claims["", "count"].evidence} < {*claim.evidence}
