@@ -1,7 +1,7 @@
-"""CKKS with Microsoft SEAL, as an adversary who has a key uses it: keys from seeds, and the numbers in ciphertexts.
+"""Microsoft SEAL as an adversary who has a key uses it: keys from seeds, and the numbers in ciphertexts.
 
-Scheme and parameters are public (Cheon et al. 2017; SEAL through tenseal); this is written from the description of the
-protocols and shares no code with them.
+Schemes and parameters are public (CKKS: Cheon et al. 2017; BFV: Brakerski 2012; SEAL through tenseal); this is written
+from the description of the protocols and shares no code with them.
 """
 
 import os
@@ -18,6 +18,7 @@ from leakledger.preprocess.secret import hkdf
 
 DEGREE, DIGEST_BYTES = 8192, 32
 SLOTS = DEGREE // 2
+BATCH_DEGREE, BATCH_PRIMES, PLAIN_MODULUS = 4096, (32, 32, 20), 2056193
 
 
 class Opener:
@@ -47,17 +48,42 @@ class Opener:
 
     def numbers(self, data: bytes) -> NDArray[np.float64]:
         """(4096,) what one ciphertext holds."""
-        ciphertext, plain = _seal().Ciphertext(self._context), _seal().Plaintext()
-        with _folder() as folder:
-            path = Path(folder) / "ciphertext"
-            path.write_bytes(data[DIGEST_BYTES:])
-            ciphertext.load(self._context, str(path))
-        self._decryptor.decrypt(ciphertext, plain)
+        plain = _seal().Plaintext()
+        self._decryptor.decrypt(_loaded(self._context, data), plain)
         return np.array(self._encoder.decode_double(plain))
 
     def vector(self, parts: Sequence[bytes]) -> NDArray[np.float64]:
         """(4096 k,) what k ciphertexts hold."""
         return np.concatenate([self.numbers(p) for p in parts])
+
+
+class BatchOpener:
+    """Decrypts batched BFV under the secret key that SEAL draws from a seed of 64 bytes: 4096 numbers modulo a prime of
+    21 bits, two data primes of 32.
+    """
+
+    def __init__(self, seed: bytes) -> None:
+        seal = _seal()
+        self._context = _batched(None)
+        drawing = _batched(tuple(np.frombuffer(seed, "<u8").tolist()))
+        self._encoder = seal.BatchEncoder(self._context)
+        self._decryptor = seal.Decryptor(self._context, seal.KeyGenerator(drawing).secret_key())
+
+    def numbers(self, data: bytes) -> NDArray[np.int64]:
+        """(4096,) what one ciphertext holds."""
+        plain = _seal().Plaintext()
+        self._decryptor.decrypt(_loaded(self._context, data), plain)
+        return np.array(self._encoder.decode_uint64(plain), np.int64)
+
+
+def _loaded(context: Any, data: bytes) -> Any:
+    """The ciphertext behind its digest."""
+    ciphertext = _seal().Ciphertext(context)
+    with _folder() as folder:
+        path = Path(folder) / "ciphertext"
+        path.write_bytes(data[DIGEST_BYTES:])
+        ciphertext.load(context, str(path))
+    return ciphertext
 
 
 def _folder() -> "tempfile.TemporaryDirectory[str]":
@@ -73,6 +99,17 @@ def _context(primes: tuple[int, ...], seed: tuple[int, ...] | None) -> Any:
     if seed is not None:
         parameters.set_random_generator(seal.Blake2xbPRNGFactory(list(seed)))
     return seal.SEALContext(parameters, False, seal.SEC_LEVEL_TYPE.TC128)
+
+
+def _batched(seed: tuple[int, ...] | None) -> Any:
+    seal = _seal()
+    parameters = seal.EncryptionParameters(seal.SCHEME_TYPE.BFV)
+    parameters.set_poly_modulus_degree(BATCH_DEGREE)
+    parameters.set_coeff_modulus(seal.CoeffModulus.Create(BATCH_DEGREE, list(BATCH_PRIMES)))
+    parameters.set_plain_modulus(PLAIN_MODULUS)
+    if seed is not None:
+        parameters.set_random_generator(seal.Blake2xbPRNGFactory(list(seed)))
+    return seal.SEALContext(parameters, seed is None, seal.SEC_LEVEL_TYPE.TC128)
 
 
 @cache

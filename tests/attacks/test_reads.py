@@ -128,9 +128,11 @@ def corpus():
     known = AuxiliaryKnowledge(dictionaries={f: tuple(sorted(v)) for f, v in held()[NAMES[-1]].items()})
     federations = {id(played(spec)): spec for spec in (*FEDERATIONS, *OTHERS)}.values()  # attacks share some
     views = [(played(spec).view(who), known) for spec in federations for who in OBSERVERS]
-    views += [
-        (played(DROPPING, draw).view(who), known) for draw in (1, 2, 3) for who in ("all but first", "last")
-    ]  # values that are shared
+    views += [  # values that are shared; without coins, which open answers, final numbers and dropped ones tell
+        (replace(played(DROPPING, draw).view(who), coins={}), known)
+        for draw in (1, 2, 3)
+        for who in ("all but first", "last")
+    ]
     for encoder, scaler in NOISED:
         noised = {
             "preprocessing": [{"encoder": encoder, "scaler": scaler}],

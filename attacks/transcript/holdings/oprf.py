@@ -57,29 +57,48 @@ def points(message: bytes) -> list[bytes]:
     return [message[i : i + POINT] for i in range(0, len(message), POINT)]
 
 
-@lru_cache(1 << 10)
 def find_scalar(secret: bytes | None, point: bytes, images: tuple[bytes, ...]) -> bytes | None:
     """The scalar in the key stream of `secret` that takes `point` to one of `images`; None without either."""
+    place = find_place(secret, point, images)
+    return None if secret is None or place is None else stream_at(secret, place, 0)[0]
+
+
+@lru_cache(1 << 10)
+def find_place(secret: bytes | None, point: bytes, images: tuple[bytes, ...]) -> int | None:
+    """Where in the key stream of `secret` the scalar begins that takes `point` to one of `images`."""
     if secret is None:
         return None
     wanted = set(images)
-    return next((s for s in _scalars(secret) if times(s, point) in wanted), None)
+    return next((start for start, s in _scalars(secret) if times(s, point) in wanted), None)
 
 
-def _scalars(secret: bytes) -> Iterator[bytes]:
+def stream_at(secret: bytes, place: int, more: int) -> tuple[bytes, bytes]:
+    """The scalar that begins at a place of the key stream, and so many bytes behind it."""
+    stream = KeyStream(secret).bytes(place + SCALAR_BYTES + more)[place:]
+    return _scalar(stream), stream[SCALAR_BYTES:]
+
+
+def _scalars(secret: bytes) -> Iterator[tuple[int, bytes]]:
     stream = KeyStream(secret).bytes(4 * LONGEST + SCALAR_BYTES)
     for start in range(0, 4 * LONGEST, 4):
-        yield bytes(rbcl.crypto_core_ristretto255_scalar_reduce(stream[start : start + SCALAR_BYTES]))
+        yield start, _scalar(stream[start:])
+
+
+def _scalar(stream: bytes) -> bytes:
+    return bytes(rbcl.crypto_core_ristretto255_scalar_reduce(stream[:SCALAR_BYTES]))
 
 
 @lru_cache(1 << 10)
 def unblinded(scalar: bytes, own: tuple[bytes, ...], asked: bytes, answered: bytes) -> Mapping[bytes, bytes]:
-    """Element -> F for the own elements, from the own request and its answer. Raises ValueError where they differ."""
+    """Element -> F for the own elements, from the own request, in its order, and its answer. Raises ValueError where
+    they differ.
+    """
     request, answer = points(asked), points(answered)
     if len(request) != len(answer):
         raise ValueError("the answer has another length than the request")
     place = {point: i for i, point in enumerate(request)}
     back = inverse(scalar)
     images = {x: times(scalar, hashed(x)) for x in own}
-    found = {x: output(x, times(back, answer[place[image]])) for x, image in images.items() if image in place}
+    asked_for = sorted((place[image], x) for x, image in images.items() if image in place)
+    found = {x: output(x, times(back, answer[i])) for i, x in asked_for}
     return MappingProxyType(found)

@@ -9,7 +9,7 @@ Exact for the receiver's own values: shared ones score 1, others 0. A tag that i
 sender cannot have made it of another.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import pairwise
 from types import MappingProxyType
@@ -17,7 +17,7 @@ from types import MappingProxyType
 from nacl.exceptions import CryptoError
 from nacl.secret import SecretBox
 
-from leakledger.attacks.observed.own_rows import own_counts
+from leakledger.attacks.observed.own_rows import Counts, own_counts
 from leakledger.attacks.transcript.holdings.finding import Finding
 from leakledger.attacks.transcript.holdings.numbers import known_ranges
 from leakledger.attacks.transcript.holdings.oprf import element, find_scalar, hashed, points, unblinded
@@ -42,19 +42,28 @@ def from_pairs(view: View, candidates: Mapping[str, tuple[str, ...]]) -> Iterato
         elements = tuple((element(f, v), f, v) for f, held in counts.items() for v in held if f in candidates)
         asked = {m.recipient: m for m in view.on(DhRequest, sender=receiver) if m.content is not None}
         scalar = _scalar(view, receiver, elements, asked)
-        held = {f: frozenset(v) for f, v in counts.items() if f in candidates}
-        others = {f: [v for v in candidates[f] if v not in own_values] for f, own_values in held.items()}
         for m in view.on(DhAnswer, recipient=receiver):
             if scalar is None or m.sender in view.observers or m.sender not in asked or m.content is None:
                 continue
             labels = _labels(scalar, elements, asked[m.sender], m)
             if labels is not None:
-                evidence = frozenset([asked[m.sender].sequence, m.sequence])
-                ends = ranges.get(m.sender, {})
-                for f, shared in labels.items():
-                    scores = {v: float(v in shared) for v in held[f]}
-                    scores |= between_labels(shared, others[f], ends.get(f))
-                    yield Finding(m.sender, f, scores, {}, evidence, frozenset(shared))
+                yield from told_of(m.sender, labels, counts, candidates, ranges.get(m.sender, {}), (asked[m.sender], m))
+
+
+def told_of(
+    sender: str,
+    labels: Labels,
+    own: Counts,
+    candidates: Mapping[str, tuple[str, ...]],
+    ranges: Mapping[str, tuple[int, int]],
+    behind: Iterable[Message],
+) -> Iterator[Finding]:
+    """What the sender's labels of the receiver's `own` values tell of the sender; `ranges` of its numbers, if known."""
+    evidence = frozenset(m.sequence for m in behind)
+    for f, shared in labels.items():
+        scores = {v: float(v in shared) for v in own[f]}
+        scores |= between_labels(shared, [v for v in candidates[f] if v not in own[f]], ranges.get(f))
+        yield Finding(sender, f, scores, {}, evidence, frozenset(shared))
 
 
 def _scalar(view: View, receiver: str, elements: Elements, asked: Mapping[str, Message]) -> bytes | None:

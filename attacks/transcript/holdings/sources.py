@@ -4,6 +4,7 @@
 |---|---|---|
 | columns of a party: means, extremes, zero gradients | values behind public codes and shared numbers | `codes` |
 | an own request of `dh-psi` and its answers | own values that each other party holds; ranks of others | `pairwise` |
+| an own request of `apsi` and its answers, decrypted | the same | `labelled` |
 | shares or matches of `otmp-psi` | own values others hold; with the key, every candidate | `positions` |
 | own final numbers under `apsi`, `dh-psi`, `otmp-psi` | own values that an earlier party holds | `numbers` |
 | shares of pseudonymous numbers | values of like frequency and order | `matching` |
@@ -25,6 +26,7 @@ from leakledger.attacks.observed.values import candidate_values, held_chances, s
 from leakledger.attacks.transcript.holdings.codes import from_codes
 from leakledger.attacks.transcript.holdings.digits import from_sums
 from leakledger.attacks.transcript.holdings.finding import Finding, Key, together
+from leakledger.attacks.transcript.holdings.labelled import from_labelled
 from leakledger.attacks.transcript.holdings.matching import from_frequencies
 from leakledger.attacks.transcript.holdings.merged import MERGED, from_merged
 from leakledger.attacks.transcript.holdings.noised import from_noise
@@ -36,6 +38,9 @@ from leakledger.attacks.transcript.holdings.tallies import from_tallies
 from leakledger.preprocess.messages import (
     SECURE_SUMS,
     AllUnusedIds,
+    ApsiAnswer,
+    ApsiEvaluation,
+    ApsiRequest,
     BytesNormAnnounced,
     ClientGradient,
     ClientWeights,
@@ -65,6 +70,9 @@ READS = (
     GlobalModel,
     DhRequest,
     DhAnswer,
+    ApsiRequest,
+    ApsiEvaluation,
+    ApsiAnswer,
     OtmpRequest,
     OtmpAnswer,
     OtmpShares,
@@ -88,6 +96,7 @@ def controls(expects: Literal["vocabulary", "membership"]) -> tuple[ControlSpec,
     return (
         ControlSpec(expects, "dh-psi", observers="last"),
         ControlSpec(expects, "dh-psi", {"unused": "drop"}, observers="last"),
+        ControlSpec(expects, "apsi", observers="last"),
         ControlSpec(expects, "otmp-psi", observers="last"),
         ControlSpec(expects, "bytes-norm", {"sharing": "ring"}, observers="all but first"),
         ControlSpec(expects, "target", {"exchange": "shared"}),
@@ -139,6 +148,7 @@ def _findings(view: View, knowledge: AuxiliaryKnowledge) -> dict[Key, Finding]:
         from_merged(view, candidates),
         from_codes(view, knowledge),
         from_pairs(view, candidates),
+        from_labelled(view, candidates),
         from_positions(view, candidates),
         from_numbers(view, held_chances(view, marginals, candidates)),
         from_frequencies(view, marginals),

@@ -13,12 +13,15 @@ from hypothesis import strategies as st
 from leakledger.attacks.base import Abstained, AuxiliaryKnowledge, NotApplicable
 from leakledger.attacks.observed.values import byte_number, rolling_hash
 from leakledger.attacks.transcript.holdings.finding import Finding, together
+from leakledger.attacks.transcript.holdings.labelled import cuckoo, from_labelled
 from leakledger.attacks.transcript.holdings.lattice import non_negative_solution
 from leakledger.attacks.transcript.holdings.matching import free_matching, ordered_matching
 from leakledger.attacks.transcript.holdings.numbers import held_by_some
-from leakledger.attacks.transcript.holdings.pairwise import between_labels
+from leakledger.attacks.transcript.holdings.pairwise import between_labels, from_pairs
 from leakledger.attacks.transcript.holdings.sources import findings
 from leakledger.attacks.transcript.vocabulary import Vocabulary
+from leakledger.preprocess.crypto.labelled_psi import Item as BinnedItem
+from leakledger.preprocess.crypto.labelled_psi import cuckoo as its_own_cuckoo
 from leakledger.preprocess.encoders.bytes_norm import text_number
 from leakledger.preprocess.encoders.rolling_hash import rolling_hash as its_own
 from leakledger.preprocess.messages import ClientGradient
@@ -151,9 +154,11 @@ def test_a_noisy_gradient_has_no_zero_columns_and_nothing_is_claimed():
     assert isinstance(Vocabulary().run(with_gradient(found, noise=1e-3), DICTIONARY), Abstained)
 
 
+@pytest.mark.parametrize("encoder", ["dh-psi", "apsi"])
 @pytest.mark.parametrize("observer", list(SETS))
-def test_a_pairwise_intersection_tells_each_party_exactly_what_it_shares_with_each_other(observer):
-    found = run("dh-psi")
+def test_a_pairwise_intersection_tells_each_party_exactly_what_it_shares_with_each_other(observer, encoder):
+    pytest.importorskip("tenseal") if encoder == "apsi" else None
+    found = run(encoder)
     known = findings(found.view(observer), NOTHING)
     for party in set(SETS) - {observer}:
         for feature in FEATURES:
@@ -161,6 +166,34 @@ def test_a_pairwise_intersection_tells_each_party_exactly_what_it_shares_with_ea
             certain = {v for v, s in known[party, feature].scores.items() if v in own and s == 1}
             assert certain == own & found.held(party, feature)
             assert {v for v in own if known[party, feature].scores[v] == 0} == own - certain
+
+
+@pytest.mark.parametrize("options", [{}, {"pad_to": 3, "noise": 2}, {"directions": "upward"}, {"psi_route": "sealed"}])
+def test_labels_under_encryption_are_those_of_the_fast_intersection(options):
+    pytest.importorskip("tenseal")
+    fast, slow = (run(encoder, **options) for encoder in ("dh-psi", "apsi"))
+    for observer in SETS:
+        one, other = (
+            list(source)
+            for source in (from_pairs(fast.view(observer), EVERYTHING), from_labelled(slow.view(observer), EVERYTHING))
+        )
+        assert [(f.party, f.feature, f.scores, f.proven) for f in one] == [
+            (f.party, f.feature, f.scores, f.proven) for f in other
+        ]
+        assert one or (observer, options) == ("P1", {"directions": "upward"})
+        assert not list(from_labelled(replace(slow.view(observer), coins={}), EVERYTHING))
+
+
+@given(st.integers(1, 60), st.integers(0, 10**6))
+@settings(deadline=None, max_examples=60)
+def test_the_attack_places_elements_in_bins_as_the_receiver_does(count, seed):
+    drawn = np.random.default_rng(seed).integers(0, max(2 * count, 4), (count, 3)).tolist()
+    bins = [tuple(dict.fromkeys(row)) for row in drawn]
+    try:
+        expected = its_own_cuckoo([BinnedItem((), b, b"") for b in bins])
+    except ValueError:
+        return
+    assert cuckoo(bins) == {item: place for place, item in expected.items()}
 
 
 def test_a_coalition_knows_the_union_of_what_its_members_share():
