@@ -34,7 +34,7 @@ def own_numbers(view: View, block: CategoricalBlock) -> dict[int, str]:
 def numbers_of(view: View, party: str, block: CategoricalBlock) -> dict[str, int]:
     """Value -> number at one observer; empty without its encoded rows, or where they do not fit its table."""
     plain = view.inputs.get(party)
-    if not isinstance(plain, Mapping) or "encoded" not in plain:
+    if not isinstance(plain, Mapping) or "encoded" not in plain or _scaled_by_itself(view, block):
         return {}
     rows = np.asarray(plain["encoded"])
     column = plain["columns"].get(block.feature)
@@ -48,6 +48,12 @@ def numbers_of(view: View, party: str, block: CategoricalBlock) -> dict[str, int
     codes = np.asarray(column["codes"])
     certain = told & (codes >= 0)
     return {column["values"][c]: int(n) for c, n in zip(codes[certain], numbers[certain], strict=True)}
+
+
+def _scaled_by_itself(view: View, block: CategoricalBlock) -> bool:
+    """Whether a column of numbers was scaled by figures that are not public: another number may have its value then."""
+    scaled = view.public.scaler.options.get("columns") == "all"
+    return block.codes is not None and block.shift is None and scaled
 
 
 def _numbers(block: CategoricalBlock, rows: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:

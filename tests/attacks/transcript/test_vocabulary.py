@@ -16,7 +16,7 @@ from leakledger.attacks.transcript.holdings.finding import Finding, together
 from leakledger.attacks.transcript.holdings.labelled import cuckoo, from_labelled
 from leakledger.attacks.transcript.holdings.lattice import non_negative_solution
 from leakledger.attacks.transcript.holdings.matching import free_matching, ordered_matching
-from leakledger.attacks.transcript.holdings.numbers import held_by_some
+from leakledger.attacks.transcript.holdings.numbers import from_numbers, held_by_some
 from leakledger.attacks.transcript.holdings.pairwise import between_labels, from_pairs
 from leakledger.attacks.transcript.holdings.sources import findings
 from leakledger.attacks.transcript.vocabulary import Vocabulary
@@ -27,7 +27,7 @@ from leakledger.preprocess.encoders.rolling_hash import rolling_hash as its_own
 from leakledger.preprocess.messages import ClientGradient
 from leakledger.preprocess.models import as_arrays, as_tensors, gradient, initial_weights
 from leakledger.preprocess.scalers import SCALERS
-from leakledger.preprocess.views import Message, ModelSpec
+from leakledger.preprocess.views import Message, Method, ModelSpec
 from leakledger.preprocess.wire import encode
 from tests.attacks.ring_example import EVERYTHING, FEATURES, SETS, run, table
 
@@ -281,6 +281,15 @@ def test_final_numbers_in_one_column_tell_what_they_tell_one_hot(unused, scaler)
         assert known[0]
         assert {k: f.scores for k, f in known[0].items()} == {k: f.scores for k, f in known[1].items()}
         assert {k: f.scores for k, f in known[0].items()} == {k: f.scores for k, f in known[2].items()}
+
+
+def test_numbers_that_a_party_scaled_by_itself_are_not_read():
+    """Scaled, the numbers 3 and 4 may be -1 and 1, which is another value's number."""
+    found = run("dh-psi", scaler=SCALERS["local"](columns="all"), style="label")
+    public = replace(found.public, scaler=Method("local", {"columns": "all"}))
+    for who in (("P2",), ("P3",), ("P2", "P4")):
+        view = replace(found.view(*who), public=public, coins={})
+        assert not [f for f in from_numbers(view, {}) if f.scores]
 
 
 def test_extremes_of_numbers_name_values_of_an_observer_that_has_them():
