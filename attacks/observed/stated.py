@@ -97,11 +97,11 @@ def _deviations(view: View, m: Message, squared: Message, announced: Any) -> Ite
     around, away = squared.payload.squares / count, means - announced
     lost = 16 * EPS * np.sqrt(count) * (around + away**2 + np.abs(away) * (np.abs(means) + np.abs(announced)))
     variance = np.maximum(around - away**2, 0)
-    ends = [np.sqrt(variance), np.sqrt(np.maximum(variance - lost, 0)), np.sqrt(variance + lost)]
-    std, low, high = np.where(lost <= 2 * EXACT * variance, ends[0], ends)
+    within = [np.sqrt(variance), np.sqrt(np.maximum(variance - lost, 0)), np.sqrt(variance + lost)]
+    std, low, high = np.where(lost <= 2 * EXACT * variance, within[0], within)
     for block in _blocks(view, std):
-        numbers = (float(x[block.start]) for x in (std, low, high))
-        yield StatisticClaim(m.sender, block.feature, "std", *numbers, (m.sequence, squared.sequence))
+        x, least, most = (float(ends[block.start]) for ends in (std, low, high))
+        yield StatisticClaim(m.sender, block.feature, "std", x, least, most, (m.sequence, squared.sequence))
 
 
 def extremes(view: View) -> Iterable[StatisticClaim]:

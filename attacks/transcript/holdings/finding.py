@@ -31,7 +31,7 @@ def held_by_one(count: float, parties: int) -> float:
     """
     if parties == 1 or count <= 0:
         return float(count > 0)
-    return min(1 - (1 - 1 / parties) ** count, 1 - DOUBT)
+    return min(1 - float((1 - 1 / parties) ** count), 1 - DOUBT)
 
 
 def exactly(party: str, feature: str, scores: Mapping[str, float], evidence: Iterable[int]) -> Finding:
