@@ -109,10 +109,11 @@ def advantage_interval(
         return advantage, None, None
     low, high = limits
     bounds = limits_of(metric)
-    if bounds is not None and bounds[1] == perfect:
+    if perfect == 1.0:
         wide = mean_interval(values, seeds, (min(float(prior.mean()), *values), 1.0))
         assert wide is not None
         low, high = min(low, (wide[0] - prior.mean()) / room), max(high, (wide[1] - prior.mean()) / room)
+    if bounds is not None and bounds[1] == perfect:
         low = max(low, (bounds[0] - prior.mean()) / room)
     return advantage, float(low), float(min(high, 1.0))
 

@@ -73,6 +73,14 @@ def test_an_attack_without_power_against_planted_rows_keeps_its_scores():
     assert {s.status for s in scores([case([0.9, 0.9], 0, controls=[control])])} == {"scored"}
 
 
+def test_a_few_equal_gains_in_bits_have_an_interval_with_a_width():
+    """The information gained is at most 1 and has no least value: an unseen cluster may be perfect, or gain nothing."""
+    gain, low, high = advantage_interval("size_information", [0.9] * 6, [0.8] * 6, [0, 0, 0, 1, 1, 1])
+    assert gain == pytest.approx(0.5)
+    assert low < 0.4
+    assert high > 0.6
+
+
 def test_of_a_few_perfect_clusters_the_interval_says_what_an_unseen_one_could_change():
     gain, low, high = advantage_interval("accuracy", [1.0, 1.0, 1.0], [0.2, 0.9, 1.0])
     assert (gain, high) == (1.0, 1.0)
