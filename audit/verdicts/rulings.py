@@ -20,10 +20,14 @@ from leakledger.audit.clusters import SEEDS, mean_interval
 from leakledger.audit.intervals import no_less
 from leakledger.audit.leakage import adversary
 from leakledger.audit.records import POWER, SCORER, UNTIMED, CaseRecord, Observers, Ruling, failed_controls
+from leakledger.audit.scoring.metrics import PERFECT
+from leakledger.audit.summary import advantage_interval
 from leakledger.audit.verdicts.ceilings import fewest, independent, upper_bound
 from leakledger.audit.verdicts.evidence import CHECKS, WORST, Cell, Key, Series, cells
 from leakledger.audit.verdicts.policy import Policy
 from leakledger.audit.verdicts.significance import holm, in_one_cluster, of_any, over_clusters
+
+TINY = 1e-300  # what a p-value of 0 is divided by
 
 
 @dataclass(frozen=True)
@@ -103,18 +107,38 @@ def _rule(
     tested: _Tested,
     policy: Policy,
 ) -> Ruling:
-    best = min(tested.tests, key=lambda t: t.p, default=None)
-    told = [s for s in tested.usable or cell.series if key[2] != "columns" or not s.column]
-    shown = best.series if best is not None else max(told, key=_mean, default=None)
-    ruling = _measured(Ruling(*key, "inconclusive", policy.ceiling, p=tested.p), shown)
+    ruling = Ruling(*key, "inconclusive", policy.ceiling, p=tested.p)
     if facts := _shown(key, cell, tested.broken):
-        return replace(ruling, verdict="leaks", reasons=facts)
-    if best is not None and tested.p is not None and tested.p <= policy.alpha:
+        return replace(_measured(ruling, _worst(key, cell, tested)), verdict="leaks", reasons=facts)
+    if (best := _significant(tested, policy.alpha)) is not None:
         where = f" {best.where}" if best.where else ""
         reason = f"{best.series.attack} by {'+'.join(best.series.observers)} gets more than the prior{where}"
-        return replace(ruling, verdict="leaks", reasons=(reason,))
+        return replace(_measured(ruling, best.series), verdict="leaks", reasons=(reason,))
+    ruling = _measured(ruling, _worst(key, cell, tested))
     missing = tuple(missing_for(records, key, cell, tested.usable, policy))
     return replace(ruling, verdict="inconclusive" if missing else "no leak", missing=missing)
+
+
+def _significant(tested: _Tested, alpha: float) -> Test | None:
+    """Of the tests that show a leak, one of the series that gets most; None where none does.
+
+    What multiplies the smallest p-value of the cell, for the other tests and the other cells, multiplies each.
+    """
+    smallest = min((t.p for t in tested.tests), default=1.0)
+    if tested.p is None or tested.p > alpha:
+        return None
+    shown = [t for t in tested.tests if t.p <= max(smallest, alpha * smallest / max(tested.p, TINY))]
+    return max(shown, key=lambda t: (_mean(t.series), -t.p))
+
+
+def _worst(key: Key, cell: Cell, tested: _Tested) -> Series | None:
+    """The series that gets most of those that a verdict rests on: what is quoted for a cell is never the lesser attack.
+
+    Of columns and worst records only where there is nothing else, since the prior's guess is not the best one of them.
+    """
+    told = [s for s in tested.usable or cell.series if key[2] != "columns" or not s.column]
+    whole = [s for s in told if not s.column and s.metric != WORST]
+    return max(whole or told, key=_mean, default=None)
 
 
 def _shown(key: Key, cell: Cell, broken: Failures) -> tuple[str, ...]:
@@ -131,19 +155,25 @@ def _measured(ruling: Ruling, series: Series | None) -> Ruling:
     """The ruling with what was measured of the series that it speaks of."""
     if series is None:
         return ruling
-    low, high = _interval(series) or (None, None)
+    advantage, low, high = stated_advantage(series)
     return replace(
         ruling,
         attack=series.attack,
         observers=series.observers,
         metric=series.metric,
-        advantage=_mean(series),
+        advantage=advantage,
         low=low,
         high=high,
         clusters=len(series.gains),
         seeds=len(set(series.seeds)),
         level=series.level,
     )
+
+
+def stated_advantage(series: Series) -> tuple[float | None, float | None, float | None]:
+    """The advantage of a series with its interval, the one that its scores state; None where the prior is perfect."""
+    priors = PERFECT[series.metric] - series.rooms
+    return advantage_interval(series.metric, list(priors + series.gains), list(priors), series.seeds)
 
 
 def _interval(series: Series) -> tuple[float, float] | None:

@@ -77,6 +77,38 @@ def test_a_certainty_that_was_wrong_once_takes_the_others_away():
     assert "statistics by server vouched for something that is not so" in found.missing
 
 
+@pytest.mark.parametrize("proven", [0, 1])
+def test_the_attack_that_gets_most_speaks_where_a_lesser_one_scatters_less(proven):
+    """A prior that scatters less makes the p-value of the lesser attack the smaller one."""
+    lesser = [trial(0.75, f"P{k}", attack="linear_layer", spread=0.001, draws=20, certain=proven) for k in range(3)]
+    most = [trial(1.0, f"P{k}", attack="span", spread=0.04, draws=20, certain=proven) for k in range(3)]
+    found = the_only([CaseRecord("a", SETTING, seed, (*lesser, *most)) for seed in range(2)])
+    assert (found.verdict, found.attack, found.advantage) == ("leaks", "span", 1.0)
+
+
+def test_an_attack_that_no_test_shows_to_leak_does_not_speak_for_one_that_does():
+    surely = [trial(0.75, f"P{k}", attack="linear_layer", spread=0.001, draws=20) for k in range(3)]
+    by_luck = [trial(1.0, "P1", attack="span", spread=0.5, draws=20)]
+    found = the_only([CaseRecord("a", SETTING, seed, (*surely, *by_luck)) for seed in range(2)])
+    assert (found.verdict, found.attack) == ("leaks", "linear_layer")
+
+
+def test_a_ruling_states_the_interval_of_the_score_that_it_quotes():
+    values, baselines = (0.9, 0.4, 0.6), (0.3, 0.5, 0.4)
+    trials = tuple(trial(v, f"P{k}", baseline=b) for k, (v, b) in enumerate(zip(values, baselines, strict=True)))
+    records = [case((), seed, trials=trials) for seed in range(2)]
+    (score,) = scores(records)
+    found = the_only(records)
+    stated = (score.advantage, score.advantage_low, score.advantage_high)
+    assert (found.advantage, found.low, found.high) == pytest.approx(stated)
+
+
+def test_what_the_prior_has_right_alone_has_no_advantage():
+    told = trial(1.0, "P2", attack="vocabulary", asset="vocabulary", metric="f1", baseline=1.0, certain=2)
+    found = the_only([CaseRecord("a", SETTING, 0, (told,))])
+    assert (found.verdict, found.advantage, found.high) == ("leaks", None, None)
+
+
 def test_what_an_attack_without_power_claims_stands():
     records = [case([0.9, 0.8, 0.95, 0.85], s, controls=(*HELD, replace(FAILED, kind="power"))) for s in range(2)]
     assert the_only(records).verdict == "leaks"
