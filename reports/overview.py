@@ -130,6 +130,22 @@ def measured(ruling: Ruling | None, score: Score | None, *, named: bool = True, 
     """How much was got (of what, where `named`; with its 95 % `interval`), beside what the prior alone gets; the share
     of what was open where no plain measure is kept.
     """
+    found = _measured(ruling, score, named=named, interval=interval)
+    return f"{found}; {_shown_by(ruling)}" if ruling is not None and _no_gain(ruling, score) else found
+
+
+def _no_gain(ruling: Ruling, score: Score | None) -> bool:
+    """Whether the figures of what leaks do not show it: on average the prior alone is as good."""
+    if ruling.verdict != "leaks" or score is None or score.value is None or score.baseline is None:
+        return False
+    return score.value <= score.baseline
+
+
+def _shown_by(ruling: Ruling) -> str:
+    return "a fact shows it" if ruling.p is None else "not the mean, but a part shows it"
+
+
+def _measured(ruling: Ruling | None, score: Score | None, *, named: bool, interval: bool) -> str:
     if score is not None and score.value is not None and score.baseline is not None:
         value, prior = score.value, score.baseline
         if score.metric == "auc":

@@ -93,3 +93,10 @@ def test_an_amount_stands_beside_what_guessing_gets():
     within = "69\u00a0% of cells right (30\u00a0% to 90\u00a0%), guessing 41\u00a0%"
     assert measured(None, open_, interval=True) == within
     assert measured(ruled("inconclusive"), None) == ""
+
+
+def test_a_leak_that_the_mean_does_not_show_says_what_does():
+    level = replace(ACCURACY, value=1.0, baseline=1.0)
+    assert measured(ruled("leaks"), level) == "100\u00a0% of cells right, guessing 100\u00a0%; a fact shows it"
+    assert measured(ruled("leaks", p=0.01), level).endswith("; not the mean, but a part shows it")
+    assert measured(ruled("leaks"), ACCURACY) == measured(ruled("inconclusive"), ACCURACY) == measured(None, ACCURACY)
