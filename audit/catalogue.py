@@ -1,6 +1,7 @@
 """Everything that a configuration can name, with a line about each."""
 
 import inspect
+import re
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -57,6 +58,8 @@ FILE_EACH = (
     "attack",
 )  # each of these has a file, which describes it
 
+SENTENCE_END = re.compile(r"(?<=\.) (?=[A-Z`])")  # not the stop of "eq. 1" or of "i.e. so"
+
 
 def known(kind: str) -> Rows:
     """A row about everything of one kind."""
@@ -81,8 +84,7 @@ def _described(kind: str, name: str) -> str:
 def first_sentence(kind: str, thing: Any) -> str:
     """What it is, in one sentence."""
     paragraph = " ".join(documentation(kind, thing).split("\n\n")[0].split())
-    sentence, stop, _ = paragraph.partition(". ")
-    return sentence + stop.strip()
+    return SENTENCE_END.split(paragraph, maxsplit=1)[0]
 
 
 def documentation(kind: str, thing: Any) -> str:
