@@ -93,7 +93,7 @@ def lead(made: Sequence[Change], rows: Sequence[Row], unstopped: Sequence[str]) 
     if best is not None:
         first = next(iter(effects(best)))
         sentences.append(f"With {name(best)}, {first}. The model: {costs(best)}.")
-    elif made:
+    elif made and any(c.verdict == "leaks" for row in rows for c in row.cells):
         sentences.append("No change between settings of this run made a leak smaller.")
     if unstopped:
         whole = "Every setting of this run leaks" if len([r for r in rows if r.cells]) > 1 else "The one setting leaks"

@@ -29,6 +29,7 @@ from leakledger.reports.frontier import asset_name, frontiers
 from leakledger.reports.growth import growth as growth  # the other file that the command line writes
 from leakledger.reports.plane import Plane, planes
 from leakledger.reports.privacy import guaranteed, outside
+from leakledger.reports.remedies import remedies
 from leakledger.reports.sandwich import sandwich as sandwich
 from leakledger.reports.toml import toml
 from leakledger.reports.unread import unread
@@ -159,6 +160,7 @@ def _first_screen(settings: Mapping[int, Setting], record: AuditRecord) -> dict[
         "changes": made,
         "unstopped": stays,
         "undefended": advice.undefended(rows),
+        "remedies": remedies(record.rulings),
         "ceiling": max((r.ceiling for r in record.rulings), default=None),
     }
 
@@ -220,6 +222,7 @@ def _environment() -> Environment:
         "level": words.level,
         "noun": words.noun,
         "who": words.adversary,
+        "capitalise": words.capitalised,
         "change": advice_words.name,
         "effects": advice_words.effects,
         "unchanged": advice_words.unchanged,
