@@ -183,7 +183,7 @@ class _Inference:
         """(V, F, nodes) values of the mean and their posterior masses, where the posterior is."""
         rising = np.stack([self.nodes[0], -self.nodes[1, :, ::-1]])  # (2, F, nodes)
         nodes = np.abs(self.sign)[..., None] * rising[negative, np.arange(len(self.prior.features))]
-        mass = self._weigh(about, nodes)
+        mass = _anywhere(self._weigh(about, nodes))  # what parts say may be beyond all nodes of the prior
         for _ in range(2):
             low, high = span(nodes, mass)
             inside = (np.arange(NODES) + 0.5) / NODES
@@ -192,8 +192,7 @@ class _Inference:
             density = sum(
                 w[:, None] * t3_density(scaled, a) for a, w in zip(self.apart, self.prior.mean_weights.T, strict=True)
             )
-            mass = density * np.where(nodes * self.sign[..., None] > 0, self._weigh(about, nodes), 0.0)
-            mass = np.where(mass.sum(axis=-1, keepdims=True) > 0, mass, 1.0)
+            mass = _anywhere(density * np.where(nodes * self.sign[..., None] > 0, self._weigh(about, nodes), 0.0))
         return nodes, np.where(self.sums.silent[..., None], 1.0, mass)  # all nodes are 0 where the sign is 0
 
     def _weigh(self, about: tuple[Floats, Floats], nodes: Floats) -> Floats:
@@ -229,6 +228,11 @@ class _Inference:
         place = (np.clip(np.nan_to_num(ratio, nan=-8.0), -8.0, 8.0) - RATIOS[0]) / (RATIOS[1] - RATIOS[0])
         density: Floats = np.take_along_axis(table, place.round().astype(np.int64), axis=-1)
         return density
+
+
+def _anywhere(mass: Floats) -> Floats:
+    """Masses (..., nodes); even where no node has any, so that nothing is known of a number rather than all of it."""
+    return np.where(mass.sum(axis=-1, keepdims=True) > 0, mass, 1.0)
 
 
 def _mean_nodes(prior: Prior, apart: Floats) -> Floats:

@@ -295,3 +295,14 @@ def test_the_proportions_of_own_numbers_tell_how_others_were_split(weights):
     view = view_of(PARTS, ["P1"], ZScoreSac(route="direct", share_weights=weights))
     own = own_tables(view)
     assert own_weights(rounds(secure_sums(view)[0], own, {}), own) == weights
+
+
+def test_parts_that_lie_beyond_everything_that_was_expected_leave_a_number_open():
+    """The mean of one row far from ten thousand others was claimed as 110.27, low as high: no node of the prior had
+    any likelihood, and the last one was all that was left.
+    """
+    coins = np.random.default_rng(4)
+    parts = [coins.normal(1, 1, (n, 1)) + (1e4 if n == 1 else 0) for n in (20, 5000, 1, 5000, 5000)]
+    claims = run(view_of(parts, ["P1"], ZScoreSac(route="sealed"), seed=4))
+    [mean] = [c for c in claims if (c.party, c.statistic) == ("P3", "mean")]
+    assert mean.high - mean.low > 1
