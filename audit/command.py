@@ -20,7 +20,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 PLUGINS = "leakledger.audit.plugins"
-USAGE, FAILURE, INTERRUPTED = 2, 1, 130
+USAGE, FAILURE = 2, 1
 console = Terminal(width=None if (sys.stdout and sys.stdout.isatty()) or "COLUMNS" in os.environ else 140)
 notes = Terminal(stderr=True)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from leakledger.audit.command import INTERRUPTED, console, notes, reports_problems
+from leakledger.audit.command import console, notes, reports_problems
 from leakledger.audit.command_report import write_run_report
 from leakledger.audit.terminal import echo
 
@@ -66,10 +66,9 @@ def _frontier_record(source: Path | None, output: Path | None, overrides: tuple[
     from leakledger.audit.case import cases
     from leakledger.audit.config_file import config_of, load_config
     from leakledger.audit.progress import shown
-    from leakledger.audit.run import Interrupted, run_audit
+    from leakledger.audit.run import run_audit
     from leakledger.audit.store import RESULTS
     from leakledger.audit.sweep import DEFAULT, swept
-    from leakledger.audit.termination import terminated_as_interrupted
 
     old = load_record(source) if source is not None and source.is_dir() else None
     settings = config_of(dict(old.run.config), overrides) if old else load_config(source, overrides)
@@ -82,17 +81,7 @@ def _frontier_record(source: Path | None, output: Path | None, overrides: tuple[
     if not (folder / RESULTS).is_file():
         takes = account_of(settings, folder.name, command).estimate.in_words()
         echo(f"{len(cases(settings))} cases under {len(settings.defense)} defenses are run. {takes}", err=True)
-    try:
-        with terminated_as_interrupted(), shown(notes, len(cases(settings)), "normal") as progress:
-            record = run_audit(
-                settings,
-                folder,
-                command=command,
-                progress=progress.finished,
-                on_step=progress.step,
-            )
-    except Interrupted as interrupted:
-        echo(f"leakledger: {interrupted}", err=True)
-        raise click.exceptions.Exit(INTERRUPTED) from None
+    with shown(notes, len(cases(settings)), "normal") as progress:
+        record = run_audit(settings, folder, command=command, progress=progress.finished, on_step=progress.step)
     echo(f"Report: {write_run_report(folder, record, False)}", err=True)
     return record

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from leakledger.audit.command import INTERRUPTED, OneLine, console, notes, reports_problems
+from leakledger.audit.command import OneLine, console, notes, reports_problems
 from leakledger.audit.command_gate import fail_on_verdict
 from leakledger.audit.command_report import write_run_report
 from leakledger.audit.terminal import echo
@@ -88,10 +88,9 @@ def run(
     from leakledger.audit.case import cases
     from leakledger.audit.config_file import load_config
     from leakledger.audit.progress import shown
-    from leakledger.audit.run import Interrupted, run_audit
+    from leakledger.audit.run import run_audit
     from leakledger.audit.run_secret import read_secret
     from leakledger.audit.signature import read_signer, sign_run
-    from leakledger.audit.termination import terminated_as_interrupted
 
     if quiet and verbose:
         raise OneLine("--quiet and --verbose say opposite things; give one of them")
@@ -100,24 +99,18 @@ def run(
     folder = output or Path("runs") / tables.run_name(settings, config)
     master = None if secrets is None else read_secret(secrets)
     command = tables.run_command(config, overrides)
-    try:
-        with (
-            terminated_as_interrupted(),
-            shown(notes, len(cases(settings)), "quiet" if quiet else "verbose" if verbose else "normal") as progress,
-        ):
-            record = run_audit(
-                settings,
-                folder,
-                master=master,
-                command=command,
-                progress=progress.finished,
-                on_step=progress.step,
-                cluster=cluster,
-                transcripts=not no_transcripts,
-            )
-    except Interrupted as interrupted:
-        echo(f"leakledger: {interrupted}", err=True)
-        raise click.exceptions.Exit(INTERRUPTED) from None
+    how = "quiet" if quiet else "verbose" if verbose else "normal"
+    with shown(notes, len(cases(settings)), how) as progress:
+        record = run_audit(
+            settings,
+            folder,
+            master=master,
+            command=command,
+            progress=progress.finished,
+            on_step=progress.step,
+            cluster=cluster,
+            transcripts=not no_transcripts,
+        )
     if signer is not None:
         record = replace(record, signer=signer.public)
     report_path = write_run_report(folder, record, reveal)

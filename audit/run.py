@@ -44,6 +44,7 @@ from leakledger.audit.store import FILE as STORE
 from leakledger.audit.store import RESULTS, SECRETS, TRANSCRIPTS, NoRecordYet, Store, only_writer, transcript_name
 from leakledger.audit.streams import BASELINE_STREAM, SCORER_STREAM, stream
 from leakledger.audit.terminal import foreign
+from leakledger.audit.termination import Interrupted
 from leakledger.preprocess.atomic_file import private_folder, remove_leftovers
 from leakledger.preprocess.features.transformations import BINARY
 from leakledger.preprocess.ledger import Ledger
@@ -140,10 +141,6 @@ def play_cases(
     one_accelerator = config.audit.device != "cpu"  # one case at a time on it
     jobs = config.audit.jobs or (1 if one_accelerator else None)
     return each(partial(play, config, folder=folder, master=master), left, jobs, on_step)
-
-
-class Interrupted(KeyboardInterrupt):
-    """A run that its user stopped; the text says what is kept and how to continue."""
 
 
 @contextmanager

@@ -21,8 +21,11 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
+from leakledger.audit.termination import INTERRUPTED, Interrupted, terminated_as_interrupted
+
 STEERING = {"Cc", "Cf", "Cs", "Zl", "Zp"}  # controls, invisible formats, halves of surrogates, separators of lines
 LINES = "\n\t"
+AGAIN = "interrupted; the same command begins anew, and a run goes on from what it has kept"
 
 
 def printable(text: str, kept: str = LINES) -> str:
@@ -150,28 +153,40 @@ class Terminal(Console):
 
 
 class Commands(click.Group):
-    """A command line whose errors are printed here too: those of click, and the tracebacks of what nobody foresaw."""
+    """A command line whose errors are printed here too: those of click, and the tracebacks of what nobody foresaw.
+    Whatever a command is at, and while it loads what it needs, an interrupt ends it in one line with its own exit code.
+    """
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         _hold_standard_streams()
         _any_text(sys.stdout)
         try:
-            return super().main(*args, **kwargs)
+            with terminated_as_interrupted():
+                return super().main(*args, **kwargs)
         except Exception:
             echo(traceback.format_exc(), err=True, nl=False)
             raise SystemExit(1) from None
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
-        try:
+        with _ends_shown():
             return super().make_context(*args, **kwargs)
-        except click.ClickException as error:
-            raise _shown(error) from None
 
     def invoke(self, ctx: click.Context) -> Any:
-        try:
+        with _ends_shown():
             return super().invoke(ctx)
-        except click.ClickException as error:
-            raise _shown(error) from None
+
+
+@contextmanager
+def _ends_shown() -> Iterator[None]:
+    """Prints errors of click and interrupts as this project does; click calls an interrupt a failure (1)."""
+    try:
+        yield
+    except click.ClickException as error:
+        raise _shown(error) from None
+    except KeyboardInterrupt as interrupt:
+        own = isinstance(interrupt, Interrupted)  # the text of another one may be a plugin's, and quote a record
+        echo(f"leakledger: {interrupt if own else AGAIN}", err=True)
+        raise click.exceptions.Exit(INTERRUPTED) from None
 
 
 def _shown(error: click.ClickException) -> click.ClickException:

@@ -1,10 +1,16 @@
-"""A run that is told to end, by SIGTERM of a scheduler or a cancelled job, ends like one that its user stops."""
+"""A command that is told to end, by SIGTERM of a scheduler or a cancelled job, ends like one that its user stops."""
 
 import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+
+INTERRUPTED = 130  # exit code, also where it was told to end
+
+
+class Interrupted(KeyboardInterrupt):
+    """A command that its user stopped; the text says what is kept and how to continue."""
 
 
 @contextmanager

@@ -2,6 +2,7 @@ import ast
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import unicodedata
@@ -22,7 +23,7 @@ from leakledger.audit.command import OneLine, reports_problems
 from leakledger.audit.progress import shown
 from leakledger.audit.steps import Step
 from leakledger.audit.tables import print_rows
-from leakledger.audit.terminal import STEERING, Commands, Terminal, echo, printable
+from leakledger.audit.terminal import AGAIN, STEERING, Commands, Terminal, echo, printable
 
 ROOT = Path(__file__).parents[2]
 HOSTILE = "\x1b[2Jage\x1b]0;t\x07\u202egnp\u2066\x9b31m\u200b"
@@ -143,6 +144,35 @@ seeds = [0]
 jobs = 1
 baseline_draws = 2
 """
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_ends_whatever_a_command_is_at_in_one_line_with_a_code_of_its_own(sent: signal.Signals) -> None:
+    @click.group(cls=Commands)
+    def tool() -> None: ...
+
+    @tool.command()
+    @reports_problems
+    def works() -> None:
+        signal.raise_signal(sent)
+
+    before = signal.getsignal(signal.SIGTERM)
+    result = CliRunner().invoke(tool, ["works"])
+    assert result.exit_code == 130
+    assert result.output == f"leakledger: {AGAIN}\n"
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_the_text_of_an_interrupt_that_is_not_ours_is_not_printed() -> None:
+    @click.group(cls=Commands)
+    def tool() -> None: ...
+
+    @tool.command()
+    @reports_problems
+    def works() -> None:
+        raise KeyboardInterrupt("age=42")
+
+    assert CliRunner().invoke(tool, ["works"]).output == f"leakledger: {AGAIN}\n"
 
 
 @pytest.fixture
