@@ -15,6 +15,7 @@ Draws are the same in every run, so an attack always passes or never does, and w
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import cycle
 
 import numpy as np
 
@@ -36,6 +37,11 @@ AT_BASELINE = 0.15  # what a null control may recover by coincidence
 DRAWS, LEVEL = 16, 0.998  # two-sided: half of the rest lies above
 PAIRS = tuple((draw % DRAWS + 1, draw) for draw in range(1, DRAWS + 1))
 """(transcript, truth): numbers of draws."""
+EXCHANGED = (
+    1,
+    2,
+    3,
+)  # draws whose contents a plugin's attack must tell from those of draw 0; one may be alike by chance
 
 
 @dataclass(frozen=True)
@@ -67,7 +73,7 @@ _PLAYED: dict[tuple[type[Attack], str, str, bool], tuple[Control, ...]] = {}
 def _play(attack: Attack, spec: ControlSpec, timed: bool) -> Iterator[Control]:
     view = played(spec).view(spec.observers)
     claims, of = claims_of(attack, view, timed), f"{WORDS[spec.expects]} under {spec_name(spec)}"
-    kinds = kinds_read(attack, claims, view, timed)
+    kinds = kinds_read(attack, spec, claims, view, timed)
     value = recovered(spec, claims)
     expected = f"{of}: at least {RECOVERED:.0%} recovered"
     yield outcome_control(attack, "leaky", value, value >= RECOVERED, expected, kinds)
@@ -115,19 +121,42 @@ def kinds_behind(claims: Sequence[Claim], view: View) -> tuple[str, ...]:
     return tuple(sorted({m.topic for m in told}))
 
 
-def kinds_read(attack: Attack, claims: Sequence[Claim], view: View, timed: bool = False) -> tuple[str, ...]:
-    """Of `kinds_behind`, those without which the attack claims something else: one that it merely cites, it may not
-    have looked at. Of the attacks of this package the tests show it, so those are not run again.
+def kinds_read(
+    attack: Attack, spec: ControlSpec, claims: Sequence[Claim], view: View, timed: bool = False
+) -> tuple[str, ...]:
+    """Of `kinds_behind`, those without whose contents the attack claims something else: one that it merely cites, or
+    waits for, it may not have looked into. Of the attacks of this package the tests show it, so those are not run
+    again.
     """
     kinds = kinds_behind(claims, view)
-    return kinds if is_own(attack) else tuple(k for k in kinds if _is_needed(k, attack, claims, view, timed))
+    if is_own(attack):
+        return kinds
+    return tuple(k for k in kinds if any(_tells(attack, claims, v, timed) for v in _others(spec, view, k)))
 
 
-def _is_needed(topic: str, attack: Attack, claims: Sequence[Claim], view: View, timed: bool) -> bool:
-    others = replace(view, messages=tuple(m for m in view.messages if m.topic != topic))
+def _others(spec: ControlSpec, view: View, topic: str) -> Iterator[View]:
+    """The view with contents of other draws in one kind of message. What a check says of a protocol is the same of
+    every draw, so of one it is the view without the kind.
+    """
+    if spec.expects == "check":
+        yield replace(view, messages=tuple(m for m in view.messages if m.topic != topic))
+        return
+    for draw in EXCHANGED:
+        yield _exchanged(view, played(spec, draw).view(spec.observers), topic)
+
+
+def _exchanged(view: View, other: View, topic: str) -> View:
+    """The view, one kind's messages having the contents that `other` has in such, in their order."""
+    contents = cycle([m for m in other.messages if m.topic == topic])
+    pairs = [(m, next(contents, m) if m.topic == topic else m) for m in view.messages]
+    return replace(view, messages=tuple(replace(m, body=o.body, content=o.content) for m, o in pairs))
+
+
+def _tells(attack: Attack, claims: Sequence[Claim], other: View, timed: bool) -> bool:
+    """Whether the attack claims something else on another view."""
     try:
-        return _said(claims_of(attack, others, timed)) != _said(claims)
-    except (ValueError, ToldFailure):  # it missed them
+        return _said(claims_of(attack, other, timed)) != _said(claims)
+    except (ValueError, ToldFailure):  # what it found there it cannot go on with
         return True
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from leakledger.attacks import ATTACKS
-from leakledger.attacks.base import Attack, ControlSpec, StatisticClaim, VocabularyClaim
+from leakledger.attacks.base import Abstained, Attack, ControlSpec, StatisticClaim, VocabularyClaim
 from leakledger.attacks.transcript.plaintext import Plaintext
 from leakledger.attacks.transcript.vocabulary import Vocabulary
 from leakledger.audit.control_federations import frozen, run_methods
@@ -23,6 +23,8 @@ from leakledger.preprocess.messages import (
     ClientGradient,
     Disclosure,
     EncryptedUpdate,
+    LocalMeans,
+    LocalSquares,
     Payload,
     Share,
 )
@@ -298,9 +300,20 @@ class Citing(Vocabulary):
         return [replace(c, evidence=everything) for c in super().run(view, knowledge)]
 
 
-def test_what_the_attack_of_a_plugin_only_cites_it_has_not_read():
+class Waiting(Citing):
+    """Says nothing, or fails, unless it is handed everything."""
+
+    def run(self, view, knowledge):
+        if not list(view.received(LocalMeans)):
+            return Abstained("means are missing")
+        next(iter(view.received(LocalSquares)))
+        return super().run(view, knowledge)
+
+
+@pytest.mark.parametrize("attack", [Citing, Waiting])
+def test_what_the_attack_of_a_plugin_only_cites_or_waits_for_it_has_not_read(attack):
     spec = ControlSpec("vocabulary", encoder="server-dictionary", scaler="federated-zscore")
-    leaky = next(c for c in federation_controls(Citing(), spec) if c.kind == "leaky")
+    leaky = next(c for c in federation_controls(attack(), spec) if c.kind == "leaky")
     assert leaky.passed
     assert leaky.kinds == ("dictionary.local",)  # and not the statistics of numbers beside it
 
