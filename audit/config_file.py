@@ -117,7 +117,7 @@ def _set(values: dict[str, Any], keys: list[str], text: str, where: str) -> None
     """
     try:
         value: Any = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):  # not TOML, or nested too deeply
         value = text
     if len(keys) < 2:
         raise ConfigError(f"{where}: name a section and a key, like audit.seeds")

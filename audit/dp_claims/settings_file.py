@@ -43,7 +43,7 @@ def assigned(overrides: Iterable[str]) -> dict[str, Any]:
             raise ValueError(f"--set {item}: write KEY=VALUE")
         try:
             found[key.strip()] = tomllib.loads(f"value = {text}")["value"]
-        except tomllib.TOMLDecodeError:
+        except (ValueError, RecursionError):  # not TOML, or nested too deeply
             found[key.strip()] = text
     return found
 

@@ -96,7 +96,7 @@ def read_baseline(path: Path) -> Baseline:
         plain = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise BaselineError(f"{path}: no such file; `leakledger baseline save RUN -o {path}` writes one") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:  # not UTF-8, not JSON, nested too deeply
         raise BaselineError(f"{path}: cannot be read as a baseline: {error}") from None
     if not isinstance(plain, dict) or plain.get("format") != FORMAT:
         raise BaselineError(f"{path}: is no baseline; `leakledger baseline save` writes one")

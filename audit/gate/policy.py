@@ -110,7 +110,7 @@ def read_policy(path: Path) -> Policy:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise PolicyError(f"{path}: no such file; docs/gate.md has a policy to start from") from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:  # not UTF-8, not TOML, nested too deeply
         raise PolicyError(f"{path}: cannot be read as TOML: {error}") from None
     return policy_of(values, str(path))
 

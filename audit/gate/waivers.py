@@ -62,7 +62,7 @@ def read_waivers(path: Path, today: date) -> tuple[Waiver, ...]:
     """The waivers of a file, void ones too. Raises WaiverFileError where there is no such file or no TOML in it."""
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:  # not UTF-8, not TOML, nested too deeply
         raise WaiverFileError(f"{path}: cannot be read as waivers: {error}") from None
     entries = values.get("waiver", [])
     if set(values) - {"waiver"} or not isinstance(entries, list) or not all(isinstance(e, dict) for e in entries):

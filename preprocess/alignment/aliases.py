@@ -51,7 +51,7 @@ def check_collisions(aliases: Aliases, where: str) -> None:
 def _read(path: Path) -> dict[str, tuple[str, ...]]:
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:  # the last one: nested too deeply
         raise DataError(f"{path}: cannot be read as a table of aliases ({error})") from None
     for feature, names in content.items():
         if not isinstance(names, list) or not names or not all(isinstance(n, str) and n for n in names):

@@ -393,6 +393,7 @@ def test_a_bad_table_is_one_line_that_names_the_file_and_nothing_is_written(tmp_
         (["defense.name=quantisation", "defense.bits=0"], "defense.bits"),
         (["defense.name=example-clipping", "defense.clip_norm=1", "training.algorithm=fedavg"], "use fedsgd"),
         (["data.schema=none.toml"], "none.toml"),
+        (["audit.seeds=" + "[" * 10_000], "audit.seeds"),
     ],
 )
 def test_a_bad_setting_is_one_line_with_what_to_do_and_nothing_is_written(tmp_path, settings, expected):

@@ -49,7 +49,9 @@ def test_a_file_that_was_edited_is_refused(path, edit):
         read_baseline(path)
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", "\ud800".encode("utf-8", "surrogatepass").decode("latin-1")])
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", "[" * 100_000, "\ud800".encode("utf-8", "surrogatepass").decode("latin-1")]
+)
 def test_a_file_that_is_no_baseline_is_refused(path, text):
     path.write_text(text)
     with pytest.raises(BaselineError):

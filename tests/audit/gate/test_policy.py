@@ -25,6 +25,8 @@ from tests.audit.gate.made import baseline, record
         ("[[leakage]]\nmargin = nan", "leakage[1].margin"),
         ("leakage = 3", "leakage"),
         ("not toml", "cannot be read as TOML"),
+        ("a = " + "[" * 100_000, "cannot be read as TOML"),
+        (f"a = {'9' * 5000}", "cannot be read as TOML"),
     ],
 )
 def test_a_bad_policy_is_one_line_that_says_what_and_where(tmp_path, text, said):

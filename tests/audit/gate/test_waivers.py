@@ -142,7 +142,7 @@ def test_of_two_waivers_for_one_check_the_second_is_invalid(tmp_path):
     assert [bool(w.problem) for w in read_waivers(path, TODAY)] == [False, True]
 
 
-@pytest.mark.parametrize("text", ["waiver = 3", "[[waivers]]", "not toml", "waiver = [1]"])
+@pytest.mark.parametrize("text", ["waiver = 3", "[[waivers]]", "not toml", "waiver = [1]", "a = " + "[" * 100_000])
 def test_a_file_of_something_else_is_refused_in_one_line(tmp_path, text):
     path = tmp_path / "w.toml"
     path.write_text(text)
