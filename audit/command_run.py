@@ -87,7 +87,7 @@ def run(
     from leakledger.audit import tables
     from leakledger.audit.case import cases
     from leakledger.audit.config_file import load_config
-    from leakledger.audit.progress import shown
+    from leakledger.audit.progress import Detail, shown
     from leakledger.audit.run import run_audit
     from leakledger.audit.run_secret import read_secret
     from leakledger.audit.signature import read_signer, sign_run
@@ -99,8 +99,8 @@ def run(
     folder = output or Path("runs") / tables.run_name(settings, config)
     master = None if secrets is None else read_secret(secrets)
     command = tables.run_command(config, overrides)
-    how = "quiet" if quiet else "verbose" if verbose else "normal"
-    with shown(notes, len(cases(settings)), how) as progress:
+    detail: Detail = "quiet" if quiet else "verbose" if verbose else "normal"
+    with shown(notes, len(cases(settings)), detail) as progress:
         record = run_audit(
             settings,
             folder,
