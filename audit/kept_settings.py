@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from leakledger.audit.own_process import process_kept
+
 SETTINGS: tuple[tuple[Callable[[], Any], Callable[[Any], Any]], ...] = (
     (os.getcwd, os.chdir),
     (torch.is_grad_enabled, torch.set_grad_enabled),
@@ -22,10 +24,11 @@ SETTINGS: tuple[tuple[Callable[[], Any], Callable[[Any], Any]], ...] = (
 
 @contextmanager
 def settings_kept() -> Iterator[None]:
-    """What is set inside is as before after it, however it ends."""
+    """What is set inside is as before after it, however it ends; and the process stays this one (`own_process`)."""
     before = [(ask, put, ask()) for ask, put in SETTINGS]
     try:
-        yield
+        with process_kept():
+            yield
     finally:
         for ask, put, value in before:
             if ask() != value:

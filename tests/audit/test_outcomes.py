@@ -1,6 +1,8 @@
 """What an attack returns is checked before it is scored: a plugin's mistake is one line that names it."""
 
 import os
+import subprocess
+import sys
 from contextlib import nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
@@ -171,6 +173,35 @@ def test_what_ends_the_process_is_a_failure_and_not_the_end_of_a_command():
     done = CliRunner().invoke(group, ["exits"])
     assert done.exit_code == 1
     assert "something that was run called sys.exit(0)" in done.stderr
+
+
+ENDS = """
+import os
+import sys
+from types import SimpleNamespace
+from leakledger.attacks.base import AuxiliaryKnowledge
+from leakledger.audit.outcomes import outcome_of
+from tests.audit.test_outcomes import VIEW
+def run(view, knowledge):
+    if sys.argv[1] == "fork":
+        os.fork() and os.wait()
+    else:
+        os._exit(0)
+    return []
+try:
+    outcome_of(SimpleNamespace(technique="strange", run=run), VIEW, AuxiliaryKnowledge())
+finally:
+    print("goes on", flush=True)
+"""
+
+
+@pytest.mark.parametrize("how", ["exit", "fork"])
+def test_an_attack_neither_ends_the_process_with_0_nor_goes_on_with_the_run_in_a_fork(how):
+    told = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", ENDS, how], env=told, capture_output=True, text=True)
+    assert done.stdout == "goes on\n"
+    assert done.returncode == (1 if how == "exit" else 0)
+    assert ("strange called sys.exit(0)" in done.stderr) == (how == "exit")
 
 
 def raising(error):
