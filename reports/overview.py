@@ -4,9 +4,11 @@ Nothing is decided here. A cell quotes the verdicts of `audit.verdicts` on its a
 one of them leaks, nothing leaks above the ceiling where that is said of all, and everything else is inconclusive.
 """
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from leakledger.audit.records import INFORMATION, AuditRecord, Decision, Ruling, Score, Setting, UtilityScore, speaks
 from leakledger.reports import text
@@ -95,8 +97,9 @@ def cell(group: Group, rulings: Sequence[Ruling], scores: Sequence[Score]) -> Ce
     mine = tuple(r for r in rulings if r.asset in group.assets)
     verdict = combined(mine)
     leaks = [r for r in mine if r.verdict == "leaks"]
-    speaking = max([r for r in mine if r.verdict == verdict], key=_weight, default=None)
-    worst_first = sorted(leaks, key=_weight, reverse=True)  # `speaking` leads, so that its figure is of who is named
+    weight = partial(_weight, scores=scores)
+    speaking = max([r for r in mine if r.verdict == verdict], key=weight, default=None)
+    worst_first = sorted(leaks, key=weight, reverse=True)  # `speaking` leads, so that its figure is of who is named
     who = tuple(dict.fromkeys(r.adversary for r in worst_first))
     what = tuple(dict.fromkeys(r.asset for r in worst_first))
     return Cell(group, verdict, speaking, score_of(speaking, scores), who, what, mine)
@@ -110,8 +113,12 @@ def combined(rulings: Sequence[Ruling]) -> Decision:
     return "no leak" if verdicts == {"no leak"} else "inconclusive"
 
 
-def _weight(ruling: Ruling) -> float:
-    return float("-inf") if ruling.advantage is None else ruling.advantage
+def _weight(ruling: Ruling, scores: Iterable[Score]) -> tuple[float, float]:
+    """The advantage; of equal ones that says most which was hardest to guess."""
+    if ruling.advantage is None:
+        return -math.inf, 0.0
+    score = score_of(ruling, scores)
+    return ruling.advantage, -score.baseline if score is not None and score.baseline is not None else -1.0
 
 
 def score_of(ruling: Ruling | None, scores: Iterable[Score]) -> Score | None:
@@ -201,7 +208,7 @@ def _level(cell: Cell) -> bool:
 
 
 def _weight_of(cell: Cell) -> float:
-    return float("-inf") if cell.ruling is None else _weight(cell.ruling)
+    return -math.inf if cell.ruling is None or cell.ruling.advantage is None else cell.ruling.advantage
 
 
 def _leak_sentence(worst: Cell) -> str:

@@ -128,7 +128,7 @@ def _significant(tested: _Tested, alpha: float) -> Test | None:
     if tested.p is None or tested.p > alpha:
         return None
     shown = [t for t in tested.tests if t.p <= max(smallest, alpha * smallest / max(tested.p, TINY))]
-    return max(shown, key=lambda t: (_mean(t.series), -t.p))
+    return max(shown, key=lambda t: (*_got(t.series), -t.p))
 
 
 def _worst(key: Key, cell: Cell, tested: _Tested) -> Series | None:
@@ -138,7 +138,7 @@ def _worst(key: Key, cell: Cell, tested: _Tested) -> Series | None:
     """
     told = [s for s in tested.usable or cell.series if key[2] != "columns" or not s.column]
     whole = [s for s in told if not s.column and s.metric != WORST]
-    return max(whole or told, key=_mean, default=None)
+    return max(whole or told, key=_got, default=None)
 
 
 def _shown(key: Key, cell: Cell, broken: Failures) -> tuple[str, ...]:
@@ -149,6 +149,13 @@ def _shown(key: Key, cell: Cell, broken: Failures) -> tuple[str, ...]:
 
 def _mean(series: Series) -> float:
     return float(series.advantages.mean())
+
+
+def _got(series: Series) -> tuple[float, float]:
+    """How much a series gets: its advantage, and of equal ones how much was open, since what could be guessed tells
+    less.
+    """
+    return _mean(series), float(series.rooms.mean())
 
 
 def _measured(ruling: Ruling, series: Series | None) -> Ruling:

@@ -2,8 +2,9 @@ from dataclasses import replace
 
 from leakledger.audit.records import Ruling
 from leakledger.reports.findings import by_bound, coverage, findings, silences, worst
-from leakledger.reports.overview import measured, share
-from tests.reports.example import SERVER, scored, scores, setting
+from leakledger.reports.overview import cell, measured, share
+from leakledger.reports.words import GROUPS
+from tests.reports.example import SERVER, score, scored, scores, setting
 
 ROWS = scores(5, setting(5))  # two on records, one on statistics, two without a claim, one inconclusive
 ACCURACY, EXACT, READOUT, SPAN, SPEAR, FREQUENCY = ROWS
@@ -55,6 +56,18 @@ def test_the_worst_attack_counts_for_its_asset_alone():
 
 def ruled(verdict, asset="records", adversary=SERVER, **more):
     return Ruling(setting(5).id, adversary, asset, verdict, 0.1, **more)
+
+
+def test_of_two_assets_that_are_known_in_full_the_cell_quotes_the_one_that_was_harder_to_guess():
+    [sizes] = [g for g in GROUPS if g.id == "sizes"]
+    told = {"attack": "plaintext", "observers": (SERVER,), "advantage": 1.0}
+    rulings = [ruled("leaks", asset, metric=asset, **told) for asset in ("size", "count")]
+    found = [
+        score(setting(5), "plaintext", (SERVER,), "sizes", asset, "", **scored(1.0, guessed, 0.0))
+        for asset, guessed in (("size", 0.5), ("count", 0.1))
+    ]
+    for order in (1, -1):
+        assert cell(sizes, rulings[::order], found).ruling.asset == "count"
 
 
 def test_every_metric_of_an_asset_is_behind_one_finding():

@@ -86,6 +86,13 @@ def test_the_attack_that_gets_most_speaks_where_a_lesser_one_scatters_less(prove
     assert (found.verdict, found.attack, found.advantage) == ("leaks", "span", 1.0)
 
 
+def test_of_two_that_get_all_the_one_speaks_that_was_harder_to_guess():
+    easily = [trial(1.0, f"P{k}", attack="linear_layer", baseline=0.9, certain=1) for k in range(3)]
+    hardly = [trial(1.0, f"P{k}", attack="span", baseline=0.1, certain=1) for k in range(3)]
+    found = the_only([CaseRecord("a", SETTING, seed, (*easily, *hardly)) for seed in range(2)])
+    assert (found.attack, found.advantage) == ("span", 1.0)
+
+
 def test_an_attack_that_no_test_shows_to_leak_does_not_speak_for_one_that_does():
     surely = [trial(0.75, f"P{k}", attack="linear_layer", spread=0.001, draws=20) for k in range(3)]
     by_luck = [trial(1.0, "P1", attack="span", spread=0.5, draws=20)]
