@@ -20,6 +20,11 @@ PLOTS = {"growth": "growth", "dp_sgd": "sandwich"}  # benchmarks with a picture,
 @click.option("--only", multiple=True, metavar="NAME=VALUE", help="Settings to keep to, as B=32 (repeatable).")
 @click.option("--jobs", type=click.IntRange(min=1), help="Federations at a time [default: one per core].")
 @click.option("--device", default="cpu", show_default=True, help="Where tensors live.")
+@click.option(
+    "--resume",
+    type=click.Path(dir_okay=False),
+    help="Keep finished batches in this file, and go on from those that it has (defended, mixing).",
+)
 @click.option("--save", "path", type=click.Path(path_type=Path, dir_okay=False), help="Keep the rows in a JSON file.")
 @click.option("--kept", type=click.Path(path_type=Path, dir_okay=False), help="Print rows that --save kept instead.")
 @click.option("--markdown", "as_markdown", is_flag=True, help="Print rows as Markdown.")
@@ -37,6 +42,7 @@ def benchmark(
     only: tuple[str, ...],
     jobs: int | None,
     device: str,
+    resume: str | None,
     path: Path | None,
     kept: Path | None,
     as_markdown: bool,
@@ -53,6 +59,7 @@ def benchmark(
       leakledger benchmark tableak --data adult.csv.gz --seeds 13 --json
       leakledger benchmark transcripts --kept benchmarks/results/transcripts-fair.json --markdown
       leakledger benchmark defended --data adult.csv.gz --seeds 5 --only B=32 --only sigma=0.003
+      leakledger benchmark mixing --data adult.csv.gz --only burnt=160 --resume mixing.jsonl
       leakledger benchmark growth --save growth.json --plot growth.svg
     """
     from leakledger.audit import tables
@@ -62,12 +69,15 @@ def benchmark(
 
     measure = find(name)
     base.check_only(name, only)
+    if resume is not None:
+        base.check_resume(name)
     if plot is not None and name not in PLOTS:
         raise OneLine(f"--plot draws the benchmarks {' and '.join(PLOTS)}, not {name}; leave --plot out")
     rows = base.kept(kept) if kept else []
     jobs = jobs if device == "cpu" else jobs or 1  # an accelerator is not shared unless it is said
     device_name(device, "--device")  # it is there, or a message
-    for row in () if kept else measure(Options(data, schema, quick, device, seeds, jobs, corpus, cache, only)):
+    options = Options(data, schema, quick, device, seeds, jobs, corpus, cache, only, resume, _tell)
+    for row in () if kept else measure(options):
         rows.append(row)
         echo(f"{row.dataset} {row.setting} {row.metric}: {row.measured:.2f} {row.unit}", err=True)
         if path is not None:  # whole after every row: an interrupted run keeps what it has measured
@@ -83,3 +93,7 @@ def benchmark(
         echo(base.markdown(name, rows))
     else:
         tables.print_rows(console, tables.benchmark_rows(rows), f"{name}: measured beside published")
+
+
+def _tell(done: int, of: int) -> None:
+    echo(f"{done} of {of} batches finished", err=True)

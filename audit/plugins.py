@@ -71,7 +71,7 @@ ATTACKS_OF: dict[str, str] = {}
 
 def register(points: Iterable[tuple[str, EntryPoint]]) -> None:
     """Adds the plugins behind (group, entry point) to their tables."""
-    digest = cache(_digest)  # of a package once, however many methods it has
+    digest = cache(code_digest)  # of a package once, however many methods it has
     for group, point in points:
         try:
             with foreign(), settings_kept():  # what modules print or set is none of a command's business
@@ -175,7 +175,7 @@ def _code_of(package: str) -> str:
     return f"{package} (code)"
 
 
-def _digest(package: str) -> str:
+def code_digest(package: str) -> str:
     """The first 12 digits of a SHA-256 over the names and contents of a package's Python files, or of a module's."""
     module, digest = sys.modules[package], sha256()
     folders = [Path(folder) for folder in getattr(module, "__path__", ())]

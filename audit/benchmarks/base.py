@@ -19,11 +19,16 @@ from leakledger.preprocess.atomic_file import atomic_file
 from leakledger.preprocess.data.suggest import closest
 
 
+def _unheard(done: int, of: int) -> None:
+    """Nobody follows."""
+
+
 @dataclass(frozen=True)
 class Options:
     """`data`: tables to use (files or embedded names; none: the benchmark's own choice). `quick`: within a minute or
     two. `corpus`: a folder of tables on which judges of features learn; `cache`: one where they are kept. `only`: parts
-    of settings to keep to, like "B=32"; of several that name the same, any.
+    of settings to keep to, like "B=32"; of several that name the same, any. `resume`: a file of finished batches
+    (`finished`). `tell`: hears how many of how many batches are finished.
     """
 
     data: tuple[str, ...] = ()
@@ -35,6 +40,8 @@ class Options:
     corpus: str | None = None
     cache: str | None = None
     only: tuple[str, ...] = ()
+    resume: str | None = None
+    tell: Callable[[int, int], None] = _unheard
 
     def wants(self, **setting: object) -> bool:
         """Whether a setting is among those that it keeps to."""
@@ -136,6 +143,13 @@ def check_only(name: str, only: Sequence[str]) -> None:
             raise ValueError(f"--only {part}: {name} measures all of its settings; leave --only out")
         if not equals or setting not in offered:
             raise ValueError(f"--only {part}: write one of {', '.join(f'{o}=...' for o in offered)}")
+
+
+def check_resume(name: str) -> None:
+    """Raises ValueError unless the benchmark can go on from batches that it has finished."""
+    if not getattr(import_module(BENCHMARKS[name]), "RESUMES", False):
+        able = [n for n, module in BENCHMARKS.items() if getattr(import_module(module), "RESUMES", False)]
+        raise ValueError(f"--resume: {name} keeps no batches, only {' and '.join(able)} do; leave --resume out")
 
 
 def markdown(name: str, rows: Sequence[Row]) -> str:

@@ -38,6 +38,7 @@ from leakledger.attacks.observed.update import ObservedUpdate
 from leakledger.audit.benchmarks import dp_sgd
 from leakledger.audit.benchmarks.base import Options, Row, dataset_name
 from leakledger.audit.benchmarks.devices import clock_of, each_device, on
+from leakledger.audit.benchmarks.finished import each_unfinished
 from leakledger.audit.benchmarks.gradients import figure, in_percent
 from leakledger.audit.benchmarks.tableak import settings
 from leakledger.audit.case import Case, cases
@@ -46,7 +47,6 @@ from leakledger.audit.config import Config
 from leakledger.audit.federate import federate
 from leakledger.audit.granted import attempts, granted_knowledge, make_attack
 from leakledger.audit.intervals import interval
-from leakledger.audit.pool import each
 from leakledger.audit.records import Trial
 from leakledger.audit.scoring import score
 from leakledger.audit.scoring.records import compare, measure
@@ -60,6 +60,7 @@ METRICS = ("accuracy", "exact_rows", "categorical_accuracy", "numeric_accuracy")
 PRIOR = ("accuracy", "exact_rows")
 CLIENTS = 4
 ONLY = ("B", "sigma")  # what `Options.only` may name
+RESUMES = True  # from batches that are finished
 
 
 class CellSaid(NamedTuple):
@@ -114,7 +115,7 @@ def measured(options: Options, source: str) -> Iterator[Row]:
     ]
     if not batches:
         raise ValueError(f"no setting is like that: {' '.join(f'--only {part}' for part in options.only)}")
-    for batch, found in each(one_batch, batches, options.jobs):
+    for batch, found in each_unfinished(one_batch, batches, Measured, options):
         done = parts[batch.size, batch.sigma]
         done.append(found)
         if len(done) == CLIENTS * seeds:

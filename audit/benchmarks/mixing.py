@@ -18,13 +18,13 @@ from typing import NamedTuple
 
 from leakledger.audit.benchmarks.base import Options, Row, dataset_name
 from leakledger.audit.benchmarks.defended import METRICS, CellSaid, cells_said, deciles, diagnosed, metrics_of
+from leakledger.audit.benchmarks.finished import each_unfinished
 from leakledger.audit.benchmarks.gradients import figure
 from leakledger.audit.benchmarks.tableak import settings
 from leakledger.audit.case import Case, cases
 from leakledger.audit.config import Config
 from leakledger.audit.federate import federate
 from leakledger.audit.granted import granted_knowledge
-from leakledger.audit.pool import each
 from leakledger.audit.truth import Truth
 from leakledger.preprocess.secret import PUBLIC_MASTER
 
@@ -33,6 +33,7 @@ QUICK: dict[int, tuple[float, ...]] = {8: (0.05,)}
 BURNT, QUICK_BURNT = (8, 160, 480), (8, 32)
 CLIENTS = 4
 ONLY = ("B", "sigma", "burnt")  # what `Options.only` may name
+RESUMES = True  # from batches that are finished
 
 
 class Batch(NamedTuple):
@@ -74,7 +75,7 @@ def measured(options: Options, source: str, seeds: int) -> Iterator[Row]:
     if not batches:
         raise ValueError(f"no setting is like that: {' '.join(f'--only {part}' for part in options.only)}")
     parts = defaultdict[tuple[int, float, int], list[Found]](list)
-    for batch, of_batch in each(one_batch, batches, options.jobs):
+    for batch, of_batch in each_unfinished(one_batch, batches, Found, options):
         done = parts[batch.size, batch.sigma, batch.burnt]
         done.append(of_batch)
         if len(done) == CLIENTS * seeds:
