@@ -6,7 +6,9 @@ did not settle, or under a noise that is a guess, say nothing of the kind: their
 them is in doubt. Where nobody told how many rows there are, as many are claimed as most samples have, and a cell is as
 probable as these are, times how probable it is in them.
 
-Few samples make a claim that fits their chance more than the posterior. So the best claim without the update, which is
+Few samples make a claim that fits their chance more than the posterior. So a cell is as probable as such claims are
+right in samples that had no part in them: those of one ladder of chains, where the others' make the claim (Stone 1974,
+cross-validation). In its own samples a claim would be right too often. And the best claim without the update, which is
 made of many batches of the prior, is held against it: what half of the samples makes must be right more often on the
 other half than that is, by a standard error, else that is claimed. Where noise leaves nothing, little is lost by
 looking.
@@ -14,6 +16,7 @@ looking.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -34,15 +37,16 @@ STARTS = 3  # samples that the barycentre is sought from: it ends in a local opt
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """M batches: `index` (M, B, F) with rows where `present` (M, B), each with its log posterior `fit` (M,). Whether
-    their chains `settled`, and the mean `energy` of these. `share`: of all samples, those that these are. `guessed`:
-    the noise was worked out of what the best batch leaves, or stands for errors of another kind, so wrong rows may
-    count as noise.
+    """M batches: `index` (M, B, F) with rows where `present` (M, B), each with its log posterior `fit` (M,), and which
+    `ladder` (M,) of chains it is from. Whether their chains `settled`, and the mean `energy` of these. `share`: of all
+    samples, those that these are. `guessed`: the noise was worked out of what the best batch leaves, or stands for
+    errors of another kind, so wrong rows may count as noise.
     """
 
     index: NDArray[np.int64]
     present: NDArray[np.bool_]
     fit: Array
+    ladder: NDArray[np.int64]
     settled: bool
     energy: float = np.nan
     share: float = 1.0
@@ -62,7 +66,14 @@ class Samples:
         chosen = sizes == size
         rows = self.index[chosen][self.present[chosen]].reshape(-1, size, self.index.shape[2])
         there = np.ones(rows.shape[:2], bool)
-        return replace(self, index=rows, present=there, fit=self.fit[chosen], share=float(chosen.mean()))
+        return replace(
+            self,
+            index=rows,
+            present=there,
+            fit=self.fit[chosen],
+            ladder=self.ladder[chosen],
+            share=float(chosen.mean()),
+        )
 
 
 def claimed(
@@ -78,10 +89,13 @@ def claimed(
     made = rows_of(samples.index, categorical, numeric)
     within = tolerance * prior.deviation
     rows = _best(made, samples.fit, within)
-    if samples.settled and blind is not None and not _tells_more(made, samples.fit, within, blind):
+    told = blind is None or not samples.settled or _tells_more(made, samples.fit, within, blind)
+    if blind is not None and not told:
         rows = blind
     categories, numbers = _matched(rows, made, within)
-    right = _hits(rows, categories, numbers, within).mean(0)
+    right = _right_elsewhere(rows, made, samples, within) if told else None
+    if right is None:
+        right = _hits(rows, categories, numbers, within).mean(0)
     unsure = [category_entropy(np.eye(c.size)[categories[..., k]]) for k, c in enumerate(categorical)]
     columns = encoded_numbers(prior.numeric, numbers)
     doubt = number_entropy(columns, prior.spread_of_columns)
@@ -128,13 +142,37 @@ def _best(made: Rows, fit: Array, within: Array) -> Rows:
 
 def _tells_more(made: Rows, fit: Array, within: Array, blind: Rows) -> bool:
     """Whether what one half of the samples makes is right more often on the other half than a blind claim is."""
-    half, other = slice(None, None, 2), Rows(made.categories[1::2], made.numbers[1::2])
+    half = np.arange(len(fit)) % 2 == 0
+    other = _some(made, ~half)
     if len(other.numbers) < 2:
         return True
-    rows = _best(Rows(made.categories[half], made.numbers[half]), fit[half], within)
+    rows = _best(_some(made, half), fit[half], within)
     right, without = (_hits(r, *_matched(r, other, within), within).sum((1, 2)) for r in (rows, blind))
     gain = right - without.astype(np.float64)
     return bool(gain.mean() > gain.std(ddof=1) / np.sqrt(len(gain)))
+
+
+def _right_elsewhere(rows: Rows, made: Rows, samples: Samples, within: Array) -> Array | None:
+    """(B, K + L) how often cells of claims like `rows`, in their order, are right in samples of a ladder that had no
+    part in them; of one ladder, in its other half. None for a single sample.
+    """
+    count = len(samples.fit)
+    parts = samples.ladder if len(np.unique(samples.ladder)) > 1 else 2 * np.arange(count) // count
+    if len(folds := np.unique(parts)) < 2:
+        return None
+    right = np.zeros((rows.numbers.shape[0], rows.categories.shape[1] + rows.numbers.shape[1]))
+    for fold in folds:
+        here = parts == fold
+        of_others = _best(_some(made, ~here), samples.fit[~here], within)
+        [order], _ = assigned(rows, Rows(of_others.categories[None], of_others.numbers[None]), within)
+        claim, rest = _some(of_others, order), _some(made, here)
+        right += _hits(claim, *_matched(claim, rest, within), within).sum(0)
+    return right / count
+
+
+def _some(rows: Rows, which: NDArray[Any]) -> Rows:
+    """Some rows, or some batches of them."""
+    return Rows(rows.categories[which], rows.numbers[which])
 
 
 def _matched(rows: Rows, made: Rows, within: Array) -> tuple[NDArray[np.int64], Array]:

@@ -51,7 +51,8 @@ def sampled(found: Chains, burnt: int, sweeps: int, tell: Callable[[int], None] 
     mean = torch.stack(energies).mean(0)
     calm = plausible(found)[first] if found.exact else settled(mean, found.evidence.entries)
     batches, there, fit = np.concatenate(index), np.concatenate(present), np.concatenate(fits)
-    return Samples(batches, there, fit, bool(calm.all()), float(mean.mean()))
+    ladder = np.tile(np.arange(len(first)), sweeps)
+    return Samples(batches, there, fit, ladder, bool(calm.all()), float(mean.mean()))
 
 
 def exchange(found: Chains, noise: Tensor, rung: Tensor, parity: int, rungs: int) -> None:

@@ -14,12 +14,14 @@ from leakledger.attacks.gradient.posterior.atoms import atoms_of, with_labels
 from leakledger.attacks.gradient.posterior.cells import cells_of, most_uncertain
 from leakledger.attacks.gradient.posterior.chains import Chains, from_prior, prior_of
 from leakledger.attacks.gradient.posterior.claim import Samples, blind_guess, claimed
+from leakledger.attacks.gradient.posterior.claim import rows_of as rows_in
 from leakledger.attacks.gradient.posterior.evidence import ASSUMED, channel, evidence_of
 from leakledger.attacks.gradient.posterior.row_space import RowSpace, supported
 from leakledger.attacks.gradient.posterior.search import _suspects, search
+from leakledger.attacks.observed.barycentre import assigned
 from leakledger.attacks.observed.gradients import find_gradients
 from leakledger.attacks.observed.row_facts import RowFacts
-from leakledger.attacks.observed.tabular import StructuralPrior
+from leakledger.attacks.observed.tabular import Rows, StructuralPrior
 from leakledger.defenses import ClientClipping, GaussianNoise, Pruning, Quantisation
 from leakledger.defenses.base import Chain
 from leakledger.preprocess.views import CategoricalBlock, FeatureLayout, Mechanism, NumericBlock
@@ -71,7 +73,7 @@ def test_cells_are_linked_where_rows_are_known_and_are_to_be_used():
 
 def samples(index):
     """Of chains that settled, all alike probable."""
-    return Samples(index, np.ones(index.shape[:2], bool), np.zeros(len(index)), True)
+    return Samples(index, np.ones(index.shape[:2], bool), np.zeros(len(index)), np.arange(len(index)) % 2, True)
 
 
 def test_samples_that_know_nothing_do_not_displace_the_best_blind_claim():
@@ -93,6 +95,23 @@ def test_samples_that_know_nothing_do_not_displace_the_best_blind_claim():
         apart += (np.sort(claim.categories, 0) == np.sort(index[0, :, : len(categorical)], 0)).all()
     assert lost > 10
     assert apart == 20
+
+
+def test_a_claim_is_as_sure_as_it_is_right_in_samples_that_it_was_not_made_from():
+    """In its own samples it is right too often: the commonest of few draws is less common in the posterior."""
+    (update,) = find_gradients(defended(rows_of(LAYOUT, 4, 0)[2], 1.0, NOISE), LABELS)
+    categorical, numeric = cells_of(update.layout, LABELS, "cpu")
+    cells, coins = [*categorical, *numeric], torch.Generator().manual_seed(0)
+    fresh = from_prior(cells, 4 * 2000, coins, "cpu").view(2000, 4, -1).numpy()
+    made, within = rows_in(fresh, categorical, numeric), 0.319 * StructuralPrior(update.layout, {}).deviation
+    said, found = [], []
+    for _ in range(10):
+        index = from_prior(cells, 4 * 16, coins, "cpu").view(16, 4, -1).numpy()
+        claim = claimed(update, StructuralPrior(update.layout, {}), categorical, numeric, samples(index), 0.319)
+        said.append(claim.probability.mean())
+        _, wrong = assigned(Rows(claim.categories, claim.numbers), made, within)
+        found.append(1 - wrong / claim.probability.size)
+    assert np.mean(said) == pytest.approx(np.mean(found), abs=0.03)
 
 
 def test_an_update_that_contradicts_its_defense_is_claimed_in_doubt():
@@ -426,9 +445,10 @@ def test_of_a_sample_of_unknown_size_as_many_rows_are_claimed_as_there_are(expec
 def test_of_samples_of_several_sizes_those_of_the_commonest_are_claimed():
     index = np.arange(2 * 3 * 4).reshape(4, 3, 2)
     present = np.array([[1, 1, 0], [0, 1, 1], [1, 1, 1], [1, 0, 1]], bool)
-    found = Samples(index, present, np.arange(4.0), True).of_one_size()
+    found = Samples(index, present, np.arange(4.0), np.arange(4), True).of_one_size()
     assert found.index[:, 0].tolist() == [index[0, 0].tolist(), index[1, 1].tolist(), index[3, 0].tolist()]
     assert (found.fit.tolist(), found.share, found.settled) == ([0, 1, 3], 0.75, True)
-    few = Samples(index, present & (np.arange(4) == 3)[:, None], np.arange(4.0), True).of_one_size()
+    assert found.ladder.tolist() == [0, 1, 3]
+    few = Samples(index, present & (np.arange(4) == 3)[:, None], np.arange(4.0), np.arange(4), True).of_one_size()
     assert (few.fit.tolist(), few.share) == ([3], 0.25)  # a batch without rows is nothing to claim
-    assert not len(Samples(index, present & False, np.arange(4.0), True).of_one_size().fit)
+    assert not len(Samples(index, present & False, np.arange(4.0), np.arange(4), True).of_one_size().fit)
