@@ -66,12 +66,15 @@ def published_claims(
 
 @dataclass(frozen=True)
 class Told:
-    """(features,) mean and deviation, and how far the mean and the deviation's square may lie from the true ones."""
+    """(features,) mean and deviation, and how far the mean and the deviation's square may lie from the true ones; the
+    square is over N - `ddof`.
+    """
 
     mean: Floats = field(repr=False)
     std: Floats = field(repr=False)
     mean_within: Floats = field(repr=False)
     variance_within: Floats = field(repr=False)
+    ddof: int
     evidence: tuple[int, ...]
 
 
@@ -116,7 +119,8 @@ def _told_moments(view: View, names: Sequence[str]) -> Told | None:
     if not m.shape == s.shape == (len(names),):
         return None
     within = moments_within(view, names, s)
-    return Told(m, s, *within, evidence) if np.isfinite([m, s, *within]).all() else None
+    ddof = int(view.public.scaler.options.get("ddof", 0))
+    return Told(m, s, *within, ddof, evidence) if np.isfinite([m, s, *within]).all() else None
 
 
 def _first(view: View, kind: type[Payload]) -> Message | None:
@@ -195,7 +199,7 @@ def _less_own(rows: Floats, logs: Floats, own: Floats, told: Told) -> Candidates
     n = rows[:, None]
     share = (n + len(own)) / n  # by which errors of what is told grow
     mean = told.mean + (told.mean - own.mean(axis=0)) * len(own) / n
-    around = share * told.std**2 - ((own - told.mean) ** 2).sum(axis=0) / n
+    around = (n + len(own) - told.ddof) / n * told.std**2 - ((own - told.mean) ** 2).sum(axis=0) / n
     variance = around - (mean - told.mean) ** 2
     within = share * told.mean_within
     variance_within = share * told.variance_within + (2 * np.abs(mean - told.mean) + within) * within

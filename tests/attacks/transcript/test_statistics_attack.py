@@ -17,6 +17,7 @@ from leakledger.preprocess.scalers.pooled import Pooled
 from leakledger.preprocess.scalers.zscore_sac import ZScoreSac
 from leakledger.preprocess.secret import pinned
 from leakledger.preprocess.transport.simulated import Simulated
+from leakledger.preprocess.views import Method
 from leakledger.preprocess.wire import encode
 from tests.attacks.statistics_example import federation, inputs, public, real, tables, view_of
 from tests.every import every
@@ -189,6 +190,14 @@ def test_an_observer_without_a_usable_table_of_its_own_makes_no_claim(given, rea
 def test_whole_numbers_in_a_published_mean_betray_how_many_rows_it_is_over():
     parts = [x.round() for x in tables((31, 47))]
     assert_exact(run(view_of(parts, ["P1"], FederatedZScore(), integer=True)), parts, ["P2"])
+
+
+@pytest.mark.parametrize("scaler", [FederatedZScore(ddof=1), Pooled(ddof=1)])
+def test_a_published_deviation_over_one_less_than_all_rows_is_read_as_such(scaler):
+    parts = [x.round() for x in tables((4, 6))]
+    view = view_of(parts, ["P1"], scaler, integer=True)
+    view = replace(view, public=replace(view.public, scaler=Method(scaler.name, {"ddof": 1})))
+    assert_exact([c for c in run(view) if c.statistic not in ("minimum", "maximum")], parts, ["P2"])
 
 
 def test_without_whole_numbers_the_other_of_two_clients_is_known_within_intervals():
