@@ -46,6 +46,7 @@ MOST, TRIED, SHARP = 100, 4000, 1e-3
 # The weight from which on a count is exact: with the level alone one in thirty was wrong, of made-up federations of two
 # whose means of whole numbers are told in full, and more where they are only near, since chance passes more candidates.
 VOUCHED = 0.999
+ROUNDING = 16 * float(np.finfo(np.float64).eps)  # of a sum, for the root of the number of its terms
 
 
 def published_claims(
@@ -195,14 +196,18 @@ def _fitting(rows: Floats, own: int, told: Told, whole: NDArray[np.bool_], parti
 
 
 def _less_own(rows: Floats, logs: Floats, own: Floats, told: Told) -> Candidates:
-    """Mean and variance of what is left of all rows without the own ones; `logs` in place of weights."""
+    """Mean and variance of what is left of all rows without the own ones; `logs` in place of weights. Of a column that
+    is constant there, or far from the others' beside its deviation, the variance is rounding itself.
+    """
     n = rows[:, None]
     share = (n + len(own)) / n  # by which errors of what is told grow
-    mean = told.mean + (told.mean - own.mean(axis=0)) * len(own) / n
-    around = (n + len(own) - told.ddof) / n * told.std**2 - ((own - told.mean) ** 2).sum(axis=0) / n
-    variance = around - (mean - told.mean) ** 2
-    within = share * told.mean_within
-    variance_within = share * told.variance_within + (2 * np.abs(mean - told.mean) + within) * within
+    away = (told.mean - own.mean(axis=0)) * len(own) / n
+    around, own_part = (n + len(own) - told.ddof) / n * told.std**2, ((own - told.mean) ** 2).sum(axis=0) / n
+    mean, variance = told.mean + away, around - own_part - away**2
+    lost = ROUNDING * np.sqrt(n + len(own))  # of each of these, in sums over so many rows
+    within = share * (told.mean_within + lost * np.hypot(told.mean, told.std))
+    variance_within = share * told.variance_within + lost * (around + own_part + away**2)
+    variance_within += (2 * np.abs(away) + within) * within
     return Candidates(rows, logs, mean, variance, within, variance_within)
 
 

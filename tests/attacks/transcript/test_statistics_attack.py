@@ -10,6 +10,7 @@ from leakledger.attacks.observed.secure_sums import secure_sums
 from leakledger.attacks.transcript.statistics import Statistics
 from leakledger.attacks.transcript.statistics.differences import rounds
 from leakledger.attacks.transcript.statistics.own import own_tables
+from leakledger.attacks.transcript.statistics.published import published_claims
 from leakledger.attacks.transcript.statistics.seen import own_weights
 from leakledger.preprocess.scalers.federated_minmax import FederatedMinMax
 from leakledger.preprocess.scalers.federated_zscore import FederatedZScore
@@ -198,6 +199,17 @@ def test_a_published_deviation_over_one_less_than_all_rows_is_read_as_such(scale
     view = view_of(parts, ["P1"], scaler, integer=True)
     view = replace(view, public=replace(view.public, scaler=Method(scaler.name, {"ddof": 1})))
     assert_exact([c for c in run(view) if c.statistic not in ("minimum", "maximum")], parts, ["P2"])
+
+
+@pytest.mark.parametrize("value", [0.0, 2.5, 1e4 / 3])
+def test_of_a_constant_column_published_figures_leave_open_what_rounding_does(value):
+    rows = StatisticClaim("P3", "", "count", 8, 8, 8)
+    for seed in range(20):
+        parts = [*tables((31, 47), features=1, seed=seed), np.full((8, 1), value)]
+        view = view_of(parts, ["P1", "P2"], FederatedZScore())
+        claims = {c.statistic: c for c in published_claims(view, own_tables(view), 0.9, rows)}
+        assert claims["std"].low <= 0 <= claims["std"].high < 1e-6 * max(value, 5)
+        assert claims["mean"].low <= value <= claims["mean"].high
 
 
 def test_without_whole_numbers_the_other_of_two_clients_is_known_within_intervals():
