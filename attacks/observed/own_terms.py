@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakledger.attacks.base import KnownRows
+from leakledger.attacks.observed.values import numbering
 from leakledger.preprocess.views import CategoricalBlock, NumericBlock, View
 
 Array = NDArray[np.float64]
@@ -47,8 +48,7 @@ def _column(
     if isinstance(block, CategoricalBlock) and block.values is None and block.codes is None:
         if public.encoder.name != "local":
             return column  # texts that no candidate has
-        declared = list(public.schema.get("orders", {}).get(feature, ()))
-        return _by_client(column, of_each, lambda texts: _in_own_order(texts, declared))
+        return _by_client(column, of_each, lambda texts: numbered(texts, _numbering(view, feature, texts)))
     return column
 
 
@@ -62,10 +62,9 @@ def _by_client(
     return made
 
 
-def _in_own_order(texts: NDArray[np.str_], declared: Sequence[str]) -> NDArray[np.int64]:
-    """(n,) the number of each value in the client's own dictionary: in declared order, the others sorted behind it."""
-    held = set(texts.tolist()) - {""}
-    return numbered(texts, [v for v in declared if v in held] + sorted(held.difference(declared)))
+def _numbering(view: View, feature: str, texts: NDArray[np.str_]) -> list[str]:
+    """The client's own dictionary."""
+    return numbering(view, feature, {*texts.tolist()} - {""})
 
 
 def numbered(texts: Iterable[Any], values: Sequence[str]) -> NDArray[np.int64]:

@@ -9,7 +9,7 @@ A method that computes a code from the text alone (`rolling-hash`, the byte cast
 """
 
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -50,6 +50,12 @@ def candidate_values(view: View, knowledge: AuxiliaryKnowledge) -> dict[str, tup
         if feature in found:
             found[feature].update(map(str, likely))
     return {f: tuple(sorted(v)) for f, v in found.items() if v}
+
+
+def numbering(view: View, feature: str, values: Iterable[str]) -> list[str]:
+    """The values in the order in which a party numbers them: as publicly declared, the others sorted behind."""
+    declared, held = view.public.schema.get("orders", {}).get(feature, ()), set(values)
+    return [v for v in declared if v in held] + sorted(held.difference(declared))
 
 
 def shares(view: View, knowledge: AuxiliaryKnowledge) -> dict[str, dict[str, float]]:

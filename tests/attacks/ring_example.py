@@ -44,6 +44,7 @@ def run(name, sets=SETS, scaler=None, seed=1, tables=None, schema=SCHEMA, **opti
     prepared = prepare(fed, schema, located, located, encoder, scaling)
     public = {"ring": [], **{k: v for k, v in options.items() if k != "dictionary"}}  # no order named: the clients'
     plain = {"categorical": list(schema.categorical), "numeric": list(schema.numeric)}
+    plain |= {"orders": {f: list(v) for f, v in schema.orders.items()}} if schema.orders else {}
     public = PublicFacts(fed.clients, fed.server, Method(name, public), schema=plain, layout=prepared.layout.value)
     inputs = {p: {**t.to_plain(), "encoded": fed.own(prepared.train[p]).rows} for p, t in tables.items()}
     return Run(fed, public, tables, inputs)

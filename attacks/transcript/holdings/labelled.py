@@ -60,7 +60,7 @@ def from_labelled(view: View, candidates: Mapping[str, tuple[str, ...]]) -> Iter
             behind = asked[m.sender], evaluated[m.sender], m
             labels = _labels(view.coins.get(receiver), elements, *behind)
             if labels is not None:
-                yield from told_of(m.sender, labels, counts, candidates, ranges.get(m.sender, {}), behind)
+                yield from told_of(view, m.sender, labels, counts, candidates, ranges.get(m.sender, {}), behind)
 
 
 @lru_cache(1 << 10)

@@ -5,8 +5,9 @@ all rows (`CategoricalBlock.shift`), and with `federated-zscore` the server read
 is one party's alone, so that with the ends of its range the public shares are that party's; under `local` every party
 has the same numbers.
 
-Numbers of one range are in alphabetical order ("Privacy-preserving tabular data transformation", section 2.2), so where
-a range is known the matching is an increasing injection of its k numbers into the m sorted candidates. Its posterior is
+Numbers of one range are in alphabetical order ("Privacy-preserving tabular data transformation", section 2.2), or as
+the schema declares, so where a range is known the matching is an increasing injection of its k numbers into the m
+candidates in that order. Its posterior is
 exact by a forward and a backward pass: with s_(i,v) the likelihood that number i is value v and u_v that v is not held,
 
     F(i, v) = F(i, v - 1) u_v + F(i - 1, v - 1) s_(i,v)
@@ -28,6 +29,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.special import logsumexp
 
 from leakledger.attacks.observed.columns import Columns, observed_columns
+from leakledger.attacks.observed.values import numbering
 from leakledger.attacks.transcript.holdings.finding import Finding, guessed
 from leakledger.attacks.transcript.holdings.numbers import known_ranges
 from leakledger.preprocess.messages import RingHighest, RingMaximum
@@ -60,7 +62,7 @@ def from_frequencies(view: View, marginals: Mapping[str, Mapping[str, float]]) -
     ranges = known_ranges(view)
     for block in unnamed:
         for found in _ranged(view, block, observed, ranges):
-            values, chances = _sorted(marginals[block.feature])
+            values, chances = _in_order(view, block.feature, marginals[block.feature])
             if 0 < len(found.shares) <= len(values):
                 match = ordered_matching if found.ordered else free_matching
                 pairs = match(log_likelihood(found, chances), log_absent(found, chances))
@@ -97,8 +99,8 @@ def _ranged(
             yield Ranged(party, shares / shares.sum(), ROWS, True, evidence)
 
 
-def _sorted(marginal: Mapping[str, float]) -> tuple[list[str], Floats]:
-    values = sorted(marginal)
+def _in_order(view: View, feature: str, marginal: Mapping[str, float]) -> tuple[list[str], Floats]:
+    values = numbering(view, feature, marginal)
     return values, np.clip(np.array([marginal[v] for v in values]), LEAST, 1 - LEAST)
 
 

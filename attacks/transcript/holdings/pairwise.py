@@ -9,7 +9,7 @@ Exact for the receiver's own values: shared ones score 1, others 0. A tag that i
 sender cannot have made it of another.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from types import MappingProxyType
@@ -18,6 +18,7 @@ from nacl.exceptions import CryptoError
 from nacl.secret import SecretBox
 
 from leakledger.attacks.observed.own_rows import Counts, own_counts
+from leakledger.attacks.observed.values import numbering
 from leakledger.attacks.transcript.holdings.finding import Finding
 from leakledger.attacks.transcript.holdings.numbers import known_ranges
 from leakledger.attacks.transcript.holdings.oprf import element, find_scalar, hashed, points, unblinded
@@ -47,10 +48,13 @@ def from_pairs(view: View, candidates: Mapping[str, tuple[str, ...]]) -> Iterato
                 continue
             labels = _labels(scalar, elements, asked[m.sender], m)
             if labels is not None:
-                yield from told_of(m.sender, labels, counts, candidates, ranges.get(m.sender, {}), (asked[m.sender], m))
+                yield from told_of(
+                    view, m.sender, labels, counts, candidates, ranges.get(m.sender, {}), (asked[m.sender], m)
+                )
 
 
 def told_of(
+    view: View,
     sender: str,
     labels: Labels,
     own: Counts,
@@ -62,7 +66,8 @@ def told_of(
     evidence = frozenset(m.sequence for m in behind)
     for f, shared in labels.items():
         scores = {v: float(v in shared) for v in own[f]}
-        scores |= between_labels(shared, [v for v in candidates[f] if v not in own[f]], ranges.get(f))
+        others = [v for v in candidates[f] if v not in own[f]]
+        scores |= between_labels(shared, others, numbering(view, f, candidates[f]), ranges.get(f))
         yield Finding(sender, f, scores, {}, evidence, frozenset(shared))
 
 
@@ -99,22 +104,23 @@ def _labels(scalar: bytes, elements: Elements, asked: Message, answer: Message) 
 
 
 def between_labels(
-    shared: Mapping[str, int], others: list[str], ends: tuple[int, int] | None = None
+    shared: Mapping[str, int], others: Sequence[str], order: Sequence[str], ends: tuple[int, int] | None = None
 ) -> dict[str, float]:
     """Ranks: of the candidates that lie between two neighbouring shared values, the labels say how many are held.
 
-    `ends`: the first number of the sender's range and the one after its last, where known. Where a schema orders values
-    otherwise, labels do not rise along the alphabet, and nothing is said. A rank is no certainty: the dictionary of
-    candidates may be incomplete.
+    `order`: all candidates as a party numbers them. `ends`: the first number of the sender's range and the one after
+    its last, where known. Where labels do not rise in that order, nothing is said. A rank is no certainty: the
+    dictionary of candidates may be incomplete.
     """
-    ordered: list[tuple[str | None, int]] = [*sorted(shared.items())]
+    place = {v: k for k, v in enumerate(order)}
+    ordered = sorted((place[v], label) for v, label in shared.items())
     if ends is not None:
-        ordered = [(None, ends[0] - 1), *ordered, (None, ends[1])]
+        ordered = [(-1, ends[0] - 1), *ordered, (len(order), ends[1])]
     if any(b <= a for (_, a), (_, b) in pairwise(ordered)):
         return {}
     scores: dict[str, float] = {}
     for (left, a), (right, b) in pairwise(ordered):
-        inside = [v for v in others if (left is None or left < v) and (right is None or v < right)]
+        inside = [v for v in others if left < place[v] < right]
         if inside and b - a - 1 <= len(inside):
             scores |= dict.fromkeys(inside, min(max((b - a - 1) / len(inside), DOUBT), 1 - DOUBT))
     return scores

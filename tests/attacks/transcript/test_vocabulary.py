@@ -29,7 +29,7 @@ from leakledger.preprocess.models import as_arrays, as_tensors, gradient, initia
 from leakledger.preprocess.scalers import SCALERS
 from leakledger.preprocess.views import Message, Method, ModelSpec
 from leakledger.preprocess.wire import encode
-from tests.attacks.ring_example import EVERYTHING, FEATURES, SETS, run, table
+from tests.attacks.ring_example import EVERYTHING, FEATURES, SCHEMA, SETS, run, table
 
 DICTIONARY = AuxiliaryKnowledge(dictionaries=EVERYTHING)
 NOTHING = AuxiliaryKnowledge()
@@ -203,11 +203,11 @@ def test_a_coalition_knows_the_union_of_what_its_members_share():
 
 
 def test_ranks_of_labels_say_how_many_values_lie_between():
-    assert between_labels({"b": 3, "e": 6}, ["a", "c", "d", "f"]) == {"c": 0.999, "d": 0.999}
-    assert between_labels({"b": 3, "e": 5}, ["c", "d"]) == {"c": 0.5, "d": 0.5}
-    assert between_labels({"b": 3, "e": 4}, ["c", "d"]) == {"c": 0.001, "d": 0.001}
-    assert between_labels({"b": 3}, ["a", "c"], (2, 4)) == {"a": 0.999, "c": 0.001}
-    assert between_labels({"b": 6, "e": 3}, ["c"]) == {}
+    assert between_labels({"b": 3, "e": 6}, ["a", "c", "d", "f"], "abcdef") == {"c": 0.999, "d": 0.999}
+    assert between_labels({"b": 3, "e": 5}, ["c", "d"], "abcdef") == {"c": 0.5, "d": 0.5}
+    assert between_labels({"b": 3, "e": 4}, ["c", "d"], "abcdef") == {"c": 0.001, "d": 0.001}
+    assert between_labels({"b": 3}, ["a", "c"], "abcdef", (2, 4)) == {"a": 0.999, "c": 0.001}
+    assert between_labels({"b": 6, "e": 3}, ["c"], "abcdef") == {}
 
 
 @pytest.mark.parametrize("observer", list(SETS))
@@ -379,6 +379,24 @@ def test_numbers_are_matched_with_values_by_frequency_and_order(encoder, observe
     wider = {f: (list(np.array(v)[o := np.argsort(v)]), p[o]) for f, (v, p) in wider.items()}
     knowledge = AuxiliaryKnowledge(marginals=wider)
     assert claimed(found, *observers, knowledge=knowledge)["P1", "ward"] == found.held("P1", "ward")
+
+
+@pytest.mark.parametrize(("encoder", "observers"), [("uhe", ("server",)), ("local", ("server",)), ("uhe", ("P2",))])
+def test_numbers_are_matched_in_the_declared_order_where_there_is_one(encoder, observers):
+    schema = replace(SCHEMA, orders={"ward": ("surgery", "icu", "ent", "burns")})
+    tables = {p: table(FREQUENT, 400, WEIGHTS, seed=i) for i, p in enumerate(SETS)}
+    found = run(encoder, tables=tables, scaler=ALL_COLUMNS, schema=schema)
+    knowledge = AuxiliaryKnowledge(marginals={f: ([*v], np.array(WEIGHTS[f])) for f, v in FREQUENT.items()})
+    told, held = counts(found, *observers, knowledge=knowledge)["P1", "ward"], true_counts(found)["P1", "ward"]
+    assert {v: n / sum(told.values()) for v, n in told.items()} == pytest.approx({v: n / 400 for v, n in held.items()})
+
+
+@pytest.mark.parametrize("encoder", ["dh-psi", "apsi"])
+def test_ranks_of_labels_are_taken_in_the_declared_order_where_there_is_one(encoder):
+    wards = {"P1": ("burns", "ent", "icu"), "P2": ("ent", "icu")}
+    schema = replace(SCHEMA, orders={"ward": ("ent", "burns", "icu")})
+    found = run(encoder, {p: {**SETS[p], "ward": w} for p, w in wards.items()}, schema=schema)
+    assert findings(found.view("P2"), DICTIONARY)["P1", "ward"].scores["burns"] > 0.9
 
 
 @pytest.mark.parametrize("passes", [1, 2])
