@@ -24,11 +24,19 @@ VOUCHED = ("exact", "magnitude")
 
 @dataclass(frozen=True)
 class Agreement:
-    """How a claim stands to the true column; `commonest` is the share of records that have its commonest value."""
+    """How a claim stands to the true column; `commonest` is the share of records that have its commonest value, and
+    `claimed` that of records with a claim.
+    """
 
     correlation: float
     exact: float
     commonest: float
+    claimed: float
+
+    @property
+    def wrong(self) -> bool:
+        """Whether most of what is claimed is not so: a record without a claim makes no other claim wrong."""
+        return self.exact < 0.5 * self.claimed
 
 
 def column_agreement(claim: ColumnClaim, column: Floats) -> Agreement:
@@ -39,7 +47,8 @@ def column_agreement(claim: ColumnClaim, column: Floats) -> Agreement:
     truth, told = (np.abs(x) if magnitudes else x for x in (column, claim.values))
     near = np.abs(told - truth) <= EXACT * np.maximum(np.abs(truth), truth.std())
     _, counts = np.unique(truth, return_counts=True)
-    return Agreement(_correlation(told, truth), float(near.mean()), float(counts.max() / len(truth)))
+    claimed = float(np.isfinite(told).mean())
+    return Agreement(_correlation(told, truth), float(near.mean()), float(counts.max() / len(truth)), claimed)
 
 
 def _correlation(told: Floats, truth: Floats) -> float:
@@ -61,7 +70,7 @@ def score_columns(claims: Sequence[ColumnClaim], truth: Truth) -> Iterator[Measu
     for party in dict.fromkeys(c.party for c in claims):
         own = {c.feature: c for c in claims if c.party == party}
         found = {f: column_agreement(c, truth.column(party, f)) for f, c in own.items()}
-        vouched = [found[f] for f, c in own.items() if c.relation in VOUCHED]
+        vouched = [found[f] for f, c in own.items() if c.relation in VOUCHED and found[f].claimed]
         found |= {f: unknown(x) for (p, f), x in truth.own_columns.items() if p == party and f not in found}
         evidence = tuple(sorted({n for c in own.values() for n in c.evidence}))
         correlation, exact, commonest = (
@@ -78,7 +87,7 @@ def score_columns(claims: Sequence[ColumnClaim], truth: Truth) -> Iterator[Measu
             evidence,
             detail=CellDetail(tuple(shares)),
             certain=len(vouched),
-            certain_wrong=sum(a.exact < 0.5 for a in vouched),
+            certain_wrong=sum(a.wrong for a in vouched),
         )
         yield Measured("columns", "exact_values", party, 0, exact, commonest, evidence)
 
@@ -86,4 +95,4 @@ def score_columns(claims: Sequence[ColumnClaim], truth: Truth) -> Iterator[Measu
 def unknown(column: Floats) -> Agreement:
     """How a column (n,) of which nothing is claimed is known."""
     _, counts = np.unique(column, return_counts=True)
-    return Agreement(0.0, 0.0, float(counts.max() / len(column)))
+    return Agreement(0.0, 0.0, float(counts.max() / len(column)), 0.0)

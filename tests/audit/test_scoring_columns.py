@@ -57,5 +57,8 @@ def test_claims_of_a_party_are_scored_beside_the_best_guess_without_messages():
     assert (exact.value, exact.certain_wrong) == (1.0, 0)
     assert 0 < exact.baseline < 1
     assert next(score_columns([wrong], known)).certain_wrong == 1
+    few = np.where(np.arange(len(column)) < 2, column, np.nan)
+    vouched = [next(score_columns([ColumnClaim(party, feature, x)], known)) for x in (few, few + 1, np.nan * column)]
+    assert [(v.certain, v.certain_wrong) for v in vouched] == [(1, 0), (1, 1), (0, 0)]
     with pytest.raises(KeyError, match="'colour' is no numeric feature"):
         known.column(party, "colour")
