@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 
 from leakledger.attacks.base import ColumnClaim
-from leakledger.attacks.transcript.feature_exchange.equations import Column
+from leakledger.attacks.transcript.feature_exchange.equations import EPS, LOST, Column, sizes
 from leakledger.attacks.transcript.feature_exchange.exchanged import tasks
 from leakledger.preprocess.messages import BinNumbers, ClassLabels, NewColumn
 from leakledger.preprocess.views import View
@@ -31,9 +31,20 @@ INVERSES: Mapping[str, tuple[Callable[[Column], Column], Relation]] = MappingPro
         "normalisation": (np.asarray, "scaled"),
     }
 )
-"""What undoes a transformation of one column, and what it leaves open, the best first. A saturated tanh or sigmoid is
-infinite: no claim. Frequencies and isotonic steps do not say which value is which.
+"""What undoes a transformation of one column, and what it leaves open, the best first. Where a tanh or sigmoid is so
+near to its bounds that rounding moves the value by more than a millionth, there is no claim. Frequencies and isotonic
+steps do not say which value is which.
 """
+
+
+def _undone(transformation: str, told: Column) -> tuple[Column, Relation]:
+    """The values (n,) that were transformed, NaN where they are lost, and how they stand to the column."""
+    inverse, relation = INVERSES[transformation]
+    rounding = EPS * (1.0 if transformation == "sigmoid" else np.abs(told))  # which is computed as a sum with 1
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        values, moved = inverse(told), inverse(told - rounding)
+        kept = np.abs(values - moved) <= LOST * sizes(values)
+    return np.where(np.isfinite(values) & kept, values, np.nan), relation
 
 
 def told_columns(view: View) -> Iterator[ColumnClaim]:
@@ -42,10 +53,7 @@ def told_columns(view: View) -> Iterator[ColumnClaim]:
     for m in view.received(NewColumn):
         task = asked.get(m.round)
         if task is not None and task.transformation in INVERSES:
-            inverse, relation = INVERSES[task.transformation]
-            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-                values = inverse(np.asarray(m.payload.values, np.float64))
-            values = np.where(np.isfinite(values), values, np.nan)
+            values, relation = _undone(task.transformation, np.asarray(m.payload.values, np.float64))
             rank, key = list(INVERSES).index(task.transformation), (m.sender, task.features[0])
             rank += len(INVERSES) if np.isnan(values).mean() > 0.5 else 0
             if key not in best or rank < best[key][0]:

@@ -2,8 +2,8 @@
 
 Sums and differences are equations of columns and masks; products and quotients are equations of their logarithms. An
 equation holds for every record alike, so one small matrix says which unknowns follow: those whose unit vector lies in
-its row space. A value that was opened from a ciphertext is off by `noise`, one standard deviation, which is carried on
-to what follows.
+its row space. A value that was opened from a ciphertext is off by `noise`, one standard deviation, and any other by
+what float64 rounds away; both are carried on to what follows: a small column under a large mask loses its digits.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 
 Column = NDArray[np.float64]
 Unknown = tuple[str, ...]  # ("column", device, feature), or a mask
+LOST = 1e-6  # of a value, or of its column's deviation: what is off by more is not known exactly
 WHOLE = 1e-9  # how far a weight may be from a whole number
 ROUNDING = 1e-9  # of a row: what is left of one that others span
+EPS = 8 * float(np.finfo(np.float64).eps)  # of a value: it, its logarithm and its weight were rounded, each a few times
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,11 @@ class Equation:
     value: Column
     evidence: tuple[int, ...] = ()
     noise: Column | float = 0.0
+
+    @property
+    def error(self) -> Column:
+        """(n,) its noise, and the rounding of what was computed to it."""
+        return np.asarray(np.hypot(self.noise, EPS * np.abs(self.value)), np.float64)
 
 
 @dataclass(frozen=True)
@@ -42,15 +49,20 @@ class Solved:
     @property
     def precise(self) -> bool:
         """Whether every value is right to a millionth, of itself or of the column's deviation, at five deviations."""
-        known = np.isfinite(self.values)
-        size = np.maximum(np.abs(self.values), np.std(self.values[known]) if known.any() else 0.0)
-        return bool((5 * np.broadcast_to(self.noise, size.shape) <= 1e-6 * size)[known].all())
+        known, size = np.isfinite(self.values), sizes(self.values)
+        return bool((5 * np.broadcast_to(self.noise, size.shape) <= LOST * size)[known].all())
+
+
+def sizes(values: Column) -> Column:
+    """(n,) of each value its own magnitude, or the column's deviation where that is more."""
+    known = np.isfinite(values)
+    return np.asarray(np.maximum(np.abs(values), np.std(values[known]) if known.any() else 0.0))
 
 
 def solve_sums(equations: Sequence[Equation]) -> dict[Unknown, Solved]:
     """What sums and differences determine."""
     return {
-        u: Solved(_weighted(w, [e.value for e in used]), _evidence(w, used), noise=_spread(w, [e.noise for e in used]))
+        u: Solved(_weighted(w, [e.value for e in used]), _evidence(w, used), noise=_spread(w, [e.error for e in used]))
         for u, w, used in _determined(equations)
     }
 
@@ -65,7 +77,7 @@ def solve_products(equations: Sequence[Equation]) -> dict[Unknown, Solved]:
         odd = [e for w, e in zip(weights, used, strict=True) if round(w) % 2]
         signs = np.prod([np.sign(e.value) for e in odd], axis=0) if whole and odd else np.ones_like(magnitude)
         values = np.where(signs == 0, magnitude, signs * magnitude)
-        parts = [e.noise / np.where(e.value == 0, np.inf, np.abs(e.value)) for e in used]  # a zero is taken for one
+        parts = [e.error / np.where(e.value == 0, np.inf, np.abs(e.value)) for e in used]  # a zero is taken for one
         noise = np.where(magnitude > 0, magnitude, 0.0) * _spread(weights, parts)
         found[u] = Solved(values, _evidence(weights, used), whole, noise)
     return found

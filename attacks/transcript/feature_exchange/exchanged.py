@@ -15,6 +15,7 @@ import numpy as np
 
 from leakledger.attacks.transcript.feature_exchange.encrypted import NOISE, NOISE_OF_COLUMN, opened, openers
 from leakledger.attacks.transcript.feature_exchange.equations import (
+    EPS,
     Column,
     Equation,
     Solved,
@@ -68,7 +69,9 @@ class Loop:
                 "product": value / mask,
                 "quotient": value * mask,
             }
-        return Solved(undone[self.how], (*first, *second))
+        made = undone[self.how]
+        rounded = EPS * (np.abs(value) if self.how in SUMS else np.abs(made))
+        return Solved(made, (*first, *second), noise=rounded)
 
     def equations(self) -> Iterator[Equation]:
         """What its messages say: T(f1, m), T(T(f1, m), f2) and m, or what was encrypted and could be opened."""
@@ -185,7 +188,7 @@ def _mixed(exchanged: list[Loop]) -> dict[Unknown, Solved]:
                 with np.errstate(divide="ignore", invalid="ignore"):
                     divisor = quotient.values + one
                     values = np.where(np.abs(divisor) > 1e-9, total.values / divisor, np.nan)
-                    noise = np.abs(values * quotient.noise / divisor)
+                    noise = np.hypot(total.noise, values * quotient.noise) / np.abs(divisor)
                 evidence = tuple(sorted({*total.evidence, *quotient.evidence}))
                 found[second] = Solved(values, evidence, noise=noise)
                 other = np.abs(quotient.values) * noise + np.abs(values) * quotient.noise

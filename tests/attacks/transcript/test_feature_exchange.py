@@ -94,6 +94,27 @@ def test_a_mask_used_twice_gives_the_column_to_the_device_it_is_to_be_hidden_fro
     assert max(a.exact for _, a in fresh.values()) == 0
 
 
+@pytest.mark.parametrize("transformations", [SUM, BOTH, ("sum", "quotient")])
+def test_a_small_column_beside_a_large_one_that_rounding_takes_is_not_vouched_for(transformations):
+    held, labels = columns(200)
+    held["P1"]["columns"]["height"] *= 1e9
+    held["P2"]["columns"]["weight"] *= 1e-8
+    found = agreements(["server", "P3"], held=held, ill=labels, transformations=transformations)
+    assert found["P1", "height"][0] == "exact"
+    assert not [key for key, (relation, a) in found.items() if relation == "exact" and a.exact < 1]
+
+
+@pytest.mark.parametrize("transformation", ["tanh", "sigmoid"])
+def test_a_value_that_saturates_a_transformation_up_to_rounding_is_not_claimed(transformation):
+    held, labels = columns(200)
+    held["P2"]["columns"]["weight"] = np.linspace(-40, 40, 200)
+    claims, _ = run(["server"], held=held, ill=labels, transformations=(transformation,))
+    (told,) = [c.values for c in claims if isinstance(c, ColumnClaim) and c.feature == "weight"]
+    known = np.isfinite(told)
+    assert known.sum() > 30
+    np.testing.assert_allclose(told[known], held["P2"]["columns"]["weight"][known], rtol=2e-6)
+
+
 def test_encryption_leaves_the_server_what_it_is_meant_to_end_with():
     assert {r for r, _ in agreements(["server"], transformations=BOTH, exchange="encrypted").values()} == {"exact"}
     products = agreements(["server"], transformations=PRODUCTS, exchange="encrypted")
