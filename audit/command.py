@@ -13,6 +13,7 @@ from typing import Any, ParamSpec, TypeVar
 import click
 
 from leakledger.audit.terminal import Terminal, echo, ours_alone
+from leakledger.audit.unraised import unraised_told
 from leakledger.preprocess.atomic_file import atomic_file
 from leakledger.preprocess.told_failure import DEBUG, ToldFailure
 
@@ -48,7 +49,7 @@ def reports_problems(command: Callable[P, R]) -> Callable[P, R]:
     @wraps(command)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            with ours_alone(), _plugins_named():
+            with ours_alone(), unraised_told(), _plugins_named():
                 return command(*args, **kwargs)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise

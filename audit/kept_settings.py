@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from leakledger.audit.own_process import process_kept
+from leakledger.audit.unraised import unraised_told
 
 SETTINGS: tuple[tuple[Callable[[], Any], Callable[[Any], Any]], ...] = (
     (os.getcwd, os.chdir),
@@ -24,10 +25,12 @@ SETTINGS: tuple[tuple[Callable[[], Any], Callable[[Any], Any]], ...] = (
 
 @contextmanager
 def settings_kept() -> Iterator[None]:
-    """What is set inside is as before after it, however it ends; and the process stays this one (`own_process`)."""
+    """What is set inside is as before after it, however it ends; the process stays this one (`own_process`), and errors
+    that nobody can catch are told in one line (`unraised`).
+    """
     before = [(ask, put, ask()) for ask, put in SETTINGS]
     try:
-        with process_kept():
+        with process_kept(), unraised_told():
             yield
     finally:
         for ask, put, value in before:

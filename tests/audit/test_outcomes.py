@@ -3,8 +3,10 @@
 import os
 import subprocess
 import sys
+import threading
 from contextlib import nullcontext
 from dataclasses import replace
+from threading import Thread
 from types import SimpleNamespace
 
 import numpy as np
@@ -202,6 +204,58 @@ def test_an_attack_neither_ends_the_process_with_0_nor_goes_on_with_the_run_in_a
     assert done.stdout == "goes on\n"
     assert done.returncode == (1 if how == "exit" else 0)
     assert ("strange called sys.exit(0)" in done.stderr) == (how == "exit")
+
+
+class Gone:
+    def __del__(self):
+        raise ValueError("age=42")
+
+
+def in_a_thread():
+    def ends():
+        raise ValueError("age=42")
+
+    thread = Thread(target=ends)
+    thread.start()
+    thread.join()
+
+
+@pytest.mark.parametrize("fails", [in_a_thread, Gone])
+@pytest.mark.parametrize("debug", [False, True])
+def test_an_error_that_nobody_can_catch_is_one_line_without_its_text_but_on_request(fails, debug, monkeypatch, capsys):
+    monkeypatch.setenv("LEAKLEDGER_DEBUG", "1") if debug else monkeypatch.delenv("LEAKLEDGER_DEBUG", raising=False)
+    hooks = threading.excepthook, sys.unraisablehook
+    attack = SimpleNamespace(technique="strange", run=lambda view, knowledge: [fails()][:0])
+    assert outcome_of(attack, VIEW, AuxiliaryKnowledge()) == []
+    said = capsys.readouterr().err
+    assert "raised ValueError in " in said
+    assert ("age=42" in said) == debug
+    assert debug or said.count("\n") == 1
+    assert (threading.excepthook, sys.unraisablehook) == hooks
+
+
+def test_the_error_of_a_thread_that_outlives_its_attack_is_one_line_and_threads_of_others_are_told_of_as_before(
+    monkeypatch, capsys
+):
+    monkeypatch.delenv("LEAKLEDGER_DEBUG", raising=False)
+    own, go = [], threading.Event()
+    monkeypatch.setattr(threading, "excepthook", lambda args: own.append(args.exc_type))
+    monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
+
+    def late(error):
+        go.wait()
+        raise error
+
+    before, inside = (Thread(target=late, args=(kind("age=42"),)) for kind in (KeyError, ValueError))
+    before.start()
+    attack = SimpleNamespace(technique="strange", run=lambda view, knowledge: [inside.start()][:0])
+    outcome_of(attack, VIEW, AuxiliaryKnowledge())
+    go.set()
+    before.join(), inside.join()
+    said = capsys.readouterr().err
+    assert own == [KeyError]
+    assert said.startswith("leakledger: a thread raised ValueError in ")
+    assert "age=42" not in said
 
 
 def raising(error):
