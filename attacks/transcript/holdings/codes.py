@@ -3,8 +3,9 @@
 A block is inverted in one of three ways, by what the view has of the party's columns:
 
 * 0/1 codes (named one-hot, rolling hash): a value whose columns are all active is held, unless other candidates, of any
-  feature that shares the columns, explain them too: then each has an equal part of the score. Where no list of all
-  values is public, a value that nobody listed may explain them as well, as likely as one is in any other column:
+  feature that shares the columns, explain them too: then each has an equal part of the score, which is the least that
+  it can be, since several may be held. Where no list of all values is public, one that nobody listed may explain the
+  columns of a candidate that alone would, as likely as one is in any other column:
 
       P(held | active) = 1 / (1 + r),    r = (active columns of no candidate + 1/2) / (columns of no candidate + 1).
 
@@ -93,7 +94,8 @@ def _binary(columns: Columns, own: slice, group: Sequence[Named]) -> Iterator[Fi
         held = ~(codes.astype(bool) & ~active).any(1) & codes.any(1)
         sharing = (codes * users).max(1)
         sure = 1.0 if listed else _if_unlisted(active, users)
-        chance = np.where(held, sure / np.maximum(sharing, 1), 0.0 if columns.complete else UNSEEN / 2)
+        explained = np.where(sharing > 1, 1 / np.maximum(sharing, 1), sure)
+        chance = np.where(held, explained, 0.0 if columns.complete else UNSEEN / 2)
         means = None if columns.means is None else (codes * columns.means[own]).sum(1) / np.maximum(codes.sum(1), 1)
         counts = {} if means is None else _counts(values, means, held & (sharing == 1), columns.rows)
         scores = dict(zip(values, chance.tolist(), strict=True))

@@ -80,7 +80,7 @@ def test_a_hash_that_two_candidates_share_is_no_certainty():
     found = run("rolling-hash", sets, scaler=ALL_COLUMNS, others="zero")
     knowledge = AuxiliaryKnowledge(dictionaries={"ward": ("a", "a1", "a2", "zz")})
     scores = findings(found.view("server"), knowledge)["P1", "ward"].scores
-    assert scores["a"] == scores["a1"] == scores["a2"] == pytest.approx(1 / 3, rel=1e-3)
+    assert scores["a"] == scores["a1"] == scores["a2"] == pytest.approx(1 / 3)
     assert scores["zz"] == 0
 
 
