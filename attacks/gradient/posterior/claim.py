@@ -89,13 +89,12 @@ def claimed(
     made = rows_of(samples.index, categorical, numeric)
     within = tolerance * prior.deviation
     rows = _best(made, samples.fit, within)
-    told = blind is None or not samples.settled or _tells_more(made, samples.fit, within, blind)
-    if blind is not None and not told:
-        rows = blind
+    fitted = len(samples.fit) > 1  # to several samples, of which some can be left out
+    if samples.settled and blind is not None and not _tells_more(made, samples.fit, within, blind):
+        rows, fitted = blind, False
     categories, numbers = _matched(rows, made, within)
-    right = _right_elsewhere(rows, made, samples, within) if told else None
-    if right is None:
-        right = _hits(rows, categories, numbers, within).mean(0)
+    own = _hits(rows, categories, numbers, within).mean(0)
+    right = _right_elsewhere(rows, made, samples, within) if fitted else own
     unsure = [category_entropy(np.eye(c.size)[categories[..., k]]) for k, c in enumerate(categorical)]
     columns = encoded_numbers(prior.numeric, numbers)
     doubt = number_entropy(columns, prior.spread_of_columns)
@@ -136,7 +135,7 @@ def blind_guess(
 def _best(made: Rows, fit: Array, within: Array) -> Rows:
     """The best barycentre of batches, from some of them, the likeliest first."""
     starts = np.argsort(-fit, kind="stable")[:: max(1, len(fit) // STARTS)][:STARTS]
-    tried = [barycentre(Rows(made.categories[m], made.numbers[m]), made, within) for m in starts]
+    tried = [barycentre(_some(made, m), made, within) for m in starts]
     return min(tried, key=lambda b: b.wrong).rows
 
 
@@ -152,16 +151,14 @@ def _tells_more(made: Rows, fit: Array, within: Array, blind: Rows) -> bool:
     return bool(gain.mean() > gain.std(ddof=1) / np.sqrt(len(gain)))
 
 
-def _right_elsewhere(rows: Rows, made: Rows, samples: Samples, within: Array) -> Array | None:
+def _right_elsewhere(rows: Rows, made: Rows, samples: Samples, within: Array) -> Array:
     """(B, K + L) how often cells of claims like `rows`, in their order, are right in samples of a ladder that had no
-    part in them; of one ladder, in its other half. None for a single sample.
+    part in them; of one ladder, in its other half. `samples`: two or more.
     """
     count = len(samples.fit)
     parts = samples.ladder if len(np.unique(samples.ladder)) > 1 else 2 * np.arange(count) // count
-    if len(folds := np.unique(parts)) < 2:
-        return None
     right = np.zeros((rows.numbers.shape[0], rows.categories.shape[1] + rows.numbers.shape[1]))
-    for fold in folds:
+    for fold in np.unique(parts):
         here = parts == fold
         of_others = _best(_some(made, ~here), samples.fit[~here], within)
         [order], _ = assigned(rows, Rows(of_others.categories[None], of_others.numbers[None]), within)
@@ -170,8 +167,8 @@ def _right_elsewhere(rows: Rows, made: Rows, samples: Samples, within: Array) ->
     return right / count
 
 
-def _some(rows: Rows, which: NDArray[Any]) -> Rows:
-    """Some rows, or some batches of them."""
+def _some(rows: Rows, which: Any) -> Rows:
+    """Some rows, or some batches of them, or one."""
     return Rows(rows.categories[which], rows.numbers[which])
 
 
