@@ -41,7 +41,7 @@ STATED_STATISTICS = (
     LocalLogs,
     ClientWeights,
 )
-EPS = float(np.finfo(np.float64).eps)
+ROUNDING = 16 * float(np.finfo(np.float64).eps)  # of a sum, for the root of the number of its terms
 EXACT = 1e-9  # of a deviation: more that rounding may have changed is no exact claim
 
 STATED = (LocalDictionary, PooledCategories, *STATED_STATISTICS)
@@ -95,7 +95,7 @@ def _deviations(view: View, m: Message, squared: Message, announced: Any) -> Ite
     """The client's own deviations: exact, or with the interval that rounding of sums over its rows leaves open."""
     count, means = m.payload.count, m.payload.mean
     around, away = squared.payload.squares / count, means - announced
-    lost = 16 * EPS * np.sqrt(count) * (around + away**2 + np.abs(away) * (np.abs(means) + np.abs(announced)))
+    lost = ROUNDING * np.sqrt(count) * (around + away**2 + np.abs(away) * (np.abs(means) + np.abs(announced)))
     variance = np.maximum(around - away**2, 0)
     within = [np.sqrt(variance), np.sqrt(np.maximum(variance - lost, 0)), np.sqrt(variance + lost)]
     std, low, high = np.where(lost <= 2 * EXACT * variance, within[0], within)

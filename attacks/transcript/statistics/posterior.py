@@ -214,7 +214,7 @@ class _Inference:
             weight = self._ratio_density(np.log(std / self.prior.spread[:, None]), rows) * square / left
         weight = np.where((left > 0) & np.isfinite(weight), weight, 0.0)
         none = (weight.sum(axis=-1, keepdims=True) <= 0) & ~self.squares.silent[..., None]
-        return np.where(none, self._ratio_draws(), std), np.where(weight.sum(axis=-1, keepdims=True) > 0, weight, 1.0)
+        return np.where(none, self._ratio_draws(), std), _anywhere(weight)
 
     def _ratio_draws(self) -> Floats:
         """(F, draws) of the deviation under the prior: for draws of means and squares of which none go together."""

@@ -26,8 +26,9 @@ from numpy.typing import NDArray
 
 from leakledger.attacks.base import Statistic, StatisticClaim
 from leakledger.attacks.observed.secure_sums import numeric_names
+from leakledger.attacks.observed.stated import ROUNDING
 from leakledger.attacks.transcript.statistics.decrypted import extremes_within, moments_within
-from leakledger.attacks.transcript.statistics.own import OwnTable, integer_features
+from leakledger.attacks.transcript.statistics.own import OwnTable, integer_features, the_one_outside
 from leakledger.attacks.transcript.statistics.prior import FREEDOM
 from leakledger.preprocess.messages import (
     GlobalDeviations,
@@ -46,7 +47,6 @@ MOST, TRIED, SHARP = 100, 4000, 1e-3
 # The weight from which on a count is exact: with the level alone one in thirty was wrong, of made-up federations of two
 # whose means of whole numbers are told in full, and more where they are only near, since chance passes more candidates.
 VOUCHED = 0.999
-ROUNDING = 16 * float(np.finfo(np.float64).eps)  # of a sum, for the root of the number of its terms
 
 
 def published_claims(
@@ -55,13 +55,13 @@ def published_claims(
     """Claims about the one client outside; none where several are. `counted`: its number of rows, where another message
     tells it exactly. Raises Unreadable for a table without a feature.
     """
-    outside = [c for c in view.public.clients if c not in view.observers]
+    outside = the_one_outside(view)
     names = numeric_names(view.public)
-    if len(outside) != 1 or not tables:
+    if outside is None or not tables:
         return []
-    claims = [*_extremes(view, outside[0], tables, names), *_sizes(view, outside[0], tables)]
+    claims = [*_extremes(view, outside, tables, names), *_sizes(view, outside, tables)]
     if names and (told := _told_moments(view, names)) is not None:
-        claims += _moments(view, outside[0], tables, names, told, level, counted)
+        claims += _moments(view, outside, tables, names, told, level, counted)
     return claims
 
 

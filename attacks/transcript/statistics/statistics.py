@@ -41,7 +41,7 @@ from leakledger.attacks.transcript.statistics.distribution import RANKED, distri
 from leakledger.attacks.transcript.statistics.exact import Means
 from leakledger.attacks.transcript.statistics.histograms import histogram_claims
 from leakledger.attacks.transcript.statistics.inference import inferred
-from leakledger.attacks.transcript.statistics.own import Unreadable, own_tables
+from leakledger.attacks.transcript.statistics.own import Unreadable, own_tables, the_one_outside
 from leakledger.attacks.transcript.statistics.powers import POWERED, power_claims
 from leakledger.attacks.transcript.statistics.published import PUBLISHED, published_claims
 from leakledger.attacks.transcript.statistics.quartiles import quartiles
@@ -170,8 +170,8 @@ class Statistics(Attack):
 
 def _counted(view: View, claims: Iterable[StatisticClaim]) -> StatisticClaim | None:
     """The exact number of rows of the only client outside, where there is a claim of it."""
-    outside = [c for c in view.public.clients if c not in view.observers]
-    counts = (c for c in claims if [c.party] == outside and c.statistic == "count" and c.low == c.high >= 1)
+    outside = the_one_outside(view)
+    counts = (c for c in claims if c.party == outside and c.statistic == "count" and c.low == c.high >= 1)
     return next(counts, None)
 
 
