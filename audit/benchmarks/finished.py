@@ -7,14 +7,12 @@ has left is not taken for its own, and stays in the file. Timings are of when a 
 
 import json
 import os
-import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import is_dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from leakledger.audit.benchmarks.base import Options
 from leakledger.audit.case import Case
@@ -36,43 +34,43 @@ def each_unfinished(
     """What `work` finds of each item: first what `options.resume` holds already, then the others as they are finished,
     each of which is kept there. Raises ValueError for a file with a line that is none of these.
     """
-    if options.resume is None:
-        left, done = list(items), {}
-    else:
-        path, adapter = Path(options.resume), TypeAdapter(kind)
-        keys = {i: key_of(item) for i, item in enumerate(items)}
-        done = _read(path, adapter)
-        left = [item for i, item in enumerate(items) if keys[i] not in done]
-        yield from ((item, done[keys[i]]) for i, item in enumerate(items) if keys[i] in done)
-    options.tell(len(items) - len(left), len(items))
-    for number, (item, found) in enumerate(each(work, left, options.jobs), len(items) - len(left) + 1):
-        if options.resume is not None:
-            _append(path, {"key": key_of(item), "found": adapter.dump_python(found, mode="json")})
-        options.tell(number, len(items))
+    path, adapter = None if options.resume is None else Path(options.resume), TypeAdapter(kind)
+    done = {} if path is None else _read(path, adapter)
+    keyed = [("" if path is None else key_of(item), item) for item in items]
+    left = [(key, item) for key, item in keyed if key not in done]
+    yield from ((item, done[key]) for key, item in keyed if key in done)
+    finished = len(items) - len(left)
+    options.tell(finished, len(items))
+    for key, (item, found) in each(partial(_with_key, work), left, options.jobs):
+        if path is not None:
+            _append(path, {"key": key, "found": adapter.dump_python(found, mode="json")})
+        finished += 1
+        options.tell(finished, len(items))
         yield item, found
+
+
+def _with_key(work: Callable[[Item], tuple[Item, Found]], keyed: tuple[str, Item]) -> tuple[str, tuple[Item, Found]]:
+    """What `work` finds of an item, with the item's key: items end in any order."""
+    key, item = keyed
+    return key, work(item)
 
 
 def key_of(item: Any) -> str:
     """The same for two items of which the same would be found."""
     parts = {name: _plain(part) for name, part in zip(type(item)._fields, item, strict=True)}
     about = {"of": type(item).__module__, "item": parts, "code": _code(), "versions": versions()}
-    return digest_of(json.dumps(about, sort_keys=True, default=str).encode())
+    return digest_of(json.dumps(about, sort_keys=True).encode())
 
 
 def _plain(part: object) -> object:
     if isinstance(part, Config):
         return {**part.model_dump(mode="json"), "contents": sorted(digests(part).values())}
-    if isinstance(part, BaseModel):
-        return part.model_dump(mode="json")
-    if isinstance(part, Case):
-        return part.id
-    assert not is_dataclass(part), "what an item is named by has to be told apart"
-    return part
+    return part.id if isinstance(part, Case) else part
 
 
 @cache
 def _code() -> tuple[str, ...]:
-    return tuple(code_digest(f"leakledger.{p}") for p in PACKAGES if f"leakledger.{p}" in sys.modules)
+    return tuple(code_digest(f"leakledger.{p}") for p in PACKAGES)
 
 
 def _read(path: Path, adapter: TypeAdapter[Found]) -> dict[str, Found]:
@@ -85,7 +83,7 @@ def _read(path: Path, adapter: TypeAdapter[Found]) -> dict[str, Found]:
         try:
             plain = json.loads(line)
             found[str(plain["key"])] = adapter.validate_json(json.dumps(plain["found"]))
-        except (ValueError, KeyError, TypeError, RecursionError, ValidationError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             raise ValueError(
                 f"{path}: line {number} is no batch of this benchmark; give --resume a file of its own"
             ) from None
