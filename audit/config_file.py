@@ -19,6 +19,7 @@ from pydantic import BaseModel, ValidationError
 
 from leakledger.attacks import ATTACKS
 from leakledger.audit.config import Config
+from leakledger.audit.toml_value import toml_value
 from leakledger.preprocess.alignment.text_encoder import is_named
 from leakledger.preprocess.data.embedded import EMBEDDED
 from leakledger.preprocess.data.suggest import closest
@@ -115,12 +116,9 @@ def _set(values: dict[str, Any], keys: list[str], text: str, where: str) -> None
 
     Where the section is a list of tables ([[training]]), the key is set in every one of them.
     """
-    try:
-        value: Any = tomllib.loads(f"value = {text}")["value"]
-    except (ValueError, RecursionError):  # not TOML, or nested too deeply
-        value = text
     if len(keys) < 2:
         raise ConfigError(f"{where}: name a section and a key, like audit.seeds")
+    value = toml_value(text)
     section = values.setdefault(keys[0], {})
     for table in section if isinstance(section, list) else [section]:
         for key in keys[1:-1]:

@@ -13,6 +13,7 @@ from typing import Any
 
 from leakledger.audit.dp_claims.readers import READERS
 from leakledger.audit.dp_claims.readers.base import Reader
+from leakledger.audit.toml_value import toml_value
 from leakledger.preprocess.data.suggest import closest
 from leakledger.preprocess.options import Option, in_words, options_of
 
@@ -41,10 +42,7 @@ def assigned(overrides: Iterable[str]) -> dict[str, Any]:
         key, equals, text = item.partition("=")
         if not equals:
             raise ValueError(f"--set {item}: write KEY=VALUE")
-        try:
-            found[key.strip()] = tomllib.loads(f"value = {text}")["value"]
-        except (ValueError, RecursionError):  # not TOML, or nested too deeply
-            found[key.strip()] = text
+        found[key.strip()] = toml_value(text)
     return found
 
 
