@@ -37,11 +37,8 @@ AT_BASELINE = 0.15  # what a null control may recover by coincidence
 DRAWS, LEVEL = 16, 0.998  # two-sided: half of the rest lies above
 PAIRS = tuple((draw % DRAWS + 1, draw) for draw in range(1, DRAWS + 1))
 """(transcript, truth): numbers of draws."""
-EXCHANGED = (
-    1,
-    2,
-    3,
-)  # draws whose contents a plugin's attack must tell from those of draw 0; one may be alike by chance
+# Draws from whose contents a plugin's attack must tell those of draw 0; one may be alike by chance.
+EXCHANGED = 1, 2, 3
 
 
 @dataclass(frozen=True)

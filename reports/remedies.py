@@ -3,13 +3,12 @@
 Nothing is decided here. A remedy says what would let the audit answer, never what the answer would be.
 """
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from leakledger.audit.records import Ruling
+from leakledger.reports.overview import SEEDS
 
-SEEDS = re.compile(r"\d+ seeds?, of at least (\d+) .*")
 FEW = "too few seeds"
 ADVICE = {
     "unread": (
@@ -59,7 +58,7 @@ def remedies(rulings: Iterable[Ruling]) -> list[Remedy]:
 def _kind(missing: str) -> tuple[str, str] | None:
     """The reason in short and what to do; None for one that nothing here is about."""
     if seeds := SEEDS.fullmatch(missing):
-        return FEW, f"Give audit.seeds {seeds[1]} seeds or more."
+        return FEW, f"Give audit.seeds {seeds[2]} seeds or more."
     if missing in ADVICE:
         return ADVICE[missing]
     return next((advice for part, advice in ADVICE.items() if part in missing), None)
