@@ -128,13 +128,17 @@ class VocabularyClaim:
 
 @dataclass(frozen=True)
 class MembershipClaim:
-    """How likely each of some candidate values of a feature is held by a party: `scores` (k,), higher is likelier."""
+    """How likely each of some candidate values of a feature is held by a party: `scores` (k,), higher is likelier.
+
+    `proven`: those of the values that messages prove to be held, whatever their scores.
+    """
 
     party: str
     feature: str
     values: tuple[str, ...]
     scores: tuple[float, ...]
     evidence: tuple[int, ...] = ()
+    proven: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

@@ -161,7 +161,9 @@ def _told(claim: Claim, reveal: bool) -> Iterator[dict[str, str]]:
         yield _row(claim.party, claim.feature, "values", told, proven if claim.vouched else "")
     elif isinstance(claim, MembershipClaim):
         best = claim.values[int(np.argmax(claim.scores))] if reveal and claim.values else MASK
-        yield _row(claim.party, claim.feature, "membership", f"{len(claim.values)} candidates, likeliest {best}", "")
+        told = f"{len(claim.values)} candidates, likeliest {best}"
+        proven = f"{len(claim.proven)} of them" if claim.proven else ""
+        yield _row(claim.party, claim.feature, "membership", told, proven)
     elif isinstance(claim, ColumnClaim):
         known = int(np.isfinite(claim.values).sum())
         yield _row(

@@ -42,7 +42,14 @@ class Membership(Attack):
             return Abstained("nothing in this view depends on a value of these candidates")
         prior = held_chances(view, shares(view, knowledge), candidates)
         return [
-            MembershipClaim(f.party, f.feature, values, scored(f, values, prior), tuple(sorted(f.evidence)))
+            MembershipClaim(
+                f.party,
+                f.feature,
+                values,
+                scored(f, values, prior),
+                tuple(sorted(f.evidence)),
+                f.proven.intersection(values),
+            )
             for f in found.values()
             if (values := candidates.get(f.feature, ()))
         ]

@@ -15,6 +15,7 @@ non-members among the candidates is left out: nothing can be ranked.
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -45,8 +46,11 @@ def score_membership(claims: Sequence[MembershipClaim], truth: Truth) -> Iterato
         scores = np.array([s for c in of_party for s in c.scores])
         evidence = tuple(sorted({number for c in of_party for number in c.evidence}))
         prior = _prior(of_party, truth, party)
+        vouching = [c for c in of_party if c.proven]
+        wrong = sum(not c.proven <= truth.vocabularies[party][c.feature] for c in vouching)
         for metric, value in ranking_metrics(scores, members).items():
-            yield Measured("membership", metric, party, 0, value, prior[metric], evidence)
+            told = Measured("membership", metric, party, 0, value, prior[metric], evidence)
+            yield replace(told, certain=len(vouching), certain_wrong=wrong)
 
 
 def _prior(claims: Sequence[MembershipClaim], truth: Truth, victim: str) -> dict[str, float]:

@@ -22,7 +22,11 @@ CHECKS = "check"  # the asset of findings: what is in the clear, and what does n
 _NAMED = ("records", "vocabulary", "membership", "columns")  # assets whose trials say so, whatever became of them
 GROUPS = {"sizes": COUNTED, "statistics": tuple(a for a in ASSETS if a not in (*COUNTED, *_NAMED))}
 """The assets that claims of one kind are about."""
-VOUCHED = {"records": "rows proven", "vocabulary": "values told in the clear or proven"}
+VOUCHED = {
+    "records": "rows proven",
+    "vocabulary": "values told in the clear or proven",
+    "membership": "holders of values told in the clear or proven",
+}
 WHOLE, NAMED = 1 - 1e-6, 3  # the correlation of a column that is known; columns that a fact names
 WORST = "worst_record"  # decides beside the headline metric: a mean over rows hides one that is known
 

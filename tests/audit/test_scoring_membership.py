@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -79,3 +81,12 @@ def test_where_every_candidate_is_held_nothing_can_be_ranked():
     feature = T.federated.schema.categorical[0]
     held = tuple(T.vocabularies[PARTY][feature])
     assert list(score_membership([MembershipClaim(PARTY, feature, held, (0.1,) * len(held))], T)) == []
+
+
+def test_values_that_messages_prove_are_counted_and_a_wrong_one_is_told():
+    told = claims(lambda f, v: float(v in T.vocabularies[PARTY][f]))
+    right = [replace(c, proven=frozenset(T.vocabularies[PARTY][c.feature])) for c in told]
+    wrong = [right[0], *(replace(c, proven=frozenset(["nobody holds this"])) for c in told[1:])]
+    for vouching, certain, not_so in ((told, 0, 0), (right, len(told), 0), (wrong, len(told), len(told) - 1)):
+        measures = list(score_membership(vouching, T))
+        assert {(m.certain, m.certain_wrong) for m in measures} == {(certain, not_so)}

@@ -6,8 +6,9 @@ and nothing else, so a candidate that it lacks is surely not held; a pooled colu
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 
-from leakledger.attacks.transcript.holdings.finding import Finding
+from leakledger.attacks.transcript.holdings.finding import Finding, exactly
 from leakledger.preprocess.messages import LocalDictionary, PooledCategories
 from leakledger.preprocess.views import View
 
@@ -22,4 +23,4 @@ def from_stated(view: View, candidates: Mapping[str, Collection[str]]) -> Iterat
                 held = Counter(values)
                 scores = {v: float(v in held) for v in (*candidates.get(feature, ()), *held)}
                 counts = {v: float(n) for v, n in held.items()} if kind is PooledCategories else {}
-                yield Finding(m.sender, feature, scores, counts, frozenset([m.sequence]))
+                yield replace(exactly(m.sender, feature, scores, [m.sequence]), counts=counts)

@@ -24,6 +24,7 @@ def test_the_server_knows_who_holds_which_value_from_dictionaries_and_columns_al
         assert isinstance(c, MembershipClaim)
         assert {v for v, score in zip(c.values, c.scores, strict=True) if score == 1} == held()[c.party][c.feature]
         assert set(c.scores) <= {0.0, 1.0}
+        assert c.proven == held()[c.party][c.feature]
     if encoder == "pooled":
         assert all(sum(c.counts) >= 20 for c in vocabulary)  # as many as the rows
 
@@ -56,3 +57,18 @@ def test_noise_on_updates_changes_no_finding_about_what_preprocessing_states(enc
     assert plain == noisy
     assert all(score is not None for score, *_ in noisy.values())
     assert "size" in noisy
+
+
+@pytest.mark.parametrize(("encoder", "verdict"), [("server-dictionary", "leaks"), ("local", "inconclusive")])
+def test_who_is_told_a_dictionary_knows_who_holds_a_value_without_statistics(encoder, verdict, tmp_path):
+    settings = config(
+        preprocessing={"encoder": encoder, "scaler": "local"},
+        training={"rounds": 1, "batch_size": 4},
+        attacks={"use": ["vocabulary", "membership"]},
+        audit={"observers": ["server"], "seeds": [0]},
+    )
+    record = run_audit(settings, tmp_path / "run", master=PUBLIC_MASTER)
+    [ruling] = [r for r in record.rulings if r.asset == "membership"]
+    assert ruling.verdict == verdict
+    told = "membership by server: holders of values told in the clear or proven, and right"
+    assert ruling.reasons == ((told,) if verdict == "leaks" else ())
