@@ -110,6 +110,9 @@ def _of_values(claim: Claim, given: Mapping[str, Any]) -> str:
         return "" if column else "the values of a claimed column are no array (n,) of numbers"
     if not isinstance(values, tuple) or not all(isinstance(v, str) for v in values):
         return "the values of a claim are no tuple of texts"
+    proven = given.get("proven", frozenset())
+    if not isinstance(proven, frozenset) or not proven <= {*values}:
+        return "what a claim says is proven is no frozenset of its values"
     unsaid = {"counts"} if isinstance(given.get("counts"), tuple) and not given["counts"] else set()
     return _of_numbers({name: v for name, v in given.items() if name not in unsaid}, (len(values),))
 

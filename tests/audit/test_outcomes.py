@@ -153,6 +153,8 @@ def test_settings_of_the_process_that_an_attack_changes_are_as_before_after_it(e
             "scores of a claim is not a number for each",
         ),
         ([MembershipClaim("P1", "ward", ("a", "b"), ())], "scores of a claim is not a number for each of its values"),
+        ([MembershipClaim("P1", "ward", ("a",), (1.0,), (), ("a",))], "what a claim says is proven is no frozenset"),
+        ([VocabularyClaim("P1", "ward", ("a",), proven=frozenset("b"))], "what a claim says is proven is no frozenset"),
         ([ColumnClaim("P1", "age", [1.0])], "the values of a claimed column are no array"),
         ([ColumnClaim("P1", "age", np.ones(3), (), "near")], "relation of a claim is 'near', which is none of exact"),
         ([FindingClaim("P1", "check", None)], "text of a claim is of type NoneType, not a text"),

@@ -18,6 +18,7 @@ from leakledger.preprocess.secret import PUBLIC_MASTER
 from tests.audit.example import config
 
 AUDITS = 50
+FAR = 1e12  # from every row
 METHOD = {"encoder": "server-dictionary", "scaler": "federated-zscore"}
 
 
@@ -29,7 +30,8 @@ def guesses(case_truth, view, way, coins):
             of = population_without(case_truth, m.sender, m.round)
             rows = LIBRARY[way](Target(case_truth, of, m.sender, m.round, len(actual), None), coins)
             unsure = np.ones(rows.categories.shape), np.ones(rows.numbers.shape)
-            yield RecordsClaim(m.sender, m.round, rows.categories, rows.numbers, *unsure, (m.sequence,))
+            numbers = np.nan_to_num(rows.numbers, posinf=FAR)  # a claim about rows has a number in each of them
+            yield RecordsClaim(m.sender, m.round, rows.categories, numbers, *unsure, (m.sequence,))
 
 
 def verdicts(number, way, monkeypatch, folder):
