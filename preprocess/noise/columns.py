@@ -59,8 +59,8 @@ class Ranges:
         return np.array([(high - low) / 2 for low, high in self.bounds])
 
     def unit(self, columns: Floats) -> Floats:
-        """(n, F) columns with their ranges brought to [-1, 1]."""
-        return (columns - self.middle) / self.half
+        """(n, F) columns with their ranges brought to [-1, 1]; what is beyond an end, by rounding too, is at it."""
+        return np.clip((columns - self.middle) / self.half, -1.0, 1.0)
 
 
 def declared_ranges(features: Sequence[str], ranges: dict[str, Bounds], who: str, what: str = "noise") -> Ranges:
@@ -97,7 +97,7 @@ def exact_moments(columns: Floats, ranges: Ranges) -> Whole:
     """(1 + 2F,) count, sums and sums of squares in steps of 1/`FINE`."""
     if not np.isfinite(columns).all():
         raise ValueError("a column holds numbers that are not finite; remove or impute them first")
-    unit = np.clip(ranges.unit(columns), -1.0, 1.0)
+    unit = ranges.unit(columns)
     fine = [np.rint(x * FINE).astype(np.int64).sum(axis=0) for x in (unit, unit**2)]
     return np.concatenate([[len(columns) * FINE], *fine]).astype(np.int64)
 

@@ -144,6 +144,12 @@ def test_a_value_that_cannot_be_encrypted_is_named_before_anything_is_sent(name,
     assert CkksInput.topic not in {m.topic for m in fed.ledger}
 
 
+def test_values_at_the_ends_of_a_range_that_rounding_moves_are_within_it():
+    tables = [np.array([[0.7], [1.5]]), np.array([[0.7], [0.7]])]
+    _, found = fit("ppf-minmax", tables, Ranges(("x",), ((0.7, 1.5),)))
+    assert [found.shift[0], found.scale[0]] == pytest.approx([0.7, 0.8], abs=compared_within(2) * 0.8)
+
+
 @every("name", ENCRYPTED)
 def test_a_range_that_is_missing_is_named_with_what_to_do(name):
     with pytest.raises(

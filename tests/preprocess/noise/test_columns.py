@@ -77,6 +77,14 @@ def test_noise_changes_what_a_client_sends_in_every_number():
     assert len({tuple(m) for m in many}) > 1
 
 
+@given(st.integers(-50, 50), st.integers(1, 50))
+def test_the_ends_of_a_range_are_brought_to_the_ends_however_they_round(low, width):
+    ends = low / 10, (low + width) / 10
+    unit = Ranges(("x",), (ends,)).unit(np.array(ends)[:, None])
+    assert -1 <= unit.min() <= unit.max() <= 1
+    np.testing.assert_allclose(unit[:, 0], [-1, 1], atol=1e-12)
+
+
 def test_numbers_that_are_not_finite_are_refused():
     with pytest.raises(ValueError, match="not finite"):
         noised_moments(np.array([[np.nan, 1.0]]), RANGES, moments_noise(RANGES, 1.0, 0.0), KeyStream(pinned(0)))
