@@ -9,7 +9,9 @@ bounds the quantiles that lie between the values of rank floor((n - 1) p) and ce
 * All clients but one, who know their own counts, have those of the last one from `quantiles.global`. Where that is not
   told, the points betray it: the next one is above this one if and only if less than the rank sought are below it.
 
-The bounds at the beginning are the public ones of the column.
+The bounds at the beginning are the public ones of the column. The least and the greatest value are bounded in the same
+way, and claimed where the bounds are `NEAR` each other: a search for both ends (`ppf-minmax`) leaves the extremes of
+whoever has them as little room as it leaves the global ones.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,15 +22,17 @@ from math import ceil, floor
 import numpy as np
 from numpy.typing import NDArray
 
-from leakledger.attacks.base import StatisticClaim
+from leakledger.attacks.base import Statistic, StatisticClaim
 from leakledger.attacks.observed.secure_sums import numeric_names
 from leakledger.attacks.transcript.statistics.own import OwnTable, latest_before, rows_of_the_last, the_one_outside
 from leakledger.attacks.transcript.statistics.quartiles import LEVELS
 from leakledger.preprocess.messages import GlobalRanks, LocalRanks, LocalRows, SearchPoints, TotalRows
-from leakledger.preprocess.views import Message, View
+from leakledger.preprocess.views import Message, NumericBlock, View
 
 RANKED = (LocalRanks, GlobalRanks, SearchPoints, TotalRows)
 ENDS = (0.0, 1.0)
+EXTREMES: Mapping[Statistic, float] = {"minimum": 0.0, "maximum": 1.0}
+NEAR = 0.01  # of the public range of the column, or half a deviation of the own rows: wider bounds say less than these
 Ints = NDArray[np.int64]
 
 
@@ -49,13 +53,13 @@ def distribution_claims(view: View, tables: Mapping[str, OwnTable]) -> Iterable[
     for party, told in rows.items():
         ranks = [m for m in view.received(LocalRanks) if m.sender == party]
         counted = [c for m in ranks for c in _stated(view, m, told)]
-        yield from _quantiles(view, party, told.payload, counted, told.sequence)
+        yield from _quantiles(view, party, told.payload, counted, told.sequence, tables)
     last, total = the_one_outside(view), next(view.readable(TotalRows), None)
     if last is not None and last not in rows and total is not None and tables:
         count = rows_of_the_last(last, tables, total)
         yield count
         counted = [*_told(view, tables, total.payload), *_betrayed(view, tables, total.payload)]
-        yield from _quantiles(view, last, LocalRows(int(count.estimate)), counted, total.sequence)
+        yield from _quantiles(view, last, LocalRows(int(count.estimate)), counted, total.sequence, tables)
 
 
 def points_of(view: View, number: int) -> Message | None:
@@ -124,7 +128,12 @@ def _differ(one: Message, other: Message) -> bool:
 
 
 def _quantiles(
-    view: View, party: str, rows: LocalRows, counted: Iterable[Counted], first: int
+    view: View,
+    party: str,
+    rows: LocalRows,
+    counted: Iterable[Counted],
+    first: int,
+    tables: Mapping[str, OwnTable],
 ) -> Iterator[StatisticClaim]:
     by_column: dict[int, list[Counted]] = {}
     for one in counted:
@@ -132,12 +141,40 @@ def _quantiles(
     for block in view.public.layout.numeric if view.public.layout else ():
         if block.start not in by_column or rows.count < 1:
             continue
+        known = by_column[block.start]
         for name, level in LEVELS.items():
-            place = level * (rows.count - 1)
-            lows = [(c.point, c.evidence) for c in by_column[block.start] if c.most_below <= floor(place)]
-            highs = [(c.point, c.evidence) for c in by_column[block.start] if c.least_at_most >= ceil(place) + 1]
-            low, why_low = max(lows, default=(block.low, first), key=lambda end: end[0])
-            high, why_high = min(highs, default=(block.high, first), key=lambda end: end[0])
-            if low is not None and high is not None and low <= high:
-                evidence = tuple(sorted({first, why_low, why_high}))
-                yield StatisticClaim(party, block.feature, "quantile", (low + high) / 2, low, high, evidence, name)
+            if (claim := _bounded(party, block, "quantile", level, rows.count, known, first, name)) is not None:
+                yield claim
+        for statistic, level in EXTREMES.items():
+            claim = _bounded(party, block, statistic, level, rows.count, known, first)
+            if claim is not None and claim.high - claim.low <= _near(block, tables):
+                yield claim
+
+
+def _bounded(
+    party: str,
+    block: NumericBlock,
+    statistic: Statistic,
+    level: float,
+    rows: int,
+    counted: Sequence[Counted],
+    first: int,
+    name: str = "",
+) -> StatisticClaim | None:
+    """What counts leave of the quantile at a level of so many rows; None where an end is open or they contradict."""
+    place = level * (rows - 1)
+    lows = [(c.point, c.evidence) for c in counted if c.most_below <= floor(place)]
+    highs = [(c.point, c.evidence) for c in counted if c.least_at_most >= ceil(place) + 1]
+    low, why_low = max(lows, default=(block.low, first), key=lambda end: end[0])
+    high, why_high = min(highs, default=(block.high, first), key=lambda end: end[0])
+    if low is None or high is None or low > high:
+        return None
+    evidence = tuple(sorted({first, why_low, why_high}))
+    return StatisticClaim(party, block.feature, statistic, (low + high) / 2, low, high, evidence, name)
+
+
+def _near(block: NumericBlock, tables: Mapping[str, OwnTable]) -> float:
+    own = [t.column(block.feature) for t in tables.values() if t.rows]
+    spread = float(np.concatenate(own).std()) if own else 0.0
+    public = block.high - block.low if block.low is not None and block.high is not None else 0.0
+    return max(NEAR * public, spread / 2)

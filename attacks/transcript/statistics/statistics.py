@@ -37,7 +37,7 @@ from leakledger.attacks.observed.secure_sums import numeric_names, secure_sums
 from leakledger.attacks.observed.stated import STATED_STATISTICS, stated
 from leakledger.attacks.transcript.statistics.claims import known_claims
 from leakledger.attacks.transcript.statistics.differences import party_facts, rounds
-from leakledger.attacks.transcript.statistics.distribution import RANKED, distribution_claims
+from leakledger.attacks.transcript.statistics.distribution import EXTREMES, RANKED, distribution_claims
 from leakledger.attacks.transcript.statistics.exact import Means
 from leakledger.attacks.transcript.statistics.histograms import histogram_claims
 from leakledger.attacks.transcript.statistics.inference import inferred
@@ -150,13 +150,15 @@ class Statistics(Attack):
         known, more = party_facts(found)
         open_, two = inferred(found, known, tables, self.level, self.seed)
         sure = [*told, *known_claims(known), *target_claims(view, tables)]
+        ranked = list(distribution_claims(view, tables))
         claims = _first_of(
             [
                 *sure,
-                *distribution_claims(view, tables),
+                *(c for c in ranked if c.statistic not in EXTREMES),
                 *power_claims(view, tables, self.level),
                 *histogram_claims(view, knowledge, tables),
                 *published_claims(view, tables, self.level, _counted(view, sure)),
+                *(c for c in ranked if c.statistic in EXTREMES),  # published ones are exact, or as near
                 *open_,
                 *noised_claims(view, self.level),
             ]

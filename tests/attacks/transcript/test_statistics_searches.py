@@ -196,6 +196,22 @@ def test_encrypted_counts_bound_the_quartiles_of_the_last_party_for_all_others_a
         assert claims(encrypted(parts, observers, name, **options)) == []
 
 
+def test_a_search_for_both_ends_tells_all_but_one_the_extremes_that_only_the_last_party_has():
+    parts = [np.array([[4.0], [6.0], [5.5]]), np.array([[-3.2], [5.0], [9.7], [5.2]])]
+    found = {c.statistic: c for c in claims(encrypted(parts, ["P1"], "ppf-minmax", extremes="counts")) if not c.value}
+    assert_all_hold(parts, found.values())
+    assert {s: c.high - c.low < 0.02 for s, c in found.items() if c.feature} == {"minimum": True, "maximum": True}
+    other = claims(encrypted(parts, ["P2"], "ppf-minmax", extremes="counts"))  # P1 has neither
+    assert_all_hold(parts, other)
+    assert not {c.statistic for c in other} & {"minimum", "maximum"} or all(c.high - c.low < 4 for c in other)
+
+
+def test_extremes_that_are_published_are_not_replaced_by_bounds_of_counts():
+    parts = [np.array([[4.0], [6.0], [5.5]]), np.array([[-3.2], [5.0], [9.7], [5.2]])]
+    found = {c.statistic: c for c in claims(seen(parts, ["P1"], ranks_to="everyone")) if not c.value}
+    assert [(found[s].low, found[s].high) for s in ("minimum", "maximum")] == [(-3.2, -3.2), (9.7, 9.7)]
+
+
 def compared(parts, observers, errors, declared=6.0):
     """The view of global extremes that are off by `errors`, in shares of what comparisons of ciphertexts may be."""
     within = compared_within(len(parts)) * declared
