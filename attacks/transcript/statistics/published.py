@@ -10,12 +10,15 @@ numbers is T / N with T whole, so that only multiples of its reduced denominator
 denominators up to about 10^6. And every N must leave the last client a variance that is not negative. Each candidate N
 gives n = N - own, m = (N M - own sum) / n and a deviation; its weight is
 
-    N^-w  p(n)  t3((m - M) / (0.5 S))  t3(log(s / S) / 0.35)      log n ~ Normal(log own rows, 1)
+    1/k(N)  p(n)  t3((m - M) / (0.5 S))  t3(log(s / S) / 0.35)      log n ~ Normal(log own rows, 1)
 
-with w whole features: of two means that are both whole multiples of 1/N and of 1/(2N), the second is 2^w times as
-unlikely. Where a mean is near several multiples of 1/N, it is as many times as likely. Where one N has the weight
-`level` or more, claims of mean and deviation are those that it leaves; itself it is exact from a weight of 0.999 on.
-Where another message tells n exactly (sums of byte casts and counts of targets do), it is the only candidate.
+with k(N) the number of sums that N rows may have beside multiples of N, N^w for w whole features that have nothing in
+common (`whole_sums`): of two means that are both whole multiples of 1/N and of 1/(2N), the second is then 2^w times as
+unlikely. Where a mean is near several multiples of 1/N, it is as many times as likely. Whether others share the
+divisors of the own rows, nobody knows: half of the weight is what it is if they do, half if they do not. Where one N
+has the weight `level` or more, claims of mean and deviation are those that it leaves; itself it is exact from a weight
+of 0.999 on. Where another message tells n exactly (sums of byte casts and counts of targets do), it is the only
+candidate.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,6 +33,7 @@ from leakledger.attacks.observed.stated import ROUNDING
 from leakledger.attacks.transcript.statistics.decrypted import extremes_within, moments_within
 from leakledger.attacks.transcript.statistics.own import OwnTable, integer_features, the_one_outside
 from leakledger.attacks.transcript.statistics.prior import FREEDOM
+from leakledger.attacks.transcript.statistics.whole_sums import independent, log_rests
 from leakledger.preprocess.messages import (
     GlobalDeviations,
     GlobalExtremes,
@@ -161,7 +165,7 @@ def _candidates(own: Floats, told: Told, whole: NDArray[np.bool_], parties: int,
     """Every number of rows that the last client may have; `counted`, where that is known."""
     usual = max(len(own) / parties, 1.0)
     every = np.arange(1.0, MOST * usual + 1) if counted is None else np.array([counted])
-    rows, logs = _fitting(every, len(own), told, whole, parties)
+    rows, logs = _fitting(every, own, told, whole, parties)
     if len(rows) > TRIED:  # nothing is known of N: even steps in its logarithm do
         kept = np.unique(np.geomspace(1, len(rows), TRIED).astype(np.int64) - 1)
         rows, logs = rows[kept], logs[kept]
@@ -169,30 +173,36 @@ def _candidates(own: Floats, told: Told, whole: NDArray[np.bool_], parties: int,
     noise = 1e-9 * (told.std**2 + told.mean**2) * ((rows + len(own)) / rows)[:, None]
     possible = np.all(all_.variances >= -noise - all_.variances_within, axis=1)
     found = all_.where(np.asarray(possible))
-    logs = found.weights - 0.5 * (np.log(found.rows / usual) / ROW_SPREAD) ** 2 - np.log(found.rows)
+    chance = -0.5 * (np.log(found.rows / usual) / ROW_SPREAD) ** 2 - np.log(found.rows)
     spread = np.maximum(told.std, 1e-300)
     with np.errstate(divide="ignore"):
         ratio = np.log(np.maximum(np.sqrt(np.maximum(found.variances, 0.0)) / spread, 1e-6))
     for scaled in ((found.means - told.mean) / (MEAN_SPREAD * spread), ratio / LOG_STD_SPREAD):
-        logs -= (FREEDOM + 1) / 2 * np.log1p(np.where(told.std > 0, scaled, 0.0) ** 2 / FREEDOM).sum(axis=1)
-    weights = np.exp(logs - logs.max(initial=-np.inf))
-    return replace(found, weights=weights / weights.sum() if len(logs) else weights)
+        chance -= (FREEDOM + 1) / 2 * np.log1p(np.where(told.std > 0, scaled, 0.0) ** 2 / FREEDOM).sum(axis=1)
+    logs = found.weights + chance[:, None]
+    weights = np.exp(logs - logs.max(axis=0, initial=-np.inf))
+    return replace(found, weights=(weights / weights.sum(axis=0)).mean(axis=1) if len(logs) else logs[:, 0])
 
 
-def _fitting(rows: Floats, own: int, told: Told, whole: NDArray[np.bool_], parties: int) -> tuple[Floats, Floats]:
-    """The numbers of rows under which means of whole numbers are whole multiples, and the logarithm of how likely the
-    means then are.
+def _fitting(rows: Floats, own: Floats, told: Told, whole: NDArray[np.bool_], parties: int) -> tuple[Floats, Floats]:
+    """The numbers of rows (C,) under which means of whole numbers are whole multiples, and (C, 2) the logarithm of how
+    likely the means then are, with and without common divisors.
     """
-    total = rows + own
-    fits, logs = np.ones(len(rows), np.bool_), np.zeros(len(rows))
-    for mean, within in zip(told.mean[whole], told.mean_within[whole], strict=True):
+    total = rows + len(own)
+    fits, near, sharply = np.ones(len(rows), np.bool_), np.zeros(len(rows)), np.zeros(len(whole), np.bool_)
+    for i in np.flatnonzero(whole):
+        mean, within = told.mean[i], told.mean_within[i]
         slack = 4e-15 * parties * total * abs(mean) + 1e-12 + total * within
         sharp = 0.5 if within else SHARP
         off = np.abs(total * mean - np.round(total * mean))
         fits &= (off <= slack) | (slack > sharp)
         if slack[0] <= sharp and abs(mean) > within:
-            logs += np.log(np.maximum(2 * slack, 1.0)) - np.log(total)
-    return rows[fits], logs[fits]
+            sharply[i] = True
+            near += np.log(np.maximum(2 * slack, 1.0))
+    told_by = own[:, sharply]
+    near *= independent(told_by) / max(sharply.sum(), 1)
+    rests = log_rests(total[fits], told_by)
+    return rows[fits], np.minimum(near[fits, None] - rests, 0.0)
 
 
 def _less_own(rows: Floats, logs: Floats, own: Floats, told: Told) -> Candidates:

@@ -142,3 +142,24 @@ def test_a_count_that_is_claimed_exactly_from_means_in_the_clear_is_right(featur
                 wrong += c.low != real(parts, c)
     assert wrong == 0
     assert exact > 100 or features < 14
+
+
+IN_COMMON = {
+    "constant columns": lambda x: np.column_stack([x[:, 0], np.full((len(x), 12), 5.0)]),
+    "constant columns beside three": lambda x: np.column_stack([x[:, :3], np.full((len(x), 12), 5.0)]),
+    "one column twelve times": lambda x: np.repeat(x[:, :1], 12, axis=1),
+    "two columns six times": lambda x: np.tile(x[:, :2], 6),
+    "thousands": lambda x: 1000 * x,
+}
+
+
+@every("what", IN_COMMON)
+def test_columns_that_have_something_in_common_are_not_counted_as_so_many_witnesses_of_the_rows(what):
+    """Twelve copies of a column are whole multiples of 1/N as often as one is; thousands of 1/2, 1/4 and 1/5."""
+    for seed in range(110):
+        sizes = np.exp(np.random.default_rng(seed).normal(np.log(40), 0.6, 2)).astype(int) + 4
+        parts = [IN_COMMON[what](x) for x in whole_numbers(sizes, 12, seed)]
+        counts = [
+            c for c in moments(view_of(parts, ["P1"], SCALERS["federated-zscore"](), integer=True)) if not c.feature
+        ]
+        assert all(c.low <= real(parts, c) <= c.high for c in counts if c.low == c.high), seed
