@@ -229,4 +229,4 @@ def _option(name: str, value: Any) -> str:
     if name in PLAIN:
         return str(value)
     text = PurePath(value).name if name in ("fasttext_model", "encoder") else value
-    return f"{name.replace('_', ' ')} {' '.join(text) if isinstance(text, tuple) else text}"
+    return f"{name.replace('_', ' ')} {' '.join(map(str, text)) if isinstance(text, tuple) else text}"

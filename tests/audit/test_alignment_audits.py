@@ -130,6 +130,11 @@ def test_settings_say_how_schemas_overlap_and_what_is_trained(record):
     assert weights.training == "fedavg B=8, 2 local epochs, 1 round"
 
 
+def test_a_setting_names_the_widths_of_its_head():
+    (case,) = cases(config(alignment=[GRADIENT | {"hidden": (32, 8)}]))
+    assert case.setting.method == "fedllm-align (encoder random, hidden 32 8)"
+
+
 def test_defaults_are_as_published():
     (case,) = cases(config(partition={"overlap": None}, alignment=[{"encoder": "random"}]))
     assert case.setting.partition == "schemas overlap 0.6"
