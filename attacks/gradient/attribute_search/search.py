@@ -1,8 +1,9 @@
 """The search for records whose embeddings lie in a row space: greedy over attributes and pairs of them, many starts.
 
-A record of the batch is in the space up to rounding, any other is not. Starts come from a descent on the additive guess
-(`deltas`), which costs no encoding. From each, the changes of one or two attributes that the guess finds best are
-encoded, and the best of them is taken, until none is better: what is not additive is seen as soon as it is encoded.
+A record of the batch is in the space up to rounding; when no other is, says `proof`. Starts come from a descent on the
+additive guess (`deltas`), which costs no encoding. From each, the changes of one or two attributes that the guess finds
+best are encoded, and the best of them is taken, until none is better: what is not additive is seen as soon as it is
+encoded.
 """
 
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from leakledger.attacks.gradient.attribute_search.deltas import Deltas, Encoder
 from leakledger.attacks.gradient.attribute_search.moves import Moves
 from leakledger.attacks.gradient.attribute_search.pairs import find_pairs, fits
+from leakledger.attacks.gradient.attribute_search.proof import within
 from leakledger.attacks.gradient.attribute_search.rowspace import SeenSpace
 from leakledger.attacks.observed.affine import Array
 from leakledger.attacks.texts import Ints, TextRecords
@@ -27,7 +29,8 @@ INSIDE = 1e-3
 @dataclass(frozen=True, eq=False)
 class Found:
     """`picks` (n, features): the values of different records, of which the first `inside` lie in the row space, alone
-    or in pairs; `distance` (n,): how far each is from it; `scale`: how far any record is, in the median.
+    or in pairs, as only records of the batch do; `distance` (n,): how far each is from it; `scale`: how far any record
+    is, in the median.
     """
 
     picks: Ints = field(repr=False)
@@ -55,6 +58,7 @@ def search(
     budget = starts, proposals, coins
     near = singles(space, records, deltas, encode, scale, repeats, *budget)
     known, distance, spare = near[0][_inside(near, scale)], near[1][_inside(near, scale)], near[0]
+    alone = True
     for _ in range(repeats):
         if len(known) >= rows:
             break
@@ -63,7 +67,7 @@ def search(
         fresh = [tried[np.linalg.norm(space.outside(encode(tried)), axis=1) < INSIDE * scale]] if len(tried) else []
         fitting = (p for p in pairs if fits(space, encode(p.picks), INSIDE, scale))
         if (pair := next(fitting, None)) is not None:
-            space = space.with_points(encode(pair.picks[:1]))
+            space, alone = space.with_points(encode(pair.picks[:1])), False
             more = singles(space, records, deltas, encode, scale, 1, *budget)
             fresh += [pair.picks, more[0][_inside(more, scale)]]
         before, known = len(known), _different(np.concatenate([known, *fresh]))
@@ -71,9 +75,12 @@ def search(
         if len(known) == before:
             spare = np.concatenate([tried, spare])
             break
+    limit = within(space, records, encode, 1 if alone else 2)
+    order = np.argsort(distance > limit, kind="stable")
+    known, distance, proven = known[order], distance[order], int((distance <= limit).sum())
     every = _different(np.concatenate([known, spare]))
     left = np.linalg.norm(space.outside(encode(every[len(known) :])), axis=1) if len(every) > len(known) else []
-    return Found(every, np.concatenate([distance, left]), len(known), scale)
+    return Found(every, np.concatenate([distance, left]), proven, scale)
 
 
 def singles(

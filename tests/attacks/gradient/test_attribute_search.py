@@ -207,3 +207,36 @@ def test_a_record_is_encoded_once():
     again = encode(np.concatenate([picks, picks[::-1]]))
     assert len(asked) == len({tuple(p) for p in picks.tolist()})
     np.testing.assert_allclose(again, RECORDS.embed(np.concatenate([picks, picks[::-1]])))
+
+
+def verified_of(embed, values, rows, spec, seed):
+    """(records that are verified, records of the batch) of a gradient on embeddings by `embed`."""
+    coins, records = np.random.default_rng(seed), TextRecords(embed, values, {f: (f,) for f in values})
+    picks, weights = records.drawn(rows, coins), initial_weights(spec, coins)
+    given = torch.tensor(embed(records.cells(picks)), dtype=torch.float32), torch.tensor(coins.integers(2, size=rows))
+    step = as_arrays(gradient(spec, as_tensors(weights), *given, dropout_masks(spec, rows, coins)))
+    public = PublicFacts(("P1",), "server", model=spec, training=TrainingSpec())
+    seen = replace(view(weights, step, rows), public=public)
+    attack = AttributeSearch(starts=8, proposals=8, repeats=2)
+    (claim,) = attack.run(seen, AuxiliaryKnowledge(texts={"P1": records}))
+    proven = claim.categories[np.flatnonzero(claim.verified)]
+    return {tuple(p) for p in proven.tolist()}, {tuple(p) for p in picks.tolist()}
+
+
+@pytest.mark.parametrize("width", [4, 8, 16])
+def test_a_gradient_that_spans_nearly_all_embeddings_verifies_no_other_record(width):
+    """Of so many rows that any record is about as near to their space as one of the batch."""
+    spec = ModelSpec(width, 1, (64,), "relu", "binary", 0.2)
+    for seed in range(4):
+        proven, true = verified_of(lambda cells: embed(cells)[:, :width], VALUES, width, spec, seed)
+        assert proven <= true
+
+
+def test_of_an_additive_encoder_three_records_do_not_verify_a_fourth():
+    def additive(records):
+        return np.array([sum((code(f"{n}{v}") for n, v in cells), np.full(WIDTH, 0.5)) for cells in records])
+
+    values = {"ward": ("a", "b", "c"), "sex": ("f", "m"), "age": tuple(map(str, range(10)))}
+    for seed in range(6):
+        proven, true = verified_of(additive, values, 12, ModelSpec(WIDTH, 1, (64,), "relu", "binary", 0.2), seed)
+        assert proven <= true
