@@ -77,9 +77,23 @@ def possible_rows(kept: int, share: float) -> np.ndarray:
     if not 0 < share < 1 or kept < 1:
         return np.zeros(0, np.int64)
     rows = np.arange(2, int((kept + 1) / share) + 2)
-    held_back = np.minimum(np.maximum(1, np.round(share * rows)), rows - 1)
-    possible: np.ndarray = rows[held_back == kept]
+    possible: np.ndarray = rows[_held_back(rows, share) == kept]
     return possible
+
+
+def rows_behind(trained: int, share: float) -> np.ndarray:
+    """The numbers of training rows of which `trained` are left where that share validates."""
+    if not 0 < share < 1 or trained < 1:
+        return np.zeros(0, np.int64)
+    rows = np.arange(trained + 1, int((trained + 1) / (1 - share)) + 2)
+    possible: np.ndarray = rows[rows - _held_back(rows, share) == trained]
+    return possible
+
+
+def _held_back(rows: np.ndarray, share: float) -> np.ndarray:
+    """Of each number of training rows, how many validate."""
+    kept: np.ndarray = np.minimum(np.maximum(1, np.round(share * rows)), rows - 1)
+    return kept
 
 
 def _stated(m: Message, statistic: Statistic, x: float, value: str = "") -> StatisticClaim:

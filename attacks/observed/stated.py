@@ -16,7 +16,6 @@ import numpy as np
 
 from leakledger.attacks.base import Statistic, StatisticClaim, VocabularyClaim
 from leakledger.preprocess.messages import (
-    ClientWeights,
     GlobalMeans,
     LocalDictionary,
     LocalExtremes,
@@ -39,7 +38,6 @@ STATED_STATISTICS = (
     PooledColumns,
     LocalRows,
     LocalLogs,
-    ClientWeights,
 )
 ROUNDING = 16 * float(np.finfo(np.float64).eps)  # of a sum, for the root of the number of its terms
 EXACT = 1e-9  # of a deviation: more that rounding may have changed is no exact claim
@@ -125,16 +123,11 @@ def columns(view: View) -> Iterable[StatisticClaim]:
 
 
 def row_counts(view: View) -> Iterable[StatisticClaim]:
-    """Searches begin with the client's row count. FedAvg weights carry it; the first round tells it."""
+    """Searches begin with the client's row count."""
     for m in view.received(LocalRows):
         yield _exact(m, "", "count", m.payload.count)
     for m in view.received(LocalLogs):
         yield _exact(m, "", "count", m.payload.count)
-    seen: set[str] = set()
-    for m in view.received(ClientWeights):
-        if m.sender not in seen:
-            seen.add(m.sender)
-            yield _exact(m, "", "count", m.payload.rows)
 
 
 def _exact(message: Message, feature: str, statistic: Statistic, value: float, *more: int) -> StatisticClaim:

@@ -11,8 +11,9 @@ from typing import ClassVar
 from leakledger.attacks.base import Attack, AuxiliaryKnowledge, Claim, ControlSpec, NotApplicable, Outcome
 from leakledger.attacks.observed.evaluated import EVALUATED, IN_PART, evaluated
 from leakledger.attacks.observed.stated import STATED, dictionary_sizes, stated
+from leakledger.attacks.observed.trained_rows import trained_rows
 from leakledger.attacks.observed.undeclared import findings, generic_claims, in_the_clear
-from leakledger.preprocess.messages import Payload
+from leakledger.preprocess.messages import ClientWeights, Payload
 from leakledger.preprocess.views import View
 
 
@@ -20,8 +21,8 @@ class Plaintext(Attack):
     technique: ClassVar[str] = "plaintext"
     reference: ClassVar[str] = "Privacy-preserving tabular data transformation, section 5.2 (what the server reads)"
     asset: ClassVar[tuple[str, ...]] = ("vocabulary", "statistics", "sizes")
-    reads = (*STATED, *EVALUATED)
-    reads_in_part = IN_PART
+    reads = (*STATED, *EVALUATED, ClientWeights)
+    reads_in_part = (*IN_PART, ClientWeights)  # of weights their number of rows
     controls = (
         ControlSpec("held_out_rate", evaluation="binary"),
         ControlSpec("held_out_mean", encoder_options={"likelihood": "class-given-value"}, evaluation="regression"),
@@ -41,6 +42,7 @@ class Plaintext(Attack):
         # Where several messages say one thing, the last claim counts: what is stated comes after what is bounded.
         claims: list[Claim] = [
             *evaluated(view),
+            *trained_rows(view.restricted(self.accepts)),
             *stated(view),
             *dictionary_sizes(view),
             *generic_claims(view, self.reads),

@@ -14,7 +14,7 @@ from leakledger.audit.control_federations import NAMES, held, played
 from leakledger.audit.granted import granted_knowledge
 from leakledger.audit.play import view_of
 from leakledger.audit.reading import alike
-from leakledger.preprocess.messages import KINDS, EvaluatedModel, SecureSum, SummedUpdate
+from leakledger.preprocess.messages import KINDS, EvaluatedModel, GlobalModel, Participants, SecureSum, SummedUpdate
 from tests.audit.example import config, truth
 
 OBSERVERS = ("server", "first", "last", "all but first", "all but last")
@@ -66,6 +66,7 @@ TRAININGS = tuple(
         ({"patience": 1}, ALL_BUT_ONE[:1]),  # the next model is a candidate before it is the model
         ({"participation": 0.67}, ALL_BUT_ONE),  # two of three take part, as announced
         ({"aggregation": "secure-aggregation"}, (("server",), ("P1", "P2"))),  # nobody is sent an update
+        ({"batch_size": 0}, (("server",),)),  # what is sent counts all rows
     )
 )
 NOISED = (  # what clients said before counts in attacks that know the defense
@@ -146,9 +147,17 @@ def corpus():
     normed = {"model": {"hidden": [60], "norm": "batch"}, "preprocessing": [{"encoder": "local", "scaler": "local"}]}
     seen, granted = trained({"batch_size": 6}, (("server",),), **normed)
     views += [(view, granted) for view in seen]
+    views += [(told_the_sum(v), k) for v, k in [*views] if v.has(Participants) and v.public.training.rounds == 1]
     # The model that is evaluated tells the sum too; of local training, not every attack reads sums.
     summed = [(v, k) for v, k in views if v.has(SummedUpdate) and v.public.training.algorithm == "fedsgd"]
     return views + [(v.restricted(lambda kind: kind is not EvaluatedModel), k) for v, k in summed]
+
+
+def told_the_sum(view):
+    """The view of clients that open the sum of a round, which says over whom it is to the server alone."""
+    model = next(view.readable(GlobalModel))
+    one = SummedUpdate([*range(len(view.public.clients))], 1000, model.payload.weights)
+    return replace(view, messages=(*view.messages, replace(model, sequence=10_000).carrying(one)))
 
 
 @cache

@@ -35,6 +35,7 @@ from leakledger.attacks.base import (
 from leakledger.attacks.observed.noised import FAINT, NOISED, NOISED_TO, noised_claims
 from leakledger.attacks.observed.secure_sums import numeric_names, secure_sums
 from leakledger.attacks.observed.stated import STATED_STATISTICS, stated
+from leakledger.attacks.observed.trained_rows import TRAINED, UPDATED, trained_rows
 from leakledger.attacks.transcript.statistics.claims import known_claims
 from leakledger.attacks.transcript.statistics.differences import party_facts, rounds
 from leakledger.attacks.transcript.statistics.distribution import EXTREMES, RANKED, distribution_claims
@@ -58,6 +59,7 @@ from leakledger.preprocess.messages import (
 from leakledger.preprocess.options import check_options, option
 from leakledger.preprocess.views import View
 
+NOTHING = "no message in this view is about a statistic"
 TOLD = {"ranks_to": "everyone"}
 COMPARED = (
     SecureSum,
@@ -90,8 +92,10 @@ class Statistics(Attack):
         *NOISED,
         *RANKED,
         *POWERED,
+        *TRAINED,
     )
-    reads_in_part = (LocalPowerMoments,)  # under many powers they are equations in how often each value occurs
+    # Under many powers moments are equations in how often each value occurs; of updates the number of rows is read.
+    reads_in_part = (LocalPowerMoments, *UPDATED)
     controls = (
         ControlSpec("mean", scaler="zscore-sac"),
         ControlSpec("mean", scaler="zscore-sac", scaler_options={"sharing": "ring"}),
@@ -133,7 +137,7 @@ class Statistics(Attack):
 
     def run(self, view: View, knowledge: AuxiliaryKnowledge) -> Outcome:
         if not view.has(*self.reads):
-            return Abstained("no message in this view is about a statistic")
+            return Abstained(NOTHING)
         try:
             return self._claims(view, knowledge)
         except Unreadable as error:
@@ -149,7 +153,7 @@ class Statistics(Attack):
         found = rounds(runs, tables, _announced(view))
         known, more = party_facts(found)
         open_, two = inferred(found, known, tables, self.level, self.seed)
-        sure = [*told, *known_claims(known), *target_claims(view, tables)]
+        sure = [*told, *trained_rows(view), *known_claims(known), *target_claims(view, tables)]
         ranked = list(distribution_claims(view, tables))
         claims = _first_of(
             [
@@ -167,6 +171,8 @@ class Statistics(Attack):
             return _first_of([*claims, *quartiles(claims, tables, self.level, two)])
         if problems := [*problems, *more]:
             return NotApplicable("; ".join(dict.fromkeys(problems)))
+        if not view.has(*(kind for kind in self.reads if kind not in TRAINED)):
+            return Abstained(NOTHING)
         return Abstained("the messages say no more than what all outside have together")
 
 

@@ -1,0 +1,80 @@
+"""Row counts of updates and their sums are claimed as what they are, also where early stopping holds rows back."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leakledger.attacks.base import AuxiliaryKnowledge, StatisticClaim
+from leakledger.attacks.observed.evaluated import rows_behind
+from leakledger.attacks.transcript.plaintext import Plaintext
+from leakledger.attacks.transcript.statistics import Statistics
+from leakledger.audit.play import view_of
+from tests.audit.example import truth
+
+UNTOLD = {"encoder": "rolling-hash", "scaler": "local"}  # which tell nobody how many rows there are
+FEDAVG = {"algorithm": "fedavg", "rounds": 1, "batch_size": 4, "local_epochs": 1}
+
+
+def counts(observers, *, parties=3, attack=None, hidden=(), **training):
+    """Each party's number of training rows as it is claimed: (low, estimate, high), and what is true."""
+    whole = truth(
+        data={"source": "fair", "rows": 90},
+        partition={"kind": "iid", "parties": parties},
+        preprocessing=[UNTOLD],
+        training={"rounds": 1, **training},
+    )
+    attack = attack or Statistics()
+    view = view_of(observers, whole).restricted(lambda kind: attack.accepts(kind) and kind.topic not in hidden)
+    found = attack.run(view, AuxiliaryKnowledge())
+    claims = [c for c in found if isinstance(c, StatisticClaim)] if isinstance(found, list) else []
+    told = {c.party: (c.low, c.estimate, c.high) for c in claims if c.statistic == "count"}
+    return told, {p: whole.statistic(p, "", "count") for p in whole.parties}
+
+
+def exactly(true, *parties):
+    return {p: (true[p],) * 3 for p in parties or true}
+
+
+@pytest.mark.parametrize("attack", [Plaintext(), Statistics()])
+def test_weights_count_the_rows_that_early_stopping_left_and_not_all(attack):
+    told, true = counts(["server"], attack=attack, **FEDAVG, patience=1)
+    assert told.keys() == true.keys()
+    assert all(low <= true[p] <= high for p, (low, _, high) in told.items())
+
+
+def test_with_the_validation_rows_that_are_told_beside_them_the_number_is_exact():
+    told, true = counts(["server"], **FEDAVG, patience=1)
+    assert told == exactly(true)
+    assert all(
+        low <= true[p] <= high
+        for p, (low, _, high) in counts(["server"], **FEDAVG, patience=1, hidden=["train.validation"])[0].items()
+    )
+
+
+@given(rows=st.integers(2, 5_000), share=st.floats(0.01, 0.99))
+def test_the_true_number_is_always_among_those_behind_the_rows_that_are_left(rows, share):
+    assert rows in rows_behind(rows - min(max(1, round(share * rows)), rows - 1), share)
+
+
+def test_a_gradient_of_all_rows_tells_their_number_and_one_of_a_batch_does_not():
+    told, true = counts(["server"], batch_size=0)
+    assert told == exactly(true)
+    assert counts(["server"], batch_size=500)[0] == exactly(true)
+    assert counts(["server"], batch_size=4)[0] == {}
+
+
+@pytest.mark.parametrize("training", [{"batch_size": 0}, FEDAVG])
+def test_whoever_opens_a_sum_has_the_rows_of_the_only_client_outside(training):
+    pytest.importorskip("tenseal")
+    told, true = counts(["P2"], parties=2, aggregation="he-aggregation", **training)
+    assert told == exactly(true, "P1")
+    assert counts(["P2"], aggregation="he-aggregation", **training)[0] == {}  # of two others
+    told, true = counts(["P1", "P3"], aggregation="he-aggregation", **training)
+    assert told == exactly(true, "P2")
+
+
+def test_masks_hide_the_rows_of_single_clients_from_all_but_a_coalition_of_all_others():
+    told, true = counts(["server", "P1", "P2"], aggregation="secure-aggregation", batch_size=0)
+    assert told == exactly(true, "P3")
+    assert counts(["server"], aggregation="secure-aggregation", batch_size=0)[0] == {}
+    assert counts(["P1", "P2"], aggregation="secure-aggregation", batch_size=0)[0] == {}
