@@ -47,7 +47,7 @@ class RoundMean:
     the `weights` that the round began with.
 
     `noise` is the standard deviation of errors in the entries, `precision` the unit roundoff of the models, `evidence`:
-    numbers of the messages.
+    numbers of the messages. `rows`: behind all of them, where a sum says so.
     """
 
     round: int
@@ -57,6 +57,7 @@ class RoundMean:
     noise: float
     precision: float
     evidence: tuple[int, ...]
+    rows: int | None = None
 
 
 def round_means(view: View) -> Iterator[RoundMean]:
@@ -112,7 +113,7 @@ def of_sums(view: View) -> Iterator[RoundMean]:
             mean = {name: (w - mean[name]) / training.learning_rate for name, w in weights.items()}
             noise /= training.learning_rate
         evidence = (told[m.round].sequence, *(a.sequence for a in announced), m.sequence)
-        yield RoundMean(m.round, who, weights, mean, noise, SINGLE, tuple(sorted(evidence)))
+        yield RoundMean(m.round, who, weights, mean, noise, SINGLE, tuple(sorted(evidence)), m.payload.rows)
 
 
 def model_and_training(view: View) -> tuple[ModelSpec, TrainingSpec] | None:

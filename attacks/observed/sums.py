@@ -6,10 +6,10 @@ other's update itself. A sum of FedSGD gradients of m clients with b rows each *
 so whatever inverts batches reads it; whose a row is, it does not say (`owners`). A sum of local trainings lies in the
 span of all their rows (`row_space`); no schedule of one client stands behind it.
 
-Weights are rows: stated by the observers' own updates, of others the batch size that is public, or as many as the
-labels that are granted. Where they are not known, neither is the sum over the others. Where the mean counts every
-client alike, the others' part of it is still exact; of several of them it is the gradient of a batch where all have
-equally many rows, and else of none.
+Weights are rows: stated by the observers' own updates, of others the batch size that is public, as many as the labels
+that are granted, or, of the only other one, what an opened sum counts beside the own ones. Where they are not known,
+neither is the sum over the others. Where the mean counts every client alike, the others' part of it is still exact; of
+several of them it is the gradient of a batch where all have equally many rows, and else of none.
 
 Defenses protect each update by itself. Of m independent Gaussian errors the variance adds up, and rows are clipped
 before anything is summed; what depends on the whole of one client's update (`client-clipping`, `pruning`,
@@ -82,8 +82,10 @@ def _sum_over(
     assert training is not None
     by_rows = view.public.aggregation.options.get("weighting", "rows") == "rows"
     try:
-        members = [member(knowledge, training, c, whole.round, spec.outputs) for c in others]
-        weight = {c: row_count(m) if by_rows else 1 for c, m in known.items()}
+        counted = {c: row_count(m) for c, m in known.items()}
+        left = whole.rows - sum(counted.values()) if by_rows and whole.rows and len(others) == 1 else None
+        members = [member(knowledge, training, c, whole.round, spec.outputs, left) for c in others]
+        weight = {c: rows if by_rows else 1 for c, rows in counted.items()}
         own = {c: _update(spec, whole, training, m) for c, m in known.items()}
     except ValueError as error:
         return NotApplicable(f"{source}: {error}")
@@ -131,15 +133,23 @@ def _sum_over(
     )
 
 
-def member(knowledge: AuxiliaryKnowledge, training: TrainingSpec, client: str, round: int, classes: int) -> Member:
-    """A client of a sum: how many rows it has there, and which labels. Raises ValueError where nothing says how many,
-    and for labels that do not fit.
+def member(
+    knowledge: AuxiliaryKnowledge,
+    training: TrainingSpec,
+    client: str,
+    round: int,
+    classes: int,
+    left: int | None = None,
+) -> Member:
+    """A client of a sum: how many rows it has there, and which labels. `left`: the rows that the sum has beside those
+    of all others. Raises ValueError where nothing says how many, and for labels that do not fit.
     """
     granted, local = knowledge.labels.get((client, round)), training.algorithm == "fedavg"
     if granted is None:
-        if local or training.batch_size is None:
+        rows = left if training.batch_size is None and left and left > 0 else training.batch_size
+        if local or rows is None:
             raise ValueError(f"how many rows {client} trains on is not known: grant labels, or fix the batch size")
-        return Member(client, training.batch_size, np.zeros(0, np.int64))
+        return Member(client, rows, np.zeros(0, np.int64))
     labels = np.asarray(granted)
     epochs = training.local_epochs if local else 1
     empty = not len(labels) and training.sampling != "poisson"  # a sample may have no row

@@ -7,7 +7,7 @@ from leakledger.attacks.base import AuxiliaryKnowledge, NotApplicable
 from leakledger.attacks.observed.aggregates import round_means as of_rounds
 from leakledger.attacks.observed.aggregation import aggregates, with_recovered
 from leakledger.attacks.observed.gradients import find_gradients
-from leakledger.attacks.observed.sums import known_updates
+from leakledger.attacks.observed.sums import find_sums, known_updates
 from leakledger.attacks.observed.trainings import find_trainings
 from leakledger.preprocess.aggregation import AGGREGATIONS
 from leakledger.preprocess.messages import ClientGradient, ClientWeights, GlobalModel, SummedUpdate
@@ -230,3 +230,16 @@ def test_a_client_takes_its_own_update_off_the_sum(name):
         own = known_updates(seen, whole)
         assert set(own) == {"P1"}
         assert_close(own["P1"].payload.gradient, true["P1", whole.round].gradient)
+
+
+@pytest.mark.parametrize(("clients", "observers"), [(("P1", "P2"), ["P1"]), (CLIENTS, ["P1", "P2", "P4"])])
+def test_the_rows_of_a_sum_say_how_many_the_only_client_outside_has_where_nothing_else_does(clients, observers):
+    pytest.importorskip("tenseal")
+    seen = with_recovered(view(observers, "he-aggregation", clients=clients))
+    (other,) = {*clients} - {*observers}
+    found = find_sums(seen, NOTHING)  # neither labels nor a size of batches
+    assert [(u.victim, u.round) for u in found] == [(other, 0), (other, 1)]
+    true = true_updates("fedsgd", clients)
+    for update in found:
+        assert update.rows == true[other, update.round].rows
+        assert_close(update.gradient, true[other, update.round].gradient, atol=1e-5)
