@@ -17,13 +17,16 @@ from leakledger.audit.records import CaseRecord, failed_controls
 from leakledger.audit.verdicts.ceilings import fewest
 from leakledger.audit.verdicts.evidence import CHECKS, Series, cells
 from leakledger.audit.verdicts.policy import Policy as Rule
-from leakledger.audit.verdicts.rulings import Failures, Test, hypotheses, missing_for
+from leakledger.audit.verdicts.rulings import Failures, Test, gets_most, hypotheses, missing_for, shown_to_get_most
 from leakledger.audit.verdicts.significance import of_any
 
 
 @dataclass(frozen=True)
 class Ceiling:
-    """One cell, its hypotheses, the p-value that one of them holds (before Holm), and what keeps it from a pass."""
+    """One cell, its hypotheses, the p-value that one of them holds (before Holm), and what keeps it from a pass.
+
+    `series` is the one that gets most, whether it is above the ceiling or not.
+    """
 
     cell: Cell
     gate: LeakageGate
@@ -35,18 +38,25 @@ class Ceiling:
     def p(self) -> float | None:
         return of_any([t.p for t in self.tests]) if self.tests else None
 
-    @property
-    def measured(self) -> tuple[float, float | None, float | None]:
-        """The mean advantage of the series that speaks, with its 95 % interval."""
-        if self.series is None:
-            return 0.0, None, None
-        values = self.series.advantages
-        low, high = mean_interval(values, self.series.seeds, (min(0.0, float(values.min())), 1.0)) or (None, None)
-        return float(values.mean()), low, high
+    def speaks(self, p: float | None, alpha: float) -> Series | None:
+        """The series that is quoted: of what is above the ceiling at `alpha`, `p` being corrected, the one that gets
+        most.
+        """
+        above = shown_to_get_most(self.tests, p, alpha)
+        return above.series if above else self.series
 
     def most(self, alpha: float) -> float:
         """The highest advantage, of a series, a party or a batch, that by itself is above the ceiling at alpha."""
         return max((t.advantage for t in self.tests if t.p <= alpha), default=0.0)
+
+
+def measured(series: Series | None) -> tuple[float | None, float | None, float | None]:
+    """The mean advantage of a series, with its 95 % interval."""
+    if series is None:
+        return None, None, None
+    values = series.advantages
+    low, high = mean_interval(values, series.seeds, (min(0.0, float(values.min())), 1.0)) or (None, None)
+    return float(values.mean()), low, high
 
 
 def ceilings(records: Sequence[CaseRecord], gates: Sequence[LeakageGate], gate: Gate) -> Iterator[Ceiling]:
@@ -59,17 +69,14 @@ def ceilings(records: Sequence[CaseRecord], gates: Sequence[LeakageGate], gate: 
         rule = Rule(floor=judge.ceiling, ceiling=judge.ceiling, alpha=gate.alpha)
         usable = [s for s in cell.series if broken.trusts(key[0], s.attack)]
         tests = tuple(t for s in usable for t in hypotheses(s, rule))
-        best = min(tests, key=lambda t: t.p, default=None)
-        shown = best.series if best else max(usable, key=lambda s: float(s.advantages.mean()), default=None)
         missing = tuple(missing_for(records, key, cell, usable, rule))
-        yield Ceiling(Cell(*key), judge, tests, shown, missing)
+        yield Ceiling(Cell(*key), judge, tests, gets_most(key[2], cell, usable), missing)
 
 
 def answer(c: Ceiling, p: float | None, gate: Gate) -> tuple[Status, tuple[str, ...]]:
     """Status and reasons; `p` is corrected for all hypotheses of the gate."""
     limit = c.gate.ceiling
-    if p is not None and p <= gate.alpha:
-        best = min(c.tests, key=lambda t: t.p)
+    if (best := shown_to_get_most(c.tests, p, gate.alpha)) is not None:
         where = f" {best.where}" if best.where else ""
         return "fail", (f"{best.series.attack} by {'+'.join(best.series.observers)} gets more than {limit:g}{where}",)
     if c.missing:

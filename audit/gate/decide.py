@@ -140,20 +140,21 @@ def fingerprint(kind: str, cell: Cell, what: str = "") -> str:
 
 def _of_ceiling(c: ceilings.Ceiling, p: float | None, policy: Policy, granted: bool) -> Check:
     status, reasons = ceilings.answer(c, p, policy.gate)
-    mean, low, high = c.measured
+    series = c.speaks(p, policy.gate.alpha)
+    mean, low, high = ceilings.measured(series)
     limit = c.gate.ceiling or 0.0
     check = _check("ceiling", c.gate, c.cell, status, reasons)
     check = replace(check, limit=limit, floor=limit, observed=mean, low=low, high=high, p=p)
-    if c.series is None:
+    if series is None:
         return check
-    observers = c.series.observers
+    observers = series.observers
     return replace(
         check,
-        clusters=len(c.series.gains),
+        clusters=len(series.gains),
         needed=ceilings.needed(limit, policy.gate),
-        attack=c.series.attack,
+        attack=series.attack,
         observers=observers,
-        metric=c.series.metric,
+        metric=series.metric,
         most=c.most(policy.gate.alpha),
         severity=severity(c.cell.asset, c.cell.asset, len(observers), granted, low or 0.0),
     )

@@ -109,34 +109,33 @@ def _rule(
 ) -> Ruling:
     ruling = Ruling(*key, "inconclusive", policy.ceiling, p=tested.p)
     if facts := _shown(key, cell, tested.broken):
-        return replace(_measured(ruling, _worst(key, cell, tested)), verdict="leaks", reasons=facts)
-    if (best := _significant(tested, policy.alpha)) is not None:
+        return replace(_measured(ruling, gets_most(key[2], cell, tested.usable)), verdict="leaks", reasons=facts)
+    if (best := shown_to_get_most(tested.tests, tested.p, policy.alpha)) is not None:
         where = f" {best.where}" if best.where else ""
         reason = f"{best.series.attack} by {'+'.join(best.series.observers)} gets more than the prior{where}"
         return replace(_measured(ruling, best.series), verdict="leaks", reasons=(reason,))
-    ruling = _measured(ruling, _worst(key, cell, tested))
+    ruling = _measured(ruling, gets_most(key[2], cell, tested.usable))
     missing = tuple(missing_for(records, key, cell, tested.usable, policy))
     return replace(ruling, verdict="inconclusive" if missing else "no leak", missing=missing)
 
 
-def _significant(tested: _Tested, alpha: float) -> Test | None:
-    """Of the tests that show a leak, one of the series that gets most; None where none does.
-
-    What multiplies the smallest p-value of the cell, for the other tests and the other cells, multiplies each.
+def shown_to_get_most(tests: Sequence[Test], p: float | None, alpha: float) -> Test | None:
+    """Of the tests that show a leak, one of the series that gets most; None where none does. `p` is that of the cell,
+    adjusted: what multiplies the smallest of its tests, for the others and for the other cells, multiplies each.
     """
-    smallest = min((t.p for t in tested.tests), default=1.0)
-    if tested.p is None or tested.p > alpha:
+    smallest = min((t.p for t in tests), default=1.0)
+    if p is None or p > alpha:
         return None
-    shown = [t for t in tested.tests if t.p <= max(smallest, alpha * smallest / max(tested.p, TINY))]
+    shown = [t for t in tests if t.p <= max(smallest, alpha * smallest / max(p, TINY))]
     return max(shown, key=lambda t: (*_got(t.series), -t.p))
 
 
-def _worst(key: Key, cell: Cell, tested: _Tested) -> Series | None:
+def gets_most(asset: str, cell: Cell, usable: Sequence[Series]) -> Series | None:
     """The series that gets most of those that a verdict rests on: what is quoted for a cell is never the lesser attack.
 
     Of columns and worst records only where there is nothing else, since the prior's guess is not the best one of them.
     """
-    told = [s for s in tested.usable or cell.series if key[2] != "columns" or not s.column]
+    told = [s for s in usable or cell.series if asset != "columns" or not s.column]
     whole = [s for s in told if not s.column and s.metric != WORST]
     return max(whole or told, key=_got, default=None)
 

@@ -245,3 +245,21 @@ def test_how_many_clusters_would_decide_what_is_open_is_said_wherever_it_is_read
     assert "would decide all of them" in summary(wild)
     passed = decided(record(FLAT), record(FLAT), leakage=MARGIN)
     assert "would decide" not in passed.power_sentence + summary(passed)
+
+
+def test_a_ceiling_quotes_the_attack_that_gets_most_of_those_above_it_and_not_the_surest():
+    wild = 0.8 + noise(3, 0.15)
+    both = (*controls(), *controls("strong"))
+    strong = record(FLAT + noise(1, 0.001), held=both, more=lambda seed: (trial(float(wild[seed]), attack="strong"),))
+    check = only(decided(strong, leakage=[{"ceiling": 0.2}]), "ceiling")
+    assert (check.status, check.attack) == ("fail", "strong")
+    assert check.observed == pytest.approx(wild.mean())
+    assert check.reasons == ("strong by server gets more than 0.2",)
+    below = only(decided(strong, leakage=[{"ceiling": 0.85}]), "ceiling")
+    assert (below.status, below.attack) == ("inconclusive", "strong")
+
+
+def test_a_ceiling_quotes_no_measurement_that_nothing_made():
+    blind = record(None)
+    check = only(decided(blind, leakage=[{"ceiling": 0.2}]), "ceiling")
+    assert (check.status, check.observed, check.clusters) == ("inconclusive", None, 0)

@@ -126,7 +126,7 @@ def test_a_waiver_of_what_is_above_a_ceiling_does_not_cover_another_attack_that_
     waivers = written(tmp_path, fingerprint=f'"{ended(FLAT)[0].fingerprint}"', max_observed="0.5")
     assert ended(FLAT, waivers)[1].exit_code == 0
     check, outcome = ended(FLAT + 0.5 + noise(3, 0.1), waivers)
-    assert check.observed == pytest.approx(0.4)  # the surest speaks
+    assert check.observed == pytest.approx(0.9, abs=0.03)
     assert (outcome.exit_code, outcome.waivers[0].fate) == (10, "exceeded")
 
 
