@@ -20,7 +20,12 @@ from leakledger.audit.gate.snapshot import Snapshot, Subject
 from leakledger.audit.gate_records import BaselineNote
 from leakledger.preprocess.atomic_file import atomic_file
 
-FORMAT, VERSION = "leakledger-baseline", 1
+FORMAT, VERSION = "leakledger-baseline", 2
+READ = (1, VERSION)  # 1 held nothing of single columns
+UNKEPT = (
+    "the baseline has version 1 of its format, which holds nothing of single columns: they are not compared until "
+    "`leakledger baseline save` writes it anew"
+)
 SHOWN = 3  # settings whose methods changed
 GENESIS = digest_of(b"LeakLedger: the chain of a baseline, format 1")
 _SNAPSHOT = TypeAdapter(Snapshot)
@@ -100,11 +105,11 @@ def read_baseline(path: Path) -> Baseline:
         raise BaselineError(f"{path}: cannot be read as a baseline: {error}") from None
     if not isinstance(plain, dict) or plain.get("format") != FORMAT:
         raise BaselineError(f"{path}: is no baseline; `leakledger baseline save` writes one")
-    if plain.get("version") != VERSION:
+    if plain.get("version") not in READ:
         raise BaselineError(f"{path}: has version {plain.get('version')!r} of the format, this tool {VERSION}")
     try:
         baseline = Baseline(_SNAPSHOT.validate_python(plain["snapshot"]), _HISTORY.validate_python(plain["history"]))
-        content = digest_of(canonical(_SNAPSHOT.dump_python(baseline.snapshot, mode="json")))
+        content = digest_of(canonical(plain["snapshot"]))  # as it stands there: another version has other fields
     except (ValueError, KeyError) as error:
         raise BaselineError(f"{path}: is damaged: {str(error).splitlines()[0]}") from None
     _check_chain(path, baseline, content)
@@ -137,6 +142,8 @@ def note_on(now: Snapshot, baseline: Baseline, path: str) -> BaselineNote:
     changed = [*sections, *_renamed(now.subjects, before.subjects)]
     libraries = _differing(now.versions, before.versions, ("leakledger", "instrument"))
     notes = [f"other versions of {', '.join(libraries)} than the baseline"] if libraries else []
+    if before.columns is None:
+        notes.append(UNKEPT)
     if set(now.seeds) != set(before.seeds):
         notes.append("other seeds than the baseline, so runs are compared as two samples, not in pairs")
     if now.data["first_seed"] != before.data["first_seed"]:

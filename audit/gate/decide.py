@@ -178,7 +178,7 @@ def _of_regression(r: leakage.Regression, p: float | None, family: int, policy: 
         attack=m.attack,
         observers=m.observers,
         metric=m.metric,
-        most=r.most,
+        most=r.most(policy.gate.alpha),
         severity=severity(r.cell.asset, r.cell.asset, len(m.observers), granted, worst.now_low or 0.0),
     )
 

@@ -7,15 +7,16 @@ on the shape of scores, and its list of what is missing for "no leak above".
 leaves to gain (`audit.gate.levels`). Every attack by every adversary of the kind, every metric, and the worst record of
 batches beside the mean: one hypothesis each. The check fails where one of them grew, at alpha over the gate, by more
 than the floor in the mean; it passes where all of their upper bounds lie below the margin, controls held and nothing
-new is unread; else it is inconclusive.
+new is unread; else it is inconclusive. What single parties and columns leak is compared beside it (`audit.gate.parts`).
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from leakledger.audit.gate.baseline import UNKEPT
 from leakledger.audit.gate.differences import (
     Difference,
     Floats,
@@ -29,18 +30,24 @@ from leakledger.audit.gate.differences import (
     unseen,
 )
 from leakledger.audit.gate.levels import Levels, levels, mean_share
+from leakledger.audit.gate.parts import SHARE, WHOLE, Part, Sides, by_series, parts, weighted
 from leakledger.audit.gate.policy import Gate, LeakageGate
 from leakledger.audit.gate.snapshot import UNTRUE, Cell, Measure, Snapshot
 from leakledger.audit.gate_records import Status
 from leakledger.audit.intervals import no_less
 from leakledger.audit.records import POWER, SCORER
 from leakledger.audit.verdicts.ceilings import fewest
-from leakledger.audit.verdicts.significance import FEWEST, of_any
+from leakledger.audit.verdicts.significance import FEWEST
+
+NAMED = 3  # parts that one reason names
+TINY = 1e-300  # what a p-value of 0 is divided by
 
 
 @dataclass(frozen=True)
 class Compared:
-    """One series of the candidate beside the same of the baseline; `silent` says which side made no claim."""
+    """One series of the candidate beside the same of the baseline, or a part of it; `silent` says which side made no
+    claim.
+    """
 
     measure: Measure
     difference: Difference
@@ -52,16 +59,22 @@ class Compared:
     more: int  # clusters of the candidate about which the baseline claims nothing: nobody knows what grew there
     pairs: bool = True  # of the same seeds
     trusted: bool = True  # its attack, and the scorer, failed no control in either run
+    part: Part = WHOLE
+
+    @property
+    def who(self) -> str:
+        m = self.measure
+        return " ".join([f"{m.attack} by {'+'.join(m.observers)} ({m.metric})", *filter(None, [self.part.words])])
 
 
 @dataclass(frozen=True)
 class Regression:
-    """All series of one cell, and the p-value that one of them grew by more than the floor, before Holm."""
+    """All series of one cell, and their parts."""
 
     cell: Cell
     gate: LeakageGate
     compared: tuple[Compared, ...]
-    p: float | None
+    parts: tuple[Compared, ...]
     doubts: tuple[str, ...]  # what forbids a pass, whatever the numbers are
 
     @property
@@ -69,9 +82,32 @@ class Regression:
         return min((c.difference.clusters for c in self.compared), default=0)
 
     @property
-    def most(self) -> float:
-        """The most that any series gets that grew by more than the floor, however sure that is."""
-        return max((c.now for c in self.compared if c.trusted and c.difference.mean > self.gate.floor), default=0.0)
+    def weighted(self) -> list[tuple[float, Compared]]:
+        """What can be tested, with its p-value adjusted for all of the cell; 1 of what grew by less than the floor."""
+        tested, single = ([c for c in of if c.difference.p is not None] for of in (self.compared, self.parts))
+        values = weighted(*([_grown(c, self.gate) for c in of] for of in (tested, single)))
+        return list(zip(values, [*tested, *single], strict=True))
+
+    @property
+    def p(self) -> float | None:
+        """That anything of the cell grew by more than the floor, before Holm."""
+        return min((p for p, _ in self.weighted), default=None)
+
+    def most(self, alpha: float) -> float:
+        """The most that any series gets that grew by more than the floor, however sure that is, or any part that grew
+        by more than chance explains in this cell.
+        """
+        grown = (c for c in self.compared if c.trusted and c.difference.mean > self.gate.floor)
+        surely = (c for p, c in self.weighted if c.part.words and p <= alpha)
+        return max((c.now for c in (*grown, *surely)), default=0.0)
+
+    def failing(self, p: float | None, alpha: float) -> list[Compared]:
+        """What grew at `alpha`; `p` is that of the cell, corrected: what multiplies the smallest multiplies each."""
+        found = self.weighted
+        if p is None or p > alpha:
+            return []
+        smallest = min(q for q, _ in found)
+        return [c for q, c in found if q <= max(smallest, alpha * smallest / max(p, TINY))]
 
 
 def regressions(
@@ -80,18 +116,26 @@ def regressions(
     """One for each cell that a gate judges and that either run has a claim about, or played an attack on."""
     mine = _by_cell(now.measures, {s: s for s in matches})
     theirs = _by_cell(before.measures, {b: a for a, b in matches.items()})
+    kept = before.columns is not None
+    columns, its_columns = (by_series(of or () if kept else ()) for of in (now.columns, before.columns))
+    unkept = set() if kept else {m.cell for m in now.columns or ()}
     for cell in sorted({*mine, *theirs}):
         judge = next((g for g in gates if g.judges(cell.adversary, cell.asset)), None)
         if judge is None or judge.regression is False:
             continue
+        its = matches[cell.setting]
+        failed = _mistrusted(now, cell.setting) | _mistrusted(before, its)
         a, b = mine.get(cell, {}), theirs.get(cell, {})
-        names = sorted({*a, *b}, key=str)
-        found = (_compared(a.get(k), b.get(k), now, before, gate.alpha, judge.margin) for k in names)
-        failed = _mistrusted(now, cell.setting) | _mistrusted(before, matches[cell.setting])
-        compared = tuple(replace(c, trusted=not failed & {c.measure.attack, SCORER}) for c in found)
-        yield Regression(
-            cell, judge, compared, _p(compared, judge), tuple(_doubts(cell, compared, now, before, matches))
-        )
+        compared, single = [], []
+        for k in sorted({*a, *b}, key=str):
+            whole = _compared((a.get(k), b.get(k)), now, before, gate.alpha, judge.margin)
+            compared.append(replace(whole, trusted=not failed & {whole.measure.attack, SCORER}))
+            of_columns = (columns.get((cell.setting, *k), {}), its_columns.get((its, *k), {}))
+            for part, sides in parts((a.get(k), b.get(k)), *of_columns):
+                found = _part(sides, now, before, gate.alpha)
+                single.append(replace(found, part=part, trusted=compared[-1].trusted))
+        doubts = (*_doubts(cell, compared, now, before, matches), *([UNKEPT] if cell in unkept else []))
+        yield Regression(cell, judge, tuple(compared), tuple(single), doubts)
 
 
 def _mistrusted(run: Snapshot, setting: str) -> set[str]:
@@ -109,41 +153,46 @@ def _by_cell(measures: Sequence[Measure], names: Mapping[str, str]) -> dict[Cell
     return found
 
 
-def _p(compared: Sequence[Compared], gate: LeakageGate) -> float | None:
-    """Bonferroni over the series of a cell; those that grew by less than the floor count, and prove nothing."""
-    values = [c.difference.p for c in compared if c.difference.p is not None]
-    if not values:
-        return None
-    return of_any([_grown(c, gate) for c in compared if c.difference.p is not None])
-
-
 def _grown(c: Compared, gate: LeakageGate) -> float:
     """The p-value of one series; 1 where it grew by no more than the floor, or nobody can trust it."""
     d = c.difference
     return d.p if c.trusted and d.p is not None and d.mean > gate.floor else 1.0
 
 
-def _compared(
-    a: Measure | None, b: Measure | None, now: Snapshot, before: Snapshot, alpha: float, margin: float
-) -> Compared:
-    """One series; a side that made no claim has the prior alone, so 0 in each seed."""
+def _compared(sides: Sides, now: Snapshot, before: Snapshot, alpha: float, margin: float) -> Compared:
+    """One series, its growth bounded whatever the seeds."""
+    found, (mine, theirs) = _part(sides, now, before, alpha), levels(*sides)
+    if found.pairs:
+        fewer, more = (len(x.keys() - y.keys()) if all(sides) else 0 for x, y in ((theirs, mine), (mine, theirs)))
+        return replace(found, fewer=fewer, more=more)
+    if found.difference.high is None:
+        return found
+    # What neither run met may be worse: the bound assumes nothing on it.
+    high = highest_growth(*_samples(mine, theirs, now, before), alpha, margin)
+    return replace(found, difference=replace(found.difference, high=max(found.difference.high, high)))
+
+
+def _part(sides: Sides, now: Snapshot, before: Snapshot, alpha: float) -> Compared:
+    """One series or a part of one; a side that made no claim has the prior alone, so 0 in each seed."""
+    a, b = sides
     measure = a or b
     assert measure is not None
     mine, theirs = levels(a, b)
-    own = _sample(mine, now.seeds)
-    fewer, more, pairs = 0, 0, set(now.seeds) == set(before.seeds)
+    pairs = set(now.seeds) == set(before.seeds)
     if pairs:
         difference = _paired(mine, theirs, now.seeds, alpha)
-        fewer, more = (len(x.keys() - y.keys()) if a and b else 0 for x, y in ((theirs, mine), (mine, theirs)))
     else:
-        each = max(
-            Counter((run, seed) for run, of in enumerate((mine, theirs)) for seed, _, _ in of).values(), default=1
-        )
-        both = (_with_silence(mine, now.seeds, each), _with_silence(theirs, before.seeds, each))
-        difference = _of_other_seeds(*both, alpha, margin)
+        difference = unpaired(*_samples(mine, theirs, now, before), alpha)
+    own = _sample(mine, now.seeds)
     alone = paired(own.values, np.zeros(1), own.seeds, alpha)
     silent = "" if a and b else "the run" if b else "the baseline"
-    return Compared(measure, difference, mean_share(a), alone.low, mean_share(b), silent, fewer, more, pairs)
+    return Compared(measure, difference, mean_share(a), alone.low, mean_share(b), silent, 0, 0, pairs)
+
+
+def _samples(mine: Levels, theirs: Levels, now: Snapshot, before: Snapshot) -> tuple[Sample, Sample]:
+    """Both runs as samples of other seeds, as many clusters to a seed as any seed has."""
+    each = max(Counter((run, seed) for run, of in enumerate((mine, theirs)) for seed, _, _ in of).values(), default=1)
+    return _with_silence(mine, now.seeds, each), _with_silence(theirs, before.seeds, each)
 
 
 def _sample(levels: Levels, seeds: Sequence[int]) -> Sample:
@@ -167,14 +216,6 @@ def _paired(a: Levels, b: Levels, seeds: Sequence[int], alpha: float) -> Differe
     candidate: Floats = np.array([a.get(k, 0.0) for k in keys])
     baseline: Floats = np.array([b.get(k, 0.0) for k in keys])
     return paired(candidate, baseline, [seed for seed, _, _ in keys], alpha)
-
-
-def _of_other_seeds(candidate: Sample, baseline: Sample, alpha: float, margin: float) -> Difference:
-    """Two samples: growth is tested as by Welch, and bounded with no assumption on clusters that neither met."""
-    found = unpaired(candidate, baseline, alpha)
-    if found.high is None:
-        return found
-    return replace(found, high=max(found.high, highest_growth(candidate, baseline, alpha, margin)))
 
 
 def _doubts(
@@ -206,14 +247,16 @@ def _doubts(
 def answer(r: Regression, p: float | None, family: int, gate: Gate) -> tuple[Status, list[str], Compared]:
     """Status, reasons and the series that speaks for the cell. `p` is corrected for `family` hypotheses."""
     worst = _speaks(r)
-    who = f"{worst.measure.attack} by {'+'.join(worst.measure.observers)} ({worst.measure.metric})"
-    if p is not None and p <= gate.alpha:
-        said = f"{who} gets {worst.now:.2f} of what the prior leaves, {worst.before:.2f} in the baseline"
-        return "fail", [said], worst
+    if failing := r.failing(p, gate.alpha):
+        single = _most_grown(c for c in failing if c.part.words)
+        speaks = worst if len(single) < len(failing) else single[0]
+        said = f"{speaks.who} gets {speaks.now:.2f} of what the prior leaves, {speaks.before:.2f} in the baseline"
+        return "fail", [said, *([f"what grew alone: {_named(single)}"] if single else [])], speaks
     reasons = list(dict.fromkeys(r.doubts))
+    hypotheses = round(family * len(r.compared) / (1 - (SHARE if r.parts else 0)))
     if r.clusters < FEWEST:
         reasons.append(f"{r.clusters} clusters; from {FEWEST} on they can say something")
-    elif (hypotheses := family * len(r.compared)) * smallest_p(r.clusters) > gate.alpha:
+    elif hypotheses * smallest_p(r.clusters) > gate.alpha:
         enough = enough_to_fail(hypotheses, gate.alpha)
         none = f"{r.clusters} clusters can fail none of {family} checks, so they pass none either"
         reasons.append(f"{none}; {enough} can")
@@ -221,16 +264,57 @@ def answer(r: Regression, p: float | None, family: int, gate: Gate) -> tuple[Sta
         open_ones = [c for c in r.compared if c.difference.high is None or c.difference.high >= r.gate.margin]
         if open_ones:
             worst = max(open_ones, key=lambda c: c.difference.high or 0.0)
-            who = f"{worst.measure.attack} by {'+'.join(worst.measure.observers)} ({worst.measure.metric})"
             high = "an unknown amount" if worst.difference.high is None else no_less(worst.difference.high, 2)
-            reasons.append(f"{who} may have grown by up to {high}, margin {r.gate.margin:g}")
+            reasons.append(f"{worst.who} may have grown by up to {high}, margin {r.gate.margin:g}")
             if not worst.pairs:
                 reasons.append("the seeds of the baseline would be compared in pairs, which takes fewer clusters")
+    if unsettled := _unsettled(r, family, gate.alpha):
+        worst = worst if reasons else unsettled[0]
+        reasons.append(f"{_whose(unsettled)} may have grown alone, and more seeds tell: {_named(unsettled)}")
     if reasons:
         return "inconclusive", reasons, worst
     rare = f"clusters rarer than {unseen(r.clusters, gate.alpha):.0%} could be unseen"
     grown = [f"grew by less than {r.gate.margin:g} in the mean of {r.clusters} clusters; {rare}"]
-    return "pass", [*grown, *_suspected(r)], worst
+    return "pass", [*grown, *_suspected(r), *_chance(r)], worst
+
+
+def _unsettled(r: Regression, family: int, alpha: float) -> list[Compared]:
+    """Parts of which nobody can say that chance explains their growth: by themselves they grew, and so few clusters
+    could never fail them; or they grew beyond chance among the parts of the cell, and not among all of the gate.
+    """
+    count = sum(c.difference.p is not None for c in r.parts)
+
+    def limit(c: Compared) -> float:
+        blind = family * count * smallest_p(c.difference.clusters) > SHARE * alpha
+        return alpha if blind else alpha / count
+
+    beyond = (c for c in r.parts if c.trusted and c.difference.mean > r.gate.floor)
+    return _most_grown(c for c in beyond if c.difference.p is None or c.difference.p <= limit(c))
+
+
+def _most_grown(found: Iterable[Compared]) -> list[Compared]:
+    """Of equal growth, to two digits, a whole party or column first."""
+    return sorted(found, key=lambda c: (-round(c.difference.mean, 2), sum(map(bool, c.part)), c.part, c.measure.name))
+
+
+def _named(found: Sequence[Compared]) -> str:
+    said = [f"{c.who}, from {c.before:.2f} to {c.now:.2f}" for c in found[:NAMED]]
+    return "; ".join([*said, *([f"{len(found) - NAMED} more"] if len(found) > NAMED else [])])
+
+
+def _whose(found: Sequence[Compared]) -> str:
+    return "single parties or columns" if len(found) > 1 else "a single party or column"
+
+
+def _chance(r: Regression) -> Iterator[str]:
+    """What a pass says of parts: how many were compared, and the growth that chance explains."""
+    if r.parts:
+        most = max(r.parts, key=lambda c: c.difference.mean)
+        grown = most.difference.mean > r.gate.margin
+        yield (
+            f"of {len(r.parts)} single parties and columns none grew beyond chance"
+            + (f"; most, by {most.difference.mean:.2f}: {most.who}" if grown else "")
+        )
 
 
 def _suspected(r: Regression) -> Iterator[str]:
@@ -238,10 +322,7 @@ def _suspected(r: Regression) -> Iterator[str]:
     grown = [c for c in r.compared if c.difference.mean > r.gate.floor and (c.difference.low or 0.0) > 0.0]
     if grown:
         most = max(grown, key=lambda c: c.difference.mean)
-        yield (
-            f"by itself {most.measure.attack} by {'+'.join(most.measure.observers)} ({most.measure.metric}) grew by "
-            f"{most.difference.mean:.2f}: a smaller margin would not let it pass"
-        )
+        yield (f"by itself {most.who} grew by {most.difference.mean:.2f}: a smaller margin would not let it pass")
 
 
 def _speaks(r: Regression) -> Compared:
@@ -256,7 +337,9 @@ def _speaks(r: Regression) -> Compared:
 
 def needed(c: Compared, gate: LeakageGate, settings: Gate) -> int | None:
     """Clusters that show a change of nothing to be below the margin, with the planned power; of other seeds no fewer
-    than bound what they did not meet.
+    than bound what they did not meet. None of a part, which no margin bounds.
     """
+    if c.part.words:
+        return None
     planned = clusters_needed(c.difference.scatter, gate.margin, settings.alpha, settings.power)
     return planned if c.pairs or planned is None else max(planned, fewest(gate.margin, settings.alpha))

@@ -62,7 +62,7 @@ def _from_the_top(mean: float) -> Callable[[_Parts], NDArray[np.float64]]:
 def _parts(measure: Measure | None) -> _Parts:
     if measure is None:
         return _Parts(np.zeros(0), np.zeros(0))
-    perfect = PERFECT[measure.metric]
+    perfect = 1.0 if measure.column else PERFECT[measure.metric]  # of a column it is a share of cells, or a correlation
     rooms = np.array([abs(perfect - c.prior) for c in measure.clusters])
     return _Parts(rooms, np.maximum(0.0, rooms - np.array([abs(perfect - c.value) for c in measure.clusters])))
 

@@ -7,6 +7,7 @@ from leakledger.audit.clusters import SEEDS
 from leakledger.audit.gate.baseline import Baseline
 from leakledger.audit.gate.differences import Sample, clusters_needed, enough_to_fail, smallest_p
 from leakledger.audit.gate.levels import levels
+from leakledger.audit.gate.parts import SHARE
 from leakledger.audit.gate.policy import Policy, PolicyError
 from leakledger.audit.verdicts.ceilings import fewest
 from leakledger.audit.verdicts.significance import FEWEST
@@ -58,11 +59,12 @@ def _can_fail(policy: Policy, clusters: int, family: int) -> None:
 
 def _at_once(policy: Policy, clusters: int) -> str:
     """How much so few clusters can decide."""
-    most = int(policy.gate.alpha / smallest_p(clusters))
-    several = f"; {MANY} take {enough_to_fail(MANY, policy.gate.alpha)}" if most < MANY else ""
+    alpha = policy.gate.alpha * (1 - SHARE)
+    most = int(alpha / smallest_p(clusters))
+    several = f"; {MANY} take {enough_to_fail(MANY, alpha)}" if most < MANY else ""
     return (
         f"{clusters} clusters can fail {most:,} comparisons at once{several}. An entry of [[leakage]] is one for each "
-        "setting, adversary, thing to learn and attack that claims anything of it."
+        "setting, adversary, thing to learn and attack that claims anything of it, beside single parties and columns."
     )
 
 

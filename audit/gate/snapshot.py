@@ -45,9 +45,12 @@ class Cell(NamedTuple):
     asset: str
 
 
+_Key = tuple[Cell, str, tuple[str, ...], str, str]  # of a series: cell, attack, observers, metric, level
+
+
 @dataclass(frozen=True)
 class Measure:
-    """One attack by one adversary under one metric, cluster by cluster."""
+    """One attack by one adversary under one metric, cluster by cluster; `column`: of its cells in that column alone."""
 
     cell: Cell
     attack: str
@@ -55,11 +58,12 @@ class Measure:
     metric: str
     level: str
     clusters: tuple[Cluster, ...]
+    column: str = ""
 
     @property
     def name(self) -> tuple[object, ...]:
         """What it shares with the same series of another run, but for the setting."""
-        return (self.cell.adversary, self.cell.asset, self.attack, self.observers, self.metric, self.level)
+        return (self.cell.adversary, self.cell.asset, self.attack, self.observers, self.metric, self.level, self.column)
 
 
 @dataclass(frozen=True)
@@ -128,6 +132,7 @@ class Snapshot:
     data: Mapping[str, Any]
     versions: Mapping[str, str]
     incomplete: int  # cases that did not run to the end
+    columns: tuple[Measure, ...] | None = None  # column by column, where that is scored; None: nobody kept it
 
 
 def snapshot(record: AuditRecord) -> Snapshot:
@@ -152,6 +157,7 @@ def snapshot(record: AuditRecord) -> Snapshot:
         data=_data(record),
         versions={**record.run.versions, "instrument": _instrument(record)},
         incomplete=record.missing + len(record.aborted),
+        columns=tuple(_columns(cases)),
     )
 
 
@@ -197,14 +203,30 @@ def _data(record: AuditRecord) -> dict[str, Any]:
 
 
 def _measures(cases: Sequence[CaseRecord]) -> Iterator[Measure]:
-    groups: dict[tuple[Any, ...], list[Cluster]] = defaultdict(list)
-    for case, t in _trials(cases):
-        if t.status == "scored" and decides(t) and t.value is not None and t.baseline is not None:
-            cell = Cell(case.setting.id, adversary(t.observers), asset_of_trial(t))
-            key = (cell, t.attack, t.observers, t.metric, t.level)
-            groups[key].append(Cluster(case.seed, t.victim, t.round, t.value, t.baseline))
+    groups: dict[_Key, list[Cluster]] = defaultdict(list)
+    for case, t in _deciding(cases):
+        if t.value is not None and t.baseline is not None:
+            groups[_key(case, t)].append(Cluster(case.seed, t.victim, t.round, t.value, t.baseline))
     for key, clusters in groups.items():
         yield Measure(*key, tuple(_merged(clusters)))
+
+
+def _columns(cases: Sequence[CaseRecord]) -> Iterator[Measure]:
+    groups: dict[tuple[_Key, str], list[Cluster]] = defaultdict(list)
+    for case, t in _deciding(cases):
+        for f in t.detail.features if t.detail else ():
+            groups[_key(case, t), f.feature].append(Cluster(case.seed, t.victim, t.round, f.value, f.baseline))
+    for (key, column), clusters in groups.items():
+        yield Measure(*key, tuple(_merged(clusters)), column)
+
+
+def _deciding(cases: Sequence[CaseRecord]) -> Iterator[tuple[CaseRecord, Trial]]:
+    return ((case, t) for case, t in _trials(cases) if t.status == "scored" and decides(t))
+
+
+def _key(case: CaseRecord, t: Trial) -> _Key:
+    cell = Cell(case.setting.id, adversary(t.observers), asset_of_trial(t))
+    return cell, t.attack, t.observers, t.metric, t.level
 
 
 def _trials(cases: Iterable[CaseRecord]) -> Iterator[tuple[CaseRecord, Trial]]:
