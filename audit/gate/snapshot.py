@@ -15,7 +15,7 @@ from leakledger.attacks.observed.undeclared import STATED_POOLED
 from leakledger.audit.chain import canonical, digest_of, digest_of_file
 from leakledger.audit.leakage import adversary
 from leakledger.audit.plugins import versions_behind
-from leakledger.audit.records import SCORER, AuditRecord, CaseRecord, Setting, Trial, failed_controls, speaks
+from leakledger.audit.records import SCORER, AuditRecord, CaseRecord, Finding, Setting, Trial, failed_controls, speaks
 from leakledger.audit.verdicts.evidence import CHECKS, asset_of_trial, decides, is_calibrator
 
 UNTRIED, UNTRUE = "leaky, not played", "certificate"
@@ -66,6 +66,14 @@ class Measure:
         return (self.cell.adversary, self.cell.asset, self.attack, self.observers, self.metric, self.level, self.column)
 
 
+class Shown(NamedTuple):
+    """To whom a fact shows, about which party, and under which seeds."""
+
+    observers: tuple[str, ...]
+    party: str
+    seeds: tuple[int, ...]
+
+
 @dataclass(frozen=True)
 class Fact:
     """What needs no statistics: a check that fired, or claims that `attack` vouched for as exact and had right; in the
@@ -78,6 +86,7 @@ class Fact:
     observers: tuple[str, ...]
     seeds: tuple[int, ...]
     text: str
+    shown: tuple[Shown, ...] | None = None  # one by one; None: nobody kept it
 
 
 @dataclass(frozen=True)
@@ -246,29 +255,31 @@ def _merged(clusters: Iterable[Cluster]) -> Iterator[Cluster]:
 def _facts(cases: Sequence[CaseRecord]) -> Iterator[Fact]:
     """Facts of trusted attacks; none of a cell in which an attack vouched for something that is not so."""
     failed = failed_controls(cases)
-    seeds: dict[tuple[Cell, str, str], dict[int, None]] = defaultdict(dict)
-    shown: dict[tuple[Cell, str, str], tuple[tuple[str, ...], str]] = {}
+    shown: dict[tuple[Cell, str, str], dict[tuple[tuple[str, ...], str], dict[int, None]]] = {}
+    texts: dict[tuple[Cell, str, str], str] = {}
     wrong = {
         Cell(c.setting.id, adversary(t.observers), asset_of_trial(t)) for c, t in _trials(cases) if t.certain_wrong
     }
 
-    def note(case: CaseRecord, cell: Cell, what: str, attack: str, observers: tuple[str, ...], text: str) -> None:
-        if cell not in wrong and not {(case.setting.id, attack), (case.setting.id, SCORER)} & failed:
-            seeds[cell, what, attack][case.seed] = None
-            shown.setdefault((cell, what, attack), (observers, text))
+    def note(case: CaseRecord, cell: Cell, what: str, by: Trial | Finding, party: str, text: str) -> None:
+        if cell not in wrong and not {(case.setting.id, by.attack), (case.setting.id, SCORER)} & failed:
+            of = shown.setdefault((cell, what, by.attack), {}).setdefault((by.observers, party), {})
+            of[case.seed] = None
+            texts.setdefault((cell, what, by.attack), text)
 
     for case, t in _trials(cases):
         if t.certain and not t.certain_wrong and speaks(t.asset, t.metric):
             cell = Cell(case.setting.id, adversary(t.observers), asset_of_trial(t))
-            note(case, cell, cell.asset, t.attack, t.observers, f"{t.attack} vouches for claims, and they are right")
+            note(case, cell, cell.asset, t, t.victim, f"{t.attack} vouches for claims, and they are right")
     for case in cases:
         for f in case.findings:
             if f.check == STATED_POOLED:
                 continue  # what a protocol gives everyone; what it says of one party is scored
-            cell = Cell(case.setting.id, adversary(f.observers), CHECKS)
-            note(case, cell, f.check, f.attack, f.observers, f.text)
-    for (cell, what, attack), of in seeds.items():
-        yield Fact(cell, what, attack, shown[cell, what, attack][0], tuple(sorted(of)), shown[cell, what, attack][1])
+            note(case, Cell(case.setting.id, adversary(f.observers), CHECKS), f.check, f, f.party, f.text)
+    for (cell, what, attack), of in shown.items():
+        seeds = tuple(sorted({seed for each in of.values() for seed in each}))
+        each = tuple(Shown(*who, tuple(sorted(its))) for who, its in sorted(of.items()))
+        yield Fact(cell, what, attack, next(iter(of))[0], seeds, texts[cell, what, attack], each)
 
 
 def _played(cases: Sequence[CaseRecord]) -> Iterator[Played]:

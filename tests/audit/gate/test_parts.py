@@ -11,8 +11,8 @@ from leakledger.audit.gate.baseline import FORMAT, _entry, moved, read_baseline,
 from leakledger.audit.gate.decide import gate
 from leakledger.audit.gate.policy import policy_of
 from leakledger.audit.gate.snapshot import snapshot
-from leakledger.audit.records import CellDetail, FeatureShare
-from tests.audit.gate.made import PRIOR, SEEDS, baseline, controls, decided, only, record, trial
+from leakledger.audit.records import CellDetail, FeatureShare, Finding
+from tests.audit.gate.made import PRIOR, SEEDS, baseline, controls, decided, finding, only, record, trial
 
 MARGIN = [{"margin": 0.1}]
 PARTIES = [f"P{k}" for k in range(1, 13)]
@@ -142,6 +142,8 @@ def of_version_1(path, made):
     del old["columns"]
     for m in old["measures"]:
         del m["column"]
+    for f in old["facts"]:
+        del f["shown"]
     kept = moved(snapshot(made), "A. Person", "first", now="2026-11-01")
     move = replace(kept.last, content=digest_of(canonical(old)))
     move = replace(move, head=_entry(move, ()).head)
@@ -166,3 +168,52 @@ def test_a_baseline_of_version_1_is_read_and_what_it_lacks_is_open_until_it_is_w
     write_baseline(path, moved(snapshot(before), "B", "anew", kept.history))
     again = read_baseline(path)
     assert (len(again.history), gate(before, policy_of({"leakage": MARGIN}), ("b", again)).exit_code) == (2, 0)
+
+
+def told(*parties, **some):
+    """An audit in which a check fired about these parties, about others under some seeds alone."""
+    fired = [finding(party=p) for p in parties] + [(finding(party=p), seeds) for p, seeds in some.items()]
+    return record(np.full(12, 0.4), findings=fired)
+
+
+@pytest.mark.parametrize(
+    ("now", "status", "said"),
+    [
+        (told("P1"), "pass", "in 12 of 12 seeds"),
+        (told("P1", "P2"), "fail", "of P2 to server in 12 of 12 seeds, 0 before"),
+        (told("P2"), "fail", "of P2"),
+        (told("P1", P2=range(8)), "fail", "of P2 to server in 8 of 12 seeds, 0 before"),
+        (told("P1", P2=range(4), P3=range(4)), "inconclusive", "of P2 to server in 4 of 12 seeds, 0 before"),
+        (told("P1", P2=range(1)), "pass", ""),
+    ],
+)
+def test_a_finding_of_another_party_than_the_baseline_had_it_of_is_new(now, status, said):
+    check = only(decided(now, told("P1"), leakage=MARGIN), "finding")
+    assert (check.status, said in check.reasons[0]) == (status, True)
+
+
+def test_a_finding_before_other_eyes_than_the_baseline_had_it_is_new():
+    def seen(*clients):
+        fired = [
+            Finding("sac_audit", (c,), "P9", "plaintext-told", "P9's numbers travel in the clear") for c in clients
+        ]
+        return record(np.full(12, 0.4), findings=fired)
+
+    check = only(decided(seen("P1", "P2"), seen("P1"), leakage=MARGIN), "finding")
+    assert (check.status, "of P9 to P2" in check.reasons[0]) == ("fail", True)
+
+
+def test_rows_that_are_proven_of_another_party_are_new():
+    def proven(victim):
+        return record(np.full(12, 0.4), more=lambda seed: (trial(0.4, victim=victim, certain=2),))
+
+    assert only(decided(proven("P1"), proven("P1"), leakage=MARGIN), "finding").status == "pass"
+    assert only(decided(proven("P2"), proven("P1"), leakage=MARGIN), "finding").status == "fail"
+
+
+def test_a_baseline_of_version_1_does_not_say_of_whom_a_finding_is(tmp_path):
+    of_version_1(tmp_path / "b.json", told("P1"))
+    kept = read_baseline(tmp_path / "b.json")
+    outcome = gate(told("P1", "P2"), policy_of({"leakage": MARGIN}), ("b.json", kept))
+    check = only(outcome, "finding")
+    assert (check.status, outcome.exit_code, "version 1" in check.reasons[0]) == ("inconclusive", 11, True)
