@@ -174,6 +174,10 @@ def _stale(now: Snapshot, before: Snapshot) -> list[str]:
     found = []
     if conditions := _differing(now.conditions, before.conditions):
         found.append(f"it was measured under another configuration: {', '.join(f'[{c}]' for c in conditions)}")
+    if (first := before.data["first_seed"]) != now.data["first_seed"] and set(now.seeds) == set(before.seeds):
+        found.append(
+            f"the rows are compared under the first seed: run the seeds in the order of the baseline, {first} first"
+        )
     if data := _differing(now.data, before.data, without=_seed_bound(now, before)):
         found.append(f"it was measured on other data: {', '.join(data)}")
     if now.versions.get("leakledger") != before.versions.get("leakledger"):
@@ -189,7 +193,7 @@ def _stale(now: Snapshot, before: Snapshot) -> list[str]:
 
 def _seed_bound(now: Snapshot, before: Snapshot) -> tuple[str, ...]:
     same = now.data["first_seed"] == before.data["first_seed"]
-    return ("first_seed",) if same else ("first_seed", "fingerprint")
+    return ("first_seed", "schema") if same else ("first_seed", "fingerprint")
 
 
 def _differing(a: Mapping[str, Any], b: Mapping[str, Any], without: Sequence[str] = ()) -> list[str]:

@@ -205,10 +205,19 @@ def _conditions(config: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _data(record: AuditRecord) -> dict[str, Any]:
-    """The fingerprint covers each party's rows under the first seed, so it needs that seed to be compared."""
-    d = record.run.data
+    """The fingerprint covers the schema and each party's rows under the first seed, so it needs that seed to be
+    compared. Of other seeds the schema is, where the configuration has it.
+    """
+    d, schema = record.run.data, record.run.config.get("data", {}).get("schema")
     shape = {"rows": d.rows, "features": d.features, "categorical": d.categorical, "target": d.target, "task": d.task}
-    return {"name": d.name, "first_seed": record.run.seeds[0], "fingerprint": d.fingerprint, **shape}
+    declared = digest_of(canonical(schema)) if isinstance(schema, Mapping) else None
+    return {
+        "name": d.name,
+        "first_seed": record.run.seeds[0],
+        "fingerprint": d.fingerprint,
+        **shape,
+        "schema": declared,
+    }
 
 
 def _measures(cases: Sequence[CaseRecord]) -> Iterator[Measure]:

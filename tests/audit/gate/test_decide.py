@@ -11,6 +11,7 @@ from leakledger.reports.pull_request import annotations, summary
 from leakledger.reports.sarif import Source
 from leakledger.reports.wording import said
 from tests.audit.gate.made import (
+    CONFIG,
     DATA,
     SEEDS,
     controls,
@@ -263,3 +264,22 @@ def test_a_ceiling_quotes_no_measurement_that_nothing_made():
     blind = record(None)
     check = only(decided(blind, leakage=[{"ceiling": 0.2}]), "ceiling")
     assert (check.status, check.observed, check.clusters) == ("inconclusive", None, 0)
+
+
+def test_seeds_of_the_baseline_in_another_order_are_stale_since_nobody_checks_the_rows_then():
+    other = record(FLAT[::-1], seeds=SEEDS[::-1], data=replace(DATA, fingerprint="f2"))
+    outcome = decided(other, record(FLAT), leakage=MARGIN)
+    assert outcome.exit_code == 11
+    assert "in the order of the baseline, 0 first" in outcome.baseline.stale[0]
+
+
+def test_another_schema_is_stale_though_the_seeds_are_others():
+    def declared(seeds, **schema):
+        data = {**CONFIG["data"], "schema": {"target": "y", **schema}}
+        return record(FLAT, seeds=seeds, config={**CONFIG, "data": data})
+
+    others = [s + 50 for s in SEEDS]
+    wide, before = [{"margin": 0.3}], declared(SEEDS)
+    assert decided(declared(others), before, leakage=wide).exit_code == 0
+    outcome = decided(declared(others, domains={"ward": ["a", "b"]}), before, leakage=wide)
+    assert (outcome.exit_code, outcome.baseline.stale) == (11, ("it was measured on other data: schema",))
