@@ -103,6 +103,11 @@ class BaselineNote:
     stale: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
+    @property
+    def changed_words(self) -> str:
+        """What changed, in a line; of a stale one `stale` says what else differs."""
+        return ", ".join(self.changed) or f"nothing {'of what is audited' if self.stale else 'in the configuration'}"
+
 
 @dataclass(frozen=True)
 class GateOutcome:

@@ -59,7 +59,7 @@ def _notes(outcome: GateOutcome) -> Iterator[str]:
     b = outcome.baseline
     if b is not None:
         yield f"Baseline {safe(b.path)}: run {safe(b.run)}, by {safe(b.author)} on {safe(b.created)}: {safe(b.reason)}"
-        yield f"Changed since: {safe(', '.join(b.changed) or 'nothing in the configuration')}"
+        yield f"Changed since: {safe(b.changed_words)}"
         yield from (f"**Stale**: {safe(s)}" for s in b.stale)
     for w in outcome.waivers:
         yield f"Waiver {safe(w.id)}, {w.fate}: {safe(w.text)} ({safe(w.reason)}; owner {safe(w.owner)})"

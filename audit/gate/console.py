@@ -54,7 +54,7 @@ def lines(outcome: GateOutcome) -> Iterator[str]:
     b = outcome.baseline
     if b is not None:
         yield f"Baseline: {b.path}, run {b.run}, by {b.author} on {b.created} ({b.reason})"
-        yield f"Changed since: {', '.join(b.changed) or 'nothing in the configuration'}"
+        yield f"Changed since: {b.changed_words}"
     for w in outcome.waivers:
         yield f"Waiver {w.id} is {w.fate}: {w.text}"
     yield from outcome.notes

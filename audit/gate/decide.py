@@ -61,7 +61,7 @@ def gate(
     note = None if baseline is None else note_on(now, baseline[1], baseline[0])
     before = None if note is None or note.stale or baseline is None else baseline[1].snapshot
     matches = {} if before is None else matched(now.subjects, before.subjects) or {}
-    asked = _asked(record, policy, now, before, matches)
+    asked = _asked(record, policy, now, before, matches, stale=note is not None and bool(note.stale))
     unanswered = (*_unanswered(policy, now, asked, note), *_unplayed(record, policy, note))
     checks = [*_checks(record, policy, now, asked, matches), *unanswered]
     left, notes = apply(waivers, checks)
@@ -75,14 +75,20 @@ def gate(
         family=_family(asked),
         baseline=note,
         waivers=tuple(notes),
-        notes=tuple(_notes(policy, note)),
+        notes=tuple(_notes(policy, now, note)),
     )
     status, code = _decided(left, notes, waivers)
     return replace(outcome, status=status, exit_code=code)
 
 
 def _asked(
-    record: AuditRecord, policy: Policy, now: Snapshot, before: Snapshot | None, matches: Mapping[str, str]
+    record: AuditRecord,
+    policy: Policy,
+    now: Snapshot,
+    before: Snapshot | None,
+    matches: Mapping[str, str],
+    *,
+    stale: bool,
 ) -> Asked:
     grown: tuple[leakage.Regression, ...] = ()
     lost: tuple[utility.Loss, ...] = ()
@@ -90,7 +96,8 @@ def _asked(
         grown = tuple(leakage.regressions(now, before, matches, policy.leakage, policy.gate))
         lost = tuple(utility.losses(now, before, matches, policy.utility, policy.gate))
     above = tuple(ceilings.ceilings(record.cases, policy.leakage, policy.gate))
-    return Asked(above, grown, lost, tuple(findings.found(now, before, matches, policy.findings, policy.gate.alpha)))
+    facts = findings.found(now, before, matches, policy.findings, policy.gate.alpha, stale)
+    return Asked(above, grown, lost, tuple(facts))
 
 
 def _tested(asked: Asked) -> list[ceilings.Ceiling | leakage.Regression | utility.Loss]:
@@ -339,13 +346,20 @@ def _open(name: str, reason: str, setting: str = "") -> Check:
     return replace(check, gate=name, fingerprint=fingerprint("precondition", cell, name))
 
 
-def _notes(policy: Policy, note: BaselineNote | None) -> Iterator[str]:
+def _notes(policy: Policy, now: Snapshot, note: BaselineNote | None) -> Iterator[str]:
     if note is None:
         yield "No baseline: nothing was compared, and every finding counts as new."
     else:
         yield from note.notes
     if policy.findings.forbid == "none":
         yield "The policy does not look at deterministic findings."
+    unjudged: dict[str, set[str]] = {}
+    for cell in {m.cell for m in now.measures}:
+        judge = next((g for g in policy.leakage if g.judges(cell.adversary, cell.asset)), None)
+        if judge is None or (judge.ceiling is None and judge.regression is False):
+            unjudged.setdefault(cell.adversary, set()).add(cell.asset)
+    for kind, assets in sorted(unjudged.items()):
+        yield f"No entry of the policy judges what {kind} learns: {', '.join(sorted(assets))}"
 
 
 def _decided(checks: Sequence[Check], notes: Sequence[WaiverNote], waivers: Sequence[Waiver]) -> tuple[Status, int]:

@@ -32,9 +32,14 @@ class Found:
 
 
 def found(
-    now: Snapshot, before: Snapshot | None, matches: Mapping[str, str], rules: Findings, alpha: float
+    now: Snapshot,
+    before: Snapshot | None,
+    matches: Mapping[str, str],
+    rules: Findings,
+    alpha: float,
+    stale: bool = False,
 ) -> Iterator[Found]:
-    """One for each setting, kind of adversary and fact of the run."""
+    """One for each setting, kind of adversary and fact of the run. `stale`: there is a baseline, and none `before`."""
     if rules.forbid == "none":
         return
     groups = list(_groups(now.facts).values())
@@ -44,7 +49,8 @@ def found(
         if rules.forbid == "new" and before and its and group[0].what not in rules.allow:
             yield _known(group, len(now.seeds), its, len(before.seeds), Levels(alpha, alpha / max(can_grow, 1)))
         else:
-            yield _judged(group, bool(its), len(now.seeds), rules, before is not None)
+            judged = _judged(group, bool(its), len(now.seeds), rules, before is not None)
+            yield _unknown(judged) if stale and rules.forbid == "new" and judged.status == "fail" else judged
 
 
 def _name(f: Fact) -> tuple[object, ...]:
@@ -129,6 +135,11 @@ def _more(seeds: int, cases: int, known: int, known_cases: int) -> float:
 
     table = [[seeds, cases - seeds], [known, known_cases - known]]
     return float(fisher_exact(table, alternative="greater").pvalue)
+
+
+def _unknown(f: Found) -> Found:
+    reason = f"{f.reason}: the baseline is stale, so nobody can say whether it is new"
+    return Found(f.fact, "inconclusive", reason, f.new)
 
 
 def _judged(group: Sequence[Fact], known: bool, cases: int, rules: Findings, compared: bool) -> Found:

@@ -283,3 +283,30 @@ def test_another_schema_is_stale_though_the_seeds_are_others():
     assert decided(declared(others), before, leakage=wide).exit_code == 0
     outcome = decided(declared(others, domains={"ward": ["a", "b"]}), before, leakage=wide)
     assert (outcome.exit_code, outcome.baseline.stale) == (11, ("it was measured on other data: schema",))
+
+
+def test_whether_a_finding_is_new_is_open_beside_a_stale_baseline():
+    other = record(FLAT, data=replace(DATA, fingerprint="f2"), findings=[finding()])
+    outcome = decided(other, record(FLAT, findings=[finding()]), leakage=MARGIN)
+    check = only(outcome, "finding")
+    assert (outcome.exit_code, check.status) == (11, "inconclusive")
+    assert "the baseline is stale, so nobody can say whether it is new" in check.reasons[0]
+    assert decided(other, record(FLAT), leakage=MARGIN, findings={"forbid": "any"}).exit_code == 10
+    said = "Changed since: nothing of what is audited"
+    assert said in list(lines(outcome))
+    assert said in summary(outcome)
+
+
+def test_what_no_entry_of_the_policy_judges_is_said():
+    def grown(more):
+        return record(
+            FLAT, more=lambda seed: (trial(more, observers=("P2",), asset="size", metric="size_information"),)
+        )
+
+    of_server = [{"adversary": "server", "margin": 0.1}]
+    outcome = decided(grown(0.9), grown(0.1), leakage=of_server)
+    assert outcome.exit_code == 0
+    assert "No entry of the policy judges what one client learns: size" in outcome.notes
+    assert "No entry" not in " ".join(decided(grown(0.1), grown(0.1), leakage=MARGIN).notes)
+    unasked = [{"adversary": "one client", "regression": False}, *MARGIN]
+    assert "what one client learns: size" in " ".join(decided(grown(0.9), grown(0.1), leakage=unasked).notes)
