@@ -21,10 +21,10 @@ from leakledger.audit.gate_records import BaselineNote
 from leakledger.preprocess.atomic_file import atomic_file
 
 FORMAT, VERSION = "leakledger-baseline", 2
-READ = (1, VERSION)  # 1 held nothing of single columns
+READ = (1, VERSION)  # 1 held less (`UNKEPT`)
 UNKEPT = (
-    "the baseline has version 1 of its format, which holds nothing of single columns, nor of whom findings are: these "
-    "are not compared until `leakledger baseline save` writes it anew"
+    "the baseline has version 1 of its format, which holds nothing of single columns and whole rows, nor of whom "
+    "findings are: these are not compared until `leakledger baseline save` writes it anew"
 )
 SHOWN = 3  # settings whose methods changed
 GENESIS = digest_of(b"LeakLedger: the chain of a baseline, format 1")

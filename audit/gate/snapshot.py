@@ -20,6 +20,10 @@ from leakledger.audit.verdicts.evidence import CHECKS, asset_of_trial, decides, 
 
 UNTRIED, UNTRUE = "leaky, not played", "certificate"
 """Kinds of `Broken` that are no failed control: none was played; an attack vouched for something that is not so."""
+WHOLE_ROWS = ("exact_rows", "identical_rows")
+"""Metrics of records that are compared beside those that decide a verdict: one row of four, and no other claimed, is
+fewer cells right than a guess of all.
+"""
 UTILITY = ("f1", "accuracy", "auroc", "r2", "mae")
 SUBJECT = ("preprocessing", "model", "training", "defense")
 """Sections of a configuration that say what is audited: what a change may change, and what is compared."""
@@ -239,7 +243,12 @@ def _columns(cases: Sequence[CaseRecord]) -> Iterator[Measure]:
 
 
 def _deciding(cases: Sequence[CaseRecord]) -> Iterator[tuple[CaseRecord, Trial]]:
-    return ((case, t) for case, t in _trials(cases) if t.status == "scored" and decides(t))
+    """The scored trials that series are made of."""
+    return (
+        (case, t)
+        for case, t in _trials(cases)
+        if t.status == "scored" and (decides(t) or (t.asset == "records" and t.metric in WHOLE_ROWS))
+    )
 
 
 def _key(case: CaseRecord, t: Trial) -> _Key:

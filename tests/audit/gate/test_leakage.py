@@ -246,3 +246,17 @@ def test_claims_about_more_parties_under_other_seeds_are_growth():
     before, other = claims(range(40), "P1"), range(100, 140)
     assert decided(claims(other, "P1"), before, leakage=MARGIN).status == "pass"
     assert decided(claims(other, "P1", "P2", "P3"), before, leakage=MARGIN).status == "fail"
+
+
+@pytest.mark.parametrize("metric", ["exact_rows", "identical_rows"])
+def test_whole_rows_that_are_told_though_cells_gain_nothing_over_the_prior_have_grown(metric):
+    """An attack that has one row of four and claims no other has fewer cells right than a good guess of all."""
+
+    def rows(share):
+        of = replace(trial(0.0, metric=metric), value=share, baseline=0.0)
+        return record(np.full(len(SEEDS), -0.5), more=lambda seed: (of,))
+
+    outcome = decided(rows(0.5), rows(0.0), leakage=MARGIN)
+    assert outcome.exit_code == 10
+    assert f"made by server ({metric}) gets 0.50 of what the prior leaves" in only(outcome, "regression").reasons[0]
+    assert decided(rows(0.5), rows(0.5), leakage=MARGIN).exit_code == 0
