@@ -90,6 +90,7 @@ class Audited:
             from leakledger.audit.terminal import printable
 
             found = [f"{c.status}: {c.gate}: {'; '.join(c.reasons)}" for c in outcome.checks if c.status != "pass"]
+            found += [f"Waiver {w.id} is {w.fate}: {w.text}" for w in outcome.waivers if w.fate != "used"]
             pytest.fail(printable("\n".join([outcome.sentence, *found])), pytrace=False)
 
     def assert_no_leak(self) -> None:

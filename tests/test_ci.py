@@ -63,6 +63,8 @@ def test_the_hook_names_a_command_that_there_is():
     name, *command = hook["entry"].split()
     assert name == "leakledger"
     assert call(*command, "--help").exit_code == 0
+    assert "--policy" not in hook["entry"]  # whoever uses it names one; so what it says is
+    assert "with --policy in `args`" in hook["description"]
 
 
 @pytest.mark.slow

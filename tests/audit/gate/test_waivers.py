@@ -5,9 +5,11 @@ from datetime import date
 import numpy as np
 import pytest
 
+from leakledger.audit.gate.baseline import write_baseline
 from leakledger.audit.gate.console import rows
 from leakledger.audit.gate.waivers import WaiverFileError, read_waivers
-from tests.audit.gate.made import SEEDS, decided, noise, only, record, trial
+from leakledger.audit.pytest_plugin import Audited
+from tests.audit.gate.made import SEEDS, baseline, decided, noise, only, record, trial
 
 FLAT = np.full(len(SEEDS), 0.4)
 TODAY = date(2026, 11, 22)
@@ -149,3 +151,14 @@ def test_a_file_of_something_else_is_refused_in_one_line(tmp_path, text):
     with pytest.raises(WaiverFileError) as refused:
         read_waivers(path, TODAY)
     assert "\n" not in str(refused.value).strip().split("(")[0]
+
+
+def test_a_test_of_pytest_says_which_waiver_is_void_and_why(tmp_path):
+    made = record(FLAT)
+    write_baseline(tmp_path / "baseline.json", baseline(made))
+    (tmp_path / "policy.toml").write_text("[[leakage]]\nmargin = 0.1\n")
+    (tmp_path / "w.toml").write_text('[[waiver]]\nid = "W-9"\n')
+    audited = Audited(tmp_path, tmp_path / "audit.toml", tmp_path / "run", made)
+    audited.assert_no_regression()
+    with pytest.raises(pytest.fail.Exception, match="Waiver W-9 is invalid: fingerprint is missing or empty"):
+        audited.assert_no_regression(waivers="w.toml")
