@@ -4,9 +4,9 @@
 the run, and in none of the baseline, is there by construction and fails. What shows in some seeds only depends on
 coins: that is inconclusive, and more seeds tell. What the baseline had in some seeds fails where it shows in a larger
 share of them than coins explain (Fisher's exact test, alpha over all facts that can grow). So does one that the
-baseline had, of another party or before other eyes: there in every seed and never before it fails, in some seeds it is
-tested as well, and open where it would be beyond chance by itself. `forbid = "any"`: whatever shows fails. Checks in
-`allow` never do.
+baseline had, of another party or before other eyes: in every seed and never before it fails, unless the seeds are so
+few that coins may explain that; in some seeds it is tested as well, and open where it would be beyond chance by itself.
+`forbid = "any"`: whatever shows fails. Checks in `allow` never do.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -113,8 +113,9 @@ def _known(group: Sequence[Fact], cases: int, known: Sequence[Fact], known_cases
     grown = []
     for (observers, party), (n, k) in _single(group, known).items():
         p = _more(n, cases, k, known_cases)
-        sure = p <= levels.corrected or (n == cases and k == 0)
-        if sure or p <= levels.single:
+        always = n == cases and k == 0
+        sure = p <= (levels.single if always else levels.corrected)
+        if always or p <= levels.single:
             told = f"{f'of {party} ' if party else ''}to {'+'.join(observers)} in {n} of {cases} seeds, {k} before"
             grown.append((not sure, p, told))
     if not grown:

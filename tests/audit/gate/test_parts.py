@@ -217,3 +217,11 @@ def test_a_baseline_of_version_1_does_not_say_of_whom_a_finding_is(tmp_path):
     outcome = gate(told("P1", "P2"), policy_of({"leakage": MARGIN}), ("b.json", kept))
     check = only(outcome, "finding")
     assert (check.status, outcome.exit_code, "version 1" in check.reasons[0]) == ("inconclusive", 11, True)
+
+
+@pytest.mark.parametrize(("seeds", "status"), [(1, "inconclusive"), (2, "inconclusive"), (5, "fail")])
+def test_a_finding_of_another_party_under_few_seeds_may_be_chance(seeds, status):
+    def fired(party):
+        return record(np.full(12, 0.4), seeds=SEEDS[:seeds], findings=[finding(party=party)])
+
+    assert only(decided(fired("P2"), fired("P1"), leakage=MARGIN), "finding").status == status
