@@ -64,6 +64,9 @@ def gate(
     asked = _asked(record, policy, now, before, matches, stale=note is not None and bool(note.stale))
     unanswered = (*_unanswered(policy, now, asked, note), *_unplayed(record, policy, note))
     checks = [*_checks(record, policy, now, asked, matches), *unanswered]
+    if not checks:
+        reason = "the policy asks nothing that this run answers; a ceiling, or a baseline beside it, would"
+        checks = [_open("policy", reason)]
     left, notes = apply(waivers, checks)
     outcome = GateOutcome(
         run=record.run.id,
@@ -374,6 +377,6 @@ def _decided(checks: Sequence[Check], notes: Sequence[WaiverNote], waivers: Sequ
         return "fail", VIOLATION
     if void:
         return "fail", WAIVER
-    if any(c.status == "inconclusive" for c in checks) or not checks:
+    if any(c.status == "inconclusive" for c in checks):
         return "inconclusive", INCONCLUSIVE
     return "pass", PASS

@@ -7,6 +7,7 @@ import pytest
 from leakledger.audit.gate.console import lines, rows
 from leakledger.audit.plugins import ATTACKS_OF, PACKAGES
 from leakledger.audit.records import Ruling
+from leakledger.reports.junit import junit
 from leakledger.reports.pull_request import annotations, summary
 from leakledger.reports.sarif import Source
 from leakledger.reports.wording import said
@@ -310,3 +311,12 @@ def test_what_no_entry_of_the_policy_judges_is_said():
     assert "No entry" not in " ".join(decided(grown(0.1), grown(0.1), leakage=MARGIN).notes)
     unasked = [{"adversary": "one client", "regression": False}, *MARGIN]
     assert "what one client learns: size" in " ".join(decided(grown(0.9), grown(0.1), leakage=unasked).notes)
+
+
+def test_a_gate_that_asks_nothing_says_so_and_is_no_green_suite():
+    made = record(FLAT)
+    outcome = decided(made, made, leakage=[], findings={"forbid": "none"})
+    (check,) = outcome.checks
+    assert (outcome.exit_code, check.kind, check.status) == (11, "precondition", "inconclusive")
+    assert "asks nothing that this run answers" in check.reasons[0]
+    assert b'failures="1"' in junit(outcome, made)
