@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from dataclasses import dataclass, field
-from hashlib import file_digest
 from importlib import metadata
 from pathlib import Path
 from pickle import PickleBuffer
@@ -28,12 +27,12 @@ from uuid import uuid4
 from leakledger.audit.aborts import Played
 from leakledger.audit.case import Case
 from leakledger.audit.config import Config
+from leakledger.audit.input_files import digest_of, digests
 from leakledger.audit.pool import one_thread
 from leakledger.audit.provenance import versions
 from leakledger.audit.store import transcript_name
 from leakledger.preprocess.atomic_file import PRIVATE, atomic_file, private_folder
 from leakledger.preprocess.data.embedded import EMBEDDED
-from leakledger.preprocess.data.schema_file import find_schema
 from leakledger.preprocess.told_failure import ToldFailure
 
 RETRIES = 2
@@ -80,6 +79,7 @@ class RemoteCase:
             self._check_worker()
             with TemporaryDirectory(prefix="leakledger-case-") as folder:
                 played = self.play_case(self.config, case, Path(folder), self.master.content)
+                self._check_files()
                 transcript = Path(folder) / transcript_name(case.id)
                 return Outcome(played, transcript.read_bytes() if transcript.exists() else b"")
         except ValueError as error:
@@ -89,6 +89,11 @@ class RemoteCase:
         here, host = versions(), socket.gethostname()
         if other := sorted(k for k, v in self.libraries.items() if here.get(k) != v):
             raise ValueError(f"worker on {host}: has another version of {', '.join(other)}; install it")
+        self._check_files()
+
+    def _check_files(self) -> None:
+        """Before the case, and after it: it may have read what was put there meanwhile."""
+        host = socket.gethostname()
         for path, digest in self.files.items():
             if digest_of(path) != digest:
                 raise ValueError(f"worker on {host}: has another file, or none, at {path}; copy it there")
@@ -200,26 +205,8 @@ def with_absolute_source(config: Config) -> Config:
     update = {"source": _absolute(source) if isinstance(source, str) else [_absolute(s) for s in source]}
     schema = config.data.schema_file
     absolute = {**update, "schema_file": os.path.abspath(schema) if isinstance(schema, str) else schema}
-    return config.model_copy(update={"data": config.data.model_copy(update=absolute)})
-
-
-def digests(config: Config) -> dict[str, str]:
-    """SHA-256 of every input file, by absolute path: tables, and the schema given or beside one."""
-    sources = [config.data.source] if isinstance(config.data.source, str) else config.data.source
-    paths = [Path(s) for s in sources if s not in EMBEDDED]
-    given = config.data.schema_file
-    beside = (find_schema(p) for p in paths if given is None)
-    schemas = [Path(given)] if isinstance(given, str) else [found for found in beside if found is not None]
-    return {str(p): digest_of(p) for p in (*paths, *schemas)}
-
-
-def digest_of(path: str | Path) -> str:
-    """SHA-256 of a file in hexadecimal; "" where there is none."""
-    try:
-        with open(path, "rb") as file:
-            return file_digest(file, "sha256").hexdigest()
-    except OSError:
-        return ""
+    named = [p.model_copy(update={"aliases": p.aliases and os.path.abspath(p.aliases)}) for p in config.partition]
+    return config.model_copy(update={"data": config.data.model_copy(update=absolute), "partition": named})
 
 
 def _absolute(source: str) -> str:

@@ -25,6 +25,7 @@ from leakledger.audit.control_federations import frozen
 from leakledger.audit.federate import Federated, OnAbort, make_encoder, make_scaler, public_options
 from leakledger.audit.granted import attempts, granted_knowledge, make_attack
 from leakledger.audit.hiding import hides, hides_columns, hides_updates
+from leakledger.audit.input_files import check_unchanged, digests
 from leakledger.audit.installed import check_extras
 from leakledger.audit.kept_settings import settings_kept
 from leakledger.audit.observe import observations
@@ -73,11 +74,12 @@ def run_audit(
     on this machine, or on the Dask cluster with the scheduler at `cluster`: results are the same to the byte. `on_step`
     is told what cases on this machine are at. Without `transcripts` no message is kept, only what was found. Of a run
     that has finished nothing is written, so its folder may be read-only. Raises ValueError (with one line) for data or
-    settings that cannot be used, before anything is written, and StoreError for a record that was changed; what ended
-    the first case, where all that were played were aborted and none has finished before; and Interrupted, which says
-    how to continue, for a KeyboardInterrupt while cases run.
+    settings that cannot be used, before anything is written, and for an input file that changed while cases read it, of
+    which no case that may have read the other one is kept; StoreError for a record that was changed; what ended the
+    first case, where all that were played were aborted and none has finished before; and Interrupted, which says how to
+    continue, for a KeyboardInterrupt while cases run.
     """
-    todo = cases(config)
+    todo, files_read = cases(config), digests(config)
     facts = replace(run_facts(config, todo, folder.name, command), transcripts=transcripts)
     if (before := _finished(folder, facts, master)) is not None:
         return before
@@ -96,6 +98,7 @@ def run_audit(
         with resumable(store, len(todo)):
             running = play_cases(config, left, folder, own, cluster, on_step, kept)
             for i, played in enumerate(running, start=len(done) + 1):
+                check_unchanged(config, files_read)
                 case = played.record
                 files = [transcript_name(case.id)] if kept else []
                 if played.error is None:

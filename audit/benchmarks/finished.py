@@ -17,8 +17,8 @@ from pydantic import TypeAdapter
 from leakledger.audit.benchmarks.base import Options
 from leakledger.audit.case import Case
 from leakledger.audit.chain import digest_of
-from leakledger.audit.cluster import digests
 from leakledger.audit.config import Config
+from leakledger.audit.input_files import digests
 from leakledger.audit.plugins import code_digest
 from leakledger.audit.pool import each
 from leakledger.audit.provenance import versions

@@ -26,12 +26,11 @@ from leakledger.audit.cluster import (
     _as_completed,
     _check_workers,
     _result,
-    digest_of,
-    digests,
     kept,
     with_absolute_source,
 )
 from leakledger.audit.config import Config
+from leakledger.audit.input_files import digest_of, digests
 from leakledger.audit.provenance import versions
 from leakledger.preprocess.secret import PUBLIC_MASTER
 from leakledger.preprocess.told_failure import ToldFailure
