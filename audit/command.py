@@ -93,6 +93,8 @@ def _said(error: Exception) -> str:
     """Its text; of a file that cannot be opened the name first, and why, without the number of the error."""
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
         return f"{error.filename}: {error.strerror.lower()}"
+    if isinstance(error, OSError) and error.strerror:
+        return f"the system says: {error.strerror.lower()}"
     return str(error)
 
 
@@ -100,6 +102,21 @@ def write_file(path: Path, content: str | bytes) -> None:
     """Writes what a user asked for to `path`, whole or not at all."""
     with atomic_file(path) as file:
         file.write(content.encode() if isinstance(content, str) else content)
+
+
+def append_file(path: Path, content: str) -> None:
+    """Appends what a user asked for to `path`, whole or not at all."""
+    before = path.stat().st_size if path.exists() else None
+    try:
+        with path.open("a", encoding="utf-8") as file:
+            file.write(content)
+    except OSError as error:
+        if before is None:
+            path.unlink(missing_ok=True)
+        elif path.is_file():
+            os.truncate(path, before)
+        error.filename = error.filename or os.fspath(path)
+        raise
 
 
 def show_rows(rows: list[dict[str, Any]], as_json: bool, title: str) -> None:

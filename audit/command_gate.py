@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from leakledger.audit.command import console, notes, reports_problems, show_rows, write_file
+from leakledger.audit.command import append_file, console, notes, reports_problems, show_rows, write_file
 from leakledger.audit.terminal import echo
 
 FOLDER = click.Path(path_type=Path, file_okay=False)
@@ -98,8 +98,7 @@ def _write_exports(outcome: Any, record: Any, source: Any, exports: dict[str, Pa
     if path := exports["junit"]:
         write_file(path, junit(outcome, record))
     if path := exports["markdown"]:
-        with path.open("a", encoding="utf-8") as file:  # a summary of GitHub's is one file for all steps
-            file.write(summary(outcome))
+        append_file(path, summary(outcome))  # a summary of GitHub's is one file for all steps
 
 
 def _print_outcome(outcome: Any) -> None:

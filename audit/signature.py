@@ -82,7 +82,11 @@ def new_key(path: Path) -> Signer:
     if public.exists():
         raise SignatureError(f"{public}: exists already; choose another name")
     _write_new(path, signer.seed.hex(), PRIVATE)
-    _write_new(public, signer.public, 0o644)
+    try:
+        _write_new(public, signer.public, 0o644)
+    except BaseException:
+        path.unlink()  # nobody was told of it, and it would forbid the next try
+        raise
     sync_folder(path.parent)
     return signer
 
@@ -149,14 +153,21 @@ def _statement(entries: int, head: str) -> bytes:
 
 
 def _write_new(path: Path, text: str, mode: int) -> None:
+    """Writes a line to a file that is not there yet, whole or not at all. Raises SignatureError where it is there."""
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     except FileExistsError:
         raise SignatureError(f"{path}: exists already; choose another name") from None
-    with os.fdopen(descriptor, "w", encoding="ascii") as file:
-        file.write(f"{text}\n")
-        file.flush()
-        os.fsync(file.fileno())
+    try:
+        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+            file.write(f"{text}\n")
+            file.flush()
+            os.fsync(file.fileno())
+    except BaseException as error:
+        path.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            error.filename = os.fspath(path)
+        raise
 
 
 def _digits(path: Path, what: str) -> str:

@@ -25,6 +25,7 @@ from leakledger.audit.termination import INTERRUPTED, Interrupted, terminated_as
 
 STEERING = {"Cc", "Cf", "Cs", "Zl", "Zp"}  # controls, invisible formats, halves of surrogates, separators of lines
 LINES = "\n\t"
+STDOUT, UNWRITTEN = "stdout", 2  # what an error calls it; the exit code where it cannot be written
 AGAIN = "interrupted; the same command begins anew, and a run goes on from what it has kept"
 
 
@@ -94,10 +95,23 @@ def foreign() -> Iterator[None]:
 
 def echo(text: object, *, err: bool = False, nl: bool = True) -> None:
     """Prints plain text, to stderr where `err` says so."""
-    try:
+    with _written(sys.stderr if err else Output.stream()):
         click.echo(printable(str(text)), file=None if err else Output.stream(), err=err, nl=nl)
-    except BrokenPipeError:
-        _nobody_reads(sys.stderr if err else Output.stream())
+
+
+@contextmanager
+def _written(stream: TextIO) -> Iterator[None]:
+    """What cannot be written for want of a reader is thrown away, and on stderr whatever else is wrong (a full disk, a
+    terminal that has gone): no note is worth a run. Of stdout, whose content is the result, an error names it.
+    """
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, BrokenPipeError) or stream is sys.stderr:
+            _nobody_reads(stream)
+            return
+        error.filename = error.filename or STDOUT
+        raise
 
 
 def _nobody_reads(stream: TextIO) -> None:
@@ -141,6 +155,10 @@ class Terminal(Console):
     def on_broken_pipe(self) -> None:
         """Goes on without who read it; rich would end with code 1."""
         _nobody_reads(sys.stderr if self.stderr else Output.stream())
+
+    def _check_buffer(self) -> None:
+        with _written(sys.stderr if self.stderr else Output.stream()):
+            super()._check_buffer()
 
     def render_str(self, text: str, **options: Any) -> Text:
         """Text with its width as it will be printed."""
@@ -187,6 +205,11 @@ def _ends_shown() -> Iterator[None]:
         own = isinstance(interrupt, Interrupted)  # the text of another one may be a plugin's, and quote a record
         echo(f"leakledger: {interrupt if own else AGAIN}", err=True)
         raise click.exceptions.Exit(INTERRUPTED) from None
+    except OSError as error:  # of help and version, which click prints; commands tell of their own
+        if isinstance(error, BrokenPipeError) or error.strerror is None:
+            raise
+        echo(f"leakledger: {error.filename or STDOUT}: {error.strerror.lower()}", err=True)
+        raise click.exceptions.Exit(UNWRITTEN) from None
 
 
 def _shown(error: click.ClickException) -> click.ClickException:

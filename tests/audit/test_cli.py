@@ -15,6 +15,7 @@ from click.testing import CliRunner
 
 from leakledger.audit.catalogue import TABLES
 from leakledger.audit.cli import main
+from leakledger.audit.command import append_file
 from leakledger.audit.command_list import KINDS
 from leakledger.audit.records import HELD_OUT, QUALITY
 from leakledger.preprocess.ledger import Ledger
@@ -266,6 +267,26 @@ def test_init_leaves_nothing_behind_where_the_disk_is_full(tmp_path):
         signal.signal(signal.SIGXFSZ, ignored)
     assert "b.toml: file too large" in line
     assert [p.name for p in tmp_path.iterdir()] == ["a.toml"]
+
+
+def test_what_is_appended_is_there_whole_or_not_at_all(tmp_path):
+    kept, new = tmp_path / "kept.md", tmp_path / "new.md"
+    kept.write_text("before\n" * 10)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
+    try:
+        for path in (kept, new):
+            with pytest.raises(OSError, match="too large") as raised:
+                append_file(path, "after\n" * 100)
+            assert raised.value.filename == str(path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, ignored)
+    assert kept.read_text() == "before\n" * 10
+    assert not new.exists()
+    append_file(kept, "after\n")
+    assert kept.read_text().endswith("before\nafter\n")
 
 
 def test_validate_says_what_parties_agree_on_by_messages(tmp_path):

@@ -1,4 +1,6 @@
+import errno
 import json
+import os
 import stat
 from dataclasses import replace
 
@@ -120,6 +122,22 @@ def test_a_key_is_text_for_its_owner_alone_and_its_public_half_lies_beside_it(tm
     assert public_key(str(tmp_path / "audit.key.pub")) == public_key(made.public.upper()) == made.public
     assert made.seed.hex() not in repr(made)
     assert new_key(tmp_path / "other.key") != made
+
+
+@pytest.mark.parametrize(("full", "before"), [("a", 0), ("a.pub", 1)])
+def test_a_key_that_cannot_be_written_whole_is_not_there_and_its_file_is_named(tmp_path, monkeypatch, full, before):
+    synced = []
+
+    def no_space(descriptor):
+        synced.append(descriptor)
+        if len(synced) > before:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", no_space)
+    with pytest.raises(OSError, match="No space left") as raised:
+        new_key(tmp_path / "a")
+    assert raised.value.filename == str(tmp_path / full)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_no_key_is_written_over(tmp_path):

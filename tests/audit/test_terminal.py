@@ -257,6 +257,25 @@ def test_a_command_without_any_output_ends_with_its_own_code():
     assert (done.returncode, done.stderr) == (10, b"")
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a file that is always full")
+def test_a_command_whose_notes_cannot_be_written_ends_with_its_own_code():
+    noted = FAILING.replace("console,", "notes,").replace("console.", "notes.").replace("_000)", "_000, err=True)", 1)
+    done = subprocess.run(["sh", "-c", '"$0" -c "$1" 2>/dev/full', sys.executable, noted], cwd=ROOT)
+    assert done.returncode == 10
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a file that is always full")
+@pytest.mark.parametrize("printed", ["echo(", "console.print(", "--help"])
+def test_results_that_cannot_be_written_are_one_line_that_names_stdout(printed):
+    if printed == "--help":
+        command = FAILING.replace('["told"]', '["--help"]')
+    else:
+        command = "".join(line for line in FAILING.splitlines(True) if "50_000" not in line or printed in line)
+    full = '"$0" -c "$1" >/dev/full'
+    done = subprocess.run(["sh", "-c", full, sys.executable, command], capture_output=True, text=True, cwd=ROOT)
+    assert (done.returncode, done.stderr) == (2, "leakledger: stdout: no space left on device\n")
+
+
 WRITING = """
 import os, sys
 import click
