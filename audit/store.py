@@ -15,7 +15,7 @@ import json
 import os
 import re
 import sqlite3
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -44,6 +44,13 @@ _SCHEMA = {
     "entries_remain": """CREATE TRIGGER entries_remain BEFORE DELETE ON entries
         BEGIN SELECT RAISE(ABORT, 'the record is append-only'); END""",
 }
+
+
+def deciding(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Of a configuration in force what decides results: how many cases run at a time does not, and where there was too
+    little memory the rest of a run is to go on with fewer.
+    """
+    return {**config, "audit": {**config.get("audit", {}), "jobs": None}}
 
 
 def transcript_name(case: str) -> str:
@@ -207,7 +214,7 @@ class Store:
         no messages may go on where they are asked for, and not the other way round.
         """
         mine, wanted = self.facts(), facts
-        difference = _first_difference(json.loads(json.dumps(mine.config)), json.loads(json.dumps(wanted.config)))
+        difference = _first_difference(*(json.loads(json.dumps(deciding(f.config))) for f in (mine, wanted)))
         if difference:
             raise StoreError(
                 f"{self.folder}: holds a run with another {difference}; choose another folder with --output"

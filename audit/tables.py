@@ -22,6 +22,7 @@ from leakledger.audit.frontier import tables as frontier_tables
 from leakledger.audit.leakage import adversary, asset_of
 from leakledger.audit.privacy_words import privacy_lines, worst
 from leakledger.audit.records import AuditRecord, FrontierPoint, PrivacyAccount, Score, Setting
+from leakledger.audit.store import deciding
 from leakledger.audit.summary import headline
 from leakledger.audit.sweep import Strengths
 from leakledger.audit.terminal import printable
@@ -35,7 +36,7 @@ RULED, GAP = 3, 3  # what a column takes beside its text: between rules, and wit
 def run_name(config: Config, path: Path | None) -> str:
     """A folder name that is the same for the same configuration: what makes an interrupted run continue."""
     stem = path.stem if path else PurePath(source_name(config.data.source)).name.split(".")[0].replace(" ", "-")
-    digest = hashlib.sha256(json.dumps(config.in_force(), sort_keys=True).encode()).hexdigest()[:8]
+    digest = hashlib.sha256(json.dumps(deciding(config.in_force()), sort_keys=True).encode()).hexdigest()[:8]
     return f"{stem}-{digest}"
 
 

@@ -9,6 +9,7 @@ from leakledger.audit.chain import GENESIS, digest_of, extended
 from leakledger.audit.provenance import run_facts
 from leakledger.audit.records import VERSION, CaseRecord, Trial, UtilityRow
 from leakledger.audit.store import _SCHEMA, FILE, Store, StoreError, only_writer
+from leakledger.audit.tables import run_name
 from tests.audit.example import config
 
 SETTINGS = config()
@@ -53,6 +54,13 @@ def test_opening_again_continues_the_same_run_and_keeps_its_start(tmp_path, fact
     Store.create(tmp_path, facts, "first").add(RECORD)
     again = Store.create(tmp_path, facts, "second")
     assert (again.created(), again.finished()) == ("first", {CASE.id})
+
+
+def test_a_run_goes_on_with_fewer_cases_at_a_time_in_the_same_folder(tmp_path, facts):
+    Store.create(tmp_path, facts, "first").close()
+    fewer = config(audit={"jobs": 7})
+    Store.read(tmp_path).must_match(replace(facts, config=fewer.in_force()))
+    assert run_name(fewer, None) == run_name(SETTINGS, None) != run_name(config(audit={"seeds": [9]}), None)
 
 
 @pytest.mark.parametrize(
