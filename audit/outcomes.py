@@ -53,7 +53,8 @@ def outcome_of(attack: Attack, view: View, knowledge: AuxiliaryKnowledge) -> Out
         of_input = isinstance(error, ValueError | OSError) or (
             isinstance(error, ModuleNotFoundError) and error.name is None  # a text that says what to install
         )
-        text = one_line(f"the attack {attack.technique} raised {type(error).__name__}: {error}")
+        said = f": {error}" if str(error).strip() else ""
+        text = one_line(f"the attack {attack.technique} raised {type(error).__name__}{said}")
         raise (ValueError if of_input else ToldFailure)(text) from error
     if problem := _problem(outcome, view):
         raise ValueError(f"{attack.technique} is no attack that can be scored: {problem}")

@@ -94,13 +94,27 @@ def test_settings_of_the_process_that_an_attack_changes_are_as_before_after_it(e
         os.chdir(tmp_path)
         torch.set_grad_enabled(False)
         torch.set_default_dtype(torch.float64)
+        torch.set_default_device("meta")
         np.seterr(all="raise")
         return [] if ends == "returns" else view.missing
 
-    before = os.getcwd(), torch.is_grad_enabled(), torch.get_default_dtype(), np.geterr()
+    def settings():
+        kept = os.getcwd(), torch.is_grad_enabled(), torch.get_default_dtype(), torch.get_default_device(), np.geterr()
+        torch.set_default_device(None)
+        return kept
+
+    before = settings()
     with pytest.raises(ToldFailure) if ends == "raises" else nullcontext():
         outcome_of(SimpleNamespace(technique="strange", run=careless), VIEW, AuxiliaryKnowledge())
-    assert (os.getcwd(), torch.is_grad_enabled(), torch.get_default_dtype(), np.geterr()) == before
+    assert settings() == before
+
+
+def test_an_error_without_a_text_ends_in_no_colon():
+    def full(view, knowledge):
+        raise MemoryError
+
+    with pytest.raises(ToldFailure, match=r"^the attack strange raised MemoryError$"):
+        outcome_of(SimpleNamespace(technique="strange", run=full), VIEW, AuxiliaryKnowledge())
 
 
 @pytest.mark.parametrize(
@@ -298,5 +312,5 @@ def test_on_request_the_traceback_is_printed_and_steers_no_terminal(monkeypatch)
 
 def test_an_import_that_says_what_to_install_is_for_its_user_and_one_that_fails_is_a_failure():
     for error, kind in ((ModuleNotFoundError("install it"), ValueError), (ModuleNotFoundError(name="x"), ToldFailure)):
-        with pytest.raises(kind, match=r"^the attack strange raised ModuleNotFoundError:"):
+        with pytest.raises(kind, match=r"^the attack strange raised ModuleNotFoundError"):
             outcome_of(raising(error), VIEW, AuxiliaryKnowledge())
