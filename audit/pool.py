@@ -21,6 +21,7 @@ import torch
 from threadpoolctl import threadpool_limits
 
 from leakledger.audit.steps import Listener, listen, listening
+from leakledger.audit.terminal import crashes_told
 from leakledger.preprocess.told_failure import ToldFailure
 
 HEARD_SECONDS = 5.0  # for what was told last; a worker that was killed may leave half a message
@@ -107,6 +108,7 @@ def one_thread() -> None:
 
 def _begin_worker(lifeline: connection.Connection, mouth: connection.Connection) -> None:
     one_thread()
+    crashes_told()
     listen(mouth.send)
     threading.Thread(target=_end_with_parent, args=(lifeline,), daemon=True).start()
 

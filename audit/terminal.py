@@ -7,6 +7,7 @@ control could show a name as another (CVE-2021-42574, "Trojan Source"). So every
 cannot be seen is shown as its code.
 """
 
+import faulthandler
 import os
 import sys
 import traceback
@@ -134,6 +135,14 @@ def _hold_standard_streams() -> None:
             os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
 
 
+def crashes_told() -> None:
+    """A process that a signal ends in native code, of a plugin, say, prints where that was, and no values: else it ends
+    without a word.
+    """
+    if not faulthandler.is_enabled():
+        faulthandler.enable(2, all_threads=False)
+
+
 def _any_text(stream: TextIO | None) -> None:
     """Lets a stream print what its encoding lacks as codes (`\\u2022`), where it would end the command."""
     if isinstance(stream, TextIOWrapper):
@@ -177,6 +186,7 @@ class Commands(click.Group):
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         _hold_standard_streams()
+        crashes_told()
         _any_text(sys.stdout)
         try:
             with terminated_as_interrupted():

@@ -1,5 +1,6 @@
 """Work in a pool of processes, and how it ends: `work`, `Slow` and `main` are found by the workers too."""
 
+import ctypes
 import os
 import signal
 import subprocess
@@ -203,3 +204,13 @@ def test_a_case_whose_training_diverges_is_named_with_what_to_do(tmp_path: Path)
 def test_a_worker_that_ends_is_a_failure_in_one_line():
     with pytest.raises(ToldFailure, match=r"^a worker process died \(out of memory\?\); run again with"):
         list(each(os._exit, [3, 3], 2))
+
+
+def crash(number: int) -> None:
+    ctypes.string_at(0)
+
+
+def test_a_worker_that_crashes_says_where(capfd):
+    with pytest.raises(ToldFailure, match=r"^a worker process died"):
+        list(each(crash, [3, 3], 2))
+    assert "in crash" in capfd.readouterr().err

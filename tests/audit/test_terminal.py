@@ -276,6 +276,35 @@ def test_results_that_cannot_be_written_are_one_line_that_names_stdout(printed):
     assert (done.returncode, done.stderr) == (2, "leakledger: stdout: no space left on device\n")
 
 
+CRASHING = """
+import ctypes
+import click
+from leakledger.audit.command import reports_problems
+from leakledger.audit.terminal import Commands
+
+@click.group(cls=Commands)
+def main(): pass
+
+@main.command()
+@reports_problems
+def told():
+    native_code_of_a_plugin("age=42")
+
+def native_code_of_a_plugin(record):
+    ctypes.string_at(0)
+
+main(["told"])
+"""
+
+
+def test_a_crash_in_native_code_says_where_it_was_and_no_value():
+    done = subprocess.run([sys.executable, "-c", CRASHING], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == -signal.SIGSEGV
+    assert "Segmentation fault" in done.stderr
+    assert "in native_code_of_a_plugin" in done.stderr
+    assert "42" not in done.stderr
+
+
 WRITING = """
 import os, sys
 import click
