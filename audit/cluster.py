@@ -10,17 +10,19 @@ A worker that is lost is made up for by the others (the scheduler gives its case
 unforeseen error is tried again `RETRIES` times, and bad input or a protocol's refusal is final at once.
 """
 
+import fcntl
 import os
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 from pickle import PickleBuffer
-from tempfile import TemporaryDirectory
-from time import monotonic, sleep
+from shutil import rmtree
+from tempfile import TemporaryDirectory, gettempdir
+from time import monotonic, sleep, time
 from typing import Any
 from uuid import uuid4
 
@@ -38,6 +40,7 @@ from leakledger.preprocess.told_failure import ToldFailure
 RETRIES = 2
 WORKER_SECONDS = 60.0  # that a cluster may be without any worker for its cases
 POLL_SECONDS, ASK_SECONDS = 0.2, 5.0  # between two looks at what has ended; between two questions to the scheduler
+FOLDERS, FOLDER_SECONDS = "leakledger-case-", 60.0  # of cases on workers; within which a new one is surely locked
 AGAIN = "what is finished is kept, and the same command on a cluster that works does the rest"
 
 PlayCase = Callable[..., Played]
@@ -77,10 +80,10 @@ class RemoteCase:
         one_thread()
         try:
             self._check_worker()
-            with TemporaryDirectory(prefix="leakledger-case-") as folder:
-                played = self.play_case(self.config, case, Path(folder), self.master.content)
+            with _case_folder() as folder:
+                played = self.play_case(self.config, case, folder, self.master.content)
                 self._check_files()
-                transcript = Path(folder) / transcript_name(case.id)
+                transcript = folder / transcript_name(case.id)
                 return Outcome(played, transcript.read_bytes() if transcript.exists() else b"")
         except ValueError as error:
             return Outcome(refusal=str(error))
@@ -97,6 +100,30 @@ class RemoteCase:
         for path, digest in self.files.items():
             if digest_of(path) != digest:
                 raise ValueError(f"worker on {host}: has another file, or none, at {path}; copy it there")
+
+
+@contextmanager
+def _case_folder() -> Iterator[Path]:
+    """A folder for one case, gone after it. What workers that were killed left of theirs, which is what parties sent,
+    goes first: a living one holds a lock on its folder.
+    """
+    for left in Path(gettempdir()).glob(f"{FOLDERS}*"):
+        with suppress(OSError), _locked(left):
+            if left.stat().st_uid == os.getuid() and time() - left.stat().st_mtime > FOLDER_SECONDS:
+                rmtree(left)
+    with TemporaryDirectory(prefix=FOLDERS) as folder, _locked(Path(folder)):
+        yield Path(folder)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Holds the folder while this process lives. Raises OSError where another one does, or it is no folder."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """Cases on a Dask cluster: a scheduler and two workers on the loopback, processes of their own."""
 
+import fcntl
 import importlib.util
 import json
 import os
@@ -7,6 +8,7 @@ import pickle
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
@@ -306,6 +308,50 @@ def test_a_case_that_takes_down_its_workers_is_one_line() -> None:
 
     with pytest.raises(ToldFailure, match=r"^case-3: 2 workers died of it"):
         _result(Deadly(), SimpleNamespace(KilledWorker=Killed), "tcp://s")
+
+
+def test_a_case_removes_what_workers_that_were_killed_left_of_theirs_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    names = ("leakledger-case-killed", "leakledger-case-alive", "leakledger-case-new", "other")
+    killed, alive, new, other = (tmp_path / name for name in names)
+    for folder in (killed, alive, new, other):
+        (folder / "transcripts").mkdir(parents=True)
+        (folder / "transcripts" / "case.parquet").write_bytes(b"what parties sent")
+        if folder != new:
+            os.utime(folder, (0, 0))
+    link = tmp_path / "leakledger-case-link"
+    link.symlink_to(other)
+    held = os.open(alive, os.O_RDONLY)  # as its worker holds it
+    fcntl.flock(held, fcntl.LOCK_EX)
+    seen: list[Path] = []
+
+    def play(config: Config, case: Any, folder: Path, master: bytes) -> Any:
+        seen.append(folder)
+        raise ValueError("enough")
+
+    settings = config()
+    work = RemoteCase(play, settings, {}, versions(), Unlogged(PUBLIC_MASTER))
+    assert work(cases(settings)[0]).refusal == "enough"
+    os.close(held)
+    assert seen[0].parent == tmp_path
+    assert {p.name for p in tmp_path.iterdir()} == {alive.name, new.name, other.name, link.name}
+    assert (other / "transcripts" / "case.parquet").exists()
+
+
+def test_a_case_that_may_have_read_another_file_than_the_run_began_with_is_refused(tmp_path: Path) -> None:
+    table = tmp_path / "table.csv"
+    table.write_text("a,b\n1,2\n")
+
+    def play(config: Config, case: Any, folder: Path, master: bytes) -> Any:
+        table.write_text("a,b\n1,3\n")
+        return SimpleNamespace(record=None)
+
+    settings = config()
+    files = {str(table): digest_of(table)}
+    outcome = RemoteCase(play, settings, files, versions(), Unlogged(PUBLIC_MASTER))(cases(settings)[0])
+    assert "has another file, or none, at" in outcome.refusal
 
 
 def test_input_is_named_by_absolute_path_and_digest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
