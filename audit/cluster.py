@@ -13,7 +13,7 @@ unforeseen error is tried again `RETRIES` times, and bad input or a protocol's r
 import fcntl
 import os
 import socket
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -142,7 +142,7 @@ def each_on_cluster(
     folder: Path,
     master: bytes,
     address: str,
-) -> Iterator[Played]:
+) -> Generator[Played, None, None]:
     """Each case as it ends on the cluster at `address`; its transcript is in `folder` by then.
 
     `play_case(config, case, folder, master)` is at the top level of a module. On an accelerator, a case asks for one

@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
@@ -31,7 +31,7 @@ R = TypeVar("R")
 
 def each(
     work: Callable[[T], R], items: Sequence[T], jobs: int | None = None, on_step: Listener | None = None
-) -> Iterator[R]:
+) -> Generator[R, None, None]:
     """`work` of each item, as it finishes: `jobs` at a time (None: one per core), in this process if that is one.
 
     What the work tells of its steps (`steps`) comes to `on_step`, in another thread where there are several processes.

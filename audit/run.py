@@ -5,7 +5,7 @@ case whose federation a party ends is kept as aborted, and the others go on.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -95,8 +95,8 @@ def run_audit(
         store.add_file(SECRETS, secret_text(secret))
         own = derive(secret, "run", json.dumps(facts.versions, sort_keys=True))
         errors: dict[str, Exception] = {}
-        with resumable(store, len(todo)):
-            running = play_cases(config, left, folder, own, cluster, on_step, kept)
+        running = play_cases(config, left, folder, own, cluster, on_step, kept)
+        with resumable(store, len(todo)), closing(running):  # whatever is raised here ends its workers first
             for i, played in enumerate(running, start=len(done) + 1):
                 check_unchanged(config, files_read)
                 case = played.record
@@ -136,7 +136,7 @@ def play_cases(
     cluster: str | None = None,
     on_step: Listener | None = None,
     transcripts: bool = True,
-) -> Iterator[Played]:
+) -> Generator[Played, None, None]:
     """The cases as they end, here or on a cluster."""
     play = play_case if transcripts else play_unrecorded
     if cluster is not None:

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from leakledger.audit import run as run_module
 from leakledger.audit.config import Config
 from leakledger.audit.input_files import digests
 from leakledger.audit.run import run_audit
@@ -55,3 +56,19 @@ def test_a_table_of_aliases_is_an_input_file(tmp_path):
     partition = {"kind": "schemas", "aliases": str(tmp_path / "names.toml")}
     aligned = Config.model_validate({"partition": partition, "alignment": {"encoder": "hashed"}})
     assert list(digests(aligned)) == [str(tmp_path / "names.toml")]
+
+
+def test_workers_have_ended_where_a_run_ends_early(tmp_path, monkeypatch):
+    settings, ended, real = config(tmp_path), [], run_module.play_cases
+
+    def watched(*given):
+        try:
+            yield from real(*given)
+        finally:
+            ended.append(True)
+
+    monkeypatch.setattr(run_module, "play_cases", watched)
+    with pytest.raises(ValueError, match="was changed") as raised:
+        run_audit(settings, tmp_path / "run", progress=lambda *_: (tmp_path / "table.csv").write_text(TABLE[:-6]))
+    assert raised.value.__traceback__ is not None  # which holds what was running
+    assert ended == [True]
