@@ -34,10 +34,16 @@ def held_by_one(count: float, parties: int) -> float:
     return min(1 - float((1 - 1 / parties) ** count), 1 - DOUBT)
 
 
-def exactly(party: str, feature: str, scores: Mapping[str, float], evidence: Iterable[int]) -> Finding:
+def exactly(
+    party: str,
+    feature: str,
+    scores: Mapping[str, float],
+    evidence: Iterable[int],
+    counts: Mapping[str, float] | None = None,
+) -> Finding:
     """The finding of a source that proves what it scores with 1 and 0."""
     proven = frozenset(v for v, score in scores.items() if score == 1)
-    return Finding(party, feature, scores, {}, frozenset(evidence), proven)
+    return Finding(party, feature, scores, counts or {}, frozenset(evidence), proven)
 
 
 def guessed(chances: NDArray[np.float64]) -> NDArray[np.float64]:

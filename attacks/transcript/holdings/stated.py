@@ -6,7 +6,6 @@ and nothing else, so a candidate that it lacks is surely not held; a pooled colu
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import replace
 
 from leakledger.attacks.transcript.holdings.finding import Finding, exactly
 from leakledger.preprocess.messages import LocalDictionary, PooledCategories
@@ -23,4 +22,4 @@ def from_stated(view: View, candidates: Mapping[str, Collection[str]]) -> Iterat
                 held = Counter(values)
                 scores = {v: float(v in held) for v in (*candidates.get(feature, ()), *held)}
                 counts = {v: float(n) for v, n in held.items()} if kind is PooledCategories else {}
-                yield replace(exactly(m.sender, feature, scores, [m.sequence]), counts=counts)
+                yield exactly(m.sender, feature, scores, [m.sequence], counts)

@@ -6,7 +6,6 @@ exactly that party's; of several, a row is at any of them.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from leakledger.attacks.observed.own_rows import own_counts
 from leakledger.attacks.transcript.holdings.finding import Finding, exactly, held_by_one
@@ -18,7 +17,7 @@ def from_tallies(view: View) -> Iterator[Finding]:
     """What tallies tell; a malformed one tells nothing."""
     for m in view.received(TargetTally):
         for feature, counts in _counts(m).items():
-            yield replace(exactly(m.sender, feature, dict.fromkeys(counts, 1.0), [m.sequence]), counts=counts)
+            yield exactly(m.sender, feature, dict.fromkeys(counts, 1.0), [m.sequence], counts)
     total = next(view.readable(TargetTotals), None)
     others = [c for c in view.public.clients if c not in view.observers]
     own = own_counts(view)
