@@ -4,6 +4,7 @@ from leakledger.audit.records import Aborted
 from leakledger.reports.html import render
 from leakledger.reports.verdict import doubts, facts
 from tests.reports.example import SCRIPT, empty, example
+from tests.reports.page import parse
 
 
 def test_the_figures_under_the_verdict_are_those_of_the_record():
@@ -52,3 +53,19 @@ def test_a_score_spoilt_by_its_control_says_so():
     record = example()
     spoilt = tuple(replace(s, status="inconclusive") for s in record.scores[:1])
     assert "1 score is inconclusive: a control of their attack failed." in doubts(replace(record, scores=spoilt))
+
+
+def test_aborted_cases_are_told_above_the_grid():
+    record = replace(example(), missing=0)
+    told = "1 case was aborted; the grid is of the others."
+    assert told not in parse(render(record)).words
+    assert told in next(parse(render(replace(record, aborted=record.cases[:1]))).all("header")).words
+
+
+def test_an_audit_in_which_nothing_leaks_does_not_say_that_no_change_made_a_leak_smaller():
+    record = example()
+    clean = tuple(replace(r, verdict="no leak", reasons=(), missing=()) for r in record.rulings)
+    verdict = replace(record.verdict, status="no leak")
+    page = parse(render(replace(record, rulings=clean, verdict=verdict, missing=0))).by_id("verdict").words
+    assert "none made a leak smaller" not in page
+    assert "No leak was shown that a change could make smaller." in page
