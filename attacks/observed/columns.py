@@ -7,7 +7,8 @@
   the change of the weights after local training without weight decay. What rows of other rounds hold it does not tell.
 
 The last source is used for blocks of unscaled 0/1 columns only. A round whose update has no zero column at all over
-those is left out: noise on the update looks like that.
+those is left out: noise on the update looks like that. Of an update that was taken out of masks or ciphertexts, zero is
+what their error explains (`_zero`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,6 +17,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from leakledger.attacks.observed.aggregation import error_of_sum
 from leakledger.preprocess.messages import (
     ClientGradient,
     ClientWeights,
@@ -28,6 +30,7 @@ from leakledger.preprocess.views import CategoricalBlock, Message, View
 
 Floats = NDArray[np.float64]
 FIRST_LAYER = "0.weight"
+SURE = 10.0  # deviations of a protocol's error that no entry of any network goes beyond
 
 
 @dataclass(frozen=True)
@@ -85,10 +88,12 @@ def _first_layers(view: View, width: int) -> Iterator[Columns]:
     for kind, part in ((ClientGradient, "gradient"), (ClientWeights, "weights")):
         for m in view.received(kind):
             try:
-                layer = np.asarray(getattr(m.payload, part)[FIRST_LAYER])
+                rows = float(m.payload.rows)
+                layer = np.asarray(getattr(m.payload, part)[FIRST_LAYER], np.float64)
+                zero = _zero(view, layer, rows)
                 if kind is ClientWeights:
-                    layer = layer - np.asarray(models[m.round, m.sender].payload.weights[FIRST_LAYER])
-                active, rows = (layer != 0).any(0), float(m.payload.rows)
+                    layer = layer - np.asarray(models[m.round, m.sender].payload.weights[FIRST_LAYER], np.float64)
+                active = (np.abs(layer) > zero).any(0)
             except (KeyError, TypeError, ValueError, IndexError):
                 continue
             if active.shape != (width,) or not inputs.any() or active[inputs].all():
@@ -96,6 +101,15 @@ def _first_layers(view: View, width: int) -> Iterator[Columns]:
             seen = Columns(m.sender, active & inputs, None, None, False, rows, frozenset([m.sequence]))
             found[m.sender] = _either(found[m.sender], seen) if m.sender in found else seen
     yield from found.values()
+
+
+def _zero(view: View, told: Floats, rows: float) -> Floats:
+    """The largest size of what is left of a 0, for each of the numbers `told`: none where they travelled as they were.
+
+    Of a sum times `rows` that protection left with an error, within `SURE` deviations, rounded to float32 once more.
+    """
+    error = SURE * error_of_sum(view, 1) / rows
+    return np.asarray(error + np.spacing(np.abs(told).astype(np.float32)) * (error > 0), np.float64)
 
 
 def _either(one: Columns, other: Columns) -> Columns:

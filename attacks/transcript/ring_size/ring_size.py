@@ -154,10 +154,12 @@ class RingSize(Attack):
         else:
             laws, evidence = {}, {}
         for party, feature, seen, most, complete, sequences in active_columns(view):
-            law = laws.get((party, feature), np.append(np.zeros(seen), np.geomspace(1, 1e-6, most - seen + 1)))
+            law = laws.get((party, feature), np.zeros(0))
             allowed = np.arange(len(law)) >= seen
-            if complete or not (law * allowed).any():
+            if complete:
                 law, allowed = np.eye(1, seen + 1, seen)[0], np.ones(seen + 1, bool)
+            elif not (law * allowed).any():  # nothing else is known, or it contradicts the bound: then neither is sure
+                law, allowed = at_least(seen, most), np.ones(most + 1, bool)
             laws[party, feature] = normalised(law * allowed)
             evidence[party] = evidence.get(party, set()) | sequences
         for told in (*sizes(view), *dictionary_sizes(view)):
@@ -226,6 +228,11 @@ def active_columns(view: View) -> Iterator[tuple[str, str, int, int, bool, set[i
             if block.codes is None and (columns.complete or block.shift is None):
                 active = int(columns.active[block.start : block.start + block.size].sum())
                 yield columns.party, block.feature, active, block.size, columns.complete, set(columns.evidence)
+
+
+def at_least(seen: int, most: int) -> Floats:
+    """(most + 1,) the law of a size of which `seen` is a lower bound, and nothing else known."""
+    return np.append(np.zeros(seen), np.geomspace(1, 1e-6, most - seen + 1))
 
 
 def with_totals(laws: Posteriors, totals: Mapping[str, int]) -> Posteriors:

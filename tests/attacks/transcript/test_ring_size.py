@@ -514,6 +514,14 @@ def test_zero_columns_of_a_gradient_bound_a_size_from_below(ring):
     assert after["P2", "ward"] == before["P2", "ward"]
 
 
+def test_a_bound_that_contradicts_what_else_is_known_makes_nothing_certain(ring, monkeypatch):
+    told = attack(ring, "P2")["P1", "ward"].estimate
+    bound = ("P1", "ward", told + 1, told + 3, False, {99})
+    monkeypatch.setattr("leakledger.attacks.transcript.ring_size.ring_size.active_columns", lambda view: [bound])
+    claim = attack(ring, "P2")["P1", "ward"]
+    assert claim.low < claim.high
+
+
 @pytest.mark.parametrize("buckets", [60, 5000])
 def test_buckets_of_a_hash_are_not_taken_for_numbers_of_values(buckets):
     found = run("rolling-hash", scaler=SCALERS["federated-zscore"](columns="all"), buckets=buckets)
