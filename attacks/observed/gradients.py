@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakledger.attacks.base import Abstained, AuxiliaryKnowledge, NotApplicable
+from leakledger.attacks.observed.aggregation import error_of_sum
 from leakledger.attacks.observed.batch_norm import told_sums
 from leakledger.attacks.observed.single_logit import one_per_class, two_logits
-from leakledger.attacks.observed.update import Arrays, ObservedUpdate, unit_roundoff
+from leakledger.attacks.observed.update import Arrays, ObservedUpdate, last_places, unit_roundoff
 from leakledger.preprocess.messages import ClientGradient, GlobalModel, Payload
 from leakledger.preprocess.models import check_weights, parameters
 from leakledger.preprocess.views import FeatureLayout, Message, ModelSpec, View
@@ -125,6 +126,7 @@ def read_gradient(
         labels = np.zeros(0, np.int64) if usable is None else check_labels(np.asarray(usable), rows, read.outputs)
     except ValueError as error:
         return NotApplicable(f"{source}: {error}")
+    precision = precision_of(message, "gradient")
     if not any(g.any() for g in gradient.values()):
         return Abstained(f"{source} is zero in every tensor ({', '.join(gradient)})")
     update = ObservedUpdate(
@@ -136,14 +138,23 @@ def read_gradient(
         labels,
         weights,
         gradient,
-        precision_of(message, "gradient"),
+        precision,
         (model.sequence, message.sequence),
+        noise=_noise(gradient, precision, stretched * error_of_sum(view, 1) / row_count(message)),
         mechanisms=view.public.mechanisms,
         stretched=stretched,
         guessed_size=granted is None and poisson(view),
         sums=told_sums(view, model, message),
     )
     return two_logits(update)
+
+
+def _noise(gradient: Arrays, precision: float, error: float) -> float:
+    """The standard deviation of errors in the entries where a protocol left `error` in each, and rounding came after
+    that: 0 where this alone is the larger one, which is no news to those who read it.
+    """
+    rounding = last_places(gradient, gradient, precision) if error else 0.0
+    return float(np.hypot(error, rounding)) if error > rounding else 0.0
 
 
 def poisson(view: View) -> bool:

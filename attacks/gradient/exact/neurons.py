@@ -68,13 +68,13 @@ class Neurons:
 
 
 def live_neurons(space: RowSpace, weight: Array, bias: Array) -> Neurons:
-    """Neurons that some row activates, and loud enough to be read; the others say nothing."""
+    """Neurons that some row activates, and loud enough to be read; the others say nothing. There may be none."""
     size = np.linalg.norm(space.left, axis=1)
     live = size > max(LIVE * size.max(), CLEAR * space.noise)
     left, size = space.left[live], size[live]
     moves = -space.rate * left.T
     before = space.right @ np.column_stack([weight, bias])[live].T
-    unit = np.maximum(size, SOFT * np.median(size)) if space.noise else size
+    unit = np.maximum(size, SOFT * np.median(size)) if space.noise and len(size) else size
     return Neurons(left / unit[:, None], before + moves / 2, moves, space.noise / unit)
 
 

@@ -135,6 +135,8 @@ class Span(Inversion):
         if normed:
             return self._recomputed(update, space, candidates)
         neurons = live_neurons(space, weight, bias)
+        if not len(neurons.left):
+            return Abstained(f"{source}: no neuron of its first layer stands out from the noise")
         kernels = search(neurons, candidates, self.attempts, self.seed)
         coordinates = settled_coordinates(neurons, candidates, kernels)
         rows, residual, proven, exact = self._certify(space, layout, weight, bias, coordinates)
