@@ -74,20 +74,19 @@ def possible_rows(kept: int, share: float) -> np.ndarray:
     """The numbers of training rows of which a share, rounded, at least one and never all, is `kept`; none where no
     number fits, or the share is none.
     """
-    if not 0 < share < 1 or kept < 1:
-        return np.zeros(0, np.int64)
-    rows = np.arange(2, int((kept + 1) / share) + 2)
-    possible: np.ndarray = rows[_held_back(rows, share) == kept]
-    return possible
+    rows = _up_to(kept, share)
+    return np.asarray(rows[_held_back(rows, share) == kept])
 
 
 def rows_behind(trained: int, share: float) -> np.ndarray:
     """The numbers of training rows of which `trained` are left where that share validates."""
-    if not 0 < share < 1 or trained < 1:
-        return np.zeros(0, np.int64)
-    rows = np.arange(trained + 1, int((trained + 1) / (1 - share)) + 2)
-    possible: np.ndarray = rows[rows - _held_back(rows, share) == trained]
-    return possible
+    rows = _up_to(trained, 1 - share)
+    return np.asarray(rows[rows - _held_back(rows, share) == trained])
+
+
+def _up_to(part: int, share: float) -> np.ndarray:
+    """All numbers of rows of which a share, rounded, can be so large a part."""
+    return np.arange(2, int((part + 1) / share) + 2) if 0 < share < 1 and part >= 1 else np.zeros(0, np.int64)
 
 
 def _held_back(rows: np.ndarray, share: float) -> np.ndarray:

@@ -20,7 +20,8 @@ from leakledger.preprocess.messages import (
 )
 from leakledger.preprocess.views import Message, View
 
-UPDATED = (ClientWeights, ClientGradient, SummedUpdate, LocalLoss)
+SINGLE = (ClientWeights, ClientGradient)
+UPDATED = (*SINGLE, SummedUpdate, LocalLoss)
 """Of these only row counts are read."""
 TRAINED = (*UPDATED, Participants)
 Told = tuple[str, int, tuple[int, ...]]  # a client, how many rows it trained on, and the messages that say so
@@ -46,17 +47,15 @@ def trained_rows(view: View) -> Iterator[StatisticClaim]:
 
 def _sent(view: View) -> Iterator[Told]:
     """What single updates say, of clients outside."""
-    for kind in (ClientWeights, ClientGradient):
+    for kind in SINGLE:
         for m in view.received(kind):
-            if _has_all(view, m.kind is ClientGradient, m.payload.rows):
+            if kind is ClientWeights or _batch_is_all(view, m.payload.rows):
                 yield m.sender, int(m.payload.rows), (m.sequence,)
 
 
-def _has_all(view: View, gradient: bool, rows: int) -> bool:
-    """Whether an update over so many rows is over all that its client trains on."""
+def _batch_is_all(view: View, rows: int) -> bool:
+    """Whether a gradient over so many rows is over all that its client trains on."""
     training = view.public.training
-    if not gradient:
-        return True
     if training is None or training.sampling != "fixed":
         return False
     return training.batch_size is None or rows < training.batch_size
@@ -76,10 +75,10 @@ def _summed(view: View) -> Iterator[Told]:
         if len(outside) != 1 or not {*who} - {*outside} <= own.keys():
             continue
         rows = m.payload.rows - sum(own[c].payload.rows for c in who if c in own)
-        if rows >= 1 and _has_all(view, training.algorithm == "fedsgd", rows):
+        if rows >= 1 and (training.algorithm != "fedsgd" or _batch_is_all(view, rows)):
             yield outside[0], int(rows), tuple(sorted({m.sequence, *(u.sequence for u in own.values())}))
 
 
 def _own(view: View, round: int) -> Iterator[Message]:
-    for kind in (ClientWeights, ClientGradient):
+    for kind in SINGLE:
         yield from (m for m in view.readable(kind) if m.round == round and m.sender in view.observers)
