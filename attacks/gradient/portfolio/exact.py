@@ -17,12 +17,16 @@ from leakledger.attacks.gradient.linear_layer import LinearLayer
 from leakledger.attacks.gradient.portfolio.claims import encoded, explains, joined, solves, some, strongest, verified
 from leakledger.attacks.gradient.span import Span
 from leakledger.attacks.gradient.spear import Spear
+from leakledger.attacks.observed.row_space import RANK_TOLERANCE, RowSpace, row_space
 from leakledger.attacks.observed.tabular import StructuralPrior
 from leakledger.attacks.observed.update import ObservedUpdate
 
 # A residual that rounding can leave of a row with a faint share of the gradient. Too small: such batches go to guesses;
 # too large: wrong rows go before them.
 NEARLY = 1e-3
+# The precision of a row space beyond which `atoms` and `spear` are not tried. Too small: batches that they have whole
+# go to guesses; too large: they search for minutes in vain.
+BLURRED = 1e-3
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,7 @@ def exact_rows(
     shown = attacks.linear_layer.invert(update, knowledge)
     outcomes = shown, attacks.span.invert(update, knowledge)
     claims = [c for c in outcomes if isinstance(c, RecordsClaim)]
-    if update.schedule is None:
+    if update.schedule is None and not blurred(update):
         claims += searched(update, knowledge, prior, attacks, claims)
     if isinstance(shown, RecordsClaim) and update.rows > 1:  # its residuals are those of each row, not of the batch
         claims[0] = some(shown, verified(shown))
@@ -50,6 +54,14 @@ def exact_rows(
     if top is None or whole is None or solves(top, update):
         return top
     return joined(prior, update, top, whole)
+
+
+def blurred(update: ObservedUpdate) -> bool:
+    """Whether noise is known that turns the row space by more than searches through it bear: they take minutes then,
+    and end in nothing.
+    """
+    space = row_space(update, RANK_TOLERANCE) if update.noise else ""
+    return isinstance(space, RowSpace) and space.precision > BLURRED
 
 
 def searched(

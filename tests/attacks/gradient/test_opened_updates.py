@@ -49,3 +49,15 @@ def test_the_noise_of_an_opened_update_is_that_of_its_ciphertext_or_none_where_r
     loud, quiet = (find_gradients(opened(bits)[1], NOTHING)[0].noise for bits in (28, 50))
     assert loud == pytest.approx(290 * 2**-28 / 4, rel=0.01)
     assert quiet == 0
+
+
+def test_searches_through_a_row_space_that_noise_turns_are_left_out_and_others_are_not(monkeypatch):
+    tried = []
+    monkeypatch.setattr("leakledger.attacks.gradient.portfolio.exact.searched", lambda *given: tried.append(1) or [])
+    options = {"tableak": {"restarts": 1, "iterations": 1}, "posterior": {"chains": 2, "sweeps": 1, "repairs": 1}}
+    for scale_bits, expected in ((20, 0), (36, 2)):
+        found, view = opened(scale_bits)
+        known = AuxiliaryKnowledge(labels={(p, 0): found.labels(p, 0) for p in ("P2", "P3")})
+        attack = ATTACKS["portfolio"](**options)
+        assert len(attack.run(view.restricted(attack.accepts), known)) == 2
+        assert len(tried) == expected
