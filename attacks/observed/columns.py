@@ -7,8 +7,8 @@
   the change of the weights after local training without weight decay. What rows of other rounds hold it does not tell.
 
 The last source is used for blocks of unscaled 0/1 columns only. A round whose update has no zero column at all over
-those is left out: noise on the update looks like that. Of an update that was taken out of masks or ciphertexts, zero is
-what their error explains (`_zero`).
+those is left out: noise on the update looks like that. Of an update under known noise, or taken out of masks or
+ciphertexts, zero is what their errors explain (`_zero`), and it is left out where that is not far below its entries.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,7 +30,9 @@ from leakledger.preprocess.views import CategoricalBlock, Message, View
 
 Floats = NDArray[np.float64]
 FIRST_LAYER = "0.weight"
-SURE = 10.0  # deviations of a protocol's error that no entry of any network goes beyond
+NOISE = "gaussian-noise"
+SURE = 10.0  # deviations of an error that no entry of any network goes beyond
+FAINT = 1e-4  # of the largest entry: where errors reach that, columns that rows do have pass for zero
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,8 @@ def _first_layers(view: View, width: int) -> Iterator[Columns]:
                 active = (np.abs(layer) > zero).any(0)
             except (KeyError, TypeError, ValueError, IndexError):
                 continue
+            if zero.max(initial=0) > FAINT * np.abs(layer).max(initial=0):
+                continue
             if active.shape != (width,) or not inputs.any() or active[inputs].all():
                 continue
             seen = Columns(m.sender, active & inputs, None, None, False, rows, frozenset([m.sequence]))
@@ -106,10 +110,21 @@ def _first_layers(view: View, width: int) -> Iterator[Columns]:
 def _zero(view: View, told: Floats, rows: float) -> Floats:
     """The largest size of what is left of a 0, for each of the numbers `told`: none where they travelled as they were.
 
-    Of a sum times `rows` that protection left with an error, within `SURE` deviations, rounded to float32 once more.
+    Of a sum times `rows` that protection left with an error, or a number under noise, within `SURE` deviations, rounded
+    to float32 once more.
     """
-    error = SURE * error_of_sum(view, 1) / rows
+    error = SURE * float(np.hypot(error_of_sum(view, 1) / rows, _noise(view)))
     return np.asarray(error + np.spacing(np.abs(told).astype(np.float32)) * (error > 0), np.float64)
+
+
+def _noise(view: View) -> float:
+    """The standard deviation of the noise on what clients send; infinite where another defense came after it."""
+    kinds = [m.kind for m in view.public.mechanisms]
+    if NOISE not in kinds:
+        return 0.0
+    if set(kinds[kinds.index(NOISE) :]) != {NOISE}:
+        return float("inf")
+    return float(np.linalg.norm([float(m.parameters["sigma"]) for m in view.public.mechanisms if m.kind == NOISE]))
 
 
 def _either(one: Columns, other: Columns) -> Columns:

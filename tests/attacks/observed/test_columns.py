@@ -9,24 +9,57 @@ from leakledger.audit.play import view_of
 from tests.audit.example import truth
 
 
-@pytest.mark.parametrize("algorithm", ["fedsgd", "fedavg"])
-@pytest.mark.parametrize("aggregation", ["plain", "secure-aggregation", "he-aggregation"])
-def test_columns_that_an_update_moves_are_those_of_its_rows_and_sizes_from_them_are_true(aggregation, algorithm):
-    found = truth(
+def federation(algorithm, **more):
+    return truth(
         data={"source": "fair", "rows": 60},
         partition={"kind": "dirichlet-labels", "parties": 3, "minimum": 5, "beta": 2.0},
         preprocessing=[{"encoder": "dh-psi", "scaler": "local"}],
         model={"hidden": [4]},
-        training={"algorithm": algorithm, "rounds": 2, "batch_size": None, "aggregation": aggregation},
+        training={
+            "algorithm": algorithm,
+            "rounds": 2,
+            "batch_size": None,
+            "aggregation": more.pop("aggregation", "plain"),
+        },
+        **more,
     )
-    view = view_of(["server", "P1", "P2"], found)
-    (columns,) = [c for c in observed_columns(view) if c.party == "P3"]
+
+
+def moved_and_held(found, view):
+    """The numbers of columns that P3's updates move, of each feature, and of the values that it has; None where no
+    update tells of columns.
+    """
     blocks = view.public.layout.categorical
-    moved = [columns.active[b.start : b.start + b.size].sum() for b in blocks]
     held = [found.statistic("P3", b.feature, "size") for b in blocks]
+    for columns in (c for c in observed_columns(view) if c.party == "P3"):
+        return [columns.active[b.start : b.start + b.size].sum() for b in blocks], held
+    return None, held
+
+
+@pytest.mark.parametrize("algorithm", ["fedsgd", "fedavg"])
+@pytest.mark.parametrize("aggregation", ["plain", "secure-aggregation", "he-aggregation"])
+def test_columns_that_an_update_moves_are_those_of_its_rows_and_sizes_from_them_are_true(aggregation, algorithm):
+    found = federation(algorithm, aggregation=aggregation)
+    view = view_of(["server", "P1", "P2"], found)
+    moved, held = moved_and_held(found, view)
     assert all(m <= h for m, h in zip(moved, held, strict=True))
     assert sum(moved) >= sum(held) - 1  # a batch may not have all values
     ring_size = ATTACKS["ring_size"]()
     claims = ring_size.run(view.restricted(ring_size.accepts), AuxiliaryKnowledge())
     exact = {c.feature: c.estimate for c in claims if c.low == c.high}
-    assert exact == {"": sum(held)} | {b.feature: h for b, h in zip(blocks, held, strict=True)}
+    assert exact == {"": sum(held)} | {b.feature: h for b, h in zip(view.public.layout.categorical, held, strict=True)}
+
+
+@pytest.mark.parametrize("algorithm", ["fedsgd", "fedavg"])
+@pytest.mark.parametrize("sigma", [1e-12, 1e-10, 1e-9, 1e-8, 1e-7, 1e-3])
+def test_noise_moves_no_column_that_no_row_has_not_even_where_rounding_swallows_most_of_it(sigma, algorithm):
+    found = federation(algorithm, defense=[{"name": "gaussian-noise", "sigma": sigma}])
+    moved, held = moved_and_held(found, view_of(["server"], found))
+    assert all(m <= h for m, h in zip(moved or held, held, strict=True))
+    assert (moved is None) == (sigma > 1e-8 and (algorithm == "fedavg" or sigma > 1e-7))
+
+
+def test_columns_of_updates_that_were_rounded_after_noise_are_not_read():
+    noise = {"name": "gaussian-noise", "sigma": 1e-9, "then": [{"name": "quantisation", "bits": 8}]}
+    found = federation("fedavg", defense=[noise])
+    assert moved_and_held(found, view_of(["server"], found))[0] is None
