@@ -82,7 +82,9 @@ def _finite(entropy: float) -> float | None:
 def _category(block: CategoricalBlock, candidate: int) -> str:
     if candidate < 0:
         return "no claim"
-    return block.values[candidate] if block.values is not None else f"value number {candidate}"
+    if block.values is None:
+        return f"value number {candidate}"
+    return block.values[candidate] if candidate < block.size else "none of the candidates"
 
 
 def _number(block: NumericBlock, value: float) -> str:

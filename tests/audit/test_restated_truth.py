@@ -88,6 +88,17 @@ def test_a_cell_without_a_claim_is_wrong_and_shown_as_none(hashed):
     assert shown.count("no claim") == 1
 
 
+def test_a_true_value_that_is_no_candidate_of_the_claim_is_shown_as_such(hashed):
+    """A row whose value a claim could not name ended the audit in IndexError."""
+    layout = named(hashed, {f: v[:1] for f, v in hashed.dictionaries.items()})
+    actual = hashed.in_terms_of(layout).batch("P1", 0)
+    doubt = np.zeros(actual.categories.shape), np.zeros(actual.numbers.shape)
+    claim = RecordsClaim("P1", 0, np.zeros_like(actual.categories), actual.numbers, *doubt, layout=layout)
+    beyond = [c for r in surest("portfolio", ["server"], [claim], hashed) for c in r.cells if c.truth != c.value]
+    assert beyond
+    assert all(not c.correct and c.truth == "none of the candidates" for c in beyond)
+
+
 def test_all_columns_of_one_feature_are_drawn_from_one_row(vectors):
     drawn = from_marginals(vectors.population, 20, np.random.default_rng(0)).numbers
     known = {tuple(v) for v in vectors.population.numbers[:, -300:]}
