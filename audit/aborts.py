@@ -5,12 +5,13 @@ Nothing was attacked in them, so nothing that an audit says of the others is abo
 
 import os
 import traceback
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from leakledger.audit.case import Case
 from leakledger.audit.observe import observations
-from leakledger.audit.records import Aborted, CaseRecord, Verdict
+from leakledger.audit.records import Aborted, CaseRecord, Ruling, Verdict
 from leakledger.audit.terminal import echo
 from leakledger.preprocess.ledger import Ledger
 from leakledger.preprocess.told_failure import DEBUG, ToldFailure
@@ -35,6 +36,19 @@ def aborted_record(case: Case, ledger: Ledger, public: PublicFacts) -> CaseRecor
         aborts=tuple(Aborted(a.party, a.step, a.round, a.reason) for a in ledger.aborts),
         transcript_head=ledger.head.hex(),
     )
+
+
+def unsettled(rulings: Sequence[Ruling], aborted: Sequence[CaseRecord]) -> tuple[Ruling, ...]:
+    """Rulings that hold for the cases that finished; of a setting some of whose cases did not, none that nothing leaks:
+    what was sent there was not attacked.
+    """
+    ended = Counter(case.setting.id for case in aborted)
+    return tuple(_unsettled(r, ended[r.setting]) if r.verdict == "no leak" and ended[r.setting] else r for r in rulings)
+
+
+def _unsettled(ruling: Ruling, cases: int) -> Ruling:
+    many = "1 case was" if cases == 1 else f"{cases} cases were"
+    return replace(ruling, verdict="inconclusive", missing=(*ruling.missing, f"{many} aborted and not attacked"))
 
 
 def with_aborts(verdict: Verdict, aborted: Sequence[CaseRecord]) -> Verdict:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
-from leakledger.audit.aborts import with_aborts
+from leakledger.audit.aborts import unsettled, with_aborts
 from leakledger.audit.bounds import bound_checks
 from leakledger.audit.case import Case, cases
 from leakledger.audit.config import Config
@@ -28,14 +28,15 @@ def assemble(store: Store, todo: Sequence[Case]) -> AuditRecord:
     records = sorted(store.cases(), key=lambda r: position[r.id])
     aborted = sorted(aborts, key=lambda r: position[r.id])
     facts, missing = store.facts(), len(todo) - len(records) - len(aborted)
-    all_scores, rows, decided = scores(records), utility(records), rulings(records, policy_of(facts.config))
+    all_scores, rows = scores(records), utility(records)
+    decided = unsettled(rulings(records, policy_of(facts.config)), aborted)
     signed, checks = read_signature(store), bound_checks(records)
     return AuditRecord(
         run=facts,
         cases=tuple(records),
         scores=all_scores,
         utility=rows,
-        verdict=with_aborts(verdict(records, decided, all_scores, rows, missing), aborted),
+        verdict=with_aborts(verdict((*records, *aborted), decided, all_scores, rows, missing), aborted),
         missing=missing,
         created=store.created(),
         leakage=leakage_table(records, all_scores),

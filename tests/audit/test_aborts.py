@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 import pytest
 from click.testing import CliRunner
 
-from leakledger.audit.aborts import with_aborts
+from leakledger.audit.aborts import unsettled, with_aborts
 from leakledger.audit.assemble import load_record
 from leakledger.audit.case import cases
 from leakledger.audit.chain import digest_of
 from leakledger.audit.cli import main
 from leakledger.audit.federate import federate
 from leakledger.audit.observe import observations
-from leakledger.audit.records import Aborted, Verdict, results
+from leakledger.audit.records import Aborted, Ruling, Verdict, results
 from leakledger.audit.run import play_case, run_audit
 from leakledger.audit.store import FILE, Store, StoreError
 from leakledger.audit.stored_view import view_rows
@@ -273,6 +273,21 @@ def test_an_aborted_case_forbids_that_no_leak_was_found_and_hides_none(mixed):
     assert found.leakage.startswith(f"{LEAKY.leakage} 2 cases were aborted and not attacked, first {one.id} (")
     assert (doubted.utility, found.utility) == (CLEAN.utility, LEAKY.utility)
     assert "aborted" in record.verdict.leakage
+
+
+def test_nothing_is_ruled_out_of_a_setting_some_of_whose_cases_were_aborted(mixed):
+    record = load_record(mixed[0])
+    (one,), elsewhere = record.aborted, record.cases[0].setting.id
+    here, there = (Ruling(s, "server", "records", "no leak", 0.1) for s in (one.setting.id, elsewhere))
+    leak = replace(here, asset="size", verdict="leaks", reasons=("a fact",))
+    left = unsettled((here, leak, there), [one])
+    opened = replace(here, verdict="inconclusive", missing=("1 case was aborted and not attacked",))
+    assert left == (opened, leak, there)
+    assert unsettled((here,), [one, one])[0].missing == ("2 cases were aborted and not attacked",)
+
+
+def test_the_settings_of_a_verdict_are_all_that_were_to_be_attacked(mixed):
+    assert "1 of 2 settings" in load_record(mixed[0]).verdict.leakage
 
 
 def test_a_party_that_is_gone_was_in_a_step_that_nobody_knows():
