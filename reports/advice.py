@@ -211,7 +211,7 @@ def _rank(change: Change) -> tuple[object, ...]:
 
 
 def unstopped(rows: Sequence[Row]) -> list[str]:
-    """The nouns of the groups that leak in every setting that a federation can run."""
+    """The nouns of the groups that leak in every setting that a federation can run and that was attacked."""
     whole = [row for row in rows if row.cells]
     if not whole:
         return []
@@ -223,6 +223,6 @@ def undefended(rows: Sequence[Row]) -> bool:
     """Whether rows leak, not columns, and no setting that a federation can run has a defense of updates. Parties that
     scale nothing, since they engineer features or align schemas, can have none.
     """
-    whole = [row for row in rows if row.cells and row.setting.scaler]
+    whole = [row for row in rows if not row.setting.reference and row.setting.scaler]
     leaks = any("records" in c.what for row in whole for c in row.cells)
     return leaks and all(row.setting.defense == "none" for row in whole)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from leakledger.reports import text
 from leakledger.reports.advice import Change, Cost, Effect, leaking
-from leakledger.reports.overview import Cell, Row
+from leakledger.reports.overview import Cell, Row, lost
 from leakledger.reports.words import adversary, level, listed
 from leakledger.reports.words import noun as asset_noun
 
@@ -95,7 +95,9 @@ def lead(made: Sequence[Change], rows: Sequence[Row], unstopped: Sequence[str]) 
         sentences.append(f"With {name(best)}, {first}. The model: {costs(best)}.")
     elif made and any(c.verdict == "leaks" for row in rows for c in row.cells):
         sentences.append("No change between settings of this run made a leak smaller.")
-    if unstopped:
+    if unstopped and lost(rows):
+        sentences.append(f"Every setting that was attacked leaks {listed(list(unstopped))}.")
+    elif unstopped:
         whole = "Every setting of this run leaks" if len([r for r in rows if r.cells]) > 1 else "The one setting leaks"
         sentences.append(f"{whole} {listed(list(unstopped))}: nothing that was tried stops that.")
     return sentences

@@ -110,11 +110,13 @@ def digest(text: str) -> str:
 def _content(record: AuditRecord, reveal: bool) -> dict[str, Any]:
     """What the sections show, beside the record itself."""
     firsts = _first_cases(record.cases)
-    settings = {number: case.setting for number, case in firsts.items()}
+    every = _first_cases((*record.cases, *record.aborted))
+    settings = {number: case.setting for number, case in every.items()}
     found, stated = findings(settings, record.scores, record.rulings), guaranteed(settings, record.cases)
     leaky = columns(settings, record.scores)
     return {
         "settings": settings,
+        "aborted_settings": settings.keys() - firsts.keys(),
         "numbers": _numbers(record, settings),
         **_first_screen(settings, record),
         "coverage": coverage(record.scores),
@@ -155,7 +157,10 @@ def _first_screen(settings: Mapping[int, Setting], record: AuditRecord) -> dict[
         "lead": advice_words.lead(made, rows, stays),
         "scope": overview.scope(record),
         "told": overview.by_adversary(rows),
-        "untold": overview.silent_adversaries(record, rows),
+        "untold": overview.silent_adversaries(record),
+        "bounded": overview.bounded_adversaries(record),
+        "lost": overview.lost(rows),
+        "judged": any(row.cells for row in rows),
         "helpful": [c for c in made if c.helps][:MOST_ADVICE],
         "changes": made,
         "unstopped": stays,

@@ -10,10 +10,31 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from leakledger.audit.records import INFORMATION, AuditRecord, Decision, Ruling, Score, Setting, UtilityScore, speaks
+from leakledger.audit.records import (
+    INFORMATION,
+    AuditRecord,
+    CaseRecord,
+    Decision,
+    Ruling,
+    Score,
+    Setting,
+    UtilityScore,
+    speaks,
+)
 from leakledger.reports import text
 from leakledger.reports.utility import main_metric, plain_name, title
-from leakledger.reports.words import CHECKS, GROUPS, Group, adversary, asset_of, capitalised, level, listed, noun
+from leakledger.reports.words import (
+    CHECKS,
+    GROUPS,
+    Group,
+    adversary,
+    asset_of,
+    capitalised,
+    group_of,
+    level,
+    listed,
+    noun,
+)
 
 NOT_PLAYED = "no attack on it was played"
 SEEDS = re.compile(r"(\d+) seeds?, of at least (\d+) .*")
@@ -60,18 +81,25 @@ class Cell:
 @dataclass(frozen=True)
 class Row:
     """One setting: its cells in the order of `GROUPS`, and its utility. A reference has no cells: nothing is said of
-    what no federation runs.
+    what no federation runs; nor has a setting of which no case was attacked.
     """
 
     number: int
     setting: Setting
     cells: tuple[Cell, ...]
     utility: tuple[UtilityScore, ...]
-    checks: bool  # a check of the protocol fired
+    checks: tuple[str, ...] = ()  # the kinds of adversary that a check of the protocol shows a leak to
+    aborted: tuple[CaseRecord, ...] = ()
+    cases: int = 0  # aborted ones too
+
+    @property
+    def lost(self) -> bool:
+        """Whether all of its cases were aborted, so that nothing is known of it."""
+        return 0 < self.cases == len(self.aborted)
 
 
 def grid(settings: Mapping[int, Setting], record: AuditRecord) -> list[Row]:
-    """A row for every setting that ran, those that a federation can run first."""
+    """A row for every setting that ran, to its end or not, those that a federation can run first."""
     rows = [_row(number, s, record) for number, s in settings.items()]
     return sorted(rows, key=lambda row: row.setting.reference)
 
@@ -79,9 +107,17 @@ def grid(settings: Mapping[int, Setting], record: AuditRecord) -> list[Row]:
 def _row(number: int, setting: Setting, record: AuditRecord) -> Row:
     rulings = [r for r in record.rulings if r.setting == setting.id]
     scores = [s for s in record.scores if s.setting == setting.id]
-    cells = () if setting.reference else tuple(cell(g, rulings, scores) for g in GROUPS)
-    checks = any(r.verdict == "leaks" and not any(r.asset in g.assets for g in GROUPS) for r in rulings)
-    return Row(number, setting, cells, tuple(worth(record.utility, setting.id)), checks)
+    aborted = tuple(c for c in record.aborted if c.setting.id == setting.id)
+    finished = sum(c.setting.id == setting.id for c in record.cases)
+    cells = tuple(cell(g, rulings, scores) for g in GROUPS) if finished and not setting.reference else ()
+    checks = tuple(dict.fromkeys(r.adversary for r in rulings if r.verdict == "leaks" and group_of(r.asset) == CHECKS))
+    utility = tuple(worth(record.utility, setting.id))
+    return Row(number, setting, cells, utility, checks, aborted, finished + len(aborted))
+
+
+def lost(rows: Iterable[Row]) -> list[Row]:
+    """The settings that a federation can run of which no case was attacked: each was aborted."""
+    return [row for row in rows if row.lost and not row.setting.reference]
 
 
 def worth(utility: Sequence[UtilityScore], setting: str) -> Iterable[UtilityScore]:
@@ -224,24 +260,43 @@ def _leak_sentence(worst: Cell) -> str:
 
 
 def by_adversary(rows: Sequence[Row]) -> list[tuple[str, str]]:
-    """Each kind of adversary that something leaks to, with what leaks to it in how many settings."""
+    """Each kind of adversary that something leaks to, with what leaks to it in how many settings; what checks of the
+    protocol show last.
+    """
     told: dict[str, dict[str, set[int]]] = {}
     for row in rows:
         for c in row.cells:
             for who in c.who:
                 told.setdefault(who, {}).setdefault(c.group.noun, set()).add(row.number)
-    whole = sum(bool(row.cells) for row in rows)
+    for row in rows:
+        for who in row.checks:
+            told.setdefault(who, {}).setdefault(noun(CHECKS), set()).add(row.number)
+    whole = sum(not row.setting.reference for row in rows)
     return [
         (capitalised(adversary(who)), listed([f"{n} (in {len(where)} of {whole})" for n, where in what.items()]))
         for who, what in told.items()
     ]
 
 
-def silent_adversaries(record: AuditRecord, rows: Sequence[Row]) -> list[str]:
-    """The kinds of adversary that were played and to whom nothing was shown to leak."""
-    told = {who for row in rows for c in row.cells for who in c.who}
-    told |= {r.adversary for r in record.rulings if r.asset == CHECKS and r.verdict == "leaks"}
-    return [kind for kind in dict.fromkeys(r.adversary for r in record.rulings) if kind not in told]
+def silent_adversaries(record: AuditRecord) -> list[str]:
+    """The kinds of adversary that were played, to whom nothing was shown to leak, and of whom something is open."""
+    verdicts = _by_kind(record)
+    whole = not record.missing and not record.aborted
+    return [kind for kind, found in verdicts.items() if "leaks" not in found and not (whole and found == {"no leak"})]
+
+
+def bounded_adversaries(record: AuditRecord) -> list[str]:
+    """The kinds of adversary that were played and to whom nothing leaks above the ceiling in any setting of the run."""
+    whole = not record.missing and not record.aborted
+    return [kind for kind, found in _by_kind(record).items() if whole and found == {"no leak"}]
+
+
+def _by_kind(record: AuditRecord) -> dict[str, set[Decision]]:
+    """Kind of adversary -> the verdicts on it."""
+    verdicts: dict[str, set[Decision]] = {}
+    for r in record.rulings:
+        verdicts.setdefault(r.adversary, set()).add(r.verdict)
+    return verdicts
 
 
 def utility_words(scores: Iterable[UtilityScore]) -> list[tuple[str, str, str]]:
@@ -259,8 +314,10 @@ def utility_words(scores: Iterable[UtilityScore]) -> list[tuple[str, str, str]]:
 def scope(record: AuditRecord) -> str:
     """What was audited, in one line."""
     data = record.run.data
-    parties = {c.setting.parties for c in record.cases}
+    cases = (*record.cases, *record.aborted)
+    parties = {c.setting.parties for c in cases}
     held = f", held by {text.plural(parties.pop(), 'party', 'parties')}" if len(parties) == 1 else ""
-    settings = text.plural(len({c.setting.id for c in record.cases}), "setting")
+    settings = text.plural(len({c.setting.id for c in cases}), "setting")
+    ended = f" ({len(record.aborted)} aborted)" if record.aborted else ""
     seeds = text.plural(len(record.run.seeds), "seed")
-    return f"{text.plural(data.rows, 'row')}{held} · {settings}, {text.plural(len(record.cases), 'case')}, {seeds}"
+    return f"{text.plural(data.rows, 'row')}{held} · {settings}, {text.plural(len(cases), 'case')}{ended}, {seeds}"

@@ -19,8 +19,9 @@ def facts(record: AuditRecord) -> list[tuple[str, str]]:
     played = controls(record.cases)
     passed, runs = sum(c.passed for c in played), sum(c.runs for c in played)
     return [
-        ("settings", text.count(len({c.setting.id for c in record.cases}))),
+        ("settings", text.count(len({c.setting.id for c in (*record.cases, *record.aborted)}))),
         ("cases", text.count(len(record.cases))),
+        *([("aborted cases", text.count(len(record.aborted)))] if record.aborted else []),
         ("scored findings", text.count(len(scored))),
         ("worst advantage", _worst(s for s in scored if s.setting not in reference and speaks(s.asset, s.metric))),
         ("controls passed", f"{passed:,} of {runs:,}" if runs else "none played"),

@@ -57,7 +57,7 @@ def test_a_score_spoilt_by_its_control_says_so():
 
 def test_aborted_cases_are_told_above_the_grid():
     record = replace(example(), missing=0)
-    told = "1 case was aborted; the grid is of the others."
+    told = "Not all cases were attacked. 1 case was aborted. The same command plays it again."
     assert told not in parse(render(record)).words
     assert told in next(parse(render(replace(record, aborted=record.cases[:1]))).all("header")).words
 
