@@ -152,6 +152,7 @@ def _first_screen(settings: Mapping[int, Setting], record: AuditRecord) -> dict[
     made, stays = advice.changes(rows, record), advice.unstopped(rows)
     return {
         "grid": rows,
+        "parted": overview.parted(rows),
         "groups": GROUPS,
         "headline": overview.headline(rows, record),
         "lead": advice_words.lead(made, rows, stays),

@@ -37,6 +37,8 @@ from leakledger.reports.words import (
 )
 
 NOT_PLAYED = "no attack on it was played"
+MOST_ROWS = 10  # of the grid; those of further settings are folded
+PART = "gets more than the prior "  # followed by the party or the batch where it does
 SEEDS = re.compile(r"(\d+) seeds?, of at least (\d+) .*")
 SHORT = {
     "gets nowhere against rows that were planted": "of planted rows the attack has no more than luck",
@@ -115,6 +117,25 @@ def _row(number: int, setting: Setting, record: AuditRecord) -> Row:
     return Row(number, setting, cells, utility, checks, aborted, finished + len(aborted))
 
 
+def parted(rows: Sequence[Row]) -> tuple[list[Row], list[Row]]:
+    """The rows that stand on the first screen and those that are folded below it: of many, the settings with the worst
+    leaks stand there, as what the headline says is of one of them; each part in the order of the grid.
+    """
+    if len(rows) <= MOST_ROWS:
+        return list(rows), []
+    worst = {row.number for row in sorted(rows, key=_severity)[:MOST_ROWS]}
+    return [r for r in rows if r.number in worst], [r for r in rows if r.number not in worst]
+
+
+def _severity(row: Row) -> tuple[object, ...]:
+    """The worst leaks first, by group as the headline has it; a reference last."""
+    if row.setting.reference:
+        return ((2,),)
+    if not row.cells:
+        return ((1, False, 0.0),) * len(GROUPS)
+    return tuple((0, _level(c), -_weight_of(c)) if c.verdict == "leaks" else (1, False, 0.0) for c in row.cells)
+
+
 def lost(rows: Iterable[Row]) -> list[Row]:
     """The settings that a federation can run of which no case was attacked: each was aborted."""
     return [row for row in rows if row.lost and not row.setting.reference]
@@ -174,18 +195,20 @@ def measured(ruling: Ruling | None, score: Score | None, *, named: bool = True, 
     of what was open where no plain measure is kept.
     """
     found = _measured(ruling, score, named=named, interval=interval)
-    return f"{found}; {_shown_by(ruling)}" if ruling is not None and _no_gain(ruling, score) else found
+    shown = _shown_by(ruling, score)
+    return f"{found}; {shown}" if shown else found
 
 
-def _no_gain(ruling: Ruling, score: Score | None) -> bool:
-    """Whether the figures of what leaks do not show it: on average the prior alone is as good."""
-    if ruling.verdict != "leaks" or score is None or score.value is None or score.baseline is None:
-        return False
-    return score.value <= score.baseline
-
-
-def _shown_by(ruling: Ruling) -> str:
-    return "a fact shows it" if ruling.p is None else "not the mean, but a part shows it"
+def _shown_by(ruling: Ruling | None, score: Score | None) -> str:
+    """What shows a leak whose figures do not: on average the prior alone is as good, or their interval reaches it."""
+    if ruling is None or ruling.verdict != "leaks" or score is None or score.value is None or score.baseline is None:
+        return ""
+    gain, unsure = score.value > score.baseline, ruling.low is not None and ruling.low <= 0
+    if ruling.p is None:
+        return "" if gain and not unsure else "a fact shows it"
+    if not gain:
+        return "not the mean, but a part shows it"
+    return "a part shows it" if unsure and any(PART in r for r in ruling.reasons) else ""
 
 
 def _measured(ruling: Ruling | None, score: Score | None, *, named: bool, interval: bool) -> str:

@@ -113,3 +113,14 @@ def test_a_leak_that_the_mean_does_not_show_says_what_does():
     assert measured(ruled("leaks"), level) == "100\u00a0% of cells right, guessing 100\u00a0%; a fact shows it"
     assert measured(ruled("leaks", p=0.01), level).endswith("; not the mean, but a part shows it")
     assert measured(ruled("leaks"), ACCURACY) == measured(ruled("inconclusive"), ACCURACY) == measured(None, ACCURACY)
+
+
+def test_a_leak_that_the_mean_may_not_show_says_what_does():
+    """Of four batches one was read: 50 % of cells, guessing 48 %, from 93 % below the prior to perfect."""
+    wide, plain = {"low": -0.9, "high": 1.0}, measured(None, ACCURACY)
+    why = {word: (f"a by server gets more than the prior{word}",) for word in ("", " in one batch, of P2 under seed 0")}
+    assert measured(ruled("leaks", **wide), ACCURACY) == f"{plain}; a fact shows it"
+    assert measured(ruled("leaks", p=0.01, reasons=why[""], **wide), ACCURACY) == plain
+    parts = why[" in one batch, of P2 under seed 0"]
+    assert measured(ruled("leaks", p=0.01, reasons=parts, **wide), ACCURACY) == f"{plain}; a part shows it"
+    assert measured(ruled("leaks", p=0.01, reasons=parts, low=0.1, high=1.0), ACCURACY) == plain

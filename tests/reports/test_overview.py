@@ -6,9 +6,10 @@ import pytest
 
 from leakledger.audit.records import Aborted
 from leakledger.reports.html import render
+from leakledger.reports.overview import MOST_ROWS, parted
 from tests.reports.example import example, setting
 from tests.reports.page import parse
-from tests.reports.test_advice import NOISE, PLAIN, record, ruling
+from tests.reports.test_advice import NOISE, PLAIN, record, rows, ruling
 
 ENDED = (Aborted("P1", "train", 3, "PartyLost"),)
 
@@ -41,9 +42,9 @@ MIXED = aborted(status(record(ruling(PLAIN, "leaks"), ruling(NOISE, "leaks")), "
 
 
 def test_a_setting_of_which_every_case_was_aborted_has_a_row_without_an_answer():
-    rows = page(MIXED).table("What the worst adversary")
-    assert [row[0].split()[0] for row in rows] == ["1", "2"]
-    assert rows[1][1:] == ["◆ inconclusive not attacked: its 3 cases were aborted", "not measured"]
+    table = page(MIXED).table("What the worst adversary")
+    assert [row[0].split()[0] for row in table] == ["1", "2"]
+    assert table[1][1:] == ["◆ inconclusive not attacked: its 3 cases were aborted", "not measured"]
     said = first(MIXED)
     assert "2 settings, 6 cases (3 aborted)" in said
     assert "3 cases were aborted, all that there were of setting 2: nothing is known of it." in said
@@ -100,6 +101,25 @@ def test_what_a_check_of_the_protocol_shows_is_learnt_by_somebody():
     said = first(status(record(*fired), "leaks"))
     assert "Nothing was shown to leak to anyone" not in said
     assert "The server: what checks of the protocol show (in 1 of 2) settings." in said
+
+
+def test_of_many_settings_those_with_the_worst_leaks_stand_on_the_first_screen():
+    """What the headline says was of setting 36 of 100, folded away with ninety that leak less."""
+    many = [replace(PLAIN, id=f"setting {i}", defense=f"noise {i}") for i in range(30)]
+    told = [ruling(s, "leaks", asset="mean") for s in many[:12]]
+    audit = record(*told, ruling(many[24], "leaks"), settings=(*many, setting(0)))
+    lost = aborted(audit, many[20])
+    for some in (audit, lost):
+        above, below = parted(rows(some))
+        assert [row.number for row in above][:9] == list(range(1, 10))
+        assert above[-1].setting == many[24]
+        assert len(above) + len(below) == len(rows(some))
+        assert [row.number for row in below][-1] == rows(some)[-1].number
+    read = page(status(audit, "leaks"))
+    shown = read.table("What the worst adversary that was played learns, by setting (10 of 31, those with the worst")
+    folded = read.table("What the worst adversary learns, further settings")
+    assert (len(shown), len(folded)) == (MOST_ROWS, 21)
+    assert "those with" not in first(record(settings=tuple(many)))
 
 
 def test_that_no_check_fired_is_no_evidence_of_safety():
