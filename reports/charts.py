@@ -22,6 +22,7 @@ from leakledger.reports.utility import plain_name
 from leakledger.reports.utility import title as metric_title
 
 PLANE_HEIGHT = 230
+MOST_NUMBERED = 30  # of the points of a plane; of more, the numbers of those on the front alone can be read
 WIDTH = 340  # of the plot in px: with its axis, a chart fits a phone without becoming illegible
 INK, MUTED, LINE, ACCENT, WARN = (f"var(--{name})" for name in ("ink", "muted", "line", "accent", "warn"))
 AXES = {
@@ -57,11 +58,13 @@ def plane(points: Plane, name: str, panels: Sequence[Plane] = ()) -> Figure:
     floor = min(0.0, *_values(rows, "y"))
     y = alt.Y("y:Q", title="← worst advantage", scale=alt.Scale(domain=[floor, 1.0], nice=False))
     base = _chart(rows)
+    few = len(rows) <= MOST_NUMBERED
+    numbered = rows if few else [row for row in rows if row["kind"] == "on the front"]
     layers = [
         base.mark_rule(color=MUTED, strokeWidth=1, aria=False).encode(x=x, y=alt.Y("y_low:Q"), y2="y_high:Q"),
         base.mark_rule(color=MUTED, strokeWidth=1, aria=False).encode(x=alt.X("x_low:Q"), x2="x_high:Q", y=y),
         _points(base, x, y),
-        _chart(_numbers(rows, reach))
+        _chart(_numbers(numbered, reach))
         .mark_text(align="left", dx=8, dy=-8, color=INK, fontSize=12, aria=False)
         .encode(x=x, y=y, text="number:N"),
     ]
@@ -80,8 +83,8 @@ def plane(points: Plane, name: str, panels: Sequence[Plane] = ()) -> Figure:
     return Figure(
         _draw(alt.layer(*layers).properties(width=WIDTH, height=PLANE_HEIGHT), name, *_plane_words(points)),
         "Lower right is better: 1 on the vertical axis is everything, 0 nothing beyond guessing. Bars are 95 % "
-        "intervals; numbers are those of the settings. The dashed line is the Pareto front of the settings that a "
-        f"federation can run.{dotted}",
+        f"intervals; numbers are those of {'the settings' if few else 'settings on the front'}. The dashed line is the "
+        f"Pareto front of the settings that a federation can run.{dotted}",
     )
 
 

@@ -74,6 +74,17 @@ def test_settings_at_one_place_share_a_label():
     assert ">4</text>" in image
 
 
+def test_of_many_settings_those_on_the_front_alone_have_their_number_as_others_would_hide_each_other():
+    others = [replace(PLANE.points[3], number=100 + i, kind="inconclusive") for i in range(charts.MOST_NUMBERED)]
+    figure = charts.plane(replace(PLANE, points=(*PLANE.points, *others)), "plane")
+    front = [p.number for p in PLANE.points if p.kind == "on the front"]
+    drawn = re.findall(r">(\d+(?:, \d+)*)</text>", figure.image)
+    assert {str(n) for n in front} <= set(drawn)
+    assert not any("100" in label for label in drawn)
+    assert "numbers are those of settings on the front" in figure.caption
+    assert len(tooltips(figure)) == len(PLANE.points) + len(others)
+
+
 def test_a_single_setting_without_intervals_is_still_drawn():
     point = replace(PLANE.points[1], utility=replace(PLANE.points[1].utility, low=None, high=None))
     point = replace(point, finding=replace(point.finding, advantage_low=None, advantage_high=None))
