@@ -4,9 +4,10 @@ import shutil
 from pathlib import Path
 
 import pytest
+from markupsafe import escape
 
 from leakledger.reports.html import write_report
-from tests.reports.example import empty
+from tests.reports.example import SCRIPT, empty
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -145,6 +146,15 @@ def test_nothing_is_cut_off_on_paper(visit, address, folded):
     assert page.evaluate(CLIPPED) == []
     assert page.locator("nav").is_hidden()
     assert page.locator(".tools").is_hidden()
+
+
+def test_a_name_as_long_as_a_path_breaks_on_paper_and_cuts_nothing_off(visit, html, tmp_path):
+    path = tmp_path / "long.html"
+    path.write_text(html.replace(str(escape(SCRIPT)), "hospital_" * 14), encoding="utf-8")
+    page, *_ = visit(path.as_uri(), PAPER, media="print")
+    unfold(page)
+    assert page.evaluate("document.documentElement.scrollWidth") <= PAPER
+    assert page.evaluate(CLIPPED) == []
 
 
 def test_what_is_folded_stays_folded_on_paper_under_its_heading(visit, address):
