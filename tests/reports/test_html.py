@@ -221,6 +221,7 @@ def test_a_row_that_the_attack_has_proven_is_marked(page):
 def test_a_page_claims_no_more_than_was_tested(html):
     assert not re.search("compliant|anonymous|anonymi[sz]ed", html, re.IGNORECASE)
     assert "It is not a proof" in html
+    assert "were not tested, listed there or not" in html
 
 
 def test_every_setting_and_asset_has_one_finding_with_all_its_metrics_inside(record, page):

@@ -126,3 +126,14 @@ def test_that_no_check_fired_is_no_evidence_of_safety():
     quiet = example()
     quiet = replace(quiet, cases=tuple(replace(c, findings=()) for c in quiet.cases))
     assert "That is no evidence of safety" in page(quiet).by_id("checks").words
+
+
+def test_what_is_said_of_seeds_is_said_of_those_that_finished():
+    whole = replace(example(), missing=0)
+    some = replace(whole, cases=whole.cases[1:], aborted=(replace(whole.cases[0], aborts=ENDED),))
+    assert "on the same seeds throughout" in page(whole).by_id("frontier").words
+    read = page(some)
+    assert "on the seeds that finished, which may not be the same throughout" in read.by_id("frontier").words
+    assert "in the worst seed of those that finished" in read.by_id("privacy").words
+    assert "Every message that reached" not in read.by_id("untested").words
+    assert "was read by no attack" in read.by_id("untested").words
