@@ -1,14 +1,15 @@
 """The audit at a glance: a few counts, and what stands in the way of a verdict."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
-from leakledger.audit.records import AuditRecord, Score, speaks
+from leakledger.audit.records import AuditRecord, CaseRecord, Score, speaks
 from leakledger.reports import text
 from leakledger.reports.controls import ControlSum, controls
 from leakledger.reports.findings import by_bound
 from leakledger.reports.unread import unread
 
+MOST_ABORTED = 8  # cases that are named one by one
 SYMBOLS = {"leaks": "▲", "no leak": "●", "inconclusive": "◆"}
 
 
@@ -43,11 +44,7 @@ def doubts(record: AuditRecord) -> list[str]:
     reasons = Counter(s.reason or without_reason for s in record.scores if s.status == "inconclusive")
     return [
         *([f"{text.plural(record.missing, 'case has', 'cases have')} not run yet."] if record.missing else []),
-        *(
-            f"Case {c.id} was aborted and not attacked: {a.text}. Its transcript has what was sent until then."
-            for c in record.aborted
-            for a in c.aborts
-        ),
+        *_aborted(record.aborted),
         *(
             f"The {kind} control of {attack} failed in {runs - passed} of {text.plural(runs, 'run')}."
             for (kind, attack), (passed, runs) in _by_attack(failed).items()
@@ -55,6 +52,17 @@ def doubts(record: AuditRecord) -> list[str]:
         *([f"{_kinds(unseen)}; see “What was not tested”."] if unseen else []),
         *(f"{text.plural(n, 'score is', 'scores are')} inconclusive: {reason}." for reason, n in reasons.items()),
     ]
+
+
+def _aborted(cases: Sequence[CaseRecord]) -> list[str]:
+    """One sentence for each abort of the first cases, and one for those of all further cases."""
+    named = [
+        f"Case {c.id} was aborted and not attacked: {a.text}. Its transcript has what was sent until then."
+        for c in cases[:MOST_ABORTED]
+        for a in c.aborts
+    ]
+    more = text.plural(len(cases) - MOST_ABORTED, "more case was", "more cases were")
+    return [*named, *([f"{more} aborted; results.json names them."] if cases[MOST_ABORTED:] else [])]
 
 
 def _by_attack(failed: Iterable[ControlSum]) -> dict[tuple[str, str], tuple[int, int]]:

@@ -1,6 +1,7 @@
 """The page in a real browser: what it loads, how it fits, whether it can be read in the dark and on paper."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -161,6 +162,16 @@ def test_what_is_folded_stays_folded_on_paper_under_its_heading(visit, address):
     page, *_ = visit(address, PAPER, media="print")
     assert page.locator("#finding-2-vocabulary > summary").is_visible()
     assert page.locator("#finding-2-vocabulary table").first.is_hidden()
+
+
+def test_what_remains_open_is_on_paper_though_it_is_folded_on_a_screen(visit, record, tmp_path):
+    leaks = replace(record, verdict=replace(record.verdict, status="leaks"))
+    write_report(leaks, tmp_path / "leaks.html")
+    page, *_ = visit((tmp_path / "leaks.html").as_uri())
+    doubt = page.get_by_text("The null control of tableak failed in 1 of 21 runs.")
+    assert not doubt.is_visible()
+    page.emulate_media(media="print")
+    assert doubt.is_visible()
 
 
 @pytest.mark.parametrize("width", [1400, 390])

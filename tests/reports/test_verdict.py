@@ -2,7 +2,7 @@ from dataclasses import replace
 
 from leakledger.audit.records import Aborted
 from leakledger.reports.html import render
-from leakledger.reports.verdict import doubts, facts
+from leakledger.reports.verdict import MOST_ABORTED, doubts, facts
 from tests.reports.example import SCRIPT, empty, example
 from tests.reports.page import parse
 
@@ -47,6 +47,14 @@ def test_every_aborted_case_is_named_with_who_where_and_why():
     page = render(replace(record, aborted=aborted))
     assert "P1 could not go on in step train, round 3" in page
     assert SCRIPT not in page
+
+
+def test_of_many_aborted_cases_the_first_are_named_and_the_others_counted():
+    record = example()
+    aborted = tuple(replace(c, aborts=(Aborted("P1", "train", 3, "PartyLost"),)) for c in record.cases[:11])
+    said = [d for d in doubts(replace(record, aborted=aborted)) if "aborted" in d]
+    assert len(said) == MOST_ABORTED + 1
+    assert said[-1] == "3 more cases were aborted; results.json names them."
 
 
 def test_a_score_spoilt_by_its_control_says_so():
