@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from leakledger.reports import text
 from leakledger.reports.advice import Change, Cost, Effect, leaking
-from leakledger.reports.overview import Cell, Row, lost
+from leakledger.reports.overview import Cell, Row, lost, unasked
 from leakledger.reports.words import adversary, level, listed
 from leakledger.reports.words import noun as asset_noun
 
@@ -29,7 +29,7 @@ def _better(e: Effect) -> str:
     noun = e.before.group.noun
     if e.kind in ("ends", "settles"):
         ceiling = max(r.ceiling for r in e.after.rulings)
-        return f"no leak of {noun} above {ceiling:g} of what a perfect attack gains"
+        return f"no leak of {e.after.asked or noun} above {ceiling:g} of what a perfect attack gains"
     if e.kind == "open":
         return f"{noun} are no longer shown to leak, but that is not ruled out ({_open(e.after)})"
     if e.kind == "level":
@@ -87,7 +87,9 @@ def _cost(c: Cost) -> str:
 
 
 def lead(made: Sequence[Change], rows: Sequence[Row], unstopped: Sequence[str]) -> list[str]:
-    """Under the headline: what does most about the worst leak and what it costs; what nothing in this run stops."""
+    """Under the headline: what does most about the worst leak and what it costs; what nothing in this run stops; where
+    nothing leaks, on what no attack was played.
+    """
     sentences = []
     best = next((c for c in made if c.helps), None)
     if best is not None:
@@ -100,4 +102,6 @@ def lead(made: Sequence[Change], rows: Sequence[Row], unstopped: Sequence[str]) 
     elif unstopped:
         whole = "Every setting of this run leaks" if len([r for r in rows if r.cells]) > 1 else "The one setting leaks"
         sentences.append(f"{whole} {listed(list(unstopped))}: nothing that was tried stops that.")
+    if open_groups := unasked(rows):
+        sentences.append(f"No attack was played on {listed(open_groups)}: nothing is said of that.")
     return sentences

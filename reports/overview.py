@@ -71,6 +71,15 @@ class Cell:
         return measured(self.ruling, self.score, interval=self.verdict == "inconclusive")
 
     @property
+    def asked(self) -> str:
+        """What alone was asked where nothing of it leaks; empty where that was everything of the group. Of rows, that
+        is cells where parties hold rows, and columns where they hold columns.
+        """
+        assets = [a for a in self.group.assets if any(r.asset == a for r in self.rulings)]
+        whole = self.group.id == "rows" or len(assets) == len(self.group.assets)
+        return "" if whole or self.verdict != "no leak" else listed([noun(a) for a in assets])
+
+    @property
     def reason(self) -> str:
         """The first of what keeps the audit from an answer; empty where there is one."""
         if self.verdict != "inconclusive":
@@ -280,6 +289,15 @@ def _leak_sentence(worst: Cell) -> str:
     known = level(worst.ruling.level) if worst.ruling and worst.ruling.level not in ("", "value") else ""
     verb = "can rebuild people's rows" + (f", {known}" if known else "")
     return f"{who} {verb}: {worst.amount}." if worst.amount else f"{who} {verb}."
+
+
+def unasked(rows: Iterable[Row]) -> list[str]:
+    """Where nothing that was asked leaks, the nouns of the groups on which no attack was played."""
+    cells = [c for row in rows for c in row.cells]
+    if {c.verdict for c in cells if c.rulings} != {"no leak"}:
+        return []
+    asked = {c.group.id for c in cells if c.rulings}
+    return [g.noun for g in GROUPS if g.id not in asked]
 
 
 def by_adversary(rows: Sequence[Row]) -> list[tuple[str, str]]:

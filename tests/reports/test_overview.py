@@ -7,6 +7,7 @@ import pytest
 from leakledger.audit.records import Aborted
 from leakledger.reports.html import render
 from leakledger.reports.overview import MOST_ROWS, parted
+from leakledger.reports.words import GROUPS
 from tests.reports.example import example, setting
 from tests.reports.page import parse
 from tests.reports.test_advice import NOISE, PLAIN, record, rows, ruling
@@ -94,6 +95,24 @@ def test_an_adversary_to_whom_nothing_leaks_is_not_said_to_be_open():
     for doubted in (replace(clean, missing=1), replace(clean, aborted=(replace(clean.cases[0], aborts=ENDED),))):
         assert "in any setting" not in first(doubted)
         assert "nothing ruled out where the grid says inconclusive" in first(doubted)
+
+
+def test_where_nothing_leaks_what_was_not_asked_is_named():
+    """Under the verdict of no leak, means alone stood for all statistics."""
+    clean = status(record(*(ruling(s, "no leak", asset=a) for s in (PLAIN, NOISE) for a in ("mean", "std"))), "no leak")
+    said = first(clean)
+    unplayed = "people's rows, which values each party holds, parties' sizes and who holds a given value"
+    assert f"No attack was played on {unplayed}: nothing is said of that." in said
+    cell = page(clean).table("What the worst adversary")[0][3]
+    assert cell.startswith("● no leak above 0.1")
+    assert cell.endswith("of means and deviations alone: nothing else was asked")
+    better = status(record(ruling(PLAIN, "leaks", asset="mean"), ruling(NOISE, "no leak", asset="mean")), "leaks")
+    assert "no leak of means above 0.1" in first(better)
+    every = [ruling(PLAIN, "no leak", asset=a) for g in GROUPS for a in g.assets]
+    whole = first(status(record(*every, settings=(PLAIN,)), "no leak"))
+    assert "nothing else was asked" not in whole
+    assert "No attack was played on" not in whole
+    assert "No attack was played on" not in first(MIXED)
 
 
 def test_what_a_check_of_the_protocol_shows_is_learnt_by_somebody():
