@@ -156,3 +156,12 @@ def test_what_is_said_of_seeds_is_said_of_those_that_finished():
     assert "in the worst seed of those that finished" in read.by_id("privacy").words
     assert "Every message that reached" not in read.by_id("untested").words
     assert "was read by no attack" in read.by_id("untested").words
+
+
+def test_two_defenses_without_a_scored_attack_are_not_said_to_be_one():
+    silent = replace(record(), frontier=())
+    assert "Of no method was an attack scored under more than one" in page(silent).by_id("frontier").words
+    assert (
+        "No method was audited under more"
+        in page(replace(record(settings=(PLAIN,)), frontier=())).by_id("frontier").words
+    )
