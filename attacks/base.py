@@ -289,7 +289,8 @@ class Attack(ABC):
     `reads_in_part`: those of them of which fields that tell of rows stay behind no claim, so that reading them is no
     evidence that nothing is told. `reads_times`: whether it is handed the times of these messages too, where a run
     notes them. `asset`: what its claims are about. `assumes`: who can run it. `controls`: where it must succeed, of
-    which the audit plays those that have kinds of message in common with the view.
+    which the audit plays those that have kinds of message in common with the view. `checks`: the names of its findings,
+    which a policy can allow.
     """
 
     technique: ClassVar[str]
@@ -300,6 +301,7 @@ class Attack(ABC):
     reads_times: ClassVar[bool] = False
     controls: ClassVar[tuple[ControlSpec, ...]]
     assumes: ClassVar[str]
+    checks: ClassVar[tuple[str, ...]] = ()
     composed_of: ClassVar[tuple[str, ...]] = ()  # attacks that it plays; a field of each name has their options
     calibrator: ClassVar[bool] = False  # guesses on purpose: no control expects it to recover anything
 

@@ -124,7 +124,7 @@ def _check_stated(method: type, base: type) -> None:
 
 def _check_attack(attack: type[Attack]) -> None:
     """Raises TypeError unless an attack states assets, kinds of messages and at least one control."""
-    for name, kind in {"asset": str, "reads": type, "controls": ControlSpec}.items():
+    for name, kind in {"asset": str, "reads": type, "controls": ControlSpec, "checks": str}.items():
         stated = getattr(attack, name)
         if not isinstance(stated, tuple) or not all(isinstance(part, kind) for part in stated):
             raise TypeError(f"`{name}` is {stated!r}; it must be a tuple of what `{Attack.__name__}` says")

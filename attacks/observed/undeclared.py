@@ -16,6 +16,7 @@ from leakledger.preprocess.views import Message, View
 
 IN_THE_CLEAR = frozenset({Disclosure.VALUE, Disclosure.AGGREGATE, Disclosure.SIZE})
 STATED, STATED_POOLED = "stated", "stated-pooled"  # of the sender's own rows; of several parties' together
+CHECKS = (STATED, STATED_POOLED)
 Claims = Iterator[StatisticClaim | VocabularyClaim]
 
 

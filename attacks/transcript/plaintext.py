@@ -12,7 +12,7 @@ from leakledger.attacks.base import Attack, AuxiliaryKnowledge, Claim, ControlSp
 from leakledger.attacks.observed.evaluated import EVALUATED, IN_PART, evaluated
 from leakledger.attacks.observed.stated import STATED, dictionary_sizes, stated
 from leakledger.attacks.observed.trained_rows import trained_rows
-from leakledger.attacks.observed.undeclared import findings, generic_claims, in_the_clear
+from leakledger.attacks.observed.undeclared import CHECKS, findings, generic_claims, in_the_clear
 from leakledger.preprocess.messages import ClientWeights, Payload
 from leakledger.preprocess.views import View
 
@@ -30,6 +30,7 @@ class Plaintext(Attack):
         ControlSpec("fields"),
     )
     assumes: ClassVar[str] = "honest but curious observer of open messages; no auxiliary knowledge"
+    checks: ClassVar[tuple[str, ...]] = CHECKS
 
     @classmethod
     def accepts(cls, kind: type[Payload]) -> bool:

@@ -100,6 +100,14 @@ class SacAudit(Attack):
         ControlSpec("check", scaler="federated-minmax", check="plaintext-told", quiet=SEALED, shuffled=False),
     )
     assumes: ClassVar[str] = "honest but curious observer; no auxiliary knowledge"
+    checks: ClassVar[tuple[str, ...]] = (
+        "parts-not-hiding",
+        "masks-reused",
+        "coalition",
+        "plaintext-told",
+        "plaintext-relayed",
+        "codes-without-key",
+    )
 
     def run(self, view: View, knowledge: AuxiliaryKnowledge) -> Outcome:
         runs, problems = secure_sums(view)

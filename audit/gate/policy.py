@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from leakledger.attacks import ATTACKS
 from leakledger.audit.records import ASSETS
 from leakledger.preprocess.data.suggest import closest
 
@@ -32,6 +33,16 @@ def _known(names: tuple[str, ...]) -> Any:
 def _adversary(value: str) -> str:
     if not KINDS.fullmatch(value):
         raise ValueError(f'{value!r} is no kind of adversary; write "any", "server", "one client" or "2 clients"')
+    return value
+
+
+def _allowed(value: str) -> str:
+    """A check of an installed attack, or an asset of which claims may be proven."""
+    names = {name for attack in ATTACKS.values() for name in attack.checks}
+    names |= {spec.check for attack in ATTACKS.values() for spec in attack.controls if spec.check}
+    if value not in names | ASSETS.keys():
+        near, checks = closest(value, names | ASSETS.keys()), ", ".join(sorted(names))
+        raise ValueError(f"{value!r} is no check of an installed attack{near}; choose from {checks}, or an asset")
     return value
 
 
@@ -85,7 +96,7 @@ class Findings(Section):
     """What needs no statistics: checks of the protocol that fired, and what attacks vouched for and had right."""
 
     forbid: Literal["new", "any", "none"] = "new"
-    allow: list[str] = []  # names of checks that are accepted for good
+    allow: list[Annotated[str, AfterValidator(_allowed)]] = []  # findings that are accepted for good
 
 
 class Policy(Section):

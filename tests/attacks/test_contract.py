@@ -1,5 +1,6 @@
 """What every registered attack must do, and that every attack is registered."""
 
+import ast
 import inspect
 from pathlib import Path
 
@@ -122,3 +123,13 @@ def test_every_technique_is_registered_under_the_name_of_its_file():
     files = {p.stem for r in rooms for p in r.glob("*.py")} | {p.parent.name for r in rooms for p in r.glob("*/*.py")}
     assert files - SHARED - {"__init__"} == set(ATTACKS)
     assert {kind.__module__.rpartition(".")[2] for kind in ATTACKS.values()} == set(ATTACKS)
+
+
+def test_attacks_name_every_check_that_they_make_so_that_a_policy_can_allow_it():
+    named = {name for attack in ATTACKS.values() for name in attack.checks}
+    trees = [ast.parse(p.read_text(encoding="utf-8")) for p in Path(leakledger.attacks.__file__).parent.rglob("*.py")]
+    calls = [n for tree in trees for n in ast.walk(tree) if isinstance(n, ast.Call) and len(n.args) > 1]
+    made = {n.args[1].value for n in calls if ast.unparse(n.func) == "FindingClaim" and hasattr(n.args[1], "value")}
+    assert {"masks-reused", "coalition", "one-mask", "lone-records"} <= made <= named
+    for attack in ATTACKS.values():
+        assert {spec.check for spec in attack.controls if spec.check} <= {*attack.checks}

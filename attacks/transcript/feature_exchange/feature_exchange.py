@@ -93,6 +93,7 @@ class FeatureExchange(Attack):
         ControlSpec("columns", observers="last", features={"transformations": ("zscore",), **BINNED}),
     )
     assumes: ClassVar[str] = "honest but curious server, device or coalition of these; no auxiliary knowledge"
+    checks: ClassVar[tuple[str, ...]] = ("one-mask", "lone-records")
 
     def run(self, view: View, knowledge: AuxiliaryKnowledge) -> Outcome:
         if not view.has(*self.reads):

@@ -22,6 +22,9 @@ from tests.audit.gate.made import baseline, record
         ("[[utility]]\nmargin = 0.1", "utility[1].metric"),
         ("[[utility]]\nmetric = 'aurc'", "did you mean 'auroc'"),
         ("[findings]\nforbid = 'all'", "findings.forbid"),
+        ("[findings]\nallow = ['stated', 'plaintxt-told']", "findings.allow[2]: 'plaintxt-told' is no check"),
+        ("[findings]\nallow = ['Plaintext-Told']", "did you mean 'plaintext-told'"),
+        ("[findings]\nallow = ['record']", "did you mean 'records'"),
         ("[[leakage]]\nmargin = nan", "leakage[1].margin"),
         ("leakage = 3", "leakage"),
         ("not toml", "cannot be read as TOML"),
@@ -36,6 +39,11 @@ def test_a_bad_policy_is_one_line_that_says_what_and_where(tmp_path, text, said)
         read_policy(path)
     assert said in str(refused.value)
     assert str(refused.value).startswith(str(path))
+
+
+def test_every_check_of_an_attack_and_every_asset_can_be_allowed():
+    names = ["masks-reused", "one-mask", "stated", "records"]
+    assert policy_of({"findings": {"allow": names}}).findings.allow == names
 
 
 def test_a_missing_policy_is_named(tmp_path):
