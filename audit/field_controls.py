@@ -1,8 +1,10 @@
 """Controls of an attack that reads messages by what they disclose: one made-up message of each kind in the view.
 
 *Leaky*: a message of that kind, its fields filled with what no table holds, must be read: the attack claims something
-on its evidence, and every value that was planted under the name of a feature. *Null*: without the message it claims
-nothing of the kind. *Shuffled*, for dictionaries: one is shown, another is the truth, many times.
+on its evidence, and every value that was planted as one that the sender holds: in a list of text under the name of a
+feature, or with its count. Other text says nothing of the sort, and that it is told is all there is to claim. *Null*:
+without the message it claims nothing of the kind. *Shuffled*, for dictionaries: one is shown, another is the truth,
+many times.
 """
 
 from collections.abc import Iterator
@@ -52,15 +54,15 @@ def sample(kind: type[Payload]) -> Payload:
 def _filled(hint: Any, name: str) -> Any:
     origin = get_origin(hint)
     if hint is Any:
-        return {FEATURE: [*PLANTED]}
+        return [*PLANTED] if name == FEATURE else {FEATURE: [*PLANTED]}
     if (element := element_type(hint)) is not None:
         scalar = np.dtype(np.int64 if "int" in str(element) else np.float32 if element is np.float32 else np.float64)
         return np.ones((2, 2) if name in ("rows", "sums", "confusion") else 2, scalar)
     if origin in (list, tuple):
-        return [*PLANTED] if get_args(hint)[0] is str else [_filled(get_args(hint)[0], name)]
+        return [*PLANTED] if get_args(hint)[0] is str else [_filled(get_args(hint)[0], name) for _ in PLANTED]
     if origin is dict:
         inner = get_args(hint)[1]
-        return dict.fromkeys(PLANTED, 2) if name == FEATURE else {FEATURE: _filled(inner, FEATURE)}
+        return {key: _filled(inner, FEATURE) for key in (PLANTED if name == FEATURE else [FEATURE])}
     if origin in (Union, UnionType):
         return _filled(next(option for option in get_args(hint) if option is not NoneType), name)
     if is_dataclass(hint):
@@ -83,16 +85,29 @@ def _recovered(kind: type[Payload], claims: list[Claim]) -> float:
     """0 where nothing rests on the message; else the overlap with the values planted, 1 where there were none."""
     if not any(0 in c.evidence for c in claims):
         return 0.0
-    planted = set(PLANTED) if kind.about is About.SENDER and _has_text(sample(kind)) else set()
+    planted = set(PLANTED) if kind.about is About.SENDER and _has_values(sample(kind)) else set()
     read = {v for c in claims if isinstance(c, VocabularyClaim) for v in c.values}
     return overlap(frozenset(read), frozenset(planted))["f1"] if planted else 1.0
 
 
-def _has_text(payload: Payload) -> bool:
-    """Whether values were planted under the name of the feature."""
+def _has_values(payload: Payload) -> bool:
+    """Whether values were planted under the name of the feature as such that the sender holds."""
     plain = payload.to_plain()
     inside = [plain, *(v for v in plain.values() if isinstance(v, dict))] if isinstance(plain, dict) else []
-    return any(FEATURE in part and "control a" in str(part[FEATURE]) for part in inside)
+    return any(_are_values(part[FEATURE]) for part in inside if FEATURE in part)
+
+
+def _are_values(planted: Any) -> bool:
+    """Whether this is a list of text, or text with its counts, as a mapping or as two lists."""
+    if isinstance(planted, dict) and {"values", "counts"} <= planted.keys():
+        return _is_text(planted["values"]) and np.shape(planted["counts"]) == (len(PLANTED),)
+    if isinstance(planted, dict):
+        return set(planted) == set(PLANTED) and all(type(n) in (int, float) for n in planted.values())
+    return _is_text(planted)
+
+
+def _is_text(planted: Any) -> bool:
+    return isinstance(planted, list) and planted == [*PLANTED]
 
 
 def _shuffled(attack: Attack, view: View) -> Control:
