@@ -5,10 +5,10 @@ on the shape of scores, and its list of what is missing for "no leak above".
 
 *Regression* compares one number per cluster, L: what the attack gains over the prior, as a share of what the prior
 leaves to gain (`audit.gate.levels`). Every attack by every adversary of the kind, every metric that decides, of
-records also the worst of a batch and the shares of whole rows: one hypothesis each. The check fails where one of them
-grew, at alpha over the gate, by more than the floor in the mean; it passes where all of their upper bounds lie below
-the margin, controls held and nothing new is unread; else it is inconclusive. What single parties and columns leak is
-compared beside it (`audit.gate.parts`).
+records also the worst of a batch, and what these do not tell (`snapshot.BESIDE`): one hypothesis each. The check fails
+where one of them grew, at alpha over the gate, by more than the floor in the mean; it passes where all of their upper
+bounds lie below the margin, controls held and nothing new is unread; else it is inconclusive. What single parties and
+columns leak is compared beside it (`audit.gate.parts`).
 """
 
 from collections import Counter
@@ -33,7 +33,7 @@ from leakledger.audit.gate.differences import (
 from leakledger.audit.gate.levels import Levels, levels, mean_share
 from leakledger.audit.gate.parts import SHARE, WHOLE, Part, Sides, by_series, parts, weighted
 from leakledger.audit.gate.policy import Gate, LeakageGate
-from leakledger.audit.gate.snapshot import UNTRUE, WHOLE_ROWS, Cell, Measure, Snapshot
+from leakledger.audit.gate.snapshot import BESIDE, UNTRUE, Cell, Measure, Snapshot
 from leakledger.audit.gate_records import Status
 from leakledger.audit.intervals import no_less
 from leakledger.audit.records import POWER, SCORER
@@ -116,10 +116,11 @@ def regressions(
 ) -> Iterator[Regression]:
     """One for each cell that a gate judges and that either run has a claim about, or played an attack on."""
     kept = before.columns is not None
-    mine = _by_cell([m for m in now.measures if kept or m.metric not in WHOLE_ROWS], {s: s for s in matches})
+    mine = _by_cell([m for m in now.measures if kept or m.metric not in BESIDE], {s: s for s in matches})
     theirs = _by_cell(before.measures, {b: a for a, b in matches.items()})
     columns, its_columns = (by_series(of or () if kept else ()) for of in (now.columns, before.columns))
-    unkept = set() if kept else {m.cell for m in now.columns or ()}
+    beside = (m for m in now.measures if m.metric in BESIDE)
+    unkept = set() if kept else {m.cell for m in (*(now.columns or ()), *beside)}
     for cell in sorted({*mine, *theirs}):
         judge = next((g for g in gates if g.judges(cell.adversary, cell.asset)), None)
         if judge is None or judge.regression is False:

@@ -15,14 +15,26 @@ from leakledger.attacks.observed.undeclared import STATED_POOLED
 from leakledger.audit.chain import canonical, digest_of, digest_of_file
 from leakledger.audit.leakage import adversary
 from leakledger.audit.plugins import versions_behind
-from leakledger.audit.records import SCORER, AuditRecord, CaseRecord, Finding, Setting, Trial, failed_controls, speaks
+from leakledger.audit.records import (
+    HEADLINE,
+    SCORER,
+    AuditRecord,
+    CaseRecord,
+    Finding,
+    Setting,
+    Trial,
+    failed_controls,
+    speaks,
+)
 from leakledger.audit.verdicts.evidence import CHECKS, asset_of_trial, decides, is_calibrator
 
 UNTRIED, UNTRUE = "leaky, not played", "certificate"
 """Kinds of `Broken` that are no failed control: none was played; an attack vouched for something that is not so."""
-WHOLE_ROWS = ("exact_rows", "identical_rows")
-"""Metrics of records that are compared beside those that decide a verdict: one row of four, and no other claimed, is
-fewer cells right than a guess of all.
+OWNER = "owner"  # is measured of identical rows alone
+BESIDE = frozenset({"exact_rows", "identical_rows", OWNER, "tpr_at_0.1%", "tpr_at_1%", "count_rank", "exact_values"})
+"""Metrics that are compared beside those that decide a verdict, and tell what these do not. One row of four, and no
+other claimed, is fewer cells right than a guess of all; whose rows they are is in no cell; a mean over candidates does
+not show the few that are sure, nor a mean over values how often each occurs.
 """
 UTILITY = ("f1", "accuracy", "auroc", "r2", "mae")
 SUBJECT = ("preprocessing", "model", "training", "defense")
@@ -176,12 +188,13 @@ def snapshot(record: AuditRecord) -> Snapshot:
 
 @cache
 def instrument() -> str:
-    """SHA-256 over the source of what measures: attacks, scoring, verdicts, and what counts as read. Another attack is
-    another yardstick.
+    """SHA-256 over the source of what measures: attacks, scoring, verdicts, what counts as read, and which series are
+    kept. Another attack is another yardstick.
     """
     root = Path(__file__).parents[2]
     folders = (root / "attacks", root / "audit" / "scoring", root / "audit" / "verdicts")
-    reading = (root / "audit" / name for name in ("reading.py", "hiding.py", "federation_controls.py"))
+    names = ("reading.py", "hiding.py", "federation_controls.py", "field_controls.py", "gate/snapshot.py")
+    reading = (root / "audit" / name for name in names)
     files = sorted([*reading, *(path for folder in folders for path in folder.rglob("*.py"))])
     return digest_of(canonical([[str(p.relative_to(root)), digest_of_file(p)] for p in files]))
 
@@ -230,7 +243,20 @@ def _measures(cases: Sequence[CaseRecord]) -> Iterator[Measure]:
         if t.value is not None and t.baseline is not None:
             groups[_key(case, t)].append(Cluster(case.seed, t.victim, t.round, t.value, t.baseline))
     for key, clusters in groups.items():
-        yield Measure(*key, tuple(_merged(clusters)))
+        yield Measure(*key, tuple(_merged([*clusters, *_of_nobody(key, groups)])))
+
+
+def _of_nobody(key: _Key, groups: Mapping[_Key, Sequence[Cluster]]) -> Iterator[Cluster]:
+    """The batches in which an attack that names owners found no identical row: it learnt of nobody whose row it is."""
+    cell, attack, observers, metric, level = key
+    if metric != OWNER:
+        return
+    named = {(c.seed, c.victim, c.round) for c in groups[key]}
+    for victim in sorted({c.victim for c in groups[key]}):
+        prior = sum(of := [c.prior for c in groups[key] if c.victim == victim]) / len(of)
+        for c in groups.get((cell, attack, observers, HEADLINE["records"], level), ()):
+            if c.victim == victim and (c.seed, c.victim, c.round) not in named:
+                yield c._replace(value=prior, prior=prior)
 
 
 def _columns(cases: Sequence[CaseRecord]) -> Iterator[Measure]:
@@ -244,11 +270,7 @@ def _columns(cases: Sequence[CaseRecord]) -> Iterator[Measure]:
 
 def _deciding(cases: Sequence[CaseRecord]) -> Iterator[tuple[CaseRecord, Trial]]:
     """The scored trials that series are made of."""
-    return (
-        (case, t)
-        for case, t in _trials(cases)
-        if t.status == "scored" and (decides(t) or (t.asset == "records" and t.metric in WHOLE_ROWS))
-    )
+    return ((case, t) for case, t in _trials(cases) if t.status == "scored" and (decides(t) or t.metric in BESIDE))
 
 
 def _key(case: CaseRecord, t: Trial) -> _Key:

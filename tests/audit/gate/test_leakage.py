@@ -7,6 +7,7 @@ import pytest
 from leakledger.audit.records import SCORER
 from tests.audit.gate.made import (
     CONFIG,
+    PRIOR,
     SEEDS,
     controls,
     decided,
@@ -260,3 +261,45 @@ def test_whole_rows_that_are_told_though_cells_gain_nothing_over_the_prior_have_
     assert outcome.exit_code == 10
     assert f"made by server ({metric}) gets 0.50 of what the prior leaves" in only(outcome, "regression").reasons[0]
     assert decided(rows(0.5), rows(0.5), leakage=MARGIN).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("asset", "metric", "headline"),
+    [
+        ("records", "owner", "accuracy"),
+        ("membership", "tpr_at_0.1%", "auc"),
+        ("vocabulary", "count_rank", "f1"),
+        ("columns", "exact_values", "correlation"),
+    ],
+)
+def test_what_a_headline_metric_does_not_tell_has_grown_beside_it(asset, metric, headline):
+    """Whose a row is, who surely holds a value, how often it occurs: all of it new, and the headline as before."""
+
+    def audit(value):
+        own = trial(0.4, asset=asset, metric=headline, victim="P1+P2")
+        beside = replace(trial(0.0, asset=asset, metric=metric, victim="P1+P2"), value=value)
+        made = record(None, more=lambda seed: (own, beside))
+        return replace(made, cases=tuple(replace(c, trials=c.trials[1:]) for c in made.cases))
+
+    outcome = decided(audit(1.0), audit(PRIOR), leakage=MARGIN)
+    assert outcome.exit_code == 10
+    assert f"made by server ({metric}) gets 1.00 of what the prior leaves" in only(outcome, "regression").reasons[0]
+    assert decided(audit(1.0), audit(1.0), leakage=MARGIN).exit_code == 0
+
+
+def test_batches_of_which_no_row_is_found_tell_no_owner():
+    """`owner` is measured of identical rows alone: by luck of coins a batch has none, and that is no lost batch."""
+
+    def audit(*lucky):
+        def more(seed):
+            yield trial(0.4, victim="P1+P2")
+            if seed in lucky:
+                yield replace(trial(0.0, metric="owner", victim="P1+P2"), value=1.0)
+
+        made = record(None, more=lambda seed: tuple(more(seed)))
+        return replace(made, cases=tuple(replace(c, trials=c.trials[1:]) for c in made.cases))
+
+    assert decided(audit(*SEEDS[1:]), audit(*SEEDS), leakage=[{"margin": 0.3}]).exit_code == 0
+    assert decided(audit(*SEEDS), audit(*SEEDS[1:]), leakage=[{"margin": 0.3}]).exit_code == 0
+    assert decided(audit(*SEEDS), audit(), leakage=[{"margin": 0.3}]).exit_code == 10
+    assert decided(audit(*SEEDS), audit(0), leakage=[{"margin": 0.3}]).exit_code == 10
