@@ -48,7 +48,7 @@ class Units:
 def units(values: ArrayLike, seeds: Sequence[int] | None = None) -> Units:
     """The units behind one number per cluster; `seeds` (n,) has the seed of each. None: clusters are independent."""
     numbers = np.asarray(values, np.float64)
-    if seeds is None:
+    if seeds is None or not len(numbers):
         return Units(numbers)
     which, of = np.unique(np.asarray(seeds), return_inverse=True)
     sizes = np.bincount(of)

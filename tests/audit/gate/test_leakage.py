@@ -303,3 +303,12 @@ def test_batches_of_which_no_row_is_found_tell_no_owner():
     assert decided(audit(*SEEDS), audit(*SEEDS[1:]), leakage=[{"margin": 0.3}]).exit_code == 0
     assert decided(audit(*SEEDS), audit(), leakage=[{"margin": 0.3}]).exit_code == 10
     assert decided(audit(*SEEDS), audit(0), leakage=[{"margin": 0.3}]).exit_code == 10
+
+
+def test_series_of_two_runs_that_share_no_cluster_are_open_without_a_warning():
+    def audit(*attacked):
+        return record(None, more=lambda seed: (trial(0.5, attack="other"),) if seed in attacked else ())
+
+    outcome = decided(audit(5), audit(4), leakage=MARGIN)
+    assert outcome.exit_code == 11
+    assert any("no claim about 1 clusters" in r for r in only(outcome, "regression").reasons)
