@@ -28,7 +28,10 @@ VOUCHED = {
     "membership": "holders of values told in the clear or proven",
 }
 WHOLE, NAMED = 1 - 1e-6, 3  # the correlation of a column that is known; columns that a fact names
-WORST = "worst_record"  # decides beside the headline metric: a mean over rows hides one that is known
+BOUNDED = frozenset({"worst_record", "tpr_at_0.1%", "tpr_at_1%"})
+"""Metrics that are bounded beside the headline metric, and not tested: a mean over rows, or over candidates, hides the
+few that are known. The prior's guess is the best one of the whole.
+"""
 
 Floats = NDArray[np.float64]
 Key = tuple[str, str, str]  # setting, kind of adversary, asset
@@ -145,7 +148,7 @@ def _left_open(t: Trial, about: set[str]) -> str:
 
 
 def decides(t: Trial) -> bool:
-    graded = t.metric == WORST or t.metric.endswith(INFORMATION)
+    graded = t.metric in BOUNDED or t.metric.endswith(INFORMATION)
     return t.value is not None and t.baseline is not None and (speaks(t.asset, t.metric) or graded)
 
 

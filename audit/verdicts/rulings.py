@@ -23,7 +23,7 @@ from leakledger.audit.records import POWER, SCORER, UNTIMED, CaseRecord, Observe
 from leakledger.audit.scoring.metrics import PERFECT
 from leakledger.audit.summary import advantage_interval
 from leakledger.audit.verdicts.ceilings import fewest, independent, upper_bound
-from leakledger.audit.verdicts.evidence import CHECKS, WORST, Cell, Key, Series, cells
+from leakledger.audit.verdicts.evidence import BOUNDED, CHECKS, Cell, Key, Series, cells
 from leakledger.audit.verdicts.policy import Policy
 from leakledger.audit.verdicts.significance import holm, in_one_cluster, of_any, over_clusters
 
@@ -81,10 +81,10 @@ def rulings(records: Sequence[CaseRecord], policy: Policy) -> tuple[Ruling, ...]
 def hypotheses(series: Series, policy: Policy) -> Iterator[Test]:
     """What is tested of a series: its mean, each party's, each single cluster. How many does not depend on results.
 
-    Of a column, and of the worst record, nothing: the prior's guess is the best one of a whole batch, and another guess
-    may beat it there without any message. They only bound what may leak.
+    Of a column, the worst record and the surest members nothing: the prior's guess is the best one of a whole batch,
+    and another guess may beat it there without any message. They only bound what may leak.
     """
-    if series.column or series.metric == WORST:
+    if series.column or series.metric in BOUNDED:
         return
     excess = series.gains - policy.floor * series.rooms
     if (p := over_clusters(excess, series.seeds)) is not None:
@@ -133,10 +133,11 @@ def shown_to_get_most(tests: Sequence[Test], p: float | None, alpha: float) -> T
 def gets_most(asset: str, cell: Cell, usable: Sequence[Series]) -> Series | None:
     """The series that gets most of those that a verdict rests on: what is quoted for a cell is never the lesser attack.
 
-    Of columns and worst records only where there is nothing else, since the prior's guess is not the best one of them.
+    Of columns, worst records and surest members only where there is nothing else, since the prior's guess is not the
+    best one of them.
     """
     told = [s for s in usable or cell.series if asset != "columns" or not s.column]
-    whole = [s for s in told if not s.column and s.metric != WORST]
+    whole = [s for s in told if not s.column and s.metric not in BOUNDED]
     return max(whole or told, key=_got, default=None)
 
 

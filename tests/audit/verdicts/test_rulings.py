@@ -360,3 +360,16 @@ def test_what_a_verdict_takes_is_said_beforehand():
     assert "3 clusters per setting cannot show a leak in the mean" in few[0]
     assert "needs at least 29 seeds; audit.seeds has 1" in few[1]
     assert list(needs(POLICY, 40, 160)) == []
+
+
+@pytest.mark.parametrize("metric", ["tpr_at_0.1%", "tpr_at_1%"])
+def test_a_few_members_that_are_sure_forbid_that_nothing_leaks_though_the_ranking_gains_nothing(metric):
+    def ranked(rate):
+        told = {"asset": "membership", "baseline": 0.1, "metric": metric}
+        auc = trial(0.9, asset="membership", metric="auc", baseline=0.9)
+        return the_only([case([], s, trials=(auc, trial(rate, **told))) for s in range(80)])
+
+    assert ranked(0.1).verdict == "no leak"
+    found = ranked(0.6)
+    assert (found.verdict, found.metric) == ("inconclusive", "auc")
+    assert found.missing[0].startswith("tableak by server may get up to 0.5")
