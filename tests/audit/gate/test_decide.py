@@ -320,3 +320,15 @@ def test_a_gate_that_asks_nothing_says_so_and_is_no_green_suite():
     assert (outcome.exit_code, check.kind, check.status) == (11, "precondition", "inconclusive")
     assert "asks nothing that this run answers" in check.reasons[0]
     assert b'failures="1"' in junit(outcome, made)
+
+
+def test_a_gate_that_only_looked_at_what_the_policy_accepts_does_not_pass():
+    """As one that compared nothing and saw no finding: whether something leaks more was never asked."""
+    allowed = {"allow": ["plaintext-told"]}
+    told = record(FLAT, findings=[finding()])
+    outcome = decided(told, leakage=MARGIN, findings=allowed)
+    assert outcome.exit_code == 11
+    assert "asks nothing else" in only(outcome, "precondition").reasons[0]
+    assert decided(told, told, leakage=MARGIN, findings=allowed).exit_code == 0
+    twice = record(FLAT, findings=[finding(), finding("masks-reused")])
+    assert decided(twice, leakage=MARGIN, findings=allowed).exit_code == 10
