@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from leakledger.attacks.base import clients_of
 from leakledger.attacks.observed.undeclared import STATED_POOLED
 from leakledger.audit.chain import canonical, digest_of, digest_of_file
 from leakledger.audit.leakage import adversary
@@ -252,11 +253,10 @@ def _of_nobody(key: _Key, groups: Mapping[_Key, Sequence[Cluster]]) -> Iterator[
     if metric != OWNER:
         return
     named = {(c.seed, c.victim, c.round) for c in groups[key]}
-    for victim in sorted({c.victim for c in groups[key]}):
-        prior = sum(of := [c.prior for c in groups[key] if c.victim == victim]) / len(of)
-        for c in groups.get((cell, attack, observers, HEADLINE["records"], level), ()):
-            if c.victim == victim and (c.seed, c.victim, c.round) not in named:
-                yield c._replace(value=prior, prior=prior)
+    prior = sum(c.prior for c in groups[key]) / len(groups[key])
+    for c in groups.get((cell, attack, observers, HEADLINE["records"], level), ()):
+        if len(clients_of(c.victim)) > 1 and (c.seed, c.victim, c.round) not in named:
+            yield c._replace(value=prior, prior=prior)
 
 
 def _columns(cases: Sequence[CaseRecord]) -> Iterator[Measure]:

@@ -4,6 +4,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from leakledger.audit.gate.snapshot import snapshot
 from leakledger.audit.records import SCORER
 from tests.audit.gate.made import (
     CONFIG,
@@ -303,6 +304,25 @@ def test_batches_of_which_no_row_is_found_tell_no_owner():
     assert decided(audit(*SEEDS), audit(*SEEDS[1:]), leakage=[{"margin": 0.3}]).exit_code == 0
     assert decided(audit(*SEEDS), audit(), leakage=[{"margin": 0.3}]).exit_code == 10
     assert decided(audit(*SEEDS), audit(0), leakage=[{"margin": 0.3}]).exit_code == 10
+
+
+def test_of_sums_over_other_clients_in_which_no_row_is_found_nothing_is_told_either():
+    def audit(**owners):
+        def more(seed):
+            for victim, value in owners.items():
+                yield trial(0.4, victim=victim.replace("_", "+"))
+                if value is not None:
+                    yield replace(trial(0.0, metric="owner", victim=victim.replace("_", "+")), value=value)
+
+        made = record(None, more=lambda seed: tuple(more(seed)))
+        return replace(made, cases=tuple(replace(c, trials=c.trials[1:]) for c in made.cases))
+
+    some, all_of_them = audit(P1_P2=0.9, P1_P3=None), audit(P1_P2=0.9, P1_P3=0.9)
+    assert decided(some, all_of_them, leakage=MARGIN).exit_code == 0
+    assert decided(all_of_them, some, leakage=MARGIN).exit_code == 10
+    assert {
+        m.victim for s in snapshot(audit(P1_P2=0.9, P3=None)).measures for m in s.clusters if s.metric == "owner"
+    } == {"P1+P2"}
 
 
 def test_series_of_two_runs_that_share_no_cluster_are_open_without_a_warning():
