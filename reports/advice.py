@@ -25,6 +25,8 @@ Kind = Literal["starts", "raises", "same", "fewer", "level", "open", "lowers", "
 ORDER: tuple[Kind, ...] = ("starts", "raises", "same", "fewer", "open", "level", "lowers", "settles", "ends")
 """From the least favourable to the most."""
 BETTER = frozenset({"fewer", "open", "level", "lowers", "settles", "ends"})
+SHOWN = frozenset({"level", "lowers", "settles", "ends"})
+"""Of these, what the verdicts show; that a leak is no longer shown may be a weaker attack, or chance."""
 WORSE = frozenset({"starts", "raises"})
 FEWEST = 3  # seeds: below, differences say next to nothing about how far they scatter
 CONFIDENCE = 0.95
@@ -74,8 +76,13 @@ class Change:
         return tuple(e for e in self.effects if e.kind in kinds)
 
     @property
+    def shown(self) -> bool:
+        """Whether the verdicts show that anything got better."""
+        return any(e.kind in SHOWN for e in self.effects)
+
+    @property
     def helps(self) -> bool:
-        """Whether anything got better."""
+        """Whether anything got better, or is at least no longer shown to leak."""
         return any(e.kind in BETTER for e in self.effects)
 
 
@@ -206,8 +213,11 @@ def _interval(values: Sequence[float]) -> tuple[float | None, float | None]:
 
 
 def _rank(change: Change) -> tuple[object, ...]:
-    """What helps first; then by what it does to each group in turn, least favourable pairs counting."""
-    return not change.helps, tuple(-ORDER.index(e.kind) for e in change.effects), change.part != "defense"
+    """What is shown to help first, then what leaves a leak open; of each by what it does to each group in turn, least
+    favourable pairs counting.
+    """
+    by_group = tuple(-ORDER.index(e.kind) for e in change.effects)
+    return not change.shown, not change.helps, by_group, change.part != "defense"
 
 
 def unstopped(rows: Sequence[Row]) -> list[str]:

@@ -20,9 +20,9 @@ def name(change: Change) -> str:
 
 
 def effects(change: Change) -> list[str]:
-    """What got better, one clause each, in the order of the grid; what got worse after it."""
-    better = [_better(e) for e in change.of("ends", "settles", "open", "lowers", "level", "fewer")]
-    return [*better, *(_worse(e) for e in change.of("starts", "raises"))]
+    """What got better, one clause each, in the order of the grid: what is shown, what is open, what got worse."""
+    better = [*change.of("ends", "settles", "lowers", "level"), *change.of("open", "fewer")]
+    return [*(_better(e) for e in better), *(_worse(e) for e in change.of("starts", "raises"))]
 
 
 def _better(e: Effect) -> str:
@@ -94,7 +94,8 @@ def lead(made: Sequence[Change], rows: Sequence[Row], unstopped: Sequence[str]) 
     best = next((c for c in made if c.helps), None)
     if best is not None:
         first = next(iter(effects(best)))
-        sentences.append(f"With {name(best)}, {first}. The model: {costs(best)}.")
+        none = "" if best.shown else "No change between settings of this run is shown to make a leak smaller. "
+        sentences.append(f"{none}With {name(best)}, {first}. The model: {costs(best)}.")
     elif made and any(c.verdict == "leaks" for row in rows for c in row.cells):
         sentences.append("No change between settings of this run made a leak smaller.")
     if unstopped and lost(rows):

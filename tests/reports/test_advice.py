@@ -172,6 +172,18 @@ def test_the_lead_says_what_helps_what_it_costs_and_what_nothing_stops():
     assert said[1] == "Every setting of this run leaks parties' own statistics: nothing that was tried stops that."
 
 
+def test_a_leak_that_is_only_no_longer_shown_is_no_help_before_one_that_is_shown_smaller():
+    other = replace(setting(1), id="other", defense="clipping(0.1)")
+    open_, smaller = (NOISE, "inconclusive", 0.0, 0.05), (other, "leaks", 0.1, 0.2)
+    audit = record(ruling(PLAIN, "leaks"), ruling(*open_), ruling(*smaller), settings=(PLAIN, NOISE, other))
+    assert [c.after for c in changes(rows(audit), audit) if c.before == "none"] == [other.defense, NOISE.defense]
+    audit = record(ruling(PLAIN, "leaks"), ruling(*open_))
+    (said,) = lead(changes(rows(audit), audit), rows(audit), [])
+    assert said.startswith(
+        "No change between settings of this run is shown to make a leak smaller. With gaussian(0.01), "
+    )
+
+
 def test_the_headline_names_the_adversary_that_gets_its_figure():
     by_client = replace(ruling(PLAIN, "leaks", 0.9, 0.9), adversary="one client", observers=("P1",))
     audit = record(ruling(PLAIN, "leaks", 0.6, 0.6), by_client, settings=(PLAIN,))
