@@ -25,7 +25,7 @@ from leakledger.audit.control_federations import frozen
 from leakledger.audit.federate import Federated, OnAbort, make_encoder, make_scaler, public_options
 from leakledger.audit.granted import attempts, granted_knowledge, make_attack
 from leakledger.audit.hiding import hides, hides_columns, hides_updates
-from leakledger.audit.input_files import check_unchanged, digests
+from leakledger.audit.input_files import by_key, check_unchanged, digests
 from leakledger.audit.installed import check_extras
 from leakledger.audit.kept_settings import settings_kept
 from leakledger.audit.observe import observations
@@ -80,7 +80,8 @@ def run_audit(
     continue, for a KeyboardInterrupt while cases run.
     """
     todo, files_read = cases(config), digests(config)
-    facts = replace(run_facts(config, todo, folder.name, command), transcripts=transcripts)
+    inputs = by_key(config, files_read)
+    facts = replace(run_facts(config, todo, folder.name, command), transcripts=transcripts, inputs=inputs)
     if (before := _finished(folder, facts, master)) is not None:
         return before
     if cluster is None:

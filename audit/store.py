@@ -219,11 +219,13 @@ class Store:
             raise StoreError(
                 f"{self.folder}: holds a run with another {difference}; choose another folder with --output"
             )
+        if mine.inputs and (changed := _differing(mine.inputs, wanted.inputs)):  # older records have none
+            file = _file_of(changed[0], wanted.config)
+            again = "put back what it was, or choose another folder with --output"
+            raise StoreError(f"{self.folder}: was begun with another content of {file}; {again}")
         if mine.data.fingerprint != wanted.data.fingerprint:
             raise StoreError(f"{self.folder}: holds a run on other data under the same name; choose another --output")
-        if mine.versions != wanted.versions:
-            named = {*mine.versions, *wanted.versions}
-            changed = sorted(k for k in named if mine.versions.get(k) != wanted.versions.get(k))
+        if changed := _differing(mine.versions, wanted.versions):
             raise StoreError(
                 f"{self.folder}: was begun with other versions of {', '.join(changed)}; choose another --output"
             )
@@ -417,6 +419,17 @@ def _first_difference(a: Any, b: Any, where: str = "") -> str:
         pairs = enumerate(zip(a, b, strict=True))
         return next((d for i, (x, y) in pairs if (d := _first_difference(x, y, f"{where}.{i}"))), "")
     return "" if a == b else where.lstrip(".") or "configuration"
+
+
+def _differing(a: Mapping[str, str], b: Mapping[str, str]) -> list[str]:
+    return sorted(k for k in {*a, *b} if a.get(k) != b.get(k))
+
+
+def _file_of(key: str, config: Any) -> str:
+    """An input file by its key, and the path that a configuration in force has there: of a schema, its table's."""
+    for name in key.split()[-1].split("."):
+        config = config[int(name) if isinstance(config, list) else name]
+    return f"{key} ({config})"
 
 
 def _first_line(error: Exception) -> str:

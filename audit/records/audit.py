@@ -1,7 +1,7 @@
 """The whole audit: what ran, its cases, its scores, and the content of `results.json`."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from leakledger.audit.records.assets import Decision, Level, Observers
@@ -80,6 +80,7 @@ class RunFacts:
     adversaries: tuple[tuple[str, ...], ...]  # observer sets that were played
     not_tested: tuple[str, ...]  # adversaries and attacks that were not, in words
     transcripts: bool = True  # whether what parties sent is kept
+    inputs: Mapping[str, str] = field(default_factory=dict)  # key that names an input file -> SHA-256; older: none
 
 
 @dataclass(frozen=True)

@@ -78,6 +78,18 @@ def test_a_folder_of_another_run_is_refused_with_the_difference(tmp_path, facts,
         Store.create(tmp_path, change(facts), "now")
 
 
+def test_a_run_goes_on_with_the_input_files_that_it_began_with_where_its_record_names_them(tmp_path, facts):
+    settings = {**facts.config, "partition": [{"aliases": "names.toml"}]}
+    begun = replace(facts, config=settings, inputs={"partition.0.aliases": "aa"})
+    changed = replace(begun, inputs={"partition.0.aliases": "bb"})
+    Store.create(tmp_path / "new", begun, "now").close()
+    Store.read(tmp_path / "new").must_match(begun)
+    with pytest.raises(StoreError, match=r"another content of partition\.0\.aliases \(names\.toml\); put back"):
+        Store.read(tmp_path / "new").must_match(changed)
+    Store.create(tmp_path / "old", replace(begun, inputs={}), "now").close()
+    Store.read(tmp_path / "old").must_match(changed)
+
+
 def test_a_folder_without_a_run_and_a_file_that_is_no_record_are_refused(tmp_path):
     with pytest.raises(StoreError, match="holds no run"):
         Store.read(tmp_path)
