@@ -31,7 +31,7 @@ from leakledger.audit.case import Case
 from leakledger.audit.config import Config
 from leakledger.audit.input_files import digest_of, digests
 from leakledger.audit.pool import one_thread
-from leakledger.audit.provenance import versions
+from leakledger.audit.provenance import instrument, versions
 from leakledger.audit.store import transcript_name
 from leakledger.preprocess.atomic_file import PRIVATE, atomic_file, private_folder
 from leakledger.preprocess.data.embedded import EMBEDDED
@@ -66,7 +66,7 @@ def _unlogged(content: Any) -> Unlogged:
 class RemoteCase:
     """What a worker needs to run a case of `config`: a callable, which Dask sends and logs by its repr.
 
-    `files` are the digests of the input by path, `libraries` the versions at the driver.
+    `files` are the digests of the input by path, `libraries` the `installation` at the driver.
     """
 
     play_case: PlayCase
@@ -89,7 +89,7 @@ class RemoteCase:
             return Outcome(refusal=str(error))
 
     def _check_worker(self) -> None:
-        here, host = versions(), socket.gethostname()
+        here, host = installation(), socket.gethostname()
         if other := sorted(k for k, v in self.libraries.items() if here.get(k) != v):
             raise ValueError(f"worker on {host}: has another version of {', '.join(other)}; install it")
         self._check_files()
@@ -100,6 +100,13 @@ class RemoteCase:
         for path, digest in self.files.items():
             if digest_of(path) != digest:
                 raise ValueError(f"worker on {host}: has another file, or none, at {path}; copy it there")
+
+
+def installation() -> dict[str, str]:
+    """Versions of what results depend on, and the digest of the code that attacks and scores: the record names that of
+    the driver for all cases.
+    """
+    return {**versions(), "leakledger (attacks and scoring)": instrument()}
 
 
 @contextmanager
@@ -151,7 +158,7 @@ def each_on_cluster(
     """
     distributed = _library()
     anywhere = with_absolute_source(config)
-    work = RemoteCase(play_case, anywhere, digests(anywhere), versions(), Unlogged(master))
+    work = RemoteCase(play_case, anywhere, digests(anywhere), installation(), Unlogged(master))
     resources = {} if config.audit.device == "cpu" else {"GPU": 1}
     security = _security(distributed, address)
     try:

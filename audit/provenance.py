@@ -2,13 +2,16 @@
 
 import platform
 from collections.abc import Mapping, Sequence
+from functools import cache
 from importlib.metadata import version
+from pathlib import Path
 
 import torch
 
 from leakledger.attacks import ATTACKS
 from leakledger.audit.adversaries import not_played, observer_sets
 from leakledger.audit.case import Case, source_name
+from leakledger.audit.chain import canonical, digest_of, digest_of_file
 from leakledger.audit.config import Config
 from leakledger.audit.dependencies import known_dependencies
 from leakledger.audit.federate import party_tables
@@ -71,6 +74,7 @@ def run_facts(
         ),
         adversaries=tuple(played),
         not_tested=(*not_played(played, public), *unread_times(config)),
+        instrument=instrument(),
     )
 
 
@@ -92,6 +96,27 @@ def versions() -> dict[str, str]:
     """Of what results depend on, plugins included."""
     own = {"python": platform.python_version(), **{name: version(name) for name in LIBRARIES}}
     return own | versions_of_plugins()
+
+
+MEASURES = (
+    "attacks/**/*.py",
+    "audit/scoring/**/*.py",
+    "audit/verdicts/**/*.py",
+    *(f"audit/{name}.py" for name in ("*control*", "*truth", "bounds", "cells", "clusters", "granted", "hiding")),
+    *(f"audit/{name}.py" for name in ("intervals", "leakage", "observe", "outcomes", "planted_batches", "play")),
+    *(f"audit/{name}.py" for name in ("reading", "summary", "uncertainty")),
+)
+"""The files that measure."""
+
+
+@cache
+def instrument() -> str:
+    """SHA-256 over the source of what measures: attacks, controls, scoring, verdicts, and what counts as read. Another
+    attack is another yardstick.
+    """
+    root = Path(__file__).parents[1]
+    files = sorted({path for pattern in MEASURES for path in root.glob(pattern)})
+    return digest_of(canonical([[str(p.relative_to(root)), digest_of_file(p)] for p in files]))
 
 
 def device_name(device: str, said: str = "audit.device") -> str:

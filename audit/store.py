@@ -229,6 +229,14 @@ class Store:
             raise StoreError(
                 f"{self.folder}: was begun with other versions of {', '.join(changed)}; choose another --output"
             )
+        if not mine.instrument:
+            raise StoreError(
+                f"{self.folder}: was begun with code that its record does not name; choose another --output"
+            )
+        if mine.instrument != wanted.instrument:
+            raise StoreError(
+                f"{self.folder}: was begun with other code of attacks, scoring or verdicts; choose another --output"
+            )
         if mine.transcripts and not wanted.transcripts:
             go_on = "go on without --no-transcripts, or choose another folder with --output"
             raise StoreError(f"{self.folder}: was begun as a run that keeps all messages; {go_on}")

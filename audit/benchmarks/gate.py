@@ -164,7 +164,7 @@ def _record(advantages: Floats) -> AuditRecord:
 
 def _run_of(cases: Sequence[CaseRecord], seeds: tuple[int, ...]) -> AuditRecord:
     data = DataFacts("simulated", 1, 1, 1, 0, "y", "classification", (), "simulated", {})
-    run_facts = RunFacts("simulated", {}, "", seeds, {"leakledger": "0"}, "cpu", data, (), ())
+    run_facts = RunFacts("simulated", {}, "", seeds, {"leakledger": "0"}, "cpu", data, (), (), instrument="simulated")
     return AuditRecord(run_facts, tuple(cases), (), (), Verdict("inconclusive", "", ""))
 
 

@@ -182,8 +182,12 @@ def _stale(now: Snapshot, before: Snapshot) -> list[str]:
         found.append(f"it was measured on other data: {', '.join(data)}")
     if now.versions.get("leakledger") != before.versions.get("leakledger"):
         found.append(f"it was measured by version {before.versions.get('leakledger')} of this tool")
-    if now.versions.get("instrument") != before.versions.get("instrument"):
-        found.append("it was measured by other attacks or another scoring than those of this installation")
+    if not now.versions.get("instrument") or not before.versions.get("instrument"):
+        found.append(
+            "by which attacks and scoring it or this run was measured is not in the record: run that audit again"
+        )
+    elif now.versions["instrument"] != before.versions["instrument"]:
+        found.append("it was measured by other attacks or another scoring than this run")
     if matched(now.subjects, before.subjects) is None:
         found.append(f"it has {len(before.subjects)} settings, this run {len(now.subjects)}")
     if before.incomplete:

@@ -187,24 +187,20 @@ def snapshot(record: AuditRecord) -> Snapshot:
     )
 
 
-@cache
-def instrument() -> str:
-    """SHA-256 over the source of what measures: attacks, scoring, verdicts, what counts as read, and which series are
-    kept. Another attack is another yardstick.
-    """
-    root = Path(__file__).parents[2]
-    folders = (root / "attacks", root / "audit" / "scoring", root / "audit" / "verdicts")
-    names = ("reading.py", "hiding.py", "federation_controls.py", "field_controls.py", "gate/snapshot.py")
-    reading = (root / "audit" / name for name in names)
-    files = sorted([*reading, *(path for folder in folders for path in folder.rglob("*.py"))])
-    return digest_of(canonical([[str(p.relative_to(root)), digest_of_file(p)] for p in files]))
-
-
 def _instrument(record: AuditRecord) -> str:
-    """With the versions and the code that the run had of plugins whose attacks it used: these are a yardstick too."""
+    """The code that the run was attacked, scored and decided by, and that keeps its series, with the versions and the
+    code that it had of plugins whose attacks it used: these are a yardstick too. Empty where the record does not name it.
+    """
     used = record.run.config.get("attacks", {}).get("use", ())
     plugins = {k: v for name in used for k, v in versions_behind(name, record.run.versions).items()}
-    return digest_of(canonical([instrument(), plugins])) if plugins else instrument()
+    own = record.run.instrument
+    return digest_of(canonical([own, _of_series(), plugins])) if own else ""
+
+
+@cache
+def _of_series() -> str:
+    """SHA-256 of what decides which series are kept: a snapshot that was taken otherwise lacks some."""
+    return digest_of_file(Path(__file__))
 
 
 def _subject(s: Setting) -> Subject:

@@ -81,6 +81,7 @@ class RunFacts:
     not_tested: tuple[str, ...]  # adversaries and attacks that were not, in words
     transcripts: bool = True  # whether what parties sent is kept
     inputs: Mapping[str, str] = field(default_factory=dict)  # key that names an input file -> SHA-256; older: none
+    instrument: str = ""  # SHA-256 of the code that attacked, scored and decided; older: unknown
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from leakledger.audit.cluster import (
     _as_completed,
     _check_workers,
     _result,
+    installation,
     kept,
     with_absolute_source,
 )
@@ -197,6 +198,8 @@ def test_a_worker_with_other_libraries_or_another_file_refuses(tmp_path: Path) -
     other = remote(libraries=versions() | {"torch": "0.1"})(case)
     assert isinstance(other, Outcome)
     assert "has another version of torch" in other.refusal
+    attacks = remote(libraries=installation() | {"leakledger (attacks and scoring)": "0"})(case)
+    assert "has another version of leakledger (attacks and scoring); install it" in attacks.refusal
     (path := tmp_path / "table.csv").write_text("a,b\n1,2\n")
     for digest in (digest_of(path)[::-1], ""):
         assert f"has another file, or none, at {path}" in remote(files={str(path): digest})(case).refusal

@@ -1,3 +1,4 @@
+import contextlib
 import sqlite3
 import stat
 from dataclasses import replace
@@ -6,7 +7,7 @@ import pytest
 
 from leakledger.audit.case import cases
 from leakledger.audit.chain import GENESIS, digest_of, extended
-from leakledger.audit.provenance import run_facts
+from leakledger.audit.provenance import instrument, run_facts
 from leakledger.audit.records import VERSION, CaseRecord, Trial, UtilityRow
 from leakledger.audit.store import _SCHEMA, FILE, Store, StoreError, only_writer
 from leakledger.audit.tables import run_name
@@ -88,6 +89,18 @@ def test_a_run_goes_on_with_the_input_files_that_it_began_with_where_its_record_
         Store.read(tmp_path / "new").must_match(changed)
     Store.create(tmp_path / "old", replace(begun, inputs={}), "now").close()
     Store.read(tmp_path / "old").must_match(changed)
+
+
+@pytest.mark.parametrize(
+    ("begun", "told"),
+    [("other", "other code of attacks, scoring or verdicts"), ("", "code that its record does not name")],
+)
+def test_a_run_goes_on_with_the_code_that_it_began_with(tmp_path, facts, begun, told):
+    assert facts.instrument == instrument() != ""
+    with contextlib.suppress(StoreError):  # of a record that names no code, its own maker too
+        Store.create(tmp_path, replace(facts, instrument=begun), "now").close()
+    with pytest.raises(StoreError, match=f"was begun with {told}; choose another --output"):
+        Store.create(tmp_path, facts, "now")
 
 
 def test_a_folder_without_a_run_and_a_file_that_is_no_record_are_refused(tmp_path):

@@ -86,7 +86,18 @@ def record(
             )
         )
     versions = {"leakledger": "0.1.0", "torch": "2"}
-    facts = RunFacts("made", config or CONFIG, "leakledger run made.toml", tuple(seeds), versions, "cpu", data, (), ())
+    facts = RunFacts(
+        "made",
+        config or CONFIG,
+        "leakledger run made.toml",
+        tuple(seeds),
+        versions,
+        "cpu",
+        data,
+        (),
+        (),
+        instrument="code",
+    )
     verdict = Verdict("inconclusive", "", "")
     return AuditRecord(facts, tuple(cases), (), (), verdict, missing, "2026-11-01", head="ab" * 32)
 

@@ -194,6 +194,23 @@ def test_another_version_of_the_tool_or_of_its_attacks_is_stale():
     assert any("torch" in note for note in outcome.notes)
 
 
+def test_a_baseline_is_compared_where_both_records_name_the_same_code_of_attacks_and_scoring():
+    def made(code):
+        made = record(FLAT)
+        return replace(made, run=replace(made.run, instrument=code))
+
+    assert decided(made("a"), made("a"), leakage=MARGIN).status == "pass"
+    other = decided(made("b"), made("a"), leakage=MARGIN)
+    assert (other.exit_code, other.baseline.stale) == (
+        11,
+        ("it was measured by other attacks or another scoring than this run",),
+    )
+    for one, two in [("", ""), ("a", ""), ("", "a")]:
+        unknown = decided(made(one), made(two), leakage=MARGIN)
+        assert unknown.exit_code == 11
+        assert "is not in the record: run that audit again" in unknown.baseline.stale[0]
+
+
 def test_another_version_of_a_plugin_is_stale_where_its_attack_is_in_use(monkeypatch):
     def made(version):
         made = record(FLAT)
