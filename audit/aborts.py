@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from leakledger.audit.case import Case
 from leakledger.audit.observe import observations
 from leakledger.audit.records import Aborted, CaseRecord, Ruling, Verdict
-from leakledger.audit.terminal import echo
+from leakledger.audit.terminal import ITSELF, echo, tell_unforeseen
 from leakledger.preprocess.ledger import Ledger
 from leakledger.preprocess.told_failure import DEBUG, ToldFailure
 from leakledger.preprocess.views import PublicFacts
@@ -62,7 +62,9 @@ def with_aborts(verdict: Verdict, aborted: Sequence[CaseRecord]) -> Verdict:
     return replace(verdict, leakage=f"{verdict.leakage} {note[0].upper()}{note[1:]}.")
 
 
-def show_traceback(error: Exception) -> None:
+def tell_cause(error: Exception) -> None:
     """Prints where `error` is from, since the record has its kind alone: of a defect, and of any on request."""
-    if DEBUG in os.environ or not isinstance(error, ValueError | OSError | ToldFailure):
+    if not isinstance(error, ValueError | OSError | ToldFailure):
+        tell_unforeseen(ITSELF, type(error), error, error.__traceback__)
+    elif DEBUG in os.environ:
         echo("".join(traceback.format_exception(error)), err=True, nl=False)

@@ -54,7 +54,8 @@ def reports_problems(command: Callable[P, R]) -> Callable[P, R]:
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except SystemExit as error:  # of a plugin, say: nothing that is to end a command does it so
-            raise RuntimeError(f"something that was run called sys.exit({error.code!r})") from error
+            code = error.code if isinstance(error.code, int) else ""  # another one is a text
+            raise Failed(f"something that was run called sys.exit({code})") from error
         except Exception as error:
             line = told_line(error)
             if line is None:

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from leakledger.audit.plugins import DISTRIBUTIONS, PACKAGES
-from leakledger.preprocess.method_errors import ON_REQUEST, OWN, MethodError, functions_through, package_of
-from leakledger.preprocess.told_failure import ToldFailure
+from leakledger.preprocess.method_errors import OWN, MethodError, functions_through, package_of
+from leakledger.preprocess.told_failure import ON_REQUEST, ToldFailure
 
 
 def told_of_plugin(error: BaseException) -> MethodError | ToldFailure | None:

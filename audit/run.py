@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from leakledger.attacks import ATTACKS
-from leakledger.audit.aborts import Played, aborted_record, show_traceback
+from leakledger.audit.aborts import Played, aborted_record, tell_cause
 from leakledger.audit.adversaries import observer_sets
 from leakledger.audit.assemble import assemble, loaded
 from leakledger.audit.case import Case, cases
@@ -169,7 +169,7 @@ def play_case(config: Config, case: Case, folder: Path, master: bytes) -> Played
     except Exception as error:
         if not left:
             raise
-        show_traceback(error)
+        tell_cause(error)
         keep_transcript(folder, case, *left[0])
         return Played(aborted_record(case, *left[0]), error)
 

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 from leakledger.attacks.base import Attack, Claim, FindingClaim, RecordsClaim, StatisticClaim, clients_of
 from leakledger.audit.truth import Truth
-from leakledger.preprocess.method_errors import ON_REQUEST, is_own
-from leakledger.preprocess.told_failure import ToldFailure
+from leakledger.preprocess.method_errors import is_own
+from leakledger.preprocess.told_failure import ON_REQUEST, ToldFailure
 
 
 def check_scorable(attack: Attack, claims: Sequence[Claim], truth: Truth) -> None:

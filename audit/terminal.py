@@ -14,6 +14,7 @@ import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from io import TextIOWrapper
+from types import TracebackType
 from typing import IO, Any, TextIO
 from unicodedata import category
 
@@ -23,10 +24,12 @@ from rich.segment import Segment
 from rich.text import Text
 
 from leakledger.audit.termination import INTERRUPTED, Interrupted, terminated_as_interrupted
+from leakledger.preprocess.told_failure import DEBUG, ON_REQUEST
 
 STEERING = {"Cc", "Cf", "Cs", "Zl", "Zp"}  # controls, invisible formats, halves of surrogates, separators of lines
 LINES = "\n\t"
 STDOUT, UNWRITTEN = "stdout", 2  # what an error calls it; the exit code where it cannot be written
+ITSELF = "the tool itself"
 AGAIN = "interrupted; the same command begins anew, and a run goes on from what it has kept"
 
 
@@ -124,6 +127,18 @@ def _nobody_reads(stream: TextIO) -> None:
     os.close(nowhere)
 
 
+def tell_unforeseen(who: str, kind: type[BaseException], error: BaseException | None, at: TracebackType | None) -> None:
+    """Prints an error that nobody foresaw as one line on stderr: its kind and where it was raised. Its text may quote a
+    record, so it comes on request; of a failed import it names a module.
+    """
+    frames = [frame for frame, _ in traceback.walk_tb(at)]
+    where = f" in {frames[-1].f_globals.get('__name__', '')}.{frames[-1].f_code.co_qualname}" if frames else ""
+    said = f" ({error})" if isinstance(error, ImportError) else ""
+    echo(f"leakledger: {one_line(f'{who} raised {kind.__name__}{where}{said}')}; {ON_REQUEST}", err=True)
+    if DEBUG in os.environ:
+        echo("".join(traceback.format_exception(kind, error, at)), err=True, nl=False)
+
+
 def _hold_standard_streams() -> None:
     """Opens those of the three that are closed (`2>&-`) on nothing: the next file would have their number, be it the
     record of a run, and take what code of others writes to stderr.
@@ -180,7 +195,7 @@ class Terminal(Console):
 
 
 class Commands(click.Group):
-    """A command line whose errors are printed here too: those of click, and the tracebacks of what nobody foresaw.
+    """A command line whose errors are printed here too: those of click, and what nobody foresaw, in one line.
     Whatever a command is at, and while it loads what it needs, an interrupt ends it in one line with its own exit code.
     """
 
@@ -191,8 +206,8 @@ class Commands(click.Group):
         try:
             with terminated_as_interrupted():
                 return super().main(*args, **kwargs)
-        except Exception:
-            echo(traceback.format_exc(), err=True, nl=False)
+        except Exception as error:
+            tell_unforeseen(ITSELF, type(error), error, error.__traceback__)
             raise SystemExit(1) from None
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:

@@ -3,18 +3,13 @@
 Python prints a traceback with their text, which may quote a record (`preprocess.method_errors`).
 """
 
-import os
 import sys
 import threading
-import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from traceback import walk_tb
-from types import TracebackType
 from typing import Any
 
-from leakledger.audit.terminal import echo, one_line
-from leakledger.preprocess.told_failure import DEBUG
+from leakledger.audit.terminal import tell_unforeseen
 
 
 @contextmanager
@@ -44,18 +39,8 @@ class _OfThreads:
         if args.thread in self.threads:
             self.hook(args)
         elif not issubclass(args.exc_type, SystemExit):  # as Python itself ignores it
-            _tell("a thread", args.exc_type, args.exc_value, args.exc_traceback)
+            tell_unforeseen("a thread", args.exc_type, args.exc_value, args.exc_traceback)
 
 
 def _of_object(args: Any) -> None:
-    _tell("an object that was let go", args.exc_type, args.exc_value, args.exc_traceback)
-
-
-def _tell(who: str, kind: type[BaseException], error: BaseException | None, at: TracebackType | None) -> None:
-    from leakledger.preprocess.method_errors import ON_REQUEST  # takes long, and few commands need it
-
-    frames = [frame for frame, _ in walk_tb(at)]
-    where = f" in {frames[-1].f_globals.get('__name__', '')}.{frames[-1].f_code.co_qualname}" if frames else ""
-    echo(f"leakledger: {one_line(f'{who} raised {kind.__name__}{where}')}; {ON_REQUEST}", err=True)
-    if DEBUG in os.environ:
-        echo("".join(traceback.format_exception(kind, error, at)), err=True, nl=False)
+    tell_unforeseen("an object that was let go", args.exc_type, args.exc_value, args.exc_traceback)

@@ -12,10 +12,9 @@ from types import FrameType
 from typing import Any
 
 from leakledger.preprocess.located import At, FederationError, Public
-from leakledger.preprocess.told_failure import DEBUG, ToldFailure
+from leakledger.preprocess.told_failure import ON_REQUEST, ToldFailure
 
 OWN = __name__.partition(".")[0]
-ON_REQUEST = f"{DEBUG}=1 shows its text and where, which may quote records"
 
 
 class MethodError(ValueError):

@@ -2,6 +2,8 @@
 
 DEBUG = "LEAKLEDGER_DEBUG"
 """The variable of the environment that asks for tracebacks all the same."""
+ON_REQUEST = f"{DEBUG}=1 shows its text and where, which may quote records"
+"""What is said of an error whose text is not told."""
 
 
 class ToldFailure(RuntimeError):

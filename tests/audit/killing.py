@@ -21,6 +21,7 @@ from leakledger.audit.cli import main
 from leakledger.audit.config_file import load_config
 from leakledger.audit.run import run_audit
 from leakledger.audit.store import FILE, RESULTS, NoRecordYet, Store
+from leakledger.audit.terminal import ITSELF
 
 COMMANDS = {
     "run": ["run", "audit.toml", "-o", "run", "--sign", "key"],
@@ -47,7 +48,7 @@ def started(command, die_at=None):
     except SystemExit as end:
         code = end.code or 0
     except BaseException as error:  # whatever else ends it is what the test looks for
-        print(f"Traceback: {error!r}")
+        print(f"{ITSELF}: {error!r}")
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
@@ -79,8 +80,12 @@ def finish(command, allowed=(0,)):
     code = ended(started(command))
     text = Path("log").read_text(errors="replace")
     assert code in allowed, f"{command}: exit code {code}: {text}"
-    assert "Traceback" not in text, text
+    assert not defect(text), text
     return code
+
+
+def defect(text):
+    return ITSELF in text or "Traceback" in text
 
 
 def finished_cases():
@@ -121,7 +126,7 @@ def kill_at_random(kills, seed):
         code = ended(pid)
         counts[command, "killed" if code == -signal.SIGKILL else "ended"] += 1
         assert code in (-signal.SIGKILL, *ENDED), (command, code)
-        assert "Traceback" not in Path("log").read_text(errors="replace")
+        assert not defect(Path("log").read_text(errors="replace"))
         assert before <= finished_cases(), f"{command}: lost a finished case"
         if command == "run" and coins.random() < 0.25:
             finish("verify", ENDED)

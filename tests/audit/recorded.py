@@ -9,6 +9,7 @@ from click.testing import CliRunner
 from leakledger.audit.chain import GENESIS, digest_of, digest_of_file, extended
 from leakledger.audit.cli import main
 from leakledger.audit.store import _SCHEMA, FILE, Store
+from leakledger.audit.terminal import ITSELF
 
 AUDIT = """
 [data]
@@ -34,10 +35,11 @@ baseline_draws = 2
 """
 
 
-def call(*args):
-    """The outcome of a command; a traceback is an error of the test."""
+def call(*args, unforeseen=False):
+    """The outcome of a command; an error that it did not foresee is one of the test, or what the test is about."""
     result = CliRunner().invoke(main, [str(a) for a in args])
     assert result.exception is None or isinstance(result.exception, SystemExit), repr(result.exception)
+    assert (ITSELF in result.stderr) == unforeseen, result.stderr
     return result
 
 

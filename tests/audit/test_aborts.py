@@ -1,6 +1,7 @@
 """A case that a party ends: its transcript is kept, the record says who, where and why, and the others go on."""
 
 import json
+import re
 from contextlib import closing
 from dataclasses import dataclass, replace
 
@@ -18,6 +19,7 @@ from leakledger.audit.records import Aborted, Ruling, Verdict, results
 from leakledger.audit.run import play_case, run_audit
 from leakledger.audit.store import FILE, Store, StoreError
 from leakledger.audit.stored_view import view_rows
+from leakledger.audit.terminal import ITSELF
 from leakledger.audit.verify import verify_run
 from leakledger.preprocess.encoders import ENCODERS
 from leakledger.preprocess.encoders.server_dictionary import ServerDictionary
@@ -195,7 +197,8 @@ def test_a_defect_shows_where_it_is_although_the_audit_goes_on(tables, tmp_path,
     settings = settings_of(tables, LENIENT)
     with pytest.raises(TypeError, match="a defect"):
         run_audit(settings, tmp_path, master=PUBLIC_MASTER)
-    assert "in broken" in capsys.readouterr().err
+    (line,) = [text for text in capsys.readouterr().err.splitlines() if ITSELF in text]
+    assert re.search(r"raised TypeError in [\w.]+<locals>\.broken; LEAKLEDGER_DEBUG=1 shows its text", line)
     (aborted,) = load_record(tmp_path).aborted
     assert aborted.aborts == (Aborted("first", "start", 0, "TypeError"),)
 

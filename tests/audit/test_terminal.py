@@ -94,14 +94,14 @@ def test_a_cell_has_one_line_and_tables_stay_aligned() -> None:
     assert r"│ \x1b\x1b │" in console.file.getvalue()  # type: ignore[attr-defined]
 
 
-def test_errors_and_tracebacks_are_printed_as_codes() -> None:
+def test_errors_are_printed_as_codes() -> None:
     @click.group(cls=Commands)
     def tool() -> None: ...
 
     @tool.command()
     @click.argument("how")
     def fail(how: str) -> None:
-        kinds = {"line": OneLine, "usage": click.UsageError, "bug": RuntimeError}
+        kinds = {"line": OneLine, "usage": click.UsageError}
         raise kinds[how](HOSTILE)
 
     @tool.command()
@@ -112,7 +112,6 @@ def test_errors_and_tracebacks_are_printed_as_codes() -> None:
     for arguments, code in [
         (["fail", "line"], 2),
         (["fail", "usage"], 2),
-        (["fail", "bug"], 1),
         (["say", HOSTILE], 0),
         ([HOSTILE], 2),
         ([f"--{HOSTILE}"], 2),
@@ -122,6 +121,47 @@ def test_errors_and_tracebacks_are_printed_as_codes() -> None:
         assert result.exit_code == code, result.output
         assert raw(result.output) == set(), arguments
         assert r"\x1b" in result.output, arguments
+
+
+@pytest.mark.parametrize("debug", [False, True])
+def test_what_nobody_foresaw_is_one_line_without_its_text_and_a_traceback_on_request(
+    debug: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @click.group(cls=Commands)
+    def tool() -> None: ...
+
+    @tool.command()
+    @reports_problems
+    def fail() -> None:
+        raise KeyError(HOSTILE)
+
+    if debug:
+        monkeypatch.setenv("LEAKLEDGER_DEBUG", "1")
+    else:
+        monkeypatch.delenv("LEAKLEDGER_DEBUG", raising=False)
+    result = CliRunner().invoke(tool, ["fail"], color=True)
+    first, *more = result.stderr.splitlines()
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert re.search(
+        r"^leakledger: the tool itself raised KeyError in [\w.]+<locals>\.fail; LEAKLEDGER_DEBUG=1 ", first
+    )
+    assert raw(result.stderr) == set()
+    assert ("Traceback" in more[0] and r"\x1b" in result.stderr) if debug else not more
+
+
+def test_a_library_that_is_missing_is_named() -> None:
+    @click.group(cls=Commands)
+    def tool() -> None: ...
+
+    @tool.command()
+    @reports_problems
+    def fail() -> None:
+        import no_such_library  # noqa: F401
+
+    result = CliRunner().invoke(tool, ["fail"])
+    assert result.exit_code == 1
+    assert "raised ModuleNotFoundError" in result.stderr
+    assert "(No module named 'no_such_library')" in result.stderr
 
 
 TABLE = f'age,"{HOSTILE}",label\n' + "".join(f"{i},{'ab'[i % 2]},{'yn'[i % 3 == 0]}\n" for i in range(60))
