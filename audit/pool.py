@@ -15,7 +15,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from multiprocessing import Pipe, connection, get_context, parent_process
 from types import ModuleType
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import torch
 from threadpoolctl import threadpool_limits
@@ -24,20 +24,27 @@ from leakledger.audit.steps import Listener, listen, listening
 from leakledger.audit.terminal import crashes_told
 from leakledger.preprocess.told_failure import ToldFailure
 
+_mouths: list[connection.Connection] = []  # of this process, where it is a worker
+SHOWN = 4  # items at which a worker may have died
 HEARD_SECONDS = 5.0  # for what was told last; a worker that was killed may leave half a message
 T = TypeVar("T")
 R = TypeVar("R")
 
 
 def each(
-    work: Callable[[T], R], items: Sequence[T], jobs: int | None = None, on_step: Listener | None = None
+    work: Callable[[T], R],
+    items: Sequence[T],
+    jobs: int | None = None,
+    on_step: Listener | None = None,
+    name: Callable[[T], str] | None = None,
 ) -> Generator[R, None, None]:
     """`work` of each item, as it finishes: `jobs` at a time (None: one per core), in this process if that is one.
 
     What the work tells of its steps (`steps`) comes to `on_step`, in another thread where there are several processes.
 
     Every worker computes with one thread: the pool fills the cores, and results do not depend on how many there are.
-    Raises ToldFailure when a worker process dies. Whatever is raised, also at the caller's, no worker goes on.
+    Raises ToldFailure when a worker process dies, with the `name` of each item that was being worked on. Whatever is
+    raised, also at the caller's, no worker goes on.
     """
     jobs = min(jobs or os.cpu_count() or 1, max(len(items), 1))
     if jobs == 1:
@@ -49,15 +56,17 @@ def each(
     ear, mouth = Pipe(duplex=False)  # small messages are written at once: several processes need no lock
     spawn, ends = get_context("spawn"), (line, mouth)
     pool = ProcessPoolExecutor(jobs, mp_context=spawn, initializer=_begin_worker, initargs=ends)
-    hearing = threading.Thread(target=_hear, args=(ear, on_step), daemon=True)
+    at_work: set[int] = set()
+    hearing = threading.Thread(target=_hear, args=(ear, on_step, at_work), daemon=True)
     hearing.start()
+    died = False
     try:
         with _interrupts_held(), _without_main():  # workers start here, and stay so
-            futures = [pool.submit(work, item) for item in items]
+            futures = [pool.submit(_at_work, work, i, item) for i, item in enumerate(items)]
         for future in as_completed(futures):
             yield future.result()
     except BrokenProcessPool:
-        raise ToldFailure("a worker process died (out of memory?); run again with --set audit.jobs=1") from None
+        died = True
     finally:
         lifeline.close()  # ends all workers, whatever they are at
         pool.shutdown(wait=True, cancel_futures=True)
@@ -65,15 +74,47 @@ def each(
         mouth.close()  # the last one that was open: nothing more is to be heard
         hearing.join(HEARD_SECONDS)
         ear.close()
+    if died:
+        at = f" at {_any_of([name(items[i]) for i in sorted(at_work)])}" if at_work and name else ""
+        raise ToldFailure(f"a worker process died{at} (out of memory?); run again with --set audit.jobs=1")
 
 
-def _hear(ear: connection.Connection, on_step: Listener | None) -> None:
-    """Passes on what workers tell until none of them is left."""
+def _any_of(names: Sequence[str]) -> str:
+    others = len(names) - SHOWN
+    return " or ".join([*names[:SHOWN], *([f"{others} others"] if others > 0 else [])])
+
+
+def _hear(ear: connection.Connection, on_step: Listener | None, at_work: set[int]) -> None:
+    """Passes on what workers tell until none of them is left, and keeps which items they are `at_work` on."""
     with suppress(EOFError, OSError):
         while True:
-            step = ear.recv()
-            if on_step is not None:
-                on_step(step)
+            told = ear.recv()
+            if isinstance(told, _Item):
+                (at_work.add if told.begun else at_work.discard)(told.number)
+            elif on_step is not None:
+                on_step(told)
+
+
+class _Item(NamedTuple):
+    """What a worker tells when it begins or ends the item of that number."""
+
+    number: int
+    begun: bool
+
+
+def _at_work(work: Callable[[T], R], number: int, item: T) -> R:
+    """`work` of an item in a worker, which tells of its begin and end."""
+    _tell(_Item(number, True))
+    try:
+        return work(item)
+    finally:
+        _tell(_Item(number, False))
+
+
+def _tell(item: _Item) -> None:
+    for mouth in _mouths:
+        with suppress(OSError):
+            mouth.send(item)
 
 
 @contextmanager
@@ -110,6 +151,7 @@ def _begin_worker(lifeline: connection.Connection, mouth: connection.Connection)
     one_thread()
     crashes_told()
     listen(mouth.send)
+    _mouths.append(mouth)
     threading.Thread(target=_end_with_parent, args=(lifeline,), daemon=True).start()
 
 

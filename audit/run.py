@@ -10,6 +10,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 
 from leakledger.attacks import ATTACKS
@@ -144,7 +145,7 @@ def play_cases(
         return each_on_cluster(play, config, left, folder, master, cluster)
     one_accelerator = config.audit.device != "cpu"  # one case at a time on it
     jobs = config.audit.jobs or (1 if one_accelerator else None)
-    return each(partial(play, config, folder=folder, master=master), left, jobs, on_step)
+    return each(partial(play, config, folder=folder, master=master), left, jobs, on_step, name=attrgetter("id"))
 
 
 @contextmanager

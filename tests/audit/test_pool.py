@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from leakledger.audit import run as run_module
 from leakledger.audit.cli import main
-from leakledger.audit.pool import each
+from leakledger.audit.pool import _any_of, each
 from leakledger.preprocess.told_failure import ToldFailure
 
 SURELY = 120.0  # seconds within which a machine under load has surely started two workers
@@ -204,6 +204,21 @@ def test_a_case_whose_training_diverges_is_named_with_what_to_do(tmp_path: Path)
 def test_a_worker_that_ends_is_a_failure_in_one_line():
     with pytest.raises(ToldFailure, match=r"^a worker process died \(out of memory\?\); run again with"):
         list(each(os._exit, [3, 3], 2))
+
+
+def ends_on_three(number: int) -> int:
+    if number == 3:
+        os._exit(3)
+    return number
+
+
+def test_a_worker_that_ends_is_named_by_what_it_was_at_and_not_by_what_is_done():
+    with pytest.raises(ToldFailure, match=r"^a worker process died at item 3 \(out of memory\?\); run again with"):
+        list(each(ends_on_three, [0, 1, 2, 3], 2, name=lambda n: f"item {n}"))
+
+
+def test_of_many_items_at_which_a_worker_may_have_died_a_few_are_named():
+    assert [_any_of("abcdef"[:n]) for n in (1, 4, 6)] == ["a", "a or b or c or d", "a or b or c or d or 2 others"]
 
 
 def crash(number: int) -> None:
