@@ -46,7 +46,7 @@ from leakledger.audit.store import FILE as STORE
 from leakledger.audit.store import RESULTS, SECRETS, TRANSCRIPTS, NoRecordYet, Store, only_writer, transcript_name
 from leakledger.audit.streams import BASELINE_STREAM, SCORER_STREAM, stream
 from leakledger.audit.terminal import foreign
-from leakledger.audit.termination import Interrupted
+from leakledger.audit.termination import Interrupted, interrupts_noted
 from leakledger.preprocess.atomic_file import private_folder, remove_leftovers
 from leakledger.preprocess.features.transformations import BINARY
 from leakledger.preprocess.ledger import Ledger
@@ -98,8 +98,9 @@ def run_audit(
         own = derive(secret, "run", json.dumps(facts.versions, sort_keys=True))
         errors: dict[str, Exception] = {}
         running = play_cases(config, left, folder, own, cluster, on_step, kept)
-        with resumable(store, len(todo)), closing(running):  # whatever is raised here ends its workers first
+        with resumable(store, len(todo)) as go_on, closing(running):  # what is raised here ends its workers first
             for i, played in enumerate(running, start=len(done) + 1):
+                go_on()
                 check_unchanged(config, files_read)
                 case = played.record
                 files = [transcript_name(case.id)] if kept else []
@@ -149,13 +150,23 @@ def play_cases(
 
 
 @contextmanager
-def resumable(store: Store, total: int) -> Iterator[None]:
-    """A KeyboardInterrupt becomes one that says what the store has kept."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        kept = f"{len(store.finished())} of {total} cases are finished and kept in {store.folder}"
-        raise Interrupted(f"interrupted: {kept}; the same command does the rest") from None
+def resumable(store: Store, total: int) -> Iterator[Callable[[], None]]:
+    """A KeyboardInterrupt becomes one that says what the store has kept. Yields what raises one where code of others
+    has caught it: of a case that it came into, nothing is to be kept.
+    """
+    with interrupts_noted() as interrupted:
+
+        def go_on() -> None:
+            if interrupted():
+                raise KeyboardInterrupt
+
+        try:
+            yield go_on
+        except BaseException as error:
+            if not isinstance(error, KeyboardInterrupt) and not interrupted():
+                raise
+            kept = f"{len(store.finished())} of {total} cases are finished and kept in {store.folder}"
+            raise Interrupted(f"interrupted: {kept}; the same command does the rest") from None
 
 
 def play_case(config: Config, case: Case, folder: Path, master: bytes) -> Played:

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -188,6 +189,28 @@ def test_a_run_that_is_told_to_end_keeps_what_it_has_like_an_interrupted_one(
     assert stopped.exit_code == 130
     assert "interrupted: 1 of 3 cases are finished and kept" in stopped.stderr.splitlines()[-1]
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+@pytest.mark.parametrize("after", ["goes on", "fails"])
+def test_a_case_in_which_code_of_others_caught_the_interrupt_is_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: str
+) -> None:
+    (tmp_path / "audit.toml").write_text(AUDIT)
+    real = run_module.run_case
+
+    def catches_all(config, case, *rest):  # type: ignore[no-untyped-def]
+        if case.seed == 1:
+            with suppress(BaseException):
+                signal.raise_signal(signal.SIGINT)
+            if after == "fails":
+                raise RuntimeError("of the interrupt")
+        return real(config, case, *rest)
+
+    monkeypatch.setattr(run_module, "run_case", catches_all)
+    stopped = CliRunner().invoke(main, ["run", str(tmp_path / "audit.toml"), "-o", str(tmp_path / "run")])
+    assert stopped.exit_code == 130
+    assert "interrupted: 1 of 3 cases are finished and kept" in stopped.stderr.splitlines()[-1]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_a_case_whose_training_diverges_is_named_with_what_to_do(tmp_path: Path) -> None:
