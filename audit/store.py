@@ -229,6 +229,9 @@ class Store:
             raise StoreError(
                 f"{self.folder}: was begun with other versions of {', '.join(changed)}; choose another --output"
             )
+        if mine.device != wanted.device:
+            here = f"computes on {wanted.device}; go on where it began, or choose another --output"
+            raise StoreError(f"{self.folder}: was begun on {mine.device}, and this machine {here}")
         if not mine.instrument:
             raise StoreError(
                 f"{self.folder}: was begun with code that its record does not name; choose another --output"

@@ -70,6 +70,10 @@ def test_a_run_goes_on_with_fewer_cases_at_a_time_in_the_same_folder(tmp_path, f
         (lambda f: replace(f, config=config(audit={"seeds": [9]}).in_force()), "another audit.seeds.0"),
         (lambda f: replace(f, data=replace(f.data, fingerprint="other")), "on other data"),
         (lambda f: replace(f, versions={**f.versions, "torch": "0"}), "other versions of torch"),
+        (
+            lambda f: replace(f, device="NVIDIA H100"),
+            "was begun on cpu .*, and this machine computes on NVIDIA H100; go",
+        ),
         (lambda f: replace(f, versions={k: v for k, v in f.versions.items() if k != "torch"}), "versions of torch;"),
     ],
 )
