@@ -188,8 +188,8 @@ def snapshot(record: AuditRecord) -> Snapshot:
 
 
 def _instrument(record: AuditRecord) -> str:
-    """The code that the run was attacked, scored and decided by, and that keeps its series, with the versions and the
-    code that it had of plugins whose attacks it used: these are a yardstick too. Empty where the record does not name it.
+    """The code that the run was attacked, scored and decided by, and what keeps its series, with the versions and the
+    code of plugins whose attacks it used: these are a yardstick too. Empty where the record does not name its code.
     """
     used = record.run.config.get("attacks", {}).get("use", ())
     plugins = {k: v for name in used for k, v in versions_behind(name, record.run.versions).items()}
