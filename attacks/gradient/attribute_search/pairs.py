@@ -43,7 +43,7 @@ def find_pairs(
 ) -> list[Pair]:
     """What `starts` descents for either sign end with, nearest first, beside the records that are `known`."""
     problem = PairSpace.of(space, known, deltas, encode)
-    if not len(problem.goal):
+    if not len(problem.goal) or all(len(own) == 1 for own in deltas.added):  # there is but one record
         return []
     drawn = ((sign, records.drawn(2, coins)) for sign in SIGNS for _ in range(starts))
     found = [problem.descend(picks, sign, proposals) for sign, picks in drawn]
