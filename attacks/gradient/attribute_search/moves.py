@@ -34,27 +34,27 @@ class Moves:
         attribute and each pair of them, nearest first; and by how much each moves the square distance (m,).
         """
         gains = [self._alone(pick, rest, f) for f in range(len(pick))]
-        changed, moved = [], []
+        tried, moved = [], []
         for f, gain in enumerate(gains):
             v = int(np.where(np.arange(len(gain)) == pick[f], np.inf, gain).argmin()) if len(gain) > 1 else pick[f]
-            changed.append(_with(pick, {f: v}))
+            tried.append(changed(pick, {f: v}))
             moved.append(float(gain[v]))
         for f, g in combinations(range(len(pick)), 2):
             joint = gains[f][:, None] + gains[g] + 2 * self._joint(pick, f, g)
             v, u = divmod(int(joint.argmin()), joint.shape[1])
-            changed.append(_with(pick, {f: v, g: u}))
+            tried.append(changed(pick, {f: v, g: u}))
             moved.append(float(joint[v, u]))
         order = np.argsort(moved, kind="stable")
-        return np.array(changed)[order], np.array(moved)[order]
+        return np.array(tried)[order], np.array(moved)[order]
 
     def settle(self, pick: Ints, rest: Array, steps: int) -> tuple[Ints, Array]:
         """The record after at most `steps` best changes, and what of its guess is then outside."""
         for _ in range(steps):
-            changed, moved = self.best(pick, rest)
+            tried, moved = self.best(pick, rest)
             if moved[0] > -1e-9 * float(rest @ rest):
                 break
-            difference = [own[v] - own[w] for own, v, w in zip(self.outside, changed[0], pick, strict=True)]
-            pick, rest = changed[0], rest + np.sum(difference, axis=0)
+            difference = [own[v] - own[w] for own, v, w in zip(self.outside, tried[0], pick, strict=True)]
+            pick, rest = tried[0], rest + np.sum(difference, axis=0)
         return pick, rest
 
     def _alone(self, pick: Ints, rest: Array, f: int) -> Array:
@@ -69,8 +69,9 @@ class Moves:
         return np.asarray(block - block[:, [at[1]]] - block[[at[0]]] + block[at])
 
 
-def _with(pick: Ints, values: dict[int, int]) -> Ints:
-    changed = pick.copy()
+def changed(pick: Ints, values: dict[int, int]) -> Ints:
+    """The record with these values, by the number of the feature, in the place of its own."""
+    other = pick.copy()
     for f, v in values.items():
-        changed[f] = v
-    return changed
+        other[f] = v
+    return other

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from leakledger.attacks.gradient.attribute_search.deltas import Deltas, Encoder
 from leakledger.attacks.gradient.attribute_search.moves import Moves
 from leakledger.attacks.gradient.attribute_search.pairs import find_pairs, fits
-from leakledger.attacks.gradient.attribute_search.proof import within
+from leakledger.attacks.gradient.attribute_search.proof import within, within_beside
 from leakledger.attacks.gradient.attribute_search.rowspace import SeenSpace
 from leakledger.attacks.observed.affine import Array
 from leakledger.attacks.texts import Ints, TextRecords
@@ -75,7 +75,9 @@ def search(
         if len(known) == before:
             spare = np.concatenate([tried, spare])
             break
-    limit = within(space, records, encode, 1 if alone else 2)
+    limit = np.full(len(known), within(space, records, encode, 1 if alone else 2))
+    for i in np.flatnonzero(distance <= limit):
+        limit[i] = min(limit[i], within_beside(space, known[i], deltas, encode, INSIDE * scale, scale))
     order = np.argsort(distance > limit, kind="stable")
     known, distance, proven = known[order], distance[order], int((distance <= limit).sum())
     every = _different(np.concatenate([known, spare]))

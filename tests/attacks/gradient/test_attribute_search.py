@@ -10,10 +10,10 @@ from leakledger.attacks.base import AuxiliaryKnowledge, NotApplicable
 from leakledger.attacks.gradient.attribute_search import AttributeSearch
 from leakledger.attacks.gradient.attribute_search.deltas import Encoder, measure
 from leakledger.attacks.gradient.attribute_search.moves import Moves
-from leakledger.attacks.gradient.attribute_search.pairs import PairSpace, fits
-from leakledger.attacks.gradient.attribute_search.rowspace import seen_space
+from leakledger.attacks.gradient.attribute_search.pairs import PairSpace, find_pairs, fits
+from leakledger.attacks.gradient.attribute_search.rowspace import SeenSpace, orthonormal, seen_space
 from leakledger.attacks.gradient.attribute_search.schema import find_names
-from leakledger.attacks.gradient.attribute_search.search import INSIDE
+from leakledger.attacks.gradient.attribute_search.search import INSIDE, search
 from leakledger.attacks.texts import TextRecords
 from leakledger.preprocess.models import as_arrays, as_tensors, dropout_masks, gradient, initial_weights
 from leakledger.preprocess.views import Message, ModelSpec, PublicFacts, TrainingSpec, View
@@ -240,3 +240,24 @@ def test_of_an_additive_encoder_three_records_do_not_verify_a_fourth():
     for seed in range(6):
         proven, true = verified_of(additive, values, 12, ModelSpec(WIDTH, 1, (64,), "relu", "binary", 0.2), seed)
         assert proven <= true
+
+
+@pytest.mark.parametrize("ward", ["without case", "without end"])
+def test_of_records_that_the_encoder_does_not_tell_apart_none_is_verified(ward):
+    def without(records):
+        return embed([[*c[:-1], *([("ward", c[-1][1].lower())] if ward == "without case" else [])] for c in records])
+
+    values = {f"f{k}": tuple("stuvwxyz") for k in range(11)} | {"ward": ("a", "A")}
+    records = TextRecords(without, values, {f: (f,) for f in values})
+    for seed in range(3):
+        coins = np.random.default_rng(seed)
+        space = SeenSpace(orthonormal(records.embed(records.drawn(3, coins))))
+        assert search(space, 3, records, measure(records), 24, 24, 1, coins).inside == 0
+
+
+def test_a_feature_that_has_one_value_leaves_one_record_and_no_pair_of_them():
+    picks = np.zeros((4, 1), np.int64)
+    single = TextRecords(embed, {"ward": ("a",)}, {"ward": ("ward",)})
+    space = SeenSpace(np.eye(WIDTH + 1)[:3])
+    deltas, encode = measure(single), Encoder(single)
+    assert find_pairs(space, picks[:0], single, deltas, encode, 2, 2, np.random.default_rng(0)) == []
