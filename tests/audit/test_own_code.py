@@ -16,6 +16,7 @@ from leakledger.audit.own_code import AttackResult
 from leakledger.audit.own_update import layers_of, layout_of, view_of_update
 from leakledger.audit.planted_batches import Advantage, PlantedBatches
 from leakledger.audit.records import Control
+from leakledger.defenses import defense_of
 from leakledger.preprocess.messages import ClientGradient, GlobalModel, LocalDictionary
 from leakledger.preprocess.models import as_tensors, gradient
 from leakledger.preprocess.transcript import TranscriptError, read_transcript
@@ -392,6 +393,30 @@ BAD = {
         {"mechanisms": [Mechanism("gaussian-noise", {"sigma": 1.0})]},
         "noise of deviation 1 is stated, but the update's entries are of .*, which is less",
     ),
+    "clipping that was not done": (
+        {
+            "mechanisms": [
+                Mechanism("client-clipping", {"clip_norm": 1e-3}),
+                Mechanism("gaussian-noise", {"sigma": 1e-5}),
+            ]
+        },
+        r"clipping to a norm of 0\.001 and noise of deviation 1e-05 is stated, but the update has norm .*, which",
+    ),
+    "clipping of rows that was not done": (
+        {"mechanisms": [Mechanism("example-clipping", {"clip_norm": 1e-3})]},
+        r"clipping to a norm of 0\.001 is stated, but the update has norm",
+    ),
+    "pruning that was not done": (
+        {"mechanisms": [Mechanism("pruning", {"share": 0.9})]},
+        r"pruning of 0\.9 of each tensor is stated, but \d+ of 240 entries of 0\.weight are zero",
+    ),
+    "noise on all but one tensor": (
+        {
+            "gradient": [p.grad + (0 if k == 1 else 5 * torch.randn_like(p)) for k, p in enumerate(NET.parameters())],
+            "mechanisms": [Mechanism("gaussian-noise", {"sigma": 5.0})],
+        },
+        r"noise of deviation 5 is stated, but the entries of 0\.bias are of",
+    ),
     "local training without an end": (
         {"gradient": None, "after": NET, "training": TrainingSpec("fedavg", local_epochs=0)},
         "local_epochs is 0; it must be at least 1",
@@ -420,6 +445,26 @@ def test_noise_that_was_added_is_never_missed_even_where_nothing_else_is_in_the_
     stated[1] = Mechanism("gaussian-noise", {"sigma": 1.1 * sigma})
     with pytest.raises(ValueError, match=r"noise of deviation 0\.011 is stated"):
         leakledger.attack(**{**GOOD, "gradient": noise, "mechanisms": stated})
+
+
+@pytest.mark.parametrize("sigma", [None, 0.01])
+def test_an_update_that_was_clipped_pruned_and_noised_as_stated_is_taken(sigma):
+    stated = [Mechanism("client-clipping", {"clip_norm": 0.05}), Mechanism("pruning", {"share": 0.5})]
+    stated += [] if sigma is None else [Mechanism("gaussian-noise", {"sigma": sigma})]
+    plain = {str(k): p.grad.numpy() for k, p in enumerate(NET.parameters())}
+    sent = defense_of(stated).protect(plain, np.random.default_rng(0))
+    given = {**GOOD, "gradient": list(sent.values()), "mechanisms": stated, "technique": "span", "controls": False}
+    leakledger.attack(**given)
+
+
+def test_more_rows_than_a_poisson_batch_has_in_the_mean_may_add_up_to_more_than_the_clip_norm():
+    drawn = TrainingSpec("fedsgd", sampling="poisson", batch_size=1)
+    norm = float(np.sqrt(sum(float((p.grad**2).sum()) for p in NET.parameters())))
+    stated = [Mechanism("example-clipping", {"clip_norm": norm / 3})]
+    given = {**GOOD, "mechanisms": stated, "technique": "span", "controls": False}
+    leakledger.attack(**given, training=drawn)
+    with pytest.raises(ValueError, match="clipping to a norm"):
+        leakledger.attack(**given)
 
 
 def recorder():
