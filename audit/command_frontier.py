@@ -48,14 +48,18 @@ def frontier(
       leakledger frontier runs/NAME
     """
     from leakledger.audit import tables
+    from leakledger.audit.frontier import absent
     from leakledger.audit.sweep import Strengths
 
     named = Strengths(**strengths)
+    named.check_used()
     record = _frontier_record(source, output, overrides, named)
     if as_json:
         echo(json.dumps([asdict(p) for p in record.frontier], indent=1))
     else:
         tables.print_frontier(console, record.frontier)
+    for line in absent(record):
+        echo(line, err=as_json)
 
 
 def _frontier_record(source: Path | None, output: Path | None, overrides: tuple[str, ...], named: Any) -> Any:

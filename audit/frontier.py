@@ -19,6 +19,7 @@ from leakledger.audit.leakage import asset_of
 from leakledger.audit.records import (
     ASSETS,
     HEADLINE,
+    AuditRecord,
     CaseRecord,
     FrontierPoint,
     Ruling,
@@ -61,6 +62,32 @@ def frontier(
                     if (s.id, asset, kind) in worst
                 ]
                 found += with_front(points)
+    return tuple(found)
+
+
+def absent(record: AuditRecord) -> tuple[str, ...]:
+    """What a frontier does not say by itself: a line for each setting that has no point, with the reason, and one where
+    settings are compared on seeds that may differ.
+    """
+    shown = {p.setting for p in record.frontier}
+    attacked, useful = {c.setting.id for c in record.cases}, {u.setting for u in record.utility}
+    scored = {s.setting for s in record.scores if s.advantage is not None}
+    found = list[str]()
+    for s in dict.fromkeys(c.setting for c in (*record.cases, *record.aborted)):
+        if s.reference or s.id in shown:
+            continue
+        if s.id not in attacked:
+            why = "all its cases were aborted"
+        elif s.id not in useful:
+            why = "nothing measures its utility"
+        elif s.id not in scored:
+            why = "no attack on it was scored"
+        else:
+            why = "no other defense was compared with it"
+        found.append(f"Not in it: {s.defense} ({s.id}), of which nothing is known here: {why}.")
+    if left := len(record.aborted) + record.missing:
+        cases = "case was" if left == 1 else "cases were"
+        found.append(f"{left} {cases} aborted or did not run: settings are compared on the seeds that finished.")
     return tuple(found)
 
 

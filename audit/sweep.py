@@ -44,6 +44,15 @@ class Strengths:
     def __bool__(self) -> bool:
         return any((self.multiplier, self.epsilon, self.noise, self.clip, self.pruned, self.bits))
 
+    def check_used(self) -> None:
+        """Raises ValueError where a delta or a clip norm is stated and nothing is swept that has one."""
+        if self.delta != Strengths.delta and not self.epsilon:
+            raise ValueError(f"--delta {self.delta:g} changes nothing without --epsilon; give both")
+        if self.clip_norm != Strengths.clip_norm and not (self.epsilon or self.multiplier):
+            raise ValueError(
+                f"--clip-norm {self.clip_norm:g} changes nothing without --multiplier or --epsilon; give one"
+            )
+
 
 DEFAULT = Strengths(multiplier=(0.1, 0.5, 2.0), noise=(0.01, 0.1), pruned=(0.5, 0.9), bits=(8, 3))
 

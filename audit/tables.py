@@ -46,14 +46,17 @@ def run_command(path: Path | None, overrides: Sequence[str], environment: Mappin
     return shlex.join(["leakledger", "run", *([str(path)] if path else []), *(f"--set={a}" for a in assigned)])
 
 
-def frontier_command(source: Path | None, overrides: Sequence[str], named: Strengths) -> str:
-    """The command that draws the same frontier."""
+def frontier_command(
+    source: Path | None, overrides: Sequence[str], named: Strengths, environment: Mapping[str, str] = os.environ
+) -> str:
+    """The command that draws the same frontier: what the environment says of a configuration is spelled out too."""
     swept = [
-        f"--{name.replace('_', '-')}={v:g}"
+        f"--{name.replace('_', '-')}={v!r}"
         for name, values in vars(named).items()
         for v in (values if isinstance(values, tuple) else [values] if named else [])
     ]
-    assigned = (f"--set={a}" for a in overrides)
+    of_run = source is not None and source.is_dir()
+    assigned = (f"--set={a}" for a in [*([] if of_run else environment_overrides(environment)), *overrides])
     return shlex.join(["leakledger", "frontier", *([str(source)] if source else []), *assigned, *swept])
 
 
@@ -184,7 +187,7 @@ def _records_in_words(record: AuditRecord, reference: Set[str]) -> Iterator[str]
 def print_frontier(console: Console, points: Sequence[FrontierPoint]) -> None:
     """A table for each method: leakage of the assets that defenses change, beside utility."""
     if not points:
-        console.print("No frontier: no two defenses were compared by a metric of utility.", markup=False)
+        console.print("No frontier: of no method was an attack scored under more than one defense.", markup=False)
     for table in frontier_tables(points):
         print_rows(console, table.rows, f"Leakage against utility: {table.title}")
         if table.unchanged:

@@ -1,7 +1,8 @@
 """Frontiers: which defenses beat which, at what strength, and configurations that sweep them."""
 
 import json
-from dataclasses import replace
+from dataclasses import fields, replace
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -12,9 +13,10 @@ from leakledger.audit.case import cases
 from leakledger.audit.cli import main
 from leakledger.audit.config import Config
 from leakledger.audit.federate import party_tables
-from leakledger.audit.frontier import beats, frontier, tables, with_front
+from leakledger.audit.frontier import absent, beats, frontier, tables, with_front
 from leakledger.audit.privacy_accounting import fewest_rows, privacy_accounts, training_rows
 from leakledger.audit.records import (
+    AuditRecord,
     CaseRecord,
     FrontierPoint,
     PrivacyAccount,
@@ -25,6 +27,7 @@ from leakledger.audit.records import (
     UtilityScore,
 )
 from leakledger.audit.sweep import DEFAULT, Strengths, mechanism_of_training, multiplier_for, swept
+from leakledger.audit.tables import frontier_command
 from leakledger.defenses.accounting.guarantee import guarantee
 from tests.audit.example import config
 
@@ -214,6 +217,60 @@ def test_a_strength_that_no_defense_has_is_one_line(tmp_path, option):
     assert result.exit_code == 2
     assert len(result.stderr.strip().splitlines()) == 1
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("option", "needs"), [(("--delta", "1e-9"), "--epsilon"), (("--clip-norm", "5"), "--multiplier")]
+)
+def test_an_option_that_would_change_nothing_is_one_line(tmp_path, option, needs):
+    args = ["frontier", "--set", "data.rows=200", *option, "--noise", "0.1", "-o", str(tmp_path / "run")]
+    result = CliRunner().invoke(main, args)
+    assert result.exit_code == 2
+    (line,) = result.stderr.strip().splitlines()
+    assert f"{option[0]} {option[1].replace('e-9', 'e-09')} changes nothing without {needs}" in line
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_command_of_a_frontier_has_every_digit_and_what_the_environment_says(tmp_path):
+    named, said = Strengths(epsilon=(1.2345678,), bits=(4,)), {"LEAKLEDGER_AUDIT__SEEDS": "[0]"}
+    command = frontier_command(Path("a.toml"), ["model.hidden=[8]"], named, said)
+    assert command.startswith("leakledger frontier a.toml '--set=audit.seeds=[0]' '--set=model.hidden=[8]'")
+    assert command.endswith("--epsilon=1.2345678 --bits=4 --clip-norm=1.0 --delta=1e-05")
+    assert "seeds" not in frontier_command(tmp_path, [], named, said)  # a run has its own configuration
+
+
+def test_a_setting_that_is_not_in_a_frontier_is_named_with_the_reason(tmp_path):
+    path = tmp_path / "a.toml"
+    path.write_text(
+        '[data]\nsource = "breast_cancer"\nrows = 60\n[partition]\nparties = 2\n[model]\nhidden = [6]\n'
+        '[preprocessing]\nencoder = "local"\nscaler = "local"\n[attacks]\nuse = ["span"]\n'
+        "[training]\nrounds = 1\nbatch_size = 1\n"
+        '[audit]\nseeds = [0]\njobs = 1\nobservers = ["server"]\nbaseline_draws = 2\n'
+    )
+    args = ["frontier", str(path), "--noise", "1e39", "--clip", "0.1", "-o", str(tmp_path / "run")]
+    shown = CliRunner().invoke(main, args)
+    assert shown.exit_code == 0, shown.output
+    lost, some = shown.stdout.strip().splitlines()[-2:]
+    assert lost.startswith("Not in it: gaussian-noise 1e+39 (iid-")
+    assert lost.endswith("of which nothing is known here: all its cases were aborted.")
+    assert some == "1 case was aborted or did not run: settings are compared on the seeds that finished."
+    again = CliRunner().invoke(main, ["frontier", str(tmp_path / "run"), "--json"])
+    assert again.stderr.strip().splitlines() == [lost, some]
+    assert len({row["setting"] for row in json.loads(again.stdout)}) == 2
+
+
+def test_of_settings_of_which_no_attack_was_scored_it_is_said_so():
+    plain, dp, lone = setting("plain"), noised(0.1), setting("lone", "pruning")
+    cases_ = [CaseRecord(f"{s.id}-0", s, 0) for s in (plain, dp, lone)]
+    useful_ = [useful(s, 0.5) for s in (plain, dp)]
+    points = frontier(cases_, [score(plain, 1.0)], useful_, ())
+    blank = dict.fromkeys((f.name for f in fields(AuditRecord)), ())
+    made = {**blank, "cases": tuple(cases_), "utility": tuple(useful_), "frontier": points, "missing": 0}
+    found = absent(AuditRecord(**{**made, "scores": (score(plain, 1.0),)}))
+    assert [line.rpartition(": ")[2] for line in found] == [
+        "no attack on it was scored.",
+        "nothing measures its utility.",
+    ]
 
 
 @pytest.mark.slow
