@@ -96,7 +96,7 @@ def _first_layers(view: View, width: int) -> Iterator[Columns]:
                 if kind is ClientWeights:
                     layer = layer - np.asarray(models[m.round, m.sender].payload.weights[FIRST_LAYER], np.float64)
                 active = (np.abs(layer) > zero).any(0)
-            except (KeyError, TypeError, ValueError, IndexError):
+            except (KeyError, TypeError, ValueError, IndexError, ZeroDivisionError):  # over no rows, say
                 continue
             if zero.max(initial=0) > FAINT * np.abs(layer).max(initial=0):
                 continue

@@ -1,11 +1,14 @@
 """Which columns an update moves says which values its rows have, also of one that was taken out of what hid it."""
 
+from dataclasses import replace
+
 import pytest
 
 from leakledger.attacks import ATTACKS
 from leakledger.attacks.base import AuxiliaryKnowledge
 from leakledger.attacks.observed.columns import observed_columns
 from leakledger.audit.play import view_of
+from leakledger.preprocess.messages import ClientGradient
 from tests.audit.example import truth
 
 
@@ -57,6 +60,15 @@ def test_noise_moves_no_column_that_no_row_has_not_even_where_rounding_swallows_
     moved, held = moved_and_held(found, view_of(["server"], found))
     assert all(m <= h for m, h in zip(moved or held, held, strict=True))
     assert (moved is None) == (sigma > 1e-8 and (algorithm == "fedavg" or sigma > 1e-7))
+
+
+def test_a_gradient_that_says_it_is_over_no_rows_tells_of_no_columns():
+    view = view_of(["server"], federation("fedsgd"))
+    empty = [
+        m.carrying(replace(m.payload, rows=0)) if m.kind is ClientGradient and m.sender == "P3" else m
+        for m in view.messages
+    ]
+    assert {c.party for c in observed_columns(replace(view, messages=tuple(empty)))} == {"P1", "P2"}
 
 
 def test_columns_of_updates_that_were_rounded_after_noise_are_not_read():
