@@ -47,16 +47,18 @@ def unsettled(rulings: Sequence[Ruling], aborted: Sequence[CaseRecord]) -> tuple
 
 
 def _unsettled(ruling: Ruling, cases: int) -> Ruling:
-    many = "1 case was" if cases == 1 else f"{cases} cases were"
-    return replace(ruling, verdict="inconclusive", missing=(*ruling.missing, f"{many} aborted and not attacked"))
+    return replace(ruling, verdict="inconclusive", missing=(*ruling.missing, _lost(cases)))
+
+
+def _lost(cases: int) -> str:
+    return f"{'1 case was' if cases == 1 else f'{cases} cases were'} aborted and not attacked"
 
 
 def with_aborts(verdict: Verdict, aborted: Sequence[CaseRecord]) -> Verdict:
     """The verdict on the cases that finished, where some did not: no longer that nothing leaks."""
     if not aborted:
         return verdict
-    many = f"{len(aborted)} cases were" if len(aborted) > 1 else "1 case was"
-    note = f"{many} aborted and not attacked, first {aborted[0].id} ({aborted[0].aborts[-1].text})"
+    note = f"{_lost(len(aborted))}, first {aborted[0].id} ({aborted[0].aborts[-1].text})"
     if verdict.status == "no leak":
         return replace(verdict, status="inconclusive", leakage=f"Inconclusive: {note}.")
     return replace(verdict, leakage=f"{verdict.leakage} {note[0].upper()}{note[1:]}.")

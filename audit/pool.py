@@ -20,11 +20,10 @@ from typing import NamedTuple, TypeVar
 import torch
 from threadpoolctl import threadpool_limits
 
-from leakledger.audit.steps import Listener, listen, listening
+from leakledger.audit.steps import Listener, listen, listening, pass_on
 from leakledger.audit.terminal import crashes_told
 from leakledger.preprocess.told_failure import ToldFailure
 
-_mouths: list[connection.Connection] = []  # of this process, where it is a worker
 SHOWN = 4  # items at which a worker may have died
 HEARD_SECONDS = 5.0  # for what was told last; a worker that was killed may leave half a message
 T = TypeVar("T")
@@ -104,17 +103,11 @@ class _Item(NamedTuple):
 
 def _at_work(work: Callable[[T], R], number: int, item: T) -> R:
     """`work` of an item in a worker, which tells of its begin and end."""
-    _tell(_Item(number, True))
+    pass_on(_Item(number, True))
     try:
         return work(item)
     finally:
-        _tell(_Item(number, False))
-
-
-def _tell(item: _Item) -> None:
-    for mouth in _mouths:
-        with suppress(OSError):
-            mouth.send(item)
+        pass_on(_Item(number, False))
 
 
 @contextmanager
@@ -151,7 +144,6 @@ def _begin_worker(lifeline: connection.Connection, mouth: connection.Connection)
     one_thread()
     crashes_told()
     listen(mouth.send)
-    _mouths.append(mouth)
     threading.Thread(target=_end_with_parent, args=(lifeline,), daemon=True).start()
 
 

@@ -7,6 +7,7 @@ weighted by what they cost in a small case, so that a share of them is, roughly,
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from typing import Any
 
 FEDERATION, RECORDS, OTHER = 5.0, 10.0, 1.0  # an attack on records plays its controls as often as it is played
 LONGEST = 200  # characters: a step fits into one atomic write to a pipe
@@ -44,11 +45,15 @@ def listen(listener: Listener) -> None:
 
 
 def tell(case: str, what: str, share: float) -> None:
+    """Tells what a case begins to do."""
+    pass_on(Step(case[:LONGEST], what[:LONGEST], share))
+
+
+def pass_on(told: Any) -> None:
     """A listener that is gone is no reason to stop."""
-    step = Step(case[:LONGEST], what[:LONGEST], share)
     for listener in _listeners:
         with suppress(OSError):
-            listener(step)
+            listener(told)
 
 
 class Steps:

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from leakledger.attacks.observed.aggregation import error_of_sum
+from leakledger.attacks.observed.aggregation import error_of_mean
 from leakledger.attacks.observed.gradients import precision_of, tensors
 from leakledger.attacks.observed.update import Arrays, last_places
 from leakledger.preprocess.messages import (
@@ -108,7 +108,7 @@ def of_sums(view: View) -> Iterator[RoundMean]:
         except ValueError:  # as above
             continue
         # Each update was rounded to float32 before it was added, and is no smaller than their mean.
-        noise = float(np.hypot(error_of_sum(view, len(who)) / m.payload.rows, last_places(mean, mean, SINGLE)))
+        noise = float(np.hypot(error_of_mean(view, len(who), m.payload.rows), last_places(mean, mean, SINGLE)))
         if training.algorithm == "fedavg":
             mean = {name: (w - mean[name]) / training.learning_rate for name, w in weights.items()}
             noise /= training.learning_rate

@@ -17,7 +17,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from leakledger.attacks.observed.aggregation import error_of_sum
+from leakledger.attacks.observed.aggregation import error_of_mean
+from leakledger.attacks.observed.gradients import row_count
 from leakledger.preprocess.messages import (
     ClientGradient,
     ClientWeights,
@@ -90,13 +91,13 @@ def _first_layers(view: View, width: int) -> Iterator[Columns]:
     for kind, part in ((ClientGradient, "gradient"), (ClientWeights, "weights")):
         for m in view.received(kind):
             try:
-                rows = float(m.payload.rows)
+                rows = float(row_count(m))
                 layer = np.asarray(getattr(m.payload, part)[FIRST_LAYER], np.float64)
                 zero = _zero(view, layer, rows)
                 if kind is ClientWeights:
                     layer = layer - np.asarray(models[m.round, m.sender].payload.weights[FIRST_LAYER], np.float64)
                 active = (np.abs(layer) > zero).any(0)
-            except (KeyError, TypeError, ValueError, IndexError, ZeroDivisionError):  # over no rows, say
+            except (KeyError, TypeError, ValueError, IndexError):
                 continue
             if zero.max(initial=0) > FAINT * np.abs(layer).max(initial=0):
                 continue
@@ -113,7 +114,7 @@ def _zero(view: View, told: Floats, rows: float) -> Floats:
     Of a sum times `rows` that protection left with an error, or a number under noise, within `SURE` deviations, rounded
     to float32 once more.
     """
-    error = SURE * float(np.hypot(error_of_sum(view, 1) / rows, _noise(view)))
+    error = SURE * float(np.hypot(error_of_mean(view, 1, rows), _noise(view)))
     return np.asarray(error + np.spacing(np.abs(told).astype(np.float32)) * (error > 0), np.float64)
 
 

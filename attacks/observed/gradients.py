@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakledger.attacks.base import Abstained, AuxiliaryKnowledge, NotApplicable
-from leakledger.attacks.observed.aggregation import error_of_sum
+from leakledger.attacks.observed.aggregation import error_of_mean
 from leakledger.attacks.observed.batch_norm import told_sums
 from leakledger.attacks.observed.single_logit import one_per_class, two_logits
 from leakledger.attacks.observed.update import Arrays, ObservedUpdate, last_places, unit_roundoff
@@ -140,7 +140,7 @@ def read_gradient(
         gradient,
         precision,
         (model.sequence, message.sequence),
-        noise=_noise(gradient, precision, stretched * error_of_sum(view, 1) / row_count(message)),
+        noise=_noise(gradient, precision, error_of_mean(view, 1, rows)),
         mechanisms=view.public.mechanisms,
         stretched=stretched,
         guessed_size=granted is None and poisson(view),

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakledger.attacks.base import Abstained, AuxiliaryKnowledge, NotApplicable
-from leakledger.attacks.observed.aggregation import error_of_sum
+from leakledger.attacks.observed.aggregation import error_of_mean
 from leakledger.attacks.observed.gradients import (
     check_labels,
     model_before,
@@ -97,7 +97,7 @@ def _read(view: View, message: Message, knowledge: AuxiliaryKnowledge) -> Observ
         precision,
         (model.sequence, message.sequence),
         schedule,
-        float(np.hypot(rounding(before, gradient, precision, schedule), error_of_sum(view, 1) / rows / schedule.rate)),
+        float(np.hypot(rounding(before, gradient, precision, schedule), error_of_mean(view, 1, rows) / schedule.rate)),
         mechanisms=view.public.mechanisms,
         stretched=1 / schedule.rate,
     )

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import unicodedata
+from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
 
@@ -123,15 +124,17 @@ def test_errors_are_printed_as_codes() -> None:
         assert r"\x1b" in result.output, arguments
 
 
+def doing(work: Callable[[], None]) -> click.Group:
+    """A tool whose one command does this."""
+    tool = Commands()
+    tool.command("do")(reports_problems(work))
+    return tool
+
+
 @pytest.mark.parametrize("debug", [False, True])
 def test_what_nobody_foresaw_is_one_line_without_its_text_and_a_traceback_on_request(
     debug: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    @click.group(cls=Commands)
-    def tool() -> None: ...
-
-    @tool.command()
-    @reports_problems
     def fail() -> None:
         raise KeyError(HOSTILE)
 
@@ -139,7 +142,7 @@ def test_what_nobody_foresaw_is_one_line_without_its_text_and_a_traceback_on_req
         monkeypatch.setenv("LEAKLEDGER_DEBUG", "1")
     else:
         monkeypatch.delenv("LEAKLEDGER_DEBUG", raising=False)
-    result = CliRunner().invoke(tool, ["fail"], color=True)
+    result = CliRunner().invoke(doing(fail), ["do"], color=True)
     first, *more = result.stderr.splitlines()
     assert (result.exit_code, result.stdout) == (1, "")
     assert re.search(
@@ -150,15 +153,10 @@ def test_what_nobody_foresaw_is_one_line_without_its_text_and_a_traceback_on_req
 
 
 def test_a_library_that_is_missing_is_named() -> None:
-    @click.group(cls=Commands)
-    def tool() -> None: ...
-
-    @tool.command()
-    @reports_problems
     def fail() -> None:
         import no_such_library  # noqa: F401
 
-    result = CliRunner().invoke(tool, ["fail"])
+    result = CliRunner().invoke(doing(fail), ["do"])
     assert result.exit_code == 1
     assert "raised ModuleNotFoundError" in result.stderr
     assert "(No module named 'no_such_library')" in result.stderr
@@ -188,31 +186,21 @@ baseline_draws = 2
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_ends_whatever_a_command_is_at_in_one_line_with_a_code_of_its_own(sent: signal.Signals) -> None:
-    @click.group(cls=Commands)
-    def tool() -> None: ...
-
-    @tool.command()
-    @reports_problems
     def works() -> None:
         signal.raise_signal(sent)
 
     before = signal.getsignal(signal.SIGTERM)
-    result = CliRunner().invoke(tool, ["works"])
+    result = CliRunner().invoke(doing(works), ["do"])
     assert result.exit_code == 130
     assert result.output == f"leakledger: {AGAIN}\n"
     assert signal.getsignal(signal.SIGTERM) is before
 
 
 def test_the_text_of_an_interrupt_that_is_not_ours_is_not_printed() -> None:
-    @click.group(cls=Commands)
-    def tool() -> None: ...
-
-    @tool.command()
-    @reports_problems
     def works() -> None:
         raise KeyboardInterrupt("age=42")
 
-    assert CliRunner().invoke(tool, ["works"]).output == f"leakledger: {AGAIN}\n"
+    assert CliRunner().invoke(doing(works), ["do"]).output == f"leakledger: {AGAIN}\n"
 
 
 @pytest.fixture

@@ -37,16 +37,16 @@ class Aggregate:
     message: int
 
 
-def error_of_sum(view: View, clients: int) -> float:
-    """The standard deviation of what the protocol leaves in an entry of a sum over so many clients: fixed-point
-    numbers are rounded once each, ciphertexts carry the noise of encryption (measured, see `he_aggregation`), and of
-    other methods nothing is known to be left.
+def error_of_mean(view: View, clients: int, rows: float) -> float:
+    """The standard deviation of what the protocol leaves in an entry of a mean over the rows of so many clients, whose
+    sum it has: fixed-point numbers are rounded once each, ciphertexts carry the noise of encryption (measured, see
+    `he_aggregation`), and of other methods nothing is known to be left.
     """
     method = view.public.aggregation
     if method.name == "secure-aggregation":
-        return float((clients / 12) ** 0.5 * 2.0 ** -method.options["fraction_bits"])
+        return float((clients / 12) ** 0.5 * 2.0 ** -method.options["fraction_bits"]) / rows
     if method.name == "he-aggregation":
-        return float(CKKS_NOISE * clients**0.5 * 2.0 ** -method.options["scale_bits"])
+        return float(CKKS_NOISE * clients**0.5 * 2.0 ** -method.options["scale_bits"]) / rows
     return 0.0
 
 
