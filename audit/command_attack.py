@@ -32,16 +32,27 @@ def attack(transcript: Path, party: str, names: tuple[str, ...], seed: int, reve
       leakledger attack round-0.parquet --party P1 --attack plaintext --reveal
     """
     from leakledger.audit.tables import print_rows
-    from leakledger.audit.transcript_attack import attack_transcript, claim_rows, record_tables, silent_rows, to_plain
+    from leakledger.audit.transcript_attack import (
+        aborted_line,
+        attack_transcript,
+        claim_rows,
+        record_tables,
+        silent_rows,
+        to_plain,
+        unread_lines,
+    )
 
-    found, view = attack_transcript(transcript, party, names, seed)
-    rows, records = claim_rows(found, reveal), dict(record_tables(found, view.public.layout) if reveal else ())
+    found = attack_transcript(transcript, party, names, seed)
+    rows = claim_rows(found.played, reveal)
+    records = dict(record_tables(found.played, found.layout) if reveal else ())
     if as_json:
-        echo(json.dumps({"claims": rows, "attacks": to_plain(found), "records": records}, indent=1))
+        echo(json.dumps({"claims": rows, **to_plain(found), "records": records}, indent=1))
         return
     print_rows(console, rows, f"Claims from {transcript.name}")
     for title, table in records.items():
         print_rows(console, table, title)
-    for line in silent_rows(found):
-        console.print(f"No claim by {line}.", markup=False, highlight=False)
+    silent = [f"No claim by {line}" for line in silent_rows(found.played)]
+    for line in (*silent, *unread_lines(found.unread), aborted_line(found.aborts)):
+        if line:
+            console.print(f"{line}.", markup=False, highlight=False)
     console.print("Nobody knows the truth here, so nothing is scored; silence is no evidence.", highlight=False)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from leakledger.attacks.base import Attack, AuxiliaryKnowledge, RecordsClaim, claims_in
 from leakledger.audit.cells import Cells
-from leakledger.audit.made_up import UPDATES, Batches, Sent, rows_alone, shown, undefended
+from leakledger.audit.made_up import UPDATES, Batches, Sent, rows_alone, shown, topics_shown, undefended
 from leakledger.audit.outcomes import outcome_of
 from leakledger.audit.record_controls import (
     AT_BASELINE,
@@ -127,7 +127,8 @@ class Trial:
         }
         passed, rule = rules[kind]
         gain = advantage("accuracy", value, luck) or 0.0
-        return Control(self.attack.technique, kind, value, luck, gain, passed, f"{of}: {rule}")
+        kinds = topics_shown(self.view, Sent(self.update))
+        return Control(self.attack.technique, kind, value, luck, gain, passed, f"{of}: {rule}", kinds=kinds)
 
 
 def _has_model(view: View, update: Message) -> bool:

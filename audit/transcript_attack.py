@@ -1,13 +1,14 @@
 """Attacks on a transcript that comes from elsewhere: claims with no truth to hold them against, and their controls.
 
 Who has only a transcript can say what attacks read out of it and whether these attacks are known to work on such
-messages, and not how much of it is right. So there are no scores and no verdict here, and silence is no evidence. What
+messages, and not how much of it is right. So there are no scores and no verdict here, and silence is no evidence; kinds
+of message that no attack read are listed, and that a transcript ends early is said. What
 stands for itself is what an attack proves: a row that the update fits and no other would, a value told in the clear,
 one that both sides of a set intersection hold.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -35,28 +36,35 @@ from leakledger.audit.config_features import PLAYED as OF_FEATURES
 from leakledger.audit.controls import shown_kinds
 from leakledger.audit.federation_controls import federation_controls
 from leakledger.audit.field_controls import field_controls
+from leakledger.audit.hiding import HIDDEN
 from leakledger.audit.outcomes import outcome_of
 from leakledger.audit.own_code import claimed_rows
 from leakledger.audit.planted_controls import planted_controls
-from leakledger.audit.records import Control
+from leakledger.audit.reading import Ran, unread
+from leakledger.audit.records import Aborted, Control, Unread
 from leakledger.preprocess.data.suggest import closest
-from leakledger.preprocess.messages import KINDS
+from leakledger.preprocess.messages import KINDS, kind_of
 from leakledger.preprocess.transcript import read_transcript
 from leakledger.preprocess.views import FeatureLayout, PublicFacts, View
 
 DEFAULT = ("plaintext", "portfolio", "statistics", "ring_size", "vocabulary", "membership", "sac_audit")
+UNCHECKED = "whether it does is not checked of a transcript"
 MASK = "•••"
 SHOWN = 8  # values of a vocabulary in one line
 
 
 @dataclass(frozen=True)
 class Played:
-    """One attack by some observers on a transcript: its outcome, and its controls where it claims something."""
+    """One attack by some observers on a transcript: its outcome, and its controls where it applies."""
 
-    technique: str
+    attack: Attack
     observers: tuple[str, ...]
     outcome: Outcome
     controls: tuple[Control, ...]
+
+    @property
+    def technique(self) -> str:
+        return self.attack.technique
 
     @property
     def trusted(self) -> str:
@@ -67,10 +75,18 @@ class Played:
         return f"failed: {', '.join(dict.fromkeys(failed))}" if failed else "passed"
 
 
-def attack_transcript(
-    path: Path, observers: str = "server", names: Sequence[str] = (), seed: int = 0
-) -> tuple[list[Played], View]:
-    """Plays the attacks on what `observers` hold of a stored transcript, which is verified first; and their view.
+@dataclass(frozen=True)
+class Attacked:
+    """A transcript after the attacks on it: what was played, what was sent and not read, and who ended it early."""
+
+    played: tuple[Played, ...]
+    unread: tuple[Unread, ...]
+    aborts: tuple[Aborted, ...]
+    layout: FeatureLayout | None
+
+
+def attack_transcript(path: Path, observers: str = "server", names: Sequence[str] = (), seed: int = 0) -> Attacked:
+    """Plays the attacks on what `observers` hold of a stored transcript, which is verified first.
 
     Without `names`, those that read what the parties do. Labels are not known. Raises ValueError for a damaged
     transcript, unknown attacks or parties, and messages of a kind that nothing installed has.
@@ -85,10 +101,14 @@ def attack_transcript(
             f"{path}: no installed kind of message has the topic {strange[0]!r}; install the plugin that has"
         )
     chosen = tuple(names) or played_by_default(stored.public)
-    sets = observer_sets([observers], stored.public)
-    views = {who: stored.ledger.view(who, stored.public) for who in sets}
-    found = [_play(_made(name, seed), view, seed) for view in views.values() for name in chosen]
-    return found, next(iter(views.values()))
+    views = [stored.ledger.view(who, stored.public) for who in observer_sets([observers], stored.public)]
+    played = [[_play(_made(name, seed), view, seed) for name in chosen] for view in views]
+    return Attacked(
+        played=tuple(one for of_view in played for one in of_view),
+        unread=tuple(u for view, of_view in zip(views, played, strict=True) for u in _unread(view, of_view)),
+        aborts=tuple(Aborted(a.party, a.step, a.round, a.reason) for a in stored.ledger.aborts),
+        layout=stored.public.layout,
+    )
 
 
 def played_by_default(public: PublicFacts) -> tuple[str, ...]:
@@ -112,7 +132,21 @@ def _play(attack: Attack, view: View, seed: int) -> Played:
     )
     coins = np.random.default_rng([seed, len(view.messages)])
     controls = () if isinstance(outcome, NotApplicable) else tuple(_controls(attack, view, knowledge, coins))
-    return Played(attack.technique, tuple(sorted(view.observers)), outcome, controls)
+    return Played(attack, tuple(sorted(view.observers)), outcome, controls)
+
+
+def _unread(view: View, played: Sequence[Played]) -> Iterator[Unread]:
+    """As in an audit, but that no truth is there to ask about a claim, and nothing to check what hides by."""
+    ran = [
+        Ran(
+            one.attack,
+            not isinstance(one.outcome, NotApplicable),
+            frozenset(n for c in claims_in(one.outcome) if not isinstance(c, FindingClaim) for n in c.evidence),
+        )
+        for one in played
+    ]
+    hiding = {t: UNCHECKED for t in view.topics if kind_of(t).discloses in HIDDEN}
+    return unread(view, ran, [c for one in played for c in one.controls], hiding)
 
 
 def _controls(
@@ -146,6 +180,19 @@ def silent_rows(found: Sequence[Played]) -> list[str]:
         for one in found
         if not claims_in(one.outcome)
     ]
+
+
+def unread_lines(unread: Sequence[Unread]) -> list[str]:
+    """What of the messages no attack read, and why: a line per kind, with the observers who were told as many."""
+    who: dict[tuple[str, int, str], list[str]] = {}
+    for u in unread:
+        who.setdefault((u.topic, u.messages, u.reason), []).append("+".join(u.observers))
+    return [f"Not read by {', '.join(w)}: {topic} ({n} of it): {why}" for (topic, n, why), w in who.items()]
+
+
+def aborted_line(aborts: Sequence[Aborted]) -> str:
+    """That the transcript ends early and who ended it; "" of one that does not."""
+    return f"This transcript ends early: {'; '.join(a.text for a in aborts)}" if aborts else ""
 
 
 def _told(claim: Claim, reveal: bool) -> Iterator[dict[str, str]]:
@@ -200,17 +247,21 @@ def _row(party: str, feature: str, what: str, claimed: str, certain: str) -> dic
     return {"about": party, "feature": feature, "what": what, "claimed": claimed, "proven": certain}
 
 
-def to_plain(found: Sequence[Played]) -> list[Mapping[str, Any]]:
-    """The controls and reasons as plain data, beside `claim_rows`."""
-    return [
-        {
-            "attack": one.technique,
-            "observers": list(one.observers),
-            "claims": len(claims_in(one.outcome)),
-            "reason": getattr(one.outcome, "reason", ""),
-            "controls": [
-                {"kind": c.kind, "passed": c.passed, "value": c.value, "expected": c.expected} for c in one.controls
-            ],
-        }
-        for one in found
-    ]
+def to_plain(found: Attacked) -> dict[str, Any]:
+    """Reasons, controls, what was not read and who ended it, as plain data beside `claim_rows`."""
+    return {
+        "attacks": [
+            {
+                "attack": one.technique,
+                "observers": list(one.observers),
+                "claims": len(claims_in(one.outcome)),
+                "reason": getattr(one.outcome, "reason", ""),
+                "controls": [
+                    {"kind": c.kind, "passed": c.passed, "value": c.value, "expected": c.expected} for c in one.controls
+                ],
+            }
+            for one in found.played
+        ],
+        "unread": [asdict(u) for u in found.unread],
+        "aborts": [asdict(a) for a in found.aborts],
+    }

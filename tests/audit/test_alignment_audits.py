@@ -118,7 +118,7 @@ def test_a_record_that_is_read_again_is_the_same(record, folder):
 
 
 def test_a_stored_transcript_is_attacked_by_what_reads_it_and_without_the_encoder_says_so(record, folder):
-    played, _ = attack_transcript(folder / transcript_name(record.cases[0].id))
+    played = attack_transcript(folder / transcript_name(record.cases[0].id)).played
     assert [p.technique for p in played] == ["attribute_search", "plaintext", "statistics"]
     assert "encoder" in played[0].outcome.reason
 

@@ -17,10 +17,10 @@ from leakledger.audit.own_update import layers_of, layout_of, view_of_update
 from leakledger.audit.planted_batches import Advantage, PlantedBatches
 from leakledger.audit.records import Control
 from leakledger.defenses import defense_of
-from leakledger.preprocess.messages import ClientGradient, GlobalModel, LocalDictionary
+from leakledger.preprocess.messages import ClientGradient, GlobalModel, LocalDictionary, Sharers
 from leakledger.preprocess.models import as_tensors, gradient
-from leakledger.preprocess.transcript import TranscriptError, read_transcript
-from leakledger.preprocess.views import Mechanism, ModelSpec, TrainingSpec
+from leakledger.preprocess.transcript import TranscriptError, read_transcript, write_transcript
+from leakledger.preprocess.views import Abort, Mechanism, ModelSpec, TrainingSpec
 from tests.audit.test_cli import call, refused
 
 AGES, WARDS = (31.0, 44.0, 27.0, 65.0, 58.0, 39.0), (0, 1, 2, 1, 0, 2)
@@ -528,6 +528,32 @@ def test_the_command_attacks_a_transcript_and_masks_values_until_told_otherwise(
     assert (claim["about"], claim["proven"], claim["controls"]) == ("A", "yes", "passed")
     assert claim["claimed"] == "6 rows, 6 proven"  # the table may fold it, by the width of who reads it
     assert all(c["passed"] for c in told["attacks"][0]["controls"])
+
+
+def test_the_command_lists_what_no_attack_read(tmp_path):
+    rec = recorder()
+    rec.send(Sharers([0, 1]), "B", "server")
+    rec.write(tmp_path / "t.parquet")
+    told = json.loads(call("attack", tmp_path / "t.parquet", "-a", "portfolio", "--json").stdout)
+    assert {u["topic"]: u["reason"] for u in told["unread"]} == {
+        "dictionary.local": "no attack that reads this kind has passed a control with it",
+        "secure-aggregation.sharers": "it is to hide, and whether it does is not checked of a transcript",
+    }
+    assert told["aborts"] == []
+    shown = call("attack", tmp_path / "t.parquet", "-a", "portfolio", "-a", "plaintext").stdout
+    assert "Not read by server: dictionary.local" not in shown
+    assert "Not read by server: secure-aggregation.sharers (1 of it): it is to hide" in " ".join(shown.split())
+
+
+def test_the_command_says_that_a_transcript_ends_early(tmp_path):
+    recorder().write(tmp_path / "whole.parquet")
+    stored = read_transcript(tmp_path / "whole.parquet")
+    stored.ledger.abort(Abort("B", "encode", 0, "ValueError"))
+    write_transcript(tmp_path / "t.parquet", stored.ledger, stored.public, {})
+    shown = call("attack", tmp_path / "t.parquet", "-a", "plaintext").stdout
+    assert "This transcript ends early: B could not go on in step encode, round 0: ValueError." in shown
+    (abort,) = json.loads(call("attack", tmp_path / "t.parquet", "-a", "plaintext", "--json").stdout)["aborts"]
+    assert abort["party"] == "B"
 
 
 def test_the_command_refuses_what_is_no_transcript_and_unknown_names(tmp_path):
