@@ -16,7 +16,7 @@ After them come the rows of `dp_sgd`, which is also a benchmark by itself: clipp
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -44,7 +44,7 @@ from leakledger.audit.benchmarks.tableak import settings
 from leakledger.audit.case import Case, cases
 from leakledger.audit.cells import Cells
 from leakledger.audit.config import Config
-from leakledger.audit.federate import federate
+from leakledger.audit.federate import Federated, federate
 from leakledger.audit.granted import attempts, granted_knowledge, make_attack
 from leakledger.audit.intervals import interval
 from leakledger.audit.records import Trial
@@ -189,17 +189,23 @@ def share_right(right: Sequence[int], cells: Sequence[int]) -> tuple[float, floa
     return float(100 * share), low, high
 
 
+def in_public(config: Config, case: Case) -> Federated:
+    """The federation of a case; its randomness can be had again by anybody."""
+    return federate(config, case, PUBLIC_MASTER)
+
+
 def one_case(
     config: Config,
     case: Case,
     diagnose: bool = True,
     attacks: Sequence[str] = ("posterior", "tableak"),
     client: int | None = None,
+    federation: Callable[[Config, Case], Federated] = in_public,
 ) -> Measured:
     """The attacks on the batches of one federation, or on that of one `client` alone, and what the posterior makes of
     them from the truth.
     """
-    truth = Truth(federate(config, case, PUBLIC_MASTER))
+    truth = Truth(federation(config, case))
     knowledge, attempted = granted_knowledge(config, truth), attempts(config, truth)
     federated = truth.federated
     victims = None if client is None else (federated.public.clients[client],)

@@ -4,7 +4,9 @@ Batches of 8 rows. `defense`: clipping of the gradient of each row, or of the wh
 afterwards; pruning; quantisation. Two lines have noise alone and less knowledge: nobody tells the labels, or of a
 Poisson sample of 8 rows in expectation neither the labels nor how many rows it has. There TabLeak takes the expected
 number for the true one. In the last lines the server sees no client's update, but under secure aggregation the sum of
-several, of 4 rows each, each with noise of its own: one sum per seed.
+several, of 4 rows each, each with noise of its own: one sum per seed. Three lines are of local training (FedAvg): the
+change of the weights after some epochs of two batches has the noise, and TabLeak is its variant for local training.
+`--only "defense=half pruned"` keeps to one line.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,6 +16,7 @@ from typing import Any
 
 from leakledger.audit.benchmarks.base import Options, Row, dataset_name
 from leakledger.audit.benchmarks.defended import of_attacks, one_case
+from leakledger.audit.benchmarks.fedavg import RATE, train_on_few
 from leakledger.audit.benchmarks.tableak import settings
 from leakledger.audit.case import cases
 from leakledger.audit.config import Config
@@ -31,6 +34,7 @@ class Other:
     labels: str = "known"
     sampling: str = "fixed"
     summed: int = 0  # clients; 0: each client's update by itself
+    epochs: int = 0  # of local training; 0: the gradient of one step
 
 
 def noise(sigma: float) -> dict[str, Any]:
@@ -51,14 +55,20 @@ OTHER: Mapping[str, Other] = {
     "noise 0.003, labels unknown": Other(noise(0.003), "recovered"),
     "noise 0.003, Poisson sample": Other(noise(0.003), "recovered", "poisson"),
     **{f"noise 0.003, sum of {k} clients": Other(noise(0.003), summed=k) for k in (2, 5, 10)},
+    "noise 0.0001, one local epoch": Other(noise(1e-4), epochs=1),
+    **{f"noise {sigma}, 5 local epochs": Other(noise(sigma), epochs=5) for sigma in (0.0003, 0.001)},
 }
+ONLY = ("defense",)  # what `Options.only` may name
 QUICK = ("rows clipped at 0.5, noise 0.003", "half pruned")
 
 
 def run(options: Options) -> Iterator[Row]:
     """Rows for each table and defense, as they are measured."""
+    names = [name for name in (QUICK if options.quick else OTHER) if options.wants(defense=name)]
+    if not names:
+        raise ValueError(f"--only: no such line; there are {', '.join(repr(f'defense={name}') for name in OTHER)}")
     for source in options.data or ("fair",):
-        for name in QUICK if options.quick else OTHER:
+        for name in names:
             yield from measured(options, source, name, options.seeds or (SUMS if OTHER[name].summed else 1))
 
 
@@ -67,7 +77,10 @@ def measured(options: Options, source: str, name: str, seeds: int) -> Iterator[R
     other = OTHER[name]
     rows, parties = (OF_A_SUM, other.summed) if other.summed else (ROWS, PARTIES)
     config = under(settings(options, source, "published", other.labels, rows, seeds), other)
-    parts = list(each(partial(one_case, config, diagnose=False), cases(config), options.jobs))
+    how: dict[str, Any] = {}
+    if other.epochs:
+        how = {"attacks": ("posterior", "tableak_fedavg"), "federation": partial(train_on_few, rows=ROWS)}
+    parts = list(each(partial(one_case, config, diagnose=False, **how), cases(config), options.jobs))
     setting = {"B": rows, "defense": name, "labels": other.labels, "parties": parties, "seeds": seeds}
     yield from of_attacks("defended_other", dataset_name(source), setting, parts, seeds if other.summed else 4 * seeds)
 
@@ -76,6 +89,9 @@ def under(config: Config, other: Other) -> Config:
     """The same configuration with another defense, batches drawn in another way, and sums of clients."""
     plain = config.in_force()
     plain |= {"defense": [other.defense], "training": [{**t, "sampling": other.sampling} for t in plain["training"]]}
+    if other.epochs:
+        local = {"batch_size": ROWS // 2, "local_epochs": other.epochs, "learning_rate": RATE}
+        plain["training"] = [{"algorithm": "fedavg", "rounds": 1, **local}]
     if other.summed:
         plain["partition"] = [{**p, "parties": other.summed} for p in plain["partition"]]
         for training in plain["training"]:

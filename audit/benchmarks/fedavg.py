@@ -155,7 +155,9 @@ def train_on_few(config: Config, case: Case, rows: int = PAPER_ROWS) -> Federate
     assert model is not None
     fed = Simulated(whole.public.clients, secret=derive(PUBLIC_MASTER, "on few rows", case.id, rows))
     few = {c: fed.at(c, Encoded(d.rows[:rows], d.labels[:rows])) for c, d in whole.train.items()}
-    trained = train(fed, ALGORITHMS["fedavg"], model, training, few)
+    defense = case.defense.defense
+    protect = defense.protect if defense.mechanisms() else None
+    trained = train(fed, ALGORITHMS["fedavg"], model, training, few, protect)
     batches = {key: fed.own(b) for key, b in trained.batches.items()}
     return replace(
         whole,

@@ -60,6 +60,7 @@ def test_only_the_settings_that_are_asked_for_are_measured():
         ("defended", "rows=8", "write one of B=..., sigma=..."),
         ("defended", "B", "write one of B=..., sigma=..."),
         ("defended", "B=7", "no setting is like that: --only B=7"),
+        ("defended_other", "defense=halved", "no such line; there are 'defense=rows clipped at 0.5, noise 0.003', "),
     ],
 )
 def test_a_setting_that_cannot_be_kept_to_is_bad_input(name, part, told):
@@ -87,13 +88,14 @@ def test_each_attack_the_prior_and_the_diagnostic_stand_beside_each_other(monkey
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("defense", ["half pruned", "noise 0.003, sum of 2 clients"])
+@pytest.mark.parametrize("defense", ["half pruned", "noise 0.003, sum of 2 clients", "noise 0.0003, 5 local epochs"])
 def test_other_defenses_are_measured_with_what_is_known_of_them(monkeypatch, defense):
     monkeypatch.setattr(defended_other, "ROWS", 2)
     monkeypatch.setattr(defended_other, "OF_A_SUM", 1)
     monkeypatch.setattr(defended_other, "QUICK", (defense,))
     rows = list(defended_other.run(Options(quick=True, seeds=1, jobs=1)))
-    assert {r.setting["attack"] for r in rows} == {"posterior", "tableak", "prior only"}
+    inversion = "tableak_fedavg" if "epochs" in defense else "tableak"
+    assert {r.setting["attack"] for r in rows} == {"posterior", inversion, "prior only"}
     assert {r.setting["defense"] for r in rows} == {defense}
     (accuracy,) = (r.measured for r in rows if r.setting["attack"] == "posterior" and r.metric == "accuracy")
     assert accuracy > 70
