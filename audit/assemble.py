@@ -10,6 +10,7 @@ from leakledger.audit.case import Case, cases
 from leakledger.audit.config import Config
 from leakledger.audit.frontier import frontier
 from leakledger.audit.leakage import leakage_table
+from leakledger.audit.provenance import other_code
 from leakledger.audit.records import AuditRecord
 from leakledger.audit.signature import read_signature
 from leakledger.audit.store import Store, StoreError
@@ -46,6 +47,7 @@ def assemble(store: Store, todo: Sequence[Case]) -> AuditRecord:
         frontier=frontier(records, all_scores, rows, decided),
         head=store.head,
         signer=signed.key if signed else "",
+        other_code=other_code(facts),
     )
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from leakledger.audit.command import reports_problems, show_rows
+from leakledger.audit.command import notes, reports_problems, show_rows
 from leakledger.audit.terminal import echo
 
 
@@ -25,7 +25,10 @@ def report(folder: Path, path: Path | None, reveal: bool) -> None:
     """
     from leakledger.audit.assemble import load_record
 
-    echo(write_run_report(folder, load_record(folder), reveal, path))
+    record = load_record(folder)
+    echo(write_run_report(folder, record, reveal, path))
+    if record.other_code:
+        notes.print(record.other_code, markup=False, highlight=False)
 
 
 @click.command()

@@ -119,6 +119,16 @@ def instrument() -> str:
     return digest_of(canonical([[str(p.relative_to(root)), digest_of_file(p)] for p in files]))
 
 
+def other_code(run: RunFacts) -> str:
+    """A sentence where a run was attacked and scored by code other than what is installed, which decides anew each time
+    that the record is read; empty where it was by that.
+    """
+    if run.instrument == instrument():
+        return ""
+    by = "by code that its record does not name" if not run.instrument else "by other code than is installed now"
+    return f"This run was attacked and scored {by}: what is decided here, the installed code decided."
+
+
 def device_name(device: str, said: str = "audit.device") -> str:
     """The device in words. Raises ValueError for one that this machine does not have; `said`: where it was named."""
     try:

@@ -71,4 +71,4 @@ def _with_interval(metric: dict[str, Any], low: float | None, high: float | None
 
 def _limits(record: AuditRecord, setting: str) -> list[str]:
     missing = dict.fromkeys(m for r in record.rulings if r.setting == setting for m in r.missing)
-    return [*record.run.not_tested, *missing]
+    return [*([record.other_code] if record.other_code else []), *record.run.not_tested, *missing]

@@ -25,6 +25,7 @@ def _head(record: AuditRecord) -> Iterator[str]:
     yield f"# Data protection impact assessment: draft for {safe(record.run.data.name)}\n"
     yield f"Run {safe(record.run.id)}, begun {safe(record.created)}, head of its record `{record.head}`."
     yield f"Reproduced by <code>{safe(record.run.command)}</code>.\n" if record.run.command else ""
+    yield f"{record.other_code}\n" if record.other_code else ""
     yield "Figures are what named attacks got in this audit. They are no legal assessment.\n"
 
 

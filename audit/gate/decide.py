@@ -79,7 +79,7 @@ def gate(
         family=_family(asked),
         baseline=note,
         waivers=tuple(notes),
-        notes=tuple(_notes(policy, now, note)),
+        notes=tuple(_notes(record, policy, now, note)),
     )
     status, code = _decided(left, notes, waivers)
     return replace(outcome, status=status, exit_code=code)
@@ -350,7 +350,9 @@ def _open(name: str, reason: str, setting: str = "") -> Check:
     return replace(check, gate=name, fingerprint=fingerprint("precondition", cell, name))
 
 
-def _notes(policy: Policy, now: Snapshot, note: BaselineNote | None) -> Iterator[str]:
+def _notes(record: AuditRecord, policy: Policy, now: Snapshot, note: BaselineNote | None) -> Iterator[str]:
+    if record.other_code:
+        yield record.other_code
     if note is None:
         yield "No baseline: nothing was compared, and every finding counts as new."
     else:

@@ -104,6 +104,7 @@ class AuditRecord:
     frontier: tuple[FrontierPoint, ...] = ()
     head: str = ""  # of the record's hash chain; not part of results.json, which the chain covers
     signer: str = ""  # the public key of who signed the record; empty: nobody
+    other_code: str = ""  # says so where code other than that of the run decided; not part of results.json
 
 
 def results(record: AuditRecord) -> dict[str, Any]:

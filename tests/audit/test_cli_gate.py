@@ -4,6 +4,7 @@ import re
 import pytest
 from junitparser import JUnitXml
 
+from leakledger.audit import provenance
 from leakledger.audit.gate import decide
 from tests.audit.recorded import AUDIT, call
 from tests.reports.sarif_rules import broken
@@ -33,6 +34,21 @@ def test_a_run_passes_against_itself_and_says_what_it_compared(made):
     assert result.exit_code == 0, result.output
     assert "PASS:" in result.stdout
     assert "by A on" in result.stdout
+
+
+OTHER = "by other code than is installed now: what is decided here, the installed code decided."
+
+
+def test_what_reads_the_record_of_a_run_says_where_other_code_made_it_than_decides_now(made, monkeypatch, tmp_path):
+    page = tmp_path / "report.html"
+    shown = ["gate", made / "run", "--policy", made / "policy.toml", "--baseline", made / "b.json"]
+    commands = [shown, [*shown, "--json"], ["report", made / "run", "-o", page], ["export", made / "run", "dpia"]]
+    commands += [["compare", made / "b.json", made / "run"], ["export", made / "run", "cyclonedx"]]
+    assert not [c for c in commands if OTHER in call(*c).output]
+    assert OTHER not in page.read_text()
+    monkeypatch.setattr(provenance, "instrument", lambda: "newer")
+    assert [c[0] for c in commands if OTHER in " ".join(call(*c).output.split())] == [c[0] for c in commands]
+    assert OTHER in page.read_text()
 
 
 def test_without_a_baseline_what_is_told_in_the_clear_is_a_violation(made):
