@@ -64,11 +64,11 @@ def gate(
     asked = _asked(record, policy, now, before, matches, stale=note is not None and bool(note.stale))
     unanswered = (*_unanswered(policy, now, asked, note), *_unplayed(record, policy, note))
     checks = [*_checks(record, policy, now, asked, matches), *unanswered]
-    if all(c.kind == "finding" and c.asset in policy.findings.allow for c in checks):
-        nothing = "nothing else" if checks else "nothing"
-        reason = f"the policy asks {nothing} that this run answers; a ceiling, or a baseline beside it, would"
-        checks.append(_open("policy", reason))
     left, notes = apply(waivers, checks)
+    if all(c.kind == "finding" and (c.asset in policy.findings.allow or c.status == "waived") for c in left):
+        nothing = "nothing else" if left else "nothing"
+        reason = f"the policy asks {nothing} that this run answers; a ceiling, or a baseline beside it, would"
+        left.append(_open("policy", reason))
     outcome = GateOutcome(
         run=record.run.id,
         head=record.head,

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from leakledger.audit.gate.console import lines, rows
+from leakledger.audit.gate.waivers import Waiver
 from leakledger.audit.plugins import ATTACKS_OF, PACKAGES
 from leakledger.audit.records import Ruling
 from leakledger.reports.junit import junit
@@ -349,3 +350,14 @@ def test_a_gate_that_only_looked_at_what_the_policy_accepts_does_not_pass():
     assert decided(told, told, leakage=MARGIN, findings=allowed).exit_code == 0
     twice = record(FLAT, findings=[finding(), finding("masks-reused")])
     assert decided(twice, leakage=MARGIN, findings=allowed).exit_code == 10
+
+
+def test_nor_does_one_whose_only_other_finding_is_waived():
+    told = record(FLAT, findings=[finding(), finding("masks-reused")])
+    allowed = {"allow": ["plaintext-told"]}
+    failed = next(c for c in decided(told, leakage=MARGIN, findings=allowed).checks if c.status == "fail")
+    waiver = Waiver("W-1", failed.fingerprint, failed.setting, max_observed=1.0)
+    outcome = decided(told, waivers=[waiver], leakage=MARGIN, findings=allowed)
+    assert (outcome.exit_code, outcome.counts) == (11, {"pass": 1, "waived": 1, "inconclusive": 1})
+    assert "asks nothing else" in only(outcome, "precondition").reasons[0]
+    assert decided(told, told, [waiver], leakage=MARGIN, findings={"forbid": "any", **allowed}).exit_code == 0
