@@ -11,16 +11,16 @@
     created = 2026-11-01
     expires = 2027-02-01
 
-Every key is needed. A date that cannot be read is over. Wildcards are refused: a waiver is for one check. What is
-waived stays in every output; an unused waiver is reported. An invalid or expired one ends the gate with an exit code of
-its own.
+Every key is needed. A date that cannot be read is over; one more than a year after `created` is refused. So are
+wildcards: a waiver is for one check. What is waived stays in every output; an unused waiver is reported. An invalid or
+expired one ends the gate with an exit code of its own.
 """
 
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ TEXTS = ("id", "fingerprint", "scope", "reason", "owner", "approver")
 KEYS = (*TEXTS, "max_observed", "created", "expires")
 FINGERPRINT = re.compile(r"LL-[0-9a-f]{16}")
 WILD = re.compile(r"[*?\[\]]")
+LONGEST = timedelta(days=366)  # from `created` to `expires`: a year, then somebody has to answer for it again
 SLACK = 1e-9  # of a limit that was copied from an output with all its digits
 
 
@@ -112,6 +113,9 @@ def _problem(entry: Mapping[str, Any], today: date) -> str:
     created = _day(entry["created"])
     if created is None or created > today:
         return f"created = {entry['created']!r} is no day until today"
+    expires = _day(entry["expires"])
+    if expires is not None and expires - created > LONGEST:
+        return f"it is for {(expires - created).days} days; a waiver lasts {LONGEST.days} days at most"
     return ""
 
 

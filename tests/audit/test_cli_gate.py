@@ -1,5 +1,6 @@
 import json
 import re
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from junitparser import JUnitXml
@@ -69,16 +70,20 @@ def failure(made):
     return [c for c in checks if c["status"] == "fail"]
 
 
-def waiver(check, name, expires="2999-01-01"):
+TODAY = datetime.now(UTC).date()
+SOON = (TODAY + timedelta(days=30)).isoformat()
+
+
+def waiver(check, name, expires=SOON):
     texts = {"id": name, "fingerprint": check["fingerprint"], "scope": check["setting"]}
-    texts |= {"reason": "a pilot", "owner": "B", "approver": "C", "created": "2026-01-01", "expires": expires}
+    texts |= {"reason": "a pilot", "owner": "B", "approver": "C", "created": TODAY.isoformat(), "expires": expires}
     return "[[waiver]]\nmax_observed = 1.0\n" + "\n".join(f"{k} = {json.dumps(v)}" for k, v in texts.items()) + "\n"
 
 
 def test_waivers_let_known_findings_through_until_they_expire(made):
     failed = failure(made)
     assert failed
-    for expires, code in (("2999-01-01", 0), ("2020-01-01", 12), ("whenever", 12)):
+    for expires, code in ((SOON, 0), ("2020-01-01", 12), ("whenever", 12)):
         (made / "w.toml").write_text("".join(waiver(c, f"W-{k}", expires) for k, c in enumerate(failed)))
         (made / "findings.toml").write_text('[findings]\nforbid = "any"\n' + MARGIN)
         result = gated(made, "--waivers", made / "w.toml", policy="findings.toml")

@@ -68,6 +68,7 @@ def test_a_day_that_is_over_or_cannot_be_read_is_expired(tmp_path, expires):
         {"max_observed": "inf"},
         {"max_observed": "true"},
         {"created": "2026-11-23"},
+        {"expires": "2027-11-03"},  # a year and a day after it was created
         {"aprover": '"X"'},
     ],
 )
@@ -75,6 +76,13 @@ def test_what_is_missing_wrong_or_wild_is_invalid(tmp_path, change):
     outcome, fate = ended(written(tmp_path, **change))
     assert (outcome.exit_code, fate) in ((12, "invalid"), (10, "invalid"))
     assert only(outcome, "regression").status == "fail"
+
+
+def test_a_waiver_lasts_a_year_at_most_and_a_longer_one_says_so(tmp_path):
+    assert ended(written(tmp_path, expires="2027-11-02"))[1] == "used"
+    (outcome, fate) = ended(written(tmp_path, expires="2999-01-01"))
+    assert (outcome.exit_code, fate) == (12, "invalid")
+    assert "a waiver lasts 366 days at most" in outcome.waivers[0].text
 
 
 def test_a_void_waiver_does_not_hide_another_violation(tmp_path):
