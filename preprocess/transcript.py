@@ -234,7 +234,8 @@ def _rows(parquet: pq.ParquetFile, group: int, before: Ledger, path: str | os.Pa
         return rows
     except DAMAGE as error:
         last = max((m.sequence for m in before), default=None)
-        raise TranscriptError(f"{path} is damaged after message {last}: {_line(error)}") from None
+        where = "from its first message on" if last is None else f"after message {last}"
+        raise TranscriptError(f"{path} is damaged {where}: {_line(error)}") from None
 
 
 def _line(error: Exception) -> str:

@@ -281,7 +281,7 @@ def test_a_flipped_byte_anywhere_changes_nothing_unnoticed(path: Path) -> None:
             stored = read_transcript(path)
         except TranscriptError as error:
             refused += 1
-            damaged += "is damaged after message None" in str(error)
+            damaged += "is damaged from its first message on" in str(error)
         else:
             assert list(stored.ledger) == list(original.ledger)
             assert (stored.public, stored.meta) == (original.public, original.meta)
