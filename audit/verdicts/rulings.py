@@ -81,8 +81,8 @@ def rulings(records: Sequence[CaseRecord], policy: Policy) -> tuple[Ruling, ...]
 def hypotheses(series: Series, policy: Policy) -> Iterator[Test]:
     """What is tested of a series: its mean, each party's, each single cluster. How many does not depend on results.
 
-    Of a column, the worst record and the surest members nothing: the prior's guess is the best one of a whole batch,
-    and another guess may beat it there without any message. They only bound what may leak.
+    Of a column and of what is `BOUNDED` nothing: the prior's guess is the best one of a whole batch, and another guess
+    may beat it there without any message. They only bound what may leak.
     """
     if series.column or series.metric in BOUNDED:
         return

@@ -373,3 +373,22 @@ def test_a_few_members_that_are_sure_forbid_that_nothing_leaks_though_the_rankin
     found = ranked(0.6)
     assert (found.verdict, found.metric) == ("inconclusive", "auc")
     assert found.missing[0].startswith("tableak by server may get up to 0.5")
+
+
+@pytest.mark.parametrize(
+    ("asset", "headline", "beside"), [("columns", "correlation", "exact_values"), ("vocabulary", "f1", "count_rank")]
+)
+def test_what_is_got_beside_the_headline_metric_forbids_that_nothing_leaks(asset, headline, beside):
+    """Six values of ten are exact and the others far off, so that the column does not correlate; or the values were
+    known, and how often each occurs was not.
+    """
+
+    def told(value):
+        whole = trial(0.5, asset=asset, metric=headline, baseline=0.5)
+        also = trial(value, asset=asset, metric=beside, baseline=0.1)
+        return the_only([case([], s, trials=(whole, also)) for s in range(80)])
+
+    assert told(0.1).verdict == "no leak"
+    found = told(0.6)
+    assert (found.verdict, found.metric) == ("inconclusive", headline)
+    assert found.missing[0].startswith("tableak by server may get up to 0.5")
