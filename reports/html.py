@@ -154,6 +154,7 @@ def _first_screen(settings: Mapping[int, Setting], record: AuditRecord) -> dict[
         "grid": rows,
         "parted": overview.parted(rows),
         "groups": GROUPS,
+        "badge": overview.badge(rows, record),
         "headline": overview.headline(rows, record),
         "lead": advice_words.lead(made, rows, stays),
         "scope": overview.scope(record),

@@ -270,6 +270,12 @@ def headline(rows: Sequence[Row], record: AuditRecord) -> str:
     return "This audit cannot say whether anything leaks."
 
 
+def badge(rows: Sequence[Row], record: AuditRecord) -> str:
+    """The verdict in a few words: where nothing leaks, of what was attacked alone unless that was everything."""
+    part = bool(unasked(rows)) or any(c.asked for row in rows for c in row.cells)
+    return "no leak in what was attacked" if record.verdict.status == "no leak" and part else record.verdict.status
+
+
 def _level(cell: Cell) -> bool:
     """Rows known by value come first."""
     return cell.ruling is not None and cell.ruling.level not in ("", "value")

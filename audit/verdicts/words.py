@@ -15,7 +15,7 @@ from leakledger.audit.records import (
     Verdict,
     speaks,
 )
-from leakledger.audit.verdicts.evidence import CHECKS
+from leakledger.audit.verdicts.evidence import CHECKS, GROUPS
 
 NOUNS = {
     "records": "cells of records",
@@ -37,6 +37,13 @@ NOUNS = {
     "columns": "the columns of a party, record by record (correlation)",
     CHECKS: "what checks of the protocol are about",
 }
+ASKED = {
+    "rows or columns": ("records", "columns"),
+    "values held": ("vocabulary",),
+    "who holds a value": ("membership",),
+    **GROUPS,
+}
+"""What there is to learn, in words, and the assets that it is."""
 SAID = 3  # of what is missing, so many of the commonest reasons
 
 
@@ -60,7 +67,16 @@ def verdict(
         return Verdict("inconclusive", _doubt_sentence(open_ones, len(found), missing), utility)
     ceiling, worst = found[0].ceiling, max(found, key=lambda r: r.advantage or 0.0)
     mean = "" if worst.advantage is None else f"; the nearest is {_who(worst)}, advantage {worst.advantage:.2f}"
-    return Verdict("no leak", f"No leak above {ceiling:g} of what a perfect attack gains{mean}.", utility)
+    whole = f"No leak above {ceiling:g} of what a perfect attack gains{mean}."
+    return Verdict("no leak", f"{whole}{_unasked(found)}", utility)
+
+
+def _unasked(found: Sequence[Ruling]) -> str:
+    """A sentence that names what no attack was played on; empty for nothing."""
+    asked = {r.asset for r in found}
+    *others, last = [words for words, assets in ASKED.items() if not asked & {*assets}] or [""]
+    names = f"{', '.join(others)} and {last}" if others else last
+    return f" No attack was played on {names}: nothing is said of that." if names else ""
 
 
 def _leak_sentence(

@@ -39,6 +39,10 @@ def first(audit):
     return f"{next(read.all('header')).words} {read.by_id('verdict').words}"
 
 
+def badge(audit):
+    return next(p.words for p in page(audit).all("p") if "badge" in p.attributes.get("class", ""))
+
+
 MIXED = aborted(status(record(ruling(PLAIN, "leaks"), ruling(NOISE, "leaks")), "leaks"), NOISE)
 
 
@@ -111,6 +115,9 @@ def test_where_nothing_leaks_what_was_not_asked_is_named():
     every = [ruling(PLAIN, "no leak", asset=a) for g in GROUPS for a in g.assets]
     whole = first(status(record(*every, settings=(PLAIN,)), "no leak"))
     assert "nothing else was asked" not in whole
+    assert badge(clean) == "● No leak in what was attacked"
+    assert "no leak in what was attacked</title>" in render(clean)
+    assert badge(status(record(*every, settings=(PLAIN,)), "no leak")) == "● No leak"
     assert "No attack was played on" not in whole
     assert "No attack was played on" not in first(MIXED)
 

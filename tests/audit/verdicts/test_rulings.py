@@ -153,6 +153,12 @@ def test_nothing_leaks_where_every_party_is_bounded_over_enough_seeds():
     assert said(guesses(80)).leakage.startswith("No leak above 0.1 of what a perfect attack gains; the nearest is")
 
 
+def test_where_nothing_leaks_the_verdict_names_what_no_attack_was_played_on():
+    unplayed = "values held, who holds a value, sizes and statistics"
+    assert said(guesses(80)).leakage.endswith(f" No attack was played on {unplayed}: nothing is said of that.")
+    assert "No attack was played" not in said([case([0.9, 0.8], s) for s in range(6)]).leakage
+
+
 @pytest.mark.parametrize("seeds", [2, 5, 20])
 def test_too_few_seeds_end_inconclusive_and_say_how_many_it_takes(seeds):
     found = the_only(guesses(seeds))
