@@ -210,7 +210,7 @@ def missing_for(
         if not unseen:
             yield "that no check fired is no proof that nothing is told"
         return
-    yield from _silences(cell)
+    yield from dict.fromkeys(_silences(cell))
     if cell.left_out:
         yield f"no claim about {cell.left_out} of the attacked batches"
     if not cell.series:

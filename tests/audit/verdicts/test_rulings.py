@@ -398,3 +398,12 @@ def test_what_is_got_beside_the_headline_metric_forbids_that_nothing_leaks(asset
     found = told(0.6)
     assert (found.verdict, found.metric) == ("inconclusive", headline)
     assert found.missing[0].startswith("tableak by server may get up to 0.5")
+
+
+def test_that_several_clients_learn_nothing_for_one_reason_is_said_once():
+    silent = [
+        trial(None, "", observers=(who,), status="abstained", metric="", baseline=None, reason="nothing to read")
+        for who in ("P1", "P2", "P3")
+    ]
+    found = ruled([case([], 0, trials=tuple(silent))])["a", "one client", "records"]
+    assert found.missing.count("tableak made no claim: nothing to read") == 1
