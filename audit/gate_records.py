@@ -146,14 +146,16 @@ class GateOutcome:
 
     @property
     def power_sentence(self) -> str:
-        """How many clusters the open checks would take, where there are fewer; nothing where clusters decide none."""
+        """How many clusters the open checks would take, where there are fewer; nothing where clusters decide none. A
+        failed control or an unread message, which may stand beside, no number of them mends.
+        """
         short = [c for c in self.checks if c.status == "inconclusive" and c.needed and c.needed > c.clusters]
         if not short:
             return ""
         most, have = max(c.needed or 0 for c in short), min(c.clusters for c in short)
         return (
             f"Power: {len(short)} inconclusive checks have too few clusters ({have}); {most} would decide all of them "
-            f"with power {self.power:.0%} if nothing changed."
+            f"with power {self.power:.0%} if nothing changed, where clusters are all that is missing."
         )
 
     def to_plain(self) -> dict[str, Any]:

@@ -263,6 +263,8 @@ def test_how_many_clusters_would_decide_what_is_open_is_said_wherever_it_is_read
     assert wild.power_sentence in list(lines(wild))
     assert any(line.startswith("::notice") and f"{needed} would decide" in line for line in annotations(wild, Source()))
     assert "would decide all of them" in summary(wild)
+    unheld = decided(record(0 * FLAT, held=controls(leaky=False)), leakage=[{"ceiling": 0.1}])
+    assert unheld.power_sentence.endswith(", where clusters are all that is missing.")
     passed = decided(record(FLAT), record(FLAT), leakage=MARGIN)
     assert "would decide" not in passed.power_sentence + summary(passed)
 
