@@ -32,7 +32,8 @@ def read_aliases(features: Sequence[str], path: str | Path | None = None) -> Ali
     for feature, names in aliases.items():
         for name in names:
             if not WORDY.fullmatch(name) or name != name.strip():
-                raise DataError(f"{where}: {name!r}, a name of {feature!r}, has a sign that separates names or values")
+                told = f"{name!r}, a name of {feature!r}, has a sign that separates names or values; choose another"
+                raise DataError(f"{where if feature in listed else 'partition.aliases'}: {told}")
     check_collisions(aliases, where)
     return aliases
 
@@ -49,6 +50,8 @@ def check_collisions(aliases: Aliases, where: str) -> None:
 
 
 def _read(path: Path) -> dict[str, tuple[str, ...]]:
+    if path.exists() and not path.is_file():  # a device may have no end
+        raise DataError(f"{path}: is no file; name a table of aliases, or leave the key out")
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:  # the last one: nested too deeply

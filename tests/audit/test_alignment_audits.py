@@ -295,6 +295,7 @@ def test_names_that_collide_and_tables_that_do_not_fit_are_refused_before_a_run(
     names = tmp_path / "names.toml"
     names.write_text('age = ["years"]\nchildren = ["years"]\n')
     refused(config(partition={"aliases": str(names)}), "'years' is a name of 'age' and of 'children'", tmp_path)
+    refused(config(partition={"aliases": str(tmp_path)}), "is no file; name a table of aliases", tmp_path)
     refused(
         config(data={"source": "digits", "rows": 90}), "one logit for two classes; the target is multiclass", tmp_path
     )
