@@ -102,6 +102,7 @@ MEASURES = (
     "attacks/**/*.py",
     "audit/scoring/**/*.py",
     "audit/verdicts/**/*.py",
+    *(f"audit/{name}.py" for name in ("aborts", "assemble", "records/assets", "records/case")),
     *(f"audit/{name}.py" for name in ("*control*", "*truth", "bounds", "cells", "clusters", "granted", "hiding")),
     *(f"audit/{name}.py" for name in ("intervals", "leakage", "observe", "outcomes", "planted_batches", "play")),
     *(f"audit/{name}.py" for name in ("reading", "summary", "uncertainty")),

@@ -2,9 +2,11 @@ import contextlib
 import sqlite3
 import stat
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from leakledger.audit import provenance
 from leakledger.audit.case import cases
 from leakledger.audit.chain import GENESIS, digest_of, extended
 from leakledger.audit.provenance import instrument, run_facts
@@ -105,6 +107,12 @@ def test_a_run_goes_on_with_the_code_that_it_began_with(tmp_path, facts, begun, 
         Store.create(tmp_path, replace(facts, instrument=begun), "now").close()
     with pytest.raises(StoreError, match=f"was begun with {told}; choose another --output"):
         Store.create(tmp_path, facts, "now")
+
+
+def test_the_code_that_a_run_names_has_what_takes_a_verdict_back_and_which_metrics_speak():
+    root = Path(provenance.__file__).parents[1]
+    files = {path.relative_to(root).as_posix() for pattern in provenance.MEASURES for path in root.glob(pattern)}
+    assert {"audit/aborts.py", "audit/assemble.py", "audit/records/assets.py", "audit/records/case.py"} <= files
 
 
 def test_a_folder_without_a_run_and_a_file_that_is_no_record_are_refused(tmp_path):
