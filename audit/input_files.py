@@ -47,11 +47,13 @@ def by_key(config: Config, read: Mapping[str, str]) -> dict[str, str]:
 
 def digest_of(path: str | os.PathLike[str]) -> str:
     """SHA-256 in hexadecimal of a file, or of the names and contents of those in the folder of an encoder; "" where
-    there is neither: any other folder is refused when it is read, however much is in it.
+    there is neither: any other folder is refused when it is read, however much is in it, and so is a device or a pipe.
     """
     if os.path.isfile(os.path.join(path, "config.json")):
         files = sorted(p for p in Path(path).iterdir() if p.is_file())
         return sha256("".join(f"{p.name}\0{digest_of(p)}\n" for p in files).encode()).hexdigest()
+    if not os.path.isfile(path):
+        return ""
     try:
         with open(path, "rb") as file:
             return file_digest(file, "sha256").hexdigest()

@@ -170,6 +170,8 @@ def _load(source: Source, schema: Schema | Declared | None, given: Mapping[str, 
 
 def _read_file(path: Path, form: FileFormat) -> tuple[pd.DataFrame, bool]:
     """The file's cells, and whether they have types."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise DataError(f"{path}: is a device or a pipe, which is not read: name a file")
     try:
         typed = read_typed(path)
         return (read_csv(path, form.encoding, form.separator), False) if typed is None else (typed, True)

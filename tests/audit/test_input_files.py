@@ -120,6 +120,7 @@ def test_a_folder_of_an_encoder_is_one_input_by_all_its_files(tmp_path):
             check_unchanged(aligned, before)
         weights.write_bytes(b"one")
     assert digest_of(tmp_path) == ""  # who names a folder as a table by mistake does not wait until it is read
+    assert digest_of("/dev/null") == ""  # nor who names a device, of which some have no end
 
 
 def test_workers_have_ended_where_a_run_ends_early(tmp_path, monkeypatch):

@@ -128,6 +128,8 @@ def test_a_missing_file_suggests_a_file_or_an_embedded_table(write):
         DataError, match=r"hospitl\.csv: no such file or embedded table \(did you mean '.*hospital\.csv'\?\)$"
     ):
         read_table(path.with_name("hospitl.csv"))
+    with pytest.raises(DataError, match=r"^/dev/null: is a device or a pipe, which is not read: name a file$"):
+        read_table("/dev/null")
     with pytest.raises(DataError, match=r"^far: no such file or embedded table \(did you mean 'fair'\?\)$"):
         read_table("far")
 
