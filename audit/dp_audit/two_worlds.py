@@ -16,6 +16,7 @@ so.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -49,9 +50,9 @@ class TwoWorldBound:
 
     def __str__(self) -> str:
         return (
-            f"epsilon at least {self.epsilon:.3g} at delta {self.delta:g} with {self.confidence:.0%} confidence (this "
-            f"audit ends at {self.ceiling:.3g}); if the mechanism is Gaussian: mu at least {self.mu:.3g}, epsilon at "
-            f"least {self.epsilon_if_gaussian:.3g}"
+            f"epsilon at least {self.epsilon:.3g} at delta {self.delta:g} with {100 * self.confidence:.9g}% confidence "
+            f"(this audit ends at {self.ceiling:.3g}); if the mechanism is Gaussian: mu at least {self.mu:.3g}, "
+            f"epsilon at least {self.epsilon_if_gaussian:.3g}"
         )
 
 
@@ -86,11 +87,18 @@ def audit_two_worlds(
         ceiling=max(0.0, float(epsilons(*perfect))),
         mu=mu,
         mu_ceiling=float(_mus(*perfect)),
-        epsilon_if_gaussian=epsilon_of(delta, mu) if mu > 0 and delta > 0 else 0.0,
+        epsilon_if_gaussian=_of_gaussian(mu, delta),
         delta=delta,
         confidence=confidence,
         samples=(len(first), len(second)),
     )
+
+
+def _of_gaussian(mu: float, delta: float) -> float:
+    """Gaussian noise that tells two worlds apart at all has no epsilon at delta 0."""
+    if mu == 0:
+        return 0.0
+    return epsilon_of(delta, mu) if delta > 0 else inf
 
 
 Bound = Callable[[Floats, Floats], Floats]  # of TPR (lower) and FPR (upper)

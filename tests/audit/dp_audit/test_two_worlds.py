@@ -50,6 +50,18 @@ def test_a_difference_that_only_shows_in_the_absence_of_a_value_is_found():
     assert audit(first, second, delta=0).epsilon > 5
 
 
+@every(("confidence", "said"), [(0.95, "95%"), (0.995, "99.5%"), (0.9999, "99.99%")])
+def test_no_confidence_is_rounded_to_certainty(confidence, said):
+    found = audit(*gaussian(1, 1000, np.random.default_rng(5)), confidence=confidence)
+    assert f"with {said} confidence" in str(found)
+
+
+def test_gaussian_noise_that_shows_has_no_epsilon_at_delta_zero():
+    coins = np.random.default_rng(6)
+    assert audit(*gaussian(2, 1000, coins), delta=0).epsilon_if_gaussian == np.inf
+    assert audit(*gaussian(0, 1000, coins), delta=0).epsilon_if_gaussian == 0
+
+
 def test_the_stated_delta_is_the_one_that_is_used():
     coins = np.random.default_rng(3)
     first, second = (coins.random(20_000) < 0.01).astype(float), np.zeros(20_000)  # (0, 0.01)-DP
