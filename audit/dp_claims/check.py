@@ -4,7 +4,7 @@ It *holds* where an upper bound of epsilon is not above it, and is *refuted* whe
 bounds lie on both sides of it, or no upper bound exists, nobody can say, and that is said.
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from math import inf, isfinite, sqrt
 from typing import Any, Literal
 
@@ -17,6 +17,7 @@ from leakledger.defenses.accounting.reconstruction import gaussian_success
 Verdict = Literal["holds", "refuted", "undecided", "no claim"]
 EXIT_CODES: dict[Verdict, int] = {"holds": 0, "no claim": 0, "refuted": 1, "undecided": 11}
 PRIOR = 0.01  # success of the prior alone for which the bound on any adversary is printed: one right guess in a hundred
+LARGE_DELTA = 0.01  # from which on it is said what it allows, whoever is protected
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ def _gaussian(reading: Reading, mechanism: GaussianMechanism) -> Checked:
     rounds = sqrt(mechanism.participations)
     shift = 2.0 if mechanism.relation == "add-remove" else 0.5  # from this relation to the other
     return _checked(
-        reading,
+        replace(reading, explained=(mechanism.account, *reading.explained)),
         found.at_least,
         found.epsilon,
         found.method,
@@ -95,10 +96,16 @@ def _checked(reading: Reading, least: float, most: float, method: str, **found: 
         at_least=least if isfinite(least) else None,
         gap=max(0.0, least - reading.epsilon) if reading.epsilon is not None and isfinite(least) else None,
         method=method,
-        explained=reading.explained,
+        explained=(*reading.explained, *_of_large(reading.delta)),
         unknown=reading.unknown,
         **{"mechanism": "", **blank, **found},
     )
+
+
+def _of_large(delta: float) -> tuple[str, ...]:
+    if delta < LARGE_DELTA:
+        return ()
+    return (f"Delta {delta:g} is large: publishing all data with that probability has it, with an epsilon of 0.",)
 
 
 def _verdict(claimed: float | None, least: float, most: float) -> Verdict:

@@ -19,6 +19,7 @@ from leakledger.preprocess.options import Option, in_words, options_of
 
 FORMAT = "format"
 SECTIONS = frozenset(["data", "partition", "preprocessing", "model", "training", "defense", "attacks", "audit"])
+LARGEST = 10**15  # of whole numbers: a float holds them exactly
 ENTRY = ({"path", "args"}, {"name", "args"}, {"id", "path", "args"})
 
 
@@ -52,7 +53,7 @@ def _read(path: Path) -> dict[str, Any]:
         values = json.loads(text) if path.suffix.lower() == ".json" else tomllib.loads(text)
     except FileNotFoundError:
         raise ValueError(f"{path}: no such file") from None
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ValueError(f"{path}: cannot be read as {path.suffix.lstrip('.').upper() or 'TOML'}: {error}") from None
     if not isinstance(values, dict):
         raise ValueError(f"{path}: a table of settings is needed, not {in_words(type(values))}")
@@ -110,6 +111,8 @@ def _of(reader: type[Reader], values: Mapping[str, Any]) -> Reader:
 
 def _value(option: Option, value: Any) -> Any:
     """The value, if it is of the option's type and in its range."""
+    if isinstance(value, int) and abs(value) > LARGEST and option.type is not Any:
+        raise ValueError(f"{option.name} is a whole number of {len(str(value))} digits; it must be at most {LARGEST:g}")
     kinds = option.type.__args__ if hasattr(option.type, "__args__") and not option.choices else (option.type,)
     if option.choices:
         if value is not None and not isinstance(value, str):

@@ -84,10 +84,22 @@ class GaussianMechanism:
         return self.sampling != "shuffled" and not self.settled
 
     def __str__(self) -> str:
+        return f"Gaussian noise of {self.noise_multiplier:.6g} times the clip norm, {self._taking}; {self.neighbours}"
+
+    @property
+    def _taking(self) -> str:
         rounds = f"{self.rounds:,} round{'s' if self.rounds > 1 else ''}"
         who = WORDS[self.sampling].format(rate=self.sampling_rate)
-        taking = f"{who}, {rounds}" if self.sampling == "none" else f"{who} {rounds}"
-        return f"Gaussian noise of {self.noise_multiplier:.6g} times the clip norm, {taking}; {self.neighbours}"
+        return f"{who}, {rounds}" if self.sampling == "none" else f"{who} {rounds}"
+
+    @property
+    def account(self) -> str:
+        """On what noise is added, what one unit moves it by, and how often, in words."""
+        return (
+            f"Noise has a standard deviation of {self.noise_multiplier:.6g} times the clip norm on each entry of the "
+            f"sum of the {self.unit}s' clipped vectors (or of one vector); one {self.unit} moves that sum by "
+            f"{self.distance:g} times the clip norm at most ({self.relation}); {self._taking}."
+        )
 
     @property
     def neighbours(self) -> str:

@@ -20,7 +20,7 @@ from typing import Any, Literal
 from leakledger.defenses.accounting.gaussian import check_delta, epsilon_of
 from leakledger.defenses.accounting.guarantee import guarantee
 from leakledger.defenses.accounting.mechanism import GaussianMechanism, Relation
-from leakledger.defenses.accounting.subsampling import has_grid, losses, width_of_grid
+from leakledger.defenses.accounting.subsampling import SMALLEST_MU, has_grid, losses, width_of_grid
 from leakledger.preprocess.views import Mechanism
 
 FINEST, POINTS = 1e-4, 1e5  # width of the grid of losses, and about how many it may have per release
@@ -118,7 +118,7 @@ def _numeric(counted: Counted, training: GaussianMechanism | None, delta: float,
     width = max(FINEST, largest / POINTS, width_of_grid(training) if training is not None and sampled else 0.0)
     parts = [_losses(r, relation, width).self_compose(n * _moved(r, relation)) for r, n in counted]
     if training is not None:
-        parts.append(losses(training, width=width) if sampled else _gaussian(unsampled, width))
+        parts.append(losses(training, width=width) if sampled else _gaussian(max(unsampled, SMALLEST_MU), width))
     return float(reduce(lambda one, other: one.compose(other), parts).get_epsilon_for_delta(delta))
 
 

@@ -33,6 +33,7 @@ from leakledger.defenses.accounting.mechanism import ROUNDING, GaussianMechanism
 FINEST = 1e-4  # width of the grid of privacy losses; half of it moves usual epsilons by less than 1e-3
 PER_ROUND, IN_ALL = 1e-4, 1e-7  # of the largest loss: grids of about 1e5 and 1e7 points at most take a second or two
 GAP = 0.05  # between the bounds, about: rounding down costs half a width in every round
+SMALLEST_MU = 1e-8  # of a round: below, numeric accountants fail, and epsilon is next to nothing without them
 LARGEST_MU = 25.0  # of a round: losses above 700 overflow, and epsilon is in the hundreds, sampled or not
 MOST_ROUNDS = 10**8  # a composition of 10^9 did not end in five minutes
 AT_ONCE = 10**5  # rounds
@@ -75,7 +76,7 @@ def _rounding(mechanism: GaussianMechanism) -> float:
 
 def has_grid(mechanism: GaussianMechanism) -> bool:
     """Whether its losses are composed numerically; else they are bounded by one round and by no sampling."""
-    return mechanism.mu <= LARGEST_MU and mechanism.rounds <= MOST_ROUNDS
+    return SMALLEST_MU <= mechanism.mu <= LARGEST_MU and mechanism.rounds <= MOST_ROUNDS
 
 
 def one_round(mechanism: GaussianMechanism, delta: float) -> float:

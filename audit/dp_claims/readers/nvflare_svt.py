@@ -15,11 +15,16 @@ from dataclasses import dataclass
 from math import ceil, inf
 from typing import Any
 
-from leakledger.audit.dp_claims.readers.base import COINS, PRECISION, Nothing, Pure, Reader, Reading, rounds_in_words
+from leakledger.audit.dp_claims.readers.base import COINS, PRECISION, Pure, Reader, Reading, rounds_in_words
 from leakledger.preprocess.options import option
 
 METHOD = (
     "exact for the release of weights; the choice of weights comes on top, and has no bound that can be vouched for"
+)
+
+NO_WEIGHT = (
+    "fraction is 0: no weight is released, which refutes nothing; what the filter sends in their place (nothing, an "
+    "error, weights as they are) no settings tell"
 )
 
 
@@ -50,7 +55,7 @@ class NvflareSvt(Reader):
         released = ceil(self.parameters * self.fraction)
         claimed = self.epsilon if self.claimed_epsilon is None else self.claimed_epsilon
         if released == 0:
-            return Reading(self.source, claimed, 0.0, Nothing("fraction is 0: no weight is released at all"))
+            return Reading(self.source, claimed, 0.0, Pure(0.0, inf, NO_WEIGHT))
         release = released * self.noise_var if self.epsilon_release is None else self.epsilon_release
         explained = (
             f"{released:,} of {self.parameters:,} weights are released in a round, which costs epsilon {release:,.8g} "

@@ -13,6 +13,8 @@ from leakledger.audit.dp_claims.readers.plain import NO_NOISE
 from leakledger.defenses.accounting.mechanism import ROUNDING, GaussianMechanism, Relation, Sampling
 from leakledger.preprocess.options import option
 
+MOST_STEPS = 1e15
+
 
 @dataclass(frozen=True)
 class Opacus(Reader):
@@ -58,4 +60,12 @@ class Opacus(Reader):
         if (self.steps is None) == (self.epochs is None):
             both = "steps and epochs are both" if self.steps is not None else "neither steps nor epochs is"
             raise ValueError(f"{both} stated; give one of them")
-        return self.steps or ceil((self.epochs or 0) / self.sample_rate - ROUNDING)
+        if self.steps is not None:
+            return self.steps
+        steps = (self.epochs or 0) / self.sample_rate
+        if steps > MOST_STEPS:
+            raise ValueError(
+                f"sample_rate is {self.sample_rate:g} and epochs is {self.epochs}, which are {steps:g} steps; "
+                f"{MOST_STEPS:g} are accounted for at most"
+            )
+        return ceil(steps - ROUNDING)

@@ -41,7 +41,7 @@ class Plain(Reader):
         sampling = self.sampling or ("poisson" if rate < 1 else "none")
         mechanism = GaussianMechanism(multiplier, self.rounds, sampling, rate, self.unit, self.relation)
         unknown = (COINS, PRECISION, "whether the bound and the noise are fixed in advance, and in the code that runs")
-        explained = delta_in_words(self.delta, self.population, self.unit)
+        explained = (*self._mean(multiplier), *delta_in_words(self.delta, self.population, self.unit))
         return Reading(self.source, self.epsilon, self.delta, mechanism, explained, unknown)
 
     def rate(self) -> float:
@@ -58,6 +58,17 @@ class Plain(Reader):
                 f"sampling_rate is {self.sampling_rate} beside batch and population; leave one of them out"
             )
         return self.batch / self.population
+
+    def _mean(self, multiplier: float) -> tuple[str, ...]:
+        """That noise on a mean counts as more noise on a sum; nothing where it is on a sum."""
+        if self.mean_of == 1:
+            return ()
+        stated = "noise" if self.noise_multiplier is None else "noise_multiplier"
+        return (
+            f"mean_of = {self.mean_of:,}: {stated} = {getattr(self, stated):g} is read as noise on a mean of so many "
+            f"vectors, and counts {self.mean_of:,} times on their sum: {multiplier:.6g} times the clip norm. The noise "
+            "multiplier of DP-SGD (Opacus, TensorFlow Privacy) is that of the sum already: state it without mean_of.",
+        )
 
     def multiplier(self) -> float | Nothing:
         """Noise over clip norm."""

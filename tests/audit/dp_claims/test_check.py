@@ -50,14 +50,14 @@ def test_a_sensitivity_apart_from_the_clip_norm_is_held_against_the_clip_norm():
     said = " ".join(local.explained)
     assert "20,000 times what the noise is made for" in said
     assert "Nothing compares the two parameters" in said
-    assert "One" not in check(FlowerLocalDp(**platform, rounds=5)).explained[1]
+    assert "One" not in check(FlowerLocalDp(**platform, rounds=5)).explained[2]
 
 
 def test_local_noise_that_is_made_for_twice_the_clip_norm_holds_below_one():
     honest = {"clipping_norm": 1.0, "sensitivity": 2.0, "epsilon": 0.9, "delta": 1e-5}
     found = check(FlowerLocalDp(**honest))
     assert found.verdict == "holds"
-    assert "covers" in found.explained[0]
+    assert "covers" in found.explained[1]
     assert check(FlowerLocalDp(**honest, rounds=2)).verdict == "refuted"
     assert check(NvflareGaussian(**honest)).epsilon == found.epsilon
 
@@ -115,7 +115,55 @@ def test_the_sparse_vector_filter_costs_what_it_releases_and_has_no_upper_bound(
     assert check(NvflareSvt(parameters=7_033_291, rounds=3)).at_least == pytest.approx(3 * found.at_least)
     small = NvflareSvt(parameters=1000, epsilon_release=0.5, epsilon=0.5, claimed_epsilon=1.0)
     assert check(small).verdict == "undecided"  # the filter's own account would say that it holds
-    assert check(NvflareSvt(parameters=10, fraction=0.0)).verdict == "refuted"
+
+
+def test_a_filter_that_releases_no_weight_is_not_refuted_and_does_not_hold():
+    found = check(NvflareSvt(parameters=10, fraction=0.0))
+    assert (found.verdict, found.at_least, found.epsilon) == ("undecided", 0, None)
+    assert "no weight is released" in found.method
+
+
+@every(
+    ("settings", "parts"),
+    [
+        (Plain(noise_multiplier=2.0, delta=1e-5), ("of 2 times", "sum of the records'", "by 1 times", "1 round")),
+        (
+            Plain(noise=3.0, clip_norm=2.0, delta=1e-5, rounds=4, unit="client", relation="replace"),
+            ("of 1.5 times", "one client", "by 2 times", "(replace)", "everyone in every round, 4 rounds"),
+        ),
+        (
+            Opacus(noise_multiplier=1.0, max_grad_norm=1.0, sample_rate=0.1, steps=5, delta=1e-5),
+            ("of 1 times", "by a coin of their own with probability 0.1 in each of 5 rounds"),
+        ),
+    ],
+)
+def test_it_is_said_how_the_numbers_were_read_noise_on_what_sensitivity_sampling_and_rounds(settings, parts):
+    said = check(settings).explained[0]
+    assert "standard deviation" in said
+    for part in parts:
+        assert part in said
+
+
+def test_a_multiplier_on_a_mean_is_said_to_count_more_than_that_of_dp_sgd():
+    found = check(Plain(delta=1e-5, noise_multiplier=1.0, mean_of=100))
+    assert "noise_multiplier = 1 is read as noise on a mean" in found.explained[1]
+    assert "100 times on their sum: 100 times the clip norm" in found.explained[1]
+    assert "DP-SGD" in found.explained[1]
+    assert not any("mean_of" in said for said in check(Plain(delta=1e-5, noise_multiplier=1.0)).explained)
+
+
+def test_a_delta_that_allows_to_publish_everything_is_said_to_whoever_is_protected():
+    large, small = (check(Plain(delta=d, noise_multiplier=1.0)).explained for d in (0.5, 1e-5))
+    assert any("Delta 0.5 is large: publishing all data with that probability" in said for said in large)
+    assert not any("publishing" in said for said in small)
+
+
+@every(("sampling", "relation"), [("poisson", "add-remove"), ("poisson", "replace"), ("fixed-size", "replace")])
+def test_noise_beyond_what_accountants_can_count_leaves_next_to_nothing(sampling, relation):
+    settings = {"delta": 1e-5, "sampling_rate": 0.01, "rounds": 300, "sampling": sampling, "relation": relation}
+    for multiplier in (1e9, 1e154, 1e300):
+        found = check(Plain(noise_multiplier=multiplier, **settings))
+        assert 0 <= found.at_least <= found.epsilon < 1e-5
 
 
 @every(
@@ -155,6 +203,10 @@ def test_settings_without_an_epsilon_refute_every_claim_with_the_reason(settings
             "population is 3",
         ),
         (NvflareMinMaxNoise(min_noise_level=0.3, max_noise_level=0.1), "min_noise_level is 0.3"),
+        (
+            Opacus(noise_multiplier=1.0, max_grad_norm=1.0, sample_rate=1e-320, epochs=5, delta=1e-5),
+            "which are inf steps; 1e\\+15 are accounted for at most",
+        ),
     ],
 )
 def test_settings_that_say_too_little_or_contradict_themselves_are_refused(settings, message):

@@ -72,6 +72,7 @@ def test_a_delta_that_allows_to_publish_one_of_all_is_called_that():
 
 def test_json_has_the_numbers_and_no_infinity():
     found = json.loads(call(*ONE, "--epsilon", "4.38", "--json").stdout)
+    assert "standard deviation of 1 times the clip norm on each entry of the sum" in found["explained"][0]
     assert (found["verdict"], found["claimed"], found["delta"]) == ("holds", 4.38, 1e-5)
     assert found["epsilon"] == found["at_least"] == pytest.approx(4.3772, abs=1e-4)
     assert found["success"] == pytest.approx(0.092, abs=5e-4)
@@ -95,6 +96,11 @@ def test_an_option_is_set_over_a_file_and_an_undecided_claim_has_a_code_of_its_o
         ((*ONE, "--set", "colour=3"), "colour: unknown key of plain"),
         ((*ONE, "--format", "flwr"), "format 'flwr' is unknown"),
         (("nowhere.toml",), "nowhere.toml: no such file"),
+        ((*ONE, "--rounds", 10**400), "rounds is a whole number of 401 digits; it must be at most 1e+15"),
+        ((*ONE, "--batch", 10**400, "--population", 10**401), "batch is a whole number of 401 digits"),
+        ((*ONE, "--set", f"mean_of={10**400}"), "mean_of is a whole number of 401 digits"),
+        ((*ONE, "--set", f"epsilon={10**400}"), "epsilon is a whole number of 401 digits"),
+        (("--format", "nvflare-svt", "--set", f"parameters={10**400}"), "parameters is a whole number of 401 digits"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_two(args, message):

@@ -98,6 +98,8 @@ def test_assignments_are_toml_and_else_text():
         ),
         ([1, 2], "a table of settings is needed"),
         ("{", "cannot be read as JSON"),
+        ('{"epsilon": 1' + 5000 * "0" + "}", "cannot be read as JSON: Exceeds the limit"),
+        ('{"delta": 1e-5, "epsilon": 1' + 400 * "0" + "}", "epsilon is a whole number of 401 digits"),
         ({"path": "a.b.Unheard", "args": {}}, "nothing is known of 'Unheard'"),
         ({"task_result_filters": []}, "0 filters that are known"),
         ({"task_result_filters": ["x"]}, "no list of tables"),

@@ -26,6 +26,12 @@ def test_gaussian_numbers_are_one_gaussian_mechanism(numbers, relation):
     assert exact - 1e-4 <= found <= exact + 2e-3  # rounded up on a grid; the noise is discrete
 
 
+@pytest.mark.parametrize(("sampling", "rate"), [("none", 1.0), ("poisson", 0.01)])
+def test_noise_of_training_beyond_what_accountants_can_count_adds_nothing_to_statistics(sampling, rate):
+    training = GaussianMechanism(1e200, 3, sampling, rate)
+    assert composed_epsilon([LAPLACE], training, DELTA, "add-remove") <= 0.1
+
+
 def test_pure_releases_cost_at_most_their_sum_and_less_when_there_are_many():
     for release in (LAPLACE, EXTREME):
         assert composed_epsilon([release] * 3, None, DELTA, "add-remove") <= 0.3
