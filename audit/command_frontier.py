@@ -20,7 +20,7 @@ from leakledger.audit.terminal import echo
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override one value.")
 @click.option("--multiplier", type=float, multiple=True, help="Noise of DP-SGD, in multiples of the clip norm.")
 @click.option("--epsilon", type=float, multiple=True, help="DP-SGD with the noise that reaches this over all rounds.")
-@click.option("--delta", type=float, default=1e-5, show_default=True, help="Of --epsilon.")
+@click.option("--delta", type=float, help="Of --epsilon, and of the account of the run [default: audit.delta].")
 @click.option("--clip-norm", type=float, default=1.0, show_default=True, help="Of DP-SGD.")
 @click.option("--noise", type=float, multiple=True, help="Deviation of noise without clipping.")
 @click.option("--clip", type=float, multiple=True, help="Norm of clipping without noise.")

@@ -29,7 +29,7 @@ class Strengths:
 
     `multiplier`: noise multipliers of DP-SGD, `epsilon` (at `delta`): what it is to reach; both with clipping to
     `clip_norm`. `noise`: deviations of noise without clipping. `clip`: norms of clipping without noise. `pruned`:
-    shares of entries. `bits`: of quantised entries.
+    shares of entries. `bits`: of quantised entries. `delta` None: that of the configuration's accounts.
     """
 
     multiplier: tuple[float, ...] = ()
@@ -39,14 +39,14 @@ class Strengths:
     pruned: tuple[float, ...] = ()
     bits: tuple[int, ...] = ()
     clip_norm: float = 1.0
-    delta: float = 1e-5
+    delta: float | None = None
 
     def __bool__(self) -> bool:
         return any((self.multiplier, self.epsilon, self.noise, self.clip, self.pruned, self.bits))
 
     def check_used(self) -> None:
         """Raises ValueError where a delta or a clip norm is stated and nothing is swept that has one."""
-        if self.delta != Strengths.delta and not self.epsilon:
+        if self.delta is not None and not self.epsilon:
             raise ValueError(f"--delta {self.delta:g} changes nothing without --epsilon; give both")
         if self.clip_norm != Strengths.clip_norm and not (self.epsilon or self.multiplier):
             raise ValueError(
@@ -58,14 +58,20 @@ DEFAULT = Strengths(multiplier=(0.1, 0.5, 2.0), noise=(0.01, 0.1), pruned=(0.5, 
 
 
 def swept(config: Config, strengths: Strengths) -> Config:
-    """The configuration under each of these defenses, and under none. Raises ValueError for one that does not fit."""
-    return config_of({**config.in_force(), "defense": _defenses(config, strengths)}, ())
+    """The configuration under each of these defenses, and under none; where an epsilon is asked for at a delta, the
+    accounts are stated at that one. Raises ValueError for one that does not fit.
+    """
+    stated = config.in_force()
+    if strengths.delta is not None:
+        stated = config_of({**stated, "audit": {**stated["audit"], "delta": strengths.delta}}, ()).in_force()
+    return config_of({**stated, "defense": _defenses(config, strengths)}, ())
 
 
 def _defenses(config: Config, s: Strengths) -> list[dict[str, Any]]:
     clipping = _clipping(config)
     found: list[dict[str, Any]] = [{"name": "none"}]
-    for multiplier in [*s.multiplier, *(multiplier_for(config, e, s.delta) for e in s.epsilon)]:
+    delta = config.audit.delta if s.delta is None else s.delta
+    for multiplier in [*s.multiplier, *(multiplier_for(config, e, delta) for e in s.epsilon)]:
         found.append(_dp_sgd(clipping, s.clip_norm, _significant(multiplier * s.clip_norm / _divisor(config))))
     found += [{"name": "gaussian-noise", "sigma": sigma} for sigma in s.noise]
     found += [{"name": clipping, "clip_norm": norm} for norm in s.clip]

@@ -53,7 +53,7 @@ def frontier_command(
     swept = [
         f"--{name.replace('_', '-')}={v!r}"
         for name, values in vars(named).items()
-        for v in (values if isinstance(values, tuple) else [values] if named else [])
+        for v in (values if isinstance(values, tuple) else [values] if named and values is not None else [])
     ]
     of_run = source is not None and source.is_dir()
     assigned = (f"--set={a}" for a in [*([] if of_run else environment_overrides(environment)), *overrides])

@@ -176,6 +176,29 @@ def test_the_noise_for_an_epsilon_reaches_it_and_little_less_does_not(sampling, 
     assert guarantee(replace(mechanism, noise_multiplier=0.99 * multiplier), 1e-5).epsilon > epsilon
 
 
+@pytest.mark.parametrize(("asked", "of_audit", "stated"), [(1e-9, 1e-5, 1e-9), (None, 1e-7, 1e-7)])
+def test_the_noise_for_an_epsilon_is_for_the_delta_that_the_account_is_stated_at(asked, of_audit, stated):
+    whole = {"rounds": 2, "batch_size": 500}  # all rows, so that noise and account are exact
+    settings = config(**{**MADE, "training": whole, "audit": {"seeds": [0], "delta": of_audit}})
+    wide = swept(settings, Strengths(epsilon=(2.0,), delta=asked))
+    case = next(c for c in cases(wide) if c.setting.defense != "none")
+    tables = party_tables(wide, case)
+    rows = [training_rows(wide, len(own)) for own in tables.values()]
+    record, _ = privacy_accounts(wide, case, next(iter(tables.values())).schema, rows)
+    (training,) = (p for p in record.parts if p.stage == "training")
+    assert record.delta == stated
+    assert 1.99 < training.epsilon <= 2.0
+
+
+def test_a_delta_that_no_account_has_is_one_line(tmp_path):
+    args = ["frontier", "--set", "data.rows=200", "--epsilon", "1", "--delta", "2", "-o", str(tmp_path / "run")]
+    result = CliRunner().invoke(main, args)
+    assert result.exit_code == 2
+    (line,) = result.stderr.strip().splitlines()
+    assert "delta" in line
+    assert not (tmp_path / "run").exists()
+
+
 UNEVEN = {"kind": "dirichlet-quantity", "beta": 0.3, "parties": 3, "minimum": 4}
 
 
@@ -235,7 +258,8 @@ def test_the_command_of_a_frontier_has_every_digit_and_what_the_environment_says
     named, said = Strengths(epsilon=(1.2345678,), bits=(4,)), {"LEAKLEDGER_AUDIT__SEEDS": "[0]"}
     command = frontier_command(Path("a.toml"), ["model.hidden=[8]"], named, said)
     assert command.startswith("leakledger frontier a.toml '--set=audit.seeds=[0]' '--set=model.hidden=[8]'")
-    assert command.endswith("--epsilon=1.2345678 --bits=4 --clip-norm=1.0 --delta=1e-05")
+    assert command.endswith("--epsilon=1.2345678 --bits=4 --clip-norm=1.0")
+    assert frontier_command(None, [], Strengths(epsilon=(1.0,), delta=1e-9), {}).endswith("--delta=1e-09")
     assert "seeds" not in frontier_command(tmp_path, [], named, said)  # a run has its own configuration
 
 
