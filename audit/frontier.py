@@ -210,7 +210,8 @@ def tables(points: Sequence[FrontierPoint]) -> tuple[FrontierTable, ...]:
 
 def _table(title: str, by: Mapping[str, Mapping[str, FrontierPoint]]) -> FrontierTable:
     own = {p.setting: p for found in by.values() for p in found.values()}  # one of each defense, for what all share
-    changed = [asset for asset, found in by.items() if len(found) < len(own) or _differ(found.values())]
+    alone = len(own) < LINES  # of others nothing is known
+    changed = [asset for asset, found in by.items() if alone or len(found) < len(own) or _differ(found.values())]
     rows = tuple(
         {
             "defense": p.defense,

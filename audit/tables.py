@@ -191,7 +191,8 @@ def print_frontier(console: Console, points: Sequence[FrontierPoint]) -> None:
     for table in frontier_tables(points):
         print_rows(console, table.rows, f"Leakage against utility: {table.title}")
         if table.unchanged:
-            console.print(f"The same under every defense: {', '.join(table.unchanged)}.", markup=False, highlight=False)
+            same = ", ".join(table.unchanged)
+            console.print(f"The same under every defense of the table: {same}.", markup=False, highlight=False)
 
 
 def print_rows(console: Console, rows: Sequence[Mapping[str, Any]], title: str) -> None:

@@ -141,6 +141,14 @@ def test_what_no_defense_changes_is_said_in_words_and_a_missing_claim_too():
     assert [r["cells of records"].split()[0] for r in table.rows] == ["1.00", "no"]
 
 
+def test_what_one_defense_alone_shows_is_not_called_the_same_under_every_one():
+    plain, dp = setting("plain"), noised(0.1)
+    records = [CaseRecord("0", plain, 0), CaseRecord("1", dp, 0)]
+    (table,) = tables(frontier(records, [score(plain, 1.0)], [useful(plain, 0.9), useful(dp, 0.7)], ()))
+    assert table.unchanged == ()
+    assert table.rows[0]["cells of records"].startswith("1.00")
+
+
 def test_a_sweep_has_no_defense_and_each_strength_on_the_same_seeds():
     wide = swept(config(**MADE), DEFAULT)
     todo = cases(wide)
