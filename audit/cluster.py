@@ -12,6 +12,7 @@ unforeseen error is tried again `RETRIES` times, and bad input or a protocol's r
 
 import fcntl
 import os
+import re
 import socket
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
@@ -41,6 +42,8 @@ RETRIES = 2
 WORKER_SECONDS = 60.0  # that a cluster may be without any worker for its cases
 POLL_SECONDS, ASK_SECONDS = 0.2, 5.0  # between two looks at what has ended; between two questions to the scheduler
 FOLDERS, FOLDER_SECONDS = "leakledger-case-", 60.0  # of cases on workers; within which a new one is surely locked
+ADDRESS = re.compile(r"((tcp|tls|ucx|ws|wss)://)?([^\s:/\[\]]+|\[[^\s\[\]]+\]):(?P<port>[0-9]{1,5})", re.ASCII)
+LAST_PORT = 65535
 AGAIN = "what is finished is kept, and the same command on a cluster that works does the rest"
 
 PlayCase = Callable[..., Played]
@@ -140,6 +143,15 @@ class Outcome:
     played: Played | None = None
     transcript: bytes = field(default=b"", repr=False)
     refusal: str = ""
+
+
+def check_address(address: str) -> None:
+    """Raises ValueError for what is no scheduler's address: a client of such a one waits for itself, and ends in two
+    errors.
+    """
+    parts = ADDRESS.fullmatch(address)
+    if parts is None or not 0 < int(parts["port"]) <= LAST_PORT:
+        raise ValueError(f"--cluster {address or '(nothing)'}: is no address of a scheduler; write tcp://HOST:PORT")
 
 
 def each_on_cluster(

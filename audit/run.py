@@ -20,7 +20,7 @@ from leakledger.audit.assemble import assemble, loaded
 from leakledger.audit.case import Case, cases
 from leakledger.audit.case_kinds import run_federation, truth_of
 from leakledger.audit.case_results import CaseResults
-from leakledger.audit.cluster import each_on_cluster
+from leakledger.audit.cluster import check_address, each_on_cluster
 from leakledger.audit.config import Config
 from leakledger.audit.control_federations import frozen
 from leakledger.audit.federate import Federated, OnAbort, make_encoder, make_scaler, public_options
@@ -87,6 +87,8 @@ def run_audit(
         return before
     if cluster is None:
         check_extras(config)
+    else:
+        check_address(cluster)
     started = datetime.now(UTC).isoformat(timespec="seconds")
     with only_writer(folder), closing(Store.create(folder, facts, started)) as store:
         remove_leftovers(folder)

@@ -18,9 +18,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from leakledger.audit import cluster as cluster_of
 from leakledger.audit.case import cases
+from leakledger.audit.cli import main
 from leakledger.audit.cluster import (
     Outcome,
     RemoteCase,
@@ -28,6 +30,7 @@ from leakledger.audit.cluster import (
     _as_completed,
     _check_workers,
     _result,
+    check_address,
     installation,
     kept,
     with_absolute_source,
@@ -37,6 +40,7 @@ from leakledger.audit.input_files import digest_of, digests
 from leakledger.audit.provenance import versions
 from leakledger.preprocess.secret import PUBLIC_MASTER
 from leakledger.preprocess.told_failure import ToldFailure
+from tests.every import every
 
 SURELY = 240.0
 WITHOUT = importlib.util.find_spec("distributed") is None
@@ -106,6 +110,23 @@ def cluster(tmp_path: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]
             process.wait()
 
 
+@every(
+    "address",
+    ["", "foo", "tcp://", "http://127.0.0.1:8786", "127.0.0.1:abc", "tcp://127.0.0.1:99999", "tcp://a:0", "inproc://x"],
+)
+def test_what_is_no_address_is_one_line_before_anything_is_written(address: str, audit: Path) -> None:
+    result = CliRunner().invoke(main, ["run", str(audit / "audit.toml"), "-o", str(audit / "r"), "--cluster", address])
+    assert result.exit_code == 2
+    (line,) = result.stderr.strip().splitlines()
+    assert "is no address of a scheduler; write tcp://HOST:PORT" in line
+    assert not (audit / "r").exists()
+
+
+@every("address", ["tcp://127.0.0.1:8786", "host.example:8786", "tls://[::1]:1", "10.0.0.1:65535"])
+def test_addresses_of_schedulers_pass(address: str) -> None:
+    check_address(address)
+
+
 def start(folder: Path, name: str, *more: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-c", "from leakledger.audit.cli import main; main()", "run", "audit.toml"]
     return subprocess.Popen(
@@ -150,10 +171,10 @@ def test_a_cluster_that_loses_a_worker_midway_gives_the_same_bytes_as_one_proces
 @needs_dask
 def test_a_cluster_that_does_not_answer_is_one_line(audit: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT", "1s")
-    with start(audit, "far", "--cluster", "nonsense://127.0.0.1:1") as far:
+    with start(audit, "far", "--cluster", "tcp://127.0.0.1:1") as far:
         _, notes = far.communicate(timeout=SURELY)
     assert far.returncode == 2
-    assert "leakledger: --cluster nonsense://127.0.0.1:1: no scheduler answers" in notes
+    assert "leakledger: --cluster tcp://127.0.0.1:1: no scheduler answers" in notes
 
 
 @needs_dask
