@@ -32,7 +32,7 @@ from leakledger.audit.case import Case
 from leakledger.audit.config import Config
 from leakledger.audit.input_files import digest_of, digests
 from leakledger.audit.pool import one_thread
-from leakledger.audit.provenance import instrument, versions
+from leakledger.audit.provenance import code, instrument, versions
 from leakledger.audit.store import transcript_name
 from leakledger.preprocess.atomic_file import PRIVATE, atomic_file, private_folder
 from leakledger.preprocess.data.embedded import EMBEDDED
@@ -106,10 +106,11 @@ class RemoteCase:
 
 
 def installation() -> dict[str, str]:
-    """Versions of what results depend on, and the digest of the code that attacks and scores: the record names that of
-    the driver for all cases.
+    """Versions of what results depend on, and the digests of the code that attacks and scores, and of what plays: the
+    record names those of the driver for all cases.
     """
-    return {**versions(), "leakledger (attacks and scoring)": instrument()}
+    played = {f"leakledger ({folder})": digest for folder, digest in code().items()}
+    return {**versions(), "leakledger (attacks and scoring)": instrument(), **played}
 
 
 @contextmanager

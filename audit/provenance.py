@@ -1,9 +1,10 @@
 """The facts of a run: everything that is needed to run it again, none of the data's values."""
 
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.metadata import version
+from itertools import groupby
 from pathlib import Path
 
 import torch
@@ -23,6 +24,7 @@ from leakledger.preprocess.data.impute import filled
 from leakledger.preprocess.data.table import Table
 from leakledger.preprocess.views import PublicFacts
 
+ROOT = Path(__file__).parents[1]
 LIBRARIES = ("leakledger", "torch", "numpy", "scipy", "pandas", "scikit-learn", "pynacl")
 
 
@@ -75,6 +77,7 @@ def run_facts(
         adversaries=tuple(played),
         not_tested=(*not_played(played, public), *unread_times(config)),
         instrument=instrument(),
+        code=code(),
     )
 
 
@@ -102,12 +105,28 @@ MEASURES = (
     "attacks/**/*.py",
     "audit/scoring/**/*.py",
     "audit/verdicts/**/*.py",
-    *(f"audit/{name}.py" for name in ("aborts", "assemble", "records/assets", "records/case")),
-    *(f"audit/{name}.py" for name in ("*control*", "*truth", "bounds", "cells", "clusters", "granted", "hiding")),
-    *(f"audit/{name}.py" for name in ("intervals", "leakage", "observe", "outcomes", "planted_batches", "play")),
-    *(f"audit/{name}.py" for name in ("reading", "summary", "uncertainty")),
+    *(f"audit/{name}.py" for name in ("*control*", "*truth", "aborts", "assemble", "bounds", "case_results", "cells")),
+    *(f"audit/{name}.py" for name in ("clusters", "dependencies", "granted", "hiding", "intervals", "leakage")),
+    *(f"audit/{name}.py" for name in ("made_up", "observe", "outcomes", "planted_batches", "play", "reading")),
+    *(f"audit/{name}.py" for name in ("records/assets", "records/case", "scorable", "summary", "uncertainty")),
 )
 """The files that measure."""
+
+PLAYS = (
+    "preprocess/**/*.py",
+    "preprocess/alignment/aliases.toml",
+    "defenses/**/*.py",
+    "audit/records/**/*.py",
+    *(f"audit/{name}.py" for name in ("*_protocol", "aborts", "adversaries", "case", "case_kinds", "config")),
+    *(f"audit/{name}.py" for name in ("config_alignment", "config_features", "federate*", "privacy_accounting")),
+    *(f"audit/{name}.py" for name in ("run", "streams")),
+)
+"""The files that play what is measured: protocols, defenses, and what a case's record is made of."""
+
+PLAYS_NOT = tuple(
+    f"preprocess/{name}.py" for name in ("atomic_file", "protocol_rules", "recorder", "data/sniff", "data/survey")
+)
+"""Those among them that no case comes by."""
 
 
 @cache
@@ -115,9 +134,27 @@ def instrument() -> str:
     """SHA-256 over the source of what measures: attacks, controls, scoring, verdicts, and what counts as read. Another
     attack is another yardstick.
     """
-    root = Path(__file__).parents[1]
-    files = sorted({path for pattern in MEASURES for path in root.glob(pattern)})
-    return digest_of(canonical([[str(p.relative_to(root)), digest_of_file(p)] for p in files]))
+    return _digest(_files(MEASURES))
+
+
+@cache
+def code() -> Mapping[str, str]:
+    """Folder of the package -> SHA-256 over what is in it of the source that plays: all cases of a run are of one.
+
+    A gate does not ask for it: what another version of a protocol leaks is its question.
+    """
+    files = [name for name in _files(PLAYS) if name not in PLAYS_NOT]
+    return {folder: _digest(names) for folder, names in groupby(files, lambda name: str(Path(name).parent))}
+
+
+def _files(patterns: Iterable[str]) -> list[str]:
+    """The files of this package that fit one of the patterns, folder by folder."""
+    found = {path.relative_to(ROOT) for pattern in patterns for path in ROOT.glob(pattern)}
+    return [str(path) for path in sorted(found, key=lambda path: (str(path.parent), path.name))]
+
+
+def _digest(files: Iterable[str]) -> str:
+    return digest_of(canonical([[name, digest_of_file(ROOT / name)] for name in files]))
 
 
 def other_code(run: RunFacts) -> str:

@@ -232,13 +232,17 @@ class Store:
         if mine.device != wanted.device:
             here = f"computes on {wanted.device}; go on where it began, or choose another --output"
             raise StoreError(f"{self.folder}: was begun on {mine.device}, and this machine {here}")
-        if not mine.instrument:
+        if not mine.instrument or not mine.code:
             raise StoreError(
                 f"{self.folder}: was begun with code that its record does not name; choose another --output"
             )
         if mine.instrument != wanted.instrument:
             raise StoreError(
                 f"{self.folder}: was begun with other code of attacks, scoring or verdicts; choose another --output"
+            )
+        if changed := _differing(mine.code, wanted.code):
+            raise StoreError(
+                f"{self.folder}: was begun with other code in {', '.join(changed)}; choose another --output"
             )
         if mine.transcripts and not wanted.transcripts:
             go_on = "go on without --no-transcripts, or choose another folder with --output"

@@ -82,6 +82,7 @@ class RunFacts:
     transcripts: bool = True  # whether what parties sent is kept
     inputs: Mapping[str, str] = field(default_factory=dict)  # key that names an input file -> SHA-256; older: none
     instrument: str = ""  # SHA-256 of the code that attacked, scored and decided; older: unknown
+    code: Mapping[str, str] = field(default_factory=dict)  # folder -> SHA-256 of the code that played; older: unknown
 
 
 @dataclass(frozen=True)

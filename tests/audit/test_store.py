@@ -115,6 +115,16 @@ def test_the_code_that_a_run_names_has_what_takes_a_verdict_back_and_which_metri
     assert {"audit/aborts.py", "audit/assemble.py", "audit/records/assets.py", "audit/records/case.py"} <= files
 
 
+def test_a_run_goes_on_with_the_protocols_that_it_began_with(tmp_path, facts):
+    assert {"preprocess/scalers", "preprocess/encoders", "defenses", "audit"} <= facts.code.keys()
+    other = replace(facts, code={**facts.code, "preprocess/scalers": "other"})
+    Store.create(tmp_path / "other", other, "now").close()
+    with pytest.raises(StoreError, match="was begun with other code in preprocess/scalers; choose another --output"):
+        Store.create(tmp_path / "other", facts, "now")
+    with pytest.raises(StoreError, match="was begun with code that its record does not name"):
+        Store.create(tmp_path / "older", replace(facts, code={}), "now")
+
+
 def test_a_folder_without_a_run_and_a_file_that_is_no_record_are_refused(tmp_path):
     with pytest.raises(StoreError, match="holds no run"):
         Store.read(tmp_path)
