@@ -5,6 +5,7 @@ found.rows       # a DataFrame, one row per recovered record
 found.controls   # whether the attack was able to find rows in such a network at all
 """
 
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from numbers import Integral, Real
@@ -22,7 +23,7 @@ from leakledger.attacks.base import Abstained, Attack, AuxiliaryKnowledge, NotAp
 from leakledger.audit.config_alignment import PLAYED as OF_ALIGNED
 from leakledger.audit.options import checked
 from leakledger.audit.outcomes import outcome_of
-from leakledger.audit.own_update import CLIENT, Column, Tensors, layout_of, training_of, view_of_update
+from leakledger.audit.own_update import CLIENT, Column, Tensors, layout_of, on_trust, training_of, view_of_update
 from leakledger.audit.planted_batches import FEWEST, PlantedBatches, advantage_on_planted
 from leakledger.audit.planted_controls import planted_controls
 from leakledger.audit.plugins import failure
@@ -43,7 +44,8 @@ class AttackResult:
     """What one attack found. `rows` has a column per feature and `verified`: whether the gradient proves the row.
 
     `reason` says why nothing is claimed, where nothing is. `trials` are the controls (`planted_controls`). `planted`:
-    the advantage over guessing on planted batches, where some were asked for.
+    the advantage over guessing on planted batches, where some were asked for. `on_trust`: stated defenses that the
+    update would not show to be missing; planted rows have them.
     """
 
     technique: str
@@ -51,6 +53,7 @@ class AttackResult:
     reason: str
     trials: tuple[Control, ...] = field(repr=False)
     planted: PlantedBatches | None = None
+    on_trust: tuple[str, ...] = ()
 
     @property
     def controls(self) -> pd.DataFrame:
@@ -78,6 +81,7 @@ class AttackResult:
             raise AssertionError(f"inconclusive: {self.summary}{self._what_decides}")
         if len(self.rows) > at_most:
             raise AssertionError(f"{self._unproven}. At most {at_most} rows may be claimed where that is so.")
+        self._say_what_is_trusted()
 
     def assert_low_advantage(self, at_most: float = AT_BASELINE) -> None:
         """The gate of a test for a strong defense: raises AssertionError, with one line, unless the attack is shown to
@@ -106,6 +110,15 @@ class AttackResult:
                 f"inconclusive: {self.planted}: the interval behind the defense must end at {at_most:g} or below; "
                 "more planted batches would decide, or a larger margin (at_most=)"
             )
+        self._say_what_is_trusted()
+
+    def _say_what_is_trusted(self) -> None:
+        if self.on_trust:
+            warnings.warn(f"this passes where {self._trusted}", stacklevel=3)
+
+    @property
+    def _trusted(self) -> str:
+        return f"the update was protected as stated, which it does not show of {'; '.join(self.on_trust)}"
 
     def _doubt(self, at_most: float) -> str:
         """Why planted batches tell nothing of the defense, in one sentence; empty where they do."""
@@ -161,11 +174,12 @@ class AttackResult:
         verified, failed = self.proven, [t.kind for t in self.trials if not t.passed]
         doubt = "" if self.trials else " No control was played."
         doubt = f" Controls failed: {', '.join(failed)}." if failed else doubt
+        doubt += f" Controls tell of this update only if {self._trusted}." if self.on_trust else ""
         if verified:
             of = f"{verified} of {len(self.rows)} claimed rows"
             return f"{self.technique} proved {of}: this update gives them away.{doubt}"
         if len(self.rows) and self._power is not None:
-            return f"{self.technique}: {self._unproven}."
+            return f"{self.technique}: {self._unproven}.{doubt}"
         if len(self.rows):
             return f"{self.technique} claims {len(self.rows)} rows and proves none of them.{doubt}"
         return f"{self.technique} claims nothing: {self.reason}. That is no evidence that nothing leaks.{doubt}"
@@ -250,7 +264,7 @@ def attack(
     trials = planted_controls(played, view, knowledge, np.random.default_rng([seed, CONTROL_SEED])) if controls else ()
     coins = np.random.default_rng([seed, PLANTED_SEED])
     planted = advantage_on_planted(played, view, knowledge, planted_batches, coins) if planted_batches else None
-    return AttackResult(technique, claimed_rows(outcome, columns), _reason(outcome), trials, planted)
+    return AttackResult(technique, claimed_rows(outcome, columns), _reason(outcome), trials, planted, on_trust(view))
 
 
 def _whole(name: str, given: Any) -> int:

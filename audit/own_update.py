@@ -7,15 +7,14 @@ regression's output.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from math import hypot
 from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy import special
 from torch import nn
 
+from leakledger.audit.stated_defenses import refuse_undefended, taken_on_trust
 from leakledger.defenses import defense_of
 from leakledger.preprocess.messages import ClientGradient, ClientWeights, GlobalModel, Payload
 from leakledger.preprocess.models import ACTIVATIONS, check_weights
@@ -53,8 +52,6 @@ OPTIONS: Mapping[type[nn.Module], Mapping[str, object]] = {  # with which they a
     nn.GELU: {"approximate": "none"},
 }
 SILENT = (nn.Identity, nn.Flatten)
-BY_CHANCE = 1e-9  # how rarely noise is as small, or as large, as an update must be for it to be refused
-ROUNDED = 0.01  # by what share rounding may bring an update beyond the norm that it was clipped to
 
 
 def layout_of(columns: Mapping[str, Column]) -> FeatureLayout:
@@ -111,7 +108,7 @@ def view_of_update(
     if spec.inputs != layout.width:
         raise ValueError(f"layout has {layout.width} columns, the network {spec.inputs} inputs; name every column")
     stated, steps = _stated(mechanisms), training_of(training, trained)
-    _refuse_undefended(stated, {n: found[n] - before[n] if trained else found[n] for n in found}, rows, steps)
+    refuse_undefended(stated, *_told(before, found, trained), rows, steps)
     sent: Payload = ClientWeights(rows, found) if trained else ClientGradient(rows, found)
     messages = (_message(0, GlobalModel(before), SERVER, CLIENT), _message(1, sent, CLIENT, SERVER))
     facts = PublicFacts(
@@ -136,75 +133,24 @@ def _stated(mechanisms: Iterable[Mechanism]) -> tuple[Mechanism, ...]:
     return stated
 
 
-def _refuse_undefended(stated: Sequence[Mechanism], update: Arrays, rows: int, training: TrainingSpec) -> None:
-    """Raises ValueError for an update that shows that it was not protected as stated. Planted rows are, and would speak
-    well of an update that is not.
-    """
-    head = list(stated)
-    noise = list[float]()
-    while head and head[-1].kind == "gaussian-noise":
-        noise.append(float(head.pop().parameters["sigma"]))
-    sigma = hypot(*noise)
-    if noise:
-        _refuse_missing_noise(sigma, update)
-    elif head and head[-1].kind == "pruning":
-        _refuse_unpruned(float(head[-1].parameters["share"]), update)
-    while head and head[-1].kind == "pruning":  # which makes no update longer
-        head.pop()
-    if head and (norm := _longest(head[-1], rows, training)) is not None:
-        _refuse_longer(norm, sigma, update)
+def on_trust(view: View) -> tuple[str, ...]:
+    """Which of the defenses that are stated of its update a view of `view_of_update` would not show to be missing."""
+    model, sent = (m.payload for m in view.messages)
+    assert isinstance(model, GlobalModel)
+    assert view.public.training is not None
+    assert isinstance(sent, ClientGradient | ClientWeights)
+    trained = isinstance(sent, ClientWeights)
+    arrays = sent.weights if isinstance(sent, ClientWeights) else sent.gradient
+    told = _told(dict(model.weights), dict(arrays), trained)
+    return taken_on_trust(view.public.mechanisms, *told, sent.rows, view.public.training)
 
 
-def _refuse_missing_noise(sigma: float, update: Arrays) -> None:
-    """Raises ValueError for an update, or a tensor of it, that is smaller than the noise added last.
-
-    Whatever the update was, its squares then sum to a noncentral chi-squared, in units of the noise, which is larger
-    than the central one.
-    """
-    for name, entries in {"": _flat(update.values()), **{n: a.ravel() for n, a in update.items()}}.items():
-        size = float(np.sqrt(np.mean(np.square(entries, dtype=np.float64))))
-        if special.chdtr(len(entries), len(entries) * (size / sigma) ** 2) < BY_CHANCE:
-            whose = f"the entries of {name}" if name else "the update's entries"
-            raise ValueError(
-                f"mechanisms: noise of deviation {sigma:g} is stated, but {whose} are of {size:.3g} (root mean "
-                "square), which is less; give the update with its noise, or sigma in the update's units"
-            )
-
-
-def _refuse_unpruned(share: float, update: Arrays) -> None:
-    for name, array in update.items():
-        if (zeros := int((array == 0).sum())) < int(share * array.size):
-            raise ValueError(
-                f"mechanisms: pruning of {share:g} of each tensor is stated, but {zeros} of {array.size} entries of "
-                f"{name} are zero; give the update as it was sent"
-            )
-
-
-def _longest(clipping: Mechanism, rows: int, training: TrainingSpec) -> float | None:
-    """The largest L2 norm of an update behind it; None for what bounds none."""
-    if clipping.kind == "client-clipping":
-        return float(clipping.parameters["clip_norm"])
-    if clipping.kind == "example-clipping" and training.algorithm == "fedsgd":
-        drawn = rows / (training.batch_size or rows) if training.sampling == "poisson" else 1.0
-        return float(clipping.parameters["clip_norm"]) * drawn
-    return None
-
-
-def _refuse_longer(norm: float, sigma: float, update: Arrays) -> None:
-    """Raises ValueError for an update that is longer than one of this norm and its noise, added up."""
-    entries = _flat(update.values())
-    length = float(np.linalg.norm(entries.astype(np.float64)))
-    beyond = length - norm * (1 + ROUNDED)
-    if beyond > 0 and (sigma == 0 or special.chdtrc(len(entries), (beyond / sigma) ** 2) < BY_CHANCE):
-        behind = f" and noise of deviation {sigma:g}" if sigma else ""
-        raise ValueError(
-            f"mechanisms: clipping to a norm of {norm:g}{behind} is stated, but the update has norm {length:.3g}, "
-            "which is more; give the update as it was sent, or clip_norm in the update's units"
-        )
-
-
-def _flat(arrays: Iterable[NDArray[np.floating[Any]]]) -> NDArray[np.floating[Any]]:
-    return np.concatenate([a.ravel() for a in arrays])
+def _told(before: Arrays, found: Arrays, trained: bool) -> tuple[Arrays, dict[str, float]]:
+    """What training adds to weights, or the gradient; and by how much floating point may have moved its entries."""
+    update = {n: found[n] - before[n] if trained else found[n] for n in found}
+    held = [found, before] if trained else [found]
+    rounding = {n: max(float(np.finfo(a[n].dtype).eps * np.abs(a[n]).max(initial=0.0)) for a in held) for n in found}
+    return update, rounding
 
 
 def training_of(told: TrainingSpec | None, trained: bool) -> TrainingSpec:

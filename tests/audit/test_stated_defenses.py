@@ -1,0 +1,140 @@
+"""Defenses that are stated of an update of one's own: refused where the update shows that they were not applied."""
+
+import re
+import warnings
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from leakledger.audit.own_code import AttackResult
+from leakledger.audit.planted_batches import Advantage, PlantedBatches
+from leakledger.audit.records import Control
+from leakledger.audit.stated_defenses import refuse_undefended, taken_on_trust
+from leakledger.defenses import defense_of
+from leakledger.preprocess.views import Mechanism, TrainingSpec
+
+ROWS, TRAINING = 3, TrainingSpec("fedsgd", batch_size=None)
+SHAPES = {"0.weight": (30, 9), "0.bias": (30,), "1.weight": (20, 30), "1.bias": (20,)}
+
+
+def mechanism(kind, value):
+    name = {"gaussian-noise": "sigma", "pruning": "share", "quantisation": "bits"}.get(kind, "clip_norm")
+    return Mechanism(kind, {name: value})
+
+
+def gradient(seed=0):
+    """Over `ROWS` rows, so of that rank; of norm 1."""
+    coins = np.random.default_rng(seed)
+    inner = {n: [coins.normal(size=(k, ROWS)) for k in shape] for n, shape in SHAPES.items()}
+    raw = {n: parts[0] @ parts[1].T if len(parts) == 2 else parts[0].sum(1) for n, parts in inner.items()}
+    norm = np.sqrt(sum((a**2).sum() for a in raw.values()))
+    return {n: (a / norm).astype(np.float32) for n, a in raw.items()}
+
+
+def sent(done, seed=0, raw=gradient):
+    """An update that has the defenses `done`, and the rounding of its entries."""
+    update = defense_of(done).protect(raw(seed), np.random.default_rng(seed))
+    return update, {n: float(np.finfo(np.float32).eps * np.abs(a).max()) for n, a in update.items()}
+
+
+def refusal(stated, done, seed=0):
+    """What is said of an update that has the defenses `done`; empty where it is taken."""
+    try:
+        refuse_undefended(stated, *sent(done, seed), ROWS, TRAINING)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+CLIP, NOISE, LOUD = mechanism("client-clipping", 0.2), mechanism("gaussian-noise", 1e-3), mechanism("gaussian-noise", 1)
+PRUNE, ROUND, FINE = mechanism("pruning", 0.9), mechanism("quantisation", 4), mechanism("quantisation", 16)
+CHANCE = Mechanism("quantisation", {"bits": 4, "rounding": "stochastic"})
+ALL = (CLIP, NOISE, LOUD, PRUNE, ROUND, FINE, CHANCE)
+CHAINS = [*product(ALL), *product(ALL, ALL), *product(ALL, ALL, ALL)]
+
+
+def test_what_was_done_as_stated_is_taken_in_every_order():
+    assert not [why for seed, chain in enumerate(CHAINS) if (why := refusal(chain, chain, seed))]
+
+
+@pytest.mark.parametrize(
+    ("stated", "done", "told"),
+    [
+        ([ROUND], [], "quantisation to 4 bits is stated, but .* entries of 0.weight are between its 15 levels"),
+        ([ROUND], [FINE], "quantisation to 4 bits"),
+        ([FINE], [], "quantisation to 16 bits"),
+        ([CHANCE], [], "quantisation to 4 bits"),
+        ([CLIP, ROUND], [CLIP], "quantisation to 4 bits"),
+        ([CLIP, ROUND], [ROUND], r"clipping to a norm of 0\.2 is stated"),
+        ([ROUND, PRUNE], [PRUNE], "quantisation to 4 bits"),
+        ([ROUND, CLIP], [CLIP], "quantisation to 4 bits"),
+        ([ROUND, FINE], [FINE], "quantisation to 4 bits"),
+        ([PRUNE, CLIP], [CLIP], r"pruning of 0\.9"),
+        ([PRUNE, FINE], [FINE], r"pruning of 0\.9"),
+        (
+            [NOISE],
+            [],
+            r"noise of deviation 0\.001 is stated, but what is new in the columns of 0.weight after the first 3",
+        ),
+        ([CLIP, NOISE], [CLIP], "what is new in the columns"),
+        ([NOISE], [mechanism("gaussian-noise", 5e-4)], "what is new in the"),
+        ([LOUD, PRUNE], [PRUNE], "noise of deviation 1 is stated, but the update's entries"),
+        ([LOUD, FINE], [FINE], "noise of deviation 1 is stated"),
+        (
+            [mechanism("client-clipping", 0.3), mechanism("gaussian-noise", 0.05)],
+            [mechanism("gaussian-noise", 0.05)],
+            r"clipping to a norm of 0\.3 and noise",
+        ),
+    ],
+)
+def test_what_the_update_shows_to_be_missing_is_refused(stated, done, told):
+    found = refusal(stated, done)
+    assert re.search(told, found)
+    assert "\n" not in found
+
+
+@pytest.mark.parametrize(
+    ("stated", "hidden"),
+    [
+        ([CLIP, NOISE], []),
+        ([CLIP, PRUNE, FINE], []),
+        ([LOUD, FINE], []),
+        ([NOISE, LOUD], []),
+        ([CLIP, LOUD], ["client-clipping (noise after it hides updates as long as"]),
+        ([PRUNE, NOISE], ["pruning (noise after it hides it)"]),
+        ([ROUND, LOUD], ["quantisation (noise after it hides it)"]),
+        ([FINE, ROUND], ["quantisation (coarser levels after it hide it)"]),
+        ([NOISE, CLIP], ["gaussian-noise (clipping after it hides how much there is)"]),
+        ([NOISE, PRUNE, NOISE], ["gaussian-noise (noise after it hides it)", "pruning (noise after it hides it)"]),
+    ],
+)
+def test_what_an_update_cannot_show_to_be_missing_is_named(stated, hidden):
+    found = taken_on_trust(stated, *sent(stated), ROWS, TRAINING)
+    assert len(found) == len(hidden)
+    assert all(one.startswith(other) for one, other in zip(found, hidden, strict=True))
+
+
+def full_rank(seed):
+    return {n: np.random.default_rng(seed).normal(size=s).astype(np.float32) for n, s in SHAPES.items()}
+
+
+def test_noise_is_taken_on_trust_where_rows_fill_every_layer():
+    told = taken_on_trust([NOISE], *sent([], raw=full_rank), ROWS, TRAINING)
+    assert told == ("gaussian-noise (the update is larger in all of its parts)",)
+
+
+@pytest.mark.parametrize(("trust", "warned"), [((), 0), (("pruning (noise after it hides it)",), 1)])
+def test_a_test_that_passes_on_trust_says_so(trust, warned):
+    planted = PlantedBatches(*(Advantage(32, 0.5, 0.4, a, a - 0.05, a + 0.05, 0, 0) for a in (0.1, 0.9)))
+    rows = pd.DataFrame({"age": [31.0], "verified": [False]})
+    found = AttackResult(
+        "portfolio", rows, "", (Control("portfolio", "null", 0.4, 0.4, 0.0, True, ""),), planted, trust
+    )
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        found.assert_low_advantage(at_most=0.3)
+    assert [w.filename for w in told] == [__file__] * warned
+    assert all("protected as stated, which it does not show of pruning" in str(w.message) for w in told)
+    assert ("only if the update was protected as stated" in found.summary) is bool(warned)
