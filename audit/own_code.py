@@ -230,6 +230,8 @@ def attack(
     """
     seed, planted_batches = _whole("seed", seed), _whole("planted_batches", planted_batches)
     rows = None if rows is None else _whole("rows", rows)
+    if seed < 0:
+        raise ValueError(f"seed is {seed}: a whole number from 0 is needed")
     if (gradient is None) == (after is None):
         raise ValueError("attack: give gradient=, or after= for the weights after local training; one of them")
     steps = training_of(training, trained=after is not None)

@@ -100,7 +100,10 @@ def view_of_update(
     """
     if task is not None and task not in get_args(Task):
         raise ValueError(f"task is {task!r}; choose one of {', '.join(get_args(Task))}")
-    between = activation or _activation(model_state) or "relu"
+    applied = _activation(model_state)
+    if activation and applied and activation != applied:
+        raise ValueError(f"activation is {activation!r}, and the network has {applied!r}; leave activation= out")
+    between = activation or applied or "relu"
     before, found = layers_of(model_state, "model_state"), layers_of(update, "the update")
     spec = _spec(before, between, task)
     check_weights(spec, before)
@@ -206,6 +209,8 @@ def _array(tensor: Any) -> NDArray[np.floating[Any]]:
         raise ValueError("a gradient is None: call backward() before, on the same network")
     if isinstance(tensor, torch.Tensor) and tensor.dtype is torch.bfloat16:
         raise ValueError("a tensor is of bfloat16, which NumPy does not know; pass it as .float()")
+    if isinstance(tensor, torch.Tensor) and (tensor.is_meta or tensor.layout is not torch.strided):
+        raise ValueError("a tensor is sparse or holds no values; pass it as .to_dense(), with its values")
     array = tensor.detach().cpu().numpy() if isinstance(tensor, torch.Tensor) else np.asarray(tensor)
     if not np.issubdtype(array.dtype, np.floating):
         raise ValueError(f"a tensor of {array.dtype} is no weight; floating point is needed")

@@ -10,7 +10,9 @@ A transcript holds what was sent: treat it like the data itself (it is written f
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from numbers import Integral
+from threading import Lock
 
 from leakledger.preprocess.ledger import Ledger
 from leakledger.preprocess.messages import Payload
@@ -27,13 +29,17 @@ from leakledger.preprocess.views import (
 )
 from leakledger.preprocess.wire import encode
 
+LAST_ROUND = 2**31 - 1
+FACTS = FeatureLayout, ModelSpec, TrainingSpec, Method, Method
+
 
 class Recorder:
     """The messages of one run between `clients` and a `server`, in the order in which they are told to it.
 
     What is public in the run is said once: the `layout` of the network's inputs, the `model`, the `training`, the
-    `mechanisms` that protect updates, and by name the methods that preprocessed. Raises ValueError for names that do
-    not tell the parties apart.
+    `mechanisms` that protect updates, and by name the methods that preprocessed. Several threads may tell it messages.
+    Raises ValueError for names that do not tell the parties apart, and for facts of another type, which no transcript
+    could hold.
     """
 
     def __init__(
@@ -48,14 +54,26 @@ class Recorder:
         encoder: Method | None = None,
         scaler: Method | None = None,
     ) -> None:
+        if isinstance(clients, str | bytes) or not isinstance(clients, Iterable):
+            raise ValueError(f"clients is of type {type(clients).__name__}; give a list of their names")
         self._parties = (*clients, server)
-        if not clients or len(set(self._parties)) < len(self._parties) or "" in self._parties:
+        if strange := [p for p in self._parties if not isinstance(p, str)]:
+            raise ValueError(f"a party's name is of type {type(strange[0]).__name__}; a text is needed")
+        if len(self._parties) < 2 or len(set(self._parties)) < len(self._parties) or "" in self._parties:
             raise ValueError(f"the parties {list(self._parties)} need names of their own, and one client at least")
+        given = {"layout": layout, "model": model, "training": training, "encoder": encoder, "scaler": scaler}
+        for (name, value), kind in zip(given.items(), FACTS, strict=True):
+            if value is not None and not isinstance(value, kind):
+                raise ValueError(f"{name} is of type {type(value).__name__}; give a {kind.__name__}")
+        stated = tuple(mechanisms) if isinstance(mechanisms, Iterable) else (mechanisms,)
+        if not all(isinstance(m, Mechanism) for m in stated):
+            raise ValueError("mechanisms are no list of Mechanism(kind, parameters)")
         methods = encoder or Method(), scaler or Method()
         self.public = PublicFacts(
-            tuple(clients), server, *methods, tuple(mechanisms), layout=layout, model=model, training=training
+            self._parties[:-1], server, *methods, stated, layout=layout, model=model, training=training
         )
         self.ledger = Ledger()
+        self._lock = Lock()
 
     def send(
         self,
@@ -77,27 +95,34 @@ class Recorder:
         """
         if not isinstance(payload, Payload):
             raise ValueError(f"a {type(payload).__name__} is no kind of message; see leakledger.preprocess.messages")
-        if round < 0:
-            raise ValueError(f"round is {round}; the first is 0")
+        if isinstance(round, bool) or not isinstance(round, Integral) or not 0 <= round <= LAST_ROUND:
+            raise ValueError(f"round is {round!r}; a whole number is needed, and the first is 0")
+        if not isinstance(step, str):
+            raise ValueError(f"step is of type {type(step).__name__}; a text is needed")
+        if ciphertext is not None and not isinstance(ciphertext, bytes):
+            raise ValueError(f"ciphertext is of type {type(ciphertext).__name__}; bytes are needed")
         for party in (sender, recipient, *([relay] if relay is not None else [])):
             if party not in self._parties:
                 raise ValueError(f"{party!r} takes no part; the parties are {', '.join(self._parties)}")
+        if relay in (sender, recipient):
+            raise ValueError(f"{relay!r} is an end of the message and no relay of it")
         if sender == recipient:
             raise ValueError(f"{sender!r} cannot send to itself; what stays at a party is no message")
         content = encode(type(payload).from_plain(payload.to_plain()).to_plain())
-        message = Message(
-            sequence=len(self.ledger),
-            step=step or payload.topic.partition(".")[0],
-            round=round,
-            topic=payload.topic,
-            sender=sender,
-            recipient=recipient,
-            relay=relay,
-            sealed=ciphertext is not None,
-            body=content if ciphertext is None else ciphertext,
-            content=content,
-        )
-        self.ledger.append(message)
+        with self._lock:
+            message = Message(
+                sequence=len(self.ledger),
+                step=step or payload.topic.partition(".")[0],
+                round=int(round),
+                topic=payload.topic,
+                sender=sender,
+                recipient=recipient,
+                relay=relay,
+                sealed=ciphertext is not None,
+                body=content if ciphertext is None else ciphertext,
+                content=content,
+            )
+            self.ledger.append(message)
         return message
 
     def view(self, *observers: str) -> View:
@@ -106,5 +131,8 @@ class Recorder:
 
     def write(self, path: str | os.PathLike[str], meta: Mapping[str, str] | None = None) -> str:
         """Writes the transcript, whole or not at all, and returns the head of its hash chain, to be noted elsewhere."""
-        write_transcript(path, self.ledger, self.public, meta)
-        return self.ledger.head.hex()
+        if not all(isinstance(part, str) for item in dict(meta or {}).items() for part in item):
+            raise ValueError("meta has a key or a value that is no text")
+        with self._lock:
+            write_transcript(path, self.ledger, self.public, meta)
+            return self.ledger.head.hex()

@@ -1,8 +1,10 @@
 """One's own gradient, weights or transcript: `leakledger.attack`, `Recorder`, `leakledger attack`."""
 
+import contextlib
 import json
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pandas as pd
@@ -379,6 +381,13 @@ BAD = {
         "reads embeddings of texts.*choose one of linear_layer",
     ),
     "a seed in words": ({"seed": "a"}, "seed is of type str: a whole number is needed"),
+    "a seed below zero": ({"seed": -1}, "seed is -1: a whole number from 0"),
+    "an activation that the network has not": (
+        {"activation": "tanh"},
+        "activation is 'tanh', and the network has 'relu'; leave activation= out",
+    ),
+    "a sparse tensor": ({"gradient": [p.grad.to_sparse() for p in NET.parameters()]}, "a tensor is sparse or holds no"),
+    "a tensor without values": ({"gradient": [p.grad.to("meta") for p in NET.parameters()]}, "holds no values"),
     "half a row": ({"labels": None, "rows": 4.5}, "rows is of type float: a whole number is needed"),
     "planted batches in words": ({"planted_batches": "x"}, "planted_batches is of type str"),
     "no mapping": ({"layout": pd.DataFrame({"age": [31.0]})}, "layout is of type DataFrame; give a dictionary"),
@@ -509,10 +518,65 @@ def test_a_recorder_refuses_parties_that_take_no_part_and_what_is_no_message():
         rec.send(LocalDictionary({}), "A", "A")
     with pytest.raises(ValueError, match=r"^a dict is no kind of message; see leakledger\.preprocess\.messages$"):
         rec.send({"ward": ["x"]}, "A", "server")
-    with pytest.raises(ValueError, match="round is -1; the first is 0"):
+    with pytest.raises(ValueError, match="round is -1; a whole number is needed, and the first is 0"):
         rec.send(LocalDictionary({}), "A", "server", round=-1)
     with pytest.raises(ValueError, match="names of their own"):
         leakledger.Recorder(["A", "A"])
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"round": 1.5}, "round is 1.5; a whole number"),
+        ({"round": 2**70}, "a whole number is needed"),
+        ({"step": 3}, "step is of type int"),
+        ({"ciphertext": "x"}, "ciphertext is of type str; bytes are needed"),
+        ({"relay": "A"}, "'A' is an end of the message"),
+    ],
+)
+def test_a_message_that_no_transcript_holds_is_refused_when_it_is_told_and_the_others_are_kept(tmp_path, given, told):
+    rec = recorder()
+    with pytest.raises(ValueError, match=told):
+        rec.send(LocalDictionary({"ward": ["x"]}), "A", "server", **given)
+    rec.send(LocalDictionary({"ward": ["x"]}), "A", "server", round=np.int64(1))
+    rec.write(tmp_path / "t.parquet")
+    assert len(read_transcript(tmp_path / "t.parquet").ledger) == 4
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"clients": "AB"}, "clients is of type str"),
+        ({"clients": None}, "clients is of type NoneType"),
+        ({"clients": [1, 2]}, "a party's name is of type int"),
+        ({"layout": COLUMNS}, "layout is of type dict; give a FeatureLayout"),
+        ({"model": 3}, "model is of type int; give a ModelSpec"),
+        ({"mechanisms": ["noise"]}, "no list of Mechanism"),
+        ({"mechanisms": 3}, "no list of Mechanism"),
+    ],
+)
+def test_public_facts_that_no_transcript_holds_are_refused_before_anything_is_recorded(given, told):
+    with pytest.raises(ValueError, match=told):
+        leakledger.Recorder(**{"clients": ["A"], **given})
+
+
+def test_messages_of_several_threads_have_numbers_of_their_own():
+    rec, waiting = leakledger.Recorder(["A", "B"]), threading.Barrier(2)
+
+    class Slow(type(rec.ledger)):
+        def __len__(self):
+            count = super().__len__()
+            with contextlib.suppress(threading.BrokenBarrierError):
+                waiting.wait(0.2)
+            return count
+
+    rec.ledger = Slow()
+    sent = [threading.Thread(target=rec.send, args=(LocalDictionary({}), party, "server")) for party in "AB"]
+    for thread in sent:
+        thread.start()
+    for thread in sent:
+        thread.join()
+    assert [m.sequence for m in rec.ledger] == [0, 1]
 
 
 def test_the_command_attacks_a_transcript_and_masks_values_until_told_otherwise(tmp_path):
