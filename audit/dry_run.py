@@ -8,6 +8,7 @@ do so check declared ranges.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from leakledger.preprocess.encoders.ring_psi import PsiEncoder
 from leakledger.preprocess.imputation import impute
 from leakledger.preprocess.models import layer_shapes
 from leakledger.preprocess.pipeline import prepare
+from leakledger.preprocess.scalers import Scaler
 from leakledger.preprocess.secret import pinned
 from leakledger.preprocess.transport.simulated import Simulated
 from leakledger.preprocess.views import PublicFacts
@@ -89,11 +91,22 @@ def _prepare(config: Config, case: Case, split: Mapping[str, Pair]) -> PublicFac
             own = held_out = {c: fed.local(c, first_rows, t) for c, t in own.items()}
         encoder = make_encoder(case, [t for pair in split.values() for t in pair])
         schema = agreed.schema.value
-        prepared = prepare(fed, schema, own, held_out, encoder, build_scaler(case.preprocessing).rehearsal())
+        prepared = prepare(fed, schema, own, held_out, encoder, _rehearsal(build_scaler(case.preprocessing)))
     layout = prepared.layout.value
     model = model_spec(config.model, schema, layout.width)
     layer_shapes(model)  # refuses what does not fit the task
     return PublicFacts(tuple(split), SERVER, layout=layout, model=model)
+
+
+def _rehearsal(scaler: Scaler) -> Scaler:
+    """What stands in for a scaler. Raises ValueError where that is none: a plugin may return anything."""
+    rehearsed: Any = scaler.rehearsal()
+    if not isinstance(rehearsed, Scaler):
+        raise ValueError(
+            f"the scaler {scaler.name} rehearses with a value of type {type(rehearsed).__name__}, which is no scaler; "
+            "mend the plugin, or choose another scaler"
+        )
+    return rehearsed
 
 
 def first_rows(table: Table) -> Table:

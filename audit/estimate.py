@@ -9,6 +9,8 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import inf
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,6 +24,7 @@ from leakledger.preprocess.encoders import ENCODERS
 from leakledger.preprocess.encoders.codebook import TextEncoder
 from leakledger.preprocess.encoders.target import Target
 from leakledger.preprocess.features.transformations import BINARY, UNARY
+from leakledger.preprocess.scalers import Scaler
 
 MANY = 1000  # distinct values of a column from which on `validate` warns
 CODE_COLUMNS = 8  # of a feature under an encoder with codes of its own
@@ -129,7 +132,7 @@ def _case(config: Config, case: Case, counts: Mapping[str, int], rows: int, tabl
     trained = updates * (
         batch if case.training.algorithm == "fedsgd" else rows / parties * options.get("local_epochs", 1)
     )
-    seconds, size = (parties * x for x in build_scaler(case.preprocessing).effort)
+    seconds, size = (parties * x for x in _effort(build_scaler(case.preprocessing)))
     training = updates * MESSAGE_SECONDS + sent / BYTES_PER_SECOND + 6.0 * trained * weights / OPERATIONS_PER_SECOND
     return Estimate(
         seconds=CASE_SECONDS + training + _attacks(config, weights, batch, parties) + CHECKED * seconds,
@@ -137,6 +140,18 @@ def _case(config: Config, case: Case, counts: Mapping[str, int], rows: int, tabl
         disk=sent + size,
         jobs=1,
     )
+
+
+def _effort(scaler: Scaler) -> tuple[float, float]:
+    """What a scaler says that it takes. Raises ValueError where that is none: a plugin may say anything."""
+    said: Any = scaler.effort
+    numbers = said if isinstance(said, tuple) else ()
+    if len(numbers) != 2 or not all(isinstance(x, int | float) and 0 <= x < inf for x in numbers):
+        raise ValueError(
+            f"the scaler {scaler.name} has an effort that is no pair of seconds and bytes, from 0; mend the plugin, or "
+            "choose another scaler"
+        )
+    return numbers[0], numbers[1]
 
 
 def _engineered(case: Case, table: Table) -> Estimate:

@@ -9,9 +9,12 @@ from click.testing import CliRunner
 from leakledger.audit.case import cases
 from leakledger.audit.cli import main
 from leakledger.audit.config import Config
+from leakledger.audit.dry_run import rehearse
 from leakledger.audit.estimate import MANY, Estimate, distinct_values, estimate, many_values, weights_of
 from leakledger.audit.provenance import partitioned
 from leakledger.audit.run import run_audit
+from leakledger.preprocess.scalers import SCALERS
+from leakledger.preprocess.scalers.local import Local
 from leakledger.preprocess.secret import PUBLIC_MASTER
 
 
@@ -109,3 +112,21 @@ def test_few_values_or_codes_are_no_reason_to_warn(table: Path) -> None:
         assert len(many_values(todo, next(iter(partitioned(settings, todo).values())))) == lines
     few = config()
     assert many_values(cases(few), next(iter(partitioned(few, cases(few)).values()))) == []
+
+
+@pytest.mark.parametrize("said", [(float("nan"), 0), (float("inf"), 0), (-1e9, -5), (1, 2, 3), "12", None])
+def test_an_effort_of_a_plugin_that_is_none_is_refused_and_not_shown(
+    monkeypatch: pytest.MonkeyPatch, said: object
+) -> None:
+    monkeypatch.setitem(SCALERS, "odd", type("Odd", (Local,), {"name": "odd", "effort": said}))
+    with pytest.raises(ValueError, match="the scaler odd has an effort that is no pair of seconds and bytes"):
+        estimated(config(preprocessing=[{"encoder": "local", "scaler": "odd"}]))
+
+
+@pytest.mark.parametrize("said", [None, 3])
+def test_a_rehearsal_of_a_plugin_that_is_no_scaler_is_refused(monkeypatch: pytest.MonkeyPatch, said: object) -> None:
+    monkeypatch.setitem(SCALERS, "odd", type("Odd", (Local,), {"name": "odd", "rehearsal": lambda self: said}))
+    settings = config(preprocessing=[{"encoder": "local", "scaler": "odd"}])
+    todo = cases(settings)
+    with pytest.raises(ValueError, match=r"the scaler odd rehearses with a value of type .*, which is no scaler"):
+        rehearse(settings, todo)
