@@ -18,7 +18,10 @@ from leakledger.preprocess.views import Mechanism, TrainingSpec
 Arrays = Mapping[str, NDArray[np.floating[Any]]]
 BY_CHANCE = 1e-9  # how rarely noise is as small, or as large, as an update must be for it to be refused
 ROUNDED = 0.01  # by what share rounding may bring an update beyond the norm that it was clipped to
-OFF_LEVEL = 0.05, 0.25  # of a step: how far rounding may bring an entry from its level, and where levels tell no more
+OFF_LEVEL = (
+    0.15,
+    0.3,
+)  # of a step: how far rounding, to half precision too, may bring an entry; where levels tell no more
 LOOKED_AT = 512  # columns of a matrix, and rows, whose rank is looked at: all of wide layers takes minutes
 HIDDEN = 1.5  # times as long as noise or clipping says: updates beyond that are spoken of where they would be taken
 CLIPPING = ("client-clipping", "example-clipping")

@@ -138,3 +138,10 @@ def test_a_test_that_passes_on_trust_says_so(trust, warned):
     assert [w.filename for w in told] == [__file__] * warned
     assert all("protected as stated, which it does not show of pruning" in str(w.message) for w in told)
     assert ("only if the update was protected as stated" in found.summary) is bool(warned)
+
+
+def test_levels_that_travelled_in_half_precision_are_levels():
+    coarse = mechanism("quantisation", 8)
+    update, rounding = sent([coarse])
+    halved = {n: a.astype(np.float16).astype(np.float32) for n, a in update.items()}
+    refuse_undefended([coarse], halved, rounding, ROWS, TRAINING)
