@@ -18,14 +18,12 @@ from leakledger.preprocess.views import Mechanism, TrainingSpec
 Arrays = Mapping[str, NDArray[np.floating[Any]]]
 BY_CHANCE = 1e-9  # how rarely noise is as small, or as large, as an update must be for it to be refused
 ROUNDED = 0.01  # by what share rounding may bring an update beyond the norm that it was clipped to
-OFF_LEVEL = (
-    0.15,
-    0.3,
-)  # of a step: how far rounding, to half precision too, may bring an entry; where levels tell no more
+OFF_LEVEL = 0.15, 0.3  # of a step: how far half precision may bring an entry, and where levels tell no more
 LOOKED_AT = 512  # columns of a matrix, and rows, whose rank is looked at: all of wide layers takes minutes
 HIDDEN = 1.5  # times as long as noise or clipping says: updates beyond that are spoken of where they would be taken
 CLIPPING = ("client-clipping", "example-clipping")
 NOISE, PRUNING, QUANTISATION = "gaussian-noise", "pruning", "quantisation"
+KNOWN = {*CLIPPING, NOISE, PRUNING, QUANTISATION}
 
 
 def refuse_undefended(
@@ -38,6 +36,8 @@ def refuse_undefended(
     for k, mechanism in enumerate(stated):
         later = stated[k + 1 :]
         kinds = {m.kind for m in later}
+        if kinds - KNOWN:  # a plugin's may leave nothing of what was before it
+            continue
         if mechanism.kind == NOISE and NOISE not in kinds and not kinds & {*CLIPPING}:
             _refuse_missing_noise(_last_noise(stated[: k + 1]), later, update, rounding)
         if mechanism.kind == PRUNING and NOISE not in kinds:
@@ -214,7 +214,11 @@ def taken_on_trust(
     found = []
     for k, mechanism in enumerate(stated):
         later = stated[k + 1 :]
-        if mechanism.kind == NOISE:
+        if mechanism.kind not in KNOWN:
+            why = "what it leaves in an update is not known"
+        elif {m.kind for m in later} - KNOWN:
+            why = "what comes after it may hide it"
+        elif mechanism.kind == NOISE:
             why = _hidden_noise(_last_noise(stated[: k + 1]), later, update, rounding)
         elif mechanism.kind in CLIPPING:
             norm = _longest(mechanism, rows, training)

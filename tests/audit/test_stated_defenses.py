@@ -142,6 +142,19 @@ def test_a_test_that_passes_on_trust_says_so(trust, warned):
 
 def test_levels_that_travelled_in_half_precision_are_levels():
     coarse = mechanism("quantisation", 8)
-    update, rounding = sent([coarse])
-    halved = {n: a.astype(np.float16).astype(np.float32) for n, a in update.items()}
-    refuse_undefended([coarse], halved, rounding, ROWS, TRAINING)
+    for seed in range(200):
+        update, rounding = sent([coarse], seed)
+        halved = {n: a.astype(np.float16).astype(np.float32) for n, a in update.items()}
+        refuse_undefended([coarse], halved, rounding, ROWS, TRAINING)
+
+
+@pytest.mark.parametrize("first", [CLIP, NOISE, PRUNE, ROUND])
+def test_a_defense_of_a_plugin_may_hide_what_was_before_it_and_is_taken_on_trust(first):
+    stated = [first, Mechanism("of-a-plugin", {}), FINE]
+    update, rounding = sent([FINE], raw=full_rank)
+    refuse_undefended(stated, update, rounding, ROWS, TRAINING)
+    told = taken_on_trust(stated, update, rounding, ROWS, TRAINING)
+    assert told == (
+        f"{first.kind} (what comes after it may hide it)",
+        "of-a-plugin (what it leaves in an update is not known)",
+    )
