@@ -2,7 +2,8 @@
 
 1. The batch is relaxed, from rows that the row space supports (`row_space`): each row may be there in part, so that the
    best weights of rows are found without being caught on the way (`relaxation`). Batches of rows with weight, chosen to
-   fit (`assembly`), begin as chains under little noise. A batch that another attack has found begins beside them.
+   fit (`assembly`), begin as chains under little noise. A batch that another attack has found begins beside them. Few
+   rows are told apart best by the few of a relaxation that fits no better than the truth; more rows are missed by it.
 2. Repairs, until a chain is where the truth must be and gains no more: rows of one, those above all that its residual
    points at, leave the batch, and what they leave of the sum is solved like a batch of its own, from rows of all chains
    and of its own row space.
@@ -41,7 +42,7 @@ LOUD = 2.0  # times the true noise: where wrong cells come loose, after an assem
 COOLING, SMALL_COOLING = 8, 4  # sweeps from there to the true noise, of a whole batch and in a repair
 LEFT = 1.5  # times the assumed noise: what chains leave that have found the rows
 BEGUN = 4  # chains that begin at a batch which another attack has found
-CHOICES = 80  # sweeps over atoms, of little cost
+CHOICES, TRIED = 80, 4  # sweeps over atoms, of little cost; of more rows so many batches for each chain that begins
 SWEEPS, SMALL_SWEEPS = 30, 20  # of chains on the row space
 KEPT, SMALL_KEPT = 17, 13  # one of so many chains is kept after each sweep
 SMALL = 4  # a repair has so many times fewer that seek rows
@@ -52,8 +53,9 @@ SHARES = 1 / 2, 2 / 3
 EMPTY = 2  # places without a row that it looks at besides
 HIGH = 2.0  # of chi-square deviations: an energy above by more shows rows that are wrong
 SURPRISED = 5.0  # deviations of the log likelihood of bounded entries, from which on they show the same
-# Nats; and repairs in a row that gained less before a batch that fits is left as it is, and before one that does not.
-GAIN, PATIENCE, GIVEN_UP = 10.0, 3, 8
+# Nats; and repairs in a row that gained less before a batch that fits is left as it is, one of few rows sooner, and
+# before one that does not fit is.
+GAIN, PATIENCE, SMALL_PATIENCE, GIVEN_UP = 10.0, 6, 3, 8
 FEW = 16  # rows up to which a search that ends well is all; of more, one energy has many batches with a few wrong rows
 
 
@@ -100,7 +102,7 @@ def search(
             kept = torch.randperm(ends[0].chains, generator=coins, device=ends[0].device)[:chains]
             return _some(ends, kept)
     rows = supported(evidence, cells, coins, pool, SWEEPS, -(-pool // KEPT))
-    ends.append(_assembled(network, cells, evidence, rows, chains, COOLING, coins))
+    ends.append(_assembled(network, cells, evidence, rows, chains, COOLING, coins, not few))
     if start is not None:
         ends.append(_cooled(Chains(network, cells, evidence, start.repeat(BEGUN, 1, 1), coins), COOLING))
     found = _best(ends, chains)
@@ -135,7 +137,8 @@ def repaired(found: Chains, repairs: int, tell: Callable[[int], None] = lambda s
         _repair(found, chain, -(-pool // SMALL), SHARES[step % 2])
         tell(1)
         idle = 0 if float(cost(found).min()) < least - GAIN else idle + 1
-        if idle >= GIVEN_UP or (idle >= PATIENCE and bool(plausible(found).any())):
+        patience = PATIENCE if found.rows > FEW else SMALL_PATIENCE
+        if idle >= GIVEN_UP or (idle >= patience and bool(plausible(found).any())):
             break
     return found
 
@@ -165,16 +168,20 @@ def _assembled(
     chains: int,
     cooling: int,
     coins: torch.Generator,
+    thorough: bool,
 ) -> Chains:
-    """Chains that begin at batches of rows that the relaxed batch is made of, from the rows of the pool on."""
+    """Chains that begin at batches of rows that the relaxed batch is made of, from the rows of the pool on; the best of
+    more such batches where it is `thorough`, which has more rows to choose from.
+    """
     scale = _likely_scale(network, cells, evidence, coins) if evidence.shrunk else 1.0
     atoms = atoms_of(network, cells, evidence, *with_labels(evidence, pool, network.classes), scale)
-    found = relaxed(network, cells, evidence, atoms, coins, scale)
+    found = relaxed(network, cells, evidence, atoms, coins, scale, thorough=thorough)
     choice = Assembly(evidence, found.atoms)
     noises = np.geomspace(evidence.loudest, evidence.noise, CHOICES)
-    chosen = choice.choose(choice.start(chains, coins, found.weights), noises.tolist(), coins)
+    tried = TRIED * chains if thorough else chains
+    chosen = choice.choose(choice.start(tried, coins, found.weights), noises.tolist(), coins)
     begun = Chains(network, cells, evidence, choice.index[chosen], coins, choice.labels[chosen], choice.present[chosen])
-    return _cooled(begun, cooling)
+    return _cooled(_best([begun], chains) if thorough else begun, cooling)
 
 
 def _cooled(found: Chains, cooling: int) -> Chains:
@@ -227,7 +234,8 @@ def _repair(found: Chains, chain: int, seekers: int, share: float) -> None:
     known = found.index[found.present > 0]
     new = supported(evidence, found.cells, found.coins, seekers, SMALL_SWEEPS, -(-seekers // SMALL_KEPT))
     pool = torch.unique(torch.cat([known, new]), dim=0)
-    small = _assembled(found.network, found.cells, evidence, pool, SMALL_CHAINS, SMALL_COOLING, found.coins)
+    thorough = found.rows > FEW
+    small = _assembled(found.network, found.cells, evidence, pool, SMALL_CHAINS, SMALL_COOLING, found.coins, thorough)
     now = found.index[own, chosen].clone()
     before = Chains(found.network, found.cells, evidence, now, found.coins, labels.clone(), present.clone())
     costs = cost(small)

@@ -13,7 +13,7 @@ from leakledger.attacks.gradient.posterior import search as search_module
 from leakledger.attacks.gradient.posterior.atoms import atoms_of, with_labels
 from leakledger.attacks.gradient.posterior.chains import Chains, encoded, from_prior
 from leakledger.attacks.gradient.posterior.least_squares import non_negative
-from leakledger.attacks.gradient.posterior.relaxation import WEIGHTY, _labelled, relaxed
+from leakledger.attacks.gradient.posterior.relaxation import GAIN, WEIGHTY, _labelled, relaxed
 from leakledger.attacks.gradient.posterior.sample_size import log_choices
 from leakledger.attacks.gradient.posterior.search import cost
 from tests.attacks.gradient.posterior_example import wide
@@ -91,6 +91,17 @@ def test_rows_that_no_pool_had_enter_and_take_the_weight(told):
     assert mass_on(found, index, labels).min() > 0.8
     assert found.weights.sum() == pytest.approx(5, abs=0.1)
     assert (found.weights >= WEIGHTY).all()
+
+
+def test_a_thorough_relaxation_goes_on_where_its_energy_is_that_of_the_truth():
+    network, cells, index, _, evidence, coins = wide(6, noise=0.003)
+    pool = torch.cat([index, from_prior(cells, 40, coins, "cpu")])
+    atoms = atoms_of(network, cells, evidence, *with_labels(evidence, pool, network.classes))
+    found = relaxed(network, cells, evidence, atoms, coins)
+    more = relaxed(network, cells, evidence, atoms, coins, thorough=True)
+    assert found.energy < evidence.entries / 2
+    assert more.energy < found.energy - GAIN
+    assert len(more.weights) > len(found.weights)
 
 
 def test_the_energy_is_that_of_the_weighted_sum():
