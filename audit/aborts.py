@@ -33,9 +33,14 @@ def aborted_record(case: Case, ledger: Ledger, public: PublicFacts) -> CaseRecor
         setting=case.setting,
         seed=case.seed,
         observations=observations(ledger, public),
-        aborts=tuple(Aborted(a.party, a.step, a.round, a.reason) for a in ledger.aborts),
+        aborts=aborts_of(ledger),
         transcript_head=ledger.head.hex(),
     )
+
+
+def aborts_of(ledger: Ledger) -> tuple[Aborted, ...]:
+    """Who could not go on, as a record keeps it; none where the protocol came to its end."""
+    return tuple(Aborted(a.party, a.step, a.round, a.reason) for a in ledger.aborts)
 
 
 def unsettled(rulings: Sequence[Ruling], aborted: Sequence[CaseRecord]) -> tuple[Ruling, ...]:

@@ -33,7 +33,7 @@ def attack(transcript: Path, party: str, names: tuple[str, ...], seed: int, reve
     """
     from leakledger.audit.tables import print_rows
     from leakledger.audit.transcript_attack import (
-        aborted_line,
+        aborted_lines,
         attack_transcript,
         claim_rows,
         record_tables,
@@ -52,7 +52,6 @@ def attack(transcript: Path, party: str, names: tuple[str, ...], seed: int, reve
     for title, table in records.items():
         print_rows(console, table, title)
     silent = [f"No claim by {line}" for line in silent_rows(found.played)]
-    for line in (*silent, *unread_lines(found.unread), aborted_line(found.aborts)):
-        if line:
-            console.print(f"{line}.", markup=False, highlight=False)
+    for line in (*silent, *unread_lines(found.unread), *aborted_lines(found.aborts)):
+        console.print(f"{line}.", markup=False, highlight=False)
     console.print("Nobody knows the truth here, so nothing is scored; silence is no evidence.", highlight=False)

@@ -2,9 +2,9 @@
 
 Who has only a transcript can say what attacks read out of it and whether these attacks are known to work on such
 messages, and not how much of it is right. So there are no scores and no verdict here, and silence is no evidence; kinds
-of message that no attack read are listed, and that a transcript ends early is said. What
-stands for itself is what an attack proves: a row that the update fits and no other would, a value told in the clear,
-one that both sides of a set intersection hold.
+of message that no attack read are listed, and that a transcript ends early is said. What stands for itself is what an
+attack proves: a row that the update fits and no other would, a value told in the clear, one that both sides of a set
+intersection hold.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,6 +29,7 @@ from leakledger.attacks.base import (
     VocabularyClaim,
     claims_in,
 )
+from leakledger.audit.aborts import aborts_of
 from leakledger.audit.adversaries import observer_sets
 from leakledger.audit.config_alignment import ALIGNMENTS
 from leakledger.audit.config_alignment import PLAYED as OF_ALIGNED
@@ -106,7 +107,7 @@ def attack_transcript(path: Path, observers: str = "server", names: Sequence[str
     return Attacked(
         played=tuple(one for of_view in played for one in of_view),
         unread=tuple(u for view, of_view in zip(views, played, strict=True) for u in _unread(view, of_view)),
-        aborts=tuple(Aborted(a.party, a.step, a.round, a.reason) for a in stored.ledger.aborts),
+        aborts=aborts_of(stored.ledger),
         layout=stored.public.layout,
     )
 
@@ -190,9 +191,9 @@ def unread_lines(unread: Sequence[Unread]) -> list[str]:
     return [f"Not read by {', '.join(w)}: {topic} ({n} of it): {why}" for (topic, n, why), w in who.items()]
 
 
-def aborted_line(aborts: Sequence[Aborted]) -> str:
-    """That the transcript ends early and who ended it; "" of one that does not."""
-    return f"This transcript ends early: {'; '.join(a.text for a in aborts)}" if aborts else ""
+def aborted_lines(aborts: Sequence[Aborted]) -> list[str]:
+    """That the transcript ends early, and who ended it."""
+    return [f"This transcript ends early: {'; '.join(a.text for a in aborts)}"] if aborts else []
 
 
 def _told(claim: Claim, reveal: bool) -> Iterator[dict[str, str]]:
