@@ -6,7 +6,7 @@ What is refused is impossible, or rarer than `BY_CHANCE`, whatever the rows were
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from math import hypot, log, sqrt
+from math import hypot, log, pi, sqrt
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,8 @@ Arrays = Mapping[str, NDArray[np.floating[Any]]]
 BY_CHANCE = 1e-9  # how rarely noise is as small, or as large, as an update must be for it to be refused
 ROUNDED = 0.01  # by what share rounding may bring an update beyond the norm that it was clipped to
 OFF_LEVEL = 0.15, 0.3  # of a step: how far half precision may bring an entry, and where levels tell no more
+STRAY_ZEROS = 0.01  # of a tensor's entries: how many coarse number formats may leave behind noise
+COARSE = 2.0**-7, 2.0**-24  # how finely half precision tells numbers apart: by the largest of them, and at zero
 LOOKED_AT = 512  # columns of a matrix, and rows, whose rank is looked at: all of wide layers takes minutes
 HIDDEN = 1.5  # times as long as noise or clipping says: updates beyond that are spoken of where they would be taken
 CLIPPING = ("client-clipping", "example-clipping")
@@ -40,6 +42,8 @@ def refuse_undefended(
             continue
         if mechanism.kind == NOISE and NOISE not in kinds and not kinds & {*CLIPPING}:
             _refuse_missing_noise(_last_noise(stated[: k + 1]), later, update, rounding)
+            if not later:
+                _refuse_repeated(_last_noise(stated), update, rounding)
         if mechanism.kind == PRUNING and NOISE not in kinds:
             _refuse_unpruned(float(mechanism.parameters["share"]), update)
         if mechanism.kind == QUANTISATION and NOISE not in kinds:
@@ -118,6 +122,51 @@ def _news(name: str, matrix: NDArray[np.floating[Any]], rounding: float) -> Iter
         for k in range(1, len(new)):
             whose = f"what is new in the {what} of {name} after the first {k}: its entries"
             yield whose, float(lengths[k]) ** 2, int(dimensions[k])
+
+
+def _refuse_repeated(sigma: float, update: Arrays, rounding: Mapping[str, float]) -> None:
+    """Raises ValueError for a tensor whose entries are zero, or share few values, as no noise that comes last leaves
+    them: pruning or quantisation came after it.
+
+    Wherever an entry was, noise brings it to one of k values with a chance of at most k times what falls on one of the
+    values that numbers have there. So repeats are no more than a binomial of that chance, as long as values are k.
+    """
+    for name, array in update.items():
+        zeros, values = int((array == 0).sum()), len(np.unique(array))
+        spacing, _ = _spacing(array, rounding[name])
+        by_zeros = _zero_by_chance(zeros, array, rounding[name], sigma)
+        by_values = _as_many(array.size - values, array.size, values * spacing * _density(sigma))
+        if min(by_zeros, by_values) < BY_CHANCE:
+            seen = f"{zeros} of {array.size} entries of {name} are zero"
+            if by_zeros >= BY_CHANCE:
+                seen = f"the {array.size} entries of {name} have {values} values"
+            raise ValueError(
+                f"mechanisms: noise of deviation {sigma:g} is stated to come last, but {seen}, which noise leaves "
+                "nowhere; state all that was done, in its order"
+            )
+
+
+def _zero_by_chance(zeros: int, array: NDArray[np.floating[Any]], rounding: float, sigma: float) -> float:
+    """How likely so many zeros are behind noise, at most."""
+    _, at_zero = _spacing(array, rounding)
+    return _as_many(zeros, array.size, max(2 * at_zero * _density(sigma), STRAY_ZEROS))
+
+
+def _spacing(array: NDArray[np.floating[Any]], rounding: float) -> tuple[float, float]:
+    """How far apart numbers may be, at most, and at zero. A difference of weights is as coarse there as they are."""
+    largest = float(np.abs(array).max(initial=0.0))
+    held = max(rounding / float(np.finfo(array.dtype).eps), largest)
+    return COARSE[0] * held, COARSE[0] * held if held > 1.0001 * largest else COARSE[1]
+
+
+def _density(sigma: float) -> float:
+    """Of noise, where it is largest."""
+    return 1 / (sigma * sqrt(2 * pi))
+
+
+def _as_many(count: int, of: int, chance: float) -> float:
+    """How likely it is that of so many entries `count` or more are hit, each with at most this chance."""
+    return 1.0 if count == 0 or chance >= 1 else float(special.bdtrc(count - 1, of, chance))
 
 
 def _refuse_unpruned(share: float, update: Arrays) -> None:
@@ -210,7 +259,10 @@ def _rounded_before_noise(mechanisms: Sequence[Mechanism]) -> bool:
 def taken_on_trust(
     stated: Sequence[Mechanism], update: Arrays, rounding: Mapping[str, float], rows: int, training: TrainingSpec
 ) -> tuple[str, ...]:
-    """Which of the stated defenses this update would not show to be missing, and why, in words."""
+    """Which of the stated defenses this update would not show to be missing, or to be another one, and why, in words.
+
+    The order of clipping of updates and pruning or quantisation is not spoken of: it changes the length alone.
+    """
     found = []
     for k, mechanism in enumerate(stated):
         later = stated[k + 1 :]
@@ -219,34 +271,54 @@ def taken_on_trust(
         elif {m.kind for m in later} - KNOWN:
             why = "what comes after it may hide it"
         elif mechanism.kind == NOISE:
-            why = _hidden_noise(_last_noise(stated[: k + 1]), later, update, rounding)
+            why = _hidden_noise(stated[: k + 1], later, update, rounding)
         elif mechanism.kind in CLIPPING:
             norm = _longest(mechanism, rows, training)
             why = _hidden_clipping(norm, later, sum(a.size for a in update.values()))
+            if mechanism.kind == "example-clipping" and rows > 1 and norm is not None:
+                why = "the mean over rows does not show how long each of them was"
         else:
             why = _hidden_values(mechanism, later)
         found += [f"{mechanism.kind} ({why})"] if why else []
     return tuple(found)
 
 
-def _hidden_noise(sigma: float, later: Sequence[Mechanism], update: Arrays, rounding: Mapping[str, float]) -> str:
-    """What hides whether noise is missing; empty where nothing does, as for those below."""
-    kinds = [m.kind for m in later]
+def _hidden_noise(
+    until: Sequence[Mechanism], later: Sequence[Mechanism], update: Arrays, rounding: Mapping[str, float]
+) -> str:
+    """What hides whether noise is missing, the last of `until`; empty where nothing does, as for those below."""
+    kinds, sigma = [m.kind for m in later], _last_noise(until)
     if set(kinds) & {*CLIPPING}:
         return "clipping after it hides how much there is"
     if NOISE in kinds:
         return "" if set(kinds) == {NOISE} else "noise after it hides it"  # added up, or not
-    least = min(squares / free for _, squares, free in _parts(later, update, rounding))
-    return "the update is larger in all of its parts" if least > (HIDDEN * sigma) ** 2 else ""
+    shares = [float(m.parameters["share"]) for m in until if m.kind == PRUNING] if not later else []
+    pruned = [_zero_by_chance(int(s * a.size), a, rounding[n], sigma) for s in shares for n, a in update.items()]
+    if min(pruned, default=1.0) < BY_CHANCE:  # zeros would be left without it
+        return ""
+    telling = [squares / free for _, squares, free in _parts(later, update, rounding) if _tells(free)]
+    if not telling:
+        return "the update has too few entries to tell"
+    return "the update is larger in all of its parts" if min(telling) > (HIDDEN * sigma) ** 2 else ""
+
+
+def _tells(entries: int) -> bool:
+    """Whether so many would show noise to be less than is stated: of few, some are small whatever they hold."""
+    return bool(special.chdtr(entries, entries / HIDDEN**2) < BY_CHANCE)
 
 
 def _hidden_values(mechanism: Mechanism, later: Sequence[Mechanism]) -> str:
     if any(m.kind == NOISE for m in later):
         return "noise after it hides it"
     if mechanism.kind == PRUNING:
-        return ""
-    coarser = any(m.kind == QUANTISATION and _highest(m) <= _highest(mechanism) for m in later)
-    return "coarser levels after it hide it" if coarser else ""
+        rounded = any(m.kind == QUANTISATION for m in later)
+        return "whether it came before quantisation or after does not show" if rounded else ""
+    if any(m.kind == QUANTISATION and _highest(m) <= _highest(mechanism) for m in later):
+        return "coarser levels after it hide it"
+    if mechanism.parameters.get("rounding") == "stochastic":
+        return "levels do not show whether rounding to them was stochastic"
+    pruned = any(m.kind == PRUNING for m in later)
+    return "whether it came before pruning or after does not show" if pruned else ""
 
 
 def _hidden_clipping(norm: float | None, later: Sequence[Mechanism], entries: int) -> str:

@@ -51,6 +51,8 @@ def refusal(stated, done, seed=0):
 CLIP, NOISE, LOUD = mechanism("client-clipping", 0.2), mechanism("gaussian-noise", 1e-3), mechanism("gaussian-noise", 1)
 PRUNE, ROUND, FINE = mechanism("pruning", 0.9), mechanism("quantisation", 4), mechanism("quantisation", 16)
 CHANCE = Mechanism("quantisation", {"bits": 4, "rounding": "stochastic"})
+HALF_AND_NOISE = mechanism("pruning", 0.5), mechanism("gaussian-noise", 0.1)
+ROWWISE = mechanism("example-clipping", 100)
 ALL = (CLIP, NOISE, LOUD, PRUNE, ROUND, FINE, CHANCE)
 CHAINS = [*product(ALL), *product(ALL, ALL), *product(ALL, ALL, ALL)]
 
@@ -87,6 +89,17 @@ def test_what_was_done_as_stated_is_taken_in_every_order():
             [mechanism("gaussian-noise", 0.05)],
             r"clipping to a norm of 0\.3 and noise",
         ),
+        (
+            HALF_AND_NOISE,
+            HALF_AND_NOISE[::-1],
+            r"noise of deviation 0\.1 is stated to come last, but 135 of 270 entries of 0.weight",
+        ),
+        ([mechanism("gaussian-noise", 0.1)], HALF_AND_NOISE[::-1], "state all that was done, in its order"),
+        (
+            [mechanism("quantisation", 6), LOUD],
+            [LOUD, mechanism("quantisation", 6)],
+            "the 270 entries of 0.weight have [3-6][0-9] values, which noise leaves nowhere",
+        ),
     ],
 )
 def test_what_the_update_shows_to_be_missing_is_refused(stated, done, told):
@@ -99,8 +112,13 @@ def test_what_the_update_shows_to_be_missing_is_refused(stated, done, told):
     ("stated", "hidden"),
     [
         ([CLIP, NOISE], []),
-        ([CLIP, PRUNE, FINE], []),
+        ([CLIP, PRUNE], []),
         ([LOUD, FINE], []),
+        ([CLIP, PRUNE, FINE], ["pruning (whether it came before quantisation or after does not show)"]),
+        ([FINE, PRUNE], ["quantisation (whether it came before pruning or after does not show)"]),
+        ([LOUD, CHANCE], ["quantisation (levels do not show whether rounding to them was stochastic)"]),
+        ([FINE, CHANCE], ["quantisation (coarser levels", "quantisation (levels do not show whether"]),
+        ([ROWWISE, NOISE], ["example-clipping (the mean over rows does not show how long each of them was)"]),
         ([NOISE, LOUD], []),
         ([CLIP, LOUD], ["client-clipping (noise after it hides updates as long as"]),
         ([PRUNE, NOISE], ["pruning (noise after it hides it)"]),
@@ -123,6 +141,39 @@ def full_rank(seed):
 def test_noise_is_taken_on_trust_where_rows_fill_every_layer():
     told = taken_on_trust([NOISE], *sent([], raw=full_rank), ROWS, TRAINING)
     assert told == ("gaussian-noise (the update is larger in all of its parts)",)
+
+
+def small(seed):
+    shapes = {"0.weight": (60, 4), "0.bias": (60,), "1.weight": (2, 60), "1.bias": (2,)}
+    return {n: (0.05 * np.random.default_rng(seed).normal(size=s)).astype(np.float32) for n, s in shapes.items()}
+
+
+def test_no_part_of_few_entries_that_is_small_by_chance_passes_for_noise_that_is_missing():
+    for seed in range(10):
+        told = taken_on_trust([mechanism("gaussian-noise", 0.02)], *sent([], seed, small), 100, TRAINING)
+        assert told == ("gaussian-noise (the update is larger in all of its parts)",)
+    few = {"0.weight": np.full((4, 3), 0.05, np.float32), "0.bias": np.full(4, 0.05, np.float32)}
+    told = taken_on_trust([mechanism("gaussian-noise", 0.05)], few, dict.fromkeys(few, 0.0), 100, TRAINING)
+    assert told == ("gaussian-noise (the update has too few entries to tell)",)
+
+
+def test_how_long_a_single_row_was_shows():
+    assert taken_on_trust([ROWWISE], *sent([]), 1, TRAINING) == ()
+
+
+@pytest.mark.parametrize("half", [np.float32, np.float16])
+def test_noise_that_came_last_is_taken_whatever_precision_numbers_travelled_in(half):
+    for seed, weights in product(range(20), (False, True)):
+        coins = np.random.default_rng(seed)
+        before = {n: coins.uniform(-0.5, 0.5, s).astype(half).astype(np.float32) for n, s in SHAPES.items()}
+        before = before if weights else dict.fromkeys(SHAPES, np.float32(0))
+        after = {
+            n: (before[n] + 0.01 * coins.normal(size=s)).astype(half).astype(np.float32) for n, s in SHAPES.items()
+        }
+        rounding = {n: float(np.finfo(np.float32).eps * max(np.abs(a).max(), 0.5 * weights)) for n, a in after.items()}
+        refuse_undefended(
+            [mechanism("gaussian-noise", 0.01)], {n: after[n] - before[n] for n in after}, rounding, 3, TRAINING
+        )
 
 
 @pytest.mark.parametrize(("trust", "warned"), [((), 0), (("pruning (noise after it hides it)",), 1)])
