@@ -4,6 +4,7 @@ itself is told under its name: the text alone would seem to be about the audit's
 """
 
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from copy import deepcopy
 from dataclasses import fields
 from math import isnan
@@ -24,8 +25,10 @@ from leakledger.attacks.base import (
     Statistic,
     clients_of,
 )
+from leakledger.audit.kept_code import code_kept
 from leakledger.audit.kept_settings import settings_kept
 from leakledger.audit.terminal import one_line
+from leakledger.preprocess.method_errors import is_own
 from leakledger.preprocess.told_failure import ToldFailure
 from leakledger.preprocess.views import FeatureLayout, View
 
@@ -42,9 +45,18 @@ def outcome_of(attack: Attack, view: View, knowledge: AuxiliaryKnowledge) -> Out
     is no outcome of this view and for what the attack itself finds wrong with its input, and ToldFailure for its other
     errors, or where it would end the whole process, as if nothing were left to do.
     """
+    with nullcontext() if is_own(attack) else code_kept(f"the attack {attack.technique}"):
+        outcome: Outcome = _answer(attack, view, knowledge)
+    if problem := _problem(outcome, view):
+        raise ValueError(f"{attack.technique} is no attack that can be scored: {problem}")
+    return outcome
+
+
+def _answer(attack: Attack, view: View, knowledge: AuxiliaryKnowledge) -> Any:
+    """Whatever the attack returns. Raises what `outcome_of` says of an attack that raises something."""
     try:
         with settings_kept():
-            outcome = attack.run(deepcopy(view), deepcopy(knowledge))
+            return attack.run(deepcopy(view), deepcopy(knowledge))
     except SystemExit as error:
         raise ToldFailure(one_line(f"{attack.technique} called sys.exit({error.code!r})")) from error
     except KeyboardInterrupt:
@@ -56,9 +68,6 @@ def outcome_of(attack: Attack, view: View, knowledge: AuxiliaryKnowledge) -> Out
         said = f": {error}" if str(error).strip() else ""
         text = one_line(f"the attack {attack.technique} raised {type(error).__name__}{said}")
         raise (ValueError if of_input else ToldFailure)(text) from error
-    if problem := _problem(outcome, view):
-        raise ValueError(f"{attack.technique} is no attack that can be scored: {problem}")
-    return outcome
 
 
 def _problem(outcome: Any, view: View) -> str:

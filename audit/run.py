@@ -28,6 +28,7 @@ from leakledger.audit.granted import attempts, granted_knowledge, make_attack
 from leakledger.audit.hiding import hides, hides_columns, hides_updates
 from leakledger.audit.input_files import by_key, check_unchanged, digests
 from leakledger.audit.installed import check_extras
+from leakledger.audit.kept_code import code_kept
 from leakledger.audit.kept_settings import settings_kept
 from leakledger.audit.observe import observations
 from leakledger.audit.play import Play, view_of
@@ -178,7 +179,7 @@ def play_case(config: Config, case: Case, folder: Path, master: bytes) -> Played
     """
     left: list[tuple[Ledger, PublicFacts]] = []
     try:
-        with foreign(), settings_kept(), naming_plugins():
+        with foreign(), settings_kept(), code_kept(), naming_plugins():
             return Played(run_case(config, case, folder, master, lambda *ended: left.append(ended)))
     except Exception as error:
         if not left:
