@@ -6,10 +6,10 @@ which sampling; that is accounted for elsewhere, from the mechanisms that the pu
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from itertools import pairwise
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,13 +79,33 @@ class Chain(Defense):
 
     def protect(self, update: Update, coins: np.random.Generator) -> Update:
         for part in self.parts:
-            update = part.protect(update, coins)
+            own = {name: np.array(a) for name, a in update.items()}  # which it may write into
+            update = checked(part.name, update, part.protect(own, coins))
         return update
 
 
 def chain(*parts: Defense) -> Defense:
     """One defense that applies `parts` in order; of none, the identity."""
     return Chain(parts)
+
+
+def checked(who: str, given: Update, returned: Any) -> Update:
+    """What the defense `who` made of an update. Raises ValueError, naming it, unless that has the names, shapes and
+    types of what it was given, and is finite where that was.
+    """
+    if not isinstance(returned, Mapping):
+        raise ValueError(f"the defense {who} returned a value of type {type(returned).__name__}, no update")
+    for name in dict.fromkeys([*given, *returned]):
+        was, now = (_described(arrays.get(name)) for arrays in (given, returned))
+        if was != now:
+            raise ValueError(f"the defense {who} made {now} of {name}, which was {was}")
+        if not np.isfinite(returned[name]).all() and np.isfinite(given[name]).all():
+            raise ValueError(f"the defense {who} made numbers of {name} that are not finite, of finite ones")
+    return dict(returned)
+
+
+def _described(array: Any) -> str:
+    return f"{array.dtype} {array.shape}" if isinstance(array, np.ndarray) else f"a {type(array).__name__}"
 
 
 def _flat(parts: tuple[Defense, ...]) -> Iterator[Defense]:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from leakledger.defenses import DEFENSES, chain, defense_of
+from leakledger.defenses import DEFENSES, Defense, chain, defense_of
 from leakledger.defenses.client_clipping import ClientClipping
 from leakledger.defenses.example_clipping import ExampleClipping
 from leakledger.defenses.gaussian_noise import GaussianNoise
@@ -55,6 +55,38 @@ def test_what_is_public_about_a_defense_makes_the_same_one_again(defense):
     np.testing.assert_array_equal(
         again.protect(update, coins(3))["0.bias"], defense.protect(update, coins(3))["0.bias"]
     )
+
+
+def returning(returned):
+    """A defense of another package."""
+    return type("Theirs", (Defense,), {"name": "theirs", "reference": "", "protect": lambda _, u, coins: returned(u)})()
+
+
+def spoilt(update):
+    for array in update.values():
+        array[...] = np.nan
+    return update
+
+
+STRANGE = {
+    "no numbers": (spoilt, "numbers of 0.bias that are not finite, of finite ones"),
+    "nothing": (lambda update: None, "returned a value of type NoneType, no update"),
+    "less": (lambda update: {n: a[:1] for n, a in update.items()}, r"made float32 \(1,\) of 0.bias, which was"),
+}
+
+
+@pytest.mark.parametrize("what", STRANGE)
+def test_a_defense_that_returns_what_is_no_update_is_named(what):
+    returned, told = STRANGE[what]
+    update = {"0.bias": np.ones(4, np.float32)}
+    guard = chain(GaussianNoise(0.1), chain(returning(returned)), Pruning(0.5))
+    with pytest.raises(ValueError, match=f"^the defense theirs (made )?{told}"):
+        guard.protect(update, coins())
+    assert (update["0.bias"] == 1).all()
+
+
+def test_an_update_that_was_not_finite_before_is_no_matter_of_the_defense():
+    assert np.isnan(chain(Pruning(0.5)).protect({"0.bias": np.full(4, np.nan, np.float32)}, coins())["0.bias"]).any()
 
 
 def test_a_mechanism_that_no_defense_has_is_refused_by_name():
