@@ -25,7 +25,7 @@ from leakledger.audit.options import checked
 from leakledger.audit.outcomes import outcome_of
 from leakledger.audit.own_update import CLIENT, Column, Tensors, layout_of, on_trust, training_of, view_of_update
 from leakledger.audit.planted_batches import FEWEST, PlantedBatches, advantage_on_planted
-from leakledger.audit.planted_controls import planted_controls
+from leakledger.audit.planted_controls import POPULATION, planted_controls
 from leakledger.audit.plugins import failure
 from leakledger.audit.record_controls import AT_BASELINE
 from leakledger.audit.records import POWER, Control
@@ -34,6 +34,7 @@ from leakledger.preprocess.data.suggest import closest
 from leakledger.preprocess.views import CategoricalBlock, FeatureLayout, Mechanism, NumericBlock, Task, TrainingSpec
 
 CONTROL_SEED, PLANTED_SEED = 2_005, 2_006
+MOST_ROWS = 1_000_000
 ASK_FOR_BATCHES = (
     "attack(..., planted_batches=32) and assert_low_advantage() decide; if not, more planted batches or a larger margin"
 )
@@ -240,6 +241,13 @@ def attack(
     known, count = None if task == "regression" else told, rows if told is None else len(told) // epochs
     if count is None or count < 1:
         raise ValueError("attack: say how many rows the batch has: labels=, or rows= where they are not known")
+    if count > MOST_ROWS:
+        raise ValueError(f"rows: a batch of {count} rows is stated; attacks take up to {MOST_ROWS}")
+    if (controls or planted_batches) and count > POPULATION:
+        raise ValueError(
+            f"rows: a batch of {count} rows is stated; controls plant up to {POPULATION}: give controls=False and no "
+            "planted_batches, and nothing shows then that the attack works"
+        )
     if planted_batches and planted_batches < FEWEST:
         raise ValueError(f"planted_batches is {planted_batches}: an interval needs {FEWEST} or more; 32 is a start")
     if planted_batches and task == "regression":

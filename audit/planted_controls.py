@@ -38,8 +38,8 @@ POPULATION, SINGLES = 1_000, 4
 def planted_controls(
     attack: Attack, view: View, knowledge: AuxiliaryKnowledge, coins: np.random.Generator
 ) -> tuple[Control, ...]:
-    """The three controls by the first update that the observers hold; none where there is no update to imitate, or the
-    target has no classes.
+    """The three controls by the first update that the observers hold; none where there is no update to imitate, it has
+    more than `POPULATION` rows, or the target has no classes.
     """
     trial = trial_like(attack, view, knowledge, coins)
     if trial is None:
@@ -68,6 +68,8 @@ def trial_like(attack: Attack, view: View, knowledge: AuxiliaryKnowledge, coins:
     update = next((m for kind in UPDATES for m in view.received(kind)), None)
     layout, spec = view.public.layout, view.public.model
     if update is None or not _has_model(view, update) or layout is None or spec is None or spec.task == "regression":
+        return None
+    if not 0 < update.payload.rows <= POPULATION:
         return None
     return Trial(attack, view, knowledge, update, _population(layout, coins), coins)
 

@@ -14,8 +14,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral
 from threading import Lock
 
+import numpy as np
+
 from leakledger.preprocess.ledger import Ledger
-from leakledger.preprocess.messages import Payload
+from leakledger.preprocess.messages import ClientGradient, ClientWeights, GlobalModel, Payload
+from leakledger.preprocess.options import check_options
 from leakledger.preprocess.transcript import write_transcript
 from leakledger.preprocess.views import (
     FeatureLayout,
@@ -29,7 +32,7 @@ from leakledger.preprocess.views import (
 )
 from leakledger.preprocess.wire import encode
 
-LAST_ROUND = 2**31 - 1
+LAST_ROUND = MOST_ROWS = 2**31 - 1
 FACTS = FeatureLayout, ModelSpec, TrainingSpec, Method, Method
 
 
@@ -38,8 +41,8 @@ class Recorder:
 
     What is public in the run is said once: the `layout` of the network's inputs, the `model`, the `training`, the
     `mechanisms` that protect updates, and by name the methods that preprocessed. Several threads may tell it messages.
-    Raises ValueError for names that do not tell the parties apart, and for facts of another type, which no transcript
-    could hold.
+    Raises ValueError for names that do not tell the parties apart, for facts that no transcript could hold, and for a
+    model, a layout and a training that cannot be or do not fit each other.
     """
 
     def __init__(
@@ -72,6 +75,7 @@ class Recorder:
         self.public = PublicFacts(
             self._parties[:-1], server, *methods, stated, layout=layout, model=model, training=training
         )
+        _check_facts(self.public)
         self.ledger = Ledger()
         self._lock = Lock()
 
@@ -91,7 +95,7 @@ class Recorder:
         `relay`: who passed it on. `ciphertext`: what travelled where the payload was sealed for the recipient, so that
         a relay saw no more. `step` names the part of the protocol [default: the first part of the topic]. Raises
         ValueError for a party that takes no part, a round before the first, and a payload that is of no kind or does
-        not fit its kind.
+        not fit its kind, or, of updates and models, the stated model.
         """
         if not isinstance(payload, Payload):
             raise ValueError(f"a {type(payload).__name__} is no kind of message; see leakledger.preprocess.messages")
@@ -108,6 +112,7 @@ class Recorder:
             raise ValueError(f"{relay!r} is an end of the message and no relay of it")
         if sender == recipient:
             raise ValueError(f"{sender!r} cannot send to itself; what stays at a party is no message")
+        _check_update(payload, self.public.model)
         content = encode(type(payload).from_plain(payload.to_plain()).to_plain())
         with self._lock:
             message = Message(
@@ -131,8 +136,55 @@ class Recorder:
 
     def write(self, path: str | os.PathLike[str], meta: Mapping[str, str] | None = None) -> str:
         """Writes the transcript, whole or not at all, and returns the head of its hash chain, to be noted elsewhere."""
+        if not isinstance(meta or {}, Mapping):
+            raise ValueError(f"meta is of type {type(meta).__name__}; give a dictionary of texts")
         if not all(isinstance(part, str) for item in dict(meta or {}).items() for part in item):
             raise ValueError("meta has a key or a value that is no text")
         with self._lock:
             write_transcript(path, self.ledger, self.public, meta)
             return self.ledger.head.hex()
+
+
+def _check_facts(public: PublicFacts) -> None:
+    """Raises ValueError for a model or a training that cannot be, and for facts that nothing could be written with."""
+    if public.training is not None:
+        check_options(public.training)
+    if public.model is not None:
+        from leakledger.preprocess.models import layer_shapes  # with PyTorch, which takes seconds
+
+        layer_shapes(public.model)
+        if public.layout is not None and public.layout.width != public.model.inputs:
+            raise ValueError(
+                f"layout has {public.layout.width} columns, the model {public.model.inputs} inputs; name every column"
+            )
+    try:
+        encode(public.to_plain())
+    except ValueError as error:
+        raise ValueError(f"the public facts cannot be written: {error}") from None
+
+
+def _check_update(payload: Payload, model: ModelSpec | None) -> None:
+    """Raises ValueError, naming the kind, for an update or a model that is not finite or not one of this `model`, and
+    for an update of no rows.
+    """
+    if isinstance(payload, ClientGradient | ClientWeights):
+        if isinstance(payload.rows, int) and not 1 <= payload.rows <= MOST_ROWS:
+            raise ValueError(f"{type(payload).__name__}: rows is {payload.rows}; from 1 to {MOST_ROWS} are needed")
+        arrays = payload.gradient if isinstance(payload, ClientGradient) else payload.weights
+    elif isinstance(payload, GlobalModel):
+        arrays = payload.weights
+    else:
+        return
+    if not isinstance(arrays, Mapping) or not all(
+        isinstance(a, np.ndarray) and a.dtype.kind == "f" for a in arrays.values()
+    ):
+        return  # which does not fit its kind
+    if strange := [name for name, array in arrays.items() if not np.isfinite(array).all()]:
+        raise ValueError(f"{type(payload).__name__}: {strange[0]} holds values that are not finite")
+    if model is not None:
+        from leakledger.preprocess.models import check_weights
+
+        try:
+            check_weights(model, arrays)
+        except ValueError as error:
+            raise ValueError(f"{type(payload).__name__}: {error}") from None

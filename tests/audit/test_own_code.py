@@ -13,13 +13,16 @@ import torch
 from torch import nn
 
 import leakledger
+from leakledger.attacks.base import AuxiliaryKnowledge
 from leakledger.attacks.gradient.random_baseline import RandomBaseline
+from leakledger.attacks.gradient.span import Span
 from leakledger.audit.own_code import AttackResult
 from leakledger.audit.own_update import layers_of, layout_of, view_of_update
 from leakledger.audit.planted_batches import Advantage, PlantedBatches
+from leakledger.audit.planted_controls import planted_controls
 from leakledger.audit.records import Control
 from leakledger.defenses import defense_of
-from leakledger.preprocess.messages import ClientGradient, GlobalModel, LocalDictionary, Sharers
+from leakledger.preprocess.messages import ClientGradient, ClientWeights, GlobalModel, LocalDictionary, Sharers
 from leakledger.preprocess.models import as_tensors, gradient
 from leakledger.preprocess.transcript import TranscriptError, read_transcript, write_transcript
 from leakledger.preprocess.views import Abort, Mechanism, ModelSpec, TrainingSpec
@@ -388,6 +391,14 @@ BAD = {
     ),
     "a sparse tensor": ({"gradient": [p.grad.to_sparse() for p in NET.parameters()]}, "a tensor is sparse or holds no"),
     "a tensor without values": ({"gradient": [p.grad.to("meta") for p in NET.parameters()]}, "holds no values"),
+    "rows without end": (
+        {"labels": None, "rows": 10**30},
+        "a batch of 10{30} rows is stated; attacks take up to 1000000",
+    ),
+    "more rows than controls plant": (
+        {"labels": None, "rows": 1_001},
+        "a batch of 1001 rows is stated; controls plant up to 1000: give controls=False",
+    ),
     "half a row": ({"labels": None, "rows": 4.5}, "rows is of type float: a whole number is needed"),
     "planted batches in words": ({"planted_batches": "x"}, "planted_batches is of type str"),
     "no mapping": ({"layout": pd.DataFrame({"age": [31.0]})}, "layout is of type DataFrame; give a dictionary"),
@@ -443,6 +454,13 @@ def test_what_cannot_be_attacked_is_one_line(case):
     with pytest.raises(ValueError, match=expected) as error:
         leakledger.attack(**{**GOOD, **change})
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("count", [1_001, -1])
+def test_an_update_of_more_rows_than_are_drawn_has_no_controls_and_no_error(count):
+    sent = [p.grad for p in NET.parameters()]
+    view = view_of_update(NET, sent, trained=False, layout=layout_of(COLUMNS), rows=count)
+    assert planted_controls(Span(), view, AuxiliaryKnowledge(), np.random.default_rng(0)) == ()
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -553,11 +571,54 @@ def test_a_message_that_no_transcript_holds_is_refused_when_it_is_told_and_the_o
         ({"model": 3}, "model is of type int; give a ModelSpec"),
         ({"mechanisms": ["noise"]}, "no list of Mechanism"),
         ({"mechanisms": 3}, "no list of Mechanism"),
+        ({"mechanisms": [Mechanism("noise", {"sigma": object()})]}, "the public facts cannot be written"),
+        ({"model": ModelSpec(4, 2, (0,))}, "every layer needs at least one unit"),
+        ({"model": ModelSpec(9, 2, (5,)), "layout": layout_of(COLUMNS)}, "layout has 4 columns, the model 9 inputs"),
+        ({"training": TrainingSpec(batch_size=-3)}, "batch_size is -3"),
     ],
 )
 def test_public_facts_that_no_transcript_holds_are_refused_before_anything_is_recorded(given, told):
     with pytest.raises(ValueError, match=told):
         leakledger.Recorder(**{"clients": ["A"], **given})
+
+
+def tensors(hidden=60, spoilt=1.0):
+    shapes = {"0.weight": (hidden, 4), "0.bias": hidden, "1.weight": (60, hidden), "1.bias": 60}
+    arrays = {n: np.ones(s, np.float32) for n, s in {**shapes, "2.weight": (2, 60), "2.bias": 2}.items()}
+    arrays["0.bias"][0] = spoilt
+    return arrays
+
+
+@pytest.mark.parametrize(
+    ("payload", "told"),
+    [
+        (ClientGradient(6, tensors(spoilt=np.nan)), "ClientGradient: 0.bias holds values that are not finite"),
+        (ClientWeights(6, tensors(spoilt=np.inf)), "ClientWeights: 0.bias holds values that are not finite"),
+        (GlobalModel(tensors(spoilt=np.nan)), "GlobalModel: 0.bias holds values that are not finite"),
+        (ClientGradient(-1, tensors()), "ClientGradient: rows is -1; from 1 to"),
+        (ClientGradient(0, tensors()), "rows is 0; from 1 to"),
+        (ClientWeights(10**30, tensors()), "rows is 10{30}; from 1 to"),
+        (
+            ClientGradient(6, tensors(hidden=7)),
+            r"ClientGradient: 0.weight has shape \(7, 4\), the model needs \(60, 4\)",
+        ),
+        (ClientGradient(6, {}), "ClientGradient: tensors .* do not match a network"),
+        (ClientGradient(6, {"0.weight": [1.0]}), "it is no ClientGradient: gradient is list"),
+    ],
+)
+def test_an_update_that_is_none_of_the_stated_model_is_refused_when_it_is_told(payload, told):
+    rec = recorder()
+    with pytest.raises(ValueError, match=told) as error:
+        rec.send(payload, "A", "server", round=1)
+    assert "\n" not in str(error.value)
+    assert len(rec.ledger) == 3
+
+
+def test_without_a_stated_model_updates_of_any_shape_are_taken_if_they_are_finite():
+    rec = leakledger.Recorder(["A"])
+    rec.send(ClientGradient(6, tensors(hidden=7)), "A", "server")
+    with pytest.raises(ValueError, match="not finite"):
+        rec.send(ClientGradient(6, tensors(spoilt=np.nan)), "A", "server")
 
 
 def test_messages_of_several_threads_have_numbers_of_their_own():
