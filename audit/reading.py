@@ -66,7 +66,7 @@ def _why_unread(
         return ""
     applicable = [r for r in ran if r.applicable and r.attack.accepts(kind)]
     known_to_work = [r for r in applicable if proven(r.attack, kind, controls)]
-    outcome = applicable and is_outcome(kind) and _leaves_several(view)
+    outcome = applicable and is_outcome(kind) and _leaves_several(view) and _told_alike(messages, view)
     if outcome or any(understands(r, kind, messages) for r in known_to_work):
         return ""
     if hiding.get(kind.topic):
@@ -97,6 +97,15 @@ def hides_from(message: Message, view: View) -> bool:
 def _leaves_several(view: View) -> bool:
     """Whether more than one client is outside, so that what is about all is not about one."""
     return len(set(view.public.clients) - view.observers) > 1
+
+
+def _told_alike(messages: Sequence[Message], view: View) -> bool:
+    """Whether no two clients tell something else: one of them may tell what is about all, several what is their own."""
+    told: dict[str, list[bytes | None]] = {}
+    for m in messages:
+        if m.sender in view.public.clients:
+            told.setdefault(m.sender, []).append(m.content)
+    return len({tuple(contents) for contents in told.values()}) <= 1
 
 
 def is_outcome(kind: type[Payload]) -> bool:

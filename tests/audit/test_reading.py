@@ -69,6 +69,17 @@ class ToyShare(Payload):
 
 
 @dataclass(frozen=True)
+class ToyOutcome(Payload):
+    """The same, by a kind of message that says it is about all clients together."""
+
+    topic = "toy.outcome"
+    discloses = Disclosure.AGGREGATE
+    about = About.EVERYONE
+
+    counts: dict[str, dict[str, int]] = field(repr=False)
+
+
+@dataclass(frozen=True)
 class ToyNumbers(Payload):
     """A raw column, without a word on which feature it is."""
 
@@ -420,3 +431,15 @@ def test_plaintext_claims_no_more_than_a_finding_where_no_feature_is_named(serve
     claims = Plaintext().run(with_message(server_view, Odd([1.0, 2.0])), None)
     assert [(c.check, c.party) for c in claims] == [("stated", "control")]
     assert not any(isinstance(c, VocabularyClaim | StatisticClaim) for c in claims)
+
+
+def test_what_several_clients_each_tell_otherwise_is_about_each_of_them_whatever_it_says():
+    plaintext = Ran(ATTACKS["plaintext"](), True)
+    for counts, left in (((1, 2), True), ((1, 1), False)):  # what all of them tell alike may be the outcome
+        made = run_methods.__wrapped__("local", frozen({}), "local", frozen({}), 1)
+        fed = made.fed
+        for client, count in zip(fed.clients, counts, strict=False):
+            told = fed.at(client, ToyOutcome({"ward": {"surgery": count}}))
+            fed.send(told, to=fed.server, kind=ToyOutcome)
+        view = fed.ledger.view(["server"], made.public)
+        assert ("toy.outcome" in {u.topic for u in unread(view, [plaintext], [], {})}) == left
