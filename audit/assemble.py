@@ -8,6 +8,7 @@ from leakledger.audit.aborts import unsettled, with_aborts
 from leakledger.audit.bounds import bound_checks
 from leakledger.audit.case import Case, cases
 from leakledger.audit.config import Config
+from leakledger.audit.config_file import ConfigError, config_of
 from leakledger.audit.frontier import frontier
 from leakledger.audit.leakage import leakage_table
 from leakledger.audit.provenance import other_code
@@ -59,4 +60,14 @@ def load_record(folder: Path) -> AuditRecord:
 
 def loaded(store: Store) -> AuditRecord:
     """The same of a store that is open."""
-    return assemble(store, cases(Config.model_validate(dict(store.facts().config))))
+    return assemble(store, cases(kept_config(store)))
+
+
+def kept_config(store: Store) -> Config:
+    """The configuration of a run. Raises StoreError, one line, for one that names what is not known here."""
+    try:
+        return config_of(dict(store.facts().config), ())
+    except ConfigError as error:
+        raise StoreError(
+            f"{store.folder}: {error} (the run names it: read it where the plugins are installed that it was made with)"
+        ) from None

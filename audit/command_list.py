@@ -73,15 +73,15 @@ def info(name: str) -> None:
 
 
 def _runs(folder: Path) -> list[dict[str, Any]]:
+    from leakledger.audit.assemble import kept_config
     from leakledger.audit.case import cases
-    from leakledger.audit.config import Config
     from leakledger.audit.store import FILE, Store
 
     rows = []
     for path in sorted(folder.glob(f"*/{FILE}")):
         try:
             with closing(Store.read(path.parent)) as store:
-                facts, config = store.facts(), Config.model_validate(dict(store.facts().config))
+                facts, config = store.facts(), kept_config(store)
                 finished = f"{len(store.finished())} of {len(cases(config))}"
                 rows.append({"run": facts.id, "started": store.created(), "data": facts.data.name, "cases": finished})
         except ValueError as error:  # the others are listed all the same

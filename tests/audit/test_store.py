@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from leakledger.audit import provenance
+from leakledger.audit.assemble import load_record
 from leakledger.audit.case import cases
 from leakledger.audit.chain import GENESIS, digest_of, extended
 from leakledger.audit.provenance import instrument, run_facts
@@ -131,6 +132,16 @@ def test_a_folder_without_a_run_and_a_file_that_is_no_record_are_refused(tmp_pat
     (tmp_path / FILE).write_text("not a database, but long enough to look at" * 10)
     with pytest.raises(StoreError, match=f"{FILE}: cannot be used as a record: file is not a database"):
         Store.read(tmp_path)
+
+
+def test_a_run_that_names_a_method_which_is_not_installed_here_is_refused_in_one_line(tmp_path, facts):
+    preprocessing = [{"encoder": "of-a-plugin", "scaler": "local"}]
+    Store.create(tmp_path, replace(facts, config={**facts.config, "preprocessing": preprocessing}), "now")
+    with pytest.raises(StoreError, match=r"preprocessing.encoder: 'of-a-plugin' is unknown.*plugins are") as told:
+        load_record(tmp_path)
+    assert str(told.value).startswith(f"{tmp_path}: ")
+    assert "\n" not in str(told.value)
+    assert "pydantic" not in str(told.value)
 
 
 def test_a_document_that_is_no_case_is_named(tmp_path, facts):
