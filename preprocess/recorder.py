@@ -11,11 +11,14 @@ A transcript holds what was sent: treat it like the data itself (it is written f
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from glob import escape
 from numbers import Integral
+from pathlib import Path
 from threading import Lock
 
 import numpy as np
 
+from leakledger.preprocess.atomic_file import remove_leftovers
 from leakledger.preprocess.ledger import Ledger
 from leakledger.preprocess.messages import ClientGradient, ClientWeights, GlobalModel, Payload
 from leakledger.preprocess.options import check_options
@@ -135,12 +138,16 @@ class Recorder:
         return self.ledger.view(observers, self.public)
 
     def write(self, path: str | os.PathLike[str], meta: Mapping[str, str] | None = None) -> str:
-        """Writes the transcript, whole or not at all, and returns the head of its hash chain, to be noted elsewhere."""
+        """Writes the transcript, whole or not at all, and returns the head of its hash chain, to be noted elsewhere.
+
+        What a killed writer of the same file left beside it, which is what was sent, is removed.
+        """
         if not isinstance(meta or {}, Mapping):
             raise ValueError(f"meta is of type {type(meta).__name__}; give a dictionary of texts")
         if not all(isinstance(part, str) for item in dict(meta or {}).items() for part in item):
             raise ValueError("meta has a key or a value that is no text")
         with self._lock:
+            remove_leftovers(Path(path).parent, escape(Path(path).name))
             write_transcript(path, self.ledger, self.public, meta)
             return self.ledger.head.hex()
 

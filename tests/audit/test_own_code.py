@@ -521,6 +521,14 @@ def test_a_recorded_transcript_is_read_back_and_its_head_commits_to_it(tmp_path)
     assert len(rec.view("A").messages) == 2
 
 
+def test_what_a_killed_writer_of_a_transcript_left_is_gone_with_the_next(tmp_path):
+    name, other = "t[1].parquet", ".u.parquet.0a1b2c3d.partial"
+    for left in (f".{name}.0a1b2c3d.partial", other):
+        (tmp_path / left).write_bytes(b"half of what was sent")
+    recorder().write(tmp_path / name)
+    assert {p.name for p in tmp_path.iterdir()} == {name, other}
+
+
 def test_a_sealed_message_shows_a_relay_its_ciphertext_alone():
     rec = leakledger.Recorder(["A", "B"])
     rec.send(LocalDictionary({"ward": ["x"]}), "A", "B", relay="server", ciphertext=b"xyz")
