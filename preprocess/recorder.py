@@ -21,6 +21,7 @@ import numpy as np
 from leakledger.preprocess.atomic_file import remove_leftovers
 from leakledger.preprocess.ledger import Ledger
 from leakledger.preprocess.messages import ClientGradient, ClientWeights, GlobalModel, Payload
+from leakledger.preprocess.messages.base import KINDS
 from leakledger.preprocess.options import check_options
 from leakledger.preprocess.transcript import write_transcript
 from leakledger.preprocess.views import (
@@ -102,6 +103,8 @@ class Recorder:
         """
         if not isinstance(payload, Payload):
             raise ValueError(f"a {type(payload).__name__} is no kind of message; see leakledger.preprocess.messages")
+        if KINDS.get(payload.topic) is not type(payload):
+            raise ValueError(f"{type(payload).__name__} has no topic, or that of another kind; give it one of its own")
         if isinstance(round, bool) or not isinstance(round, Integral) or not 0 <= round <= LAST_ROUND:
             raise ValueError(f"round is {round!r}; a whole number is needed, and the first is 0")
         if not isinstance(step, str):

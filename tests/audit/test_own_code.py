@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 import threading
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -22,7 +23,7 @@ from leakledger.audit.planted_batches import Advantage, PlantedBatches
 from leakledger.audit.planted_controls import planted_controls
 from leakledger.audit.records import Control
 from leakledger.defenses import defense_of
-from leakledger.preprocess.messages import ClientGradient, ClientWeights, GlobalModel, LocalDictionary, Sharers
+from leakledger.preprocess.messages import ClientGradient, ClientWeights, GlobalModel, LocalDictionary, Payload, Sharers
 from leakledger.preprocess.models import as_tensors, gradient
 from leakledger.preprocess.transcript import TranscriptError, read_transcript, write_transcript
 from leakledger.preprocess.views import Abort, Mechanism, ModelSpec, TrainingSpec
@@ -620,6 +621,22 @@ def test_an_update_that_is_none_of_the_stated_model_is_refused_when_it_is_told(p
         rec.send(payload, "A", "server", round=1)
     assert "\n" not in str(error.value)
     assert len(rec.ledger) == 3
+
+
+@dataclass(frozen=True)
+class Wider(ClientGradient):
+    noted: str = ""
+
+
+@dataclass(frozen=True)
+class Nameless(Payload):
+    noted: str = ""
+
+
+@pytest.mark.parametrize("payload", [Wider(6, tensors(), "more"), Nameless("x")])
+def test_a_payload_under_the_topic_of_another_kind_or_none_is_refused_when_it_is_told(payload):
+    with pytest.raises(ValueError, match="has no topic, or that of another kind; give it one of its own"):
+        leakledger.Recorder(["A"]).send(payload, "A", "server")
 
 
 def test_without_a_stated_model_updates_of_any_shape_are_taken_if_they_are_finite():
