@@ -11,6 +11,7 @@ unforeseen error is tried again `RETRIES` times, and bad input or a protocol's r
 """
 
 import fcntl
+import logging
 import os
 import re
 import socket
@@ -18,6 +19,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from pickle import PickleBuffer
@@ -36,7 +38,7 @@ from leakledger.audit.provenance import code, instrument, versions
 from leakledger.audit.store import transcript_name
 from leakledger.preprocess.atomic_file import PRIVATE, atomic_file, private_folder
 from leakledger.preprocess.data.embedded import EMBEDDED
-from leakledger.preprocess.told_failure import ToldFailure
+from leakledger.preprocess.told_failure import DEBUG, ToldFailure
 
 RETRIES = 2
 WORKER_SECONDS = 60.0  # that a cluster may be without any worker for its cases
@@ -44,6 +46,8 @@ POLL_SECONDS, ASK_SECONDS = 0.2, 5.0  # between two looks at what has ended; bet
 FOLDERS, FOLDER_SECONDS = "leakledger-case-", 60.0  # of cases on workers; within which a new one is surely locked
 ADDRESS = re.compile(r"((tcp|tls|ucx|ws|wss)://)?([^\s:/\[\]]+|\[[^\s\[\]]+\]):(?P<port>[0-9]{1,5})", re.ASCII)
 LAST_PORT = 65535
+GONE, SILENT = "all workers for its cases are gone", "the scheduler says nothing any more"
+LOGS = ("distributed", "distributed.client", "tornado.application")  # those that Dask gives a handler of its own
 AGAIN = "what is finished is kept, and the same command on a cluster that works does the rest"
 
 PlayCase = Callable[..., Played]
@@ -155,47 +159,83 @@ def check_address(address: str) -> None:
         raise ValueError(f"--cluster {address or '(nothing)'}: is no address of a scheduler; write tcp://HOST:PORT")
 
 
-def each_on_cluster(
-    play_case: PlayCase,
-    config: Config,
-    todo: Sequence[Case],
-    folder: Path,
-    master: bytes,
-    address: str,
-) -> Generator[Played, None, None]:
-    """Each case as it ends on the cluster at `address`; its transcript is in `folder` by then.
-
-    `play_case(config, case, folder, master)` is at the top level of a module. On an accelerator, a case asks for one
-    of a worker's resource GPU. Raises ValueError where the cluster cannot be used or refuses a case, ToldFailure where
-    a case takes down the workers that run it. Cases that are not finished by then are called off.
+@dataclass(frozen=True)
+class Cluster:
+    """A cluster that answers: a client of the scheduler at `address`, and the `resources` of a worker that a case
+    asks for.
     """
+
+    client: Any
+    address: str
+    resources: Mapping[str, int]
+
+
+@contextmanager
+def connected(config: Config, address: str) -> Iterator[Cluster]:
+    """The cluster at `address`, whose workers can run cases of `config`: on an accelerator, a case asks for one of a
+    worker's resource GPU. Raises ValueError where it cannot be used.
+
+    Meanwhile what Dask logs of a lost connection, in tracebacks, is not shown: it becomes the line of an error.
+    """
+    check_address(address)
     distributed = _library()
-    anywhere = with_absolute_source(config)
-    work = RemoteCase(play_case, anywhere, digests(anywhere), installation(), Unlogged(master))
     resources = {} if config.audit.device == "cpu" else {"GPU": 1}
     security = _security(distributed, address)
-    try:
-        client = distributed.Client(address, security=security, set_as_default=False)
-    except (OSError, ValueError, TimeoutError) as error:
-        raise ValueError(
-            f"--cluster {address}: no scheduler answers ({error}); start one with `dask scheduler`"
-        ) from None
-    with client:
-        _check_workers(client, address, resources)
-        run = uuid4().hex  # two runs on one cluster share no key
-        futures = [
-            client.submit(work, c, key=f"leakledger-{c.id}-{run}", retries=RETRIES, resources=resources, pure=False)
-            for c in todo
-        ]
+    with _logs_unseen():
         try:
-            for future in _as_completed(
-                distributed.as_completed(futures, loop=client.loop), client, address, resources
-            ):
-                yield kept(_result(future, distributed, address), folder)
-                future.release()
-        finally:
-            with suppress(Exception):  # a scheduler that is gone has no work to call off
-                client.cancel([f for f in futures if not f.done()], force=True)
+            client = distributed.Client(address, security=security, set_as_default=False)
+        except (OSError, ValueError, TimeoutError) as error:
+            raise ValueError(
+                f"--cluster {address}: no scheduler answers ({error}); start one with `dask scheduler`"
+            ) from None
+        with client:
+            try:
+                _check_workers(client, address, resources)
+            except OSError:
+                raise ValueError(f"--cluster {address}: {SILENT}; {AGAIN}") from None
+            yield Cluster(client, address, resources)
+
+
+@contextmanager
+def _logs_unseen() -> Iterator[None]:
+    """No line of Dask's own logs, of errors neither, unless failures are to be told at length."""
+    before = {name: logging.getLogger(name).level for name in LOGS}
+    try:
+        for name in () if DEBUG in os.environ else LOGS:
+            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+        yield
+    finally:
+        for name, level in before.items():
+            logging.getLogger(name).setLevel(level)
+
+
+def each_on_cluster(
+    play_case: PlayCase, config: Config, todo: Sequence[Case], folder: Path, master: bytes, cluster: Cluster
+) -> Generator[Played, None, None]:
+    """Each case as it ends on the cluster; its transcript is in `folder` by then.
+
+    `play_case(config, case, folder, master)` is at the top level of a module. Raises ValueError where the cluster is
+    lost or refuses a case, ToldFailure where a case takes down the workers that run it. Cases that are not finished by
+    then are called off.
+    """
+    distributed, client, resources = _library(), cluster.client, cluster.resources
+    anywhere = with_absolute_source(config)
+    work = RemoteCase(play_case, anywhere, digests(anywhere), installation(), Unlogged(master))
+    run = uuid4().hex  # two runs on one cluster share no key
+    futures = [
+        client.submit(work, c, key=f"leakledger-{c.id}-{run}", retries=RETRIES, resources=resources, pure=False)
+        for c in todo
+    ]
+    try:
+        for future in _as_completed(
+            distributed.as_completed(futures, loop=client.loop), client, cluster.address, resources
+        ):
+            yield kept(_result(future, distributed, cluster.address), folder)
+            future.release()
+    finally:
+        with suppress(Exception):  # a scheduler that is gone has no work to call off
+            left = [f for f in futures if not f.done()]
+            client.sync(partial(client.cancel, left, asynchronous=True, force=True), callback_timeout=ASK_SECONDS)
 
 
 def _check_workers(client: Any, address: str, resources: Mapping[str, int]) -> None:
@@ -223,26 +263,29 @@ def _check_workers(client: Any, address: str, resources: Mapping[str, int]) -> N
 
 
 def _usable(client: Any, resources: Mapping[str, int]) -> bool:
-    """Whether any worker has the `resources` of a case."""
-    workers = client.scheduler_info(n_workers=-1)["workers"].values()
+    """Whether any worker has the `resources` of a case. Raises OSError where the scheduler does not say so in time."""
+    workers = client.sync(client.scheduler.identity, n_workers=-1, callback_timeout=ASK_SECONDS)["workers"].values()
     return any(all(w["resources"].get(name, 0) >= least for name, least in resources.items()) for w in workers)
 
 
 def _as_completed(completed: Any, client: Any, address: str, resources: Mapping[str, int]) -> Iterator[Any]:
     """The futures as they end. Raises ValueError where the cluster has been without any worker that has the `resources`
-    of a case for too long.
+    of a case for too long, or its scheduler without a word.
     """
-    seen, again = monotonic(), 0.0
+    seen, again, gone = monotonic(), 0.0, GONE
     while not completed.is_empty():
         if completed.has_ready():
             yield next(completed)
             continue
         if monotonic() >= again:  # each time the scheduler tells of all workers
-            with suppress(OSError):  # one that is gone: its futures say so
-                seen = monotonic() if _usable(client, resources) else seen
+            try:
+                usable, gone = _usable(client, resources), GONE
+            except OSError:  # of one that is gone the futures say so; one that has stopped says nothing for ever
+                usable, gone = False, SILENT
+            seen = monotonic() if usable else seen
             again = monotonic() + ASK_SECONDS
         if monotonic() - seen > WORKER_SECONDS:
-            raise ValueError(f"--cluster {address}: all workers for its cases are gone; {AGAIN}")
+            raise ValueError(f"--cluster {address}: {gone}; {AGAIN}")
         sleep(POLL_SECONDS)
 
 
@@ -293,7 +336,7 @@ def _result(future: Any, distributed: Any, address: str) -> Outcome:
         return outcome
     except distributed.KilledWorker as error:
         raise ToldFailure(f"{future.key}: {error.allowed_failures} workers died of it (out of memory?)") from None
-    except CancelledError:
+    except (CancelledError, distributed.comm.CommClosedError):
         raise ValueError(f"--cluster {address}: the scheduler is gone; {AGAIN}") from None
 
 

@@ -6,7 +6,7 @@ case whose federation a party ends is kept as aborted, and the others go on.
 
 import json
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -20,7 +20,7 @@ from leakledger.audit.assemble import assemble, loaded
 from leakledger.audit.case import Case, cases
 from leakledger.audit.case_kinds import run_federation, truth_of
 from leakledger.audit.case_results import CaseResults
-from leakledger.audit.cluster import check_address, each_on_cluster
+from leakledger.audit.cluster import Cluster, connected, each_on_cluster
 from leakledger.audit.config import Config
 from leakledger.audit.control_federations import frozen
 from leakledger.audit.federate import Federated, OnAbort, make_encoder, make_scaler, public_options
@@ -76,10 +76,10 @@ def run_audit(
     on this machine, or on the Dask cluster with the scheduler at `cluster`: results are the same to the byte. `on_step`
     is told what cases on this machine are at. Without `transcripts` no message is kept, only what was found. Of a run
     that has finished nothing is written, so its folder may be read-only. Raises ValueError (with one line) for data or
-    settings that cannot be used, before anything is written, and for an input file that changed while cases read it, of
-    which no case that may have read the other one is kept; StoreError for a record that was changed; what ended the
-    first case, where all that were played were aborted and none has finished before; and Interrupted, which says how to
-    continue, for a KeyboardInterrupt while cases run.
+    settings that cannot be used or a cluster that does not answer, before anything is written, for a cluster that is
+    lost, and for an input file that changed while cases read it, of which no case that may have read the other one is
+    kept; StoreError for a record that was changed; what ended the first case, where all that were played were aborted
+    and none has finished before; and Interrupted, which says how to continue, for a KeyboardInterrupt while cases run.
     """
     todo, files_read = cases(config), digests(config)
     inputs = by_key(config, files_read)
@@ -88,10 +88,12 @@ def run_audit(
         return before
     if cluster is None:
         check_extras(config)
-    else:
-        check_address(cluster)
     started = datetime.now(UTC).isoformat(timespec="seconds")
-    with only_writer(folder), closing(Store.create(folder, facts, started)) as store:
+    with (
+        nullcontext() if cluster is None else connected(config, cluster) as remote,
+        only_writer(folder),
+        closing(Store.create(folder, facts, started)) as store,
+    ):
         remove_leftovers(folder)
         remove_leftovers(folder / TRANSCRIPTS)
         done, kept = store.finished(), store.facts().transcripts  # as the run was begun
@@ -100,7 +102,7 @@ def run_audit(
         store.add_file(SECRETS, secret_text(secret))
         own = derive(secret, "run", json.dumps(facts.versions, sort_keys=True))
         errors: dict[str, Exception] = {}
-        running = play_cases(config, left, folder, own, cluster, on_step, kept)
+        running = play_cases(config, left, folder, own, remote, on_step, kept)
         with resumable(store, len(todo)) as go_on, closing(running):  # what is raised here ends its workers first
             for i, played in enumerate(running, start=len(done) + 1):
                 go_on()
@@ -139,7 +141,7 @@ def play_cases(
     left: Sequence[Case],
     folder: Path,
     master: bytes,
-    cluster: str | None = None,
+    cluster: Cluster | None = None,
     on_step: Listener | None = None,
     transcripts: bool = True,
 ) -> Generator[Played, None, None]:

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
@@ -84,7 +84,7 @@ def environment() -> dict[str, str]:
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]], Path]]:
-    """The scheduler's address, two workers, and what they log."""
+    """Its address, the scheduler and two workers, and what they log."""
     place, log = tmp_path / "scheduler.json", tmp_path / "cluster.log"
     common = ["--scheduler-file", str(place), "--no-dashboard"]
     worker = ["worker", *common, "--nthreads", "1", "--no-nanny", "--host", "127.0.0.1"]
@@ -102,7 +102,7 @@ def cluster(tmp_path: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]
             assert all(p.poll() is None for p in started), log.read_text()
             assert time.monotonic() < deadline, log.read_text()
             time.sleep(0.1)
-        yield json.loads(place.read_text())["address"], started[1:], log
+        yield json.loads(place.read_text())["address"], started, log
     finally:
         for process in started:
             process.kill()
@@ -144,7 +144,7 @@ def start(folder: Path, name: str, *more: str) -> subprocess.Popen[str]:
 def test_a_cluster_that_loses_a_worker_midway_gives_the_same_bytes_as_one_process(
     audit: Path, cluster: tuple[str, list[subprocess.Popen[bytes]], Path]
 ) -> None:
-    address, workers, log = cluster
+    address, (_, *workers), log = cluster
     with start(audit, "far", "--cluster", address) as far:
         assert far.stderr is not None
         first = far.stderr.readline()
@@ -169,12 +169,34 @@ def test_a_cluster_that_loses_a_worker_midway_gives_the_same_bytes_as_one_proces
 
 @pytest.mark.slow
 @needs_dask
+def test_a_scheduler_that_is_killed_midway_is_one_line_and_keeps_what_is_finished(
+    audit: Path, cluster: tuple[str, list[subprocess.Popen[bytes]], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT", "2s")
+    address, (scheduler, *_), _ = cluster
+    with start(audit, "far", "--cluster", address) as far:
+        assert far.stderr is not None
+        first = far.stderr.readline()
+        assert first.startswith("[1/6]"), first + far.stderr.read()
+        scheduler.send_signal(signal.SIGKILL)
+        _, notes = far.communicate(timeout=SURELY)
+    assert far.returncode == 2
+    *finished, line = notes.strip().splitlines()
+    assert all(f.startswith("[") for f in finished), notes
+    assert line.startswith(f"leakledger: --cluster {address}: the scheduler is gone; what is finished is kept")
+    assert len(list((audit / "far" / "transcripts").iterdir())) > len(finished)
+
+
+@pytest.mark.slow
+@needs_dask
 def test_a_cluster_that_does_not_answer_is_one_line(audit: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT", "1s")
     with start(audit, "far", "--cluster", "tcp://127.0.0.1:1") as far:
         _, notes = far.communicate(timeout=SURELY)
     assert far.returncode == 2
-    assert "leakledger: --cluster tcp://127.0.0.1:1: no scheduler answers" in notes
+    (line,) = notes.strip().splitlines()
+    assert line.startswith("leakledger: --cluster tcp://127.0.0.1:1: no scheduler answers")
+    assert not (audit / "far").exists()
 
 
 @needs_dask
@@ -271,8 +293,22 @@ class Scheduler:
     def run(self, function: object, *args: object, on_error: str) -> dict[str, object]:
         return self.workers
 
-    def scheduler_info(self, n_workers: int) -> dict[str, object]:
+    @property
+    def scheduler(self) -> "Scheduler":
+        return self
+
+    def identity(self, n_workers: int) -> dict[str, object]:
         return {"workers": {name: {"resources": self.resources} for name in self.workers}}
+
+    def sync(self, function: Callable[..., Any], callback_timeout: float, **arguments: Any) -> Any:
+        return function(**arguments)
+
+
+class Silent(Scheduler):
+    """One that has stopped: its machine keeps the connection, and says nothing."""
+
+    def identity(self, n_workers: int) -> dict[str, object]:
+        raise TimeoutError
 
 
 class Computing:
@@ -311,13 +347,28 @@ def test_a_cluster_that_has_lost_all_workers_ends_the_run(
         next(_as_completed(Computing(), left, "tcp://s", wanted))
 
 
-def test_a_scheduler_that_is_gone_is_one_line() -> None:
+@pytest.mark.timeout(30)
+def test_a_scheduler_that_says_nothing_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster_of, "WORKER_SECONDS", 0.0)
+    with pytest.raises(ValueError, match=r"^--cluster tcp://s: the scheduler says nothing any more; what is finished"):
+        next(_as_completed(Computing(), Silent("1.0"), "tcp://s", {}))
+
+
+class ClosedError(OSError):
+    """As Dask has one, of its own."""
+
+
+DASK = SimpleNamespace(KilledWorker=ZeroDivisionError, comm=SimpleNamespace(CommClosedError=ClosedError))
+
+
+@every("error", [CancelledError("scheduler-connection-lost"), ClosedError("in <TCP (closed)>: Stream is closed")])
+def test_a_scheduler_that_is_gone_is_one_line(error: Exception) -> None:
     class Lost:
         def result(self) -> Outcome:
-            raise CancelledError("scheduler-connection-lost")
+            raise error
 
     with pytest.raises(ValueError, match=r"^--cluster tcp://s: the scheduler is gone; what is finished is kept"):
-        _result(Lost(), SimpleNamespace(KilledWorker=RuntimeError), "tcp://s")
+        _result(Lost(), DASK, "tcp://s")
 
 
 def test_a_case_that_takes_down_its_workers_is_one_line() -> None:
@@ -331,7 +382,7 @@ def test_a_case_that_takes_down_its_workers_is_one_line() -> None:
             raise Killed
 
     with pytest.raises(ToldFailure, match=r"^case-3: 2 workers died of it"):
-        _result(Deadly(), SimpleNamespace(KilledWorker=Killed), "tcp://s")
+        _result(Deadly(), SimpleNamespace(KilledWorker=Killed, comm=DASK.comm), "tcp://s")
 
 
 def test_a_case_removes_what_workers_that_were_killed_left_of_theirs_and_nothing_else(
