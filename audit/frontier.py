@@ -14,6 +14,8 @@ defense.
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
+from typing import Any
 
 from leakledger.audit.leakage import asset_of
 from leakledger.audit.records import (
@@ -22,6 +24,7 @@ from leakledger.audit.records import (
     AuditRecord,
     CaseRecord,
     FrontierPoint,
+    PrivacyAccount,
     Ruling,
     Score,
     Setting,
@@ -50,7 +53,7 @@ def frontier(
     for s in settings.values():
         if s.id in useful and not s.reference:
             lines[s.method, s.training, s.partition].append(s)
-    worst, spent = _worst(scores), _epsilons(records)
+    worst, spent = _worst(scores), _spent(records)
     found: list[FrontierPoint] = []
     for own in lines.values():
         if len({s.defense for s in own}) >= LINES:
@@ -91,13 +94,19 @@ def absent(record: AuditRecord) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _epsilons(records: Sequence[CaseRecord]) -> Mapping[str, float | None]:
-    """Setting -> the epsilon of training alone for one record, the largest over seeds; None where it has none."""
-    found: dict[str, list[float]] = {r.setting.id: [] for r in records}
+def _spent(records: Sequence[CaseRecord]) -> Mapping[str, Mapping[str, Any]]:
+    """Setting -> the epsilon of training alone for one record, the largest over seeds, with what it holds for; nothing
+    where it has none.
+    """
+    found: dict[str, list[tuple[float, PrivacyAccount]]] = {r.setting.id: [] for r in records}
     for r in records:
-        parts = (p for account in r.privacy if account.unit == "record" for p in account.parts)
-        found[r.setting.id] += [p.epsilon for p in parts if p.stage == "training"]
-    return {setting: max(own, default=None) for setting, own in found.items()}
+        for account in (a for a in r.privacy if a.unit == "record"):
+            found[r.setting.id] += [(p.epsilon, account) for p in account.parts if p.stage == "training"]
+    largest = {setting: max(own, key=itemgetter(0), default=None) for setting, own in found.items()}
+    return {
+        setting: {"epsilon": of[0], "delta": of[1].delta, "unit": of[1].unit, "relation": of[1].relation} if of else {}
+        for setting, of in largest.items()
+    }
 
 
 def with_front(points: Sequence[FrontierPoint]) -> list[FrontierPoint]:
@@ -153,7 +162,7 @@ def _point(
     score: Score,
     useful: UtilityScore,
     rulings: Sequence[Ruling],
-    epsilon: float | None,
+    spent: Mapping[str, Any],
 ) -> FrontierPoint:
     room = None if score.baseline is None else 1 - score.baseline
     bounded = score.bound is not None and room
@@ -184,7 +193,7 @@ def _point(
         utility_high=useful.high,
         seeds=useful.seeds,
         open=score.status != "scored" or ("leaks" not in said and "inconclusive" in said),
-        epsilon=epsilon,
+        **spent,
     )
 
 

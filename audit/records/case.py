@@ -9,6 +9,9 @@ from typing import Literal
 from leakledger.audit.records.assets import Kind
 from leakledger.audit.records.trials import POWER, Control, Trial
 
+Unit = Literal["record", "client"]
+Relation = Literal["add-remove", "replace"]
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -140,8 +143,8 @@ class PrivacyAccount:
     guarantee; where there are any, `epsilon` is None. `outside`: what the figure does not speak of.
     """
 
-    unit: Literal["record", "client"]
-    relation: Literal["add-remove", "replace"]
+    unit: Unit
+    relation: Relation
     delta: float
     epsilon: float | None
     method: str = ""

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from leakledger.audit.records.assets import Kind, Level, Observers, Status
+from leakledger.audit.records.case import Relation, Unit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,7 +150,8 @@ class FrontierPoint:
     `family`: the defenses by name; `parameter` and `strength`: what differs within the family, None where there is none
     or more than one. `leakage` is the highest advantage, `bound` the advantage that no adversary exceeds. `front`: no
     other defense of the same method and training beats it. `open`: the verdict on it is inconclusive. `epsilon`: of
-    what training sends, for one record and by itself, whatever else is sent; None where it has none.
+    what training sends, by itself and whatever else is sent, at `delta` for one `unit`, of which neighbours differ by
+    `relation` (`PrivacyAccount`); all None where it has none.
     """
 
     setting: str
@@ -177,6 +179,9 @@ class FrontierPoint:
     open: bool
     front: bool = False
     epsilon: float | None = None
+    delta: float | None = None
+    unit: Unit | None = None
+    relation: Relation | None = None
 
 
 @dataclass(frozen=True)

@@ -117,6 +117,7 @@ def test_the_epsilon_of_a_point_is_the_largest_that_training_alone_has_for_a_rec
     records = [CaseRecord("0", plain, 0)] + [CaseRecord(f"dp{k}", dp, k, privacy=a) for k, a in enumerate(accounts)]
     points = frontier(records, [score(plain, 1.0), score(dp, 0.2)], [useful(plain, 0.9), useful(dp, 0.7)], ())
     assert [p.epsilon for p in points] == [None, 3.0]
+    assert [(p.delta, p.unit, p.relation) for p in points] == [(None, None, None), (1e-5, "record", "add-remove")]
 
 
 def test_one_defense_alone_and_pooled_references_make_no_frontier():
