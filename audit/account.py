@@ -7,7 +7,7 @@ from typing import Any
 from leakledger.audit.case import Case, cases
 from leakledger.audit.config import Config
 from leakledger.audit.dry_run import rehearse
-from leakledger.audit.estimate import Estimate, estimate, many_values
+from leakledger.audit.estimate import Estimate, check_fits, estimate, many_values
 from leakledger.audit.privacy_accounting import planned_accounts
 from leakledger.audit.privacy_words import privacy_lines
 from leakledger.audit.provenance import partitioned, run_facts
@@ -74,6 +74,7 @@ def account_of(config: Config, name: str, command: str) -> Account:
     facts = run_facts(config, todo, name, command, read)
     known = rehearse(config, todo)
     parties = next(iter(read.values()))
+    check_fits(planned := estimate(config, todo, parties))
     return Account(
         data=facts.data,
         table=table_account(config, next(iter(parties.values())).schema, facts.data.rows),
@@ -81,6 +82,6 @@ def account_of(config: Config, name: str, command: str) -> Account:
         clusters=min((len(rows) for rows in read.values()), default=0) * len(config.audit.seeds),
         verdicts=tuple(verdicts_need(config, todo)),
         privacy={setting_name(s): accounts for s, accounts in planned_accounts(config, todo, read).items()},
-        estimate=estimate(config, todo, parties),
+        estimate=planned,
         warnings=(*many_values(todo, parties), *unfit_attacks(config, known)),
     )

@@ -17,6 +17,7 @@ from leakledger.audit.adversaries import GRAMMAR
 from leakledger.audit.config_alignment import PLAYED as OF_ALIGNED
 from leakledger.audit.config_alignment import SCHEMAS, AlignmentChoice, check_alignment
 from leakledger.audit.config_features import PLAYED, VERTICAL, Features, check_features
+from leakledger.audit.limits import check_limits
 from leakledger.audit.options import Methods, checked, located_error, one_of
 from leakledger.audit.sections import MethodSection, Section
 from leakledger.defenses import DEFENSES, Defense, chain, defense_of
@@ -316,7 +317,7 @@ class Audit(Section):
     )
     jobs: int | None = Field(None, ge=1, description="cases at a time; unset: one per core")
     device: str = Field("cpu", description="where tensors live")
-    baseline_draws: int = Field(20, ge=1, description="draws from the prior that a score is compared with")
+    baseline_draws: int = Field(20, ge=1, le=100_000, description="draws from the prior that a score is compared with")
     floor: float = Field(0.01, ge=0, lt=1, description="the advantage over the prior from which on something leaks")
     ceiling: float = Field(0.1, gt=0, lt=1, description='"no leak" means: provably below this advantage')
     delta: float = Field(1e-5, gt=0, lt=1, description="at which the epsilon of everything that is sent is stated")
@@ -347,6 +348,13 @@ class Config(Section):
         named = not isinstance(attacks, Mapping) or "use" in attacks
         played = PLAYED if values.get("features") else OF_ALIGNED
         return values if named else {**values, "attacks": {**attacks, "use": list(played)}}
+
+    @model_validator(mode="before")  # the last of these comes first
+    @classmethod
+    def _keeps_limits(cls, values: Any) -> Any:
+        if isinstance(values, Mapping):
+            check_limits(values)
+        return values
 
     @model_validator(mode="after")
     def _sections_go_with_their_partition(self) -> "Config":

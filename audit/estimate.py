@@ -29,6 +29,8 @@ from leakledger.preprocess.scalers import Scaler
 MANY = 1000  # distinct values of a column from which on `validate` warns
 CODE_COLUMNS = 8  # of a feature under an encoder with codes of its own
 
+TIME_FACTOR, SIZE_FACTOR = 10, 3  # within which estimates are meant
+LONGEST_SECONDS = 366 * 86_400.0  # of a run
 PROCESS_BYTES = 450e6  # of a process with its libraries
 CHECKED = 6  # executions of a protocol beside the audited one, which check that it hides
 CASE_SECONDS = 5.0  # preprocessing, scores and controls of a small case
@@ -81,6 +83,23 @@ def estimate(config: Config, todo: Sequence[Case], parties: Mapping[str, Table])
     )
 
 
+def check_fits(planned: Estimate, memory: float | None = None) -> None:
+    """Raises ValueError for what surely does not fit this machine, by its `memory` in bytes (None: asked for), or a
+    lifetime: where the estimate is beyond both even if it is wrong by as much as it says.
+    """
+    has = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if memory is None else memory
+    if planned.memory > SIZE_FACTOR * has:
+        raise ValueError(
+            f"this takes roughly {_in(planned.memory, UNITS, 'KiB', 1024)} of memory, and this machine has "
+            f"{_in(has, UNITS, 'KiB', 1024)}; lower model.hidden, training.rounds or audit.jobs"
+        )
+    if planned.seconds > TIME_FACTOR * LONGEST_SECONDS:
+        raise ValueError(
+            f"this takes roughly {_in(planned.seconds, TIMES, 's')}; lower training.rounds, training.local_epochs, the "
+            "restarts or iterations of attacks, or the number of audit.seeds"
+        )
+
+
 def _estimated(config: Config, case: Case, counts: Mapping[str, int], rows: int, table: Table) -> Estimate:
     if case.alignment is not None:
         return _aligned(config, case, rows)
@@ -128,7 +147,7 @@ def _case(config: Config, case: Case, counts: Mapping[str, int], rows: int, tabl
     options, parties = case.training.options, case.setting.parties
     updates = options["rounds"] * max(1, round(options.get("participation", 1) * parties))
     sent = 4.0 * weights * (updates + options["rounds"])  # a model is told to many, and held once
-    batch = options["batch_size"] or rows / parties
+    batch = min(options["batch_size"] or rows, rows / parties)
     trained = updates * (
         batch if case.training.algorithm == "fedsgd" else rows / parties * options.get("local_epochs", 1)
     )

@@ -23,6 +23,7 @@ from leakledger.audit.case_results import CaseResults
 from leakledger.audit.cluster import Cluster, connected, each_on_cluster
 from leakledger.audit.config import Config
 from leakledger.audit.control_federations import frozen
+from leakledger.audit.estimate import check_fits, estimate
 from leakledger.audit.federate import Federated, OnAbort, make_encoder, make_scaler, public_options
 from leakledger.audit.granted import attempts, granted_knowledge, make_attack
 from leakledger.audit.hiding import hides, hides_columns, hides_updates
@@ -35,7 +36,7 @@ from leakledger.audit.play import Play, view_of
 from leakledger.audit.plugin_errors import naming_plugins, told_of_plugin
 from leakledger.audit.pool import Clock, each
 from leakledger.audit.privacy_accounting import privacy_accounts
-from leakledger.audit.provenance import run_facts
+from leakledger.audit.provenance import partitioned, run_facts
 from leakledger.audit.reading import unread
 from leakledger.audit.records import AuditRecord, CaseRecord, RunFacts, UtilityRow, results
 from leakledger.audit.run_files import keep_results
@@ -83,11 +84,14 @@ def run_audit(
     """
     todo, files_read = cases(config), digests(config)
     inputs = by_key(config, files_read)
-    facts = replace(run_facts(config, todo, folder.name, command), transcripts=transcripts, inputs=inputs)
+    tables = partitioned(config, todo)
+    facts = replace(run_facts(config, todo, folder.name, command, tables), transcripts=transcripts, inputs=inputs)
     if (before := _finished(folder, facts, master)) is not None:
         return before
     if cluster is None:
         check_extras(config)
+        check_fits(estimate(config, todo, next(iter(tables.values()))))
+    del tables  # cases read their own
     started = datetime.now(UTC).isoformat(timespec="seconds")
     with (
         nullcontext() if cluster is None else connected(config, cluster) as remote,

@@ -13,7 +13,7 @@ by any of five. So whoever bounds by clusters asks for as many seeds as would do
 
 from collections.abc import Sequence
 from functools import cache
-from math import ceil, log
+from math import ceil, log, log1p
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -83,4 +83,4 @@ def exchangeable(values: Floats, of: NDArray[np.intp]) -> bool:
 
 def fewest(ceiling: float, alpha: float) -> int:
     """The clusters without any gain from which on the bound is below `ceiling`."""
-    return ceil(log(alpha) / log(1 - ceiling))
+    return ceil(log(alpha) / log1p(-ceiling))

@@ -10,7 +10,7 @@ from leakledger.audit.case import cases
 from leakledger.audit.cli import main
 from leakledger.audit.config import Config
 from leakledger.audit.dry_run import rehearse
-from leakledger.audit.estimate import MANY, Estimate, distinct_values, estimate, many_values, weights_of
+from leakledger.audit.estimate import MANY, Estimate, check_fits, distinct_values, estimate, many_values, weights_of
 from leakledger.audit.provenance import partitioned
 from leakledger.audit.run import run_audit
 from leakledger.preprocess.scalers import SCALERS
@@ -72,6 +72,19 @@ def test_more_at_a_time_takes_less_time_and_more_memory() -> None:
     assert four.seconds == pytest.approx(one.seconds / 4)
     assert four.memory == pytest.approx(one.memory * 4)
     assert (one.disk, one.jobs, four.jobs) == (four.disk, 1, 4)
+
+
+def test_what_does_not_fit_even_if_the_estimate_is_as_wrong_as_it_says_is_refused() -> None:
+    check_fits(Estimate(seconds=3e8, memory=3e9, disk=0.0, jobs=1), memory=1e9)
+    with pytest.raises(ValueError, match=r"^this takes roughly 2\.9 GiB of memory, and this machine has 950 MiB; "):
+        check_fits(Estimate(seconds=1.0, memory=3.1e9, disk=0.0, jobs=1), memory=1e9)
+    with pytest.raises(ValueError, match=r"^this takes roughly 4600 days; lower training\.rounds, "):
+        check_fits(Estimate(seconds=4e8, memory=1.0, disk=0.0, jobs=1), memory=1e9)
+
+
+def test_a_batch_is_not_larger_than_the_rows_of_a_client() -> None:
+    huge = estimated(config(training={"rounds": 3, "batch_size": 10**12}))
+    assert huge.seconds == pytest.approx(estimated(config(training={"rounds": 3, "batch_size": 0})).seconds)
 
 
 def test_an_estimate_says_how_rough_it_is() -> None:
