@@ -1,11 +1,13 @@
 """The names that parties may give a feature: table 1 of FedLLM-Align extended, or a user's own file.
 
 A file is TOML, a list of names under each feature: `age = ["Age", "PatientAge"]`. A feature that no table has keeps its
-own name at every party. One name for two features would make one column out of two, and is an error.
+own name at every party. One name for two features would make one column out of two, and is an error; so are two that
+differ only in case or in signs that nobody sees, which uncased encoders read as one.
 """
 
 import re
 import tomllib
+import unicodedata
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -39,14 +41,22 @@ def read_aliases(features: Sequence[str], path: str | Path | None = None) -> Ali
 
 
 def check_collisions(aliases: Aliases, where: str) -> None:
-    """Raises DataError for a name that two features have."""
-    owner: dict[str, str] = {}
+    """Raises DataError for a name that two features have, case and signs that nobody sees aside."""
+    owner: dict[str, tuple[str, str]] = {}
     for feature, names in aliases.items():
         for name in names:
-            if owner.setdefault(name, feature) != feature:
+            other, as_written = owner.setdefault(_seen(name).casefold(), (feature, name))
+            if other != feature:
+                alike = "" if as_written == name else f", where it is written {as_written!r},"
                 raise DataError(
-                    f"{where}: {name!r} is a name of {owner[name]!r} and of {feature!r}; remove it from one of them"
+                    f"{where}: {name!r} is a name of {other!r}{alike} and of {feature!r}; remove it from one of them"
                 )
+
+
+def _seen(name: str) -> str:
+    """What one sees of a name: without signs of control and format, one blank for any."""
+    visible = "".join(c for c in unicodedata.normalize("NFC", name) if unicodedata.category(c) not in ("Cc", "Cf"))
+    return " ".join(visible.split())
 
 
 def _read(path: Path) -> dict[str, tuple[str, ...]]:
@@ -59,6 +69,6 @@ def _read(path: Path) -> dict[str, tuple[str, ...]]:
     for feature, names in content.items():
         if not isinstance(names, list) or not names or not all(isinstance(n, str) and n for n in names):
             raise DataError(f'{path}: {feature} must be a list of names, as in age = ["Age", "PatientAge"]')
-        if len(set(names)) < len(names):
+        if len({_seen(n) for n in names}) < len(names):
             raise DataError(f"{path}: {feature} lists a name twice")
     return {feature: tuple(names) for feature, names in content.items()}

@@ -21,6 +21,13 @@ def test_a_feature_without_aliases_keeps_its_name():
     ("content", "message"),
     [
         ('age = ["years"]\nBMI = ["years"]', "'years' is a name of 'age' and of 'BMI'"),
+        ('age = ["Years"]\nBMI = ["years"]', "'years' is a name of 'age', where it is written 'Years', and of 'BMI'"),
+        (
+            'age = ["years"]\nBMI = ["ye\u200bars"]',
+            r"'ye\\u200bars' is a name of 'age', where it is written 'years'",
+        ),
+        ('age = ["y", "y\u200b"]', "age lists a name twice"),
+        ('age = ["bmi"]', "'BMI' is a name of 'age', where it is written 'bmi', and of 'BMI'"),
         ('agee = ["years"]', "'agee' is no feature"),
         ('age = "years"', "age must be a list of names"),
         ("age = []", "age must be a list of names"),
