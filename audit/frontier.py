@@ -12,7 +12,7 @@ defense.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Any
@@ -35,6 +35,7 @@ from leakledger.audit.records import (
 MAIN = ("f1", "r2", "auroc", "accuracy")  # the first that was measured stands for utility
 WHOLE_ROWS = "exact_rows"
 COLUMNS = {"accuracy": "cells of records", WHOLE_ROWS: "whole rows"}
+WORST = ("leaks", "inconclusive", "no leak")
 LINES = 2  # defenses, none included, from which on there is something to compare
 
 Line = tuple[str, str, str]
@@ -69,8 +70,8 @@ def frontier(
 
 
 def absent(record: AuditRecord) -> tuple[str, ...]:
-    """What a frontier does not say by itself: a line for each setting that has no point, with the reason, and one where
-    settings are compared on seeds that may differ.
+    """What a frontier does not say by itself: a line for each setting that has no point, with the reason, one where
+    settings are compared on seeds that may differ, and what is ruled on assets that it does not show.
     """
     shown = {p.setting for p in record.frontier}
     attacked, useful = {c.setting.id for c in record.cases}, {u.setting for u in record.utility}
@@ -88,10 +89,23 @@ def absent(record: AuditRecord) -> tuple[str, ...]:
         else:
             why = "no other defense was compared with it"
         found.append(f"Not in it: {s.defense} ({s.id}), of which nothing is known here: {why}.")
+    found += _unmeasured(record, shown)
     if left := len(record.aborted) + record.missing:
         cases = "case was" if left == 1 else "cases were"
         found.append(f"{left} {cases} aborted or did not run: settings are compared on the seeds that finished.")
     return tuple(found)
+
+
+def _unmeasured(record: AuditRecord, shown: Collection[str]) -> list[str]:
+    """A line for the assets of which no setting that is `shown` has a point, with what is ruled on them: that a table
+    lacks them says nothing of them.
+    """
+    placed, ruled = {p.asset for p in record.frontier}, defaultdict[str, set[str]](set)
+    for r in record.rulings:
+        if r.setting in shown and r.asset in ASSETS and r.asset not in placed:
+            ruled[r.asset].add(r.verdict)
+    said = [f"{ASSETS[a]} ({next(v for v in WORST if v in ruled[a])})" for a in ASSETS if a in ruled]
+    return [f"Not in it, as no advantage was measured of them: {', '.join(said)}."] if said else []
 
 
 def _spent(records: Sequence[CaseRecord]) -> Mapping[str, Mapping[str, Any]]:

@@ -31,6 +31,7 @@ from leakledger.audit.tables import frontier_command
 from leakledger.defenses.accounting.guarantee import guarantee
 from tests.audit.example import config
 
+VOCABULARY = {"server": "leaks", "one client": "inconclusive"}
 unit = st.sampled_from([i / 8 for i in range(9)])
 MADE = {
     "training": {"rounds": 2, "batch_size": 4},
@@ -304,6 +305,21 @@ def test_of_settings_of_which_no_attack_was_scored_it_is_said_so():
         "no attack on it was scored.",
         "nothing measures its utility.",
     ]
+
+
+def test_what_is_ruled_on_assets_without_a_point_is_said():
+    plain, dp = setting("plain"), noised(0.1)
+    cases_ = [CaseRecord(f"{s.id}-0", s, 0) for s in (plain, dp)]
+    useful_ = [useful(s, 0.5) for s in (plain, dp)]
+    scores = [score(s, 1.0, "mean", asset="statistics") for s in (plain, dp)]
+    rulings = [Ruling(s.id, "server", "records", "inconclusive", 0.1) for s in (plain, dp)]
+    rulings += [Ruling(s.id, who, "vocabulary", v, 0.1) for s in (plain, dp) for who, v in VOCABULARY.items()]
+    rulings += [Ruling(plain.id, "server", "mean", "leaks", 0.1), Ruling(plain.id, "server", "check", "leaks", 0.1)]
+    blank = dict.fromkeys((f.name for f in fields(AuditRecord)), ())
+    made = {"cases": tuple(cases_), "utility": tuple(useful_), "scores": tuple(scores), "rulings": tuple(rulings)}
+    points = frontier(cases_, scores, useful_, rulings)
+    (line,) = absent(AuditRecord(**{**blank, **made, "frontier": points, "missing": 0}))
+    assert line == "Not in it, as no advantage was measured of them: values (leaks), records (inconclusive)."
 
 
 @pytest.mark.slow
