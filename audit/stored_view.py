@@ -73,7 +73,8 @@ def stored_view(folder: Path, party: str, case: str | None) -> View:
         name = transcript_name(case or known[0])
         if not store.digests(name):
             raise ValueError(
-                f"{folder}: kept no transcript of {case or known[0]} (--no-transcripts); run it again to see"
+                f"{folder}: kept no transcript of {case or known[0]} (--no-transcripts); to see one, run it without "
+                "that option and with another --output"
             )
         transcript = read_transcript(folder / name)
         store.check_file(name)

@@ -133,8 +133,8 @@ def _unanswered(record: AuditRecord, shown: Set[tuple[str, str, str]]) -> Iterat
     for who, why in list(assets)[:MOST_OPEN]:
         of = f"{', '.join(assets[who, why])} by {who} in {len(settings[who, why])} of {among} settings"
         yield f"Not answered: {of}: {why}."
-    if len(assets) > MOST_OPEN:
-        yield f"{len(assets) - MOST_OPEN} more open questions are in the report."
+    if (more := len(assets) - MOST_OPEN) > 0:
+        yield f"{more} more open {'question is' if more == 1 else 'questions are'} in the report."
 
 
 def accounts_by_setting(record: AuditRecord) -> dict[str, tuple[PrivacyAccount, ...]]:

@@ -94,7 +94,9 @@ def test_a_quiet_run_without_transcripts_prints_a_line_and_keeps_no_message(tmp_
     assert line.endswith("report.html")
     assert list((tmp_path / "run" / "transcripts").glob("*")) == []
     call("verify", tmp_path / "run")
-    assert "kept no transcript" in refused("view", tmp_path / "run")
+    said = refused("view", tmp_path / "run")
+    assert "kept no transcript" in said
+    assert "run it without that option and with another --output" in said  # the same command finds the run finished
     assert not json.loads((tmp_path / "run" / "results.json").read_text())["run"]["transcripts"]
     assert len(leakledger.load(tmp_path / "run").scores)
     (row,) = json.loads(call("list", "runs", "--in", tmp_path, "--json").stdout)
