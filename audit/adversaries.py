@@ -3,11 +3,13 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import combinations, product
+from math import comb, prod
 
 from leakledger.preprocess.data.suggest import closest
 from leakledger.preprocess.views import PublicFacts
 
 Observers = tuple[str, ...]
+MOST = 10_000  # sets that one name may stand for
 GRAMMAR = 'a party, "clients", "neighbours of P3", "all but P3", "all but one", "coalitions of 2", joined by "+"'
 
 
@@ -17,15 +19,22 @@ def observer_sets(names: Sequence[str], public: PublicFacts) -> list[Observers]:
     A name is a party; "clients" (each alone); "coalitions of k" (any k clients); "all but one" or "all but P3"; or
     "neighbours of P3", the clients before and after it in the ring. Names joined by "+" observe together, in every
     combination: "server+clients" is the server with each client. Raises ValueError for a name that says none of this,
-    or a party that took no part.
+    a party that took no part, or a name that stands for more than `MOST` sets.
     """
-    sets: list[Observers] = []
+    sets: dict[Observers, None] = {}
     for name in names:
         parts = [_alternatives(part.strip(), public) for part in name.split("+")]
+        _check_count(name, prod(map(len, parts)))
         for chosen in product(*parts):
-            together = tuple(sorted({p for observers in chosen for p in observers}))
-            sets += [together] if together not in sets else []
-    return sets
+            sets[tuple(sorted({p for observers in chosen for p in observers}))] = None
+    return list(sets)
+
+
+def _check_count(name: str, count: int) -> None:
+    if count > MOST:
+        raise ValueError(
+            f"audit.observers: {name!r} stands for {count} adversaries; at most {MOST} can be played: name some of them"
+        )
 
 
 def _alternatives(name: str, public: PublicFacts) -> list[Observers]:
@@ -43,6 +52,7 @@ def _alternatives(name: str, public: PublicFacts) -> list[Observers]:
     if name.startswith("coalitions of "):
         size = name.removeprefix("coalitions of ")
         if size.isdecimal() and 1 <= int(size) <= len(clients):
+            _check_count(name, comb(len(clients), int(size)))  # before they are listed
             return list(combinations(clients, int(size)))
         raise ValueError(f"audit.observers: {name!r}: a size from 1 to {len(clients)} is needed, not {size!r}")
     return [(_client(name, public),)]

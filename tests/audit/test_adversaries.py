@@ -58,6 +58,21 @@ def test_a_name_that_stands_for_nobody_is_refused_with_what_may_be_written(name,
         observer_sets([name], FOUR)
 
 
+@every(
+    ("name", "count"),
+    [
+        ("coalitions of 9", comb(20, 9)),
+        ("coalitions of 3+coalitions of 3", 1140**2),
+        ("+".join(["clients"] * 4), 20**4),
+    ],
+)
+def test_a_name_that_stands_for_too_many_is_refused_before_they_are_listed(name, count):
+    twenty = PublicFacts(tuple(f"P{i + 1}" for i in range(20)), "server")
+    with pytest.raises(ValueError, match="at most 10000 can be played: name some of them") as raised:
+        observer_sets([name], twenty)
+    assert f"{name!r} stands for {count} adversaries" in str(raised.value)
+
+
 def test_what_was_not_played_is_counted_by_size():
     told = not_played(observer_sets(["server", "clients", "coalitions of 2"], FOUR), FOUR)
     assert told[:2] == ["coalitions of 2: 4 of 10", "coalitions of 3: 10 of 10"]
