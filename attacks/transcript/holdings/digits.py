@@ -14,25 +14,29 @@ companions have: the number of rows, and the sum of squares, which the deviation
 
 The result is the multiset of all parties outside: of one such party, its vocabulary with counts, exactly; of several,
 who holds what is left open (a party holds one of n_v equally spread rows with chance 1 - (1 - 1/m)^n_v). No claim where
-the reduction finds no solution, or a second one nearby. With `sharing="proportional"` sums are float64, which keep the
+the reduction finds no solution, or another one is not excluded. Values that are no candidates can make sums that
+candidates make, too, with a chance of about the number of multisets in units of how many sums there may be: where texts
+are short that is likely, and scores say so (`doubt`). With `sharing="proportional"` sums are float64, which keep the
 leading six bytes only: not attacked here.
 """
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
+from math import exp, lgamma, log
 
 import numpy as np
 
 from leakledger.attacks.observed.own_rows import own_counts
 from leakledger.attacks.observed.values import byte_number, categorical_features
-from leakledger.attacks.transcript.holdings.finding import Finding, held_by_one
+from leakledger.attacks.transcript.holdings.finding import DOUBT, Finding, held_by_one
 from leakledger.attacks.transcript.holdings.lattice import non_negative_solution
 from leakledger.preprocess.messages import SECURE_SUMS, PartialSum
 from leakledger.preprocess.views import View
 
 GRID, MOST = 2**64, 48  # of the sums; candidates of a feature that is attempted
 SURE = 64  # how much a weight may differ between values
+LIKELY = 0.5  # a coincidence of this chance leaves no claim
 
 
 def from_sums(view: View, candidates: Mapping[str, tuple[str, ...]]) -> Iterator[Finding]:
@@ -53,10 +57,24 @@ def from_sums(view: View, candidates: Mapping[str, tuple[str, ...]]) -> Iterator
         counts = solve(values, codes, held, rows[i], sums[i], squares[i] if squares else None)
         if counts is None:
             continue
-        scores = {v: held_by_one(n, len(outside)) for v, n in zip(values, counts, strict=True)}
+        doubtful = doubt(codes, sum(counts), 1 if squares is None else 2)
+        if doubtful > LIKELY:
+            continue
+        sure = {v: held_by_one(n, len(outside)) for v, n in zip(values, counts, strict=True)}
+        scores = sure if doubtful <= DOUBT else {v: s + doubtful * (0.5 - s) for v, s in sure.items()}
         told = {v: float(n) for v, n in zip(values, counts, strict=True) if n} if len(outside) == 1 else {}
         for party in outside:
             yield Finding(party, feature, scores, told, evidence)
+
+
+def doubt(codes: list[int], rows: int, sums: int) -> float:
+    """The chance that candidates with these codes make the sums of other values by coincidence: so many rows of each
+    candidate, over the sums there may be (`sums` 2: of squares too, which beside the first are those around any code).
+    """
+    width = max(codes) - min(codes)
+    log_multisets = lgamma(rows + len(codes)) - lgamma(rows + 1) - lgamma(len(codes))
+    log_sums = sum(log(1 + rows * width**power) for power in range(1, sums + 1))
+    return exp(min(log_multisets - log_sums, 0.0))
 
 
 def solve(

@@ -4,20 +4,27 @@ The knapsack of Lagarias and Odlyzko (1985), with several equations and an expec
 the rows (w_v e_v | W a_v | 0) and (-w_v c_v | -W b | M), a vector that is 0 behind the bar and M at the end is a
 solution x of A x = b, weighted by its distance from what is expected, c. LLL reduction (Lenstra, Lenstra, Lovász 1982)
 in exact integers (Cohen, "A course in computational algebraic number theory", algorithm 2.6.7) finds it where the
-equations have more digits than the solution, and the rest of the reduced basis spans the kernel of A, which tells
-whether another non-negative solution is near.
+equations have more digits than the solution. The rest of the reduced basis spans the kernel of A: another non-negative
+solution is a step along it, sum_i z_i b_i with whole z. A step is as long as the part of its last b_i that is
+orthogonal to those before, so that long ones take none; whether the others do is a small integer program.
 """
 
 from collections.abc import Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 Vector = list[int]
+INFEASIBLE = 2  # of `scipy.optimize.milp`
+LARGEST, NODES = 10**6, 1000  # entries that an integer program in float64 is trusted with, and the nodes that it gets
 
 
 def non_negative_solution(
     coefficients: Sequence[Sequence[int]], sums: Sequence[int], expected: Sequence[int], weights: Sequence[int]
 ) -> Vector | None:
     """x (k,) of whole numbers from 0 with `coefficients` (equations, k) times x = `sums`; None where none is found, or
-    where it is not the only one nearby. `expected` (k,) and `weights` (k,) say what x is likely to be, and how surely.
+    where it is not shown to be the only one. The first equation is how many there are in all: its coefficients are 1.
+    `expected` (k,) and `weights` (k,) say what x is likely to be, and how surely.
     """
     k, equations = len(expected), len(sums)
     large = 2 ** (k + 8) * (1 + max(w * (1 + c) for w, c in zip(weights, expected, strict=True)))
@@ -26,20 +33,51 @@ def non_negative_solution(
     rows.append([-w * c for w, c in zip(weights, expected, strict=True)] + [-large * b for b in sums] + [marker])
     reduced = reduce(rows)
     inside = [r for r in reduced if not any(r[k : k + equations])]
-    kernel = [[x // w for x, w in zip(r, weights, strict=False)] for r in inside if r[-1] == 0]
-    for row in inside:
-        if abs(row[-1]) == marker:
-            sign = row[-1] // marker
-            found = [sign * x // w + c for x, w, c in zip(row, weights, expected, strict=False)]
-            return found if min(found) >= 0 and not _another(found, kernel) else None
-    return None
+    row = next((r for r in inside if abs(r[-1]) == marker), None)
+    if row is None:
+        return None
+    sign = row[-1] // marker
+    found = [sign * x // w + c for x, w, c in zip(row, weights, expected, strict=False)]
+    others = [[x - r[-1] // row[-1] * y for x, y in zip(r, row, strict=True)] for r in inside if r is not row]
+    kernel = [[x // w for x, w in zip(r, weights, strict=False)] for r in others]
+    return found if min(found) >= 0 and _only(found, kernel) else None
 
 
-def _another(found: Vector, kernel: Sequence[Vector]) -> bool:
-    """Whether a step along the kernel, or two, leads to another non-negative solution."""
-    steps = [*kernel, *([-x for x in k] for k in kernel)]
-    steps += [[x + y for x, y in zip(a, b, strict=True)] for a in steps for b in steps if a is not b]
-    return any(any(s) and all(x + y >= 0 for x, y in zip(found, s, strict=True)) for s in steps)
+def _only(found: Vector, kernel: Sequence[Vector]) -> bool:
+    """Whether no step along the kernel leads to another non-negative solution; no, where that is not shown."""
+    steps = _short(kernel, 2.0 * sum(found)) if kernel else np.zeros((0, len(found)))
+    if not len(steps):
+        return True
+    if np.abs(steps).max() > LARGEST:
+        return False
+    return not any(_reachable(np.array(found, np.float64), steps, v) for v in range(len(found)))
+
+
+def _short(kernel: Sequence[Vector], longest: float) -> NDArray[np.float64]:
+    """(steps, k) of the basis those that a vector of the lattice up to that long may take: none behind the last whose
+    orthogonal part (Gram and Schmidt) is as short.
+    """
+    basis = np.array(kernel, np.float64)
+    parts = np.abs(np.linalg.qr(basis.T)[1].diagonal())
+    near = np.flatnonzero(parts <= 2 * longest)  # twice, for the rounding of long vectors
+    short: NDArray[np.float64] = basis[: near[-1] + 1] if len(near) else basis[:0]
+    return short
+
+
+def _reachable(found: NDArray[np.float64], steps: NDArray[np.float64], more: int) -> bool:
+    """Whether whole multiples of the steps lead to a non-negative solution with more of one value, or may do."""
+    from scipy.optimize import Bounds, LinearConstraint, milp  # imported late: other attacks need not wait for it
+
+    least = -found
+    least[more] = 1.0
+    solved = milp(
+        np.zeros(len(steps)),
+        integrality=np.ones(len(steps)),
+        bounds=Bounds(-np.inf, np.inf),
+        constraints=LinearConstraint(steps.T, least, np.inf),
+        options={"node_limit": NODES},
+    )
+    return int(solved.status) != INFEASIBLE
 
 
 def reduce(basis: Sequence[Sequence[int]]) -> list[Vector]:

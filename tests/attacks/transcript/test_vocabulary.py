@@ -429,6 +429,29 @@ def test_a_knapsack_with_several_solutions_is_left_alone():
     assert non_negative_solution([[1, 1, 1], [1, 2, 3]], [30, 60], [10, 10, 10], [1, 1, 1]) is None
 
 
+@settings(deadline=None, max_examples=60, derandomize=True)
+@given(st.lists(st.integers(0, 6), min_size=3, max_size=8), st.booleans(), st.integers(0, 10**6))
+def test_a_solution_is_returned_only_if_no_other_multiset_has_the_same_sums(counts, squared, seed):
+    """Short texts, as "v1" and "v2": the sums of few rows of some are those of others."""
+    codes = sorted(np.random.default_rng(seed).choice(range(100, 112), len(counts), replace=False).tolist())
+    equations = [[1] * len(codes), codes, *([[x * x for x in codes]] if squared else [])]
+    sums = [sum(n * a for n, a in zip(counts, e, strict=True)) for e in equations]
+    found = non_negative_solution(equations, sums, [2] * len(codes), [3] * len(codes))
+    if found is not None:
+        assert found == counts
+
+
+def test_sums_of_short_texts_that_unlisted_values_have_too_make_nothing_certain():
+    """1 + 4 + 6 + 7 = 2 + 3 + 5 + 8, and so do their squares."""
+    ours, theirs = ({f: tuple(f"v{i}" for i in numbers) for f in FEATURES} for numbers in ((1, 4, 6, 7), (2, 3, 5, 8)))
+    tables = {"P1": table(ours), "P2": table(ours), "P3": table(theirs, rows=4)}
+    found = run("bytes-norm", tables=tables, sharing="ring")
+    for feature in FEATURES:
+        scores = findings(found.view("P1", "P2"), NOTHING)["P3", feature].scores
+        assert set(scores) == set(ours[feature])
+        assert all(0.9 < s < 1 for s in scores.values())
+
+
 def test_shared_target_tallies_are_read_by_the_server_and_by_one_of_two():
     two = {p: SETS[p] for p in ("P1", "P2")}
     found = run("target", two, exchange="shared", likelihood="class-given-value")
