@@ -8,7 +8,7 @@ from leakledger.attacks.observed.secure_sums import Slot
 from leakledger.attacks.transcript.statistics.exact import Fact
 
 ROUNDING = 1e-9  # relative, of sums of float64 parts
-Entry = tuple[float, Fact]
+Entry = tuple[float, Fact]  # a value, and the fact that has it
 
 
 def named(slot: Slot) -> Statistic | None:
@@ -45,9 +45,9 @@ def _of_party(party: str, known: Mapping[Slot, Entry]) -> Iterable[StatisticClai
         if slot.kind == "size":
             yield exact(party, slot.feature, "size", _whole(x), 0.0, fact)
         elif slot.kind == "sum" and counted is not None and rows > 0.5:
-            mean = x / _whole(rows)
+            mean, lost = x / _whole(rows), fact.within.get(slot, 0.0) / _whole(rows)
             name: Statistic = "frequency" if slot.value else "mean"
-            yield exact(party, slot.feature, name, mean, ROUNDING * abs(mean), counted, fact, value=slot.value)
+            yield exact(party, slot.feature, name, mean, ROUNDING * abs(mean) + lost, counted, fact, value=slot.value)
             if not slot.value:
                 yield from _deviation(party, slot.feature, mean, _whole(rows), known, (counted, fact))
 
@@ -55,12 +55,14 @@ def _of_party(party: str, known: Mapping[Slot, Entry]) -> Iterable[StatisticClai
 def _deviation(
     party: str, feature: str, mean: float, rows: float, known: Mapping[Slot, Entry], behind: tuple[Fact, Fact]
 ) -> Iterable[StatisticClaim]:
+    far = behind[1].within.get(Slot("sum", feature), 0.0) / rows
     for kind in ("deviation", "square"):
         x, fact = known.get(Slot(kind, feature), (0.0, None))
         if fact is not None:
             centre = fact.centre[feature, ""] if kind == "deviation" else 0.0
             around, offset = x / rows, (mean - centre) ** 2
             variance, lost = max(around - offset, 0.0), 1e-12 * (around + mean**2 + centre**2)
+            lost += fact.within.get(Slot(kind, feature), 0.0) / rows + (2 * abs(mean - centre) + far) * far
             std = sqrt(variance)
             yield exact(party, feature, "std", std, sqrt(variance + lost) - std + ROUNDING * std, *behind, fact)
             return

@@ -14,7 +14,7 @@ import numpy as np
 
 from leakledger.attacks.observed.equations import determine
 from leakledger.attacks.observed.secure_sums import Run, Slot
-from leakledger.attacks.transcript.statistics.exact import Fact, Means, own_figures, run_facts
+from leakledger.attacks.transcript.statistics.exact import EPSILON, Fact, Means, own_figures, run_facts
 from leakledger.attacks.transcript.statistics.own import OwnTable
 
 AGREEMENT = 1e-6  # relative: two ways to a sum agree
@@ -84,12 +84,14 @@ def _around_zero(found: Round) -> list[Fact]:
 def _raw(fact: Fact, first: Fact | None, means: Means) -> Fact:
     if first is None or not all(s.kind == "deviation" for s in fact.values):
         return fact
-    rows, values = first.values[Slot("count")], {}
+    rows, values, within = first.values[Slot("count")], {}, {}
     for slot, deviation in fact.values.items():
-        mean = means[slot.feature, slot.value]
-        total = first.values[Slot("sum", slot.feature, slot.value)]
-        values[Slot("square", slot.feature, slot.value)] = deviation + 2 * mean * total - rows * mean**2
-    return Fact(fact.group, values, fact.evidence)
+        mean, added = means[slot.feature, slot.value], Slot("sum", slot.feature, slot.value)
+        total, square = first.values[added], Slot("square", slot.feature, slot.value)
+        values[square] = deviation + 2 * mean * total - rows * mean**2
+        far = fact.within.get(slot, 0.0) + 2 * abs(mean) * first.within.get(added, 0.0)
+        within[square] = far + 4 * EPSILON * (abs(deviation) + 2 * abs(mean * total) + rows * mean**2)
+    return Fact(fact.group, values, fact.evidence, within=within)
 
 
 def _combined(slots: Sequence[Slot], facts: Sequence[Fact]) -> list[Fact]:
@@ -101,6 +103,7 @@ def _combined(slots: Sequence[Slot], facts: Sequence[Fact]) -> list[Fact]:
     targets = np.array([[p == q for p in parties] for q in wanted], np.int64).reshape(len(wanted), len(parties))
     solved = determine(equations, targets)
     numbers = np.array([[f.values[s] for s in slots] for f in facts])
+    far = np.array([[f.within.get(s, 0.0) for s in slots] for f in facts])
     size = np.abs(solved.relations) @ np.abs(numbers)
     if (np.abs(solved.relations @ numbers) > AGREEMENT * size + 1e-300).any():
         raise ValueError("rounds over the same clients differ, so a table changed; nothing is subtracted")
@@ -110,5 +113,7 @@ def _combined(slots: Sequence[Slot], facts: Sequence[Fact]) -> list[Fact]:
             used = [f for f, w in zip(facts, weights, strict=True) if w]
             evidence = tuple(sorted({number for f in used for number in f.evidence}))
             values = dict(zip(slots, (weights @ numbers / scale).tolist(), strict=True))
-            found.append(Fact(frozenset([party]), values, evidence))
+            lost = np.abs(weights) @ (far + len(facts) * EPSILON * np.abs(numbers)) / scale
+            within = dict(zip(slots, lost.tolist(), strict=True))
+            found.append(Fact(frozenset([party]), values, evidence, within=within))
     return found

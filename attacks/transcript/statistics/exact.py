@@ -30,18 +30,24 @@ from leakledger.attacks.observed.equations import Determined, determine
 from leakledger.attacks.observed.secure_sums import FRACTION_BITS, Run, Slot
 from leakledger.attacks.transcript.statistics.own import OwnTable
 
+EPSILON = float(np.finfo(np.float64).eps)
+
 Group = frozenset[str]
 Means = Mapping[tuple[str, str], float]  # (feature, value) -> mean over the federation
 
 
 @dataclass(frozen=True)
 class Fact:
-    """Sums over the parties in `group`, by slot, and the messages that they follow from."""
+    """Sums over the parties in `group`, by slot, and the messages that they follow from.
+
+    A sum that is left where large numbers cancel has their rounding: `within` it grows with what was added up.
+    """
 
     group: Group
     values: Mapping[Slot, float] = field(repr=False)
     evidence: tuple[int, ...] = field(repr=False)
     centre: Means = field(default_factory=dict, repr=False)  # what deviations are around
+    within: Mapping[Slot, float] = field(default_factory=dict, repr=False)  # how far rounding takes the values
 
 
 def run_facts(run: Run, tables: Mapping[str, OwnTable], means: Means) -> list[Fact]:
@@ -56,8 +62,9 @@ def run_facts(run: Run, tables: Mapping[str, OwnTable], means: Means) -> list[Fa
     told = [c for c in clients if c in run.partials]
     solved = _solved(hidden.tobytes(), tuple(clients.index(c) for c in told), len(inside), len(clients))
     right = _right_sides(run, told, inside, tables, means)
+    sizes = [] if run.ring else _sizes(run, told, inside, tables, means)
     return [
-        _fact(run, group, solved.weights[i] // solved.scale[i], right, means)  # totally unimodular: whole
+        _fact(run, group, solved.weights[i] // solved.scale[i], right, sizes, means)  # totally unimodular: whole
         for i, group in enumerate(groups)
         if solved.known[i]
     ]
@@ -93,12 +100,33 @@ def _right_sides(
     return [*sums, *own]
 
 
-def _fact(run: Run, group: Group, weights: NDArray[np.int64], right: Sequence[Any], means: Means) -> Fact:
-    seen = _added(run, [p for (s, _), p in run.parts.items() if s in group])
-    total = seen + sum(int(w) * b for w, b in zip(weights, right, strict=True) if w)
+def _sizes(
+    run: Run, told: Sequence[str], inside: Sequence[str], tables: Mapping[str, OwnTable], means: Means
+) -> list[Any]:
+    """(k,) the magnitudes of all that `_right_sides` adds up, equation by equation."""
+    received: dict[str, Any] = dict.fromkeys(run.clients, 0.0)
+    given: dict[str, Any] = dict.fromkeys(run.clients, 0.0)
+    for (s, r), part in run.parts.items():
+        received[r], given[s] = received[r] + np.abs(part), given[s] + np.abs(part)
+    sums = [np.abs(run.partials[c]) + received[c] for c in told]
+    return [*sums, *(np.abs(own_figures(run, tables[c], means)) + given[c] for c in inside)]
+
+
+def _fact(
+    run: Run, group: Group, weights: NDArray[np.int64], right: Sequence[Any], sizes: Sequence[Any], means: Means
+) -> Fact:
+    parts = [p for (s, _), p in run.parts.items() if s in group]
+    total = _added(run, parts) + sum(int(w) * b for w, b in zip(weights, right, strict=True) if w)
     told = {number for key, number in run.evidence.items() if isinstance(key, str) or key[0] in group}
     values = {s: v for s, v in zip(run.slots, _reveal(run, total), strict=True) if s.kind != "other"}
-    return Fact(group, values, tuple(sorted(told)), means)
+    if run.ring:  # each of them rounded its number to the grid
+        within = dict.fromkeys(values, len(group) / (2 * _ring(run)[1]))
+    else:
+        size = sum(map(np.abs, parts), np.zeros(len(run.slots)))
+        size = size + sum(abs(int(w)) * b for w, b in zip(weights, sizes, strict=True))
+        lost = dict(zip(run.slots, (len(run.clients) * EPSILON * size).tolist(), strict=True))
+        within = {s: lost[s] for s in values}
+    return Fact(group, values, tuple(sorted(told)), means, within)
 
 
 def _added(run: Run, parts: Sequence[NDArray[Any]]) -> Any:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leakledger.attacks.base import Abstained, AuxiliaryKnowledge, NotApplicable, StatisticClaim
+from leakledger.attacks.base import Abstained, AuxiliaryKnowledge, NotApplicable, StatisticClaim, claims_in
 from leakledger.attacks.observed.secure_sums import secure_sums
 from leakledger.attacks.transcript.statistics import Statistics
 from leakledger.attacks.transcript.statistics.differences import rounds
@@ -327,3 +327,18 @@ def test_parts_that_lie_beyond_everything_that_was_expected_leave_a_number_open(
     claims = run(view_of(parts, ["P1"], ZScoreSac(route="sealed"), seed=4))
     [mean] = [c for c in claims if (c.party, c.statistic) == ("P3", "mean")]
     assert mean.high - mean.low > 1
+
+
+@every("scaler", [ZScoreSac(), ZScoreSac(sharing="ring"), ZScoreSac(passes=1, route="sealed", sharing="proportional")])
+@pytest.mark.parametrize("observers", [("server",), ("P1", "P2", "P4")])
+@pytest.mark.parametrize("far", [1e12, 1e-32])
+def test_what_rounding_takes_from_a_small_number_beside_large_ones_is_in_the_interval(scaler, observers, far):
+    """One party's numbers are 10^12 times the others', and cancel; or all are below the grid of a ring."""
+    parts = tables()
+    parts = [parts[0] * far, *parts[1:]] if far > 1 else [x * far for x in parts]
+    view = view_of(parts, observers, scaler)
+    claims = [c for c in claims_in(run(view)) if c.party == "P3" and c.statistic != "quantile"]
+    assert claims or "server" in observers
+    for c in claims:
+        real_one = real(parts, c)
+        assert c.low - 1e-12 * abs(real_one) <= real_one <= c.high + 1e-12 * abs(real_one), c
