@@ -98,6 +98,8 @@ def controls(expects: Literal["vocabulary", "membership"]) -> tuple[ControlSpec,
         ControlSpec(expects, "dh-psi", {"unused": "drop"}, observers="last"),
         ControlSpec(expects, "apsi", observers="last"),
         ControlSpec(expects, "otmp-psi", observers="last"),
+        # Here another party reconstructs, so that the last one is told matches and sees nobody's shares.
+        ControlSpec(expects, "otmp-psi", {"ring": ("P4", "P1", "P2", "P3")}, observers="last"),
         ControlSpec(expects, "bytes-norm", {"sharing": "ring"}, observers="all but first"),
         ControlSpec(expects, "target", {"exchange": "shared"}),
         ControlSpec(expects, "server-dictionary"),
