@@ -7,8 +7,10 @@ import pytest
 
 from leakledger.attacks import ATTACKS
 from leakledger.attacks.base import Abstained, Attack, ControlSpec, StatisticClaim, VocabularyClaim
+from leakledger.attacks.transcript.holdings import positions, sources
 from leakledger.attacks.transcript.plaintext import Plaintext
 from leakledger.attacks.transcript.vocabulary import Vocabulary
+from leakledger.audit import federation_controls as federation_module
 from leakledger.audit.control_federations import frozen, run_methods
 from leakledger.audit.federation_controls import federation_controls
 from leakledger.audit.hiding import Trace, hides, is_hidden, tells_apart
@@ -301,6 +303,21 @@ def test_a_control_proves_the_kinds_that_its_claims_rest_on_and_no_others():
     assert "ids.unused-all" not in leaky.kinds  # shown, and of no use to it
 
 
+@pytest.mark.parametrize("attack", ["vocabulary", "membership"])
+def test_a_control_shows_the_matches_of_an_intersection_and_fails_where_they_are_not_read(attack, monkeypatch):
+    """The observer sends its shares and gets none: what it learns are the matches that it is told."""
+    played = ATTACKS[attack]()
+    spec = next(s for s in played.controls if s.encoder == "otmp-psi" and "ring" in s.encoder_options)
+    found = federation_controls(played, spec)
+    assert [c.kind for c in found if c.passed] == ["leaky", "null", "shuffled"]
+    assert "otmp.matches" in found[0].kinds
+    assert "otmp.shares" not in found[0].kinds
+    monkeypatch.setattr(positions, "_matched", lambda *_: ())
+    monkeypatch.setattr(federation_module, "_PLAYED", {})
+    monkeypatch.setattr(sources, "_LATEST", [])
+    assert not federation_controls(played, spec)[0].passed
+
+
 class Citing(Vocabulary):
     """Cites whatever it is handed."""
 
@@ -340,6 +357,21 @@ def test_what_everyone_is_told_is_read_out_unless_it_leaves_one_client():
     topics = {u.topic for u in unread(view, [plaintext, vocabulary], [], hiding)}
     assert "ids.unused-all" in topics  # numbers beside others
     assert "ring.maximum" not in topics
+
+
+@pytest.mark.parametrize(("observer", "topic"), [("server", "ids.unused"), ("P2", "ids.unused-all")])
+def test_numbers_that_nobody_uses_stay_unread_whoever_reads_them(observer, topic):
+    """They tell how many values each party shares with those before it, which is behind no claim."""
+    view, hiding = seen("dh-psi", observer, unused="drop")
+    ran = [Ran(ATTACKS[a](), True) for a in ("plaintext", "ring_size", "vocabulary", "membership")]
+    specs = [(r.attack, s) for r in ran for s in r.attack.controls if s.encoder == "dh-psi"]
+    played = [c for attack, s in specs for c in federation_controls(attack, s)]
+    assert topic in {u.topic for u in unread(view, ran, played, hiding)}
+    shown = Control("ring_size", "leaky", 1.0, 0.0, 1.0, True, "-", kinds=("ids.unused",))
+    told = {u.topic: u.reason for u in unread(view, ran, [*played, shown], hiding)}
+    assert topic in told
+    if observer == "server":
+        assert told[topic] == "it is read in part: it tells more of rows than is claimed"
 
 
 def test_counts_that_the_server_alone_decrypts_are_unread_by_all_but_one_client_with_it():

@@ -20,16 +20,17 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln, ndtr
+from scipy.special import gammaln, ndtr, stdtr
 
 from leakledger.attacks.transcript.ring_size.population import Population, populations
-from leakledger.attacks.transcript.ring_size.worlds import STEP, Worlds
+from leakledger.attacks.transcript.ring_size.worlds import FREEDOM, STEP, Worlds, scales_of
 
 Floats = NDArray[np.float64]
 
 OUTSIDE = 0.02
 EXACT, FINE = 512, 0.9  # most trials of a law that is binomial; most variance between nodes, in units of the mean
 WIDEST = 1e6  # sizes beyond are left out of the share outside
+CENTRES = np.linspace(-4, 1.5, 12)  # in spreads from the logarithm of the mean, which the largest party has most of
 
 
 @dataclass(frozen=True)
@@ -145,12 +146,21 @@ def _anywhere(length: int, step: int, most: float) -> Floats:
     return law
 
 
-def equal_parties(candidates: int, chance: float, longest: int) -> Floats:
-    """(longest,) the size of a party that holds each of some candidates with one chance: binomial."""
-    from scipy.stats import binom  # imported late: takes half a second that other attacks need not wait
+def unlike_parties(mean: float, padded: float, spread: float, length: int, step: int, most: float) -> Laws:
+    """Sizes of which nothing is known but that ranges are `mean` numbers on average, of which `padded` are padding: for
+    each spread (`worlds`) a law (length,) on cells of `step` sizes around each of several centres ("populations").
 
-    law: Floats = binom.pmf(np.arange(longest), candidates, chance)
-    return law
+    In place of numbers of rows it is sizes that are log-t; none is above `most`.
+    """
+    spreads, chances = scales_of(spread)
+    centre = max(mean - padded, 1.0)
+    reach = np.maximum(spreads, np.log(max(mean, 1.0) / centre))
+    centres = (np.log(centre) + reach[:, None] * CENTRES).ravel()
+    edges = np.log(np.maximum(np.arange(length + 1) * step - 0.5, 0.5))
+    below = stdtr(FREEDOM, (edges - centres[:, None]) / np.repeat(spreads, len(CENTRES))[:, None])
+    laws = (1 - OUTSIDE) * np.diff(below, axis=1) + OUTSIDE * _anywhere(length, step, most)
+    laws[:, np.arange(length) * step > most] = 0.0
+    return Laws(laws, chances, len(CENTRES), step)
 
 
 def known_of(

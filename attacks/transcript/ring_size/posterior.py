@@ -41,6 +41,11 @@ class Padding:
     def none(self) -> bool:
         return self.pad_to == 1 and self.noise == 0
 
+    @property
+    def mean(self) -> float:
+        """How many numbers of a range are padding, on average."""
+        return (self.noise + self.pad_to - 1) / 2
+
     def ranges(self, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
         """(noise + 1, s) the range of each size at each number drawn."""
         drawn = np.arange(self.noise + 1)[:, None]

@@ -13,7 +13,7 @@ from leakledger.attacks.base import AuxiliaryKnowledge
 from leakledger.attacks.observed.own_rows import Counts, pooled_counts
 from leakledger.attacks.observed.ring import Unreadable
 from leakledger.attacks.transcript.ring_size.arrangement import Arrangement, Stretch, divisions
-from leakledger.attacks.transcript.ring_size.occupancy import Laws, Occupancy, equal_parties, known_of
+from leakledger.attacks.transcript.ring_size.occupancy import WIDEST, Laws, Occupancy, known_of, unlike_parties
 from leakledger.attacks.transcript.ring_size.posterior import Padding, normalised, size_posteriors
 from leakledger.attacks.transcript.ring_size.worlds import Worlds, worlds
 
@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 Posteriors = dict[tuple[str, str], Floats]  # party, feature -> posterior of its size
 Sums = tuple[int, Sequence[int]]  # so many parties, and of each feature what their ranges add up to
 
-GRID = 12
+ROUNDED = 1e-12  # a smaller chance of a sum may be the rounding of its transform
 FAINT = 1e-9  # a sum that the prior gives a smaller chance is taken as by an adversary without one
 CELLS = 1024  # longer laws are of cells of several sizes
 
@@ -107,7 +107,7 @@ class Prior:
         if not parties:
             return [], -np.inf if any(totals) else 0.0
         if not self.informed:
-            alike = [self._alike(f, parties, t, padding) for f, t in zip(self.features, totals, strict=True)]
+            alike = [self._without_rows(f, parties, t, padding) for f, t in zip(self.features, totals, strict=True)]
             return alike, 0.0
         joint = self._joint(parties, totals, padding)
         found = [
@@ -129,7 +129,7 @@ class Prior:
     ) -> Floats:
         """(up to total + 1,) the posterior of a size, by the weights (worlds,) of what each world makes of the sum."""
         if joint.chance <= FAINT:
-            return self._alike(feature, parties, total, padding)
+            return self._without_rows(feature, parties, total, padding)
         if parties == 1 and padding.none:
             sure: Floats = np.eye(1, total + 1, total)[0]
             return sure
@@ -143,13 +143,22 @@ class Prior:
         logs = sum((np.log(np.maximum(g.evidence, 1e-300)) for g in likely), np.zeros(len(laws.weights)))
         return laws.weights.reshape(-1, laws.populations), logs.reshape(-1, laws.populations)
 
-    def _alike(self, feature: str, parties: int, total: int, padding: Padding) -> Floats:
-        fewest = max(-(-total // parties), 1)
-        grid = [max(fewest, k) for k in [self.candidates.get(feature, 0)] if k]
-        grid = grid or sorted({round(k) for k in np.geomspace(fewest, max(total, 1), GRID)})
-        laws = [equal_parties(k, total / (parties * k) * (1 - 1e-9), total + 1) for k in grid]
-        each = size_posteriors(laws, parties, [total] * len(laws), padding)
-        return normalised(np.sum([normalised(law) for law in each], axis=0))
+    def _without_rows(self, feature: str, parties: int, total: int, padding: Padding) -> Floats:
+        """(up to total + 1,) the posterior of a size from the sum alone: sizes are as unlike as numbers of rows are in
+        `worlds`, around a centre of which nothing is known. Raises Unreadable where no sizes have that sum.
+        """
+        step = 1 if not padding.none else -(-(total + 1) // CELLS)
+        cells, granted = _in_cells(total, parties, step), self.candidates.get(feature, 0)
+        laws = unlike_parties(total / parties, padding.mean, self.spread, cells + 1, step, granted or WIDEST)
+        joint = size_posteriors([laws.sizes], parties, [cells], padding)[0]
+        by_spread = joint.reshape(len(laws.weights), laws.populations, -1).sum(axis=1)
+        evidence = by_spread.sum(axis=1)
+        possible = evidence > ROUNDED
+        if not possible.any():
+            raise Unreadable(f"{parties} ranges of {feature} cannot add up to {total}; set the options of the ring")
+        # The chance of a sum is alike at all spreads, up to what the grid of centres makes of it.
+        posterior = laws.weights[possible] @ (by_spread[possible] / evidence[possible, None])
+        return normalised(_in_sizes(posterior, step, total))
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,13 @@ the size of the first one's dictionary) and table 5 (everyone learns the sum). T
   feature "", and used to condition the posteriors;
 * `mod-norm` announces the sum of all sizes, `local` the largest of them: the same posteriors with one segment, or of
   numbers whose maximum is known;
+* numbers that parties tell the server they gave up (`given_up`) lie in their ranges, whose ends they narrow down;
 * sizes and dictionaries that a party states in the clear are exact, whatever else is seen;
 * one-hot columns that are not zero at a party (`columns`) are values that it holds: all of them where a message speaks
   of all of its rows, else a lower bound. The mode is then the bound, if nothing else is known.
 
-An adversary without rows of its own takes parties as alike: each holds each of K values with one chance, so that a size
-given the sum is hypergeometric; K, between the mean size and the sum, has equal weight on a geometric grid.
+An adversary without rows of its own knows nothing of a sum but that so many parties have it: sizes themselves are then
+as unlike as numbers of rows are elsewhere (`worlds`), around any centre.
 
 Padding and noise (`pad_to`, `noise`) are options of the protocol that its parties know; where the public facts do not
 state them, the attack's own options do. A party whose own range disagrees with them says so and claims nothing.
@@ -57,6 +58,7 @@ from leakledger.attacks.observed.ring import (
 )
 from leakledger.attacks.observed.stated import dictionary_sizes, sizes
 from leakledger.attacks.transcript.ring_size.arrangement import Arrangement, of_boundaries, of_edges
+from leakledger.attacks.transcript.ring_size.given_up import bracketed
 from leakledger.attacks.transcript.ring_size.lengths import REQUESTS, element_counts
 from leakledger.attacks.transcript.ring_size.posterior import Padding, given_totals, interval, normalised
 from leakledger.attacks.transcript.ring_size.prior import Posteriors, Prior, sizes_of
@@ -76,6 +78,7 @@ from leakledger.preprocess.messages import (
     PooledColumns,
     RingHighest,
     RingMaximum,
+    UnusedIds,
 )
 from leakledger.preprocess.options import check_options, option
 from leakledger.preprocess.views import View
@@ -99,7 +102,8 @@ class RingSize(Attack):
     technique: ClassVar[str] = "ring_size"
     reference: ClassVar[str] = "Privacy-preserving tabular data transformation, section 8.4 and table 5"
     asset: ClassVar[tuple[str, ...]] = ("sizes",)
-    reads = (RingHighest, RingMaximum, ModNormAnnounced, PaddedSizes, DhAnswer, *REQUESTS, *STATED, *COLUMNS)
+    reads = (RingHighest, RingMaximum, UnusedIds, ModNormAnnounced, PaddedSizes, DhAnswer, *REQUESTS, *STATED, *COLUMNS)
+    reads_in_part = (UnusedIds,)  # which of its values a party shares is behind no claim
     controls = (
         ControlSpec("size", "uhe", {"ring_route": "relay"}),
         ControlSpec("size", "uhe", observers="all but first"),
@@ -135,16 +139,22 @@ class RingSize(Attack):
         totals = {p: t for p, t in element_counts(view).items() if p not in view.observers}
         for party, (elements, sequence) in totals.items():
             yield StatisticClaim(party, "", "size", elements, elements, elements, (sequence,))
-        laws, evidence = self._laws(view, knowledge)
+        laws, evidence, alike = self._laws(view, knowledge)
         laws.update(with_totals(laws, {party: elements for party, (elements, _) in totals.items()}))
         intervals = {id(law): interval(law, self.level) for law in {id(law): law for law in laws.values()}.values()}
         for (party, feature), law in laws.items():
             seen = {*evidence[party], *([totals[party][1]] if party in totals else [])}
             found = intervals[id(law)]
-            yield StatisticClaim(party, feature, "size", found.mode, found.low, found.high, tuple(sorted(seen)))
+            estimate = round(float(law @ np.arange(len(law)))) if (party, feature) in alike else found.mode
+            low, high = min(found.low, estimate), max(found.high, estimate)
+            yield StatisticClaim(party, feature, "size", estimate, low, high, tuple(sorted(seen)))
 
-    def _laws(self, view: View, knowledge: AuxiliaryKnowledge) -> tuple[Posteriors, dict[str, set[int]]]:
-        """The posteriors before the sums over all features, and the messages that they rest on."""
+    def _laws(
+        self, view: View, knowledge: AuxiliaryKnowledge
+    ) -> tuple[Posteriors, dict[str, set[int]], set[tuple[str, str]]]:
+        """The posteriors before the sums over all features, the messages that they rest on, and of whom nothing tells a
+        party from others: there the mean is as good a guess as any, where the mode is that of a party of next to none.
+        """
         if view.has(RingHighest, RingMaximum):
             laws, evidence = self._of_ring(view, knowledge)
         elif view.has(ModNormAnnounced):
@@ -153,6 +163,9 @@ class RingSize(Attack):
             laws, evidence = self._of_largest(view, knowledge)
         else:
             laws, evidence = {}, {}
+        alike = (
+            set(laws) if not any(held for counts in own_counts(view).values() for held in counts.values()) else set()
+        )
         for party, feature, seen, most, complete, sequences in active_columns(view):
             law = laws.get((party, feature), np.zeros(0))
             allowed = np.arange(len(law)) >= seen
@@ -161,11 +174,12 @@ class RingSize(Attack):
             elif not (law * allowed).any():  # nothing else is known, or it contradicts the bound: then neither is sure
                 law, allowed = at_least(seen, most), np.ones(most + 1, bool)
             laws[party, feature] = normalised(law * allowed)
+            alike.discard((party, feature))
             evidence[party] = evidence.get(party, set()) | sequences
         for told in (*sizes(view), *dictionary_sizes(view)):
             laws[told.party, told.feature] = np.eye(1, int(told.estimate) + 1, int(told.estimate))[0]
             evidence[told.party] = evidence.get(told.party, set()) | {*told.evidence}
-        return laws, evidence
+        return laws, evidence, alike
 
     def _of_ring(self, view: View, knowledge: AuxiliaryKnowledge) -> tuple[Posteriors, dict[str, set[int]]]:
         options = view.public.encoder.options
@@ -174,12 +188,18 @@ class RingSize(Attack):
         try:
             bounds = read_ring(view, self.ring)
         except OrderUnknown:
-            found = of_edges(view)
+            found, within = of_edges(view), []
             check_own(found, own, padding)
         else:
-            ends = with_own(bounds, own, padding)
-            found = of_boundaries(replace(bounds, ends=ends))
-        return sizes_of(found, Prior(own, knowledge, found.features, self.spread), padding, view.observers)
+            known = bracketed(view, replace(bounds, ends=with_own(bounds, own, padding)))
+            found = of_boundaries(replace(bounds, ends=known.ends))
+            within = list(known.sizes(padding))
+        laws, evidence = sizes_of(found, Prior(own, knowledge, found.features, self.spread), padding, view.observers)
+        for party, feature, fewest, most in within:
+            if party not in view.observers:
+                laws[party, feature] = between(laws[party, feature], fewest, most)
+                evidence[party] |= known.evidence
+        return laws, evidence
 
     def _of_modulus(self, view: View, knowledge: AuxiliaryKnowledge) -> tuple[Posteriors, dict[str, set[int]]]:
         message, sums = stated_numbers(view, ModNormAnnounced, lambda payload: payload.modulus)
@@ -233,6 +253,15 @@ def active_columns(view: View) -> Iterator[tuple[str, str, int, int, bool, set[i
 def at_least(seen: int, most: int) -> Floats:
     """(most + 1,) the law of a size of which `seen` is a lower bound, and nothing else known."""
     return np.append(np.zeros(seen), np.geomspace(1, 1e-6, most - seen + 1))
+
+
+def between(law: Floats, fewest: int, most: int) -> Floats:
+    """(up to most + 1,) the law given that the size lies between both; all alike where it gave these no chance."""
+    allowed = np.zeros(most + 1)
+    allowed[fewest:] = 1.0
+    cut = np.zeros(most + 1)
+    cut[: len(law)] = law[: most + 1]
+    return normalised(cut * allowed if (cut * allowed).any() else allowed)
 
 
 def with_totals(laws: Posteriors, totals: Mapping[str, int]) -> Posteriors:

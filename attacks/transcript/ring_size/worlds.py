@@ -39,9 +39,14 @@ class Worlds:
     weights: Floats = field(repr=False)
 
 
+def scales_of(spread: float) -> tuple[Floats, Floats]:
+    """The scales that come into question, and their chances; `spread` alone unless it is 0."""
+    return (np.array([spread]), np.ones(1)) if spread else (SPREADS, CHANCES)
+
+
 def worlds(own_rows: Floats, spread: float) -> Worlds:
     """The worlds of an adversary whose parties have so many rows each, (k,), none of them 0. `spread` 0: not known."""
-    spreads, chances = (np.array([spread]), np.ones(1)) if spread else (SPREADS, CHANCES)
+    spreads, chances = scales_of(spread)
     logs = np.log(own_rows)
     centre = logs.mean()
     nodes = centre + np.arange(-REACH, REACH + STEP, STEP)
