@@ -1,7 +1,7 @@
 """Whether the 90 % intervals of `ring_size` and `statistics` hold, over a grid of federations, and how wide they are.
 
 A cell is one kind of federation (`posteriors_federations`); each federation is drawn anew and goes through the real
-protocol. Four figures for each cell and statistic:
+protocol. Up to five figures for each cell and statistic:
 
 * "coverage": of the claims that are not exact, the share with the truth inside. Claims of a federation are not
   independent of each other, so the interval is that of Korn and Graubard (1998): Clopper and Pearson's binomial one for
@@ -10,6 +10,8 @@ protocol. Four figures for each cell and statistic:
   units of the federation's mean size, mean rows or pooled deviation). That is the prior of someone who knows the cell:
   below 1, messages said something. Not given where all true figures are alike;
 * "exact and wrong": the share of the claims without a width that are not right, of all that have none;
+* "who knows the cell": for `ring_size`, the coverage of the narrowest intervals that anyone could claim
+  (`posteriors_known`): above the level where sizes are few or certain;
 * "time": seconds for the attack on one federation, in processor time.
 
 A claim has no width where its ends are within a relative 1e-6 of the unit. `n` are federations; in `setting`, "claims"
@@ -18,7 +20,7 @@ are those behind a figure.
 
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -30,13 +32,14 @@ from leakledger.attacks.base import StatisticClaim, claims_in
 from leakledger.audit.benchmarks.base import Options, Row, table_line
 from leakledger.audit.benchmarks.gradients import figure
 from leakledger.audit.benchmarks.posteriors_federations import Cell, RingCell, StatisticsCell, federation
+from leakledger.audit.benchmarks.posteriors_known import held_by_who_knows, knows
 from leakledger.audit.intervals import CONFIDENCE
 from leakledger.audit.pool import each
 
 FEDERATIONS, QUICK = 60, 1
 NOMINAL, TOLERATED = 0.90, (0.85, 0.96)
 NO_WIDTH, ROUNDING = 1e-6, 1e-9
-COVERAGE, WIDTH, WRONG, TIME = "coverage", "width", "exact and wrong", "time"
+COVERAGE, WIDTH, WRONG, KNOWN, TIME = "coverage", "width", "exact and wrong", "who knows the cell", "time"
 
 RING = (
     *(
@@ -50,6 +53,7 @@ RING = (
     *(RingCell(values=v, spread=2.0, granted=True) for v in ("zipf", "disjoint")),
     *(RingCell("zipf", s, encoder=e) for e in ("mod-norm", "dh-psi") for s in (0.5, 2.0)),
     *(RingCell("identifier", s, encoder="mod-norm") for s in (0.5, 2.0)),
+    *(RingCell(v, s, server=True) for v in ("zipf", "identifier") for s in (0.0, 0.5, 1.0, 2.0)),
     RingCell("identifier", 0.5, encoder="dh-psi"),  # further apart, its group elements take minutes
 )
 STATISTICS = (
@@ -93,6 +97,8 @@ def run(options: Options) -> Iterator[Row]:
     count = options.seeds or (QUICK if options.quick else FEDERATIONS)
     for cell in GRID:
         yield from cell_rows(cell, list(each(partial(play, cell), range(count), options.jobs or 1)))
+        if isinstance(cell, RingCell) and knows(cell):
+            yield known_row(cell, range(count))
 
 
 def play(cell: Cell, seed: int) -> Played:
@@ -121,6 +127,14 @@ def cell_rows(cell: Cell, played: Sequence[Played]) -> Iterator[Row]:
     if not any(p.claims for p in played):
         yield Row("posteriors", "made up", {**where, "claims": 0}, "nothing", 0.0, None, None, None, "claims", 0)
     yield figure("posteriors", "made up", where, TIME, [p.seconds for p in played], None, "s")
+
+
+def known_row(cell: RingCell, seeds: Iterable[int]) -> Row:
+    """The coverage of who knows the cell."""
+    held = [held_by_who_knows(cell, seed) for seed in seeds]
+    share, (low, high) = coverage(held)
+    where = {**setting(cell), "statistic": "size", "claims": sum(map(len, held))}
+    return Row("posteriors", "made up", where, KNOWN, 100 * share, 100 * low, 100 * high, None, "%", len(held))
 
 
 def _statistic_rows(where: dict[str, Any], federations: Sequence[Sequence[Judged]]) -> Iterator[Row]:
@@ -201,6 +215,7 @@ def _entry(rows: Sequence[Row]) -> str:
     found = []
     if (share := by.get(COVERAGE)) is not None:
         width = f", width {by[WIDTH].measured:.2f}" if WIDTH in by else ""
+        width += f", {by[KNOWN].measured:.0f} of who knows the cell" if KNOWN in by else ""
         found.append(f"{share.measured:.0f} ({share.low:.0f} to {share.high:.0f}){width}")
     if (wrong := by.get(WRONG)) is not None:
         found.append(f"{wrong.setting['claims']} exact" + (f", {wrong.measured:.1f} % wrong" if wrong.measured else ""))

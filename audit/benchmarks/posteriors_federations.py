@@ -31,6 +31,7 @@ Numbers = Literal["normal", "binary", "skewed", "heavy"]
 
 OUTLYING = 20
 CANDIDATES = {"few": 25, "some": 60, "many": 200}
+RING_SCHEMA = Schema("t", tuple(CANDIDATES), (), "binary", ("n", "y"))
 FEATURES = 4
 MEANS, SCALES, RATES = 0.3, 0.2, 0.7  # how far parties' means (in deviations), log deviations and logits are apart
 FEWEST = 2
@@ -47,17 +48,23 @@ class RingCell:
     outlying: bool = False
     granted: bool = False
     rows: int = 120
+    server: bool = False
 
     attack = "ring_size"
 
     @property
     def observers(self) -> tuple[str, ...]:
-        """The third party of the ring, which knows two sums; of three parties the first, which knows one."""
+        """The third party of the ring, which knows two sums; of three parties the first, which knows one; or the
+        server, which knows one and has no rows.
+        """
+        if self.server:
+            return ("server",)
         return ("P1",) if self.parties == 3 else ("P3",)
 
     @property
     def text(self) -> str:
-        return f"{self.encoder}, {self.values}" + (", dictionaries granted" if self.granted else "")
+        more = ", dictionaries granted" if self.granted else ""
+        return f"{self.encoder}, {self.values}{more}" + (", seen by the server" if self.server else "")
 
 
 @dataclass(frozen=True)
@@ -108,11 +115,9 @@ def party_rows(cell: Cell, coins: Coins) -> list[int]:
 
 
 def _ring(cell: RingCell, seed: int) -> Federation:
-    coins = np.random.default_rng((1, seed, cell.parties))
-    schema = Schema("t", tuple(CANDIDATES), (), "binary", ("n", "y"))
-    fed = Simulated([f"P{i + 1}" for i in range(cell.parties)], secret=pinned(seed))
-    tables = {p: _table(cell, p, n, schema, coins) for p, n in zip(fed.clients, _shuffled(cell, coins), strict=True)}
-    ENCODERS[cell.encoder]().fit(fed, schema, {p: fed.at(p, t) for p, t in tables.items()})
+    tables = ring_tables(cell, seed)
+    fed = Simulated(list(tables), secret=pinned(seed))
+    ENCODERS[cell.encoder]().fit(fed, RING_SCHEMA, {p: fed.at(p, t) for p, t in tables.items()})
     sizes = {(p, f): len(set(t.values(f))) for p, t in tables.items() for f in CANDIDATES}
     dictionaries = {f: tuple(sorted({v for t in tables.values() for v in t.values(f)})) for f in CANDIDATES}
 
@@ -121,10 +126,16 @@ def _ring(cell: RingCell, seed: int) -> Federation:
         usual = np.mean([sum(sizes[p, f] for f in every) for p in fed.clients])
         return float(sum(sizes[claim.party, f] for f in every)), float(usual)
 
-    public = PublicFacts(fed.clients, fed.server, Method(cell.encoder, {"ring": []}), schema=schema.to_plain())
+    public = PublicFacts(fed.clients, fed.server, Method(cell.encoder, {"ring": []}), schema=RING_SCHEMA.to_plain())
     view = fed.ledger.view(cell.observers, public, inputs={p: t.to_plain() for p, t in tables.items()})
     granted = AuxiliaryKnowledge(dictionaries=dictionaries if cell.granted else {})
     return Federation(view, granted, RingSize(), truth)
+
+
+def ring_tables(cell: RingCell, seed: int) -> dict[str, Table]:
+    """Party -> its table in the federation of that number."""
+    coins = np.random.default_rng((1, seed, cell.parties))
+    return {f"P{i + 1}": _table(cell, f"P{i + 1}", n, coins) for i, n in enumerate(_shuffled(cell, coins))}
 
 
 def _shuffled(cell: RingCell, coins: Coins) -> list[int]:
@@ -137,16 +148,22 @@ def _shuffled(cell: RingCell, coins: Coins) -> list[int]:
     return rows
 
 
-def _table(cell: RingCell, party: str, rows: int, schema: Schema, coins: Coins) -> Table:
+def value_chances(cell: RingCell, values: int) -> Floats:
+    """(values,) how likely each is in a row."""
+    chances = 1.0 / np.arange(1, values + 1) if cell.values in ("zipf", "disjoint") else np.ones(values)
+    found: Floats = chances / chances.sum()
+    return found
+
+
+def _table(cell: RingCell, party: str, rows: int, coins: Coins) -> Table:
     columns: dict[str, list[str]] = {}
     for feature, k in CANDIDATES.items():
-        chances = 1.0 / np.arange(1, k + 1) if cell.values in ("zipf", "disjoint") else np.ones(k)
-        drawn = coins.choice(k, rows, p=chances / chances.sum())
+        drawn = coins.choice(k, rows, p=value_chances(cell, k))
         drawn = np.arange(rows) if cell.values == "identifier" else drawn
         own = party if cell.values in ("disjoint", "identifier") else ""
         columns[feature] = [f"v{own}x{int(i):05}" for i in drawn]
     frame = pd.DataFrame({**columns, "t": (["n", "y"] * rows)[:rows]})
-    return Table(frame.astype("str"), schema, "made up")
+    return Table(frame.astype("str"), RING_SCHEMA, "made up")
 
 
 def _statistics(cell: StatisticsCell, seed: int) -> Federation:

@@ -7,7 +7,16 @@ import pytest
 from click.testing import CliRunner
 
 from leakledger.audit.benchmarks import posteriors
-from leakledger.audit.benchmarks.posteriors import Judged, Played, cell_rows, coverage, judged, markdown, play
+from leakledger.audit.benchmarks.posteriors import (
+    Judged,
+    Played,
+    cell_rows,
+    coverage,
+    judged,
+    known_row,
+    markdown,
+    play,
+)
 from leakledger.audit.benchmarks.posteriors_federations import (
     OUTLYING,
     RingCell,
@@ -15,6 +24,7 @@ from leakledger.audit.benchmarks.posteriors_federations import (
     federation,
     party_rows,
 )
+from leakledger.audit.benchmarks.posteriors_known import held_by_who_knows, knows, segments
 from leakledger.audit.cli import main
 
 BOTH = (RingCell(spread=0.5), StatisticsCell("binary", 1.0))
@@ -43,6 +53,43 @@ def test_sizes_of_parties_that_differ_by_orders_of_magnitude_lie_in_their_interv
     found, wrong = shares(cell, 6)
     assert found["size"] >= least
     assert not wrong
+
+
+@pytest.mark.parametrize("cell", [RingCell("identifier", 2.0, server=True), RingCell(spread=1.0, server=True)])
+def test_sizes_lie_in_the_intervals_of_a_server_that_has_no_rows(cell):
+    """2 to 66 % did when it took parties for alike."""
+    found, wrong = shares(cell, 8)
+    assert found["size"] >= 0.75
+    assert not wrong
+
+
+@pytest.mark.parametrize(
+    ("cell", "least", "most"),
+    [
+        (RingCell("identifier", 0.0), 1.0, 1.0),  # certain: all have 120
+        (RingCell("identifier", 1.0), 0.85, 0.95),
+        (RingCell("identifier", 0.5, outlying=True), 0.85, 0.95),
+        (RingCell("uniform", 2.0), 0.96, 1.0),  # all of 25 or 60 values at most parties
+        (RingCell(encoder="mod-norm", spread=0.5), 0.88, 0.95),
+    ],
+    ids=lambda x: x.text if isinstance(x, RingCell) else "",
+)
+def test_the_narrowest_intervals_hold_what_they_promise_and_more_where_sizes_are_few(cell, least, most):
+    found, _ = coverage([held_by_who_knows(cell, seed) for seed in range(200 if cell.values == "identifier" else 60)])
+    assert least <= found <= most
+
+
+def test_segments_are_what_the_observers_know_one_sum_of():
+    assert segments(RingCell()) == [[0, 1], [3, 4]]
+    assert segments(RingCell(parties=3)) == [[1, 2]]
+    assert segments(RingCell(encoder="mod-norm")) == [[0, 1, 3, 4]]
+    assert segments(RingCell(server=True)) == [[0, 1, 2, 3, 4]]
+    assert not knows(RingCell(encoder="dh-psi"))
+
+
+def test_the_share_of_who_knows_the_cell_stands_beside_the_coverage():
+    row = known_row(RingCell("identifier", 0.0), range(2))
+    assert (row.metric, row.measured, row.setting["claims"], row.n) == ("who knows the cell", 100.0, 24, 2)
 
 
 @pytest.mark.parametrize("cell", [StatisticsCell("binary", 1.0, rows=8), StatisticsCell("binary", 2.0, parties=3)])
