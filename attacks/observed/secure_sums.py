@@ -16,11 +16,18 @@ from typing import Any, Literal
 
 import numpy as np
 
-from leakledger.preprocess.messages import PartialSum, SecureSum, SumPart, ZScoreAnnounced
+from leakledger.preprocess.messages import SECURE_SUMS, PartialSum, SecureSum, SumPart, ZScoreAnnounced
 from leakledger.preprocess.views import CategoricalBlock, Message, PublicFacts, View
 
 Kind = Literal["count", "sum", "square", "deviation", "size", "other"]
 Pair = tuple[str, str]
+# Of these the counts are read, and what they say of codes is not; `holdings.digits` reads some of them.
+CODE_SUMS = tuple(
+    kind
+    for quantity, kinds in SECURE_SUMS.items()
+    if quantity.startswith(("bytes-norm.", "mod-norm.")) and quantity != "mod-norm.unique"
+    for kind in (kinds.part, kinds.partial, kinds.share, kinds.share_partial)
+)
 FRACTION_BITS = {"bytes-norm": 64}  # of the ring's grid; 120 elsewhere
 
 

@@ -37,7 +37,7 @@ from leakledger.attacks.base import (
     Outcome,
 )
 from leakledger.attacks.observed.equations import determine
-from leakledger.attacks.observed.secure_sums import Run, secure_sums
+from leakledger.attacks.observed.secure_sums import CODE_SUMS, Run, secure_sums
 from leakledger.preprocess.messages import (
     LocalDictionary,
     LocalExtremes,
@@ -88,6 +88,7 @@ class SacAudit(Attack):
     reference: ClassVar[str] = "Privacy-preserving tabular data transformation, sections 5.2, 6 (eq. 6) and 7"
     asset: ClassVar[tuple[str, ...]] = ("findings",)
     reads = (SecureSum, *CLEAR)
+    reads_in_part = CODE_SUMS  # no check is about what they say of values
     controls = (
         ControlSpec("check", scaler="zscore-sac", check="parts-not-hiding", quiet=SEALED),
         ControlSpec("check", "server-dictionary", check="plaintext-told", quiet=SEALED, shuffled=False),

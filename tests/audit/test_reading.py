@@ -289,6 +289,20 @@ def test_all_shares_of_a_sum_hide_it_from_nobody():
     assert "bytes-norm.mean.share" not in topics
 
 
+@pytest.mark.parametrize("encoder", ["bytes-norm", "mod-norm"])
+def test_sums_of_codes_are_not_read_by_who_takes_only_the_rows_beside_them(encoder):
+    """Parts in proportion, passed on openly, add up to every party's codes; counts and sizes alone are claimed."""
+    view, hiding = seen(encoder, "server", sharing="proportional")
+    statistics = ATTACKS["statistics"]()
+    specs = [s for s in statistics.controls if s.scaler == "zscore-sac" or s.encoder == "mod-norm"]
+    played = [c for s in specs for c in federation_controls(statistics, s)]
+    checks = Control("sac_audit", "leaky", 1.0, 0.0, 1.0, True, "-", kinds=("zscore-sac.mean.part",))
+    ran = [Ran(statistics, True), Ran(ATTACKS["sac_audit"](), True)]
+    told = {u.topic for u in unread(view, ran, [*played, checks], hiding)}
+    assert {f"{encoder}.{stage}.part" for stage in ("mean", "variance")} <= told
+    assert f"{encoder}.unique.part" not in told
+
+
 def test_a_control_proves_the_kinds_that_its_claims_rest_on_and_no_others():
     statistics = ATTACKS["statistics"]()
     spec = ControlSpec("mean", scaler="federated-zscore")
