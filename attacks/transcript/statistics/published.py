@@ -172,7 +172,9 @@ def _candidates(own: Floats, told: Told, whole: NDArray[np.bool_], parties: int,
     all_ = _less_own(rows, logs, own, told)
     noise = 1e-9 * (told.std**2 + told.mean**2) * ((rows + len(own)) / rows)[:, None]
     possible = np.all(all_.variances >= -noise - all_.variances_within, axis=1)
-    found = all_.where(np.asarray(possible))
+    # Below 0 a variance shows what rounding makes of it, which may as well have taken as much from one above.
+    lost = np.maximum(all_.variances_within, -2 * all_.variances)
+    found = replace(all_, variances_within=lost).where(np.asarray(possible))
     chance = -0.5 * (np.log(found.rows / usual) / ROW_SPREAD) ** 2 - np.log(found.rows)
     spread = np.maximum(told.std, 1e-300)
     with np.errstate(divide="ignore"):
