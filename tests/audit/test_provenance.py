@@ -12,7 +12,7 @@ AROUND = (  # a case: what reads the configuration, hands cases out, and keeps, 
     *("chain", "cluster", "config_file", "estimate", "frontier", "input_files", "installed", "kept_code"),
     *("kept_settings", "limits", "options", "own_process", "plugin_errors", "plugins", "pool", "provenance"),
     *("run_files", "run_secret", "sections", "signature", "steps", "store", "terminal", "termination", "toml_value"),
-    *("unraised"),
+    "unraised",
 )
 
 
