@@ -18,10 +18,10 @@ from leakledger.attacks.gradient.posterior.crossover import aligned, crossed
 from leakledger.attacks.gradient.posterior.evidence import Evidence
 from leakledger.attacks.gradient.posterior.network import RowGradients
 from leakledger.attacks.gradient.posterior.pairs import sweep_pairs
+from leakledger.attacks.gradient.posterior.resampling import drawn_anew
 
 PAIRED = 2  # noises, of one of which pairs of rows are visited, which costs as much again
 CROSSED = 4  # exchanges of rows between chains at each noise: each costs one to three hundredths of a sweep
-UNEVEN = 0.7  # effective share of the population under which it is drawn anew
 
 
 def annealed(
@@ -55,9 +55,6 @@ def descend(found: Chains, loudest: float, levels: int) -> None:
 def _select(found: Chains, noise: float, following: float) -> None:
     """Draws the population anew by the weights that it has under the `following` noise, where they are uneven."""
     square = found.energy() * 2 * found.evidence.noise**2
-    weights = torch.softmax((square * (1 / noise**2 - 1 / following**2) / 2).double(), 0)
-    if not 1 / (weights**2).sum() < UNEVEN * found.chains:  # so too where a weight is not a number
-        return
-    first = torch.rand((), generator=found.coins, device=found.device, dtype=torch.float64)
-    points = (first + torch.arange(found.chains, device=found.device)) / found.chains
-    found.reorder(torch.searchsorted(weights.cumsum(0), points).clamp(max=found.chains - 1))
+    followers = drawn_anew(square * (1 / noise**2 - 1 / following**2) / 2, found.coins)
+    if followers is not None:
+        found.reorder(followers)

@@ -2,7 +2,8 @@
 
 With t_m = <G, g_m> and the Gram matrix K = <g_m, g_n> of some atoms, the fit of any choice of B rows follows from
 numbers: one row of K per change, nothing of the size of the weights. Gibbs sampling over the choices, with noise that
-falls to the true one, costs so little that thousands of atoms are searched by several chains at once.
+falls to the true one, costs so little that thousands of atoms are searched by several chains at once, or by a
+population of them of which the better ones are copied on the way, as in `annealing`.
 """
 
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ from torch.nn import functional
 
 from leakledger.attacks.gradient.posterior.atoms import Atoms
 from leakledger.attacks.gradient.posterior.evidence import Evidence
+from leakledger.attacks.gradient.posterior.resampling import drawn_anew
 
 
 class Assembly:
@@ -28,6 +30,8 @@ class Assembly:
         self.present = torch.ones_like(self.target)
         if evidence.choices is not None:
             self._with_none()
+        known = [] if evidence.labels is None else torch.unique(evidence.labels).tolist()
+        self.barred = {y: torch.where(self.labels == y, 0.0, -torch.inf) for y in known}
 
     def _with_none(self) -> None:
         """Adds the atom without a row."""
@@ -54,18 +58,36 @@ class Assembly:
             return [torch.arange(len(self.labels), device=self.labels.device)] * self.evidence.rows
         return [torch.nonzero(self.labels == y)[:, 0] for y in self.evidence.labels]
 
-    def choose(self, chosen: Tensor, noises: Sequence[float], coins: torch.Generator) -> Tensor:
-        """`chosen` (C, B) after a sweep over all rows at each of `noises`."""
-        half = self.gram.diagonal() / 2
-        labels = self.evidence.labels
-        barred = None if labels is None else {int(y): torch.where(self.labels == y, 0.0, -torch.inf) for y in labels}
-        for noise in noises:
-            left = self.target - self.gram[chosen].sum(1)  # (C, M): <residual, g_m>
-            for i in torch.randperm(self.evidence.rows, generator=coins, device=chosen.device).tolist():
-                left += self.gram[chosen[:, i]]
-                weights = (left - half) / noise**2 + self.log_prior
-                if labels is not None and barred is not None:
-                    weights = weights + barred[int(labels[i])]
-                chosen[:, i] = torch.multinomial(torch.softmax(weights, -1), 1, generator=coins)[:, 0]
-                left -= self.gram[chosen[:, i]]
+    def choose(
+        self, chosen: Tensor, noises: Sequence[float], coins: torch.Generator, population: bool = False
+    ) -> Tensor:
+        """`chosen` (C, B) after a sweep over all rows at each of `noises`. As a `population`, it is drawn anew between
+        two of them, by how much likelier each choice becomes under the lower one.
+        """
+        for noise, following in zip(noises, [*noises[1:], noises[-1]], strict=True):
+            self._sweep(chosen, noise, coins)
+            gains = self.squares(chosen) * (noise**-2 - following**-2) / 2 if population else None
+            followers = None if gains is None else drawn_anew(gains, coins)
+            chosen = chosen if followers is None else chosen[followers]
         return chosen
+
+    def _sweep(self, chosen: Tensor, noise: float, coins: torch.Generator) -> None:
+        """Draws each row's atom anew, in place."""
+        half, labels = self.gram.diagonal() / 2, self.evidence.labels
+        left = self.target - self.gram[chosen].sum(1)  # (C, M): <residual, g_m>
+        for i in torch.randperm(self.evidence.rows, generator=coins, device=chosen.device).tolist():
+            left += self.gram[chosen[:, i]]
+            weights = (left - half) / noise**2 + self.log_prior
+            if labels is not None:
+                weights = weights + self.barred[int(labels[i])]
+            chosen[:, i] = torch.multinomial(torch.softmax(weights, -1), 1, generator=coins)[:, 0]
+            left -= self.gram[chosen[:, i]]
+
+    def squares(self, chosen: Tensor) -> Tensor:
+        """(C,) the squared residuals of choices (C, B)."""
+        own = torch.stack([self.gram[each][:, each].double().sum() for each in chosen])
+        return self.evidence.square - 2 * self.target[chosen].double().sum(1) + own
+
+    def costs(self, chosen: Tensor) -> Tensor:
+        """(C,) minus the log posteriors of choices (C, B), entries being known up to normal noise."""
+        return self.squares(chosen) / (2 * self.evidence.noise**2) - self.log_prior[chosen].sum(1)

@@ -4,6 +4,8 @@
    best weights of rows are found without being caught on the way (`relaxation`). Batches of rows with weight, chosen to
    fit (`assembly`), begin as chains under little noise. A batch that another attack has found begins beside them. Few
    rows are told apart best by the few of a relaxation that fits no better than the truth; more rows are missed by it.
+   Of more rows the batches come down from loud noise as a population, and chains begin under the true noise: under a
+   little more, what fits comes apart sooner than they put it together again.
 2. Repairs, until a chain is where the truth must be and gains no more: rows of one, those above all that its residual
    points at, leave the batch, and what they leave of the sum is solved like a batch of its own, from rows of all chains
    and of its own row space.
@@ -11,7 +13,8 @@
    noise (`annealing`): it goes first there, and is all if it ends where the truth must be. More rows are left to it
    where repairs fail.
 4. Chains of more rows come down once more, from a little more than the true noise: rows that make up for each other
-   come loose, and the chains, which repairs have brought near one mode, go apart.
+   come loose, and the chains, which repairs have brought near one mode, go apart. Where they do not come back to what
+   they had found, as of very many rows, that is kept.
 
 All this aims at the mode; what is claimed rests on sweeps after it, which sample (`tempering`).
 """
@@ -48,6 +51,7 @@ KEPT, SMALL_KEPT = 17, 13  # one of so many chains is kept after each sweep
 SMALL = 4  # a repair has so many times fewer that seek rows
 SMALL_CHAINS = 6
 STIRS = 10  # noises on the way down from there, after all repairs of more rows
+SETTLING = 2  # sweeps
 LIFTED = 6  # rows that a repair takes out at least, and of more these shares in turn: half a batch is seldom caught
 SHARES = 1 / 2, 2 / 3
 EMPTY = 2  # places without a row that it looks at besides
@@ -113,8 +117,18 @@ def search(
         return found
     if not bool(plausible(found).any()):
         found = repaired(_best([found, descended()], chains), repairs, pool=pool)
-    descend(found, _loosening(evidence), STIRS)
-    return found
+    return _loosened_once(found)
+
+
+def _loosened_once(found: Chains) -> Chains:
+    """The chains after they came down once more from a little more than the true noise; without that, where it ends
+    in batches less probable by more than samples of one posterior differ.
+    """
+    found = _swept(found)
+    loose = _some([found], torch.arange(found.chains, device=found.device))
+    descend(loose, _loosening(found.evidence), STIRS)
+    lost = float(cost(loose).mean() - cost(found).mean())
+    return found if lost > (found.rows * len(found.cells)) ** 0.5 else loose
 
 
 def _best(ends: Sequence[Chains], chains: int) -> Chains:
@@ -177,11 +191,22 @@ def _assembled(
     atoms = atoms_of(network, cells, evidence, *with_labels(evidence, pool, network.classes), scale)
     found = relaxed(network, cells, evidence, atoms, coins, scale, thorough=thorough)
     choice = Assembly(evidence, found.atoms)
-    noises = np.geomspace(evidence.loudest, evidence.noise, CHOICES)
-    tried = TRIED * chains if thorough else chains
-    chosen = choice.choose(choice.start(tried, coins, found.weights), noises.tolist(), coins)
+    noises = np.geomspace(evidence.loudest, evidence.noise, CHOICES).tolist()
+    start = choice.start(TRIED * chains if thorough else chains, coins, found.weights)
+    chosen = choice.choose(start, noises, coins, population=thorough)
+    if thorough:
+        chosen = chosen[choice.costs(chosen).argsort()[:chains]]
     begun = Chains(network, cells, evidence, choice.index[chosen], coins, choice.labels[chosen], choice.present[chosen])
-    return _cooled(_best([begun], chains) if thorough else begun, cooling)
+    return _swept(begun) if thorough else _cooled(begun, cooling)
+
+
+def _swept(found: Chains) -> Chains:
+    """The chains after a few sweeps under the true noise, which choices of atoms, and rows kept for fitting best, have
+    not had.
+    """
+    for _ in range(SETTLING):
+        found.sweep(found.evidence.noise)
+    return found
 
 
 def _cooled(found: Chains, cooling: int) -> Chains:
