@@ -7,10 +7,11 @@ import numpy as np
 
 from leakledger.attacks.base import StatisticClaim
 from leakledger.attacks.observed.secure_sums import Slot
+from leakledger.attacks.observed.stated import ROUNDING
 from leakledger.attacks.transcript.statistics.binary import Pair, Rates
 from leakledger.attacks.transcript.statistics.claims import named
 from leakledger.attacks.transcript.statistics.differences import Round
-from leakledger.attacks.transcript.statistics.exact import Fact
+from leakledger.attacks.transcript.statistics.exact import EPSILON, Fact
 from leakledger.attacks.transcript.statistics.grids import Interval
 from leakledger.attacks.transcript.statistics.own import OwnTable
 from leakledger.attacks.transcript.statistics.posterior import rows_means_deviations, single_numbers
@@ -63,14 +64,7 @@ def _prior(
     reference: Round, victims: Sequence[str], known: Sequence[Fact], tables: Mapping[str, OwnTable], seen: Seen
 ) -> tuple[Prior, str]:
     """What the victims have together: the group's totals less those of its members that are known."""
-    outside = frozenset(c for c in reference.runs[0].clients if c not in tables)
-    totals: dict[Slot, float] = {}
-    for fact in reference.facts:
-        if fact.group == outside:
-            totals |= fact.values
-    for fact in known:
-        if len(fact.group) == 1 and not fact.group & set(victims):
-            totals = {s: x - fact.values.get(s, 0.0) for s, x in totals.items()}
+    totals, within = _left(reference, victims, known, tables)
     square = "deviation" if any(s.kind == "deviation" for s in totals) else "square"
     rows = max(totals.get(Slot("count"), 0.0), 1.0)
     features = [
@@ -80,9 +74,36 @@ def _prior(
     ]
     mean = np.array([totals[Slot("sum", *f)] / rows for f in features])
     centre = np.array([reference.means[f] if square == "deviation" else 0.0 for f in features])
-    around = np.array([totals[Slot(square, *f)] / rows for f in features])  # type: ignore[arg-type]
-    std = np.sqrt(np.maximum(around - (mean - centre) ** 2, 0.0))
-    return prior(rows, tuple(features), mean, std, centre, tables, len(victims)), square
+    around, far_around = (
+        np.array([of.get(Slot(square, *f), 0.0) / rows for f in features])  # type: ignore[arg-type]
+        for of in (totals, within)
+    )
+    away = np.abs(mean - centre)
+    std = np.sqrt(np.maximum(around - away**2, 0.0))
+    # The centre is a sum over the same clients, and as far off; what parties added up had rounding before it was split.
+    far = np.array([2 * within.get(Slot("sum", *f), 0.0) / rows for f in features])
+    far += ROUNDING * np.sqrt(rows) * (np.abs(mean) + np.abs(centre))
+    lost = far_around + ROUNDING * np.sqrt(rows) * (around + away**2) + (2 * away + far) * far
+    return prior(rows, tuple(features), mean, std, centre, tables, len(victims), (far, lost)), square
+
+
+def _left(
+    reference: Round, victims: Sequence[str], known: Sequence[Fact], tables: Mapping[str, OwnTable]
+) -> tuple[dict[Slot, float], dict[Slot, float]]:
+    """The sums over the victims, and how far rounding may have taken them."""
+    outside = frozenset(c for c in reference.runs[0].clients if c not in tables)
+    totals: dict[Slot, float] = {}
+    within: dict[Slot, float] = {}
+    for fact in reference.facts:
+        if fact.group == outside:
+            totals, within = {**totals, **fact.values}, {**within, **fact.within}
+    for fact in known:
+        if len(fact.group) == 1 and not fact.group & set(victims):
+            for slot, x in totals.items():
+                less = fact.values.get(slot, 0.0)
+                within[slot] = within.get(slot, 0.0) + fact.within.get(slot, 0.0) + EPSILON * (abs(x) + abs(less))
+                totals[slot] = x - less
+    return totals, within
 
 
 def _claims(seen: Seen, found: Mapping[Slot, Interval]) -> list[StatisticClaim]:

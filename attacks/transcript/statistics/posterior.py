@@ -11,7 +11,8 @@ are correlations on the lattice of logs, by FFT. A total count over at most eigh
 density of the others' sum. Of two parties, each number is what the total leaves of the other's, so that the parts of
 both speak about each; with more of them, totals enter through the prior only. The single partial sums are not used.
 That gives information away. The deviation combines draws of e and of m, weighted by the prior of s; where no two go
-together it has its prior. Columns of two numbers are inferred by their rate (`binary`).
+together it has its prior. Columns of two numbers are inferred by their rate (`binary`). Totals that are rounding for
+the most part, as beside own numbers 10^12 times as large, say nothing: mean and deviation are then what the parts say.
 """
 
 from collections.abc import Sequence
@@ -37,6 +38,7 @@ from leakledger.attacks.transcript.statistics.prior import (
     LOG_STD_SPREADS,
     MEAN_SPREADS,
     RATIOS,
+    SHARP,
     SHIFTS,
     Prior,
     row_density,
@@ -101,9 +103,13 @@ class _Inference:
         self.rows = curves(seen, [Slot("count")], self.grid, weights)
         self.alone = tuple(curves(seen, slots, self.grid, weights) for slots in (sums, squares))
         self.sums, self.squares = self.alone
-        if len(seen.victims) == 2:
-            self.sums = curves(seen, sums, self.grid, weights, prior.rows * prior.mean)
-            self.squares = curves(seen, squares, self.grid, weights, prior.rows * around)
+        if len(seen.victims) == 2:  # what rounding has taken from a total is left for none of them
+            sharp = prior.mean_within < SHARP * np.abs(prior.mean), prior.variance_within < SHARP * around
+            total, squared = (
+                np.where(s, prior.rows * x, np.nan) for s, x in zip(sharp, (prior.mean, around), strict=True)
+            )
+            self.sums = curves(seen, sums, self.grid, weights, total)
+            self.squares = curves(seen, squares, self.grid, weights, squared)
         self.sign = np.array([seen.signs[s] for s in sums]).reshape(len(sums), len(seen.victims)).T  # (V, F)
         self.apart = MEAN_SPREADS * np.sqrt(1 - 1 / len(seen.victims))  # from the mean of all of them
         self.nodes = _mean_nodes(prior, self.apart)  # (2, F, nodes)
@@ -116,6 +122,7 @@ class _Inference:
         by_square = self._about_rows(self.alone[1], square_nodes[None], np.zeros_like(negative))
         by_rate = self._about_rows_by_rate()
         by_sum[:, self.two], by_square[:, self.two] = by_rate, 0.0
+        by_sum[:, ~self.prior.sharp], by_square[:, ~self.prior.sharp] = 0.0, 0.0
         log_rows = self.grid.logs(self.rows.origin[:, 0])  # (V, G)
         usual = np.log(self.prior.rows / len(self.sign))
         with np.errstate(divide="ignore"):
@@ -126,13 +133,14 @@ class _Inference:
         log_n = log_n + _others_total(normalised(log_n), log_rows, self.prior.rows)
         found = {Slot("count"): quantiles(np.exp(log_rows), normalised(log_n), self.level)}
 
-        means, mean_mass = self._means(self._about_factor(self.sums, normalised(log_n[:, None] - by_sum)), negative)
-        stds, std_mass = self._deviations(
-            self._about_factor(self.squares, normalised(log_n[:, None] - by_square)),
-            draws(means, mean_mass),
-            found[Slot("count")].estimate,
-        )
+        about_mean = self._about_factor(self.sums, normalised(log_n[:, None] - by_sum))
+        about_square = self._about_factor(self.squares, normalised(log_n[:, None] - by_square))
+        means, mean_mass = self._means(about_mean, negative)
+        stds, std_mass = self._deviations(about_square, draws(means, mean_mass), found[Slot("count")].estimate)
         mean, std = (quantiles(*of, self.level) for of in ((means, mean_mass), in_order(stds, std_mass)))
+        std = Interval(std.estimate, std.low * self.prior.surely, std.high)
+        if not self.prior.sharp.all():
+            mean, std = self._of_parts(mean, std, about_mean, about_square)
         if self.two.any():
             given = normalised(log_n[:, None] - by_sum[:, self.two])  # (V, two, G)
             usual_rows = found[Slot("count")].estimate
@@ -173,6 +181,28 @@ class _Inference:
         mass = rates.density * np.einsum("vfpg,vfg->vfp", like, rows)
         mass = np.where(mass.sum(axis=-1, keepdims=True) > 0, mass, rates.density)
         return rates.intervals(mass, sums.silent, usual, self.level)
+
+    def _of_parts(
+        self, mean: Interval, std: Interval, about_mean: tuple[Floats, Floats], about_square: tuple[Floats, Floats]
+    ) -> tuple[Interval, Interval]:
+        """Means and deviations, those of features that are not `sharp` from the parts alone: the prior is flat in the
+        log of the mean, and a deviation is anything up to the root of the mean square.
+        """
+        size, root = (
+            np.exp((first[..., None] + self.grid.step * np.arange(value.shape[-1])) / power)
+            for (value, first), power in ((about_mean, 1), (about_square, 2))
+        )
+        alone = quantiles(*in_order(self.sign[..., None] * size, _anywhere(about_mean[0])), self.level)
+        most = np.where(self.squares.silent, 0.0, quantiles(root, _anywhere(about_square[0]), self.level).high)
+        sharp = self.prior.sharp
+        return (
+            Interval(*(np.where(sharp, a, b) for a, b in zip(mean.ends, alone.ends, strict=True))),
+            Interval(
+                np.where(sharp, std.estimate, np.minimum(std.estimate, most)),
+                np.where(sharp, std.low, 0.0),
+                np.where(sharp, std.high, most),
+            ),
+        )
 
     def _about_factor(self, of: Curves, rows: Floats) -> tuple[Floats, Floats]:
         """(V, F, 2G - 1) E L_f(n m) over n with masses `rows` (V, F, G), and (V, F) the log of the first m."""

@@ -6,6 +6,9 @@ Of the group outside, totals are known: N rows of V parties, per feature a mean 
     (m - M) / S  ~ tau t3
     log(s / S)   ~ sigma t3 - sigma^2 - log(1 + tau^2) / 2
 
+M and S are what is left of sums: where large numbers cancel, it may be their rounding. S is then taken as large as it
+may be, and large enough beside what M may be off by.
+
 S is a mean of squares and holds the distance of the means too, hence the last terms. The scales rho, tau and sigma are
 unknown: each is one of five, so that a prior is a mixture. An observer's own table says how far *its* figures are from
 M and S; the weights of the mixture are those given all observers' figures: per feature, around weights that all
@@ -27,6 +30,7 @@ MEAN_SPREADS = np.array([0.06, 0.12, 0.25, 0.5, 1.0])
 LOG_STD_SPREADS = np.array([0.04, 0.09, 0.18, 0.35, 0.7])
 BASE = np.array([0.05, 0.10, 0.20, 0.35, 0.30])
 STRENGTH, STEPS = 2.0, 8
+SHARP = 0.01  # of a number: what rounding may take from it, and it still says something
 FREEDOM = 3.0
 SHIFTS = 0.5 * np.log1p(MEAN_SPREADS**2)  # by how much log s is below log S
 RATIOS = np.linspace(-8.0, 8.0, 801)
@@ -37,8 +41,8 @@ _ARGUMENTS = np.sinh(np.linspace(-12.0, 0.0, 2001))
 class Prior:
     """What the group outside has together, and weights of how far its members are apart.
 
-    Rows; per feature (F,) mean, deviation and the centre of squares; weights (5,) of `ROW_SPREADS`, (F, 5) of
-    `MEAN_SPREADS` and (F, 5) of `LOG_STD_SPREADS`.
+    Rows; per feature (F,) mean, deviation, the centre of squares, and how far rounding may have taken the mean and the
+    square of the deviation; weights (5,) of `ROW_SPREADS`, (F, 5) of `MEAN_SPREADS` and (F, 5) of `LOG_STD_SPREADS`.
     """
 
     rows: float
@@ -46,15 +50,31 @@ class Prior:
     mean: Floats = field(repr=False)
     std: Floats = field(repr=False)
     centre: Floats = field(repr=False)
+    mean_within: Floats = field(repr=False)
+    variance_within: Floats = field(repr=False)
     row_weights: Floats = field(repr=False)
     mean_weights: Floats = field(repr=False)
     std_weights: Floats = field(repr=False)
 
     @property
     def spread(self) -> Floats:
-        """(F,) the deviation, positive."""
-        floor: Floats = np.maximum(self.std, 1e-9 * np.abs(self.mean) + 1e-300)
+        """(F,) the most that the deviation may be, positive: means are told apart by shares of it."""
+        most = np.maximum(np.sqrt(self.std**2 + self.variance_within), self.mean_within / MEAN_SPREADS[0])
+        floor: Floats = np.maximum(most, 1e-9 * np.abs(self.mean) + 1e-300)
         return floor
+
+    @property
+    def sharp(self) -> NDArray[np.bool_]:
+        """(F,) where rounding is small beside mean or deviation, so that the group's totals say what a party has."""
+        lost = np.maximum(np.sqrt(self.variance_within), self.mean_within / MEAN_SPREADS[0])
+        kept: NDArray[np.bool_] = lost <= SHARP * np.maximum(self.std, np.abs(self.mean))
+        return kept
+
+    @property
+    def surely(self) -> Floats:
+        """(F,) what share of `spread` the deviation has at least: 1 but for rounding."""
+        share: Floats = np.sqrt(np.maximum(self.std**2 - self.variance_within, 0.0)) / self.spread
+        return share
 
     def ratio_density(self, rows: float = np.inf) -> Floats:
         """(F, RATIOS) density of log(s / S) of a party with so many rows, up to a factor: the fewer, the further off a
@@ -75,8 +95,12 @@ def prior(
     centre: Floats,
     tables: Mapping[str, OwnTable],
     victims: int,
+    within: tuple[Floats, Floats] | None = None,
 ) -> Prior:
-    """The prior of each of so many parties, its scales learnt from the observers' own tables."""
+    """The prior of each of so many parties, its scales learnt from the observers' own tables. `within`: how far
+    rounding may have taken the means and the squares of the deviations (F,) each; nowhere where nothing is given.
+    """
+    mean_within, variance_within = (np.zeros(len(features)),) * 2 if within is None else within
     own_rows = np.array([max(t.rows, 1) for t in tables.values()], np.float64)
     columns = [np.reshape([t.column(*f) for f in features], (len(features), t.rows)) for t in tables.values()]
     with np.errstate(invalid="ignore"):
@@ -84,16 +108,21 @@ def prior(
             np.array([c.sum(axis=1) for c in columns]) / own_rows[:, None],
             np.array([c.std(axis=1) if c.shape[1] else np.zeros(len(c)) for c in columns]),
         )
-    told = std > 1e-9 * np.abs(mean)
-    scale = np.where(told, std, 1.0)
+    most = np.sqrt(std**2 + variance_within)
+    told = most > np.maximum(1e-9 * np.abs(mean), mean_within)
+    scale = np.where(told, most, 1.0)
     apart = np.where(told, (own_mean - mean) / scale, np.nan)
     mean_weights = learnt(apart, MEAN_SPREADS)
     with np.errstate(divide="ignore"):
         ratio = np.log(own_std / scale) + mean_weights @ SHIFTS
-    std_weights = learnt(np.where(told & np.isfinite(ratio), ratio, np.nan), LOG_STD_SPREADS, -(LOG_STD_SPREADS**2))
+    sharp = told & np.isfinite(ratio) & (variance_within < SHARP * std**2)
+    std_weights = learnt(np.where(sharp, ratio, np.nan), LOG_STD_SPREADS, -(LOG_STD_SPREADS**2))
     density = row_density(np.log(own_rows), np.log(rows / victims), np.eye(len(ROW_SPREADS)))
     row_weights = BASE * density.prod(axis=1)
-    return Prior(rows, features, mean, std, centre, row_weights / row_weights.sum(), mean_weights, std_weights)
+    row_weights /= row_weights.sum()
+    return Prior(
+        rows, features, mean, std, centre, mean_within, variance_within, row_weights, mean_weights, std_weights
+    )
 
 
 def learnt(deviations: Floats, spreads: Floats, centres: Floats | float = 0.0) -> Floats:
