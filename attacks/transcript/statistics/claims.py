@@ -1,6 +1,7 @@
 """Claims from facts: counts, means, deviations, frequencies and sizes of single parties, exact but for rounding."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from math import sqrt
 
 from leakledger.attacks.base import Statistic, StatisticClaim
@@ -64,7 +65,8 @@ def _deviation(
             variance, lost = max(around - offset, 0.0), 1e-12 * (around + mean**2 + centre**2)
             lost += fact.within.get(Slot(kind, feature), 0.0) / rows + (2 * abs(mean - centre) + far) * far
             std = sqrt(variance)
-            yield exact(party, feature, "std", std, sqrt(variance + lost) - std + ROUNDING * std, *behind, fact)
+            claim = exact(party, feature, "std", std, sqrt(variance + lost) - std + ROUNDING * std, *behind, fact)
+            yield replace(claim, low=max(claim.low, 0.0))
             return
 
 

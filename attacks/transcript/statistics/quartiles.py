@@ -137,8 +137,9 @@ class _Moments:
         (m, m_low, m_high), (s, s_low, s_high) = self.mean, self.std
         shrunk, grown = z[0] * (s - s_low), z[0] * (s_high - s)
         down, up = np.where(z[0] > 0, shrunk, grown), np.where(z[0] > 0, grown, shrunk)
-        below = np.sqrt((m - m_low) ** 2 + (s * (z[0] - z[1])) ** 2 + down**2)
-        above = np.sqrt((m_high - m) ** 2 + (s * (z[2] - z[0])) ** 2 + up**2)
+        unit = np.where(s_low > 0, s, s_high)  # of the shape: an estimate of 0 says nothing where only rounding is seen
+        below = np.sqrt((m - m_low) ** 2 + (unit * (z[0] - z[1])) ** 2 + down**2)
+        above = np.sqrt((m_high - m) ** 2 + (unit * (z[2] - z[0])) ** 2 + up**2)
         least = np.maximum(m_low - s_high * _reach(1 - p), self.floor)
         most = np.maximum(np.minimum(m_high + s_high * _reach(p), self.ceiling), least)
         low, high = np.maximum(m + s * z[0] - below, least), np.minimum(m + s * z[0] + above, most)
