@@ -8,17 +8,23 @@ claims are as wide, and more candidates fit.
 Mean and deviation are told without the number of rows N that they are over. Two things betray it. The mean of whole
 numbers is T / N with T whole, so that only multiples of its reduced denominator can be N; by float64 this separates
 denominators up to about 10^6. And every N must leave the last client a variance that is not negative. Each candidate N
-gives n = N - own, m = (N M - own sum) / n and a deviation; its weight is
+gives n = N - own, m = (N M - own sum) / n and a deviation s; its weight is
 
-    1/k(N)  p(n)  t3((m - M) / (0.5 S))  t3(log(s / S) / 0.35)      log n ~ Normal(log own rows, 1)
+    1/k(N)  p(n)  t3((m - M') / (tau S'))  t3(log(s / S') / sigma)  |d(m, log s) / d(M, log S)|
+    log n ~ Normal(log own rows, 1)
+
+around mean M' and deviation S' of the own rows, since M and S have n in them already: the last factor, N/n times
+N S^2 / (n s^2), is what few rows change. tau and sigma are those of `prior` or 0, weighed by how far observers are
+from each other, and wider by the sampling of n rows and of the own ones. One row has no deviation: it is possible where
+none is left, and nowhere else.
 
 with k(N) the number of sums that N rows may have beside multiples of N, N^w for w whole features that have nothing in
 common (`whole_sums`): of two means that are both whole multiples of 1/N and of 1/(2N), the second is then 2^w times as
 unlikely. Where a mean is near several multiples of 1/N, it is as many times as likely. Whether others share the
 divisors of the own rows, nobody knows: half of the weight is what it is if they do, half if they do not. Where one N
 has the weight `level` or more, claims of mean and deviation are those that it leaves; itself it is exact from a weight
-of 0.999 on. Where another message tells n exactly (sums of byte casts and counts of targets do), it is the only
-candidate.
+of 0.9999 on, where columns of whole numbers vouch for it. Where another message tells n exactly (sums of byte casts and
+counts of targets do), it is the only candidate.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,13 +32,14 @@ from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp
 
 from leakledger.attacks.base import Statistic, StatisticClaim
 from leakledger.attacks.observed.secure_sums import numeric_names
 from leakledger.attacks.observed.stated import ROUNDING
 from leakledger.attacks.transcript.statistics.decrypted import extremes_within, moments_within
 from leakledger.attacks.transcript.statistics.own import OwnTable, integer_features, the_one_outside
-from leakledger.attacks.transcript.statistics.prior import FREEDOM
+from leakledger.attacks.transcript.statistics.prior import BASE, FREEDOM, LOG_STD_SPREADS, MEAN_SPREADS
 from leakledger.attacks.transcript.statistics.whole_sums import independent, log_rests
 from leakledger.preprocess.messages import (
     GlobalDeviations,
@@ -46,11 +53,13 @@ from leakledger.preprocess.views import Message, View
 
 Floats = NDArray[np.float64]
 PUBLISHED = (GlobalMeans, GlobalDeviations, PooledStatistics, GlobalExtremes, PaddedSizes)
-ROW_SPREAD, MEAN_SPREAD, LOG_STD_SPREAD = 1.0, 0.5, 0.35
+ROW_SPREAD = 1.0
 MOST, TRIED, SHARP = 100, 4000, 1e-3
-# The weight from which on a count is exact: with the level alone one in thirty was wrong, of made-up federations of two
-# whose means of whole numbers are told in full, and more where they are only near, since chance passes more candidates.
-VOUCHED = 0.999
+ALIKE = 0.5  # how likely parties are samples of the same rows, as they are where rows are dealt out
+COINCIDENCE = 1e-3  # of the variance: what is closer to no deviation than this may be so by chance
+# The weight from which on a count is exact: with the level alone one in twenty was wrong, of made-up federations whose
+# means of whole numbers are told in full, and more where they are only near, since chance passes more candidates.
+VOUCHED = 0.9999
 
 
 def published_claims(
@@ -141,19 +150,23 @@ def _moments(
     level: float,
     counted: StatisticClaim | None,
 ) -> Iterable[StatisticClaim]:
-    own = np.vstack([np.stack([t.column(n) for n in names], axis=1) for t in tables.values()])  # (rows, features)
+    own = [np.stack([t.column(n) for n in names], axis=1) for t in tables.values()]  # (rows, features) each
     whole = np.array([n in integer_features(view.public.layout) for n in names])
-    found = _candidates(own, told, whole, len(tables), None if counted is None else counted.estimate)
+    found = _candidates(own, told, whole, None if counted is None else counted.estimate)
     evidence = (*told.evidence, *(() if counted is None else counted.evidence))
     if not len(found.rows):
         return
     best = int(found.weights.argmax())
     likely = bool(found.weights[best] >= level)
     vouched = max(level, VOUCHED) if likely else level
+    # Other columns may have a grid that nobody knows, and too few rows hide what all have in common: chance may fit.
+    vouching = sum(map(len, own)) > whole.sum() > 0 or counted is not None
     for feature, statistic, values, lows, highs in found.columns(names):
         share = vouched if statistic == "count" else level
         sure = bool(found.weights[best] >= share)
         low, high = _within(lows, found.weights, share)[0], _within(highs, found.weights, share)[1]
+        if statistic == "count" and not vouching:
+            high, sure = max(high, low + 1), False
         if sure:  # published to float64 at best: the rest is rounding
             slack = 0.0 if statistic == "count" else 1e-6 * abs(float(values[best])) + 1e-12
             low, high = float(lows[best]) - slack, float(highs[best]) + slack
@@ -161,8 +174,9 @@ def _moments(
         yield StatisticClaim(party, feature, statistic, estimate, low, high, evidence)
 
 
-def _candidates(own: Floats, told: Told, whole: NDArray[np.bool_], parties: int, counted: float | None) -> Candidates:
+def _candidates(each: Sequence[Floats], told: Told, whole: NDArray[np.bool_], counted: float | None) -> Candidates:
     """Every number of rows that the last client may have; `counted`, where that is known."""
+    own, parties = np.vstack(each), len(each)
     usual = max(len(own) / parties, 1.0)
     every = np.arange(1.0, MOST * usual + 1) if counted is None else np.array([counted])
     rows, logs = _fitting(every, own, told, whole, parties)
@@ -171,19 +185,73 @@ def _candidates(own: Floats, told: Told, whole: NDArray[np.bool_], parties: int,
         rows, logs = rows[kept], logs[kept]
     all_ = _less_own(rows, logs, own, told)
     noise = 1e-9 * (told.std**2 + told.mean**2) * ((rows + len(own)) / rows)[:, None]
-    possible = np.all(all_.variances >= -noise - all_.variances_within, axis=1)
+    near = noise + all_.variances_within
+    possible = np.all((all_.variances >= -near) & ((all_.variances <= near) | (rows[:, None] > 1)), axis=1)
     # Below 0 a variance shows what rounding makes of it, which may as well have taken as much from one above.
     lost = np.maximum(all_.variances_within, -2 * all_.variances)
     found = replace(all_, variances_within=lost).where(np.asarray(possible))
     chance = -0.5 * (np.log(found.rows / usual) / ROW_SPREAD) ** 2 - np.log(found.rows)
-    spread = np.maximum(told.std, 1e-300)
-    with np.errstate(divide="ignore"):
-        ratio = np.log(np.maximum(np.sqrt(np.maximum(found.variances, 0.0)) / spread, 1e-6))
-    for scaled in ((found.means - told.mean) / (MEAN_SPREAD * spread), ratio / LOG_STD_SPREAD):
-        chance -= (FREEDOM + 1) / 2 * np.log1p(np.where(told.std > 0, scaled, 0.0) ** 2 / FREEDOM).sum(axis=1)
+    chance += _like_own(found, each, told, whole)
     logs = found.weights + chance[:, None]
     weights = np.exp(logs - logs.max(axis=0, initial=-np.inf))
     return replace(found, weights=(weights / weights.sum(axis=0)).mean(axis=1) if len(logs) else logs[:, 0])
+
+
+def _like_own(found: Candidates, each: Sequence[Floats], told: Told, whole: NDArray[np.bool_]) -> Floats:
+    """(C,) the logarithm of how likely what is told is for each number of rows, if means and deviations are as far from
+    the own ones as a party's may be, and as those of `each` observer are. Columns without a deviation say nothing.
+    """
+    own, n = np.vstack(each), found.rows[:, None]
+    varied, spread = told.std > 0, np.where(told.std > 0, told.std, 1.0)
+    counts = _witnesses(own, varied) * varied
+    least = np.maximum(COINCIDENCE * spread**2, whole / n)  # of a variance: one below is as likely to be chance
+    variance = np.maximum(found.variances, np.maximum(found.variances_within, least))
+    unit = np.where(own.std(axis=0) > 0, own.std(axis=0), spread)
+    # By how much mean and logarithm of the deviation change with what is told: what is told is that much likelier.
+    change = np.log((n + len(own)) / n / unit) + np.log((n + len(own)) / n * spread**2 / variance)
+    by_mean, by_std = _apart(found.means, np.sqrt(variance), n, own, unit)
+    before = [np.log([ALIKE, *(1 - ALIKE) * BASE])[:, None]] * 2
+    for i in range(1, len(each)):
+        known = np.vstack(each[:i])
+        if min(len(known), len(each[i])):
+            scale = np.where(known.std(axis=0) > 0, known.std(axis=0), spread)
+            mean, std = each[i].mean(axis=0), np.maximum(each[i].std(axis=0), 1e-9 * scale)
+            rows = np.full((1, 1), float(len(each[i])))
+            terms = _apart(mean, std, rows, known, scale)
+            before = [b + (counts * t).sum(axis=2) for b, t in zip(before, terms, strict=True)]
+    by_mean, by_std = (
+        logsumexp(b - logsumexp(b, axis=0) + (counts * t).sum(axis=2), axis=0)
+        for b, t in zip(before, (by_mean + change, by_std), strict=True)
+    )
+    likely: Floats = by_mean + by_std
+    return likely
+
+
+def _witnesses(own: Floats, varied: NDArray[np.bool_]) -> float:
+    """For how many independent columns each varied one counts: F columns with correlations R for F / sum R^2."""
+    columns = own[:, varied & (own.std(axis=0) > 0)]
+    if columns.shape[1] < 2:
+        return 1.0
+    return float(columns.shape[1] / (np.corrcoef(columns, rowvar=False) ** 2).sum())
+
+
+def _apart(mean: Floats, std: Floats, rows: Floats, own: Floats, unit: Floats) -> tuple[Floats, Floats]:
+    """(5, C, F) each: how likely mean and deviation (C, F) of so many rows (C, 1) are beside the own rows, by how far
+    parties are apart: of `MEAN_SPREADS` and of `LOG_STD_SPREADS`, in `unit`. One row has no deviation.
+    """
+    few = 1 / rows + 1 / max(len(own), 1)
+    away, ratio = (mean - own.mean(axis=0)) / unit, np.log(std / unit)
+    return (
+        np.array([_log_t3(away, np.hypot(tau, few**0.5)) for tau in (0.0, *MEAN_SPREADS)]),
+        np.array(
+            [np.where(rows > 1, _log_t3(ratio, np.hypot(s, (few / 2) ** 0.5)), 0.0) for s in (0.0, *LOG_STD_SPREADS)]
+        ),
+    )
+
+
+def _log_t3(x: Floats, scale: Floats) -> Floats:
+    result: Floats = -np.log(scale) - (FREEDOM + 1) / 2 * np.log1p((x / scale) ** 2 / FREEDOM)
+    return result
 
 
 def _fitting(rows: Floats, own: Floats, told: Told, whole: NDArray[np.bool_], parties: int) -> tuple[Floats, Floats]:
