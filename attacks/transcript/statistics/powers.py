@@ -4,7 +4,8 @@
   power 1, which changes nothing, is the middle one of the first round: the server reads mean and deviation as they are.
 * `yeo-johnson.global` tells everyone how many rows all have, and mean and deviation under the last power. All clients
   but one subtract their own: the rows of the last one exactly, and mean and deviation of its bent columns. Quartiles
-  keep their order under the curve, so those of the bent column (`quartiles`), bent back, are those of the column.
+  keep their order under the curve, so those of the bent column (`quartiles`), bent back, are those of the column. There
+  is no claim where the curve leads back to no number that float64 tells from the next (`preprocess.power`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,6 +15,7 @@ import numpy as np
 
 from leakledger.attacks.base import StatisticClaim
 from leakledger.attacks.observed.secure_sums import numeric_names
+from leakledger.attacks.observed.stated import ROUNDING as NOISE
 from leakledger.attacks.transcript.statistics.own import OwnTable, latest_before, rows_of_the_last, the_one_outside
 from leakledger.attacks.transcript.statistics.quartiles import quartiles
 from leakledger.preprocess.messages import GlobalPowers, LocalLogs, LocalPowerMoments, TriedPowers
@@ -63,24 +65,33 @@ def _bent_back(
     claims = [count]
     for i, n in enumerate(curves):
         own = np.concatenate([t.column(n) for t in bent.values()])
-        claims += _last(count, n, own, told, float(told.payload.mean[i]), float(told.payload.std[i]))
+        mean, std = float(told.payload.mean[i]), float(told.payload.std[i])
+        if np.isfinite([mean, std, *own]).all():  # a search among numbers of 10^100 may end nowhere
+            claims += _last(count, n, own, told, mean, std)
     for claim in quartiles(claims, bent, level):
-        ends = [float(curves[claim.feature].raw(x)) for x in (claim.estimate, claim.low, claim.high)]
-        yield replace(claim, estimate=ends[0], low=ends[1], high=ends[2])
+        curve, ends = curves[claim.feature], np.array([claim.estimate, claim.low, claim.high])
+        ends[1:] += NOISE * np.abs(ends[1:]) * [-1, 1]
+        back = curve.raw(ends)
+        if np.abs(back).max() < np.abs(curve.raw([-np.inf, np.inf])).min():
+            yield replace(claim, estimate=float(back[0]), low=float(back[1]), high=float(back[2]))
 
 
 def _last(
     count: StatisticClaim, feature: str, own: np.ndarray, told: Message, mean: float, std: float
 ) -> Sequence[StatisticClaim]:
-    """Mean and deviation of what all rows have less the `own` ones."""
+    """Mean and deviation of what all rows have less the `own` ones, with what rounding makes of sums that cancel."""
     rows, total = count.estimate, told.payload.count
-    m = mean + (mean - own.mean()) * len(own) / rows
-    around = (total * std**2 - ((own - mean) ** 2).sum()) / rows
-    s = float(np.sqrt(max(around - (m - mean) ** 2, 0.0)))
-    by = 1e-6 * (abs(m) + s)
+    away = (mean - own.mean()) * len(own) / rows
+    m, around, own_part = mean + away, total * std**2 / rows, ((own - mean) ** 2).sum() / rows
+    variance = around - own_part - away**2
+    noise = NOISE * np.sqrt(total)
+    far = noise * (total / rows * (abs(mean) + std) + np.abs(own).sum() / rows)
+    lost = noise * (around + own_part + away**2) + (2 * abs(away) + far) * far
+    s, low, high = (float(np.sqrt(max(v, 0.0))) for v in (variance, variance - lost, variance + lost))
+    slack = 1e-6 * (abs(m) + s)
     return [
-        StatisticClaim(count.party, feature, "mean", float(m), float(m) - by, float(m) + by, count.evidence),
-        StatisticClaim(count.party, feature, "std", s, max(s - by, 0.0), s + by, count.evidence),
+        StatisticClaim(count.party, feature, "mean", m, m - slack - far, m + slack + far, count.evidence),
+        StatisticClaim(count.party, feature, "std", s, max(low - slack, 0.0), high + slack, count.evidence),
     ]
 
 

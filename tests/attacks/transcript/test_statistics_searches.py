@@ -263,3 +263,19 @@ def test_of_other_numbers_compared_as_ciphertexts_an_interval_is_claimed():
     assert {c.statistic for c in found} == {"minimum", "maximum"}
     assert all(0 < c.high - c.low < 0.01 for c in found)
     assert_all_hold(parts, found)
+
+
+@pytest.mark.parametrize(
+    ("scale", "everyone"), [(1e12, False), (1e100, False), (1e100, True), (-1e100, False), (-1e100, True)]
+)
+@pytest.mark.filterwarnings("ignore:(overflow|invalid value):RuntimeWarning")  # of the search itself
+def test_quartiles_behind_a_curve_that_float64_cannot_undo_are_right_or_not_claimed(scale, everyone):
+    """Numbers of 10^100 were claimed to lie between 13846 and 1.6e15, and where the search had come to no number, the
+    rows of the last client were lost too.
+    """
+    for seed in range(4):
+        parts = tables((20, 30, 25), features=2, seed=seed)
+        parts = [x * scale if everyone or not i else x for i, x in enumerate(parts)]
+        found = claims(seen(parts, ["P1", "P2"], "federated-yeo-johnson"))
+        assert [c.estimate for c in found if c.statistic == "count"] == [25]
+        assert_all_hold(parts, found)
