@@ -57,6 +57,7 @@ OTHERS = tuple(  # of attacks that read what nothing above sends
     and (s.evaluation or s.features is not None or not {s.encoder, s.scaler} <= NAMED)
 )
 DROPPING = ControlSpec("mean", "apsi", {"unused": "drop"})
+NUMBERING = ControlSpec("mean", "otmp-psi")  # values that are shared, between which others lie
 ALL_BUT_ONE = (("P1", "P2"), ("P1", "P3"), ("P2", "P3"))
 TRAININGS = tuple(
     ({"algorithm": algorithm, **options}, observers)
@@ -134,6 +135,7 @@ def corpus():
         for draw in (1, 2, 3)
         for who in ("all but first", "last")
     ]
+    views += [(played(NUMBERING, draw).view("all but first"), known) for draw in (1, 2, 3)]
     for encoder, scaler in NOISED:
         noised = {
             "preprocessing": [{"encoder": encoder, "scaler": scaler}],

@@ -104,13 +104,17 @@ def _labels(scalar: bytes, elements: Elements, asked: Message, answer: Message) 
 
 
 def between_labels(
-    shared: Mapping[str, int], others: Sequence[str], order: Sequence[str], ends: tuple[int, int] | None = None
+    shared: Mapping[str, int],
+    others: Sequence[str],
+    order: Sequence[str],
+    ends: tuple[int, int] | None = None,
+    unlabelled: Iterable[str] = (),
 ) -> dict[str, float]:
     """Ranks: of the candidates that lie between two neighbouring shared values, the labels say how many are held.
 
     `order`: all candidates as a party numbers them. `ends`: the first number of the sender's range and the one after
-    its last, where known. Where labels do not rise in that order, nothing is said. A rank is no certainty: the
-    dictionary of candidates may be incomplete.
+    its last, where known. `unlabelled`: values that are held too, under a number that is not told. Where labels do not
+    rise in that order, nothing is said. A rank is no certainty: the dictionary of candidates may be incomplete.
     """
     place = {v: k for k, v in enumerate(order)}
     ordered = sorted((place[v], label) for v, label in shared.items())
@@ -119,8 +123,10 @@ def between_labels(
     if any(b <= a for (_, a), (_, b) in pairwise(ordered)):
         return {}
     scores: dict[str, float] = {}
+    known = [place[v] for v in unlabelled]
     for (left, a), (right, b) in pairwise(ordered):
         inside = [v for v in others if left < place[v] < right]
-        if inside and b - a - 1 <= len(inside):
-            scores |= dict.fromkeys(inside, min(max((b - a - 1) / len(inside), DOUBT), 1 - DOUBT))
+        left_over = b - a - 1 - sum(left < k < right for k in known)
+        if inside and 0 <= left_over <= len(inside):
+            scores |= dict.fromkeys(inside, min(max(left_over / len(inside), DOUBT), 1 - DOUBT))
     return scores

@@ -6,14 +6,17 @@ party at place i of the ring is c (i + 1) modulo 2^61 - 1. From that:
 
 * a party finds its own positions in the shares that it sent, and the matches that the reconstructor returned say which
   other party has the same element;
+* for each value that an earlier party is the first to hold, it is told that party's number of it, and numbers say how
+  many values lie between, as labels of `pairwise` do;
 * whoever reads another party's shares (the reconstructor, or an open relay) tests its own elements in them directly;
 * the key holder together with the reconstructor computes F for any candidate and tests it in everyone's shares. The
   scheme's authors exclude that coalition; nothing in the protocol prevents it.
 
-All are exact: a chance hit has probability 2^-61 per share.
+All but what lies between numbers is exact: a chance hit has probability 2^-61 per share.
 """
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from hashlib import sha512
 from typing import Any
 
@@ -22,9 +25,12 @@ from numpy.typing import NDArray
 
 from leakledger.attacks.observed.own_rows import own_counts
 from leakledger.attacks.observed.ring import Unreadable, ring_order
+from leakledger.attacks.observed.values import numbering
 from leakledger.attacks.transcript.holdings.finding import Finding, exactly
+from leakledger.attacks.transcript.holdings.numbers import known_ranges
 from leakledger.attacks.transcript.holdings.oprf import element, find_scalar, hashed, output, points, times, unblinded
-from leakledger.preprocess.messages import OtmpAnswer, OtmpMatches, OtmpRequest, OtmpShares
+from leakledger.attacks.transcript.holdings.pairwise import between_labels
+from leakledger.preprocess.messages import OtmpAnswer, OtmpMatches, OtmpNumbers, OtmpPositions, OtmpRequest, OtmpShares
 from leakledger.preprocess.views import Message, View
 
 P = 2**61 - 1
@@ -43,8 +49,8 @@ def from_positions(view: View, candidates: Mapping[str, tuple[str, ...]]) -> Ite
     shares = {m.sender: m for m in view.readable(OtmpShares)}
     for party, message in shares.items():
         if party not in view.observers and outputs:
-            yield from _tested(party, ring.index(party), message, outputs, names)
-    yield from _matched(view, ring, outputs, names, shares)
+            yield from _tested(view, party, ring.index(party), message, outputs, names, candidates)
+    yield from _matched(view, ring, outputs, names, shares, candidates)
 
 
 def keyed_values(
@@ -109,24 +115,38 @@ def _table(message: Message) -> NDArray[np.uint64] | None:
     return table if fits else None
 
 
-def _tested(party: str, place: int, message: Message, outputs: Outputs, names: Elements) -> Iterator[Finding]:
-    """Whether each known element is among a party's shares."""
+def _tested(
+    view: View,
+    party: str,
+    place: int,
+    message: Message,
+    outputs: Outputs,
+    names: Elements,
+    candidates: Mapping[str, tuple[str, ...]],
+) -> Iterator[Finding]:
+    """Whether each known element is among a party's shares, and what its numbers at these say of others."""
     table = _table(message)
     if table is None:
         return
+    held = {names[x]: at for x, at in _positions(table, place, outputs).items()}
     scores: dict[str, dict[str, float]] = {}
-    for x, out in outputs.items():
+    for x in outputs:
         feature, value = names[x]
-        held = bool((table[_home(out, len(table))] == np.uint64(_share(out, place))).any())
-        scores.setdefault(feature, {})[value] = float(held)
+        scores.setdefault(feature, {})[value] = float((feature, value) in held)
     for feature, found in scores.items():
         yield exactly(party, feature, found, [message.sequence])
+    yield from _between(view, party, message, held, scores, candidates)
 
 
 def _matched(
-    view: View, ring: tuple[str, ...], outputs: Outputs, names: Elements, shares: Mapping[str, Message]
+    view: View,
+    ring: tuple[str, ...],
+    outputs: Outputs,
+    names: Elements,
+    shares: Mapping[str, Message],
+    candidates: Mapping[str, tuple[str, ...]],
 ) -> Iterator[Finding]:
-    """What the reconstructor told observers about their own positions."""
+    """What the reconstructor told observers about their own positions, and earlier parties about numbers there."""
     for m in view.on(OtmpMatches):
         sent = shares.get(m.recipient)
         table = None if sent is None else _table(sent)
@@ -146,6 +166,40 @@ def _matched(
                 scores.setdefault(feature, {})[value] = float((home, slot, place) in matches)
             for feature, found in scores.items():
                 yield exactly(party, feature, found, [sent.sequence, m.sequence])
+            theirs = {(h, s): (h, slot) for h, s, other, slot in m.payload.positions.tolist() if other == place}
+            held = {names[x]: theirs[at] for x, at in own.items() if at in theirs}
+            yield from _between(view, party, m, held, scores, candidates)
+
+
+def _between(
+    view: View,
+    party: str,
+    behind: Message,
+    held: Mapping[tuple[str, str], tuple[int, int]],
+    scores: Mapping[str, Mapping[str, float]],
+    candidates: Mapping[str, tuple[str, ...]],
+) -> Iterator[Finding]:
+    """How many values without `scores` lie between the numbers that a party gave observers who asked by position.
+    `held`: which values it has, and where its shares of them are.
+    """
+    told = {m.recipient: m for m in view.on(OtmpNumbers, sender=party) if m.content is not None}
+    numbers: dict[tuple[int, int], int] = {}
+    evidence = {behind.sequence}
+    for m in view.on(OtmpPositions, recipient=party):
+        if m.sender in view.observers and m.sender in told and m.content is not None:
+            answer = told[m.sender]
+            with suppress(ValueError, TypeError):
+                asked = [(home, slot) for home, slot in m.payload.positions.tolist()]
+                numbers |= dict(zip(asked, map(int, answer.payload.numbers.tolist()), strict=True))
+                evidence |= {m.sequence, answer.sequence}
+    ranges = known_ranges(view).get(party, {}) if numbers else {}
+    for f, of in candidates.items() if numbers else ():
+        both = {v: at for (name, v), at in held.items() if name == f}
+        labels = {v: numbers[at] for v, at in both.items() if at in numbers}
+        lacked = [v for v in of if v not in scores.get(f, {})]
+        found = between_labels(labels, lacked, numbering(view, f, of), ranges.get(f), both.keys() - labels.keys())
+        if labels and found:
+            yield Finding(party, f, found, {}, frozenset(evidence))
 
 
 def _positions(table: NDArray[np.uint64], place: int, outputs: Outputs) -> dict[bytes, tuple[int, int]]:

@@ -5,7 +5,7 @@
 | columns of a party: means, extremes, zero gradients | values behind public codes and shared numbers | `codes` |
 | an own request of `dh-psi` and its answers | own values that each other party holds; ranks of others | `pairwise` |
 | an own request of `apsi` and its answers, decrypted | the same | `labelled` |
-| shares or matches of `otmp-psi` | own values others hold; with the key, every candidate | `positions` |
+| shares, matches or numbers of `otmp-psi` | own values others hold; ranks; with the key, all | `positions` |
 | own final numbers under `apsi`, `dh-psi`, `otmp-psi` | own values that an earlier party holds | `numbers` |
 | shares of pseudonymous numbers | values of like frequency and order | `matching` |
 | announced sums of byte casts | the multiset of everyone else's values | `digits` |
@@ -51,6 +51,8 @@ from leakledger.preprocess.messages import (
     LocalMeans,
     OtmpAnswer,
     OtmpMatches,
+    OtmpNumbers,
+    OtmpPositions,
     OtmpRequest,
     OtmpShares,
     PooledColumns,
@@ -77,6 +79,8 @@ READS = (
     OtmpAnswer,
     OtmpShares,
     OtmpMatches,
+    OtmpPositions,
+    OtmpNumbers,
     RingHighest,
     RingMaximum,
     AllUnusedIds,

@@ -554,3 +554,37 @@ def test_kept_findings_do_not_keep_the_view():
     del view
     gc.collect()
     assert gone() is None
+
+
+def test_numbers_asked_for_by_position_say_how_many_values_lie_between_them():
+    """They were in no claim: of values that the asker lacks, who holds them was a guess."""
+    values = [f"v{i:02d}" for i in range(30)]
+    held, not_held, sure = [], [], 0
+    for seed in range(4):
+        coins = np.random.default_rng(seed)
+        sets = {p: {f: sorted(coins.choice(values, 16, replace=False).tolist()) for f in FEATURES} for p in SETS}
+        found = run("otmp-psi", tables={p: table(of, 40, seed=i) for i, (p, of) in enumerate(sets.items())})
+        known = findings(found.view("P3"), AuxiliaryKnowledge(dictionaries={f: tuple(values) for f in FEATURES}))
+        for party, feature in product(("P1", "P2"), FEATURES):
+            for v in set(values).difference(sets["P3"][feature]):
+                has = v in sets[party][feature]
+                score = known[party, feature].scores.get(v, 0.5)
+                (held if has else not_held).append(score)
+                if score in (0.001, 0.999):
+                    sure += 1
+                    assert has == (score > 0.5)
+    assert sure > 20
+    assert np.mean(np.subtract.outer(held, not_held) > 0) > np.mean(np.subtract.outer(held, not_held) < 0) + 0.2
+
+
+def test_numbers_that_fit_no_match_tell_nothing():
+    found = run("otmp-psi")
+    view = found.view("P4")
+    own = findings(view, DICTIONARY)
+    for broken in (np.zeros(0, np.int64), np.zeros((2, 2), np.int64)):
+        messages = tuple(
+            m.carrying(replace(m.payload, numbers=broken)) if m.topic == "otmp.numbers" else m for m in view.messages
+        )
+        known = findings(replace(view, messages=messages), DICTIONARY)
+        for key, f in known.items():
+            assert {v for v, s in f.scores.items() if s == 1} == {v for v, s in own[key].scores.items() if s == 1}
