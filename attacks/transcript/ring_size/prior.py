@@ -26,6 +26,10 @@ FAINT = 1e-9  # a sum that the prior gives a smaller chance is taken as by an ad
 CELLS = 1024  # longer laws are of cells of several sizes
 
 
+class Impossible(Unreadable):
+    """Sums that so many parties cannot have: another order of the ring may."""
+
+
 class Prior:
     """Laws of another party's size, feature by feature; worked out when the first sum is not certain."""
 
@@ -103,7 +107,9 @@ class Prior:
                 raise Unreadable(f"the observers' own values of {feature} are more than the range that holds them")
 
     def weighed(self, parties: int, totals: Sequence[int], padding: Padding) -> tuple[list[Floats], float]:
-        """The posteriors from these sums alone, and the logarithm of their chance: 0 without own rows, if possible."""
+        """The posteriors from these sums alone, and the logarithm of their chance: 0 without own rows, if possible.
+        Raises Impossible where so many parties cannot have them.
+        """
         if not parties:
             return [], -np.inf if any(totals) else 0.0
         if not self.informed:
@@ -145,7 +151,7 @@ class Prior:
 
     def _without_rows(self, feature: str, parties: int, total: int, padding: Padding) -> Floats:
         """(up to total + 1,) the posterior of a size from the sum alone: sizes are as unlike as numbers of rows are in
-        `worlds`, around a centre of which nothing is known. Raises Unreadable where no sizes have that sum.
+        `worlds`, around a centre of which nothing is known. Raises Impossible where no sizes have that sum.
         """
         step = 1 if not padding.none else -(-(total + 1) // CELLS)
         cells, granted = _in_cells(total, parties, step), self.candidates.get(feature, 0)
@@ -155,7 +161,7 @@ class Prior:
         evidence = by_spread.sum(axis=1)
         possible = evidence > ROUNDED
         if not possible.any():
-            raise Unreadable(f"{parties} ranges of {feature} cannot add up to {total}; set the options of the ring")
+            raise Impossible(f"{parties} ranges of {feature} cannot add up to {total}; set the options of the ring")
         # The chance of a sum is alike at all spreads, up to what the grid of centres makes of it.
         posterior = laws.weights[possible] @ (by_spread[possible] / evidence[possible, None])
         return normalised(_in_sizes(posterior, step, total))
@@ -266,13 +272,21 @@ def _stretch_laws(
         if any(p not in observers for p in s.known):
             yield s, [(1.0, prior.alone(len(s.known), s.sums, padding))], []
     stretches = [s for s in found.stretches if s.open]
-    weighed = [[prior.weighed(len(s.known) + m, s.sums, padding) for m in range(u + 1)] for s in stretches]
+    weighed = [[_if_possible(prior, len(s.known) + m, s, padding) for m in range(u + 1)] for s in stretches]
     logs = [np.array([w for _, w in each]) for each in weighed]
-    numbers = divisions([np.exp(w - w.max()) for w in logs], u)
+    numbers = divisions([np.exp(w - np.nan_to_num(w.max(), neginf=0.0)) for w in logs], u)
     for s, each, chances in zip(stretches, weighed, numbers, strict=True):
         likely = [(m, float(p)) for m, p in enumerate(chances) if p > 0]
         known = [(p, each[m][0]) for m, p in likely] if s.known else []
         yield s, known, [(p * m / u, each[m][0]) for m, p in likely if m]
+
+
+def _if_possible(prior: Prior, parties: int, stretch: Stretch, padding: Padding) -> tuple[list[Floats], float]:
+    """What `weighed` makes of so many parties in a stretch of the ring; no chance where they cannot have its sums."""
+    try:
+        return prior.weighed(parties, stretch.sums, padding)
+    except Impossible:
+        return [], -np.inf
 
 
 def _mixture(weighed: Sequence[tuple[float, Floats]]) -> Floats:

@@ -79,3 +79,11 @@ def test_nominal_intervals_of_90_percent_cover_85_to_98_percent(adversaries, opt
         print(*who, options, round(share, 3), round(width, 1))
         assert width > 1
         assert 0.85 <= share <= 0.98
+
+
+@pytest.mark.parametrize("options", [{}, {"pad_to": 3, "noise": 6}])
+def test_orders_of_the_ring_that_cannot_have_its_sums_are_left_out(options):
+    """Two parties have no more than twice the granted values: of what is more, three have to be in that stretch."""
+    coins, knowledge = np.random.default_rng(1), AuxiliaryKnowledge(dictionaries=DICTIONARIES)
+    views = [federation(coins, order="secret", **options)[1] for _ in range(8)]
+    assert all(list(RingSize().run(view("P1"), knowledge)) for view in views)
