@@ -14,10 +14,11 @@ companions have: the number of rows, and the sum of squares, which the deviation
 
 The result is the multiset of all parties outside: of one such party, its vocabulary with counts, exactly; of several,
 who holds what is left open (a party holds one of n_v equally spread rows with chance 1 - (1 - 1/m)^n_v). No claim where
-the reduction finds no solution, or another one is not excluded. Values that are no candidates can make sums that
-candidates make, too, with a chance of about the number of multisets in units of how many sums there may be: where texts
-are short that is likely, and scores say so (`doubt`). With `sharing="proportional"` sums are float64, which keep the
-leading six bytes only: not attacked here.
+the reduction finds no solution, or another one beside it. Values that are no candidates can make sums that candidates
+make, too, with a chance of about the number of multisets in units of how many sums there may be: where texts are short
+that is likely, and scores say so (`doubt`). Where a search for other solutions has no end, as of dozens of candidates,
+the one that was found is claimed if that chance is next to none, and nothing of it for certain. With
+`sharing="proportional"` sums are float64, which keep the leading six bytes only: not attacked here.
 """
 
 from collections import Counter
@@ -30,13 +31,14 @@ import numpy as np
 from leakledger.attacks.observed.own_rows import own_counts
 from leakledger.attacks.observed.values import byte_number, categorical_features
 from leakledger.attacks.transcript.holdings.finding import DOUBT, Finding, held_by_one
-from leakledger.attacks.transcript.holdings.lattice import non_negative_solution
+from leakledger.attacks.transcript.holdings.lattice import Solution, non_negative_solution
 from leakledger.preprocess.messages import SECURE_SUMS, PartialSum
 from leakledger.preprocess.views import View
 
 GRID, MOST = 2**64, 48  # of the sums; candidates of a feature that is attempted
 SURE = 64  # how much a weight may differ between values
 LIKELY = 0.5  # a coincidence of this chance leaves no claim
+UNSHOWN = 0.01  # what is left for other counts of many candidates, where a search for them had no end
 
 
 def from_sums(view: View, candidates: Mapping[str, tuple[str, ...]]) -> Iterator[Finding]:
@@ -54,12 +56,14 @@ def from_sums(view: View, candidates: Mapping[str, tuple[str, ...]]) -> Iterator
             continue
         held = sum((c.get(feature, Counter()) for c in own.values()), Counter[str]())
         codes = [byte_number(v, view.public.encoder.options) for v in values]
-        counts = solve(values, codes, held, rows[i], sums[i], squares[i] if squares else None)
-        if counts is None:
+        solved = solve(values, codes, held, rows[i], sums[i], squares[i] if squares else None)
+        if solved is None:
             continue
+        counts, only = solved
         doubtful = doubt(codes, sum(counts), 1 if squares is None else 2)
-        if doubtful > LIKELY:
+        if doubtful > (LIKELY if only else DOUBT):
             continue
+        doubtful = doubtful if only else UNSHOWN
         sure = {v: held_by_one(n, len(outside)) for v, n in zip(values, counts, strict=True)}
         scores = sure if doubtful <= DOUBT else {v: s + doubtful * (0.5 - s) for v, s in sure.items()}
         told = {v: float(n) for v, n in zip(values, counts, strict=True) if n} if len(outside) == 1 else {}
@@ -79,7 +83,7 @@ def doubt(codes: list[int], rows: int, sums: int) -> float:
 
 def solve(
     values: tuple[str, ...], codes: list[int], held: Counter[str], rows: int, total: int, squares: int | None
-) -> list[int] | None:
+) -> Solution | None:
     """(values,) in how many rows of the others each value is, from all rows less those `held` by observers."""
     mine = [held[v] for v in values]
     left = rows - sum(mine)

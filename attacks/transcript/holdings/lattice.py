@@ -10,21 +10,29 @@ orthogonal to those before, so that long ones take none; whether the others do i
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 Vector = list[int]
-INFEASIBLE = 2  # of `scipy.optimize.milp`
+REACHED, INFEASIBLE = 0, 2  # of `scipy.optimize.milp`
 LARGEST, NODES = 10**6, 1000  # entries that an integer program in float64 is trusted with, and the nodes that it gets
+
+
+class Solution(NamedTuple):
+    """Counts (k,), and whether they are shown to be the only ones: else the search for others had no end."""
+
+    counts: Vector
+    only: bool
 
 
 def non_negative_solution(
     coefficients: Sequence[Sequence[int]], sums: Sequence[int], expected: Sequence[int], weights: Sequence[int]
-) -> Vector | None:
+) -> Solution | None:
     """x (k,) of whole numbers from 0 with `coefficients` (equations, k) times x = `sums`; None where none is found, or
-    where it is not shown to be the only one. The first equation is how many there are in all: its coefficients are 1.
-    `expected` (k,) and `weights` (k,) say what x is likely to be, and how surely.
+    where another one is. The first equation is how many there are in all: its coefficients are 1. `expected` (k,) and
+    `weights` (k,) say what x is likely to be, and how surely.
     """
     k, equations = len(expected), len(sums)
     large = 2 ** (k + 8) * (1 + max(w * (1 + c) for w, c in zip(weights, expected, strict=True)))
@@ -40,17 +48,24 @@ def non_negative_solution(
     found = [sign * x // w + c for x, w, c in zip(row, weights, expected, strict=False)]
     others = [[x - r[-1] // row[-1] * y for x, y in zip(r, row, strict=True)] for r in inside if r is not row]
     kernel = [[x // w for x, w in zip(r, weights, strict=False)] for r in others]
-    return found if min(found) >= 0 and _only(found, kernel) else None
+    another = _another(found, kernel) if min(found) >= 0 else True
+    return None if another else Solution(found, only=another is False)
 
 
-def _only(found: Vector, kernel: Sequence[Vector]) -> bool:
-    """Whether no step along the kernel leads to another non-negative solution; no, where that is not shown."""
+def _another(found: Vector, kernel: Sequence[Vector]) -> bool | None:
+    """Whether a step along the kernel leads to another non-negative solution; None where that is not settled."""
     steps = _short(kernel, 2.0 * sum(found)) if kernel else np.zeros((0, len(found)))
     if not len(steps):
-        return True
-    if np.abs(steps).max() > LARGEST:
         return False
-    return not any(_reachable(np.array(found, np.float64), steps, v) for v in range(len(found)))
+    if np.abs(steps).max() > LARGEST:
+        return None
+    open_ = False
+    for more in range(len(found)):
+        reached = _reachable(np.array(found, np.float64), steps, more)
+        if reached:
+            return True
+        open_ = open_ or reached is None
+    return None if open_ else False
 
 
 def _short(kernel: Sequence[Vector], longest: float) -> NDArray[np.float64]:
@@ -64,8 +79,8 @@ def _short(kernel: Sequence[Vector], longest: float) -> NDArray[np.float64]:
     return short
 
 
-def _reachable(found: NDArray[np.float64], steps: NDArray[np.float64], more: int) -> bool:
-    """Whether whole multiples of the steps lead to a non-negative solution with more of one value, or may do."""
+def _reachable(found: NDArray[np.float64], steps: NDArray[np.float64], more: int) -> bool | None:
+    """Whether whole multiples of the steps lead to a non-negative solution with more of one value; None: they may."""
     from scipy.optimize import Bounds, LinearConstraint, milp  # imported late: other attacks need not wait for it
 
     least = -found
@@ -77,7 +92,7 @@ def _reachable(found: NDArray[np.float64], steps: NDArray[np.float64], more: int
         constraints=LinearConstraint(steps.T, least, np.inf),
         options={"node_limit": NODES},
     )
-    return int(solved.status) != INFEASIBLE
+    return {REACHED: True, INFEASIBLE: False}.get(int(solved.status))
 
 
 def reduce(basis: Sequence[Sequence[int]]) -> list[Vector]:

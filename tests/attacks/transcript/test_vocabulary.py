@@ -422,7 +422,7 @@ def test_a_knapsack_of_low_density_is_solved(counts, seed):
     codes = [int.from_bytes(coins.bytes(24), "big") for _ in counts]
     equations = [[1] * len(counts), codes]
     sums = [sum(counts), sum(n * x for n, x in zip(counts, codes, strict=True))]
-    assert non_negative_solution(equations, sums, [100] * len(counts), [3] * len(counts)) == counts
+    assert non_negative_solution(equations, sums, [100] * len(counts), [3] * len(counts)) == (counts, True)
 
 
 def test_a_knapsack_with_several_solutions_is_left_alone():
@@ -438,7 +438,18 @@ def test_a_solution_is_returned_only_if_no_other_multiset_has_the_same_sums(coun
     sums = [sum(n * a for n, a in zip(counts, e, strict=True)) for e in equations]
     found = non_negative_solution(equations, sums, [2] * len(codes), [3] * len(codes))
     if found is not None:
-        assert found == counts
+        assert found == (counts, True)
+
+
+def test_counts_are_not_for_certain_where_the_search_for_others_has_no_end(monkeypatch):
+    held = {f: ("clerical", "executive", "farming", "transport") for f in FEATURES}
+    found = run("bytes-norm", tables={p: table(held) for p in ("P1", "P2", "P3")}, sharing="ring")
+    sure = findings(found.view("P1", "P2"), NOTHING)["P3", FEATURES[0]]
+    monkeypatch.setattr("leakledger.attacks.transcript.holdings.lattice._another", lambda found, kernel: None)
+    open_ = findings(found.view("P1", "P2"), NOTHING)["P3", FEATURES[0]]
+    assert set(sure.scores.values()) == {1.0}
+    assert open_.counts == sure.counts
+    assert all(0.9 < s < 1 for s in open_.scores.values())
 
 
 def test_sums_of_short_texts_that_unlisted_values_have_too_make_nothing_certain():
