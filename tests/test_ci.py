@@ -98,7 +98,7 @@ def test_the_fixture_shows_no_secret_and_no_row_where_an_audit_cannot_run(tmp_pa
     (tmp_path / "test_it.py").write_text(
         "def test_run(leakledger):\n    leakledger.run('audit.toml', secrets='secrets')\n"
         "def test_slip(leakledger, monkeypatch):\n"
-        "    monkeypatch.setattr('leakledger.audit.run.run_facts', lambda *_: 1 / 0)\n"
+        "    monkeypatch.setattr('leakledger.audit.run.partitioned', lambda *_: 1 / 0)\n"
         "    leakledger.run('audit.toml', secrets='secrets')\n"
     )
     told = pytested(tmp_path, "--tb=long", "-l", "test_it.py")
