@@ -1,4 +1,5 @@
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -6,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leakledger.preprocess.crypto.secure_moments import root
-from leakledger.preprocess.encoders.bytes_norm import BytesNorm, text_number
+from leakledger.preprocess.encoders.bytes_norm import BytesNorm, text_number, zscore_encoding
 from leakledger.preprocess.pipeline import prepare
 from leakledger.preprocess.scalers import SCALERS
 from leakledger.preprocess.views import CategoricalBlock, NumericBlock, PublicFacts
@@ -99,6 +100,25 @@ def test_values_four_bytes_shorter_than_the_longest_are_one_to_the_model():
     tables = {"P1": table_of(["Married-civ-spouse"]), "P2": table_of(["Divorced"]), "P3": table_of(["Separated"])}
     _, _, encoded = encode(tables, sharing="ring")
     assert encoded["P2"].astype(np.float32)[0, 0] == encoded["P3"].astype(np.float32)[0, 0]
+
+
+@pytest.mark.parametrize("sharing", ["ring", "proportional"])
+@pytest.mark.parametrize(
+    "texts", [("a department of the hospital",), ("department of surgery, 1", "department of surgery, 2")]
+)
+def test_long_texts_that_are_one_number_to_float64_have_the_code_0(sharing, texts):
+    """What their mean was rounded by, 10^40 and more, is no distance from it."""
+    tables = {p: table_of([*texts, *texts]) for p in ("P1", "P2", "P3")}
+    _, _, encoded = encode(tables, sharing=sharing)
+    assert not np.vstack(list(encoded.values())).any()
+
+
+def test_codes_that_no_model_can_take_are_refused_by_name():
+    tables = {p: table_of(["department of surgery", "department oncology"]) for p in ("P1", "P2", "P3")}
+    with pytest.raises(ValueError, match="ward: sums of its values as numbers lose what tells these apart"):
+        zscore_encoding(
+            SCHEMA, partial(text_number, longest=62), dict.fromkeys(("mean", "std"), np.zeros(2))
+        ).transform(tables["P1"])
 
 
 @pytest.mark.parametrize("sharing", ["ring", "proportional"])
