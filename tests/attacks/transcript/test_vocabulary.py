@@ -442,7 +442,7 @@ def test_a_solution_is_returned_only_if_no_other_multiset_has_the_same_sums(coun
 
 
 def test_counts_are_not_for_certain_where_the_search_for_others_has_no_end(monkeypatch):
-    held = {f: ("clerical", "executive", "farming", "transport") for f in FEATURES}
+    held = dict.fromkeys(FEATURES, ("clerical", "executive", "farming", "transport"))
     found = run("bytes-norm", tables={p: table(held) for p in ("P1", "P2", "P3")}, sharing="ring")
     sure = findings(found.view("P1", "P2"), NOTHING)["P3", FEATURES[0]]
     monkeypatch.setattr("leakledger.attacks.transcript.holdings.lattice._another", lambda found, kernel: None)
