@@ -6,7 +6,7 @@ which sampling; that is accounted for elsewhere, from the mechanisms that the pu
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from leakledger.preprocess.messages.named_arrays import alike
 from leakledger.preprocess.views import Mechanism
 
 Update = dict[str, NDArray[np.float32]]
@@ -93,19 +94,11 @@ def checked(who: str, given: Update, returned: Any) -> Update:
     """What the defense `who` made of an update. Raises ValueError, naming it, unless that has the names, shapes and
     types of what it was given, and is finite where that was.
     """
-    if not isinstance(returned, Mapping):
-        raise ValueError(f"the defense {who} returned a value of type {type(returned).__name__}, no update")
-    for name in dict.fromkeys([*given, *returned]):
-        was, now = (_described(arrays.get(name)) for arrays in (given, returned))
-        if was != now:
-            raise ValueError(f"the defense {who} made {now} of {name}, which was {was}")
-        if not np.isfinite(returned[name]).all() and np.isfinite(given[name]).all():
+    update = alike(f"the defense {who}", given, returned)
+    for name, array in update.items():
+        if not np.isfinite(array).all() and np.isfinite(given[name]).all():
             raise ValueError(f"the defense {who} made numbers of {name} that are not finite, of finite ones")
-    return dict(returned)
-
-
-def _described(array: Any) -> str:
-    return f"{array.dtype} {array.shape}" if isinstance(array, np.ndarray) else f"a {type(array).__name__}"
+    return update
 
 
 def _flat(parts: tuple[Defense, ...]) -> Iterator[Defense]:

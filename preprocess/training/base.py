@@ -17,6 +17,7 @@ from leakledger.preprocess.aggregation.base import Aggregation
 from leakledger.preprocess.aggregation.plain import Plain
 from leakledger.preprocess.federation import At, Federation
 from leakledger.preprocess.messages import ClientGradient, ClientWeights, GlobalModel, Participants
+from leakledger.preprocess.messages.named_arrays import alike
 from leakledger.preprocess.models import Weights, initial_weights
 from leakledger.preprocess.options import check_options
 from leakledger.preprocess.pipeline import Encoded
@@ -237,26 +238,11 @@ def protected(
     Raises ValueError where the defense returns other arrays than it was given.
     """
     if isinstance(update, ClientGradient):
-        return ClientGradient(update.rows, _kept(update.gradient, protect(dict(update.gradient), coins)))
+        return ClientGradient(update.rows, alike("a defense", update.gradient, protect(dict(update.gradient), coins)))
     before = {name: np.asarray(w, np.float32) for name, w in model.weights.items()}
     change = {name: w - before[name] for name, w in update.weights.items()}
-    added = _kept(change, protect(dict(change), coins))
+    added = alike("a defense", change, protect(dict(change), coins))
     return ClientWeights(update.rows, {name: before[name] + a for name, a in added.items()})
-
-
-def _kept(given: Weights, returned: Any) -> Weights:
-    """What a defense returned. Raises ValueError unless it has the names, shapes and types of what it was given."""
-    if not isinstance(returned, Mapping):
-        raise ValueError(f"a defense returned a value of type {type(returned).__name__}, no update")
-    for name in dict.fromkeys([*given, *returned]):
-        was, now = (_described(arrays.get(name)) for arrays in (given, returned))
-        if was != now:
-            raise ValueError(f"a defense made {now} of {name}, which was {was}")
-    return dict(returned)
-
-
-def _described(array: Any) -> str:
-    return f"{array.dtype} {array.shape}" if isinstance(array, np.ndarray) else f"a {type(array).__name__}"
 
 
 def _hold_back(
