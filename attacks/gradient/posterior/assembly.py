@@ -66,9 +66,11 @@ class Assembly:
         """
         for noise, following in zip(noises, [*noises[1:], noises[-1]], strict=True):
             self._sweep(chosen, noise, coins)
-            gains = self.squares(chosen) * (noise**-2 - following**-2) / 2 if population else None
-            followers = None if gains is None else drawn_anew(gains, coins)
-            chosen = chosen if followers is None else chosen[followers]
+            if not population:
+                continue
+            followers = drawn_anew(self.squares(chosen) * (noise**-2 - following**-2) / 2, coins)
+            if followers is not None:
+                chosen = chosen[followers]
         return chosen
 
     def _sweep(self, chosen: Tensor, noise: float, coins: torch.Generator) -> None:

@@ -125,7 +125,7 @@ def _loosened_once(found: Chains) -> Chains:
     in batches less probable by more than samples of one posterior differ.
     """
     found = _swept(found)
-    loose = _some([found], torch.arange(found.chains, device=found.device))
+    loose = _chains(found, found.index, found.labels, found.present)
     descend(loose, _loosening(found.evidence), STIRS)
     lost = float(cost(loose).mean() - cost(found).mean())
     return found if lost > (found.rows * len(found.cells)) ** 0.5 else loose
