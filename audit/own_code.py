@@ -21,6 +21,8 @@ from torch import nn
 from leakledger.attacks import ATTACKS
 from leakledger.attacks.base import Abstained, Attack, AuxiliaryKnowledge, NotApplicable, Outcome, RecordsClaim
 from leakledger.audit.config_alignment import PLAYED as OF_ALIGNED
+from leakledger.audit.kept_code import code_kept
+from leakledger.audit.kept_settings import settings_kept
 from leakledger.audit.options import checked
 from leakledger.audit.outcomes import outcome_of
 from leakledger.audit.own_update import CLIENT, Column, Tensors, layout_of, on_trust, training_of, view_of_update
@@ -268,7 +270,8 @@ def attack(
     assert spec is not None  # `view_of_update` made it
     if known is not None and not np.isin(known, np.arange(spec.classes)).all():
         raise ValueError(f"labels: a class number is outside 0 to {spec.classes - 1}, the classes of this network")
-    played = _made(technique, options or {}, known is None, seed)
+    with settings_kept(), code_kept():
+        played = _made(technique, options or {}, known is None, seed)
     knowledge = AuxiliaryKnowledge(labels={} if known is None else {(CLIENT, 0): known})
     outcome = outcome_of(played, view.restricted(played.accepts), knowledge)
     trials = planted_controls(played, view, knowledge, np.random.default_rng([seed, CONTROL_SEED])) if controls else ()

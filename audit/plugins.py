@@ -76,7 +76,8 @@ def register(points: Iterable[tuple[str, EntryPoint]]) -> None:
     for group, point in points:
         try:
             with foreign(), settings_kept(), code_kept():  # what modules print or set is none of a command's business
-                _add(GROUPS[group], point, digest)
+                thing = _checked(GROUPS[group], point)
+            _add(GROUPS[group], point, thing, digest)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # whatever a foreign package does wrong, sys.exit too, the others are to work
@@ -88,7 +89,10 @@ def failure(name: str) -> str:
     return f" (a plugin of that name is installed and cannot be used: {FAILED[name]})" if name in FAILED else ""
 
 
-def _add(group: Group, point: EntryPoint, digest: Callable[[str], str]) -> None:
+def _checked(group: Group, point: EntryPoint) -> Any:
+    """What the entry point names. Raises what loading or making it does, and TypeError or ValueError for what cannot
+    be used as a method of the group.
+    """
     thing = point.load()
     if group.base is not None and not (isinstance(thing, type) and issubclass(thing, group.base)):
         raise TypeError(f"it is no subclass of {group.base.__name__}")
@@ -105,6 +109,10 @@ def _add(group: Group, point: EntryPoint, digest: Callable[[str], str]) -> None:
         raise ValueError(f"it calls itself {own!r}; name the entry point so")
     if point.name in group.reserved:
         raise ValueError("the name has a meaning of its own; choose another")
+    return thing
+
+
+def _add(group: Group, point: EntryPoint, thing: Any, digest: Callable[[str], str]) -> None:
     known = group.table.setdefault(point.name, thing)
     if known is not thing:
         raise ValueError(f"the name is that of {known.__module__}.{known.__qualname__}; choose another")

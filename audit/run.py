@@ -82,16 +82,17 @@ def run_audit(
     kept; StoreError for a record that was changed; what ended the first case, where all that were played were aborted
     and none has finished before; and Interrupted, which says how to continue, for a KeyboardInterrupt while cases run.
     """
-    todo, files_read = cases(config), digests(config)
-    inputs = by_key(config, files_read)
-    tables = partitioned(config, todo)
-    facts = replace(run_facts(config, todo, folder.name, command, tables), transcripts=transcripts, inputs=inputs)
-    if (before := _finished(folder, facts, master)) is not None:
-        return before
-    if cluster is None:
-        check_extras(config)
-        check_fits(estimate(config, todo, next(iter(tables.values()))))
-    del tables  # cases read their own
+    with foreign(), settings_kept(), code_kept():  # what methods state is asked of plugins too
+        todo, files_read = cases(config), digests(config)
+        inputs = by_key(config, files_read)
+        tables = partitioned(config, todo)
+        facts = replace(run_facts(config, todo, folder.name, command, tables), transcripts=transcripts, inputs=inputs)
+        if (before := _finished(folder, facts, master)) is not None:
+            return before
+        if cluster is None:
+            check_extras(config)
+            check_fits(estimate(config, todo, next(iter(tables.values()))))
+        del tables  # cases read their own
     started = datetime.now(UTC).isoformat(timespec="seconds")
     with (
         nullcontext() if cluster is None else connected(config, cluster) as remote,

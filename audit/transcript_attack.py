@@ -38,6 +38,8 @@ from leakledger.audit.controls import shown_kinds
 from leakledger.audit.federation_controls import federation_controls
 from leakledger.audit.field_controls import field_controls
 from leakledger.audit.hiding import HIDDEN
+from leakledger.audit.kept_code import code_kept
+from leakledger.audit.kept_settings import settings_kept
 from leakledger.audit.outcomes import outcome_of
 from leakledger.audit.own_code import claimed_rows
 from leakledger.audit.planted_controls import planted_controls
@@ -122,7 +124,8 @@ def played_by_default(public: PublicFacts) -> tuple[str, ...]:
 def _made(name: str, seed: int) -> Attack:
     kind = ATTACKS[name]
     known = getattr(kind, "__dataclass_fields__", {})
-    return kind(**{k: v for k, v in {"seed": seed, "recover_labels": True}.items() if k in known})
+    with settings_kept(), code_kept():
+        return kind(**{k: v for k, v in {"seed": seed, "recover_labels": True}.items() if k in known})
 
 
 def _play(attack: Attack, view: View, seed: int) -> Played:
