@@ -28,8 +28,8 @@ from leakledger.attacks.base import (
 from leakledger.audit.kept_code import code_kept
 from leakledger.audit.kept_settings import settings_kept
 from leakledger.audit.terminal import one_line
-from leakledger.preprocess.method_errors import is_own
-from leakledger.preprocess.told_failure import ToldFailure
+from leakledger.preprocess.method_errors import OWN, functions_through, is_own, may_be_told, package_of
+from leakledger.preprocess.told_failure import ON_REQUEST, ToldFailure
 from leakledger.preprocess.views import FeatureLayout, View
 
 CLAIMS = get_args(Claim)
@@ -58,16 +58,29 @@ def _answer(attack: Attack, view: View, knowledge: AuxiliaryKnowledge) -> Any:
         with settings_kept():
             return attack.run(deepcopy(view), deepcopy(knowledge))
     except SystemExit as error:
-        raise ToldFailure(one_line(f"{attack.technique} called sys.exit({error.code!r})")) from error
+        code = error.code if isinstance(error.code, int) else ""  # another one is a text
+        raise ToldFailure(one_line(f"{attack.technique} called sys.exit({code})")) from error
     except KeyboardInterrupt:
         raise
     except BaseException as error:
         of_input = isinstance(error, ValueError | OSError) or (
             isinstance(error, ModuleNotFoundError) and error.name is None  # a text that says what to install
         )
-        said = f": {error}" if str(error).strip() else ""
-        text = one_line(f"the attack {attack.technique} raised {type(error).__name__}{said}")
+        text = one_line(f"the attack {attack.technique} raised {type(error).__name__}{_said(attack, error)}")
         raise (ValueError if of_input else ToldFailure)(text) from error
+
+
+def _said(attack: Attack, error: BaseException) -> str:
+    """What follows the kind of an error: its text where this package says it or it names a module that is missing; else
+    in which function of the attack's package it was, since any other text may quote a record.
+    """
+    of_package = [f for f in functions_through(error) if package_of(f[0]) == package_of(type(attack).__module__)]
+    frames = of_package or functions_through(error)
+    names_module = isinstance(error, ImportError) and (error.name is not None or package_of(frames[-1][0]) == OWN)
+    said = str(error) if names_module else may_be_told(error)
+    if said == ON_REQUEST:
+        return f" in {'.'.join(frames[-1])}; {said}"
+    return f": {said}" if said.strip() else ""
 
 
 def _problem(outcome: Any, view: View) -> str:
@@ -97,7 +110,7 @@ def _of_party(claim: Claim, senders: set[str]) -> str:
     if not isinstance(victim, str):
         return f"it claims {what} of a party that is of type {type(victim).__name__}, not a name"
     unknown = set(clients_of(victim)) - senders
-    return f"it claims {what} of {min(unknown)!r}, which is no client" if unknown else ""
+    return f"it claims {what} of a party that is none of {', '.join(sorted(senders))}" if unknown else ""
 
 
 def _of_fields(claim: Claim) -> str:
@@ -106,7 +119,7 @@ def _of_fields(claim: Claim) -> str:
     if strange := [name for name in TEXTS if name in given and not isinstance(given[name], str)]:
         return f"{strange[0]} of a claim is of type {type(given[strange[0]]).__name__}, not a text"
     if strange := [name for name, known in CHOICES.items() if name in given and given[name] not in known]:
-        return f"{strange[0]} of a claim is {given[strange[0]]!r}, which is none of {', '.join(CHOICES[strange[0]])}"
+        return f"{strange[0]} of a claim is none of {', '.join(CHOICES[strange[0]])}"
     if not isinstance(given.get("certain", False), bool | np.bool_):
         return "whether a claim is certain is no bool"
     return _of_values(claim, given) if "values" in given else _of_numbers(given, ())

@@ -24,6 +24,7 @@ from leakledger.attacks.base import (
     RecordsClaim,
     StatisticClaim,
     VocabularyClaim,
+    check_seed,
 )
 from leakledger.attacks.texts import TextRecords
 from leakledger.audit.command import reports_problems
@@ -113,7 +114,7 @@ def test_an_error_without_a_text_ends_in_no_colon():
     def full(view, knowledge):
         raise MemoryError
 
-    with pytest.raises(ToldFailure, match=r"^the attack strange raised MemoryError$"):
+    with pytest.raises(ToldFailure, match=rf"^the attack strange raised MemoryError in {__name__}\..*full; LEAKLEDGER"):
         outcome_of(SimpleNamespace(technique="strange", run=full), VIEW, AuxiliaryKnowledge())
 
 
@@ -124,7 +125,7 @@ def test_an_error_without_a_text_ends_in_no_colon():
         (GOOD, "it returns a value of type RecordsClaim"),
         (Abstained(None), "the reason of its silence is no text"),
         (["text"], "among its claims is a value of type str"),
-        ([replace(GOOD, victim="P1+P9")], "it claims rows of 'P9', which is no client"),
+        ([replace(GOOD, victim="P1+P9")], "it claims rows of a party that is none of P1, "),
         ([replace(GOOD, numbers=np.zeros((3, 2)))], r"numbers of a claim have shape \(3, 2\), not \(3, 1\)"),
         ([replace(GOOD, number_entropy=None)], r"number_entropy of a claim have shape \(\), not \(3, 1\)"),
         ([replace(GOOD, verified=np.ones(2, bool))], r"verified of a claim have shape \(2,\), not \(3,\)"),
@@ -149,17 +150,17 @@ def test_an_error_without_a_text_ends_in_no_colon():
         ([replace(GOOD, layout="age")], "it claims rows where no layout says what their columns are"),
         ([VocabularyClaim("P1", "ward", ("a",), certain=None)], "whether a claim is certain is no bool"),
         ([replace(MEAN, estimate=10**400)], "estimate of a claim is not a number"),
-        ([replace(MEAN, party="P9")], "it claims something of 'P9', which is no client"),
+        ([replace(MEAN, party="P9")], "it claims something of a party that is none of P1, "),
         ([replace(MEAN, party=1)], "it claims something of a party that is of type int"),
         ([replace(MEAN, estimate="1")], "estimate of a claim is not a number"),
         ([replace(MEAN, high=float("nan"))], "high of a claim is not a number"),
         ([replace(MEAN, low=(0.0, 1.0))], "low of a claim is not a number"),
-        ([replace(MEAN, statistic="middle")], "statistic of a claim is 'middle', which is none of count, mean"),
+        ([replace(MEAN, statistic="middle")], "statistic of a claim is none of count, mean"),
         ([replace(MEAN, feature=0)], "feature of a claim is of type int, not a text"),
         ([replace(MEAN, evidence=(7,))], "the evidence of a claim is no tuple of the numbers of messages"),
         ([replace(MEAN, evidence=([],))], "the evidence of a claim is no tuple of the numbers of messages"),
         ([replace(GOOD, evidence=None)], "the evidence of a claim is no tuple of the numbers of messages"),
-        ([VocabularyClaim("P9", "ward", ("a",))], "it claims something of 'P9', which is no client"),
+        ([VocabularyClaim("P9", "ward", ("a",))], "it claims something of a party that is none of P1, "),
         ([VocabularyClaim("P1", "ward", (1, 2))], "the values of a claim are no tuple of texts"),
         ([VocabularyClaim("P1", "ward", ("a", "b"), (), (1.0,))], "counts of a claim is not a number for each of its"),
         (
@@ -170,7 +171,7 @@ def test_an_error_without_a_text_ends_in_no_colon():
         ([MembershipClaim("P1", "ward", ("a",), (1.0,), (), ("a",))], "what a claim says is proven is no frozenset"),
         ([VocabularyClaim("P1", "ward", ("a",), proven=frozenset("b"))], "what a claim says is proven is no frozenset"),
         ([ColumnClaim("P1", "age", [1.0])], "the values of a claimed column are no array"),
-        ([ColumnClaim("P1", "age", np.ones(3), (), "near")], "relation of a claim is 'near', which is none of exact"),
+        ([ColumnClaim("P1", "age", np.ones(3), (), "near")], "relation of a claim is none of exact"),
         ([FindingClaim("P1", "check", None)], "text of a claim is of type NoneType, not a text"),
     ],
 )
@@ -287,17 +288,37 @@ HOSTILE = "\x1b]0;title\x07no\n leak \u202efound" + 10_000 * "x"
 @pytest.mark.parametrize(
     ("error", "code"), [(ValueError, 2), (OSError, 2), (KeyError, 1), (RuntimeError, 1), (MemoryError, 1)]
 )
-def test_an_attack_that_raises_is_one_printable_line_with_its_name_and_the_error(error, code, monkeypatch):
+def test_an_attack_that_raises_is_one_printable_line_with_its_name_and_the_kind_of_error(error, code, monkeypatch):
     monkeypatch.delenv("LEAKLEDGER_DEBUG", raising=False)
     group = Commands()
     attack = raising(error(HOSTILE))
     group.command("plays")(reports_problems(lambda: outcome_of(attack, VIEW, AuxiliaryKnowledge())))
     done = CliRunner().invoke(group, ["plays"])
     assert done.exit_code == code
-    assert done.stderr.startswith(f"leakledger: the attack strange raised {error.__name__}: ")
+    assert done.stderr.startswith(f"leakledger: the attack strange raised {error.__name__} in {__name__}.raising.")
     assert done.stderr.count("\n") == 1
     assert done.stderr.strip().isprintable()
     assert len(done.stderr) < 500
+
+
+@pytest.mark.parametrize("error", [ValueError, OSError, KeyError, ModuleNotFoundError, SystemExit, UnicodeError])
+def test_what_is_told_of_an_attack_of_others_quotes_no_record(error):
+    """A plugin's ValueError came with its text, 'row 7: age=42', and sys.exit with what it was called with."""
+    with pytest.raises((ToldFailure, ValueError)) as told:
+        outcome_of(raising(error("row 7: age=42")), VIEW, AuxiliaryKnowledge())
+    assert "42" not in str(told.value)
+    for claim in (replace(MEAN, party="age=42"), replace(MEAN, statistic="age=42")):
+        with pytest.raises(ValueError, match="strange is no attack that can be scored") as told:
+            outcome_of(SimpleNamespace(technique="strange", run=lambda *_, c=claim: [c]), VIEW, AuxiliaryKnowledge())
+        assert "42" not in str(told.value)
+
+
+def test_what_an_attack_of_this_package_says_of_its_input_is_told():
+    def refuses(view, knowledge):
+        check_seed(-1)
+
+    with pytest.raises(ValueError, match=r"^the attack strange raised ValueError: seed is -1; it must be at least 0$"):
+        outcome_of(SimpleNamespace(technique="strange", run=refuses), VIEW, AuxiliaryKnowledge())
 
 
 def test_on_request_the_traceback_is_printed_and_steers_no_terminal(monkeypatch):

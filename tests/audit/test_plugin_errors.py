@@ -87,5 +87,5 @@ def test_an_attack_that_raises_what_is_no_exception_is_told_too(plugin):
         def run(self, view, knowledge):
             raise plugin["Odd"]("text", 2)
 
-    with pytest.raises(ToldFailure, match=r"^the attack strange raised Odd: text"):
+    with pytest.raises(ToldFailure, match=r"^the attack strange raised Odd in \S+; LEAKLEDGER_DEBUG=1 shows"):
         outcome_of(Attack(), None, None)
