@@ -95,9 +95,16 @@ def _records(truth: Truth, key: Key, prior: BestPrior, coins: np.random.Generato
 
 
 def _moved(one: Cells, off: float, truth: Truth) -> float:
-    """The numeric accuracy of rows whose numbers are so many standard deviations off; constant columns are not."""
-    units = np.where(truth.deviations > 0, truth.deviations, 1.0)
-    moved = Cells(one.categories, one.numbers + off * units, one.sources)
+    """The numeric accuracy of rows whose numbers are so many standard deviations off; of constant columns, so many
+    units. Where a float has no room for that, it is rounded away from the tolerance: next to a number of 10^70 there is
+    none that is a unit off.
+    """
+    off_by = off * np.where(truth.deviations > 0, truth.deviations, 1.0)
+    numbers = one.numbers + off_by
+    inside = off < TOLERANCE
+    rounded = numbers - one.numbers > off_by if inside else numbers - one.numbers < off_by
+    away = np.nextafter(numbers, -np.inf if inside else np.inf)
+    moved = Cells(one.categories, np.where(rounded, away, numbers), one.sources)
     return measure(moved, one, truth.deviations)["numeric_accuracy"]
 
 

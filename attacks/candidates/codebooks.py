@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from leakledger.attacks.base import AuxiliaryKnowledge, RecordsClaim
+from leakledger.attacks.base import AuxiliaryKnowledge, NotApplicable, RecordsClaim
 from leakledger.attacks.candidates.codes import Array, Codes, source
 from leakledger.attacks.candidates.columns import RestatedColumns, RestatedUpdate
 from leakledger.attacks.candidates.dense import Reduced, distinct_codes, reduced, values_near
@@ -34,8 +34,8 @@ UNLIKELY = 1e-6
 
 def in_codes(
     view: View, knowledge: AuxiliaryKnowledge, update: ObservedUpdate, codes: dict[str, Codes]
-) -> RestatedUpdate:
-    """The update with the features of `codes` restated and all others as they are."""
+) -> RestatedUpdate | NotApplicable:
+    """The update with the features of `codes` restated and all others as they are; not where no column is left."""
     layout, gradient = update.layout, update.gradient["0.weight"]
     features: dict[str, list[Block]] = {}
     for block in layout.blocks:
@@ -49,6 +49,8 @@ def in_codes(
             restated.by_codes(known, small)
         else:
             restated.read_after(known, own)
+    if not restated.columns.width:
+        return NotApplicable("no code but 0 shows in the update: nothing in it tells rows apart")
     meaning = Meaning(
         FeatureLayout(tuple(restated.spoken)),
         lambda claim: zip(*(read(claim) for read in restated.readers), strict=True),

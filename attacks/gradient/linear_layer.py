@@ -173,7 +173,7 @@ def distinct(layout: FeatureLayout, rows: EncodedRows, bias: Array) -> tuple[Enc
             shown.append([i])
     shown.sort(key=len, reverse=True)
     means = [np.average(rows.encoded[own], axis=0, weights=bias[own] ** 2) for own in shown]
-    encoded = np.array(means).reshape(-1, rows.encoded.shape[1])
+    encoded = np.array(means).reshape(len(shown), rows.encoded.shape[1])
     votes, weights = (
         np.array([len(own) for own in shown], np.int64),
         np.array([(bias[own] ** 2).sum() for own in shown]),

@@ -1,6 +1,7 @@
 """Sabotage of attacks and of the scoring: each must end inconclusive, whatever it claims to have found."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -62,6 +63,17 @@ def test_a_sound_scorer_passes(changes):
     found = controls(**changes)
     assert len(found) >= 8
     assert [c for c in found if not c.passed] == []
+
+
+@pytest.mark.parametrize("number", [0.0, 4e15, -4e15, 1e16, 1e72, -1e72])
+def test_numbers_are_moved_beyond_the_tolerance_also_where_a_float_has_no_room_for_it(number):
+    """A column of one text under bytes-norm is 10^72 everywhere: a unit off it was that number again, counted as right,
+    and 'the null control of scorer failed'.
+    """
+    one = Cells(np.zeros((1, 0), np.int64), np.array([[number]]), (0,))
+    truth = SimpleNamespace(deviations=np.zeros(1))
+    assert scorer_controls._moved(one, scorer_controls.INSIDE, truth) == 1
+    assert scorer_controls._moved(one, scorer_controls.OUTSIDE, truth) == 0
 
 
 def test_an_honest_audit_has_its_leaks_and_no_failed_control_of_the_scorer(tmp_path):

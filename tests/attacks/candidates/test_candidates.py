@@ -16,6 +16,8 @@ from leakledger.attacks.candidates.columns import as_precise
 from leakledger.attacks.candidates.dense import distinct_codes, occurring, reduced, values_near
 from leakledger.attacks.candidates.hashed import Hashed, active_columns, assignments, blocks_of, overlapping
 from leakledger.attacks.candidates.meaning import UNKNOWN, Assignments, Meaning, spread
+from leakledger.attacks.gradient.linear_layer import LinearLayer
+from leakledger.attacks.gradient.tableak import TabLeak
 from leakledger.attacks.observed.gradients import find_gradients
 from leakledger.preprocess.models import as_arrays, as_tensors, gradient
 from leakledger.preprocess.views import CategoricalBlock, FeatureLayout, Method, NumericBlock
@@ -236,6 +238,22 @@ def test_a_restated_update_is_the_gradient_of_the_restated_rows():
     expected = as_arrays(gradient(spec, weights, x, y))
     for name, shown in expected.items():
         assert np.allclose(form.update.gradient[name], shown, atol=1e-5 * np.abs(shown).max())
+
+
+def test_where_all_codes_are_0_no_attack_is_handed_a_network_without_inputs():
+    """Texts that are one number to float64 are 0 under bytes-norm, and such a column alone ended a run in 'every layer
+    needs at least one unit, got widths [0, 100, 100, 2]'.
+    """
+    layout = FeatureLayout((CategoricalBlock("job", 0, 3, JOBS, np.zeros((3, 1))),))
+    view = observe(np.zeros((4, 1)), layout)
+    view = replace(view, public=replace(view.public, encoder=Method("bytes-norm"), schema={"categorical": ["job"]}))
+    known = AuxiliaryKnowledge(dictionaries={"job": JOBS})
+    (update,) = find_gradients(view, known)
+    (form,) = restated(view, known, [update])
+    assert isinstance(form, NotApplicable)
+    assert "no code but 0" in form.reason
+    for attack in (LinearLayer(), TabLeak(recover_labels=True)):
+        assert attack.run(view, known) == form
 
 
 def test_a_view_that_names_nothing_stays_as_it_is():
