@@ -96,17 +96,23 @@ class RemoteCase:
             return Outcome(refusal=str(error))
 
     def _check_worker(self) -> None:
-        here, host = installation(), socket.gethostname()
-        if other := sorted(k for k, v in self.libraries.items() if here.get(k) != v):
-            raise ValueError(f"worker on {host}: has another version of {', '.join(other)}; install it")
-        self._check_files()
+        """Again before each case: a worker may have come after the others were asked."""
+        if problem := differs(self.libraries, self.files):
+            raise ValueError(f"worker on {socket.gethostname()}: {problem}")
 
     def _check_files(self) -> None:
-        """Before the case, and after it: it may have read what was put there meanwhile."""
-        host = socket.gethostname()
-        for path, digest in self.files.items():
-            if digest_of(path) != digest:
-                raise ValueError(f"worker on {host}: has another file, or none, at {path}; copy it there")
+        """After the case too: it may have read what was put there meanwhile."""
+        if problem := differs({}, self.files):
+            raise ValueError(f"worker on {socket.gethostname()}: {problem}")
+
+
+def differs(libraries: Mapping[str, str], files: Mapping[str, str]) -> str:
+    """What this process has another one of, and what to do; "" where it has these versions and digests of files."""
+    here = installation() if libraries else {}
+    if other := sorted(k for k, v in libraries.items() if here.get(k) != v):
+        return f"has another version of {', '.join(other)}; install it"
+    other_files = (path for path, digest in files.items() if digest_of(path) != digest)
+    return next((f"has another file, or none, at {path}; copy it there" for path in other_files), "")
 
 
 def installation() -> dict[str, str]:
@@ -173,7 +179,8 @@ class Cluster:
 @contextmanager
 def connected(config: Config, address: str) -> Iterator[Cluster]:
     """The cluster at `address`, whose workers can run cases of `config`: on an accelerator, a case asks for one of a
-    worker's resource GPU. Raises ValueError where it cannot be used.
+    worker's resource GPU. Raises ValueError where it cannot be used, or a worker has other code, libraries or input
+    than this process; one that comes later is asked before each case.
 
     Meanwhile what Dask logs of a lost connection, in tracebacks, is not shown: it becomes the line of an error.
     """
@@ -191,6 +198,7 @@ def connected(config: Config, address: str) -> Iterator[Cluster]:
         with client:
             try:
                 _check_workers(client, address, resources)
+                _check_same(client, installation(), digests(with_absolute_source(config)))
             except OSError:
                 raise ValueError(f"--cluster {address}: {SILENT}; {AGAIN}") from None
             yield Cluster(client, address, resources)
@@ -260,6 +268,14 @@ def _check_workers(client: Any, address: str, resources: Mapping[str, int]) -> N
         if has != own:
             found = f"has version {has} of leakledger" if isinstance(has, str) else "has no leakledger"
             raise ValueError(f"worker at {worker}: {found}; install version {own}")
+
+
+def _check_same(client: Any, libraries: Mapping[str, str], files: Mapping[str, str]) -> None:
+    """Raises ValueError where a worker has other code, libraries or input: before anything is written of the run."""
+    for worker, problem in client.run(differs, libraries, files, on_error="return").items():
+        if problem:
+            said = problem if isinstance(problem, str) else "has other code of leakledger; install this one"
+            raise ValueError(f"worker at {worker}: {said}")
 
 
 def _usable(client: Any, resources: Mapping[str, int]) -> bool:

@@ -28,6 +28,7 @@ from leakledger.audit.cluster import (
     RemoteCase,
     Unlogged,
     _as_completed,
+    _check_same,
     _check_workers,
     _result,
     check_address,
@@ -328,6 +329,45 @@ def test_workers_without_this_version_are_refused_before_anything_is_sent() -> N
             _check_workers(Scheduler(own, found), "tcp://s", {})
     with pytest.raises(ValueError, match=r"^--cluster tcp://s: has no worker; start one"):
         _check_workers(Scheduler(), "tcp://s", {})
+
+
+class Asked(Scheduler):
+    """Whose workers are asked in this process; the second one's answer is another one."""
+
+    def __init__(self, second: object) -> None:
+        super().__init__("", "")
+        self.second = second
+
+    def run(self, function: Any, *args: object, on_error: str) -> dict[str, object]:
+        return {"tcp://w0": function(*args), "tcp://w1": self.second}
+
+
+def test_workers_with_other_code_or_input_are_refused_before_anything_is_written(tmp_path: Path) -> None:
+    """The first case that one was given ended the run, whose folder had a record and secrets by then."""
+    (path := tmp_path / "table.csv").write_text("a,b\n1,2\n")
+    own, files = installation(), digests(config(source=str(path), target="b"))
+    _check_same(Asked(""), own, files)
+    for second in (ModuleNotFoundError("no leakledger.audit"), AttributeError("differs")):
+        with pytest.raises(ValueError, match=r"^worker at tcp://w1: has other code of leakledger; install this one$"):
+            _check_same(Asked(second), own, files)
+    with pytest.raises(ValueError, match=r"^worker at tcp://w0: has another version of torch; install it$"):
+        _check_same(Asked(""), own | {"torch": "0.1"}, files)
+    with pytest.raises(ValueError, match=rf"^worker at tcp://w0: has another file, or none, at {path}; copy it there$"):
+        _check_same(Asked(""), own, {str(path): "0"})
+
+
+@needs_dask
+@pytest.mark.slow
+def test_a_cluster_whose_workers_find_another_table_leaves_no_folder_of_a_run(
+    audit: Path, cluster: tuple[str, list[subprocess.Popen[bytes]], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address, _, _ = cluster
+    monkeypatch.setattr(cluster_of, "digests", lambda _: {str(audit / "table.csv"): "0"})
+    command = ["run", str(audit / "audit.toml"), "-o", str(audit / "run"), "--cluster", address]
+    done = CliRunner().invoke(main, command)
+    assert done.exit_code == 2
+    assert "has another file, or none, at" in done.stderr
+    assert not (audit / "run").exists()
 
 
 def test_cases_for_an_accelerator_do_not_wait_for_workers_that_have_none() -> None:
