@@ -289,16 +289,18 @@ def _merged(clusters: Iterable[Cluster]) -> Iterator[Cluster]:
 
 
 def _facts(cases: Sequence[CaseRecord]) -> Iterator[Fact]:
-    """Facts of trusted attacks; none of a cell in which an attack vouched for something that is not so."""
+    """Facts of trusted attacks; none of an attack in a cell in which it vouched for something that is not so."""
     failed = failed_controls(cases)
     shown: dict[tuple[Cell, str, str], dict[tuple[tuple[str, ...], str], dict[int, None]]] = {}
     texts: dict[tuple[Cell, str, str], str] = {}
     wrong = {
-        Cell(c.setting.id, adversary(t.observers), asset_of_trial(t)) for c, t in _trials(cases) if t.certain_wrong
+        (Cell(c.setting.id, adversary(t.observers), asset_of_trial(t)), t.attack)
+        for c, t in _trials(cases)
+        if t.certain_wrong
     }
 
     def note(case: CaseRecord, cell: Cell, what: str, by: Trial | Finding, party: str, text: str) -> None:
-        if cell not in wrong and not {(case.setting.id, by.attack), (case.setting.id, SCORER)} & failed:
+        if (cell, by.attack) not in wrong and not {(case.setting.id, by.attack), (case.setting.id, SCORER)} & failed:
             of = shown.setdefault((cell, what, by.attack), {}).setdefault((by.observers, party), {})
             of[case.seed] = None
             texts.setdefault((cell, what, by.attack), text)

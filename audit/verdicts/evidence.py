@@ -76,13 +76,13 @@ class Series:
 
 @dataclass
 class Cell:
-    """Everything about one cell. `silent`: attacks that made no claim, under which seeds, and why; `wrong`: facts that
-    attacks vouched for and that are not so.
+    """Everything about one cell. `silent`: attacks that made no claim, under which seeds, and why; `wrong`: which
+    attacks vouched for what is not so, and in words.
     """
 
     series: list[Series] = field(default_factory=list)
     facts: list[tuple[str, str]] = field(default_factory=list)  # attack, in words
-    wrong: set[str] = field(default_factory=set)
+    wrong: set[tuple[str, str]] = field(default_factory=set)
     silent: dict[tuple[str, Observers], dict[int, str]] = field(default_factory=dict)
     left_out: int = 0  # batches without a claim, beside others with one
 
@@ -163,7 +163,7 @@ def _note(cell: Cell, t: Trial, seed: int) -> None:
     if t.certain:
         where = f"{t.attack} by {'+'.join(t.observers)}"
         if t.certain_wrong:
-            cell.wrong.add(where)
+            cell.wrong.add((t.attack, where))
         elif speaks(t.asset, t.metric):
             cell.facts.append((t.attack, f"{where}: {_vouched(t)}, and right"))
 

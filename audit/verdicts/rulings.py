@@ -142,9 +142,10 @@ def gets_most(asset: str, cell: Cell, usable: Sequence[Series]) -> Series | None
 
 
 def _shown(key: Key, cell: Cell, broken: Failures) -> tuple[str, ...]:
-    """The facts that show a leak: of trusted attacks, none of which was wrong where it vouched for something."""
-    trusted = (said for attack, said in cell.facts if broken.trusts(key[0], attack))
-    return () if cell.wrong else tuple(dict.fromkeys(trusted))
+    """The facts that show a leak: of trusted attacks that were never wrong where they vouched for something."""
+    wrong = {attack for attack, _ in cell.wrong}
+    trusted = (said for attack, said in cell.facts if attack not in wrong and broken.trusts(key[0], attack))
+    return tuple(dict.fromkeys(trusted))
 
 
 def _mean(series: Series) -> float:
@@ -201,7 +202,7 @@ def missing_for(
         if attack in attacks:
             yield f"{attack} gets more than no adversary can: the defense, or the truth, is not what it is taken for"
     yield from _untried(cases, attacks, ("leaky", POWER) if asset == "records" else ("leaky",))
-    for where in sorted(cell.wrong):
+    for _, where in sorted(cell.wrong):
         yield f"{where} vouched for something that is not so"
     unseen = {u.topic for r in cases for u in r.unread if adversary(u.observers) == kind}
     if unseen:

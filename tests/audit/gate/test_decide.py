@@ -95,6 +95,18 @@ def test_proofs_beside_one_that_does_not_hold_are_open():
     assert "span vouched for something that is not so" in only(outcome, "precondition").reasons[0]
 
 
+def test_proofs_of_an_attack_stand_beside_another_that_was_wrong():
+    """One wrong certainty of any attack in use took the proofs of all others out of the gate."""
+
+    def proven_beside_a_wrong_one(seed):
+        return trial(0.4, attack="span", certain=3), trial(0.4, attack="guesses", certain=1, certain_wrong=1)
+
+    held = (*controls(), *controls("span"), *controls("guesses"))
+    before = record(FLAT, held=held, more=lambda seed: (trial(0.4, attack="span"), trial(0.4, attack="guesses")))
+    outcome = decided(record(FLAT, held=held, more=proven_beside_a_wrong_one), before, leakage=MARGIN)
+    assert outcome.exit_code == 10
+
+
 @pytest.mark.parametrize(
     ("before", "after", "status"), [(1, 12, "fail"), (3, 9, "fail"), (3, 5, "pass"), (11, 12, "pass"), (5, 1, "pass")]
 )

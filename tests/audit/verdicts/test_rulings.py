@@ -77,6 +77,18 @@ def test_a_certainty_that_was_wrong_once_takes_the_others_away():
     assert "statistics by server vouched for something that is not so" in found.missing
 
 
+def test_a_certainty_that_was_wrong_takes_nothing_from_what_other_attacks_proved():
+    """A plugin's attack that vouched for a value which nobody has made 'leaks' of plaintext inconclusive, and --fail-on
+    leak end with 0.
+    """
+    right = trial(1.0, "P2", attack="plaintext", asset="vocabulary", metric="f1", certain=2)
+    wrong = trial(0.0, "P2", attack="guesses", asset="vocabulary", metric="f1", certain=2, certain_wrong=2)
+    found = the_only([CaseRecord("a", SETTING, 0, (right, wrong))])
+    assert found.verdict == "leaks"
+    assert found.reasons == ("plaintext by server: values told in the clear or proven, and right",)
+    assert the_only([CaseRecord("a", SETTING, 0, (wrong,))]).verdict == "inconclusive"
+
+
 @pytest.mark.parametrize("proven", [0, 1])
 def test_the_attack_that_gets_most_speaks_where_a_lesser_one_scatters_less(proven):
     """A prior that scatters less makes the p-value of the lesser attack the smaller one."""
