@@ -10,7 +10,7 @@ from leakledger.audit.play import Play
 from leakledger.audit.reading import Ran
 from leakledger.audit.record_controls import ways_left
 from leakledger.audit.records import Control, Finding, RecoveredRecord, Trial, Unread
-from leakledger.audit.scorable import check_scorable, naming_claims
+from leakledger.audit.scorable import check_measured, check_scorable, naming_claims
 from leakledger.audit.scoring import score
 from leakledger.audit.streams import BASELINE_STREAM, CONTROL_STREAM, stream
 from leakledger.audit.uncertainty import surest
@@ -35,8 +35,9 @@ class CaseResults:
         check_scorable(play.attack, claims, play.truth)
         with naming_claims(play.attack):
             told = score(play.attack, play.observers, outcome, play.knowledge, play.truth, attempted, coins, draws)
-            self.trials += told
             self.recovered += surest(technique, play.observers, records, play.truth)
+        check_measured(play.attack, told)
+        self.trials += told
         for c in claims:
             if isinstance(c, FindingClaim):
                 self.findings.append(Finding(technique, play.observers, c.party, c.check, c.text, c.evidence))

@@ -6,9 +6,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from leakledger.attacks.base import Attack, Claim, FindingClaim, RecordsClaim, StatisticClaim, clients_of
+from leakledger.audit.records import Trial
 from leakledger.audit.truth import Truth
 from leakledger.preprocess.method_errors import is_own
 from leakledger.preprocess.told_failure import ON_REQUEST, ToldFailure
+
+BEYOND = 1e150  # squares of larger numbers are beyond float64
 
 
 def check_scorable(attack: Attack, claims: Sequence[Claim], truth: Truth) -> None:
@@ -25,10 +28,19 @@ def check_scorable(attack: Attack, claims: Sequence[Claim], truth: Truth) -> Non
         elif not isinstance(claim, FindingClaim) and claim.feature not in features:
             problem = f"the feature {claim.feature!r}, which the table does not have"
         if about in seen and not is_own(attack):  # of those of this package the tests show that there is none
-            problem = f"the same as another of its claims, {', '.join(str(part) for part in about[1:] if part != '')}"
+            problem = f"the same as another of its claims, {_in_words(claim)}"
         seen |= {about} if about else set()
         if problem:
             raise ValueError(f"{attack.technique} is no attack that can be scored: it makes a claim about {problem}")
+
+
+def check_measured(attack: Attack, trials: Sequence[Trial]) -> None:
+    """Raises ToldFailure, one line that names the attack, where a score of its claims is no number that arithmetic can
+    take: means over cases would be none either, and the record of the run could not be written out.
+    """
+    for t in trials:
+        if any(x is not None and not abs(x) < BEYOND for x in (t.value, t.baseline, t.spread)):
+            raise ToldFailure(f"the claims of {attack.technique} cannot be scored: {t.metric} of them is no number")
 
 
 def about_of(claim: Claim) -> tuple[object, ...]:
@@ -39,6 +51,14 @@ def about_of(claim: Claim) -> tuple[object, ...]:
         return RecordsClaim, claim.victim, claim.round
     of = (claim.statistic, claim.value) if isinstance(claim, StatisticClaim) else ()
     return type(claim), claim.party, claim.feature, *of
+
+
+def _in_words(claim: Claim) -> str:
+    """What a claim is about, without the value of a record that it may be about."""
+    if isinstance(claim, RecordsClaim):
+        return f"{claim.victim}, {claim.round}"
+    stated = (claim.statistic, claim.value and "of one value") if isinstance(claim, StatisticClaim) else ()
+    return ", ".join(filter(None, (claim.party, getattr(claim, "feature", ""), *stated)))
 
 
 @contextmanager

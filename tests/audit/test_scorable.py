@@ -1,15 +1,29 @@
 """A claim about what a case does not have is refused under the attack's name, and never passed over."""
 
+from contextlib import closing
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from leakledger.attacks import ATTACKS
-from leakledger.attacks.base import FindingClaim, MembershipClaim, RecordsClaim, StatisticClaim, VocabularyClaim
+from leakledger.attacks.base import (
+    FindingClaim,
+    MembershipClaim,
+    RecordsClaim,
+    StatisticClaim,
+    VocabularyClaim,
+    claims_in,
+)
+from leakledger.attacks.transcript.plaintext import Plaintext
 from leakledger.attacks.transcript.vocabulary import Vocabulary
+from leakledger.audit.config_file import config_of
 from leakledger.audit.control_federations import played
 from leakledger.audit.federation_controls import claims_of
-from leakledger.audit.scorable import about_of, check_scorable, naming_claims
+from leakledger.audit.run import run_audit
+from leakledger.audit.scorable import about_of, check_measured, check_scorable, naming_claims
+from leakledger.audit.store import Store
 from leakledger.preprocess.told_failure import ToldFailure
 from tests.preprocess.example import SCHEMA
 
@@ -41,8 +55,19 @@ def test_two_claims_about_one_thing_are_refused():
     with pytest.raises(ValueError, match=r"the same as another of its claims, P1, ward$"):
         check_scorable(FOREIGN, [right, VocabularyClaim("P2", "ward", ()), wrong], TRUTH)
     means = [StatisticClaim("P1", "age", "frequency", 0.5, 0.5, 0.5, value=v) for v in ("a", "a")]
-    with pytest.raises(ValueError, match=r"the same as another of its claims, P1, age, frequency, a$"):
+    with pytest.raises(ValueError, match=r"the same as another of its claims, P1, age, frequency, of one value$"):
         check_scorable(FOREIGN, means, TRUTH)
+
+
+@pytest.mark.parametrize("scored", [{"value": -np.inf}, {"value": np.nan}, {"value": 1e308}, {"baseline": np.inf}])
+def test_a_score_that_is_no_number_ends_the_case_under_the_name_of_the_attack(scored):
+    """Of claims of 1e308 the case was kept, and its run could never end: 'Out of range float values are not JSON
+    compliant: -inf'.
+    """
+    good = {"metric": "mean", "value": 0.5, "baseline": None, "spread": 0.0}
+    check_measured(FOREIGN, [SimpleNamespace(**good)])
+    with pytest.raises(ToldFailure, match=r"^the claims of strange cannot be scored: mean of them is no number$"):
+        check_measured(FOREIGN, [SimpleNamespace(**good), SimpleNamespace(**good | scored)])
 
 
 def test_own_attacks_claim_one_thing_about_each():
@@ -69,3 +94,26 @@ def test_what_goes_wrong_with_claims_is_told_under_the_name_of_somebody_elses_at
     assert "Smith" not in str(caught.value)
     with pytest.raises(KeyError), naming_claims(Vocabulary()):  # a defect of this package keeps its traceback
         raise KeyError("Smith, 42")
+
+
+@dataclass(frozen=True)
+class Huge(Plaintext):
+    def run(self, view, knowledge):
+        claims = claims_in(super().run(view, knowledge))
+        return [
+            replace(c, estimate=1e308, low=-1e308, high=1e308) if isinstance(c, StatisticClaim) else c for c in claims
+        ]
+
+
+def test_a_case_with_such_a_score_is_not_kept(tmp_path, monkeypatch):
+    monkeypatch.setitem(ATTACKS, "plaintext", Huge)
+    settings = {
+        "data": {"source": "fair", "rows": 60},
+        "training": {"rounds": 1},
+        "attacks": {"use": ["plaintext"]},
+        "audit": {"seeds": [0], "observers": ["server"], "baseline_draws": 2, "jobs": 1},
+    }
+    with pytest.raises(ToldFailure, match=r"^the claims of plaintext cannot be scored: "):
+        run_audit(config_of(settings, []), tmp_path / "run")
+    with closing(Store.read(tmp_path / "run")) as store:
+        assert not store.finished()
