@@ -1,15 +1,18 @@
 """Readers of table files whose cells have types, by suffix; a plugin adds others (`leakledger.readers`).
 
 A reader takes a path and returns a frame with a column per feature: text, numbers, truth values, points in time. It
-raises ValueError, in one line, for a file that is none of its kind. CSV is no such file: its cells are text.
+raises ValueError, in one line that quotes no cell, for a file that is none of its kind; one that comes out of a library
+is told by its kind alone, since those quote what they stumbled over. CSV is no such file: its cells are text.
 """
 
 from collections.abc import Callable
 from pathlib import Path
+from traceback import walk_tb
 
 import pandas as pd
 
 from leakledger.preprocess.data.errors import DataError
+from leakledger.preprocess.told_failure import ON_REQUEST
 
 Reader = Callable[[Path], pd.DataFrame]
 
@@ -37,11 +40,19 @@ def read_typed(path: Path) -> pd.DataFrame | None:
     except DataError:
         raise
     except ValueError as error:
-        raise DataError(f"{path}: {' '.join(str(error).split())}") from None
+        kind = f"the reader of {path.suffix.lower()} raised {type(error).__name__}; {ON_REQUEST}"
+        raise DataError(f"{path}: {' '.join(str(error).split()) if _own(error, reader) else kind}") from error
     except SystemExit as error:
-        raise DataError(f"{path}: the reader of {path.suffix.lower()} called sys.exit({error.code!r})") from None
+        code = error.code if isinstance(error.code, int) else ""  # another one is a text
+        raise DataError(f"{path}: the reader of {path.suffix.lower()} called sys.exit({code})") from None
     if not isinstance(frame, pd.DataFrame):
         raise DataError(f"{path}: the reader of {path.suffix.lower()} returns a {type(frame).__name__}, no DataFrame")
     if frame.empty:
         raise DataError(f"{path}: the table has no rows or no columns")
     return frame
+
+
+def _own(error: ValueError, reader: Reader) -> bool:
+    """Whether the package of the reader raised it, and no library that it called."""
+    modules = [str(frame.f_globals.get("__name__", "")) for frame, _ in walk_tb(error.__traceback__)]
+    return modules[-1].partition(".")[0] == str(reader.__module__).partition(".")[0]

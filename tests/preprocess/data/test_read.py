@@ -138,17 +138,34 @@ def exits(path):
     raise SystemExit(0)
 
 
+def exits_with_a_text(path):
+    raise SystemExit("row 7: Smith")
+
+
+def parses(path):
+    pd.to_numeric(pd.Series(["Smith"]))
+
+
+def refuses(path):
+    raise ValueError("no  such\nfile")
+
+
 @pytest.mark.parametrize(
     ("reader", "expected"),
     [
         (lambda path: [1, 2], r"t\.own: the reader of \.own returns a list, no DataFrame"),
         (exits, r"t\.own: the reader of \.own called sys\.exit\(0\)"),
+        (exits_with_a_text, r"t\.own: the reader of \.own called sys\.exit\(\)$"),
+        (parses, r"t\.own: the reader of \.own raised ValueError; LEAKLEDGER_DEBUG=1 shows its text"),
+        (refuses, r"t\.own: no such file$"),
     ],
 )
-def test_a_reader_that_returns_no_table_is_named(reader, expected, write, monkeypatch):
+def test_a_reader_that_returns_no_table_is_named_and_what_it_stumbled_over_is_not(reader, expected, write, monkeypatch):
+    """What pandas said of a cell in a plugin's reader, "Unable to parse string "Smith"", was printed."""
     monkeypatch.setitem(READERS, ".own", reader)
-    with pytest.raises(DataError, match=expected):
+    with pytest.raises(DataError, match=expected) as told:
         read_table(write(name="t.own"))
+    assert "Smith" not in str(told.value)
 
 
 def test_what_is_no_table_is_refused_in_one_line(write, tmp_path):
