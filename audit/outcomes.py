@@ -4,7 +4,7 @@ itself is told under its name: the text alone would seem to be about the audit's
 """
 
 from collections.abc import Iterator, Mapping
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from copy import deepcopy
 from dataclasses import fields
 from math import isnan
@@ -28,6 +28,7 @@ from leakledger.attacks.base import (
 from leakledger.audit.kept_code import code_kept
 from leakledger.audit.kept_settings import settings_kept
 from leakledger.audit.terminal import one_line
+from leakledger.audit.termination import interrupts_noted
 from leakledger.preprocess.method_errors import OWN, functions_through, is_own, may_be_told, package_of
 from leakledger.preprocess.told_failure import ON_REQUEST, ToldFailure
 from leakledger.preprocess.views import FeatureLayout, View
@@ -45,7 +46,7 @@ def outcome_of(attack: Attack, view: View, knowledge: AuxiliaryKnowledge) -> Out
     is no outcome of this view and for what the attack itself finds wrong with its input, and ToldFailure for its other
     errors, or where it would end the whole process, as if nothing were left to do.
     """
-    with nullcontext() if is_own(attack) else code_kept(f"the attack {attack.technique}"):
+    with nullcontext() if is_own(attack) else code_kept(f"the attack {attack.technique}"), _interrupts_of_users(attack):
         outcome: Outcome = _answer(attack, view, knowledge)
     if problem := _problem(outcome, view):
         raise ValueError(f"{attack.technique} is no attack that can be scored: {problem}")
@@ -68,6 +69,22 @@ def _answer(attack: Attack, view: View, knowledge: AuxiliaryKnowledge) -> Any:
         )
         text = one_line(f"the attack {attack.technique} raised {type(error).__name__}{_said(attack, error)}")
         raise (ValueError if of_input else ToldFailure)(text) from error
+
+
+@contextmanager
+def _interrupts_of_users(attack: Attack) -> Iterator[None]:
+    """A KeyboardInterrupt that somebody else's attack raises by itself is no interruption: the same command would meet
+    it again.
+    """
+    with interrupts_noted() as interrupted:
+        try:
+            yield
+        except KeyboardInterrupt as error:
+            if is_own(attack) or interrupted():
+                raise
+            raise ToldFailure(
+                f"the attack {attack.technique} raised KeyboardInterrupt, and nobody interrupted"
+            ) from error
 
 
 def _said(attack: Attack, error: BaseException) -> str:

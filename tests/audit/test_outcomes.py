@@ -1,9 +1,11 @@
 """What an attack returns is checked before it is scored: a plugin's mistake is one line that names it."""
 
 import os
+import signal
 import subprocess
 import sys
 import threading
+import time
 from contextlib import nullcontext
 from dataclasses import replace
 from threading import Thread
@@ -311,6 +313,19 @@ def test_what_is_told_of_an_attack_of_others_quotes_no_record(error):
         with pytest.raises(ValueError, match="strange is no attack that can be scored") as told:
             outcome_of(SimpleNamespace(technique="strange", run=lambda *_, c=claim: [c]), VIEW, AuxiliaryKnowledge())
         assert "42" not in str(told.value)
+
+
+def test_an_interruption_is_one_only_where_somebody_interrupts():
+    """A run whose plugin raises KeyboardInterrupt ended with 130 and 'the same command does the rest', each time."""
+    with pytest.raises(ToldFailure, match=r"^the attack strange raised KeyboardInterrupt, and nobody interrupted$"):
+        outcome_of(raising(KeyboardInterrupt("age=42")), VIEW, AuxiliaryKnowledge())
+
+    def interrupted(view, knowledge):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(60)
+
+    with pytest.raises(KeyboardInterrupt):
+        outcome_of(SimpleNamespace(technique="strange", run=interrupted), VIEW, AuxiliaryKnowledge())
 
 
 def test_what_an_attack_of_this_package_says_of_its_input_is_told():
