@@ -11,7 +11,7 @@ from leakledger.attacks.transcript.holdings import positions, sources
 from leakledger.attacks.transcript.plaintext import Plaintext
 from leakledger.attacks.transcript.vocabulary import Vocabulary
 from leakledger.audit import federation_controls as federation_module
-from leakledger.audit.control_federations import frozen, run_methods
+from leakledger.audit.control_federations import frozen, played, run_methods
 from leakledger.audit.federation_controls import federation_controls
 from leakledger.audit.hiding import Trace, hides, is_hidden, tells_apart
 from leakledger.audit.reading import Ran, unread
@@ -489,3 +489,15 @@ def test_what_several_clients_each_tell_otherwise_is_about_each_of_them_whatever
             fed.send(told, to=fed.server, kind=ToyOutcome)
         view = fed.ledger.view(["server"], made.public)
         assert ("toy.outcome" in {u.topic for u in unread(view, [plaintext], [], {})}) == left
+
+
+def test_what_no_control_of_an_attack_rests_on_is_unread_though_the_attack_names_it():
+    """Numbers that parties of otmp-psi give each other: no federation of controls leaves values between them."""
+    attacks = [ATTACKS[name]() for name in ("vocabulary", "membership")]
+    specs = [s for s in attacks[0].controls if s.encoder == "otmp-psi"]
+    held = [c for a in attacks for s in a.controls if s.encoder == "otmp-psi" for c in federation_controls(a, s)]
+    assert all(c.passed for c in held)
+    ran = [Ran(a, True) for a in attacks]
+    left = {u.topic: u.reason for u in unread(played(specs[0]).view("last"), ran, held, {})}
+    assert left["otmp.numbers"] == "no attack that reads this kind has passed a control with it"
+    assert "otmp.shares" not in left
