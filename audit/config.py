@@ -69,7 +69,7 @@ class Data(Section):
         {}, description="declared values of categorical features, beside the schema's, held by anybody or not"
     )
     test_fraction: float = Field(0.2, gt=0, lt=1, description="share of each party's rows that is held out")
-    rows: int | None = Field(None, ge=2, description="draw so many rows at random; unset: all")
+    rows: int | None = Field(None, ge=2, description="draw so many rows of one table at random; unset: all")
     separator: str | None = Field(None, min_length=1, max_length=1, description="of a CSV file; unset: a comma")
     encoding: str | None = Field(None, description="of a CSV file, such as cp1252; unset: utf-8")
     decimal: Literal[".", ","] | None = Field(None, description="what numbers of a CSV file are written with; unset: .")

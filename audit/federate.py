@@ -218,6 +218,8 @@ def party_tables(config: Config, case: Case) -> dict[str, Table]:
     if case.partition.kind == "files":
         if isinstance(data.source, str):
             raise ValueError('data.source: partition kind "files" needs a list of files, one per party')
+        if data.rows is not None:
+            raise ValueError("data.rows: is drawn from one table, and each party has a file: leave it out")
         return read_tables(data.source, declared=_bounds(config), **_reading(config))
     return divided(case, whole_table(config, case.partition.column))
 
@@ -232,15 +234,20 @@ def divided(case: Case, table: Table) -> dict[str, Table]:
 
 def whole_table(config: Config, column: str | None = None) -> Table:
     """The configured table, cut to the configured number of rows (the same ones for every case). The `column` whose
-    values become the parties is no feature: all rows of a party have the same value of it.
+    values become the parties is no feature: all rows of a party have the same value of it. Raises ValueError where the
+    table has fewer rows than that.
     """
     data = config.data
     if not isinstance(data.source, str):
         raise ValueError('data.source: several files need partition kind "files"')
     carried = () if column is None else (column,)
     table = read_table(data.source, declared=_bounds(config), carried=carried, **_reading(config))
-    if data.rows is None or data.rows >= len(table):
+    if data.rows is None:
         return table
+    if data.rows > len(table):
+        raise ValueError(
+            f"data.rows: is {data.rows}, and {data.source} has {len(table)}; ask for no more, or leave it out"
+        )
     return table.rows(np.sort(_stream(0, SPLIT, 0).choice(len(table), data.rows, replace=False)))
 
 

@@ -137,3 +137,21 @@ def test_workers_have_ended_where_a_run_ends_early(tmp_path, monkeypatch):
         run_audit(settings, tmp_path / "run", progress=lambda *_: (tmp_path / "table.csv").write_text(TABLE[:-6]))
     assert raised.value.__traceback__ is not None  # which holds what was running
     assert ended == [True]
+
+
+def test_no_more_rows_are_promised_than_there_are(tmp_path):
+    with pytest.raises(ValueError, match=r"data\.rows: is 61, and .*table\.csv has 60; ask for no more"):
+        run_audit(config(tmp_path, rows=61), tmp_path / "run")
+    settings = config(tmp_path, rows=60)
+    assert run_facts(settings, cases(settings), "run", "run").data.rows == 60
+
+
+def test_rows_are_not_drawn_from_files_of_parties(tmp_path):
+    whole = config(tmp_path)
+    for name in ("a.csv", "b.csv"):
+        (tmp_path / name).write_text(TABLE)
+    files = {**whole.model_dump(by_alias=True, exclude_unset=True), "partition": {"kind": "files"}}
+    files["data"] |= {"source": [str(tmp_path / name) for name in ("a.csv", "b.csv")], "rows": 50}
+    with pytest.raises(ValueError, match=r"data\.rows: is drawn from one table, and each party has a file"):
+        run_audit(Config.model_validate(files), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
