@@ -170,7 +170,7 @@ def show(path: Path, as_json: bool) -> None:
 @click.command()
 @click.argument("before", type=click.Path(path_type=Path))
 @click.argument("after", type=FOLDER)
-@click.option("--json", "as_json", is_flag=True, help="Print rows as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print rows and what stands below them as JSON.")
 @reports_problems
 def compare(before: Path, after: Path, as_json: bool) -> None:
     """Show what changed from one run to another.
@@ -198,9 +198,13 @@ def compare(before: Path, after: Path, as_json: bool) -> None:
     policy = policy_of({"utility": [{"metric": m} for m in measured]})
     outcome = decide(record, policy, (str(before), kept))
     words = {"fail": "worse", "pass": "no worse", "inconclusive": "open"}
-    table = [{**row, "": words[row[""]]} for row in rows(outcome)]
-    show_rows(table, as_json, f"{after} against {before}")
-    for line in () if as_json else lines(outcome):
+    table = [{**row, "": words[row[""]]} for row in rows(outcome, every=True)]
+    if as_json:
+        echo(json.dumps({"rows": table, "notes": list(lines(outcome))}, indent=1))
+        return
+    shown = len(rows(outcome))
+    show_rows(table[:shown], as_json, f"{after} against {before}")
+    for line in [*([f"{len(table) - shown} more are no worse."] if table[shown:] else []), *lines(outcome)]:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 

@@ -158,13 +158,21 @@ def _digest(files: Iterable[str]) -> str:
 
 
 def other_code(run: RunFacts) -> str:
-    """A sentence where a run was attacked and scored by code other than what is installed, which decides anew each time
-    that the record is read; empty where it was by that.
+    """A sentence where a run was attacked and scored by code other than what is installed, or with other versions of
+    libraries and plugins: what is installed decides anew each time that the record is read. Else empty.
     """
-    if run.instrument == instrument():
+    found = []
+    if run.instrument != instrument():
+        found.append(
+            "by other code than is installed now" if run.instrument else "by code that its record does not name"
+        )
+    now = versions()
+    if changed := [n for n in sorted({*now, *run.versions}) if now.get(n) != run.versions.get(n)]:
+        told = (f"{n} {run.versions.get(n, 'none')} (now {now.get(n, 'none')})" for n in changed)
+        found.append(f"with other versions: {', '.join(told)}")
+    if not found:
         return ""
-    by = "by code that its record does not name" if not run.instrument else "by other code than is installed now"
-    return f"This run was attacked and scored {by}: what is decided here, the installed code decided."
+    return f"This run was attacked and scored {', and '.join(found)}: what is decided here, the installed code decided."
 
 
 def device_name(device: str, said: str = "audit.device") -> str:

@@ -70,15 +70,16 @@ def _notes(outcome: GateOutcome) -> Iterator[str]:
 
 
 def annotations(outcome: GateOutcome, source: Source) -> Iterator[str]:
-    """Workflow commands of GitHub: errors for failed checks, warnings for open ones and void waivers, and how
-    many clusters would decide what is open."""
+    """Workflow commands of GitHub: errors for failed checks, warnings for open ones and void waivers, notices of what a
+    reader must know, and of how many clusters would decide what is open.
+    """
     for c in worst_first(outcome.checks):
         if c.status != "pass":
             level = {"fail": "error", "inconclusive": "warning", "waived": "notice"}[c.status]
             where = f"file={_property(source.path)},line={source.line(c)},title={_property(title(c))}"
             yield f"::{level} {where}::{_data(said(c))}"
-    if outcome.power_sentence:
-        yield f"::notice title=LeakLedger::{_data(outcome.power_sentence)}"
+    for text in (*outcome.notes, *([outcome.power_sentence] if outcome.power_sentence else [])):
+        yield f"::notice title=LeakLedger::{_data(text)}"
     for w in outcome.waivers:
         if w.fate != "used":
             level = "notice" if w.fate == "unused" else "error"

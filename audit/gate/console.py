@@ -10,11 +10,12 @@ from leakledger.audit.intervals import no_less, no_more
 MOST_PASSED = 10  # of what passed; the rest is in the exports
 
 
-def rows(outcome: GateOutcome) -> list[dict[str, Any]]:
-    """A table of the checks."""
+def rows(outcome: GateOutcome, *, every: bool = False) -> list[dict[str, Any]]:
+    """A table of the checks: `every` one, or of those that passed a few."""
     checks = worst_first(outcome.checks)
     passed = [c for c in checks if c.status == "pass"]
-    return [_row(c) for c in [*(c for c in checks if c.status != "pass"), *passed[:MOST_PASSED]]]
+    shown = passed if every else passed[:MOST_PASSED]
+    return [_row(c) for c in [*(c for c in checks if c.status != "pass"), *shown]]
 
 
 def _row(c: Check) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import pytest
 from junitparser import JUnitXml
 
 from leakledger.audit import provenance
-from leakledger.audit.gate import decide
+from leakledger.audit.gate import console, decide
 from tests.audit.recorded import AUDIT, call
 from tests.reports.sarif_rules import broken
 
@@ -44,12 +44,22 @@ def test_what_reads_the_record_of_a_run_says_where_other_code_made_it_than_decid
     page = tmp_path / "report.html"
     shown = ["gate", made / "run", "--policy", made / "policy.toml", "--baseline", made / "b.json"]
     commands = [shown, [*shown, "--json"], ["report", made / "run", "-o", page], ["export", made / "run", "dpia"]]
-    commands += [["compare", made / "b.json", made / "run"], ["export", made / "run", "cyclonedx"]]
+    compared = ["compare", made / "b.json", made / "run"]
+    commands += [compared, [*compared, "--json"], [*shown, "--annotations"], ["export", made / "run", "cyclonedx"]]
     assert not [c for c in commands if OTHER in call(*c).output]
     assert OTHER not in page.read_text()
     monkeypatch.setattr(provenance, "instrument", lambda: "newer")
     assert [c[0] for c in commands if OTHER in " ".join(call(*c).output.split())] == [c[0] for c in commands]
     assert OTHER in page.read_text()
+
+
+def test_other_versions_of_libraries_than_those_of_a_run_are_named(made, monkeypatch, tmp_path):
+    report = ["report", made / "run", "-o", tmp_path / "report.html"]
+    mine = provenance.versions()
+    monkeypatch.setattr(provenance, "versions", lambda: {**mine, "scipy": "0.1", "ring plugin": "3"})
+    told = " ".join(call(*report).output.split())
+    assert f"with other versions: ring plugin none (now 3), scipy {mine['scipy']} (now 0.1): what is decided" in told
+    assert "scipy" in " ".join(call("compare", made / "run", made / "run").stdout.split())
 
 
 def test_without_a_baseline_what_is_told_in_the_clear_is_a_violation(made):
@@ -146,9 +156,20 @@ def test_a_baseline_shows_who_moved_it_and_moves_again(made):
 
 
 def test_two_runs_are_compared_without_a_policy(made):
-    rows = json.loads(call("compare", made / "run", made / "run", "--json").stdout)
-    assert {row[""] for row in rows} <= {"no worse", "open"}
-    assert call("compare", made / "b.json", made / "run").exit_code == 0
+    found = json.loads(call("compare", made / "run", made / "run", "--json").stdout)
+    assert {row[""] for row in found["rows"]} <= {"no worse", "open"}
+    result = call("compare", made / "b.json", made / "run")
+    assert result.exit_code == 0
+    assert [line for line in found["notes"] if line.startswith("Changed since: ") and line in result.stdout]
+
+
+def test_a_comparison_says_how_many_lines_it_leaves_out(made, monkeypatch):
+    monkeypatch.setattr(console, "MOST_PASSED", 1)
+    result = call("compare", made / "run", made / "run")
+    rows = json.loads(call("compare", made / "run", made / "run", "--json").stdout)["rows"]
+    passed = [row for row in rows if row[""] == "no worse"]
+    assert len(passed) > 1
+    assert f"{len(passed) - 1} more are no worse." in result.stdout
 
 
 def test_a_run_fails_on_its_verdict_where_it_is_told_to(made):
