@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from leakledger.audit.case import Case, cases
 from leakledger.audit.config import Config
 from leakledger.audit.dry_run import rehearse
 from leakledger.audit.estimate import Estimate, check_fits, estimate, many_values
+from leakledger.audit.installed import check_extras
 from leakledger.audit.privacy_accounting import planned_accounts
 from leakledger.audit.privacy_words import privacy_lines
 from leakledger.audit.provenance import partitioned, run_facts
@@ -72,9 +74,10 @@ def account_of(config: Config, name: str, command: str) -> Account:
     todo = cases(config)
     read = partitioned(config, todo)
     facts = run_facts(config, todo, name, command, read)
-    known = rehearse(config, todo)
+    check_extras(config)
     parties = next(iter(read.values()))
-    check_fits(planned := estimate(config, todo, parties))
+    check_fits(planned := estimate(config, todo, parties), folder=Path("runs"))
+    known = rehearse(config, todo)
     return Account(
         data=facts.data,
         table=table_account(config, next(iter(parties.values())).schema, facts.data.rows),

@@ -6,10 +6,12 @@ see that a run does not fit a machine, or a day.
 """
 
 import os
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import inf
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -38,6 +40,7 @@ MESSAGE_SECONDS, BYTES_PER_SECOND = 2e-3, 1e8  # to compute, encode and hash one
 OPERATIONS_PER_SECOND = 2e9
 STEP_SECONDS = 3e-4  # of one iteration of one restart of an optimising attack on a small network
 PORTFOLIO_SHARE = 0.2
+VISIT_SECONDS = 2e-4  # of one chain at one cell, with what its rows are sought by
 JUDGE_SECONDS = 0.4  # for each labelled feature of the judges
 LOOP_MESSAGES = 8
 EXCHANGE_SECONDS, CIPHERTEXT_BYTES, PUBLIC_KEY_BYTES = 0.05, 393_400, 493_400  # of 4096 records that are encrypted
@@ -83,21 +86,35 @@ def estimate(config: Config, todo: Sequence[Case], parties: Mapping[str, Table])
     )
 
 
-def check_fits(planned: Estimate, memory: float | None = None) -> None:
-    """Raises ValueError for what surely does not fit this machine, by its `memory` in bytes (None: asked for), or a
-    lifetime: where the estimate is beyond both even if it is wrong by as much as it says.
+def check_fits(planned: Estimate, memory: float | None = None, folder: Path | None = None) -> None:
+    """Raises ValueError for what surely does not fit this machine, by its `memory` in bytes (None: asked for), the disk
+    that is to have the run's `folder` (None: no transcripts are kept), or a lifetime: where the estimate is beyond it
+    even if it is wrong by as much as it says.
     """
     has = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if memory is None else memory
     if planned.memory > SIZE_FACTOR * has:
         raise ValueError(
             f"this takes roughly {_in(planned.memory, UNITS, 'KiB', 1024)} of memory, and this machine has "
-            f"{_in(has, UNITS, 'KiB', 1024)}; lower model.hidden, training.rounds or audit.jobs"
+            f"{_in(has, UNITS, 'KiB', 1024)}; lower model.hidden, training.rounds, audit.jobs, or pad_to and noise of "
+            "an encoder"
+        )
+    if folder is not None and planned.disk > SIZE_FACTOR * (free := _free(folder)):
+        raise ValueError(
+            f"this takes roughly {_in(planned.disk, UNITS, 'KiB', 1024)} of transcripts, and the disk of {folder} has "
+            f"{_in(free, UNITS, 'KiB', 1024)} left; lower model.hidden, training.rounds or the number of audit.seeds, "
+            "or run with --no-transcripts"
         )
     if planned.seconds > TIME_FACTOR * LONGEST_SECONDS:
         raise ValueError(
             f"this takes roughly {_in(planned.seconds, TIMES, 's')}; lower training.rounds, training.local_epochs, the "
-            "restarts or iterations of attacks, or the number of audit.seeds"
+            "restarts, iterations, chains or sweeps of attacks, or the number of audit.seeds"
         )
+
+
+def _free(folder: Path) -> int:
+    """Bytes left where a folder is, or will be made."""
+    there = next(p for p in (folder, *folder.absolute().parents) if p.is_dir())
+    return shutil.disk_usage(there).free
 
 
 def _estimated(config: Config, case: Case, counts: Mapping[str, int], rows: int, table: Table) -> Estimate:
@@ -129,12 +146,18 @@ def weights_of(config: Config, case: Case, counts: Mapping[str, int], table: Tab
     """Inputs and weights of the network that a case trains."""
     kind = ENCODERS[case.preprocessing.encoder]
     if _one_hot(case):
-        columns = sum(counts.values())
+        columns = sum(counts.values()) + case.setting.parties * len(counts) * _unused(case)
     else:
         columns = len(counts) * (CODE_COLUMNS if issubclass(kind, TextEncoder) else 1)
     inputs = columns + len(table.schema.numeric)
     widths = [inputs, *config.model.hidden, max(1, len(table.schema.classes))]
     return inputs, sum((a + 1) * b for a, b in pairwise(widths))
+
+
+def _unused(case: Case) -> int:
+    """Numbers that a party leaves unused of a feature, on average: what blurs how many values it has."""
+    options = case.preprocessing.options
+    return int(options.get("pad_to", 1) - 1 + options.get("noise", 0)) // 2
 
 
 def _one_hot(case: Case) -> bool:
@@ -145,6 +168,7 @@ def _one_hot(case: Case) -> bool:
 def _case(config: Config, case: Case, counts: Mapping[str, int], rows: int, table: Table) -> Estimate:
     inputs, weights = weights_of(config, case, counts, table)
     options, parties = case.training.options, case.setting.parties
+    features = len(counts) + len(table.schema.numeric)
     updates = options["rounds"] * max(1, round(options.get("participation", 1) * parties))
     sent = 4.0 * weights * (updates + options["rounds"])  # a model is told to many, and held once
     batch = min(options["batch_size"] or rows, rows / parties)
@@ -154,7 +178,7 @@ def _case(config: Config, case: Case, counts: Mapping[str, int], rows: int, tabl
     seconds, size = (parties * x for x in _effort(build_scaler(case.preprocessing)))
     training = updates * MESSAGE_SECONDS + sent / BYTES_PER_SECOND + 6.0 * trained * weights / OPERATIONS_PER_SECOND
     return Estimate(
-        seconds=CASE_SECONDS + training + _attacks(config, weights, batch, parties) + CHECKED * seconds,
+        seconds=CASE_SECONDS + training + _attacks(config, case, weights, batch, features) + CHECKED * seconds,
         memory=PROCESS_BYTES + sent + 2.0 * size + 9.0 * rows * inputs,  # a byte and two floats for each cell
         disk=sent + size,
         jobs=1,
@@ -206,17 +230,26 @@ def _aligned(config: Config, case: Case, rows: int) -> Estimate:
     return Estimate(CASE_SECONDS + steps + encoding, LANGUAGE_BYTES + 4.0 * encoder.parameters + sent, sent, 1)
 
 
-def _attacks(config: Config, weights: int, batch: float, parties: int) -> float:
-    """Seconds of optimising attacks; others are in `CASE_SECONDS`.
+def _attacks(config: Config, case: Case, weights: int, batch: float, features: int) -> float:
+    """Seconds of optimising and sampling attacks; others are in `CASE_SECONDS`.
 
-    Controls count as much again. A portfolio optimises only where its exact attacks have not found the rows.
+    Controls count as much again. A portfolio optimises and samples where its exact attacks have not found the rows; it
+    samples under every defense.
     """
-    found = config.attacks.options.get("tableak")
-    if found is None:
-        return 0.0
-    steps = 1.0 * found["iterations"] * found["restarts"] * len(config.attacks.rounds) * parties
-    played = 2.0 if "tableak" in config.attacks.use else 2.0 * PORTFOLIO_SHARE
-    seconds: float = played * steps * (STEP_SECONDS + 12.0 * batch * weights / OPERATIONS_PER_SECOND)
+    options, use, victims = (
+        config.attacks.options,
+        config.attacks.use,
+        len(config.attacks.rounds) * case.setting.parties,
+    )
+    seconds = 0.0
+    if found := options.get("tableak"):
+        step = STEP_SECONDS + 12.0 * batch * weights / OPERATIONS_PER_SECOND
+        share = 1.0 if "tableak" in use else PORTFOLIO_SHARE
+        seconds += 2.0 * share * victims * found["iterations"] * found["restarts"] * step
+    if (found := options.get("posterior")) and batch <= found["max_rows"]:
+        share = 1.0 if "posterior" in use or case.defense.parts else PORTFOLIO_SHARE
+        visits = found["chains"] * found["sweeps"] * batch * features
+        seconds += 2.0 * share * victims * visits * VISIT_SECONDS
     return seconds
 
 

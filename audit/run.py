@@ -91,7 +91,8 @@ def run_audit(
             return before
         if cluster is None:
             check_extras(config)
-            check_fits(estimate(config, todo, next(iter(tables.values()))))
+            planned = estimate(config, todo, next(iter(tables.values())))
+            check_fits(planned, folder=folder if transcripts else None)
         del tables  # cases read their own
     started = datetime.now(UTC).isoformat(timespec="seconds")
     with (

@@ -41,6 +41,7 @@ from leakledger.preprocess.options import check_options, option
 Ids = dict[str, dict[str, int]]  # feature -> value -> number
 
 MAX_ID = 2**31 - 1
+MAX_UNUSED = 1_000_000  # numbers of one range: each is a column of the encoding
 
 
 @dataclass(frozen=True)
@@ -73,8 +74,12 @@ class RingEncoder(Encoder):
 
     ring: tuple[str, ...] = option((), help="all clients in ring order; empty: the federation's order")
     ring_route: Route = option("direct", help="how ring messages travel: between parties, or by the server")
-    pad_to: int = option(1, at_least=1, help="each party's range of numbers is rounded up to a multiple")
-    noise: int = option(0, at_least=0, help="up to so many unused numbers more, per party and feature")
+    pad_to: int = option(
+        1, at_least=1, at_most=MAX_UNUSED, help="each party's range of numbers is rounded up to a multiple"
+    )
+    noise: int = option(
+        0, at_least=0, at_most=MAX_UNUSED, help="up to so many unused numbers more, per party and feature"
+    )
 
     sealed_bytes: int = option(
         0, at_least=0, help="sealed messages are filled up to so many bytes; 0: as long as they are"

@@ -1,11 +1,14 @@
 import json
+import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
 
+from leakledger.audit.account import account_of
 from leakledger.audit.case import cases
 from leakledger.audit.cli import main
 from leakledger.audit.config import Config
@@ -56,6 +59,8 @@ def test_sizes_are_those_of_the_run_and_disk_is_within_a_factor_of_three(tmp_pat
         ({"partition": {"parties": 8}}, ("disk",)),
         ({"model": {"hidden": [2000, 2000]}}, ("seconds", "memory", "disk")),
         ({"audit": {"seeds": [0, 1, 2]}}, ("disk",)),
+        ({"attacks": {"use": ["posterior"], "posterior": {"chains": 99}}}, ("seconds",)),
+        ({"defense": {"name": "gaussian-noise", "sigma": 0.1}, "attacks": {}}, ("seconds",)),
         ({"attacks": {"use": ["tableak"], "tableak": {"restarts": 100, "iterations": 5000}}}, ("seconds",)),
     ],
     ids=lambda s: "-".join(s),
@@ -80,6 +85,21 @@ def test_what_does_not_fit_even_if_the_estimate_is_as_wrong_as_it_says_is_refuse
         check_fits(Estimate(seconds=1.0, memory=3.1e9, disk=0.0, jobs=1), memory=1e9)
     with pytest.raises(ValueError, match=r"^this takes roughly 4600 days; lower training\.rounds, "):
         check_fits(Estimate(seconds=4e8, memory=1.0, disk=0.0, jobs=1), memory=1e9)
+
+
+def test_transcripts_that_do_not_fit_the_disk_are_refused_where_they_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))
+    settings, folder = config(), tmp_path / "run"
+    with pytest.raises(
+        ValueError, match=r"of transcripts, and the disk of .*run has 0\.98 KiB left; .*--no-transcripts"
+    ):
+        run_audit(settings, folder)
+    assert not folder.exists()
+    assert run_audit(settings, folder, transcripts=False).missing == 0
+    with pytest.raises(ValueError, match="of transcripts, and the disk of runs has"):
+        account_of(settings, "a", "run")
 
 
 def test_a_batch_is_not_larger_than_the_rows_of_a_client() -> None:

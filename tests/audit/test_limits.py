@@ -24,6 +24,10 @@ ABSURD = {
     "model.hidden=[1000000000, 1000000000]": "of memory, and this machine has",
     "training.rounds=100000000000": "of memory, and this machine has",
     "attacks.tableak.iterations=100000000000000": "this takes roughly",
+    "attacks.posterior.chains=1000000000000": "this takes roughly",
+    "preprocessing.pad_to=100000000000": "preprocessing.pad_to: Input should be less",
+    "preprocessing.noise=100000000000": "preprocessing.noise: Input should be less",
+    "preprocessing.pad_to=1000000": "or pad_to and noise of an encoder",
 }
 
 
@@ -32,7 +36,9 @@ def test_what_is_absurd_is_one_line_with_its_key_and_leaves_nothing_behind(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "a.toml").write_text("[data]\nrows = 60\n[partition]\nparties = 2\n[audit]\njobs = 1\n")
+    (tmp_path / "a.toml").write_text(
+        '[data]\nrows = 60\n[partition]\nparties = 2\n[preprocessing]\nencoder = "uhe"\n[audit]\njobs = 1\n'
+    )
     for given, said in ABSURD.items():
         result = CliRunner().invoke(main, [command, "a.toml", "--set", given])
         assert result.exit_code == 2, (given, result.output)
