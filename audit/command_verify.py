@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from leakledger.audit.command import FAILURE, reports_problems, show_rows
+from leakledger.audit.command import FAILURE, notes, reports_problems, show_rows
 from leakledger.audit.terminal import echo
 
 
@@ -58,6 +58,8 @@ def keygen(path: Path) -> None:
       leakledger keygen audit.key
       leakledger run audit.toml --sign audit.key
     """
-    from leakledger.audit.signature import new_key
+    from leakledger.audit.signature import PUBLIC_ENDING, new_key
 
     echo(new_key(path).public)
+    kept = f"{path} has the secret key, {path}{PUBLIC_ENDING} the public one, which is printed"
+    notes.print(kept, markup=False, highlight=False, soft_wrap=True)

@@ -268,3 +268,10 @@ def test_a_finished_run_is_read_from_where_nothing_can_be_written(run):
     expected = [["verify", "0"], ["view", "0"], ["report", "0"], ["run", "0"], ["report", "2"]]
     assert codes == expected, done.stdout + done.stderr
     assert "cannot be written, and its report is another" in " ".join(done.stderr.split())
+
+
+def test_a_new_key_is_printed_alone_and_its_files_are_named_beside_it(tmp_path):
+    result = call("keygen", tmp_path / "key")
+    assert result.stdout.strip() == (tmp_path / "key.pub").read_text().strip()
+    assert f"{tmp_path / 'key'} has the secret key, {tmp_path / 'key.pub'} the public one" in result.stderr
+    assert (tmp_path / "key").read_text().strip() not in result.output
