@@ -111,10 +111,11 @@ def check_fits(planned: Estimate, memory: float | None = None, folder: Path | No
         )
 
 
-def _free(folder: Path) -> int:
-    """Bytes left where a folder is, or will be made."""
+def _free(folder: Path) -> float:
+    """Bytes left where a folder is, or will be made; infinite where that is no disk."""
     there = next(p for p in (folder, *folder.absolute().parents) if p.is_dir())
-    return shutil.disk_usage(there).free
+    disk = shutil.disk_usage(there)
+    return disk.free if disk.total else inf
 
 
 def _estimated(config: Config, case: Case, counts: Mapping[str, int], rows: int, table: Table) -> Estimate:

@@ -16,6 +16,7 @@ from typing import Any
 
 from leakledger.audit.case import source_name
 from leakledger.preprocess.atomic_file import atomic_file
+from leakledger.preprocess.data.read import read_table
 from leakledger.preprocess.data.suggest import closest
 
 
@@ -115,6 +116,14 @@ PARTIAL = {  # tables of which not all rows are public
     "lawschool": "a partial table: 56,117 of 96,584 rows",
     "cc_fraud": "a partial table: 34,713 of 137,775 rows",
 }
+
+
+def data_of(options: Options, source: str, rows: int) -> dict[str, Any]:
+    """The section that reads a table of which so many rows are drawn, or all that there are; rows with missing values
+    are left out.
+    """
+    data = {"source": source, "schema": options.schema, "missing": "drop"}
+    return {**data, "rows": min(rows, len(read_table(source, options.schema, missing="drop")))}
 
 
 def dataset_name(source: str) -> str:

@@ -28,7 +28,7 @@ from scipy.stats import beta
 
 from leakledger.attacks import ATTACKS
 from leakledger.attacks.base import AuxiliaryKnowledge, RecordsClaim
-from leakledger.audit.benchmarks.base import Options, Row, dataset_name
+from leakledger.audit.benchmarks.base import Options, Row, data_of, dataset_name
 from leakledger.audit.benchmarks.fedavg import train_on_few
 from leakledger.audit.case import Case, cases
 from leakledger.audit.cells import Cells
@@ -177,7 +177,7 @@ def settings_of(options: Options, source: str, scaler: str, what: Setting, seeds
     return Config.model_validate(
         {
             "defense": {"name": "none"},
-            "data": {"source": source, "schema": options.schema, "missing": "drop", "rows": TABLE},
+            "data": data_of(options, source, TABLE),
             "preprocessing": {"encoder": "pooled", "scaler": scaler},
             "training": training,
             "model": {"activation": what.activation},

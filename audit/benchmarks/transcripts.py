@@ -25,7 +25,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from leakledger.audit.benchmarks.base import Options, Row, dataset_name, partial_note
+from leakledger.audit.benchmarks.base import Options, Row, data_of, dataset_name, partial_note
 from leakledger.audit.benchmarks.transcripts_claims import client_rows
 from leakledger.audit.benchmarks.transcripts_tables import SILENT_ENCODER, SILENT_SCALER, markdown
 from leakledger.audit.case import cases
@@ -89,12 +89,7 @@ def settings(options: Options, source: str, method: Mapping[str, str]) -> Config
     seeds = options.seeds or (1 if options.quick else SEEDS)
     return Config.model_validate(
         {
-            "data": {
-                "source": source,
-                "schema": options.schema,
-                "missing": "drop",
-                "rows": ROWS // 6 if options.quick else ROWS,
-            },
+            "data": data_of(options, source, ROWS // 6 if options.quick else ROWS),
             "partition": {"kind": "divergent", "parties": PARTIES},
             "preprocessing": method,
             "training": {"rounds": 1, "batch_size": BATCH},

@@ -356,7 +356,7 @@ SCRIPT = "<script>alert(1)</script>"
 
 
 def test_a_hostile_category_is_text_in_the_report_of_one_file_per_party(tmp_path):
-    (tmp_path / "audit.toml").write_text(QUICK)
+    (tmp_path / "audit.toml").write_text(QUICK.replace("rows = 300\n", ""))
     for party in range(3):
         rows = [f"{SCRIPT if i % 10 else 'b'},{'xy'[i % 2]},{'uvw'[i % 3]}" for i in range(party, party + 60)]
         (tmp_path / f"site{party}.csv").write_text("\n".join(["ward,diet,kind", *rows]) + "\n")

@@ -90,7 +90,7 @@ def test_what_does_not_fit_even_if_the_estimate_is_as_wrong_as_it_says_is_refuse
 def test_transcripts_that_do_not_fit_the_disk_are_refused_where_they_are_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(total=2000, free=1000))
     settings, folder = config(), tmp_path / "run"
     with pytest.raises(
         ValueError, match=r"of transcripts, and the disk of .*run has 0\.98 KiB left; .*--no-transcripts"

@@ -4,7 +4,7 @@ import pytest
 from click.testing import CliRunner
 
 from leakledger.audit.benchmarks.base import Options, Row, as_plain, kept, plain_table, save
-from leakledger.audit.benchmarks.transcripts import NOTHING, measure, methods
+from leakledger.audit.benchmarks.transcripts import NOTHING, ROWS, measure, methods, settings
 from leakledger.audit.benchmarks.transcripts_tables import entry, markdown
 from leakledger.audit.cli import main
 from leakledger.preprocess.encoders import ENCODERS
@@ -115,3 +115,9 @@ def test_a_file_without_rows_is_refused_in_one_line(tmp_path, content):
 
 def test_no_rows_are_no_table():
     assert markdown([]) == plain_table([]) == ""
+
+
+def test_a_table_with_fewer_rows_than_are_drawn_is_taken_whole():
+    method = {"encoder": "server-dictionary", "scaler": "federated-zscore"}
+    drawn = {s: settings(Options(), s, method).data.rows for s in ("breast_cancer", "fair")}
+    assert drawn == {"breast_cancer": 569, "fair": ROWS}
