@@ -21,7 +21,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter
+from pydantic import ConfigDict, RootModel, TypeAdapter
 
 from leakledger.audit.chain import GENESIS, ChainError, Entry, check_chain, digest_of, digest_of_file, extended
 from leakledger.audit.records import VERSION, CaseRecord, RunFacts
@@ -36,6 +36,14 @@ NAMES = re.compile(
     r"run/(facts|created)|(case|aborted)/.+|transcripts/[^/]+\.parquet|results\.json|report\.html|secrets"
 )
 _CASE, _RUN = TypeAdapter(CaseRecord), TypeAdapter(RunFacts)
+
+
+class _Document(RootModel[CaseRecord]):
+    """A case as it is read; its figures are finite."""
+
+    model_config = ConfigDict(allow_inf_nan=False)
+
+
 _SCHEMA = {
     "entries": """CREATE TABLE entries (position INTEGER PRIMARY KEY, name TEXT NOT NULL, digest TEXT NOT NULL,
         head TEXT NOT NULL, document TEXT) STRICT""",
@@ -196,9 +204,12 @@ class Store:
 
     def _case(self, name: str, words: str) -> CaseRecord:
         try:
-            return _CASE.validate_json(self._documents[name])
+            found = _Document.model_validate_json(self._documents[name]).root
+            if found.id != name.partition("/")[2]:
+                raise StoreError("it is of another case")
         except ValueError as error:
             raise StoreError(f"{self.folder / FILE}: {words} is damaged: {_first_line(error)}") from None
+        return found
 
     def facts(self) -> RunFacts:
         try:

@@ -18,6 +18,8 @@ from pydantic import TypeAdapter
 from leakledger.audit.chain import Entry, canonical, digest_of, extended
 from leakledger.audit.gate.snapshot import Snapshot, Subject
 from leakledger.audit.gate_records import BaselineNote
+from leakledger.audit.limits import LARGEST
+from leakledger.audit.summary import limits_of
 from leakledger.preprocess.atomic_file import atomic_file
 
 FORMAT, VERSION = "leakledger-baseline", 2
@@ -26,6 +28,9 @@ UNKEPT = (
     "the baseline has version 1 of its format, which holds nothing of single columns and whole rows, nor of whom "
     "findings are: these are not compared until `leakledger baseline save` writes it anew"
 )
+OF_DATA = ("name", "rows", "first_seed", "fingerprint")
+ROUNDED = 1e-6  # beyond what a figure can be
+MOST = 1 + ROUNDED  # of a series: all of what there is to know
 SHOWN = 3  # settings whose methods changed
 GENESIS = digest_of(b"LeakLedger: the chain of a baseline, format 1")
 _SNAPSHOT = TypeAdapter(Snapshot)
@@ -113,7 +118,27 @@ def read_baseline(path: Path) -> Baseline:
     except (ValueError, KeyError) as error:
         raise BaselineError(f"{path}: is damaged: {str(error).splitlines()[0]}") from None
     _check_chain(path, baseline, content)
+    if problem := _unsound(baseline.snapshot):
+        raise BaselineError(f"{path}: is damaged: {problem}")
     return baseline
+
+
+def _unsound(s: Snapshot) -> str:
+    """What no run measured, in words; empty for what one may have."""
+    if not s.seeds:
+        return "it is of no seed"
+    if absent := [name for name in OF_DATA if name not in s.data]:
+        return f"it does not say the {absent[0]} of its data"
+    for m in (*s.measures, *(s.columns or ())):
+        if not all(
+            c.seed in s.seeds and -LARGEST <= min(c.value, c.prior) <= max(c.value, c.prior) < MOST for c in m.clusters
+        ):
+            return f"a series of {m.metric} has a figure that it cannot have, or a seed that is none of its run"
+    for metric, by_seed in ((metric, of) for found in s.utility.values() for metric, of in found.items()):
+        low, high = limits_of(metric) or (-LARGEST, LARGEST)
+        if not all(low <= value < high + ROUNDED for value in by_seed.values()):
+            return f"{metric} is not from {low:g} to {high:g}"
+    return ""
 
 
 def _check_chain(path: Path, baseline: Baseline, content: str) -> None:

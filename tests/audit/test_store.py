@@ -1,4 +1,5 @@
 import contextlib
+import json
 import sqlite3
 import stat
 from dataclasses import replace
@@ -12,7 +13,7 @@ from leakledger.audit.case import cases
 from leakledger.audit.chain import GENESIS, digest_of, extended
 from leakledger.audit.provenance import instrument, run_facts
 from leakledger.audit.records import VERSION, CaseRecord, Trial, UtilityRow
-from leakledger.audit.store import _SCHEMA, FILE, Store, StoreError, only_writer
+from leakledger.audit.store import _CASE, _SCHEMA, FILE, Store, StoreError, only_writer
 from leakledger.audit.tables import run_name
 from tests.audit.example import config
 
@@ -149,6 +150,49 @@ def test_a_document_that_is_no_case_is_named(tmp_path, facts):
     store._append([("case/x", digest_of(b"{"), "{")])
     with pytest.raises(StoreError, match="case x is damaged"):
         list(Store.read(tmp_path).cases())
+
+
+def of_trial(**fields):
+    return lambda case: case["trials"][0].update(fields)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (of_trial(value=float("nan")), "validation error"),
+        (of_trial(value=float("inf")), "validation error"),
+        (of_trial(value=1e308), "a score of accuracy is not from 0 to 1"),
+        (of_trial(baseline=-0.5), "a score of accuracy is not from 0 to 1"),
+        (of_trial(metric="rmse", value=1e300), r"a score of rmse is not from -1e\+50 to 1e\+50"),
+        (of_trial(value=None), "a score of accuracy has no value"),
+        (of_trial(metric="fun"), "a score has the metric 'fun', which is none"),
+        (lambda case: case["utility"][0].update(value=float("-inf")), "validation error"),
+        (lambda case: case["utility"][0].update(metric="fun"), "it has a utility that is none, 'fun'"),
+        (lambda case: case.update(id="other"), "it is of another case"),
+        (lambda case: case.update(seed=7), "it is of another setting or seed than its name says"),
+        (lambda case: case["setting"].update(id="other"), "it is of another setting or seed than its name says"),
+        (lambda case: case["setting"].update(reference=True), "it is of another setting or seed than its name says"),
+    ],
+)
+def test_a_case_that_no_run_leaves_is_damaged_and_nothing_is_concluded_from_it(tmp_path, facts, change, told):
+    for folder, changed in (("sound", lambda case: None), ("forged", change)):
+        plain = json.loads(_CASE.dump_json(RECORD))
+        changed(plain)
+        text = json.dumps(plain)
+        store = Store.create(tmp_path / folder, facts, "now")
+        store._append([(f"case/{CASE.id}", digest_of(text.encode()), text)])
+        store.close()
+    assert load_record(tmp_path / "sound").cases == (RECORD,)
+    with pytest.raises(StoreError, match=f"case {CASE.id} is damaged: .*{told}") as error:
+        load_record(tmp_path / "forged")
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("seeds", [(), (0, 1)])
+def test_facts_of_other_seeds_than_the_configuration_has_are_damaged(tmp_path, facts, seeds):
+    Store.create(tmp_path, replace(facts, seeds=seeds), "now").close()
+    with pytest.raises(StoreError, match="its run facts are damaged: seeds are not those of the configuration"):
+        load_record(tmp_path)
 
 
 def altered(folder, statement, *values):

@@ -58,6 +58,28 @@ def test_a_file_that_is_no_baseline_is_refused(path, text):
         read_baseline(path)
 
 
+def with_figure(value):
+    (m,) = snapshot(MADE).measures
+    return {"measures": (replace(m, clusters=(m.clusters[0]._replace(value=value), *m.clusters[1:])),)}
+
+
+@pytest.mark.parametrize(
+    ("forged", "told"),
+    [
+        (with_figure(1e308), "a series of accuracy has a figure that it cannot have"),
+        (with_figure(1.5), "a series of accuracy has a figure that it cannot have"),
+        ({"seeds": SEEDS[:-1]}, "or a seed that is none of its run"),
+        ({"seeds": ()}, "it is of no seed"),
+        ({"data": {"name": "made"}}, "it does not say the rows of its data"),
+        ({"utility": {"s1": {"auroc": {"0": -1e9}}}}, "auroc is not from 0 to 1"),
+    ],
+)
+def test_what_no_run_measured_is_refused_though_its_chain_holds(path, forged, told):
+    write_baseline(path, moved(replace(snapshot(MADE), **forged), "A. Person", "first"))
+    with pytest.raises(BaselineError, match=rf"b\.json: is damaged: .*{told}"):
+        read_baseline(path)
+
+
 def test_it_needs_an_author_a_reason_and_a_finished_run():
     for author, reason in (("", "why"), ("who", "  ")):
         with pytest.raises(ValueError, match="author and a reason"):
