@@ -171,7 +171,7 @@ def note_on(now: Snapshot, baseline: Baseline, path: str) -> BaselineNote:
         notes.append(UNKEPT)
     if set(now.seeds) != set(before.seeds):
         notes.append("other seeds than the baseline, so runs are compared as two samples, not in pairs")
-    if now.data["first_seed"] != before.data["first_seed"]:
+    if now.data["first_seed"] != before.data["first_seed"] and "files" in _seed_bound(now, before):
         notes.append("the first seed differs, so that the rows are the same was not checked, only the table's form")
     return BaselineNote(
         path=path,
@@ -221,8 +221,11 @@ def _stale(now: Snapshot, before: Snapshot) -> list[str]:
 
 
 def _seed_bound(now: Snapshot, before: Snapshot) -> tuple[str, ...]:
-    same = now.data["first_seed"] == before.data["first_seed"]
-    return ("first_seed", "schema") if same else ("first_seed", "fingerprint")
+    """What of the data is not compared: of other first seeds the fingerprint, and files that one record lacks."""
+    if now.data["first_seed"] == before.data["first_seed"]:
+        return "first_seed", "schema", "files"
+    known = now.data.get("files") and before.data.get("files")
+    return ("first_seed", "fingerprint") if known else ("first_seed", "fingerprint", "files")
 
 
 def _differing(a: Mapping[str, Any], b: Mapping[str, Any], without: Sequence[str] = ()) -> list[str]:

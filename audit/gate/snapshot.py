@@ -42,6 +42,8 @@ SUBJECT = ("preprocessing", "model", "training", "defense")
 """Sections of a configuration that say what is audited: what a change may change, and what is compared."""
 NO_CONDITION = {"data": ("source", "schema"), "audit": ("seeds", "jobs", "device", "mode", "floor", "ceiling", "alpha")}
 """Keys of the other sections that say nothing about how it is measured: rows have a fingerprint of their own."""
+OF_ROWS = ("data.", "schema beside data.")
+"""How the keys of input files begin that hold rows or say what they are."""
 
 
 class Cluster(NamedTuple):
@@ -220,7 +222,7 @@ def _conditions(config: Mapping[str, Any]) -> dict[str, str]:
 
 def _data(record: AuditRecord) -> dict[str, Any]:
     """The fingerprint covers the schema and each party's rows under the first seed, so it needs that seed to be
-    compared. Of other seeds the schema is, where the configuration has it.
+    compared. Of other seeds the files are, and the schema where the configuration has it.
     """
     d, schema = record.run.data, record.run.config.get("data", {}).get("schema")
     shape = {"rows": d.rows, "features": d.features, "categorical": d.categorical, "target": d.target, "task": d.task}
@@ -231,6 +233,7 @@ def _data(record: AuditRecord) -> dict[str, Any]:
         "fingerprint": d.fingerprint,
         **shape,
         "schema": declared,
+        "files": {key: text for key, text in record.run.inputs.items() if key.startswith(OF_ROWS)},
     }
 
 

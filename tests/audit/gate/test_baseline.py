@@ -110,3 +110,19 @@ def test_a_reader_is_told_which_method_or_option_changed():
     now = replace(before.snapshot, subjects=(other,), subject={**before.snapshot.subject, "preprocessing": "0"})
     assert note_on(now, before, "b.json").changed == ("[preprocessing]", f"{subject.words} -> {other.words}")
     assert note_on(before.snapshot, before, "b.json").changed == ()
+
+
+def test_rows_of_other_seeds_are_held_against_each_other_by_their_files():
+    def of(seed, **inputs):
+        seeds = tuple(s + seed for s in SEEDS)
+        made = record(np.full(len(SEEDS), 0.4), seeds=seeds)
+        return replace(made, run=replace(made.run, inputs={k.replace("_", "."): v for k, v in inputs.items()}))
+
+    def told(now, before):
+        note = note_on(snapshot(now), baseline(before), "b.json")
+        return note.stale, any("was not checked" in n for n in note.notes)
+
+    assert told(of(20, data_source="ab"), of(0, data_source="ab")) == ((), False)
+    assert told(of(20, data_source="cd"), of(0, data_source="ab")) == (("it was measured on other data: files",), False)
+    assert told(of(20, data_source="cd"), of(0)) == ((), True)
+    assert told(of(0, data_source="cd"), of(0, data_source="ab")) == ((), False)  # by the fingerprint
