@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from leakledger.audit.api import Run, load, run
     from leakledger.audit.own_code import AttackResult, attack
+    from leakledger.audit.own_transcript import Recorder
     from leakledger.audit.own_update import layout_of
-    from leakledger.preprocess.recorder import Recorder
 
 __all__ = ["AttackResult", "Recorder", "Run", "attack", "layout_of", "load", "run"]
 
 _HOMES = {
     "AttackResult": "audit.own_code",
-    "Recorder": "preprocess.recorder",
+    "Recorder": "audit.own_transcript",
     "Run": "audit.api",
     "attack": "audit.own_code",
     "layout_of": "audit.own_update",
