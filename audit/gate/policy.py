@@ -14,6 +14,7 @@ from leakledger.audit.records import ASSETS
 from leakledger.preprocess.data.suggest import closest
 
 UTILITIES = ("f1", "accuracy", "auroc", "r2", "mae")
+SHARES = UTILITIES[:3]  # from 0 to 1
 KINDS = re.compile(r"any|server|one client|\d+ clients|server and (one client|\d+ clients)")
 
 
@@ -89,6 +90,10 @@ class UtilityGate(Section):
     @model_validator(mode="after")
     def _can_pass_and_fail(self) -> "UtilityGate":
         _check_order(self.floor, self.margin)
+        if self.metric in SHARES and self.margin >= 1:
+            raise ValueError(
+                f"margin {self.margin:g} is no less than all that {self.metric} can lose; ask for less than 1"
+            )
         return self
 
 

@@ -21,6 +21,7 @@ from tests.audit.gate.made import baseline, record
         ("[[leakage]]\nfloor = 0.2\nmargin = 0.1", "floor 0.2 must be below margin 0.1"),
         ("[[utility]]\nmargin = 0.1", "utility[1].metric"),
         ("[[utility]]\nmetric = 'aurc'", "did you mean 'auroc'"),
+        ("[[utility]]\nmetric = 'auroc'\nmargin = 1.0", "margin 1 is no less than all that auroc can lose"),
         ("[findings]\nforbid = 'all'", "findings.forbid"),
         ("[findings]\nallow = ['stated', 'plaintxt-told']", "findings.allow[2]: 'plaintxt-told' is no check"),
         ("[findings]\nallow = ['Plaintext-Told']", "did you mean 'plaintext-told'"),
@@ -39,6 +40,10 @@ def test_a_bad_policy_is_one_line_that_says_what_and_where(tmp_path, text, said)
         read_policy(path)
     assert said in str(refused.value)
     assert str(refused.value).startswith(str(path))
+
+
+def test_an_error_may_have_any_margin():
+    assert policy_of({"utility": [{"metric": "mae", "margin": 20.0}]}).utility[0].margin == 20
 
 
 def test_every_check_of_an_attack_and_every_asset_can_be_allowed():
