@@ -24,8 +24,9 @@ def privacy_lines(accounts: Accounts) -> Iterator[str]:
     for name, found in accounts.items():
         for a in (a for a in found if a.unit == "record" or a.parts):
             yield f"  {name}: {a.text}"
-            yield from (f"    {p.stage} alone: epsilon {p.epsilon:.4f}: {p.text}" for p in a.parts)
-    outside = dict.fromkeys(o for found in accounts.values() for a in found if a.epsilon is not None for o in a.outside)
+            yield from (f"    {p.stage} alone: epsilon {p.epsilon:.4f} at delta {a.delta:g}: {p.text}" for p in a.parts)
+    stated = (a for found in accounts.values() for a in found if a.epsilon is not None or a.parts)
+    outside = dict.fromkeys(o for a in stated for o in a.outside)
     yield from (f"  not in the figures: {o}" for o in outside)
 
 

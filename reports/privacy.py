@@ -38,7 +38,7 @@ def guaranteed(settings: Mapping[int, Setting], cases: Iterable[CaseRecord]) -> 
 
 def outside(rows: Iterable[Guaranteed]) -> list[str]:
     """What no figure on the page speaks of, each once."""
-    stated = (a for row in rows for a in row.accounts if a.epsilon is not None)
+    stated = (a for row in rows for a in row.accounts if a.epsilon is not None or a.parts)
     return list(dict.fromkeys(o for a in stated for o in a.outside))
 
 

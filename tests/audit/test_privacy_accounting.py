@@ -18,7 +18,7 @@ from leakledger.audit.privacy_accounting import (
 )
 from leakledger.audit.privacy_words import NOTHING, privacy_lines, worst
 from leakledger.audit.provenance import partitioned
-from leakledger.audit.records import PrivacyAccount
+from leakledger.audit.records import PrivacyAccount, PrivacyPart
 from leakledger.audit.run import run_audit
 from leakledger.defenses.accounting.guarantee import guarantee
 from leakledger.defenses.accounting.mechanism import GaussianMechanism
@@ -257,3 +257,11 @@ def test_lines_are_one_where_nothing_is_under_noise_and_the_worst_seed_speaks_fo
     assert list(privacy_lines({"a": (none,), "b": (none,)})) == [NOTHING]
     assert worst([(a,) for a in some]) == (some[1],)
     assert worst([(some[0],), (none,)]) == (none,)
+
+
+def test_the_epsilon_of_one_stage_alone_stands_with_its_delta_and_with_what_it_does_not_speak_of():
+    part = PrivacyPart("training", "Gaussian noise", 2.5)
+    stated = PrivacyAccount("record", "replace", 1e-6, None, "", (part,), ("encoder: counts",), ("held-out rows",))
+    *_, alone, outside = privacy_lines({"a": (stated,)})
+    assert alone == "    training alone: epsilon 2.5000 at delta 1e-06: Gaussian noise"
+    assert outside == "  not in the figures: held-out rows"

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from leakledger.audit.records import PrivacyAccount
+from leakledger.audit.records import PrivacyAccount, PrivacyPart
 from leakledger.reports.html import render
 from leakledger.reports.privacy import Guaranteed, guaranteed, outside
 from tests.reports.example import example
@@ -58,3 +58,13 @@ def test_a_record_without_accounts_says_so():
     record = example()
     bare = replace(record, cases=tuple(replace(c, privacy=()) for c in record.cases))
     assert "No case has been accounted for" in parse(render(bare)).by_id("privacy").text
+
+
+def test_the_epsilon_of_one_stage_alone_stands_with_its_delta_and_with_what_it_does_not_speak_of():
+    part = PrivacyPart("training", "Gaussian noise", 2.5)
+    stated = PrivacyAccount("record", "replace", 1e-6, None, "", (part,), ("encoder: counts",), ("held-out rows",))
+    record = example()
+    bare = replace(record, cases=tuple(replace(c, privacy=(stated,)) for c in record.cases))
+    text = parse(render(bare)).by_id("privacy").text
+    assert "training alone: epsilon 2.5000 at delta 1e-06: Gaussian noise" in " ".join(text.split())
+    assert "held-out rows" in text
