@@ -83,9 +83,11 @@ def _bounds(number: int, key: tuple[str, str, str], assets: Mapping[str, Sequenc
     title = f"Leakage and its bound over epsilon, {key[0]}, {key[1]}"
     panels = [_over_epsilon(name, own) for name, own in shown.items()]
     image = svg.inline(drawn(panels, ACROSS), f"bounds-{number}", title, "The table has the numbers.")
+    deltas = sorted({p.delta for own in shown.values() for p in own if p.delta is not None})
+    at = f"at delta {' and '.join(f'{d:g}' for d in deltas)} " if deltas else ""
     caption = (
-        "Epsilon is that of what training sends, for one record and by itself; what is sent before training may have "
-        "none. Bars are 95 % intervals. Below the upper line an attack that gets more than this one is possible."
+        f"Epsilon {at}is that of what training sends, for one record and by itself; what is sent before training may "
+        "have none. Bars are 95 % intervals. Below the upper line an attack that gets more than this one is possible."
     )
     return Figure(image, caption)
 

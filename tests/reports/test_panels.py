@@ -84,7 +84,7 @@ def bounded_points():
     """The points as of whole rows, with a bound and an epsilon where there is noise."""
     told = {"n0.1": (20.0, 0.9), "n1.0": (0.5, 0.2)}
     return tuple(
-        replace(p, metric="exact_rows", epsilon=told[p.setting][0], bound=told[p.setting][1])
+        replace(p, metric="exact_rows", epsilon=told[p.setting][0], delta=1e-6, bound=told[p.setting][1])
         if p.setting in told
         else p
         for p in frontier_points()
@@ -99,6 +99,7 @@ def test_what_was_got_stands_below_its_bound_over_epsilon():
     assert strong < weak  # epsilon grows to the right
     assert got_strong > got_weak  # and so does what is got: y is downwards
     assert "epsilon 0.5, leakage 0.000, bound 0.200" in found.bounds.image
+    assert found.bounds.caption.startswith("Epsilon at delta 1e-06 is that of what training sends")
     page = render(replace(example(), frontier=on_the_page(bounded_points())))
     assert 'id="bounds-1-title"' in page
 
