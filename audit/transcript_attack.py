@@ -45,6 +45,7 @@ from leakledger.audit.own_code import claimed_rows
 from leakledger.audit.planted_controls import planted_controls
 from leakledger.audit.reading import Ran, unread
 from leakledger.audit.records import Aborted, Control, Unread
+from leakledger.defenses import defense_of
 from leakledger.preprocess.data.suggest import closest
 from leakledger.preprocess.messages import KINDS, kind_of
 from leakledger.preprocess.transcript import read_transcript
@@ -92,7 +93,8 @@ def attack_transcript(path: Path, observers: str = "server", names: Sequence[str
     """Plays the attacks on what `observers` hold of a stored transcript, which is verified first.
 
     Without `names`, those that read what the parties do. Labels are not known. Raises ValueError for a damaged
-    transcript, unknown attacks or parties, and messages of a kind that nothing installed has.
+    transcript, unknown attacks or parties, messages of a kind that nothing installed has, and, where rows are sought, a
+    defense that nothing installed is.
     """
     if unknown := [n for n in names if n not in ATTACKS]:
         raise ValueError(
@@ -104,6 +106,11 @@ def attack_transcript(path: Path, observers: str = "server", names: Sequence[str
             f"{path}: no installed kind of message has the topic {strange[0]!r}; install the plugin that has"
         )
     chosen = tuple(names) or played_by_default(stored.public)
+    if any("records" in ATTACKS[name].asset for name in chosen):  # which take updates to be protected as is stated
+        try:
+            defense_of(stored.public.mechanisms)
+        except ValueError as error:
+            raise ValueError(f"{path}: its mechanisms are of no defense that is installed: {error}") from None
     views = [stored.ledger.view(who, stored.public) for who in observer_sets([observers], stored.public)]
     played = [[_play(_made(name, seed), view, seed) for name in chosen] for view in views]
     return Attacked(

@@ -5,7 +5,7 @@ import json
 import subprocess
 import sys
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -22,6 +22,7 @@ from leakledger.audit.own_update import layers_of, layout_of, view_of_update
 from leakledger.audit.planted_batches import Advantage, PlantedBatches
 from leakledger.audit.planted_controls import planted_controls
 from leakledger.audit.records import Control
+from leakledger.audit.transcript_attack import attack_transcript
 from leakledger.defenses import defense_of
 from leakledger.preprocess.messages import ClientGradient, ClientWeights, GlobalModel, LocalDictionary, Payload, Sharers
 from leakledger.preprocess.models import as_tensors, gradient
@@ -528,6 +529,17 @@ def test_what_a_killed_writer_of_a_transcript_left_is_gone_with_the_next(tmp_pat
         (tmp_path / left).write_bytes(b"half of what was sent")
     recorder().write(tmp_path / name)
     assert {p.name for p in tmp_path.iterdir()} == {name, other}
+
+
+def test_a_transcript_under_a_defense_that_is_none_is_named_where_rows_are_sought(tmp_path):
+    rec, path = recorder(), tmp_path / "t.parquet"
+    rec.public = replace(rec.public, mechanisms=(Mechanism("gaussian-noise", {"sigma": -1.0}),))
+    rec.write(path)
+    with pytest.raises(
+        ValueError, match=r"t\.parquet: its mechanisms are of no defense .*: sigma is -1\.0; it must be"
+    ):
+        attack_transcript(path)
+    assert attack_transcript(path, names=["plaintext"]).played
 
 
 def test_a_sealed_message_shows_a_relay_its_ciphertext_alone():
