@@ -11,12 +11,13 @@ denominators up to about 10^6. And every N must leave the last client a variance
 gives n = N - own, m = (N M - own sum) / n and a deviation s; its weight is
 
     1/k(N)  p(n)  t3((m - M') / (tau S'))  t3(log(s / S') / sigma)  |d(m, log s) / d(M, log S)|
-    log n ~ Normal(log own rows, 1)
+    log n ~ Normal(log own rows, 1 or 3)
 
 around mean M' and deviation S' of the own rows, since M and S have n in them already: the last factor, N/n times
 N S^2 / (n s^2), is what few rows change. tau and sigma are those of `prior` or 0, weighed by how far observers are
-from each other, and wider by the sampling of n rows and of the own ones. One row has no deviation: it is possible where
-none is left, and nowhere else.
+from each other, and wider by the sampling of n rows and of the own ones. Half of the weight is one tau and one sigma
+for all columns, half is that each column has its own. One row has no deviation: it is possible where none is left, and
+nowhere else.
 
 with k(N) the number of sums that N rows may have beside multiples of N, N^w for w whole features that have nothing in
 common (`whole_sums`): of two means that are both whole multiples of 1/N and of 1/(2N), the second is then 2^w times as
@@ -53,9 +54,10 @@ from leakledger.preprocess.views import Message, View
 
 Floats = NDArray[np.float64]
 PUBLISHED = (GlobalMeans, GlobalDeviations, PooledStatistics, GlobalExtremes, PaddedSizes)
-ROW_SPREAD = 1.0
+ROW_SPREADS = np.array([1.0, 3.0])
 MOST, TRIED, SHARP = 100, 4000, 1e-3
 ALIKE = 0.5  # how likely parties are samples of the same rows, as they are where rows are dealt out
+MATCHED = 0.63  # the square of the scale at which Student's t with three degrees of freedom fits normal numbers best
 COINCIDENCE = 1e-3  # of the variance: what is closer to no deviation than this may be so by chance
 # The weight from which on a count is exact: with the level alone one in twenty was wrong, of made-up federations whose
 # means of whole numbers are told in full, and more where they are only near, since chance passes more candidates.
@@ -190,7 +192,8 @@ def _candidates(each: Sequence[Floats], told: Told, whole: NDArray[np.bool_], co
     # Below 0 a variance shows what rounding makes of it, which may as well have taken as much from one above.
     lost = np.maximum(all_.variances_within, -2 * all_.variances)
     found = replace(all_, variances_within=lost).where(np.asarray(possible))
-    chance = -0.5 * (np.log(found.rows / usual) / ROW_SPREAD) ** 2 - np.log(found.rows)
+    away = np.log(found.rows / usual)[:, None] / ROW_SPREADS
+    chance = logsumexp(-0.5 * away**2 - np.log(ROW_SPREADS), axis=1) - np.log(found.rows)
     chance += _like_own(found, each, told, whole)
     logs = found.weights + chance[:, None]
     weights = np.exp(logs - logs.max(axis=0, initial=-np.inf))
@@ -203,14 +206,14 @@ def _like_own(found: Candidates, each: Sequence[Floats], told: Told, whole: NDAr
     """
     own, n = np.vstack(each), found.rows[:, None]
     varied, spread = told.std > 0, np.where(told.std > 0, told.std, 1.0)
-    counts = _witnesses(own, varied) * varied
+    counts: Floats = _witnesses(own, varied) * varied.astype(np.float64)
     least = np.maximum(COINCIDENCE * spread**2, whole / n)  # of a variance: one below is as likely to be chance
     variance = np.maximum(found.variances, np.maximum(found.variances_within, least))
     unit = np.where(own.std(axis=0) > 0, own.std(axis=0), spread)
     # By how much mean and logarithm of the deviation change with what is told: what is told is that much likelier.
     change = np.log((n + len(own)) / n / unit) + np.log((n + len(own)) / n * spread**2 / variance)
     by_mean, by_std = _apart(found.means, np.sqrt(variance), n, own, unit)
-    before = [np.log([ALIKE, *(1 - ALIKE) * BASE])[:, None]] * 2
+    by_mean = by_mean + change
     for i in range(1, len(each)):
         known = np.vstack(each[:i])
         if min(len(known), len(each[i])):
@@ -218,13 +221,20 @@ def _like_own(found: Candidates, each: Sequence[Floats], told: Told, whole: NDAr
             mean, std = each[i].mean(axis=0), np.maximum(each[i].std(axis=0), 1e-9 * scale)
             rows = np.full((1, 1), float(len(each[i])))
             terms = _apart(mean, std, rows, known, scale)
-            before = [b + (counts * t).sum(axis=2) for b, t in zip(before, terms, strict=True)]
-    by_mean, by_std = (
-        logsumexp(b - logsumexp(b, axis=0) + (counts * t).sum(axis=2), axis=0)
-        for b, t in zip(before, (by_mean + change, by_std), strict=True)
-    )
-    likely: Floats = by_mean + by_std
+            by_mean, by_std = by_mean + terms[0], by_std + terms[1]
+    likely: Floats = sum((_over_spreads(x, counts) for x in (by_mean, by_std)), np.zeros(len(found.rows)))
     return likely
+
+
+def _over_spreads(logs: Floats, counts: Floats) -> Floats:
+    """(C,) the logarithm of a likelihood, from that of each column under each of the spreads (6, C, F), where columns
+    count for so many (F,): half of the weight is one spread for all columns, half is one for each.
+    """
+    base = np.log([ALIKE, *(1 - ALIKE) * BASE])[:, None]
+    shared = logsumexp(base + (counts * logs).sum(axis=2), axis=0)
+    single = (counts * logsumexp(base[..., None] + logs, axis=0)).sum(axis=1)
+    either: Floats = np.logaddexp(shared, single)
+    return either
 
 
 def _witnesses(own: Floats, varied: NDArray[np.bool_]) -> float:
@@ -236,10 +246,10 @@ def _witnesses(own: Floats, varied: NDArray[np.bool_]) -> float:
 
 
 def _apart(mean: Floats, std: Floats, rows: Floats, own: Floats, unit: Floats) -> tuple[Floats, Floats]:
-    """(5, C, F) each: how likely mean and deviation (C, F) of so many rows (C, 1) are beside the own rows, by how far
+    """(6, C, F) each: how likely mean and deviation (C, F) of so many rows (C, 1) are beside the own rows, by how far
     parties are apart: of `MEAN_SPREADS` and of `LOG_STD_SPREADS`, in `unit`. One row has no deviation.
     """
-    few = 1 / rows + 1 / max(len(own), 1)
+    few = MATCHED * (1 / rows + 1 / max(len(own), 1))
     away, ratio = (mean - own.mean(axis=0)) / unit, np.log(std / unit)
     return (
         np.array([_log_t3(away, np.hypot(tau, few**0.5)) for tau in (0.0, *MEAN_SPREADS)]),
