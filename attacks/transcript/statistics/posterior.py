@@ -10,9 +10,11 @@ m and the deviation s the `prior`, with e = s^2 + (m - c)^2. All features share 
 are correlations on the lattice of logs, by FFT. A total count over at most eight parties is imposed on n, by the
 density of the others' sum. Of two parties, each number is what the total leaves of the other's, so that the parts of
 both speak about each; with more of them, totals enter through the prior only. The single partial sums are not used.
-That gives information away. The deviation combines draws of e and of m, weighted by the prior of s; where no two go
-together it has its prior. Columns of two numbers are inferred by their rate (`binary`). Totals that are rounding for
-the most part, as beside own numbers 10^12 times as large, say nothing: mean and deviation are then what the parts say.
+That gives information away. The deviation s is weighed by its prior and by the mean, over draws of m, of the likelihood
+of e = s^2 + (m - c)^2. Where parties are far apart in several features, they may be so in all at once: together, these
+features say as much about n as one of them. Columns of two numbers are inferred by their rate (`binary`). Totals that
+are rounding for the most part, as beside own numbers 10^12 times as large, say nothing: mean and deviation are then
+what the parts say.
 """
 
 from collections.abc import Sequence
@@ -24,6 +26,7 @@ from leakledger.attacks.observed.secure_sums import Slot
 from leakledger.attacks.transcript.statistics.binary import Rates
 from leakledger.attacks.transcript.statistics.curves import Curves, common_lattice, curves
 from leakledger.attacks.transcript.statistics.grids import (
+    DRAWS,
     Histogram,
     Interval,
     at_levels,
@@ -36,10 +39,13 @@ from leakledger.attacks.transcript.statistics.grids import (
 )
 from leakledger.attacks.transcript.statistics.prior import (
     LOG_STD_SPREADS,
+    LOOSE,
     MEAN_SPREADS,
     RATIOS,
+    REACH,
     SHARP,
     SHIFTS,
+    T3_PEAK,
     Prior,
     row_density,
     t3_density,
@@ -52,6 +58,8 @@ from leakledger.attacks.transcript.statistics.seen import Seen
 Floats = NDArray[np.float64]
 FLOOR = 1e-12  # of the maximum: what a feature alone may hold against a count
 NODES, IMPOSED = 48, 8
+COARSE = np.linspace(-20.0, 4.0, 97)  # of log s / S
+CONSTANT = 1e-4  # of S: a deviation that may be smaller may be 0
 
 
 def rows_means_deviations(
@@ -136,9 +144,8 @@ class _Inference:
         about_mean = self._about_factor(self.sums, normalised(log_n[:, None] - by_sum))
         about_square = self._about_factor(self.squares, normalised(log_n[:, None] - by_square))
         means, mean_mass = self._means(about_mean, negative)
-        stds, std_mass = self._deviations(about_square, draws(means, mean_mass), found[Slot("count")].estimate)
-        mean, std = (quantiles(*of, self.level) for of in ((means, mean_mass), in_order(stds, std_mass)))
-        std = Interval(std.estimate, std.low * self.prior.surely, std.high)
+        mean = quantiles(means, mean_mass, self.level)
+        std = self._deviations(about_square, draws(means, mean_mass), found[Slot("count")])
         if not self.prior.sharp.all():
             mean, std = self._of_parts(mean, std, about_mean, about_square)
         if self.two.any():
@@ -160,7 +167,8 @@ class _Inference:
         chosen = Histogram(masses.first[which, features], masses.masses[which, features])
         value = of.weighed(chosen.between(first, 2 * self.grid.size - 1))
         log = np.log(np.maximum(value, FLOOR * value.max(axis=-1, keepdims=True)) + 1e-300)
-        return np.where(of.silent[..., None], 0.0, log - log.max(axis=-1, keepdims=True))
+        alike = 1 + self.prior.far * (self.prior.far.sum() - self.prior.far)  # (F,) features that say the same
+        return np.where(of.silent[..., None], 0.0, (log - log.max(axis=-1, keepdims=True)) / alike[:, None])
 
     def _about_rows_by_rate(self) -> Floats:
         """(V, two, G) log I_f(n) of columns of two numbers."""
@@ -222,8 +230,17 @@ class _Inference:
             density = sum(
                 w[:, None] * t3_density(scaled, a) for a, w in zip(self.apart, self.prior.mean_weights.T, strict=True)
             )
+            density = T3_PEAK * density + self._loose(nodes)
             mass = _anywhere(density * np.where(nodes * self.sign[..., None] > 0, self._weigh(about, nodes), 0.0))
         return nodes, np.where(self.sums.silent[..., None], 1.0, mass)  # all nodes are 0 where the sign is 0
+
+    def _loose(self, means: Floats) -> Floats:
+        """(V, F, nodes) density, in S, of means of any size."""
+        low, high = self.prior.sizes
+        size, unit = np.abs(means), self.prior.spread * self.prior.loose / np.log(high / low) / 2
+        inside = (size >= low[:, None]) & (size <= high[:, None])
+        density: Floats = np.where(inside, unit[:, None] / np.where(inside, size, 1.0), 0.0)
+        return density
 
     def _weigh(self, about: tuple[Floats, Floats], nodes: Floats) -> Floats:
         value, first = about
@@ -231,33 +248,37 @@ class _Inference:
             place = (np.log(np.abs(nodes)) - first[..., None]) / self.grid.step
         return interpolate(value, place)
 
-    def _deviations(self, about: tuple[Floats, Floats], means: Floats, rows: Floats) -> tuple[Floats, Floats]:
-        """(V, F, draws) values of the deviation with weights, from draws of the mean; `rows` (V,) is usual."""
-        value, first = about
-        points = np.broadcast_to(np.arange(value.shape[-1]) * self.grid.step, value.shape) + first[..., None]
-        order = self.coins.permutation(means.shape[-1])
-        square = np.exp(draws(points, value)[..., order])
-        around = np.where(self.squares.silent[..., None], 0.0, square)
-        left = around - (means - self.prior.centre[:, None]) ** 2
-        std = np.sqrt(np.maximum(left, 0.0))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            weight = self._ratio_density(np.log(std / self.prior.spread[:, None]), rows) * square / left
-        weight = np.where((left > 0) & np.isfinite(weight), weight, 0.0)
-        none = (weight.sum(axis=-1, keepdims=True) <= 0) & ~self.squares.silent[..., None]
-        return np.where(none, self._ratio_draws(), std), _anywhere(weight)
+    def _deviations(self, about: tuple[Floats, Floats], means: Floats, rows: Interval) -> Interval:
+        """Of deviations, from draws (V, F, draws) of the mean; `rows` (V,). Low ends are 0 where a party may have a
+        single row, or a column of one number.
+        """
+        away = (means[..., :: DRAWS // NODES] - self.prior.centre[:, None]) ** 2  # (V, F, nodes)
+        tables = np.array([self.prior.ratio_density(max(n, 1.0)) for n in rows.estimate.tolist()])  # (V, F, RATIOS)
+        ratios = np.broadcast_to(COARSE, (*away.shape[:2], len(COARSE)))
+        for _ in range(2):
+            low, high = span(ratios, self._weigh_ratios(about, tables, ratios, away))
+            inside = (np.arange(NODES) + 0.5) / NODES
+            ratios = low[..., None] + (high - low)[..., None] * inside
+        std = self.prior.spread[:, None] * np.exp(ratios)
+        found = quantiles(std, self._weigh_ratios(about, tables, ratios, away), self.level)
+        constant = (found.low < CONSTANT * self.prior.spread) | (rows.low < 2)[:, None]
+        low = np.where(constant, 0.0, found.low * self.prior.surely)
+        return Interval(*(np.where(self.squares.silent, 0.0, x) for x in (found.estimate, low, found.high)))
 
-    def _ratio_draws(self) -> Floats:
-        """(F, draws) of the deviation under the prior: for draws of means and squares of which none go together."""
-        ratios = np.broadcast_to(RATIOS, (len(self.prior.features), len(RATIOS)))
-        drawn: Floats = self.prior.spread[:, None] * np.exp(draws(ratios, self.prior.ratio_density()))
-        return drawn
-
-    def _ratio_density(self, ratio: Floats, rows: Floats) -> Floats:
-        """Prior density of log s / S (V, F, draws), looked up in a table by party and feature."""
-        table = np.array([self.prior.ratio_density(max(n, 1.0)) for n in rows.tolist()])  # (V, F, RATIOS)
-        place = (np.clip(np.nan_to_num(ratio, nan=-8.0), -8.0, 8.0) - RATIOS[0]) / (RATIOS[1] - RATIOS[0])
-        density: Floats = np.take_along_axis(table, place.round().astype(np.int64), axis=-1)
-        return density
+    def _weigh_ratios(self, about: tuple[Floats, Floats], tables: Floats, ratios: Floats, away: Floats) -> Floats:
+        """(V, F, nodes) posterior masses of log s / S at rising `ratios`, given draws (V, F, draws) of (m - c)^2; those
+        of the prior (`tables`) where no draw goes together with what the parts say.
+        """
+        prior = interpolate(tables, (ratios - RATIOS[0]) / (RATIOS[1] - RATIOS[0]))
+        squares = (self.prior.spread[:, None] * np.exp(ratios)) ** 2
+        mass = np.empty_like(prior)
+        for v, (value, first) in enumerate(zip(*about, strict=True)):  # of one party, since it takes memory
+            around = squares[v, :, :, None] + away[v, :, None]  # (F, nodes, draws)
+            place = (np.log(np.maximum(around, 1e-300)) - first[:, None, None]) / self.grid.step
+            flat = place.reshape(len(place), place.shape[1] * place.shape[2])
+            like = interpolate(value, flat).reshape(place.shape).mean(axis=-1)
+            mass[v] = prior[v] * like
+        return np.where(mass.sum(axis=-1, keepdims=True) > 0, mass, prior)
 
 
 def _anywhere(mass: Floats) -> Floats:
@@ -274,7 +295,11 @@ def _mean_nodes(prior: Prior, apart: Floats) -> Floats:
     size = (side * mean)[..., None] + scale[..., None] * t3_quantile(level)
     size = np.maximum(size, 1e-6 * scale[..., None])  # (2, F, T, nodes)
     weight = np.maximum(prior.mean_weights * (1 - at_zero), 1e-12)  # (2, F, T)
-    mixed = size.reshape(*size.shape[:2], len(apart) * NODES)
+    low, high = (x[:, None] for x in prior.sizes)
+    loose = low * (high / low) ** ((np.arange(NODES) + 0.5) / NODES)  # (F, nodes)
+    size = np.concatenate([size, np.broadcast_to(loose, (2, *loose.shape))[:, :, None]], axis=2)
+    weight = np.concatenate([weight, np.broadcast_to(prior.loose / 2, (2, len(loose)))[..., None]], axis=2)
+    mixed = size.reshape(*size.shape[:2], size.shape[2] * NODES)
     mass = np.broadcast_to(weight[..., None], size.shape).reshape(mixed.shape)
     return at_levels(*in_order(mixed, mass), (np.arange(NODES) + 0.5) / NODES)
 
@@ -283,10 +308,17 @@ def _square_nodes(prior: Prior, apart: Floats, coins: np.random.Generator) -> Fl
     """(F, nodes) draws of e = s^2 + (m - c)^2 under the prior."""
     count = 4 * NODES
     levels = (np.arange(count) + 0.5) / count
-    tau = _dealt(prior.mean_weights, coins.permutation(levels))
+    shift = _dealt(prior.shift_weights, coins.permutation(levels))
     sigma = _dealt(prior.std_weights, coins.permutation(levels))
-    mean = prior.mean[:, None] + prior.spread[:, None] * apart[tau] * t3_quantile(levels)
-    ratio = LOG_STD_SPREADS[sigma] * np.clip(coins.permutation(t3_quantile(levels)), -6, 6) - SHIFTS[tau]
+    far, last = shift >= len(apart), len(LOG_STD_SPREADS) - 1
+    sigma = np.where(far, last, sigma)
+    mean = prior.mean[:, None] + prior.spread[:, None] * apart[np.minimum(shift, last)] * t3_quantile(levels)
+    low, high = (x[:, None] for x in prior.sizes)
+    away = np.abs(prior.mean) > REACH * prior.spread
+    side = np.where(away[:, None], np.sign(prior.mean)[:, None], np.sign(coins.permutation(levels) - 0.5))
+    loose = side * low * (high / low) ** coins.permutation(levels)
+    mean = np.where(far & (coins.permutation(levels) < LOOSE), loose, mean)
+    ratio = LOG_STD_SPREADS[sigma] * np.clip(coins.permutation(t3_quantile(levels)), -6, 6) - SHIFTS[shift]
     ratio = ratio - LOG_STD_SPREADS[sigma] ** 2
     square: Floats = (prior.spread[:, None] * np.exp(ratio)) ** 2 + (mean - prior.centre[:, None]) ** 2
     return np.maximum(square, 1e-280)

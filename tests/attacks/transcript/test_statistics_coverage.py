@@ -1,5 +1,6 @@
 """Intervals say nine of ten: measured over simulated federations whose parties differ as the prior says they may, in
-shape too, are alike, or are further apart. Where all columns are normal, quartiles hold more often than they say.
+shape too, are alike, or are further apart, up to where a deviation of all rows is the distance of parties and little
+else. Where all columns are normal, quartiles hold more often than they say.
 """
 
 from collections import defaultdict
@@ -53,6 +54,26 @@ def distant_parties(rng, parties):
     return found
 
 
+def far_parties(rng, parties):
+    """Of about the same size, with means 30 deviations apart."""
+    return [
+        rng.normal(5 + 30 * rng.standard_normal(FEATURES), 1.0, (rng.integers(20, 60), FEATURES))
+        for _ in range(parties)
+    ]
+
+
+def one_far_party(rng, parties):
+    """All but the last are alike; its columns are all 30 deviations away."""
+    apart = [0.0] * (parties - 1) + [30.0]
+    return [rng.normal(5 + x, 1.0, (rng.integers(10, 90), FEATURES)) for x in apart]
+
+
+def narrow_observer(rng, parties):
+    """All alike, but that the observer's deviations are a hundredth of the others'."""
+    first, *others = alike_parties(rng, parties)
+    return [first.mean(axis=0) + (first - first.mean(axis=0)) / 100, *others]
+
+
 def coverage(draw, parties, observers, federations, **options):
     held = defaultdict(list)
     for seed in range(federations):
@@ -82,3 +103,39 @@ def test_where_parties_are_alike_intervals_hold_more_often_than_they_say():
 def test_where_parties_are_further_apart_than_expected_four_of_five_intervals_still_hold(parties, observers):
     for statistic, share in coverage(distant_parties, parties, observers, 100).items():
         assert share >= 0.8, f"{statistic}: {share:.3f}"
+
+
+@pytest.mark.parametrize(("parties", "observers"), [(3, 1), (6, 1), (6, 2)])
+def test_where_parties_are_far_apart_their_deviations_hold_though_they_are_a_fraction_of_the_whole(parties, observers):
+    shares = coverage(far_parties, parties, observers, 12)
+    assert shares["std"] >= 0.85
+    assert shares["mean"] >= 0.85
+
+
+def test_where_one_party_is_far_away_in_all_columns_they_say_no_more_of_rows_than_one_of_them_does():
+    shares = coverage(one_far_party, 5, 1, 20)
+    for statistic, share in shares.items():
+        assert share >= 0.8, f"{statistic}: {share:.3f}"
+
+
+def test_a_small_deviation_of_the_observer_alone_does_not_make_those_of_others_small():
+    assert coverage(narrow_observer, 5, 1, 12)["std"] >= 0.8
+
+
+def test_the_deviation_of_a_column_that_each_party_has_one_number_in_may_be_0():
+    parts = [
+        np.hstack([np.full((20 + v, 1), x), np.random.default_rng(v).normal(size=(20 + v, 1))])
+        for v, x in enumerate([3.0, 7.0, 4.5, 12.0])
+    ]
+    claims = [c for c in Statistics().run(view_of(parts, ["P1"]), AuxiliaryKnowledge()) if c.statistic == "std"]
+    of_one_number = [c for c in claims if c.feature == "f0"]
+    assert [(c.party, c.low) for c in of_one_number] == [(p, 0.0) for p in ("P2", "P3", "P4")]
+    assert all(c.low > 0 for c in claims if c.feature == "f1")
+
+
+def test_the_deviation_of_a_party_that_may_have_a_single_row_may_be_0():
+    parts = [np.random.default_rng(v).normal(5, 1, (n, FEATURES)) for v, n in enumerate([30, 1, 40, 25])]
+    claims = list(Statistics().run(view_of(parts, ["P1"]), AuxiliaryKnowledge()))
+    count = next(c for c in claims if (c.party, c.statistic) == ("P2", "count"))
+    assert count.low <= 1 <= count.high
+    assert {c.low for c in claims if (c.party, c.statistic) == ("P2", "std")} == {0.0}

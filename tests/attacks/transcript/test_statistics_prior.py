@@ -6,9 +6,11 @@ from scipy.special import stdtr, stdtrit
 
 from leakledger.attacks.transcript.statistics.own import OwnTable
 from leakledger.attacks.transcript.statistics.prior import (
+    AT_MOST,
     BASE,
     LOG_STD_SPREADS,
     MEAN_SPREADS,
+    NEAR,
     learnt,
     prior,
     t3_level,
@@ -69,3 +71,22 @@ def test_constant_and_empty_own_columns_give_finite_weights():
     for own in (np.zeros((5, 12)), np.zeros((0, 12))):
         found = learnt_from(own)
         assert all(np.isfinite(w).all() for w in (found.mean_weights, found.std_weights, found.row_weights))
+
+
+def test_own_deviations_far_below_that_of_the_whole_say_that_parties_are_far_apart_but_others_may_be_near_it():
+    alike, small = learnt_from(own_rows(0, 0.0, 400)), learnt_from(own_rows(0, 0.0, 400) / 100)
+    assert (alike.far < 0.1).all()
+    assert (small.far > 0.9).all()
+    for found in (alike, small):
+        np.testing.assert_allclose(found.mean_weights.sum(axis=1) + found.loose, 1.0)
+        np.testing.assert_allclose(found.shift_weights.sum(axis=1), 1.0)
+        assert (found.shift_weights[:, len(NEAR) :].sum(axis=1) <= AT_MOST + 1e-12).all()
+
+
+def test_an_own_column_of_one_number_says_that_others_may_have_one_in_that_feature_alone():
+    own = own_rows(0, 0.0, 400)
+    own[:, 0] = 0.1  # whose mean and deviation have rounding in them
+    found = learnt_from(own)
+    assert found.far[0] == 1
+    assert (found.far[1:] < 0.1).all()
+    assert (learnt_from(own[:1]).far < 0.1).all()  # a single row has no deviation
