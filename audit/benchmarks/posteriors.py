@@ -64,6 +64,9 @@ STATISTICS = (
     *(StatisticsCell(x, 1.0, rows=8) for x in ("normal", "binary", "skewed")),
     *(StatisticsCell(x, s, observers=("P1", "P2")) for x in ("normal", "binary", "skewed") for s in (0.5, 2.0)),
     *(StatisticsCell(x, 1.0, passes=1) for x in ("normal", "binary")),
+    *(StatisticsCell(spread=0.5, parties=p, apart=a) for p in (3, 5, 20) for a in (3.0, 30.0)),
+    StatisticsCell(spread=0.5, observers=("P1", "P2"), apart=30.0),
+    StatisticsCell(spread=0.5, passes=1, apart=30.0),
     StatisticsCell(route="relay"),
     StatisticsCell(route="relay", observers=("server",)),
 )

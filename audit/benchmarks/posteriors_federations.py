@@ -69,7 +69,9 @@ class RingCell:
 
 @dataclass(frozen=True)
 class StatisticsCell:
-    """One kind of federation for `statistics`: how numbers are distributed, and who sees which parts of them."""
+    """One kind of federation for `statistics`: how numbers are distributed, how far parties' means are apart in their
+    deviations (binary columns always by `RATES`), and who sees which parts of them.
+    """
 
     numbers: Numbers = "normal"
     spread: float = 1.0
@@ -79,6 +81,7 @@ class StatisticsCell:
     passes: Literal[1, 2] = 2
     outlying: bool = False
     rows: int = 60
+    apart: float = MEANS
 
     attack = "statistics"
 
@@ -86,7 +89,8 @@ class StatisticsCell:
     def text(self) -> str:
         one_pass = ", one pass" if self.passes == 1 else ""
         few = f", {self.rows} rows" if self.rows < 60 else ""
-        return f"{self.route}{one_pass}, {self.numbers}{few}"
+        far = f", means {self.apart:g} deviations apart" if self.apart != MEANS else ""
+        return f"{self.route}{one_pass}, {self.numbers}{few}{far}"
 
 
 Cell = RingCell | StatisticsCell
@@ -191,7 +195,7 @@ def _numbers(cell: StatisticsCell, coins: Coins) -> list[Floats]:
             rate = 1 / (1 + np.exp(-(base + RATES * coins.normal(size=FEATURES) + away)))
             found.append((coins.random((rows, FEATURES)) < rate).astype(np.float64))
             continue
-        mean = centre + MEANS * coins.normal(size=FEATURES) + away
+        mean = centre + cell.apart * coins.normal(size=FEATURES) + away
         spread = np.exp(SCALES * coins.normal(size=FEATURES) + away / 3)
         found.append(scale * (mean + spread * _standard(cell.numbers, rows, coins)))
     return found

@@ -170,6 +170,8 @@ def test_columns_of_identifiers_of_large_parties_take_no_more_memory_than_others
         (StatisticsCell("binary", 2.0), 0.83, 1.0),
         (StatisticsCell("skewed", 0.5, outlying=True), 0.83, 1.0),
         (StatisticsCell("normal", 2.0, observers=("P1", "P2")), 0.83, 1.0),
+        (StatisticsCell(spread=0.5, apart=30.0), 0.83, 1.0),  # 0.24 of deviations when S was taken for theirs
+        (StatisticsCell(spread=0.5, parties=3, apart=3.0), 0.8, 1.0),
     ],
     ids=lambda x: x.text if isinstance(x, RingCell | StatisticsCell) else "",
 )
@@ -182,6 +184,14 @@ def test_over_a_small_grid_nine_of_ten_intervals_hold(cell, least, most):
 @pytest.mark.parametrize("cell", BOTH, ids=lambda c: c.attack)
 def test_a_federation_is_the_same_each_time(cell):
     assert play(cell, 3).claims == play(cell, 3).claims != play(cell, 4).claims
+
+
+def test_parties_whose_means_are_apart_differ_in_little_else():
+    drawn = federation(StatisticsCell(spread=0.0, apart=30.0), 0)
+    claims = [c for c in drawn.attack.run(drawn.view, drawn.knowledge) if c.statistic == "std"]
+    shares = [truth / unit for truth, unit in map(drawn.truth, claims)]
+    assert len(shares) == 16
+    assert np.median(shares) < 0.1
 
 
 def test_an_outlying_party_has_many_times_the_rows_of_the_others():
