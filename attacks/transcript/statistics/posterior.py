@@ -218,21 +218,32 @@ class _Inference:
         return np.where(of.silent[..., None], 1.0, of.shifted(rows)), first
 
     def _means(self, about: tuple[Floats, Floats], negative: NDArray[np.int64]) -> tuple[Floats, Floats]:
-        """(V, F, nodes) values of the mean and their posterior masses, where the posterior is."""
+        """(V, F, nodes) values of the mean and their posterior masses, where the posterior is: first on nodes of the
+        prior, and, where parties are far apart and these therefore sparse, on nodes of what the parts say.
+        """
         rising = np.stack([self.nodes[0], -self.nodes[1, :, ::-1]])  # (2, F, nodes)
-        nodes = np.abs(self.sign)[..., None] * rising[negative, np.arange(len(self.prior.features))]
-        mass = _anywhere(self._weigh(about, nodes))  # what parts say may be beyond all nodes of the prior
+        expected = np.abs(self.sign)[..., None] * rising[negative, np.arange(len(self.prior.features))]
+        value, first = about
+        low, high = span(np.broadcast_to(self.grid.step * np.arange(value.shape[-1]), value.shape), value)
+        inside = (np.arange(NODES) + 0.5) / NODES
+        told = self.sign[..., None] * np.exp((first + low)[..., None] + (high - low)[..., None] * inside)
+        far = (self.prior.far > 0.5)[:, None]
+        nodes = np.sort(np.concatenate([expected, np.where(far, told, expected)], axis=-1), axis=-1)
+        gaps = np.diff(nodes, axis=-1, prepend=-np.inf, append=np.inf)
+        by_density = self._mean_density(nodes, about) * np.minimum(gaps[..., :-1], gaps[..., 1:])
+        mass = _anywhere(np.where(far, by_density, self._weigh(about, nodes)))
         for _ in range(2):
             low, high = span(nodes, mass)
-            inside = (np.arange(NODES) + 0.5) / NODES
             nodes = low[..., None] + (high - low)[..., None] * inside
-            scaled = (nodes - self.prior.mean[:, None]) / self.prior.spread[:, None]
-            density = sum(
-                w[:, None] * t3_density(scaled, a) for a, w in zip(self.apart, self.prior.mean_weights.T, strict=True)
-            )
-            density = T3_PEAK * density + self._loose(nodes)
-            mass = _anywhere(density * np.where(nodes * self.sign[..., None] > 0, self._weigh(about, nodes), 0.0))
+            mass = _anywhere(self._mean_density(nodes, about))
         return nodes, np.where(self.sums.silent[..., None], 1.0, mass)  # all nodes are 0 where the sign is 0
+
+    def _mean_density(self, means: Floats, about: tuple[Floats, Floats]) -> Floats:
+        """(V, F, nodes) posterior density, up to a factor: 0 on the other side of 0 than the parts."""
+        scaled = (means - self.prior.mean[:, None]) / self.prior.spread[:, None]
+        weighed = zip(self.apart, self.prior.mean_weights.T, strict=True)
+        density = T3_PEAK * sum(w[:, None] * t3_density(scaled, a) for a, w in weighed) + self._loose(means)
+        return np.where(means * self.sign[..., None] > 0, density * self._weigh(about, means), 0.0)
 
     def _loose(self, means: Floats) -> Floats:
         """(V, F, nodes) density, in S, of means of any size."""

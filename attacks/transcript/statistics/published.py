@@ -16,15 +16,16 @@ gives n = N - own, m = (N M - own sum) / n and a deviation s; its weight is
 around mean M' and deviation S' of the own rows, since M and S have n in them already: the last factor, N/n times
 N S^2 / (n s^2), is what few rows change. tau and sigma are those of `prior` or 0, weighed by how far observers are
 from each other, and wider by the sampling of n rows and of the own ones. Half of the weight is one tau and one sigma
-for all columns, half is that each column has its own. One row has no deviation: it is possible where none is left, and
+for all columns, half is that each column has its own. With the chance `FAR` the client is unlike all observers, its
+means and its deviations by any number of theirs. One row has no deviation: it is possible where none is left, and
 nowhere else.
 
 with k(N) the number of sums that N rows may have beside multiples of N, N^w for w whole features that have nothing in
 common (`whole_sums`): of two means that are both whole multiples of 1/N and of 1/(2N), the second is then 2^w times as
 unlikely. Where a mean is near several multiples of 1/N, it is as many times as likely. Whether others share the
-divisors of the own rows, nobody knows: half of the weight is what it is if they do, half if they do not. Where one N
-has the weight `level` or more, claims of mean and deviation are those that it leaves; itself it is exact from a weight
-of 0.9999 on, where columns of whole numbers vouch for it. Where another message tells n exactly (sums of byte casts and
+divisors of the own rows, nobody knows: half of the weight is what it is if they do, half if they do not. Where columns
+of whole numbers vouch for one N that has the weight `level` or more, claims of mean and deviation are those that it
+leaves; itself it is exact from a weight of 0.9999 on. Where another message tells n exactly (sums of byte casts and
 counts of targets do), it is the only candidate.
 """
 
@@ -57,6 +58,9 @@ PUBLISHED = (GlobalMeans, GlobalDeviations, PooledStatistics, GlobalExtremes, Pa
 ROW_SPREADS = np.array([1.0, 3.0])
 MOST, TRIED, SHARP = 100, 4000, 1e-3
 ALIKE = 0.5  # how likely parties are samples of the same rows, as they are where rows are dealt out
+NEAR = np.log([ALIKE, *(1 - ALIKE) * BASE])  # the weights of 0 and the spreads of `prior`
+FAR = 0.05  # how likely the last client is unlike all others, by any number of their deviations
+MEANS_FAR, STDS_FAR = 10.0 ** np.arange(1, 13), np.linspace(1.5, 24.0, 12)
 MATCHED = 0.63  # the square of the scale at which Student's t with three degrees of freedom fits normal numbers best
 COINCIDENCE = 1e-3  # of the variance: what is closer to no deviation than this may be so by chance
 # The weight from which on a count is exact: with the level alone one in twenty was wrong, of made-up federations whose
@@ -164,7 +168,7 @@ def _moments(
     # Other columns may have a grid that nobody knows, and too few rows hide what all have in common: chance may fit.
     vouching = sum(map(len, own)) > whole.sum() > 0 or counted is not None
     for feature, statistic, values, lows, highs in found.columns(names):
-        share = vouched if statistic == "count" else level
+        share = vouched if statistic == "count" or not vouching else level
         sure = bool(found.weights[best] >= share)
         low, high = _within(lows, found.weights, share)[0], _within(highs, found.weights, share)[1]
         if statistic == "count" and not vouching:
@@ -214,6 +218,7 @@ def _like_own(found: Candidates, each: Sequence[Floats], told: Told, whole: NDAr
     change = np.log((n + len(own)) / n / unit) + np.log((n + len(own)) / n * spread**2 / variance)
     by_mean, by_std = _apart(found.means, np.sqrt(variance), n, own, unit)
     by_mean = by_mean + change
+    seen = [np.zeros((len(NEAR), 1, len(varied)))] * 2
     for i in range(1, len(each)):
         known = np.vstack(each[:i])
         if min(len(known), len(each[i])):
@@ -221,18 +226,22 @@ def _like_own(found: Candidates, each: Sequence[Floats], told: Told, whole: NDAr
             mean, std = each[i].mean(axis=0), np.maximum(each[i].std(axis=0), 1e-9 * scale)
             rows = np.full((1, 1), float(len(each[i])))
             terms = _apart(mean, std, rows, known, scale)
-            by_mean, by_std = by_mean + terms[0], by_std + terms[1]
-    likely: Floats = sum((_over_spreads(x, counts) for x in (by_mean, by_std)), np.zeros(len(found.rows)))
+            seen = [s + t[: len(NEAR)] for s, t in zip(seen, terms, strict=True)]
+    likely = np.zeros(len(found.rows))
+    for of, known in zip((by_mean, by_std), seen, strict=True):
+        near = _over_spreads(of[: len(NEAR)] + known, counts, NEAR) - _over_spreads(known, counts, NEAR)
+        far = _over_spreads(of[len(NEAR) :], counts, np.full(len(MEANS_FAR), -np.log(len(MEANS_FAR))))
+        likely += np.logaddexp(np.log(1 - FAR) + near, np.log(FAR) + far)
     return likely
 
 
-def _over_spreads(logs: Floats, counts: Floats) -> Floats:
-    """(C,) the logarithm of a likelihood, from that of each column under each of the spreads (6, C, F), where columns
-    count for so many (F,): half of the weight is one spread for all columns, half is one for each.
+def _over_spreads(logs: Floats, counts: Floats, base: Floats) -> Floats:
+    """(C,) the logarithm of a likelihood, from that of each column under each of the spreads (T, C, F), where columns
+    count for so many (F,) and spreads have the log weights `base` (T,): half of the weight is one spread for all
+    columns, half is one for each.
     """
-    base = np.log([ALIKE, *(1 - ALIKE) * BASE])[:, None]
-    shared = logsumexp(base + (counts * logs).sum(axis=2), axis=0)
-    single = (counts * logsumexp(base[..., None] + logs, axis=0)).sum(axis=1)
+    shared = logsumexp(base[:, None] + (counts * logs).sum(axis=2), axis=0)
+    single = (counts * logsumexp(base[:, None, None] + logs, axis=0)).sum(axis=1)
     either: Floats = np.logaddexp(shared, single)
     return either
 
@@ -246,15 +255,19 @@ def _witnesses(own: Floats, varied: NDArray[np.bool_]) -> float:
 
 
 def _apart(mean: Floats, std: Floats, rows: Floats, own: Floats, unit: Floats) -> tuple[Floats, Floats]:
-    """(6, C, F) each: how likely mean and deviation (C, F) of so many rows (C, 1) are beside the own rows, by how far
-    parties are apart: of `MEAN_SPREADS` and of `LOG_STD_SPREADS`, in `unit`. One row has no deviation.
+    """(T, C, F) each: how likely mean and deviation (C, F) of so many rows (C, 1) are beside the own rows, by how far
+    parties are apart: not at all, by the spreads of `prior`, and by `MEANS_FAR` or `STDS_FAR`, in `unit`. One row has
+    no deviation.
     """
     few = MATCHED * (1 / rows + 1 / max(len(own), 1))
     away, ratio = (mean - own.mean(axis=0)) / unit, np.log(std / unit)
     return (
-        np.array([_log_t3(away, np.hypot(tau, few**0.5)) for tau in (0.0, *MEAN_SPREADS)]),
+        np.array([_log_t3(away, np.hypot(tau, few**0.5)) for tau in (0.0, *MEAN_SPREADS, *MEANS_FAR)]),
         np.array(
-            [np.where(rows > 1, _log_t3(ratio, np.hypot(s, (few / 2) ** 0.5)), 0.0) for s in (0.0, *LOG_STD_SPREADS)]
+            [
+                np.where(rows > 1, _log_t3(ratio, np.hypot(s, (few / 2) ** 0.5)), 0.0)
+                for s in (0.0, *LOG_STD_SPREADS, *STDS_FAR)
+            ]
         ),
     )
 

@@ -9,8 +9,9 @@ a distribution (`distribution`, `powers`). From mean, deviation and the
 shape of own rows follow `quartiles`.
 
 Nominal is not exact. A prior says how far parties may be apart (`prior`): where they are as far, 85 to 95 % of the
-intervals hold; where they are alike, nearly all; where they are further apart, four of five at least, by simulation
-(`test_statistics_coverage`). Intervals of quartiles are too wide where shapes agree, where up to 98 % hold, and too
+intervals hold; where they are alike, nearly all; where they are further apart, four of five at least, but for counts
+where a single party is far away in all columns, of which three of four do, by simulation (`test_statistics_coverage`).
+Intervals of quartiles are too wide where shapes agree, where up to 98 % hold, and too
 narrow where they do not (`quartiles`). Columns of two numbers have a model of their own (`binary`). No interval is
 without a width but where the equations determine the number, or where its parts are 0, as parts in proportion are of 0
 alone. `leakledger benchmark posteriors` measures all this over a grid of federations.
