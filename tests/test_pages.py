@@ -1,0 +1,108 @@
+"""README and docs: links and paths lead somewhere, and figures that were kept are quoted as they are."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def anchors(page):
+    """What GitHub makes of the headings of a page."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.M)
+    return {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_leads_to_a_file_and_a_heading_that_are_there(page):
+    for path, anchor in re.findall(r"\]\((?!http)([^)#\s]*)#?([^)\s]*)\)", page.read_text()):
+        there = (page.parent / path) if path else page
+        assert there.exists(), path
+        assert not anchor or anchor in anchors(there), f"{path}#{anchor}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_path_that_is_named_is_there(page):
+    folders = "tests|audit|attacks|preprocess|defenses|reports|benchmarks|examples|docs"
+    for path in re.findall(rf"`((?:{folders})/[\w./*-]+)`", page.read_text()):
+        assert list(ROOT.glob(path)), path
+
+
+def kept(name):
+    return json.loads((ROOT / "benchmarks" / "results" / name).read_text())["rows"]
+
+
+def cells(page, columns):
+    """The cells of all lines of tables with so many columns."""
+    lines = (ROOT / "docs" / page).read_text().splitlines()
+    rows = [[c.strip() for c in line.split("|")[1:-1]] for line in lines if line.startswith("|")]
+    return [row for row in rows if len(row) == columns]
+
+
+def rounded(said, number):
+    """Whether a number is what is said of it, to the digits that are said."""
+    return abs(float(said) - number) <= 0.5 * 10.0 ** -len(said.partition(".")[2]) + 1e-9
+
+
+def quoted(said, row):
+    """Whether "mean (low to high)", or a mean alone, is that of a row."""
+    numbers = re.findall(r"-?[\d.]+", said)
+    return all(rounded(s, row[n]) for s, n in zip(numbers, ("measured", "low", "high"), strict=False))
+
+
+def test_the_table_of_the_adversary_who_knows_the_noise_is_what_was_measured():
+    columns = [("posterior", "accuracy"), ("tableak", "accuracy"), ("prior only", "accuracy")]
+    columns += [("from the truth", "accuracy"), ("posterior", "exact_rows")]
+    lines = [row for row in cells("attacks.md", 9) if row[0] in ("Adult", "German")]
+    assert len(lines) == 25
+    for table, batch, sigma, *said, _ in lines:
+        of = {"B": int(batch), "sigma": float(sigma), "labels": "known"}
+        rows = [r for r in kept(f"defended-{table.lower()}.json") if of.items() <= r["setting"].items()]
+        for (attack, metric), cell in zip(columns, said, strict=True):
+            fit = [r for r in rows if r["setting"]["attack"] == attack and r["metric"] == metric]
+            assert cell == "–" or any(quoted(cell, r) for r in fit), (table, batch, sigma, attack, metric)
+
+
+def posteriors(attack):
+    rows = [r for r in kept("posteriors.json") if r["setting"]["attack"] == attack and "statistic" in r["setting"]]
+    keys = ("federation", "parties", "spread", "outlying", "observers", "statistic")
+    return {(*(r["setting"][k] for k in keys), r["metric"]): r for r in rows}
+
+
+def test_how_often_intervals_of_sizes_hold_is_what_was_measured():
+    rows = posteriors("ring_size")
+    lines = [row for row in cells("attacks.md", 6) if re.match(r"(uhe|mod-norm|dh-psi), ", row[0])]
+    assert len(lines) == 43
+    for name, parties, spread, _, after, who in lines:
+        federation, _, apart = name.partition(" and ")
+        observer = "server" if "server" in name else "P1" if parties == "3" else "P3"
+        of = federation, int(parties), float(spread), bool(apart), observer, "size"
+        coverage, width = re.fullmatch(r"(.*?)(?:, ([\d.]+))?", after).groups()
+        assert quoted(coverage, rows[*of, "coverage"]), name
+        assert width is None or rounded(width, rows[*of, "width"]["measured"]), name
+        assert who == "–" or rounded(who, rows[*of, "who knows the cell"]["measured"]), name
+
+
+def test_how_often_intervals_of_statistics_hold_is_what_was_measured():
+    rows = posteriors("statistics")
+    lines = [row for row in cells("attacks.md", 7) if re.match(r"(sealed|relay), ", row[0])]
+    assert len(lines) == 43
+    for name, parties, spread, *said in lines:
+        federation, _, apart = name.removesuffix(", two observers").partition(" and ")
+        observer = "P1+P2" if "two" in name else "P5" if apart == "the observer outlying" else "P1"
+        for statistic, cell in zip(("count", "mean", "std", "quantile"), said, strict=True):
+            of = federation, int(parties), float(spread), bool(apart), observer, statistic
+            after = re.findall(r"→ ([\d.]+)", cell)
+            for number, metric in zip(after, ("coverage", "width"), strict=False):
+                assert rounded(number, rows[*of, metric]["measured"]), (name, statistic)
+
+
+def test_what_recording_costs_is_what_was_measured():
+    text = " ".join((ROOT / "docs" / "concepts.md").read_text().split())
+    said = re.search(r"Recording adds (\S+ % \([^)]*\)) .* (\S+ % \([^)]*\)) to the training alone", text)
+    added = {r["setting"]["run"]: r for r in kept("recording-adult.json") if r["metric"] == "time added"}
+    assert quoted(said[1], added["case"])
+    assert quoted(said[2], added["training"])
