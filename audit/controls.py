@@ -3,7 +3,9 @@
 *Known-leaky*: something that surely leaks, which the attack must recover; otherwise its silence elsewhere proves
 nothing. *Null*: messages that have nothing to do with the victim, scored against the victim; the attack must stay at
 its baseline, otherwise the scorer rewards guessing. *Shuffled*, of attacks on transcripts: transcripts of other
-federations than the ones they are scored against. A control that fails makes the verdict inconclusive.
+federations than the ones they are scored against. *Power*, of attacks on updates: a batch like the audited one, which
+takes more than luck. An attack that fails one of the first three shows nothing; one without power may still have found
+what it claims, and its silence proves nothing.
 
 An attack declares where it must succeed (`Attack.controls`); nothing here knows one attack from another. Of what it
 declares, those controls are played that show it kinds of message which the audited view has too, since a message counts

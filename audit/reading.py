@@ -1,12 +1,13 @@
 """Which messages of a view were read, and which were not: what nobody read is no evidence of safety.
 
 A message counts as read when an attack that applies to the view names its kind, and has passed a leaky control in which
-it was shown that kind. What hides (shares, ciphertexts, messages sealed for others, steps of the protocol) counts as
-read when it passed its named check (`hiding`), or when such an attack reads it. From those who can open it nothing
-hides: a sealed message from its recipient, a ciphertext from who has the key (`OpenedBy`). A kind that an attack does
-not name, and accepts for what it discloses, counts where every message of it is behind a claim that can be scored. All
-others are listed, and forbid the verdict that no leak was found. An attack that would read anything reads nothing in
-this sense: kinds are named, or accepted for what they disclose and then tried one by one.
+its claims rest on that kind (of updates: in which it was shown that kind). What hides (shares, ciphertexts, messages
+sealed for others, steps of the protocol) counts as read when it passed its named check (`hiding`), or when such an
+attack reads it. From those who can open it nothing hides: a sealed message from its recipient, a ciphertext from who
+has the key (`OpenedBy`). A kind that an attack does not name, and accepts for what it discloses, counts where every
+message of it is behind a claim that can be scored. All others are listed, and forbid the verdict that no leak was
+found. An attack that would read anything reads nothing in this sense: kinds are named, or accepted for what they
+disclose and then tried one by one.
 
 The unit is a message. One of which a field is behind a claim and another is not counts as read, unless the attack
 says that it reads its kind in part.

@@ -6,16 +6,16 @@ the same cost, that with the most identical rows is taken, then that with the le
 order of rows does not matter. Closeness is not transitive, and the best assignment may yet move a row that is claimed
 as it is: which rows are recovered identically is matched apart, by identity alone. Of a batch whose size an adversary
 does not know (Poisson sampling) more rows may be claimed than there are: those without a partner count as nothing, and
-the baseline claims as many (`best_prior`). A batch without rows has no score; what is proven of it is false. The
-baseline draws each cell of each row from the population's marginals and is matched like an attack. (The paper's random
-baseline draws one number per numeric feature for a whole batch; it is lower.)
+the baseline claims as many. A batch without rows has no score; what is proven of it is false. The baseline is the best
+of several ways to claim a batch from the prior alone (`best_prior`), and is matched like an attack.
 
 Of a sum over several clients, the rows of all their batches are claimed together, and scored together; whether the
 client that a row is said to be of is the right one is a metric of its own (`owner`), of the rows that are identical.
 
 The *worst record* is the accuracy of the one row of the batch that is recovered best, the worst case for a person: the
-best of the matched rows, whichever it is. Luck favours the best of many rows, so its baseline is the best row of each
-drawn batch, found in the same way. It needs the truth to find that row; an adversary has only the entropy (`cells`).
+best of the matched rows, whichever it is. Luck favours the best of many rows, so its baseline is the best row of what
+the prior alone claims, found in the same way. It needs the truth to find that row; an adversary has only the entropy
+(`cells`).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
