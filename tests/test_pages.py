@@ -6,6 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from leakledger.attacks import ATTACKS
+from leakledger.defenses import DEFENSES
+from leakledger.preprocess.aggregation import AGGREGATIONS
+from leakledger.preprocess.encoders import ENCODERS
+from leakledger.preprocess.scalers import SCALERS
+
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
@@ -57,7 +63,7 @@ def test_the_table_of_the_adversary_who_knows_the_noise_is_what_was_measured():
     columns = [("posterior", "accuracy"), ("tableak", "accuracy"), ("prior only", "accuracy")]
     columns += [("from the truth", "accuracy"), ("posterior", "exact_rows")]
     lines = [row for row in cells("attacks.md", 9) if row[0] in ("Adult", "German")]
-    assert len(lines) == 25
+    assert len(lines) >= 25
     for table, batch, sigma, *said, _ in lines:
         of = {"B": int(batch), "sigma": float(sigma), "labels": "known"}
         rows = [r for r in kept(f"defended-{table.lower()}.json") if of.items() <= r["setting"].items()]
@@ -75,7 +81,7 @@ def posteriors(attack):
 def test_how_often_intervals_of_sizes_hold_is_what_was_measured():
     rows = posteriors("ring_size")
     lines = [row for row in cells("attacks.md", 6) if re.match(r"(uhe|mod-norm|dh-psi), ", row[0])]
-    assert len(lines) == 43
+    assert len(lines) >= 43
     for name, parties, spread, _, after, who in lines:
         federation, _, apart = name.partition(" and ")
         observer = "server" if "server" in name else "P1" if parties == "3" else "P3"
@@ -89,7 +95,7 @@ def test_how_often_intervals_of_sizes_hold_is_what_was_measured():
 def test_how_often_intervals_of_statistics_hold_is_what_was_measured():
     rows = posteriors("statistics")
     lines = [row for row in cells("attacks.md", 7) if re.match(r"(sealed|relay), ", row[0])]
-    assert len(lines) == 43
+    assert len(lines) >= 43
     for name, parties, spread, *said in lines:
         federation, _, apart = name.removesuffix(", two observers").partition(" and ")
         observer = "P1+P2" if "two" in name else "P5" if apart == "the observer outlying" else "P1"
@@ -106,3 +112,9 @@ def test_what_recording_costs_is_what_was_measured():
     added = {r["setting"]["run"]: r for r in kept("recording-adult.json") if r["metric"] == "time added"}
     assert quoted(said[1], added["case"])
     assert quoted(said[2], added["training"])
+
+
+@pytest.mark.parametrize("names", [ENCODERS, SCALERS, ATTACKS, DEFENSES, AGGREGATIONS])
+def test_the_readme_names_everything_that_there_is(names):
+    listed = (ROOT / "README.md").read_text().split("## What there is")[1].split("\n## ")[0]
+    assert {name for name in names if f"`{name}`" not in listed} == set()
