@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from leakledger.audit.benchmarks.base import Options, data_of
 from leakledger.audit.benchmarks.know_nothing import LIBRARY, Target
 from leakledger.audit.case import cases
 from leakledger.audit.clusters import ratio_interval
@@ -52,7 +53,7 @@ def of_table(data):
     found = {}
     for seed, rows in enumerate(SIZES):
         settings = config(
-            data={"source": data, "rows": 1500, "missing": "drop"},
+            data=data_of(Options(), data, 1500),
             partition={"kind": "iid", "parties": 4},
             preprocessing=[{"encoder": "pooled", "scaler": "pooled"}],
             model={"hidden": [4]},
