@@ -180,6 +180,8 @@ def _of_records(claim: RecordsClaim, view: View) -> str:
         return "a category of a claim is none of the layout's"
     if claim.layout is None and not np.isfinite(claim.numbers).all():
         return "a number of a claim is not finite"
+    if claim.probability is not None and not ((claim.probability >= 0) & (claim.probability <= 1)).all():
+        return "a probability of a claim is not from 0 to 1"
     return ""
 
 

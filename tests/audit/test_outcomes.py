@@ -148,6 +148,8 @@ def test_an_error_without_a_text_ends_in_no_colon():
             "verified of a claim are no array of the type .*, but of float64",
         ),
         ([replace(GOOD, probability=np.ones(3))], r"probability of a claim have shape \(3,\), not \(3, 2\)"),
+        ([replace(GOOD, probability=np.full((3, 2), 2.0))], "a probability of a claim is not from 0 to 1"),
+        ([replace(GOOD, probability=np.full((3, 2), np.nan))], "a probability of a claim is not from 0 to 1"),
         ([replace(GOOD, round="0")], "the round of a claim is no whole number"),
         ([replace(GOOD, layout="age")], "it claims rows where no layout says what their columns are"),
         ([VocabularyClaim("P1", "ward", ("a",), certain=None)], "whether a claim is certain is no bool"),
