@@ -19,9 +19,7 @@ from pydantic import BaseModel, ValidationError
 
 from leakledger.attacks import ATTACKS
 from leakledger.audit.config import Config
-from leakledger.audit.kept_code import code_kept
-from leakledger.audit.kept_settings import settings_kept
-from leakledger.audit.terminal import foreign
+from leakledger.audit.guarded import guarded
 from leakledger.audit.toml_value import toml_value
 from leakledger.preprocess.alignment.text_encoder import is_named
 from leakledger.preprocess.data.embedded import EMBEDDED
@@ -63,7 +61,7 @@ def config_of(values: dict[str, Any], overrides: Iterable[str], path: Path | Non
             raise ConfigError(f"--set {item}: write section.key=value")
         _set(values, key.strip().split("."), text, f"--set {key}")
     try:
-        with foreign(), settings_kept(), code_kept():  # methods of plugins are made, to see whether their options fit
+        with guarded():  # methods of plugins are made, to see whether their options fit
             return Config.model_validate(values)
     except ValidationError as error:
         raise ConfigError(_first_problem(error, path, values)) from None

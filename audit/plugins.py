@@ -24,9 +24,7 @@ from typing import Any
 
 from leakledger.attacks import ATTACKS, Attack
 from leakledger.attacks.base import ControlSpec
-from leakledger.audit.kept_code import code_kept
-from leakledger.audit.kept_settings import settings_kept
-from leakledger.audit.terminal import foreign
+from leakledger.audit.guarded import guarded
 from leakledger.defenses import DEFENSES, Defense
 from leakledger.preprocess.data.readers import READERS
 from leakledger.preprocess.data.schema_file import TABLE_SUFFIXES
@@ -75,7 +73,7 @@ def register(points: Iterable[tuple[str, EntryPoint]]) -> None:
     digest = cache(code_digest)  # of a package once, however many methods it has
     for group, point in points:
         try:
-            with foreign(), settings_kept(), code_kept():  # what modules print or set is none of a command's business
+            with guarded():
                 thing = _checked(GROUPS[group], point)
             _add(GROUPS[group], point, thing, digest)
         except KeyboardInterrupt:

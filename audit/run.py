@@ -26,11 +26,10 @@ from leakledger.audit.control_federations import frozen
 from leakledger.audit.estimate import check_fits, estimate
 from leakledger.audit.federate import Federated, OnAbort, make_encoder, make_scaler, public_options
 from leakledger.audit.granted import attempts, granted_knowledge, make_attack
+from leakledger.audit.guarded import guarded
 from leakledger.audit.hiding import hides, hides_columns, hides_updates
 from leakledger.audit.input_files import by_key, check_unchanged, digests
 from leakledger.audit.installed import check_extras
-from leakledger.audit.kept_code import code_kept
-from leakledger.audit.kept_settings import settings_kept
 from leakledger.audit.observe import observations
 from leakledger.audit.play import Play, view_of
 from leakledger.audit.plugin_errors import naming_plugins, told_of_plugin
@@ -47,7 +46,6 @@ from leakledger.audit.steps import Listener, Steps
 from leakledger.audit.store import FILE as STORE
 from leakledger.audit.store import RESULTS, SECRETS, TRANSCRIPTS, NoRecordYet, Store, only_writer, transcript_name
 from leakledger.audit.streams import BASELINE_STREAM, SCORER_STREAM, stream
-from leakledger.audit.terminal import foreign
 from leakledger.audit.termination import Interrupted, interrupts_noted
 from leakledger.preprocess.atomic_file import private_folder, remove_leftovers
 from leakledger.preprocess.features.transformations import BINARY
@@ -82,7 +80,7 @@ def run_audit(
     kept; StoreError for a record that was changed; what ended the first case, where all that were played were aborted
     and none has finished before; and Interrupted, which says how to continue, for a KeyboardInterrupt while cases run.
     """
-    with foreign(), settings_kept(), code_kept():  # what methods state is asked of plugins too
+    with guarded():  # what methods state is asked of plugins too
         todo, files_read = cases(config), digests(config)
         inputs = by_key(config, files_read)
         tables = partitioned(config, todo)
@@ -187,7 +185,7 @@ def play_case(config: Config, case: Case, folder: Path, master: bytes) -> Played
     """
     left: list[tuple[Ledger, PublicFacts]] = []
     try:
-        with foreign(), settings_kept(), code_kept(), naming_plugins():
+        with guarded(), naming_plugins():
             return Played(run_case(config, case, folder, master, lambda *ended: left.append(ended)))
     except Exception as error:
         if not left:

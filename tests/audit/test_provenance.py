@@ -9,7 +9,7 @@ import pytest
 from leakledger.audit import provenance
 
 AROUND = (  # a case: what reads the configuration, hands cases out, and keeps, shows and ends them
-    *("chain", "cluster", "config_file", "estimate", "frontier", "input_files", "installed", "kept_code"),
+    *("chain", "cluster", "config_file", "estimate", "frontier", "guarded", "input_files", "installed", "kept_code"),
     *("kept_settings", "limits", "options", "own_process", "plugin_errors", "plugins", "pool", "provenance"),
     *("run_files", "run_secret", "sections", "signature", "steps", "store", "terminal", "termination", "toml_value"),
     "unraised",
