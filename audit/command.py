@@ -15,7 +15,7 @@ import click
 from leakledger.audit.terminal import Terminal, echo, ours_alone
 from leakledger.audit.unraised import unraised_told
 from leakledger.preprocess.atomic_file import atomic_file
-from leakledger.preprocess.told_failure import DEBUG, ToldFailure
+from leakledger.preprocess.told_failure import DEBUG, ToldFailure, exit_code
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -54,8 +54,7 @@ def reports_problems(command: Callable[P, R]) -> Callable[P, R]:
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except SystemExit as error:  # of a plugin, say: nothing that is to end a command does it so
-            code = error.code if isinstance(error.code, int) else ""  # another one is a text
-            raise Failed(f"something that was run called sys.exit({code})") from error
+            raise Failed(f"something that was run called sys.exit({exit_code(error)})") from error
         except Exception as error:
             line = told_line(error)
             if line is None:

@@ -16,7 +16,8 @@ from inspect import isfunction
 from types import ModuleType
 from typing import Any
 
-from leakledger.preprocess.method_errors import OWN, package_of
+from leakledger.preprocess.method_errors import OWN
+from leakledger.preprocess.raised import package_of
 from leakledger.preprocess.told_failure import ToldFailure
 
 MODULES = (

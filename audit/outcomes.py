@@ -29,8 +29,9 @@ from leakledger.audit.kept_code import code_kept
 from leakledger.audit.kept_settings import settings_kept
 from leakledger.audit.terminal import one_line
 from leakledger.audit.termination import interrupts_noted
-from leakledger.preprocess.method_errors import OWN, functions_through, is_own, may_be_told, package_of
-from leakledger.preprocess.told_failure import ON_REQUEST, ToldFailure
+from leakledger.preprocess.method_errors import OWN, is_own, may_be_told
+from leakledger.preprocess.raised import functions_through, package_of
+from leakledger.preprocess.told_failure import ON_REQUEST, ToldFailure, exit_code
 from leakledger.preprocess.views import FeatureLayout, View
 
 CLAIMS = get_args(Claim)
@@ -59,8 +60,7 @@ def _answer(attack: Attack, view: View, knowledge: AuxiliaryKnowledge) -> Any:
         with settings_kept():
             return attack.run(deepcopy(view), deepcopy(knowledge))
     except SystemExit as error:
-        code = error.code if isinstance(error.code, int) else ""  # another one is a text
-        raise ToldFailure(one_line(f"{attack.technique} called sys.exit({code})")) from error
+        raise ToldFailure(one_line(f"{attack.technique} called sys.exit({exit_code(error)})")) from error
     except KeyboardInterrupt:
         raise
     except BaseException as error:
@@ -91,8 +91,8 @@ def _said(attack: Attack, error: BaseException) -> str:
     """What follows the kind of an error: its text where this package says it or it names a module that is missing; else
     in which function of the attack's package it was, since any other text may quote a record.
     """
-    of_package = [f for f in functions_through(error) if package_of(f[0]) == package_of(type(attack).__module__)]
-    frames = of_package or functions_through(error)
+    through, package = functions_through(error.__traceback__), package_of(type(attack).__module__)
+    frames = [f for f in through if package_of(f[0]) == package] or through
     names_module = isinstance(error, ImportError) and (error.name is not None or package_of(frames[-1][0]) == OWN)
     said = str(error) if names_module else may_be_told(error)
     if said == ON_REQUEST:

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from leakledger.audit.plugins import DISTRIBUTIONS, PACKAGES
-from leakledger.preprocess.method_errors import OWN, MethodError, functions_through, package_of
+from leakledger.preprocess.method_errors import OWN, MethodError
+from leakledger.preprocess.raised import functions_through, package_of
 from leakledger.preprocess.told_failure import ON_REQUEST, ToldFailure
 
 
@@ -19,7 +20,7 @@ def told_of_plugin(error: BaseException) -> MethodError | ToldFailure | None:
 
     None where it came out of none, was told already, or is what this package says of bad input to who called it.
     """
-    frames = functions_through(error)
+    frames = functions_through(error.__traceback__)
     if isinstance(error, MethodError | ToldFailure | KeyboardInterrupt) or not frames:
         return None
     of_input = isinstance(error, ValueError | OSError)

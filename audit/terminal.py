@@ -24,6 +24,7 @@ from rich.segment import Segment
 from rich.text import Text
 
 from leakledger.audit.termination import INTERRUPTED, Interrupted, terminated_as_interrupted
+from leakledger.preprocess.raised import functions_through
 from leakledger.preprocess.told_failure import DEBUG, ON_REQUEST
 
 STEERING = {"Cc", "Cf", "Cs", "Zl", "Zp"}  # controls, invisible formats, halves of surrogates, separators of lines
@@ -131,8 +132,8 @@ def tell_unforeseen(who: str, kind: type[BaseException], error: BaseException | 
     """Prints an error that nobody foresaw as one line on stderr: its kind and where it was raised. Its text may quote a
     record, so it comes on request; of a failed import it names a module.
     """
-    frames = [frame for frame, _ in traceback.walk_tb(at)]
-    where = f" in {frames[-1].f_globals.get('__name__', '')}.{frames[-1].f_code.co_qualname}" if frames else ""
+    through = functions_through(at)
+    where = f" in {'.'.join(through[-1])}" if through else ""
     said = f" ({error})" if isinstance(error, ImportError) else ""
     echo(f"leakledger: {one_line(f'{who} raised {kind.__name__}{where}{said}')}; {ON_REQUEST}", err=True)
     if DEBUG in os.environ:

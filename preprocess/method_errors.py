@@ -7,14 +7,13 @@ of other people's methods, nobody knows what the text holds: it stays in the tra
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from traceback import walk_tb
-from types import FrameType
 from typing import Any
 
 from leakledger.preprocess.located import At, FederationError, Public
+from leakledger.preprocess.raised import functions_through, package_of
 from leakledger.preprocess.told_failure import ON_REQUEST, ToldFailure
 
-OWN = __name__.partition(".")[0]
+OWN = package_of(__name__)
 
 
 class MethodError(ValueError):
@@ -45,19 +44,8 @@ def naming_method(role: str, method: Any) -> Iterator[None]:
 
 def may_be_told(error: BaseException) -> str:
     """The text of an error where this package itself says it of bad input or of a broken rule, else how to see it."""
-    said, through = isinstance(error, ValueError | OSError | ToldFailure), functions_through(error)
+    said, through = isinstance(error, ValueError | OSError | ToldFailure), functions_through(error.__traceback__)
     return str(error) if said and through and package_of(through[-1][0]) in (OWN, "__main__") else ON_REQUEST
-
-
-def functions_through(error: BaseException) -> list[tuple[str, str]]:
-    """(module, name) of each function that an error came through, the one that raised it last."""
-    frames: Iterator[tuple[FrameType, int]] = walk_tb(error.__traceback__)
-    return [(str(frame.f_globals.get("__name__", "")), frame.f_code.co_qualname) for frame, _ in frames]
-
-
-def package_of(module: str) -> str:
-    """The top-level package that a module is in."""
-    return module.partition(".")[0]
 
 
 def check_fit(fit: Any, kind: type, clients: Sequence[str]) -> None:

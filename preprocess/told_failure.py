@@ -8,3 +8,8 @@ ON_REQUEST = f"{DEBUG}=1 shows its text and where, which may quote records"
 
 class ToldFailure(RuntimeError):
     """A failure of what was run, whose text is one line that says all that its user needs."""
+
+
+def exit_code(error: SystemExit) -> str:
+    """The number that something would have ended the process with; "" for what else it gave, which may be any text."""
+    return str(error.code) if isinstance(error.code, int) else ""

@@ -7,12 +7,12 @@ is told by its kind alone, since those quote what they stumbled over. CSV is no 
 
 from collections.abc import Callable
 from pathlib import Path
-from traceback import walk_tb
 
 import pandas as pd
 
 from leakledger.preprocess.data.errors import DataError
-from leakledger.preprocess.told_failure import ON_REQUEST
+from leakledger.preprocess.raised import functions_through, package_of
+from leakledger.preprocess.told_failure import ON_REQUEST, exit_code
 
 Reader = Callable[[Path], pd.DataFrame]
 
@@ -43,8 +43,8 @@ def read_typed(path: Path) -> pd.DataFrame | None:
         kind = f"the reader of {path.suffix.lower()} raised {type(error).__name__}; {ON_REQUEST}"
         raise DataError(f"{path}: {' '.join(str(error).split()) if _own(error, reader) else kind}") from error
     except SystemExit as error:
-        code = error.code if isinstance(error.code, int) else ""  # another one is a text
-        raise DataError(f"{path}: the reader of {path.suffix.lower()} called sys.exit({code})") from None
+        called = f"the reader of {path.suffix.lower()} called sys.exit({exit_code(error)})"
+        raise DataError(f"{path}: {called}") from None
     if not isinstance(frame, pd.DataFrame):
         raise DataError(f"{path}: the reader of {path.suffix.lower()} returns a {type(frame).__name__}, no DataFrame")
     if frame.empty:
@@ -54,5 +54,4 @@ def read_typed(path: Path) -> pd.DataFrame | None:
 
 def _own(error: ValueError, reader: Reader) -> bool:
     """Whether the package of the reader raised it, and no library that it called."""
-    modules = [str(frame.f_globals.get("__name__", "")) for frame, _ in walk_tb(error.__traceback__)]
-    return modules[-1].partition(".")[0] == str(reader.__module__).partition(".")[0]
+    return package_of(functions_through(error.__traceback__)[-1][0]) == package_of(str(reader.__module__))
