@@ -79,9 +79,13 @@ class Recorder:
         self.public = PublicFacts(
             self._parties[:-1], server, *methods, stated, layout=layout, model=model, training=training
         )
-        _check_facts(self.public)
+        self._check_public()
         self.ledger = Ledger()
         self._lock = Lock()
+
+    def _check_public(self) -> None:
+        """Raises ValueError for what is public and cannot be."""
+        _check_facts(self.public)
 
     def send(
         self,
