@@ -17,12 +17,10 @@ from leakledger.audit.records import AuditRecord, CaseRecord
 from leakledger.audit.scoring.metrics import PERFECT
 from leakledger.audit.signature import read_signature
 from leakledger.audit.store import FILE, Store, StoreError
-from leakledger.audit.summary import UTILITY_ORDER, limits_of, scores, utility
+from leakledger.audit.summary import ROUNDED, UTILITY_ORDER, limits_of, scores, utility
 from leakledger.audit.verdicts.policy import policy_of
 from leakledger.audit.verdicts.rulings import rulings
 from leakledger.audit.verdicts.words import verdict
-
-ROUNDED = 1e-6  # beyond what a metric can be
 
 
 def assemble(store: Store, todo: Sequence[Case]) -> AuditRecord:

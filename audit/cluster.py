@@ -86,23 +86,18 @@ class RemoteCase:
         """The case's record and transcript, or the line of what cannot be run."""
         one_thread()
         try:
-            self._check_worker()
+            self._check_worker(self.libraries)
             with _case_folder() as folder:
                 played = self.play_case(self.config, case, folder, self.master.content)
-                self._check_files()
+                self._check_worker({})  # it may have read what was put there meanwhile
                 transcript = folder / transcript_name(case.id)
                 return Outcome(played, transcript.read_bytes() if transcript.exists() else b"")
         except ValueError as error:
             return Outcome(refusal=str(error))
 
-    def _check_worker(self) -> None:
-        """Again before each case: a worker may have come after the others were asked."""
-        if problem := differs(self.libraries, self.files):
-            raise ValueError(f"worker on {socket.gethostname()}: {problem}")
-
-    def _check_files(self) -> None:
-        """After the case too: it may have read what was put there meanwhile."""
-        if problem := differs({}, self.files):
+    def _check_worker(self, libraries: Mapping[str, str]) -> None:
+        """Of each case: a worker may have come after the others were asked."""
+        if problem := differs(libraries, self.files):
             raise ValueError(f"worker on {socket.gethostname()}: {problem}")
 
 

@@ -237,11 +237,8 @@ def _attacks(config: Config, case: Case, weights: int, batch: float, features: i
     Controls count as much again. A portfolio optimises and samples where its exact attacks have not found the rows; it
     samples under every defense.
     """
-    options, use, victims = (
-        config.attacks.options,
-        config.attacks.use,
-        len(config.attacks.rounds) * case.setting.parties,
-    )
+    options, use = config.attacks.options, config.attacks.use
+    victims = len(config.attacks.rounds) * case.setting.parties
     seconds = 0.0
     if found := options.get("tableak"):
         step = STEP_SECONDS + 12.0 * batch * weights / OPERATIONS_PER_SECOND

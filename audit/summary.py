@@ -65,6 +65,9 @@ UTILITY_ORDER = (
 )
 
 
+ROUNDED = 1e-6  # beyond what a figure can be
+
+
 def limits_of(metric: str) -> tuple[float, float] | None:
     """What a metric can be where that is bounded on both sides."""
     if metric in CORRELATIONS:

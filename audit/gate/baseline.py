@@ -19,7 +19,7 @@ from leakledger.audit.chain import Entry, canonical, digest_of, extended
 from leakledger.audit.gate.snapshot import Snapshot, Subject
 from leakledger.audit.gate_records import BaselineNote
 from leakledger.audit.limits import LARGEST
-from leakledger.audit.summary import limits_of
+from leakledger.audit.summary import ROUNDED, limits_of
 from leakledger.preprocess.atomic_file import atomic_file
 
 FORMAT, VERSION = "leakledger-baseline", 2
@@ -29,7 +29,6 @@ UNKEPT = (
     "findings are: these are not compared until `leakledger baseline save` writes it anew"
 )
 OF_DATA = ("name", "rows", "first_seed", "fingerprint")
-ROUNDED = 1e-6  # beyond what a figure can be
 MOST = 1 + ROUNDED  # of a series: all of what there is to know
 SHOWN = 3  # settings whose methods changed
 GENESIS = digest_of(b"LeakLedger: the chain of a baseline, format 1")

@@ -58,6 +58,7 @@ from leakledger.attacks.transcript.statistics.seen import Seen
 Floats = NDArray[np.float64]
 FLOOR = 1e-12  # of the maximum: what a feature alone may hold against a count
 NODES, IMPOSED = 48, 8
+INSIDE = (np.arange(NODES) + 0.5) / NODES  # where nodes are in an interval of length 1
 COARSE = np.linspace(-20.0, 4.0, 97)  # of log s / S
 CONSTANT = 1e-4  # of S: a deviation that may be smaller may be 0
 
@@ -225,8 +226,7 @@ class _Inference:
         expected = np.abs(self.sign)[..., None] * rising[negative, np.arange(len(self.prior.features))]
         value, first = about
         low, high = span(np.broadcast_to(self.grid.step * np.arange(value.shape[-1]), value.shape), value)
-        inside = (np.arange(NODES) + 0.5) / NODES
-        told = self.sign[..., None] * np.exp((first + low)[..., None] + (high - low)[..., None] * inside)
+        told = self.sign[..., None] * np.exp((first + low)[..., None] + (high - low)[..., None] * INSIDE)
         far = (self.prior.far > 0.5)[:, None]
         nodes = np.sort(np.concatenate([expected, np.where(far, told, expected)], axis=-1), axis=-1)
         gaps = np.diff(nodes, axis=-1, prepend=-np.inf, append=np.inf)
@@ -234,7 +234,7 @@ class _Inference:
         mass = _anywhere(np.where(far, by_density, self._weigh(about, nodes)))
         for _ in range(2):
             low, high = span(nodes, mass)
-            nodes = low[..., None] + (high - low)[..., None] * inside
+            nodes = low[..., None] + (high - low)[..., None] * INSIDE
             mass = _anywhere(self._mean_density(nodes, about))
         return nodes, np.where(self.sums.silent[..., None], 1.0, mass)  # all nodes are 0 where the sign is 0
 
@@ -268,8 +268,7 @@ class _Inference:
         ratios = np.broadcast_to(COARSE, (*away.shape[:2], len(COARSE)))
         for _ in range(2):
             low, high = span(ratios, self._weigh_ratios(about, tables, ratios, away))
-            inside = (np.arange(NODES) + 0.5) / NODES
-            ratios = low[..., None] + (high - low)[..., None] * inside
+            ratios = low[..., None] + (high - low)[..., None] * INSIDE
         std = self.prior.spread[:, None] * np.exp(ratios)
         found = quantiles(std, self._weigh_ratios(about, tables, ratios, away), self.level)
         constant = (found.low < CONSTANT * self.prior.spread) | (rows.low < 2)[:, None]
@@ -302,17 +301,17 @@ def _mean_nodes(prior: Prior, apart: Floats) -> Floats:
     side = np.array([1.0, -1.0])[:, None, None]
     mean, scale = prior.mean[:, None], apart * prior.spread[:, None]  # (F, T)
     at_zero = t3_level(-side * mean / scale)  # mass on the far side of 0
-    level = at_zero[..., None] + (1 - at_zero[..., None]) * (np.arange(NODES) + 0.5) / NODES
+    level = at_zero[..., None] + (1 - at_zero[..., None]) * INSIDE
     size = (side * mean)[..., None] + scale[..., None] * t3_quantile(level)
     size = np.maximum(size, 1e-6 * scale[..., None])  # (2, F, T, nodes)
     weight = np.maximum(prior.mean_weights * (1 - at_zero), 1e-12)  # (2, F, T)
     low, high = (x[:, None] for x in prior.sizes)
-    loose = low * (high / low) ** ((np.arange(NODES) + 0.5) / NODES)  # (F, nodes)
+    loose = low * (high / low) ** INSIDE  # (F, nodes)
     size = np.concatenate([size, np.broadcast_to(loose, (2, *loose.shape))[:, :, None]], axis=2)
     weight = np.concatenate([weight, np.broadcast_to(prior.loose / 2, (2, len(loose)))[..., None]], axis=2)
     mixed = size.reshape(*size.shape[:2], size.shape[2] * NODES)
     mass = np.broadcast_to(weight[..., None], size.shape).reshape(mixed.shape)
-    return at_levels(*in_order(mixed, mass), (np.arange(NODES) + 0.5) / NODES)
+    return at_levels(*in_order(mixed, mass), INSIDE)
 
 
 def _square_nodes(prior: Prior, apart: Floats, coins: np.random.Generator) -> Floats:

@@ -159,8 +159,20 @@ def prior(
     density = row_density(np.log(own_rows), np.log(rows / victims), np.eye(len(ROW_SPREADS)))
     row_weights = BASE * density.prod(axis=1)
     row_weights /= row_weights.sum()
-    within_and_weights = (mean_within, variance_within, row_weights, chance, mean_weights, shift_weights, std_weights)
-    return Prior(rows, features, mean, std, centre, *within_and_weights)
+    return Prior(
+        rows,
+        features,
+        mean,
+        std,
+        centre,
+        mean_within,
+        variance_within,
+        row_weights,
+        chance,
+        mean_weights,
+        shift_weights,
+        std_weights,
+    )
 
 
 def _deviations_apart(ratio: Floats, near: Floats, rows: Floats) -> tuple[Floats, Floats]:
