@@ -62,7 +62,7 @@ def quoted(said, row):
 def test_the_table_of_the_adversary_who_knows_the_noise_is_what_was_measured():
     columns = [("posterior", "accuracy"), ("tableak", "accuracy"), ("prior only", "accuracy")]
     columns += [("from the truth", "accuracy"), ("posterior", "exact_rows")]
-    lines = [row for row in cells("attacks.md", 9) if row[0] in ("Adult", "German")]
+    lines = [row for row in cells("defended-updates.md", 9) if row[0] in ("Adult", "German")]
     assert len(lines) >= 25
     for table, batch, sigma, *said, _ in lines:
         of = {"B": int(batch), "sigma": float(sigma), "labels": "known"}
@@ -80,7 +80,7 @@ def posteriors(attack):
 
 def test_how_often_intervals_of_sizes_hold_is_what_was_measured():
     rows = posteriors("ring_size")
-    lines = [row for row in cells("attacks.md", 6) if re.match(r"(uhe|mod-norm|dh-psi), ", row[0])]
+    lines = [row for row in cells("transcripts.md", 6) if re.match(r"(uhe|mod-norm|dh-psi), ", row[0])]
     assert len(lines) >= 43
     for name, parties, spread, _, after, who in lines:
         federation, _, apart = name.partition(" and ")
@@ -94,7 +94,7 @@ def test_how_often_intervals_of_sizes_hold_is_what_was_measured():
 
 def test_how_often_intervals_of_statistics_hold_is_what_was_measured():
     rows = posteriors("statistics")
-    lines = [row for row in cells("attacks.md", 7) if re.match(r"(sealed|relay), ", row[0])]
+    lines = [row for row in cells("transcripts.md", 7) if re.match(r"(sealed|relay), ", row[0])]
     assert len(lines) >= 43
     for name, parties, spread, *said in lines:
         federation, _, apart = name.removesuffix(", two observers").partition(" and ")
