@@ -78,7 +78,7 @@ def test_what_is_got_under_dp_sgd_stands_beside_a_bound_that_holds(monkeypatch):
 
 @pytest.mark.parametrize(
     ("name", "file", "page"),
-    [("tightness", "tightness-adult", "differential-privacy"), ("dp_sgd", "dp-sgd", "attacks")],
+    [("tightness", "tightness-adult", "differential-privacy"), ("dp_sgd", "dp-sgd", "defended-updates")],
 )
 def test_tables_of_the_docs_are_those_of_the_kept_results(name, file, page):
     rows = kept(ROOT / "benchmarks" / "results" / f"{file}.json")
