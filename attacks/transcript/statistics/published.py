@@ -17,8 +17,8 @@ around mean M' and deviation S' of the own rows, since M and S have n in them al
 N S^2 / (n s^2), is what few rows change. tau and sigma are those of `prior` or 0, weighed by how far observers are
 from each other, and wider by the sampling of n rows and of the own ones. Half of the weight is one tau and one sigma
 for all columns, half is that each column has its own. With the chance `FAR` the client is unlike all observers, its
-means and its deviations by any number of theirs. One row has no deviation: it is possible where none is left, and
-nowhere else.
+means and its deviations by any number of theirs. With the chance `CONSTANT` a column is constant there, which only
+an N can be that leaves it no deviation. One row has none either: it is possible where none is left, and nowhere else.
 
 with k(N) the number of sums that N rows may have beside multiples of N, N^w for w whole features that have nothing in
 common (`whole_sums`): of two means that are both whole multiples of 1/N and of 1/(2N), the second is then 2^w times as
@@ -62,6 +62,7 @@ NEAR = np.log([ALIKE, *(1 - ALIKE) * BASE])  # the weights of 0 and the spreads 
 FAR = 0.05  # how likely the last client is unlike all others, by any number of their deviations
 MEANS_FAR, STDS_FAR = 10.0 ** np.arange(1, 13), np.linspace(1.5, 24.0, 12)
 MATCHED = 0.63  # the square of the scale at which Student's t with three degrees of freedom fits normal numbers best
+CONSTANT = 0.05  # how likely a column that varies elsewhere is constant in one party
 COINCIDENCE = 1e-3  # of the variance: what is closer to no deviation than this may be so by chance
 # The weight from which on a count is exact: with the level alone one in twenty was wrong, of made-up federations whose
 # means of whole numbers are told in full, and more where they are only near, since chance passes more candidates.
@@ -215,9 +216,13 @@ def _like_own(found: Candidates, each: Sequence[Floats], told: Told, whole: NDAr
     variance = np.maximum(found.variances, np.maximum(found.variances_within, least))
     unit = np.where(own.std(axis=0) > 0, own.std(axis=0), spread)
     # By how much mean and logarithm of the deviation change with what is told: what is told is that much likelier.
-    change = np.log((n + len(own)) / n / unit) + np.log((n + len(own)) / n * spread**2 / variance)
+    grown = (n + len(own)) / n
     by_mean, by_std = _apart(found.means, np.sqrt(variance), n, own, unit)
-    by_mean = by_mean + change
+    by_mean, by_std = by_mean + np.log(grown / unit), by_std + np.log(grown * spread**2 / variance)
+    # A column that is constant there leaves no deviation, by rounding. What else does is spread over `least`.
+    none_left = (np.abs(found.variances) <= found.variances_within) & (n > 1)
+    constant = np.where(none_left, np.log(CONSTANT * grown * spread**2 / least), -np.inf)
+    by_std = np.logaddexp(np.log(1 - CONSTANT) + by_std, constant)
     seen = [np.zeros((len(NEAR), 1, len(varied)))] * 2
     for i in range(1, len(each)):
         known = np.vstack(each[:i])
