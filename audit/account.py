@@ -1,7 +1,7 @@
 """What `validate` tells of a configuration and its table, as data: columns, likely slips, cases, cost, verdicts."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -69,14 +69,19 @@ class Account:
         }
 
 
-def account_of(config: Config, name: str, command: str) -> Account:
-    """Reads, divides and prepares the data of every case. Raises ValueError, one line, for what `run` would refuse."""
+def account_of(config: Config, name: str, command: str, folder: Path | None = Path("runs")) -> Account:
+    """Reads, divides and prepares the data of every case. Raises ValueError, one line, for what `run` would refuse; so
+    for transcripts that the disk of `folder` has no room for, where a run keeps them (None: it does not).
+    """
     todo = cases(config)
     read = partitioned(config, todo)
     facts = run_facts(config, todo, name, command, read)
     check_extras(config)
     parties = next(iter(read.values()))
-    check_fits(planned := estimate(config, todo, parties), folder=Path("runs"))
+    planned = estimate(config, todo, parties)
+    if folder is None:
+        planned = replace(planned, disk=0.0)
+    check_fits(planned, folder=folder)
     known = rehearse(config, todo)
     return Account(
         data=facts.data,

@@ -83,7 +83,7 @@ def _frontier_record(source: Path | None, output: Path | None, overrides: tuple[
     folder = output or Path("runs") / f"frontier-{tables.run_name(settings, source)}"
     command = tables.frontier_command(source, overrides, named)
     if not (folder / RESULTS).is_file():
-        takes = account_of(settings, folder.name, command).estimate.in_words()
+        takes = account_of(settings, folder.name, command, folder).estimate.in_words()
         echo(f"{len(cases(settings))} cases under {len(settings.defense)} defenses are run. {takes}", err=True)
     with shown(notes, len(cases(settings)), "normal") as progress:
         record = run_audit(settings, folder, command=command, progress=progress.finished, on_step=progress.step)

@@ -16,10 +16,18 @@ from leakledger.audit.terminal import echo
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override one value.")
 @click.option("--policy", type=click.Path(path_type=Path, dir_okay=False), help="What the gate will ask for.")
 @click.option("--baseline", type=click.Path(path_type=Path, dir_okay=False), help="What it will compare with.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Where the run is to go; by default below runs/.")
+@click.option("--no-transcripts", is_flag=True, help="The run will keep no messages: they need no disk.")
 @click.option("--json", "as_json", is_flag=True, help="Print the values in force and the account as JSON.")
 @reports_problems
 def validate(
-    config: Path, overrides: tuple[str, ...], policy: Path | None, baseline: Path | None, as_json: bool
+    config: Path,
+    overrides: tuple[str, ...],
+    policy: Path | None,
+    baseline: Path | None,
+    output: Path | None,
+    no_transcripts: bool,
+    as_json: bool,
 ) -> None:
     """Check CONFIG and its data.
 
@@ -40,7 +48,8 @@ def validate(
     from leakledger.audit.config_file import load_config
 
     settings = load_config(config, overrides)
-    account = account_of(settings, tables.run_name(settings, config), tables.run_command(config, overrides))
+    folder = None if no_transcripts else output or Path("runs")
+    account = account_of(settings, tables.run_name(settings, config), tables.run_command(config, overrides), folder)
     of_gate = plan_of_gate(policy, baseline, account.cases, len(settings.audit.seeds))
     account = replace(account, verdicts=(*account.verdicts, *of_gate))
     if as_json:

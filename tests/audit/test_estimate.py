@@ -100,6 +100,9 @@ def test_transcripts_that_do_not_fit_the_disk_are_refused_where_they_are_kept(
     assert run_audit(settings, folder, transcripts=False).missing == 0
     with pytest.raises(ValueError, match="of transcripts, and the disk of runs has"):
         account_of(settings, "a", "run")
+    with pytest.raises(ValueError, match=r"the disk of .*elsewhere has"):
+        account_of(settings, "a", "run", tmp_path / "elsewhere")
+    assert account_of(settings, "a", "run", None).estimate.disk == 0
 
 
 def test_a_batch_is_not_larger_than_the_rows_of_a_client() -> None:
