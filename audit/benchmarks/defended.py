@@ -54,7 +54,7 @@ from leakledger.audit.truth import Truth
 from leakledger.preprocess.secret import PUBLIC_MASTER, generator
 
 SIGMAS = (0.001, 0.003, 0.01, 0.02, 0.05)
-SIZES: dict[int, tuple[float, ...]] = {8: SIGMAS, 32: (0.001, 0.003, 0.01), 1: SIGMAS, 128: (0.001, 0.01)}
+SIZES: dict[int, tuple[float, ...]] = dict.fromkeys((8, 32, 1, 128), SIGMAS)
 QUICK: dict[int, tuple[float, ...]] = {8: (0.003, 0.02)}
 METRICS = ("accuracy", "exact_rows", "categorical_accuracy", "numeric_accuracy")
 PRIOR = ("accuracy", "exact_rows")
