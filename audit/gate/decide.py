@@ -33,10 +33,13 @@ from leakledger.audit.leakage import adversary
 from leakledger.audit.records import POWER, AuditRecord
 from leakledger.audit.verdicts.evidence import GROUPS, asset_of_trial, is_calibrator
 from leakledger.audit.verdicts.significance import holm
+from leakledger.audit.verdicts.words import ASKED, unasked
 from leakledger.preprocess.messages import KINDS, Disclosure
 
 GRANTS = ("labels", "bounds", "dictionaries", "marginals", "rows", "dependencies")
 VOID = ("expired", "invalid")
+OF_UPDATES = ("[model]", "[training]", "[defense]")  # sections that decide what an update tells of rows
+ROWS = ASKED["rows or columns"]
 CERTAIN = 1.0  # what a deterministic finding counts as, observed
 
 
@@ -276,20 +279,38 @@ def _unanswered(policy: Policy, now: Snapshot, asked: Asked, note: BaselineNote 
 
 
 def _unplayed(record: AuditRecord, policy: Policy, note: BaselineNote | None) -> Iterator[Check]:
-    """Assets that an entry names and that no attack in use is about: the others' answers are none for these."""
-    played = {
+    """Assets that an entry names and that no attack in use is about: the others' answers are none for these. And rows,
+    where what updates tell of them has changed.
+    """
+    played = _played(record)
+    compared = note is not None and not note.stale
+    asking = [
+        (g.name or f"leakage[{k}]", g)
+        for k, g in enumerate(policy.leakage, 1)
+        if g.ceiling is not None or (compared and g.regression is not False)
+    ]
+    for name, g in asking:
+        without = [asset for asset in g.assets if asset not in played]
+        if without and "assets" in g.model_fields_set and len(without) < len(g.assets):
+            yield _open(name, f"no attack in use is about {', '.join(without)}")
+    changed = [section for section in OF_UPDATES if compared and note is not None and section in note.changed]
+    if changed and not played & {*ROWS} and any("records" in g.assets for _, g in asking):
+        yield _open(
+            "what updates tell",
+            f"{', '.join(changed)} changed, and no attack in use is about rows: play one on updates, "
+            "or name the assets that the policy is to judge",
+        )
+
+
+def _played(record: AuditRecord) -> set[str]:
+    """The assets that attacks in use are about."""
+    return {
         asset
         for case in record.cases
         for t in case.trials
         if not is_calibrator(t.attack)
         for asset in GROUPS.get(t.asset, ()) or (asset_of_trial(t),)
     }
-    compared = note is not None and not note.stale
-    for k, g in enumerate(policy.leakage, 1):
-        without = [asset for asset in g.assets if asset not in played]
-        asks = g.ceiling is not None or (compared and g.regression is not False)
-        if asks and without and "assets" in g.model_fields_set and len(without) < len(g.assets):
-            yield _open(g.name or f"leakage[{k}]", f"no attack in use is about {', '.join(without)}")
 
 
 def _unmeasured(
@@ -366,6 +387,8 @@ def _notes(record: AuditRecord, policy: Policy, now: Snapshot, note: BaselineNot
             unjudged.setdefault(cell.adversary, set()).add(cell.asset)
     for kind, assets in sorted(unjudged.items()):
         yield f"No entry of the policy judges what {kind} learns: {', '.join(sorted(assets))}"
+    if nobody := unasked(_played(record)):
+        yield nobody
 
 
 def _decided(checks: Sequence[Check], notes: Sequence[WaiverNote], waivers: Sequence[Waiver]) -> tuple[Status, int]:

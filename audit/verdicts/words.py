@@ -1,7 +1,7 @@
 """The verdict of an audit in sentences, from its rulings and what its models are worth."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from leakledger.audit.intervals import no_less, no_more
 from leakledger.audit.records import (
@@ -68,15 +68,18 @@ def verdict(
     ceiling, worst = found[0].ceiling, max(found, key=lambda r: r.advantage or 0.0)
     mean = "" if worst.advantage is None else f"; the nearest is {_who(worst)}, advantage {worst.advantage:.2f}"
     whole = f"No leak above {ceiling:g} of what a perfect attack gains{mean}."
-    return Verdict("no leak", f"{whole}{_unasked(found)}", utility)
+    return Verdict("no leak", f"{whole}{_after(unasked({r.asset for r in found}))}", utility)
 
 
-def _unasked(found: Sequence[Ruling]) -> str:
-    """A sentence that names what no attack was played on; empty for nothing."""
-    asked = {r.asset for r in found}
+def unasked(asked: Set[str]) -> str:
+    """A sentence that names what no attack was played on, where `asked` are the assets on which one was; else ""."""
     *others, last = [words for words, assets in ASKED.items() if not asked & {*assets}] or [""]
     names = f"{', '.join(others)} and {last}" if others else last
-    return f" No attack was played on {names}: nothing is said of that." if names else ""
+    return f"No attack was played on {names}: nothing is said of that." if names else ""
+
+
+def _after(sentence: str) -> str:
+    return f" {sentence}" if sentence else ""
 
 
 def _leak_sentence(

@@ -375,3 +375,31 @@ def test_nor_does_one_whose_only_other_finding_is_waived():
     assert (outcome.exit_code, outcome.counts) == (11, {"pass": 1, "waived": 1, "inconclusive": 1})
     assert "asks nothing else" in only(outcome, "precondition").reasons[0]
     assert decided(told, told, [waiver], leakage=MARGIN, findings={"forbid": "any", **allowed}).exit_code == 0
+
+
+def without_rows(section, value):
+    """A run whose attacks are about sizes alone, under a configuration with that section."""
+    made = record(FLAT, config={**CONFIG, section: value})
+    return replace(made, cases=tuple(replace(c, trials=(replace(c.trials[0], asset="size"),)) for c in made.cases))
+
+
+@pytest.mark.parametrize("section", ["defense", "model", "training"])
+def test_a_change_of_what_updates_tell_is_no_pass_where_no_attack_is_about_rows(section):
+    before, now = without_rows(section, [{"name": "gaussian-noise"}]), without_rows(section, [{"name": "none"}])
+    outcome = decided(now, before, leakage=MARGIN)
+    (reason,) = only(outcome, "precondition").reasons
+    assert reason.startswith(f"[{section}] changed, and no attack in use is about rows")
+    assert outcome.exit_code == 11
+    assert decided(now, now, leakage=MARGIN).status == "pass"
+    assert decided(now, before, leakage=[{"assets": ["size"], "margin": 0.1}]).status == "pass"
+    both = [record(FLAT, config=made.run.config) for made in (now, before)]
+    assert decided(*both, leakage=MARGIN).status == "pass"
+
+
+def test_a_gate_names_what_no_attack_was_played_on():
+    made = without_rows("defense", [])
+    outcome = decided(made, made, leakage=MARGIN)
+    said_of_nothing = "No attack was played on rows or columns, values held, who holds a value and statistics"
+    assert outcome.status == "pass"
+    assert any(text.startswith(said_of_nothing) for text in lines(outcome))
+    assert "No attack was played on rows or columns" in summary(outcome)
