@@ -47,6 +47,8 @@ def starter_for(data: Path, target: str | None, overrides: Sequence[str], folder
     frame, _ = raw_rows(str(data), said, **written)
     columns = survey(frame)
     named = _target(frame, target or told.target or said.target, data)
+    if beside is None:
+        _check_classes(next(c for c in columns if c.name == named), len(frame), data)
     section: dict[str, Any] = {"source": os.path.relpath(data, folder)}
     section |= {n: v for n, v in written.items() if v != USUAL[n] and getattr(said, n) is None}
     section["missing"] = _missing(frame, named, columns, said)
@@ -66,6 +68,16 @@ def _target(frame: pd.DataFrame, target: str | None, data: Path) -> str:
     if target not in frame:
         raise DataError(f"{data}: no column {target!r}{closest(target, frame.columns)}; correct --target")
     return target
+
+
+def _check_classes(target: ColumnSurvey, rows: int, data: Path) -> None:
+    """Classes are written down as they are, so names of rows, free text and dates are none."""
+    if target.kind == "text" and target.remark in LEFT_OUT:
+        what = "an identifier or free text" if target.remark == "identifier" else "dates"
+        raise DataError(
+            f"{data}: {target.name!r} looks like {what} ({target.levels} values in {rows} rows), and each would be "
+            "written down as a class; name another column with --target, or declare its classes in a schema beside it"
+        )
 
 
 def _schema(frame: pd.DataFrame, target: str, columns: Sequence[ColumnSurvey], data: Path) -> Schema:

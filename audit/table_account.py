@@ -53,10 +53,12 @@ class TableAccount:
 
     def warnings(self) -> Iterator[str]:
         """One line for each likely slip. Of the cells, only levels that are alike are quoted."""
-        used = [c for c in self.columns if self.roles[c.name].startswith("feature")]
-        for c in used:
-            if c.remark in SLIPS:
+        for c in self.columns:
+            role = self.roles[c.name].partition(" ")[0]
+            if c.remark in SLIPS and role == "feature":
                 yield f"column {c.name!r} {SLIPS[c.remark]}, and is a feature: list it under drop in the schema"
+            elif c.remark in SLIPS and role == "target" and c.kind == "text":
+                yield f"column {c.name!r} {SLIPS[c.remark]}, and is the target: each value is a class, known to all"
         for c in self.columns:
             if c.alike and not self.roles[c.name].startswith("dropped"):
                 groups = "; ".join(" / ".join(map(repr, group)) for group in c.alike[:SHOWN])

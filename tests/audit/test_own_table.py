@@ -125,6 +125,27 @@ def test_init_asks_for_the_target_and_suggests_one(tmp_path):
     assert not (tmp_path / "a.toml").exists()
 
 
+@pytest.mark.parametrize(
+    ("target", "what"), [("patient_id", "an identifier or free text (160 values"), ("admitted", "dates (")]
+)
+def test_init_writes_no_identifiers_and_dates_down_as_classes(tmp_path, target, what):
+    path = patients(tmp_path)
+    line = refused("init", tmp_path / "a.toml", "--data", path, "--target", target)
+    assert f"{target!r} looks like {what}" in line
+    assert "name another column with --target" in line
+    assert not (tmp_path / "a.toml").exists()
+
+
+def test_validate_warns_of_a_target_that_names_rows(tmp_path):
+    patients(tmp_path)
+    (tmp_path / "a.toml").write_text(
+        '[data]\nsource = "patients.csv"\ntarget = "patient_id"\nseparator = ";"\ndecimal = ","\nmissing = "drop"\n'
+        'na_values = ["NA"]\n[model]\nhidden = [8]\n'
+    )
+    warnings = " ".join(json.loads(call("validate", tmp_path / "a.toml", "--json").stdout)["warnings"])
+    assert "column 'patient_id' looks like an identifier of rows, and is the target: each value is a class" in warnings
+
+
 def test_a_file_that_cannot_be_looked_at_is_one_line(tmp_path):
     patients(tmp_path)
     begun = ("init", tmp_path / "a.toml", "--target", "readmitted", "--data")
