@@ -98,14 +98,24 @@ def _said(error: Exception) -> str:
     return str(error)
 
 
+def check_no_run_keeps(path: Path) -> None:
+    """Raises OneLine where `path` is a file of a run's folder that its record answers for."""
+    from leakledger.audit.store import holder_of
+
+    if (folder := holder_of(path)) is not None:
+        raise OneLine(f"{path}: the run in {folder} keeps this file, its record answers for it; choose another name")
+
+
 def write_file(path: Path, content: str | bytes) -> None:
-    """Writes what a user asked for to `path`, whole or not at all."""
+    """Writes what a user asked for to `path`, whole or not at all; OneLine where a run keeps its own file there."""
+    check_no_run_keeps(path)
     with atomic_file(path) as file:
         file.write(content.encode() if isinstance(content, str) else content)
 
 
 def append_file(path: Path, content: str) -> None:
-    """Appends what a user asked for to `path`, whole or not at all."""
+    """Appends what a user asked for to `path`, whole or not at all; OneLine where a run keeps its own file there."""
+    check_no_run_keeps(path)
     before = path.stat().st_size if path.exists() else None
     try:
         with path.open("a", encoding="utf-8") as file:

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from leakledger.audit.command import notes, reports_problems, show_rows
+from leakledger.audit.command import check_no_run_keeps, notes, reports_problems, show_rows
 from leakledger.audit.terminal import echo
 
 
@@ -61,6 +61,7 @@ def write_run_report(folder: Path, record: Any, reveal: bool, path: Path | None 
     from leakledger.reports.html import render, write_report
 
     if path is not None:
+        check_no_run_keeps(path)
         write_report(record, path, reveal=reveal)
         return path
     return keep_report(folder, render(record, reveal=reveal).encode())

@@ -28,6 +28,7 @@ from leakledger.audit.records import VERSION, CaseRecord, RunFacts
 from leakledger.preprocess.atomic_file import PRIVATE, private_folder, sync_folder
 
 FILE, RESULTS, REPORT, SECRETS, TRANSCRIPTS = "record.sqlite", "results.json", "report.html", "secrets", "transcripts"
+KEPT = frozenset({RESULTS, REPORT, SECRETS, "signature.json", ".lock"})
 FACTS, CREATED, CASE, ABORTED = "run/facts", "run/created", "case/", "aborted/"
 DOCUMENTS = (CASE, ABORTED, "run/")  # how entries begin that are in the record itself; others are files
 # What is read of a damaged file may stand in what SQLite says about it, which Python then cannot decode.
@@ -64,6 +65,14 @@ def deciding(config: Mapping[str, Any]) -> dict[str, Any]:
 def transcript_name(case: str) -> str:
     """The file that has the transcript of a case, in the run's folder."""
     return f"{TRANSCRIPTS}/{case}.parquet"
+
+
+def holder_of(path: Path) -> Path | None:
+    """The folder of the run whose record answers for the file at `path`, be it there or not; None for any other."""
+    whole = path.resolve()
+    folder = whole.parent.parent if whole.parent.name == TRANSCRIPTS else whole.parent
+    own = whole.parent.name == TRANSCRIPTS or whole.name in KEPT or whole.name.startswith(FILE)
+    return folder if own and (folder / FILE).exists() else None
 
 
 class StoreError(ValueError):

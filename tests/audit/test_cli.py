@@ -130,6 +130,24 @@ def test_the_server_reads_dictionaries_and_extremes_and_from_local_only_sizes(fi
     assert all(r["value"] == 1 for r in plain)
 
 
+def test_no_output_replaces_what_a_run_keeps(finished, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(finished[0], run)
+    (tmp_path / "policy.toml").write_text('[findings]\nforbid = "any"\n')
+    kept = {p: p.read_bytes() for p in run.rglob("*") if p.is_file()}
+    for path in kept:
+        assert f"the run in {run} keeps this file" in refused("report", run, "-o", path)
+        assert "keeps this file" in refused("export", run, "dpia", "-o", path)
+    for option in ("--sarif", "--junit", "--markdown"):
+        line = refused("gate", run, "--policy", tmp_path / "policy.toml", option, run / "results.json")
+        assert "keeps this file" in line
+    (tmp_path / "by-another-way").symlink_to(run)
+    assert "keeps this file" in refused("report", run, "-o", tmp_path / "by-another-way" / "record.sqlite")
+    assert {p: p.read_bytes() for p in run.rglob("*") if p.is_file()} == kept
+    for other in (run / "page.html", tmp_path / "report.html"):
+        call("report", run, "-o", other)
+
+
 def test_view_shows_what_a_party_saw_and_no_value(finished):
     folder, _ = finished
     results = json.loads((folder / "results.json").read_text())
