@@ -1,6 +1,7 @@
 """What `validate` tells of a configuration and its table, as data: columns, likely slips, cases, cost, verdicts."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,13 @@ from leakledger.audit.case import Case, cases
 from leakledger.audit.config import Config
 from leakledger.audit.dry_run import rehearse
 from leakledger.audit.estimate import Estimate, check_fits, estimate, many_values
+from leakledger.audit.input_files import by_key, digests
 from leakledger.audit.installed import check_extras
 from leakledger.audit.privacy_accounting import planned_accounts
 from leakledger.audit.privacy_words import privacy_lines
 from leakledger.audit.provenance import partitioned, run_facts
 from leakledger.audit.records import DataFacts, PrivacyAccount
+from leakledger.audit.store import FILE, Store
 from leakledger.audit.table_account import TableAccount, table_account
 from leakledger.audit.tables import setting_name
 from leakledger.audit.unfit import unfit_attacks
@@ -69,13 +72,20 @@ class Account:
         }
 
 
-def account_of(config: Config, name: str, command: str, folder: Path | None = Path("runs")) -> Account:
+def account_of(
+    config: Config, name: str, command: str, folder: Path | None = Path("runs"), output: Path | None = None
+) -> Account:
     """Reads, divides and prepares the data of every case. Raises ValueError, one line, for what `run` would refuse; so
-    for transcripts that the disk of `folder` has no room for, where a run keeps them (None: it does not).
+    for transcripts that the disk of `folder` has no room for, where a run keeps them (None: it does not), and for an
+    `output` that holds another run.
     """
     todo = cases(config)
     read = partitioned(config, todo)
     facts = run_facts(config, todo, name, command, read)
+    if output is not None and (output / FILE).is_file():
+        with closing(Store.read(output)) as store:
+            inputs = by_key(config, digests(config))
+            store.must_match(replace(facts, transcripts=folder is not None, inputs=inputs))
     check_extras(config)
     parties = next(iter(read.values()))
     planned = estimate(config, todo, parties)

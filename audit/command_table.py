@@ -16,7 +16,12 @@ from leakledger.audit.terminal import echo
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override one value.")
 @click.option("--policy", type=click.Path(path_type=Path, dir_okay=False), help="What the gate will ask for.")
 @click.option("--baseline", type=click.Path(path_type=Path, dir_okay=False), help="What it will compare with.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Where the run is to go; by default below runs/.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Where the run is to go; by default below runs/.",
+)
 @click.option("--no-transcripts", is_flag=True, help="The run will keep no messages: they need no disk.")
 @click.option("--json", "as_json", is_flag=True, help="Print the values in force and the account as JSON.")
 @reports_problems
@@ -49,7 +54,8 @@ def validate(
 
     settings = load_config(config, overrides)
     folder = None if no_transcripts else output or Path("runs")
-    account = account_of(settings, tables.run_name(settings, config), tables.run_command(config, overrides), folder)
+    name, command = tables.run_name(settings, config), tables.run_command(config, overrides)
+    account = account_of(settings, name, command, folder, output)
     of_gate = plan_of_gate(policy, baseline, account.cases, len(settings.audit.seeds))
     account = replace(account, verdicts=(*account.verdicts, *of_gate))
     if as_json:

@@ -130,6 +130,14 @@ def test_the_server_reads_dictionaries_and_extremes_and_from_local_only_sizes(fi
     assert all(r["value"] == 1 for r in plain)
 
 
+def test_validate_refuses_an_output_that_run_would_refuse(finished):
+    run, _ = finished
+    given = ("validate", run.parent / "audit.toml", "--output")
+    assert "holds a run with another training.0.rounds" in refused(*given, run, "--set", "training.rounds=9")
+    assert "is a file" in refused(*given, run.parent / "audit.toml")
+    assert call(*given, run).exit_code == 0
+
+
 def test_no_output_replaces_what_a_run_keeps(finished, tmp_path):
     run = tmp_path / "run"
     shutil.copytree(finished[0], run)
