@@ -25,7 +25,7 @@ from leakledger.attacks.gradient.atoms.search import remaining, solve
 from leakledger.attacks.gradient.exact.activations import ACTIVATIONS
 from leakledger.attacks.gradient.exact.candidates import MATCH_TOLERANCE
 from leakledger.attacks.gradient.exact.choices import possible_choices
-from leakledger.attacks.gradient.exact.claim import claim, decided
+from leakledger.attacks.gradient.exact.claim import claim, decided, undecided
 from leakledger.attacks.gradient.inversion import Inversion
 from leakledger.attacks.observed.affine import Array
 from leakledger.attacks.observed.update import Inverted, ObservedUpdate, behind
@@ -91,9 +91,10 @@ class Atoms(Inversion):
         if not len(found):
             return Abstained(f"{source}: no candidate lies in the spaces of all layers, of rank {whole.rank}")
         rows, residual, proven, exact = certified(whole, found, left)
-        right = row_basis(whole.spaces.layers[0])
-        choices = possible_choices(update.layout, right, knowledge.dependencies, self.budget)
-        rows, open = decided(update.layout, rows, right, choices)
+        right, open = row_basis(whole.spaces.layers[0]), undecided(update.layout, rows)
+        if len(right):  # of none that noise leaves, all codes are 0
+            choices = possible_choices(update.layout, right, knowledge.dependencies, self.budget)
+            rows, open = decided(update.layout, rows, right, choices)
         times = np.repeat(np.arange(len(rows)), found.counts.sum(1))
         return claim(update, rows.where(times), residual[times], proven[times], exact[times], open[times])
 

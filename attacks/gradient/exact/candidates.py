@@ -69,6 +69,8 @@ def find_candidates(
     a claim, go before those of the layout. Combinations that contradict one of the `dependencies` are left out.
     `precision` is that of the basis; coordinates are as many times less precise as the codes are ill conditioned.
     """
+    if not len(right):
+        return "no direction of the first layer's row space stands out from rounding and noise"
     possible = possible_choices(layout, right, dependencies or {}, budget)
     if not all(len(c) for c in possible):
         return "no combination of categories that occur fits the known dependencies"

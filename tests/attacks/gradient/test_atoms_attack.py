@@ -11,7 +11,7 @@ from leakledger.attacks.gradient.atoms import Atoms
 from leakledger.attacks.gradient.exact.network import forward
 from leakledger.attacks.observed.gradients import find_gradients
 from leakledger.preprocess.models import ACTIVATIONS, as_arrays, as_tensors, gradient, initial_weights
-from leakledger.preprocess.views import ModelSpec, View
+from leakledger.preprocess.views import CategoricalBlock, FeatureLayout, ModelSpec, View
 from tests.attacks.example import LAYOUT, NUMERIC, exact, observe, rows_of, server_view
 from tests.attacks.gradient.amounts import false, table
 
@@ -130,6 +130,18 @@ def test_a_noisy_gradient_is_abstained_from_with_rank_and_batch_size(noise):
     assert isinstance(outcome, Abstained)
     assert "rank" in outcome.reason
     assert "6 rows" in outcome.reason
+
+
+@pytest.mark.parametrize(("activation", "noise"), [("sigmoid", 5e-4), ("tanh", 2e-3), ("relu", 2e-3)])
+def test_a_first_layer_that_noise_hides_turns_no_code_of_a_row_that_deeper_layers_show(activation, noise):
+    """An empty row space has all codes at 0, where one category has its own."""
+    grade = CategoricalBlock("grade", 0, 4, codes=np.array([[0.0], [1.0], [2.0], [3.0]]))
+    layout = FeatureLayout((grade, CategoricalBlock("city", 1, 8)))
+    categories, _, encoded = rows_of(layout, 1, 1)
+    update = replace(update_of(encoded, layout=layout, noise=noise, activation=activation, seed=1), noise=noise)
+    claim = Atoms(attempts=1).invert(update, NOTHING, encoded)
+    assert claim.categories.tolist() == categories.tolist()
+    assert claim.verified.all()
 
 
 @pytest.mark.parametrize("activation", ["tanh", "relu"])

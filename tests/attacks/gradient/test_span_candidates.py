@@ -46,6 +46,12 @@ def test_a_category_that_does_not_occur_is_in_no_candidate():
     assert set(candidates.categories[:, 1]) <= {0, 1}
 
 
+@pytest.mark.parametrize("layout", [LAYOUT, FeatureLayout((NumericBlock("age", 0), NumericBlock("score", 1)))])
+def test_an_empty_row_space_has_no_candidates(layout):
+    found = find_candidates(layout, np.zeros((0, layout.width + 1)), 1e-6, 10**6, 10**4)
+    assert found == "no direction of the first layer's row space stands out from rounding and noise"
+
+
 def test_rows_that_agree_in_every_category_leave_their_difference_open_and_others_none():
     right, rows = batch([(0, 0, 0), (0, 0, 0), (1, 2, 1)])
     candidates = find_candidates(LAYOUT, right, 1e-6, 10**6, 10**4)
