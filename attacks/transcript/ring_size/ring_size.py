@@ -203,6 +203,10 @@ class RingSize(Attack):
 
     def _of_modulus(self, view: View, knowledge: AuxiliaryKnowledge) -> tuple[Posteriors, dict[str, set[int]]]:
         message, sums = stated_numbers(view, ModNormAnnounced, lambda payload: payload.modulus)
+        if not sums:
+            raise Unreadable(
+                f"message {message} ({ModNormAnnounced.topic}) states no modulus: no feature is categorical"
+            )
         if any(s < 2 or s % 2 for s in sums.values()):
             raise Unreadable(f"message {message} ({ModNormAnnounced.topic}) states a modulus that is not twice a sum")
         return self._of_one_segment(view, knowledge, message, {f: s // 2 for f, s in sums.items()})

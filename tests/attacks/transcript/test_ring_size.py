@@ -32,7 +32,7 @@ from leakledger.preprocess.models import as_arrays, as_tensors, gradient, initia
 from leakledger.preprocess.scalers import SCALERS
 from leakledger.preprocess.views import Message, Method, ModelSpec
 from leakledger.preprocess.wire import encode
-from tests.attacks.ring_example import FEATURES, SETS, run, table
+from tests.attacks.ring_example import FEATURES, SCHEMA, SETS, run, table
 from tests.every import every
 
 KNOW_NOTHING = AuxiliaryKnowledge()
@@ -372,6 +372,14 @@ def test_the_sum_that_mod_norm_announces_gives_two_colluders_the_third_s_size():
     found = run("mod-norm", sets)
     assert exact(attack(found, "P1", "P2")) == {("P3", f): found.size("P3", f) for f in FEATURES}
     assert exact(attack(found, "P1")) == {}
+
+
+def test_a_modulus_of_no_categorical_feature_tells_no_size():
+    numbers = replace(SCHEMA, categorical=())
+    tables = {p: replace(table(SETS[p]), schema=numbers) for p in ("P1", "P2", "P3")}
+    outcome = RingSize().run(run("mod-norm", tables=tables, schema=numbers).view("P1"), KNOW_NOTHING)
+    assert isinstance(outcome, NotApplicable)
+    assert "states no modulus: no feature is categorical" in outcome.reason
 
 
 def test_the_largest_size_is_the_other_s_where_it_is_not_the_own_of_two():
