@@ -78,8 +78,10 @@ class HashEncoding:
     features_: Sequence[str]
 
     def transform(self, table: Table) -> NDArray[np.uint8]:
-        """(rows, buckets), with 1 in the columns of the row's values and 0 elsewhere; in bytes, since it is wide."""
-        hot = np.zeros((len(table), self.hash_.buckets), np.uint8)
+        """(rows, buckets), with 1 in the columns of the row's values and 0 elsewhere; in bytes, since it is wide. Of no
+        features (rows, 0).
+        """
+        hot = np.zeros((len(table), self.hash_.buckets if self.features_ else 0), np.uint8)
         for feature in self.features_:
             hot[np.arange(len(table)), self.buckets(table, feature)] = 1
         return hot

@@ -1,4 +1,5 @@
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -104,6 +105,15 @@ def test_a_public_dictionary_names_the_candidates_and_their_columns():
     assert (block.codebook().sum(1) == 1).all()
     surgery = whole.values("ward") == "surgery"
     assert encoded["P1"][surgery][:, rolling_hash("surgery")].all()
+
+
+def test_a_table_of_numbers_alone_has_no_columns_to_hash_into():
+    numbers = replace(SCHEMA, categorical=())
+    tables = {p: replace(table(), schema=numbers) for p in ("P1", "P2")}
+    fed, located = simulated(tables)
+    prepared = prepare(fed, numbers, located, located, RollingHash(), SCALERS["local"]())
+    assert prepared.layout.value.width == len(numbers.numeric)
+    assert fed.own(prepared.train["P1"]).rows.shape == (40, len(numbers.numeric))
 
 
 @pytest.mark.parametrize(
