@@ -110,6 +110,7 @@ class LinearLayer(Inversion):
             error = read_errors(update, layout, rows, weights)
         else:
             rows, residual, alone, error = self._check(update, rows)
+            alone &= first_of_each(layout, rows)
         return claim(update, rows, residual, alone & (votes > 1), resolved(layout, rows.encoded, error))
 
     def _check_one(self, update: ObservedUpdate, rows: EncodedRows) -> tuple[Array, Mask]:
@@ -153,6 +154,16 @@ def within_bounds(layout: FeatureLayout, rows: EncodedRows, bounds: Bounds) -> M
             slack = SLACK * (high - low)
             inside &= (values >= low - slack) & (values <= high + slack)
     return inside
+
+
+def first_of_each(layout: FeatureLayout, rows: EncodedRows) -> Mask:
+    """(n,) which rows no row before them is. Neurons that show a row with a faint share of another are a row of their
+    own to `distinct`, until the row space gives them the numbers of the first.
+    """
+    values = rows.encoded[:, [b.start for b in layout.numeric]]
+    same = (np.abs(values[:, None] - values) < SAME).all(2)
+    same &= (rows.categories[:, None] == rows.categories).all(2)
+    return np.asarray(~np.tril(same, -1).any(1))
 
 
 def distinct(layout: FeatureLayout, rows: EncodedRows, bias: Array) -> tuple[EncodedRows, NDArray[np.int64], Array]:

@@ -20,6 +20,7 @@ from leakledger.preprocess.views import (
     View,
 )
 from leakledger.preprocess.wire import encode
+from tests.attacks.example import server_view
 
 LAYOUT = FeatureLayout(
     (
@@ -186,3 +187,18 @@ def test_settings_out_of_range_are_refused_with_their_value(options):
     ((name, value),) = options.items()
     with pytest.raises(ValueError, match=f"{name} is {value}"):
         LinearLayer(**options)
+
+
+def test_a_row_that_neurons_show_with_a_faint_share_of_another_too_is_verified_once():
+    categories, numbers, encoded = rows_of(2)
+    spec = ModelSpec(LAYOUT.width, 2, (100,))
+    weights = initial_weights(spec, np.random.default_rng(0))
+    active = encoded @ weights["0.weight"].T + weights["0.bias"] > 0
+    errors = np.array([[1.0], [-4e-3]]) * (weights["1.weight"][0] - weights["1.weight"][1])
+    both = (active * errors).T @ np.hstack([encoded, np.ones((2, 1))])
+    shown = {"0.weight": both[:, :-1], "0.bias": both[:, -1], "1.weight": np.zeros((2, 100)), "1.bias": np.zeros(2)}
+    gradient = {name: part.astype(np.float32) for name, part in shown.items()}
+    (claim,) = LinearLayer().run(server_view(spec, LAYOUT, weights, {"gradient": gradient}, 2), AuxiliaryKnowledge())
+    first = (claim.categories == categories[0]).all(1) & (np.abs(claim.numbers - numbers[0]) < 1e-3).all(1)
+    assert first.sum() == 2
+    assert claim.verified[first].sum() == 1
