@@ -39,6 +39,7 @@ UNSEEN = 1e-5
 LARGEST_CHOICE = 64  # candidates that are all weighed at each visit; of more, some
 # Rows that the prior without known rows is worth, and its least share where these rows are an observer's own.
 BASE_ROWS, BASE_SHARE = 10.0, 0.5
+KERNELS = 512  # of values that occur once, so many are smoothed, which is enough for their shape
 QUARTILES = 1.349  # deviations between the quartiles of a normal column
 SAME = 1e-9  # relative: a variance this near to that of two values is theirs
 
@@ -226,19 +227,21 @@ def _two_valued(block: NumericBlock) -> NumericBlock:
 
 
 def _like_known_rows(shares: Array, raw: Array, known: Ints | None, others: bool) -> Array:
-    """The prior (n,) of numbers with known ones mixed in: half of them as they are, since columns often have few
-    different numbers, half smoothed by Silverman's rule of thumb.
+    """The prior (n,) of numbers with known ones mixed in. A value that none of them has comes as often as values among
+    them that occur once (Good 1953), and is like these: near them, by Silverman's rule of thumb.
     """
     known = known[known >= 0] if known is not None else np.zeros(0, np.int64)
     if len(known) < 2:
         return shares
-    counts = np.bincount(known, minlength=len(raw)) / len(known)
-    width = max(1.06 * raw[known].std() * len(known) ** -0.2, (raw[-1] - raw[0]) / len(raw) / 2, 1e-300)
-    occurring = np.flatnonzero(counts)
-    smooth = sum((counts[k] * np.exp(-(((raw - raw[k]) / width) ** 2) / 2) for k in occurring), np.zeros(len(raw)))
+    counts = np.bincount(known, minlength=len(raw))
+    once = np.flatnonzero(counts == 1) if (counts == 1).any() else np.flatnonzero(counts)
+    new = ((counts == 1).sum() + 1) / (len(known) + 1)
+    once = once[:: -(-len(once) // KERNELS)]
+    width = max(1.06 * raw[once].std() * len(once) ** -0.2, (raw[-1] - raw[0]) / len(raw) / 2, 1e-300)
+    smooth = sum((np.exp(-(((raw - raw[k]) / width) ** 2) / 2) for k in once), np.zeros(len(raw)))
     base = BASE_ROWS / (BASE_ROWS + len(known))
     base = max(base, BASE_SHARE) if others else base
-    return np.asarray(base * shares + (1 - base) * (counts + smooth / smooth.sum()) / 2)
+    return np.asarray(base * shares + (1 - base) * ((1 - new) * counts / len(known) + new * smooth / smooth.sum()))
 
 
 def _values(block: NumericBlock, low: float, high: float) -> Array:

@@ -19,7 +19,7 @@ from leakledger.attacks.gradient.posterior.cells import Array, Cell, Ints, Link,
 from leakledger.attacks.observed.row_facts import RowFacts
 from leakledger.preprocess.views import Block, FeatureLayout
 
-BINS = 8  # of a number
+BINS, FEW = 8, 32  # of a number; one that has not more values than these few has them for bins
 FITTED = 30  # steps of proportional fitting
 
 
@@ -64,7 +64,7 @@ def linked(cells: Sequence[Cell], rows: Ints, labels: Ints | None = None, classe
 
 def _bins(cell: Cell) -> Ints:
     """(n,) the bin of each value: a candidate is its own."""
-    if cell.raw is None or cell.size <= BINS:
+    if cell.raw is None or cell.size <= FEW:
         return np.arange(cell.size)
     p = np.exp(cell.log_prior.double().cpu().numpy())
     middle = (np.cumsum(p) - p / 2) / p.sum()
