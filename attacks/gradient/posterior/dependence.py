@@ -1,11 +1,11 @@
 """Which values go together, learnt from rows that the adversary knows: a tree over the cells of a row and its label.
 
 Of all distributions in which every cell depends on one other at most, that of greatest likelihood for some rows is the
-spanning tree with the most mutual information between neighbours (Chow and Liu 1968). Numbers are taken in bins of
-equal probability under their prior. Counts of pairs are smoothed towards independence, as if there were half a row more
-for each pair of bins; an edge that does not pay for its parameters (the criterion of Akaike 1974) is left out, so that
-few rows make few edges. Tables are scaled to the marginals that the cells have anyway (iterative proportional fitting),
-so that links add dependence and change nothing else.
+spanning tree with the most mutual information between neighbours (Chow and Liu 1968). Numbers of more than a few values
+are taken in bins of equal probability under their prior. Counts of pairs are smoothed towards independence, as if there
+were half a row more for each pair of bins; an edge that does not pay for its parameters (the criterion of Akaike 1974)
+is left out, so that few rows make few edges. Tables are scaled to the marginals that the cells have anyway (iterative
+proportional fitting), so that links add dependence and change nothing else.
 """
 
 from collections.abc import Sequence
