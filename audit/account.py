@@ -73,11 +73,11 @@ class Account:
 
 
 def account_of(
-    config: Config, name: str, command: str, folder: Path | None = Path("runs"), output: Path | None = None
+    config: Config, name: str, command: str, output: Path | None = None, transcripts: bool = True
 ) -> Account:
     """Reads, divides and prepares the data of every case. Raises ValueError, one line, for what `run` would refuse; so
-    for transcripts that the disk of `folder` has no room for, where a run keeps them (None: it does not), and for an
-    `output` that holds another run.
+    for an `output` (None: one below runs/) that holds another run, and, where `transcripts` are kept, for those that
+    its disk has no room for.
     """
     todo = cases(config)
     read = partitioned(config, todo)
@@ -85,13 +85,13 @@ def account_of(
     if output is not None and (output / FILE).is_file():
         with closing(Store.read(output)) as store:
             inputs = by_key(config, digests(config))
-            store.must_match(replace(facts, transcripts=folder is not None, inputs=inputs))
+            store.must_match(replace(facts, transcripts=transcripts, inputs=inputs))
     check_extras(config)
     parties = next(iter(read.values()))
     planned = estimate(config, todo, parties)
-    if folder is None:
+    if not transcripts:
         planned = replace(planned, disk=0.0)
-    check_fits(planned, folder=folder)
+    check_fits(planned, folder=output or Path("runs"))
     known = rehearse(config, todo)
     return Account(
         data=facts.data,

@@ -53,9 +53,8 @@ def validate(
     from leakledger.audit.config_file import load_config
 
     settings = load_config(config, overrides)
-    folder = None if no_transcripts else output or Path("runs")
     name, command = tables.run_name(settings, config), tables.run_command(config, overrides)
-    account = account_of(settings, name, command, folder, output)
+    account = account_of(settings, name, command, output, transcripts=not no_transcripts)
     of_gate = plan_of_gate(policy, baseline, account.cases, len(settings.audit.seeds))
     account = replace(account, verdicts=(*account.verdicts, *of_gate))
     if as_json:

@@ -20,11 +20,11 @@ from nacl.exceptions import BadSignatureError
 from nacl.signing import SigningKey, VerifyKey
 
 from leakledger.audit.chain import canonical
-from leakledger.audit.store import Store, StoreError
+from leakledger.audit.store import SIGNATURE, Store, StoreError
 from leakledger.preprocess.atomic_file import PRIVATE, atomic_file, sync_folder
 from leakledger.preprocess.secret import SECRET_BYTES, new_secret
 
-FILE: Final = "signature.json"
+FILE: Final = SIGNATURE
 PUBLIC_ENDING: Final = ".pub"
 CONTEXT: Final = b"LeakLedger: the signature of a record, format 1\n"  # no other message of anyone starts so
 KEY_BYTES, SIGNATURE_BYTES = 32, 64

@@ -28,7 +28,8 @@ from leakledger.audit.records import VERSION, CaseRecord, RunFacts
 from leakledger.preprocess.atomic_file import PRIVATE, private_folder, sync_folder
 
 FILE, RESULTS, REPORT, SECRETS, TRANSCRIPTS = "record.sqlite", "results.json", "report.html", "secrets", "transcripts"
-KEPT = frozenset({RESULTS, REPORT, SECRETS, "signature.json", ".lock"})
+SIGNATURE, LOCK = "signature.json", ".lock"
+KEPT = frozenset({RESULTS, REPORT, SECRETS, SIGNATURE, LOCK})
 FACTS, CREATED, CASE, ABORTED = "run/facts", "run/created", "case/", "aborted/"
 DOCUMENTS = (CASE, ABORTED, "run/")  # how entries begin that are in the record itself; others are files
 # What is read of a damaged file may stand in what SQLite says about it, which Python then cannot decode.
@@ -313,7 +314,7 @@ def only_writer(folder: Path) -> Iterator[None]:
     """
     try:
         private_folder(folder)
-        lock = os.fdopen(os.open(folder / ".lock", os.O_CREAT | os.O_WRONLY, PRIVATE), "w")
+        lock = os.fdopen(os.open(folder / LOCK, os.O_CREAT | os.O_WRONLY, PRIVATE), "w")
     except OSError as error:
         raise StoreError(
             f"{folder}: cannot be written ({error.strerror}); choose another folder with --output"

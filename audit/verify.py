@@ -85,7 +85,7 @@ def _absent(name: str) -> Checked:
 
 def _others(record: Store, known: set[str]) -> Iterator[Checked]:
     """Files of the folder that the record does not have."""
-    own = {".lock", signature.FILE, store.FILE}
+    own = {store.LOCK, signature.FILE, store.FILE}
     for path in sorted(p for p in record.folder.rglob("*") if p.is_file()):
         name = path.relative_to(record.folder).as_posix()
         if name in known | own:

@@ -160,23 +160,25 @@ def first_of_each(layout: FeatureLayout, rows: EncodedRows) -> Mask:
     """(n,) which rows no row before them is. Neurons that show a row with a faint share of another are a row of their
     own to `distinct`, until the row space gives them the numbers of the first.
     """
-    values = rows.encoded[:, [b.start for b in layout.numeric]]
-    same = (np.abs(values[:, None] - values) < SAME).all(2)
-    same &= (rows.categories[:, None] == rows.categories).all(2)
-    return np.asarray(~np.tril(same, -1).any(1))
+    return np.asarray(~np.tril(same(layout, rows, rows), -1).any(1))
+
+
+def same(layout: FeatureLayout, rows: EncodedRows, others: EncodedRows) -> Mask:
+    """(n, m) which of the rows are one with which of the others: numbers nearer than `SAME`, equal categories."""
+    columns = [b.start for b in layout.numeric]
+    near = (np.abs(rows.encoded[:, None, columns] - others.encoded[:, columns]) < SAME).all(2)
+    return np.asarray(near & (rows.categories[:, None] == others.categories).all(2))
 
 
 def distinct(layout: FeatureLayout, rows: EncodedRows, bias: Array) -> tuple[EncodedRows, NDArray[np.int64], Array]:
     """Each row once, the mean over the neurons that show it; how many these are (n,), the most first; and the sum of
     squares (n,) of their entries of the gradient's `bias`, by which the mean weighs them.
     """
-    columns = [b.start for b in layout.numeric]
     order = np.argsort(-np.abs(bias), kind="stable")
     first: list[int] = []
     shown: list[list[int]] = []
     for i in order.tolist():
-        near = (np.abs(rows.encoded[first][:, columns] - rows.encoded[i, columns]) < SAME).all(1)
-        near &= (rows.categories[first] == rows.categories[i]).all(1)
+        [near] = same(layout, rows.where(np.array([i])), rows.where(np.array(first, np.int64)))
         if near.any():
             shown[int(near.argmax())].append(i)
         else:

@@ -283,17 +283,17 @@ def _unplayed(record: AuditRecord, policy: Policy, note: BaselineNote | None) ->
     where what updates tell of them has changed.
     """
     played = _played(record)
-    compared = note is not None and not note.stale
+    fresh = None if note is None or note.stale else note
     asking = [
         (g.name or f"leakage[{k}]", g)
         for k, g in enumerate(policy.leakage, 1)
-        if g.ceiling is not None or (compared and g.regression is not False)
+        if g.ceiling is not None or (fresh is not None and g.regression is not False)
     ]
     for name, g in asking:
         without = [asset for asset in g.assets if asset not in played]
         if without and "assets" in g.model_fields_set and len(without) < len(g.assets):
             yield _open(name, f"no attack in use is about {', '.join(without)}")
-    changed = [section for section in OF_UPDATES if compared and note is not None and section in note.changed]
+    changed = [section for section in OF_UPDATES if fresh is not None and section in fresh.changed]
     if changed and not played & {*ROWS} and any("records" in g.assets for _, g in asking):
         yield _open(
             "what updates tell",

@@ -68,7 +68,7 @@ def verdict(
     ceiling, worst = found[0].ceiling, max(found, key=lambda r: r.advantage or 0.0)
     mean = "" if worst.advantage is None else f"; the nearest is {_who(worst)}, advantage {worst.advantage:.2f}"
     whole = f"No leak above {ceiling:g} of what a perfect attack gains{mean}."
-    return Verdict("no leak", f"{whole}{_after(unasked({r.asset for r in found}))}", utility)
+    return Verdict("no leak", f"{whole} {unasked({r.asset for r in found})}".rstrip(), utility)
 
 
 def unasked(asked: Set[str]) -> str:
@@ -76,10 +76,6 @@ def unasked(asked: Set[str]) -> str:
     *others, last = [words for words, assets in ASKED.items() if not asked & {*assets}] or [""]
     names = f"{', '.join(others)} and {last}" if others else last
     return f"No attack was played on {names}: nothing is said of that." if names else ""
-
-
-def _after(sentence: str) -> str:
-    return f" {sentence}" if sentence else ""
 
 
 def _leak_sentence(

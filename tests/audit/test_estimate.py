@@ -102,7 +102,7 @@ def test_transcripts_that_do_not_fit_the_disk_are_refused_where_they_are_kept(
         account_of(settings, "a", "run")
     with pytest.raises(ValueError, match=r"the disk of .*elsewhere has"):
         account_of(settings, "a", "run", tmp_path / "elsewhere")
-    assert account_of(settings, "a", "run", None).estimate.disk == 0
+    assert account_of(settings, "a", "run", transcripts=False).estimate.disk == 0
 
 
 def test_a_batch_is_not_larger_than_the_rows_of_a_client() -> None:

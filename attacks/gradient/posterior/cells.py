@@ -234,11 +234,12 @@ def _like_known_rows(shares: Array, raw: Array, known: Ints | None, others: bool
     if len(known) < 2:
         return shares
     counts = np.bincount(known, minlength=len(raw))
-    once = np.flatnonzero(counts == 1) if (counts == 1).any() else np.flatnonzero(counts)
-    new = ((counts == 1).sum() + 1) / (len(known) + 1)
-    once = once[:: -(-len(once) // KERNELS)]
-    width = max(1.06 * raw[once].std() * len(once) ** -0.2, (raw[-1] - raw[0]) / len(raw) / 2, 1e-300)
-    smooth = sum((np.exp(-(((raw - raw[k]) / width) ** 2) / 2) for k in once), np.zeros(len(raw)))
+    once = np.flatnonzero(counts == 1)
+    new = (len(once) + 1) / (len(known) + 1)
+    like = once if len(once) else np.flatnonzero(counts)
+    like = like[:: -(-len(like) // KERNELS)]
+    width = max(1.06 * raw[like].std() * len(like) ** -0.2, (raw[-1] - raw[0]) / len(raw) / 2, 1e-300)
+    smooth = sum((np.exp(-(((raw - raw[k]) / width) ** 2) / 2) for k in like), np.zeros(len(raw)))
     base = BASE_ROWS / (BASE_ROWS + len(known))
     base = max(base, BASE_SHARE) if others else base
     return np.asarray(base * shares + (1 - base) * ((1 - new) * counts / len(known) + new * smooth / smooth.sum()))
