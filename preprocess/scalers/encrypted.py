@@ -79,10 +79,12 @@ class EncryptedScaler(Scaler):
         return 2.0, 1e8
 
     def under(self, schema: Schema) -> Self:
+        if not schema.numeric:
+            raise ValueError(f"{self.name}: the table has no numeric column to compute on; choose another scaler")
         return replace(self, ranges=declared_ranges(schema.numeric, dict(schema.ranges), self.name, "encryption"))
 
     def mechanisms(self, schema: Schema) -> tuple[Mechanism, ...]:
-        """None. Raises ValueError for a range that is missing."""
+        """None. Raises ValueError for a range that is missing, and where there is no column."""
         self.under(schema)
         return ()
 

@@ -162,6 +162,13 @@ def test_a_range_that_is_missing_is_named_with_what_to_do(name):
         SCALERS[name](columns="all")
 
 
+@every("name", ENCRYPTED)
+def test_a_table_of_categories_alone_is_refused_before_anything_runs(name):
+    """`validate` passed it, and the run ended in the midst of the protocol, on no ciphertext to join."""
+    with pytest.raises(ValueError, match=f"^{name}: the table has no numeric column to compute on; choose another"):
+        SCALERS[name]().mechanisms(replace(SCHEMA, numeric=(), integer=(), ranges={}))
+
+
 def test_more_rows_than_there_is_room_for_are_an_error_at_their_party(monkeypatch):
     monkeypatch.setattr(shared, "MOST_COUNTED", 8.0)
     monkeypatch.setattr("leakledger.preprocess.scalers.encrypted_extremes.MOST_COUNTED", 8.0)
