@@ -6,17 +6,12 @@ did not settle, or under a noise that is a guess, say nothing of the kind: their
 them is in doubt. Where nobody told how many rows there are, as many are claimed as most samples have, and a cell is as
 probable as these are, times how probable it is in them.
 
-Few samples make a claim that fits their chance more than the posterior. So a cell is as probable as such claims are
-right in samples that had no part in them: those of one ladder of chains, where the others' make the claim (Stone 1974,
-cross-validation). In its own samples a claim would be right too often. And the best claim without the update, which is
-made of many batches of the prior, is held against it: what half of the samples makes must be right more often on the
-other half than that is, by a standard error, else that is claimed. Where noise leaves nothing, little is lost by
+How sure a claim is, and whether it tells more than the best one without the update, is judged on samples that had no
+part in it (`held_out`). Where it does not tell more, that is claimed: where noise leaves nothing, little is lost by
 looking.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import torch
@@ -27,53 +22,20 @@ from leakledger.attacks.base import RecordsClaim
 from leakledger.attacks.gradient.matching.ensemble import category_entropy, number_entropy
 from leakledger.attacks.gradient.posterior.cells import Cell
 from leakledger.attacks.gradient.posterior.chains import from_prior
-from leakledger.attacks.observed.barycentre import assigned, barycentre
+from leakledger.attacks.gradient.posterior.held_out import (
+    as_confirmed,
+    before_witnesses,
+    best,
+    hits,
+    matched,
+    right_elsewhere,
+    tells_more,
+)
+from leakledger.attacks.gradient.posterior.samples import Samples
 from leakledger.attacks.observed.tabular import Array, Rows, StructuralPrior, encoded_numbers
 from leakledger.attacks.observed.update import ObservedUpdate
 
 CELLS_MADE, FEWEST, MOST = 2**14, 16, 512  # cells of the prior's batches, and limits of how many batches that makes
-STARTS = 3  # samples that the barycentre is sought from: it ends in a local optimum
-
-
-@dataclass(frozen=True, eq=False)
-class Samples:
-    """M batches: `index` (M, B, F) with rows where `present` (M, B), each with its log posterior `fit` (M,), and which
-    `ladder` (M,) of chains it is from. Whether their chains `settled`, and the mean `energy` of these. `share`: of all
-    samples, those that these are. `guessed`: the noise was worked out of what the best batch leaves, or stands for
-    errors of another kind, so wrong rows may count as noise.
-    """
-
-    index: NDArray[np.int64]
-    present: NDArray[np.bool_]
-    fit: Array
-    ladder: NDArray[np.int64]
-    settled: bool
-    energy: float = np.nan
-    share: float = 1.0
-    guessed: bool = False
-
-    @property
-    def sure(self) -> bool:
-        """Whether the samples say how probable a cell is."""
-        return self.settled and not self.guessed
-
-    def of_one_size(self) -> "Samples":
-        """Those that have the commonest number of rows from one on, without the places that have none. No sample where
-        all are without a row.
-        """
-        sizes = self.present.sum(1)
-        size = max(1, int(np.bincount(sizes[sizes > 0], minlength=1).argmax()))
-        chosen = sizes == size
-        rows = self.index[chosen][self.present[chosen]].reshape(-1, size, self.index.shape[2])
-        there = np.ones(rows.shape[:2], bool)
-        return replace(
-            self,
-            index=rows,
-            present=there,
-            fit=self.fit[chosen],
-            ladder=self.ladder[chosen],
-            share=float(chosen.mean()),
-        )
 
 
 def claimed(
@@ -88,13 +50,16 @@ def claimed(
     """The claim; numbers within `tolerance` deviations count as right. `blind`: the best claim without the update."""
     made = rows_of(samples.index, categorical, numeric)
     within = tolerance * prior.deviation
-    rows = _best(made, samples.fit, within)
+    rows = best(made, samples.fit, within)
     fitted = len(samples.fit) > 1  # to several samples, of which some can be left out
-    if samples.settled and blind is not None and not _tells_more(made, samples.fit, within, blind):
+    tried = before_witnesses(made, samples, within, blind)
+    if samples.settled and blind is not None and not tells_more(made, samples.fit, within, blind, tried):
         rows, fitted = blind, False
-    categories, numbers = _matched(rows, made, within)
-    own = _hits(rows, categories, numbers, within).mean(0)
-    right = _right_elsewhere(rows, made, samples, within) if fitted else own
+    categories, numbers = matched(rows, made, within)
+    own = hits(rows, categories, numbers, within).mean(0)
+    right = own
+    if fitted:
+        right = as_confirmed(own, tried) if tried else right_elsewhere(rows, made, samples, within)
     unsure = [category_entropy(np.eye(c.size)[categories[..., k]]) for k, c in enumerate(categorical)]
     columns = encoded_numbers(prior.numeric, numbers)
     doubt = number_entropy(columns, prior.spread_of_columns)
@@ -129,61 +94,7 @@ def blind_guess(
     known = None if labels is None else labels.repeat(batches)
     index = from_prior(cells, batches * rows, coins, device, known).view(batches, rows, len(cells)).cpu().numpy()
     made = rows_of(index, cells[:categorical], cells[categorical:])
-    return _best(made, np.zeros(batches), tolerance)
-
-
-def _best(made: Rows, fit: Array, within: Array) -> Rows:
-    """The best barycentre of batches, from some of them, the likeliest first."""
-    starts = np.argsort(-fit, kind="stable")[:: max(1, len(fit) // STARTS)][:STARTS]
-    tried = [barycentre(_some(made, m), made, within) for m in starts]
-    return min(tried, key=lambda b: b.wrong).rows
-
-
-def _tells_more(made: Rows, fit: Array, within: Array, blind: Rows) -> bool:
-    """Whether what one half of the samples makes is right more often on the other half than a blind claim is."""
-    half = np.arange(len(fit)) % 2 == 0
-    other = _some(made, ~half)
-    if len(other.numbers) < 2:
-        return True
-    rows = _best(_some(made, half), fit[half], within)
-    right, without = (_hits(r, *_matched(r, other, within), within).sum((1, 2)) for r in (rows, blind))
-    gain = right - without.astype(np.float64)
-    return bool(gain.mean() > gain.std(ddof=1) / np.sqrt(len(gain)))
-
-
-def _right_elsewhere(rows: Rows, made: Rows, samples: Samples, within: Array) -> Array:
-    """(B, K + L) how often cells of claims like `rows`, in their order, are right in samples of a ladder that had no
-    part in them; of one ladder, in its other half. `samples`: two or more.
-    """
-    count = len(samples.fit)
-    parts = samples.ladder if len(np.unique(samples.ladder)) > 1 else 2 * np.arange(count) // count
-    right = np.zeros((rows.numbers.shape[0], rows.categories.shape[1] + rows.numbers.shape[1]))
-    for fold in np.unique(parts):
-        here = parts == fold
-        of_others = _best(_some(made, ~here), samples.fit[~here], within)
-        [order], _ = assigned(rows, Rows(of_others.categories[None], of_others.numbers[None]), within)
-        claim, rest = _some(of_others, order), _some(made, here)
-        right += _hits(claim, *_matched(claim, rest, within), within).sum(0)
-    return right / count
-
-
-def _some(rows: Rows, which: Any) -> Rows:
-    """Some rows, or some batches of them, or one."""
-    return Rows(rows.categories[which], rows.numbers[which])
-
-
-def _matched(rows: Rows, made: Rows, within: Array) -> tuple[NDArray[np.int64], Array]:
-    """Categories (M, B, K) and numbers (M, B, L) of batches, in the order in which they match `rows`."""
-    order, _ = assigned(rows, made, within)
-    return (
-        np.take_along_axis(made.categories, order[..., None], axis=1),
-        np.take_along_axis(made.numbers, order[..., None], axis=1),
-    )
-
-
-def _hits(rows: Rows, categories: NDArray[np.int64], numbers: Array, within: Array) -> NDArray[np.bool_]:
-    """(M, B, K + L) which cells of `rows` are right in matched batches."""
-    return np.concatenate([categories == rows.categories, np.abs(numbers - rows.numbers) <= within], -1)
+    return best(made, np.zeros(batches), tolerance)
 
 
 def rows_of(index: NDArray[np.int64], categorical: Sequence[Cell], numeric: Sequence[Cell]) -> Rows:

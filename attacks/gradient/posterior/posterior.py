@@ -53,6 +53,7 @@ from leakledger.attacks.gradient.posterior.network import RowGradients
 from leakledger.attacks.gradient.posterior.sample_size import of_unknown_size
 from leakledger.attacks.gradient.posterior.search import loosened, search
 from leakledger.attacks.gradient.posterior.tempering import sampled
+from leakledger.attacks.gradient.posterior.witnesses import called_for, witnessed
 from leakledger.attacks.observed.row_facts import BEFORE
 from leakledger.attacks.observed.single_logit import one_logit
 from leakledger.attacks.observed.tabular import StructuralPrior
@@ -158,7 +159,10 @@ class Posterior(Inversion):
         if update.schedule is not None and not update.mechanisms and not explained(found):
             return Abstained(f"no rows are found that explain the local training of {batch} better than chance")
         loose = found if update.mechanisms else loosened(found)
-        samples = sampled(loose, self.sweeps // BURNT, self.sweeps, tell).of_one_size()
+        samples = sampled(loose, self.sweeps // BURNT, self.sweeps, tell)
+        if through.stated and called_for(found):
+            samples = witnessed(found, samples)
+        samples = samples.of_one_size()
         samples = replace(samples, guessed=loose is not found or evidence.approximate or trained)
         if not np.isfinite(samples.fit).all():
             return Abstained(f"no likelihood for {batch} is finite: its model has diverged")

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from leakledger.attacks.gradient.posterior.chains import Chains
-from leakledger.attacks.gradient.posterior.claim import Samples
 from leakledger.attacks.gradient.posterior.crossover import aligned, crossed
 from leakledger.attacks.gradient.posterior.pairs import sweep_pairs
+from leakledger.attacks.gradient.posterior.samples import Samples
 from leakledger.attacks.gradient.posterior.search import plausible, settled
 
 RUNGS = 4  # of a ladder; fewer chains than this are one ladder
@@ -24,9 +24,11 @@ PAIRED = 4  # sweeps, of which one is followed by one over pairs of rows, which 
 BEHIND = 3.0
 
 
-def sampled(found: Chains, burnt: int, sweeps: int, tell: Callable[[int], None] = lambda steps: None) -> Samples:
-    """The batches that the first rungs pass through in so many sweeps, after some that are `burnt`."""
-    rungs = min(RUNGS, found.chains)
+def sampled(
+    found: Chains, burnt: int, sweeps: int, tell: Callable[[int], None] = lambda steps: None, rungs: int = RUNGS
+) -> Samples:
+    """The batches that the first of so many `rungs` pass through in so many sweeps, after some that are `burnt`."""
+    rungs = min(rungs, found.chains)
     step = 1 + 2 / (2 * found.rows * len(found.cells)) ** 0.5  # neighbours change places in a good share of sweeps
     rung = torch.arange(found.chains, device=found.device) % rungs
     noise = found.evidence.noise * step ** rung[:, None].float()

@@ -13,10 +13,11 @@ from leakledger.attacks.gradient.posterior.assembly import Assembly
 from leakledger.attacks.gradient.posterior.atoms import atoms_of, with_labels
 from leakledger.attacks.gradient.posterior.cells import cells_of, most_uncertain
 from leakledger.attacks.gradient.posterior.chains import Chains, from_prior, prior_of
-from leakledger.attacks.gradient.posterior.claim import Samples, blind_guess, claimed
+from leakledger.attacks.gradient.posterior.claim import blind_guess, claimed
 from leakledger.attacks.gradient.posterior.claim import rows_of as rows_in
 from leakledger.attacks.gradient.posterior.evidence import ASSUMED, channel, evidence_of
 from leakledger.attacks.gradient.posterior.row_space import RowSpace, supported
+from leakledger.attacks.gradient.posterior.samples import Samples
 from leakledger.attacks.gradient.posterior.search import _suspects, search
 from leakledger.attacks.observed.barycentre import assigned
 from leakledger.attacks.observed.gradients import find_gradients
