@@ -26,8 +26,8 @@ class Checked:
 
     `epsilon` and `at_least` are the bounds found at `delta` (None: no upper bound, which no finite number is), `gap` is
     how far the lower one is above the claim. `other_relation` is epsilon under the neighbouring relation that was not
-    asked for. `noise_needed` is the noise multiplier that the claim takes. `success` is what no adversary exceeds whose
-    prior alone gets `PRIOR`.
+    asked for, where one is known. `noise_needed` is the noise multiplier that the claim takes. `success` is what no
+    adversary exceeds whose prior alone gets `PRIOR`.
     """
 
     verdict: Verdict
@@ -68,6 +68,7 @@ def _gaussian(reading: Reading, mechanism: GaussianMechanism) -> Checked:
         found = guarantee(mechanism, reading.delta, sharp=True)
     exact = mechanism.settled
     rounds = sqrt(mechanism.participations)
+    other = exact and not reading.divided
     shift = 2.0 if mechanism.relation == "add-remove" else 0.5  # from this relation to the other
     return _checked(
         replace(reading, explained=(mechanism.account, *reading.explained)),
@@ -76,7 +77,7 @@ def _gaussian(reading: Reading, mechanism: GaussianMechanism) -> Checked:
         found.method,
         mechanism=str(mechanism),
         mu_per_round=mechanism.mu,
-        other_relation=epsilon_of(reading.delta, shift * mechanism.mu * rounds) if exact else None,
+        other_relation=epsilon_of(reading.delta, shift * mechanism.mu * rounds) if other else None,
         noise_multiplier=mechanism.noise_multiplier,
         noise_needed=mechanism.distance * rounds / mu_of(reading.epsilon, reading.delta)
         if exact and reading.epsilon

@@ -27,7 +27,8 @@ class Nothing:
 class Reading:
     """`epsilon` is None where the settings claim none. `explained` and `unknown` are sentences, in plain words.
 
-    `explained`: how the settings were read. `unknown`: what no settings can tell, and the answer depends on.
+    `explained`: how the settings were read. `unknown`: what no settings can tell, and the answer depends on. `divided`:
+    by how many take part, so that no epsilon is known of a unit that is there or not.
     """
 
     source: str
@@ -36,6 +37,7 @@ class Reading:
     does: GaussianMechanism | Pure | Nothing
     explained: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
+    divided: bool = False
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,7 @@ class Reader(ABC):
 
 
 COINS = "whether noise is drawn afresh in every round from a seed that nobody knows (a seed that repeats takes it off)"
+DRAWN = "whether batches are drawn as stated: a weighted or balanced sampler makes some records far likelier"
 PRECISION = "how noise is rounded: floating-point noise tells more than real numbers do (Mironov 2012)"
 
 

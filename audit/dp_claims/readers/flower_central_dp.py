@@ -3,6 +3,9 @@
 The noise has standard deviation noise_multiplier clipping_norm / num_sampled_clients (flwr 1.35, `compute_stdv`): it is
 made for a *plain* mean. FedAvg weighs clients by their examples, and then the heaviest one moves the mean by its weight
 times the clip norm: `largest_weight` states it.
+
+Either mean is divided by what the clients that answered weigh together, so a client that is not there moves it as far
+as one with other data can: by its own update and by what the others' weights grow, 2C times its weight.
 """
 
 from dataclasses import dataclass
@@ -38,7 +41,7 @@ class FlowerCentralDp(Reader):
     population: int | None = option(None, at_least=1, help="clients that a round's are drawn from")
     sampling: Sampling | None = option(None, help="[default: fixed-size where population is stated, as Flower samples]")
     largest_weight: float | None = option(None, above=0, at_most=1, help="largest share of one client in the mean")
-    relation: Relation | None = option(None, help="[default: replace for fixed-size and shuffled, else add-remove]")
+    relation: Relation = option("replace", help="of a mean over the clients that answered there is no other")
 
     def reading(self) -> Reading:
         explained = [rounds_in_words(self.rounds or 1, self.rounds is not None)]
@@ -59,9 +62,21 @@ class FlowerCentralDp(Reader):
                 f"{self.num_sampled_clients * (self.largest_weight or 0):g} times its share in a plain one, for which "
                 f"the noise is made: {self.noise_multiplier:g} times the clip norm count as {does.noise_multiplier:g}."
             )
-        return Reading(self.source, self.epsilon, self.delta, does, tuple(explained), tuple(unknown))
+        return Reading(self.source, self.epsilon, self.delta, does, tuple(explained), tuple(unknown), divided=True)
 
     def _does(self) -> GaussianMechanism | Nothing:
+        if self.relation != "replace":
+            raise ValueError(
+                "relation is 'add-remove'; Flower divides by the weights of the clients that answered, so without one "
+                "the others count for more and the mean moves by up to 2C over their number: account for it under "
+                "relation = replace"
+            )
+        if self.sampling == "poisson":
+            raise ValueError(
+                "sampling is 'poisson'; Flower divides by the weights of the clients that answered, and where coins "
+                "draw them that may be a single one, while the noise is made for num_sampled_clients: leave sampling "
+                "out, or say fixed-size"
+            )
         if self.noise_multiplier == 0:
             return Nothing(NO_NOISE)
         if self.population is not None and self.population < self.num_sampled_clients:
@@ -70,7 +85,6 @@ class FlowerCentralDp(Reader):
             )
         rate = 1.0 if self.population is None else self.num_sampled_clients / self.population
         sampling = self.sampling or ("fixed-size" if rate < 1 else "none")
-        relation = self.relation or ("replace" if sampling in ("fixed-size", "shuffled") else "add-remove")
         weight = max(self.largest_weight or 0, 1 / self.num_sampled_clients)  # a mean has one of at least that
         multiplier = self.noise_multiplier / (self.num_sampled_clients * weight)
-        return GaussianMechanism(multiplier, self.rounds or 1, sampling, rate, "client", relation)
+        return GaussianMechanism(multiplier, self.rounds or 1, sampling, rate, "client", self.relation)

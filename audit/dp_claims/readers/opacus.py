@@ -8,7 +8,7 @@ largest true one (Opacus threads 571, 813, 819). The unit is a record of the one
 from dataclasses import dataclass
 from math import ceil
 
-from leakledger.audit.dp_claims.readers.base import COINS, PRECISION, Nothing, Reader, Reading
+from leakledger.audit.dp_claims.readers.base import COINS, DRAWN, PRECISION, Nothing, Reader, Reading
 from leakledger.audit.dp_claims.readers.plain import NO_NOISE
 from leakledger.defenses.accounting.mechanism import ROUNDING, GaussianMechanism, Relation, Sampling
 from leakledger.preprocess.options import option
@@ -45,7 +45,7 @@ class Opacus(Reader):
         unknown = (
             COINS,
             PRECISION,
-            "whether batches are drawn as stated: a weighted or balanced sampler makes some records far likelier",
+            DRAWN,
             "whether the model mixes records of a batch (batch normalisation), or more leaves than the gradients",
             "how many rounds the steps stand for: steps of every round that uses the same records add up",
         )

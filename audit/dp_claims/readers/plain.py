@@ -2,11 +2,27 @@
 
 from dataclasses import dataclass
 
-from leakledger.audit.dp_claims.readers.base import COINS, PRECISION, Nothing, Reader, Reading, delta_in_words
+from leakledger.audit.dp_claims.readers.base import (
+    COINS,
+    DRAWN,
+    PRECISION,
+    Nothing,
+    Reader,
+    Reading,
+    delta_in_words,
+)
 from leakledger.defenses.accounting.mechanism import GaussianMechanism, Relation, Sampling, Unit
 from leakledger.preprocess.options import option
 
 NO_NOISE = "no noise is stated: what is released is a function of the data, and two neighbours can differ for certain"
+ASSUMED = (
+    "sampling is not stated: everyone is taken to be drawn by a coin of their own (poisson). Batches of a fixed size "
+    "and shuffled ones have a larger epsilon; say sampling if they are such."
+)
+DIVISOR = (
+    "whether the mean is divided by a number fixed in advance: divided by how many take part, it moves by twice as "
+    "much where one of them is gone; account for that under relation = replace"
+)
 NO_CLIPPING = "noise without clipping: nothing bounds how far one record or client moves what is released"
 
 
@@ -40,9 +56,15 @@ class Plain(Reader):
             return Reading(self.source, self.epsilon, self.delta, multiplier)
         sampling = self.sampling or ("poisson" if rate < 1 else "none")
         mechanism = GaussianMechanism(multiplier, self.rounds, sampling, rate, self.unit, self.relation)
-        unknown = (COINS, PRECISION, "whether the bound and the noise are fixed in advance, and in the code that runs")
-        explained = (*self._mean(multiplier), *delta_in_words(self.delta, self.population, self.unit))
-        return Reading(self.source, self.epsilon, self.delta, mechanism, explained, unknown)
+        unknown = [COINS, PRECISION, "whether the bound and the noise are fixed in advance, and in the code that runs"]
+        if not mechanism.settled:
+            unknown.append(DRAWN)
+        if self.mean_of > 1 and self.relation == "add-remove":
+            unknown.append(DIVISOR)
+        assumed = (ASSUMED,) if self.sampling is None and not mechanism.settled else ()
+        explained = (*self._mean(multiplier), *assumed, *delta_in_words(self.delta, self.population, self.unit))
+        divided = self.mean_of > 1 and self.relation == "replace"
+        return Reading(self.source, self.epsilon, self.delta, mechanism, explained, tuple(unknown), divided)
 
     def rate(self) -> float:
         """The chance of one unit in a round."""

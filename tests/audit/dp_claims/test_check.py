@@ -1,5 +1,6 @@
 """Wrong claims are refuted, right ones hold, and what nobody can say is not said."""
 
+import numpy as np
 import pytest
 
 from leakledger.audit.dp_claims.check import EXIT_CODES, check
@@ -68,15 +69,49 @@ def test_no_sensitivity_is_no_noise_and_no_epsilon():
 
 
 def test_a_heavy_client_moves_a_weighted_mean_further_than_its_noise_is_made_for():
-    settings = {"noise_multiplier": 1.0, "clipping_norm": 3.0, "num_sampled_clients": 10, "delta": 1e-5, "epsilon": 4.4}
+    settings = {"noise_multiplier": 1.0, "clipping_norm": 3.0, "num_sampled_clients": 10, "delta": 1e-5, "epsilon": 10}
     plain = check(FlowerCentralDp(**settings))
     assert plain.verdict == "holds"
     assert any("largest_weight" in question for question in plain.unknown)
     heavy = check(FlowerCentralDp(**settings, largest_weight=0.5))
-    assert heavy.mu_per_round == pytest.approx(5)
+    assert heavy.mu_per_round == pytest.approx(10)
     assert heavy.verdict == "refuted"
     light = check(FlowerCentralDp(**settings, largest_weight=0.01))  # a mean of ten has one of a tenth at least
     assert light.epsilon == plain.epsilon
+
+
+def test_a_mean_that_is_divided_by_the_clients_that_are_there_is_moved_by_twice_the_norm_when_one_is_gone():
+    others = -np.ones(9)  # clipped to 1, against the tenth
+    moved = np.mean([*others, 1.0]) - np.mean(others)
+    noise = 1.0 / 10  # noise_multiplier clipping_norm / num_sampled_clients
+    settings = {"noise_multiplier": 1.0, "clipping_norm": 1.0, "num_sampled_clients": 10, "delta": 1e-5}
+    found = check(FlowerCentralDp(**settings, epsilon=4.4))
+    assert found.mu_per_round >= moved / noise - 1e-12
+    assert found.other_relation is None
+    assert found.verdict == "refuted"
+    for told in ({"relation": "add-remove"}, {"sampling": "poisson", "population": 100}):
+        with pytest.raises(ValueError, match="divide"):
+            check(FlowerCentralDp(**settings, **told))
+
+
+def test_of_a_mean_it_is_asked_whether_its_divisor_is_fixed_where_neighbours_differ_by_a_unit():
+    mean = {"delta": 1e-5, "noise": 0.01, "clip_norm": 1.0, "mean_of": 100}
+    assert any("fixed in advance" in q and "divided by" in q for q in check(Plain(**mean)).unknown)
+    assert check(Plain(**mean, relation="replace")).other_relation is None
+    for settings in ({**mean, "relation": "replace"}, {**mean, "mean_of": 1}):
+        assert not any("divided by" in question for question in check(Plain(**settings)).unknown)
+
+
+def test_coins_that_nobody_stated_are_said_to_be_assumed():
+    rate = {"delta": 1e-5, "noise_multiplier": 1.0, "batch": 10, "population": 1000}
+    assumed, stated = check(Plain(**rate)), check(Plain(**rate, sampling="poisson"))
+    assert assumed.epsilon == stated.epsilon
+    assert any("sampling is not stated" in said for said in assumed.explained)
+    assert not any("not stated" in said for said in stated.explained)
+    for found in (assumed, stated):
+        assert any("whether batches are drawn as stated" in question for question in found.unknown)
+    everyone = check(Plain(delta=1e-5, noise_multiplier=1.0))
+    assert not any("drawn as stated" in question for question in everyone.unknown)
 
 
 def test_clients_drawn_in_a_fixed_number_are_accounted_for_as_such():
