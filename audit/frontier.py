@@ -29,6 +29,7 @@ from leakledger.audit.records import (
     Score,
     Setting,
     UtilityScore,
+    at_most,
     speaks,
 )
 
@@ -255,7 +256,7 @@ def _cell(p: FrontierPoint | None) -> str:
     """Leakage with its interval, the bound, and where the defense stands."""
     if p is None:
         return "no claim"
-    bound = "" if p.bound is None else f", at most {p.bound:.2f}"
+    bound = "" if p.bound is None else f", at most {at_most(p.bound, 2)}"
     standing = " (open)" if p.open else " (not beaten)" if p.front else ""
     return f"{p.leakage:.2f}{_spread(p.leakage_low, p.leakage_high)}{bound}{standing}"
 

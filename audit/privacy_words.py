@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from leakledger.audit.records import PrivacyAccount
+from leakledger.audit.records import PrivacyAccount, at_most
 
 NOTHING = (
     "Differential privacy: no epsilon in any setting, since nothing that clients send is under noise with a bound; the "
@@ -24,7 +24,9 @@ def privacy_lines(accounts: Accounts) -> Iterator[str]:
     for name, found in accounts.items():
         for a in (a for a in found if a.unit == "record" or a.parts):
             yield f"  {name}: {a.text}"
-            yield from (f"    {p.stage} alone: epsilon {p.epsilon:.4f} at delta {a.delta:g}: {p.text}" for p in a.parts)
+            yield from (
+                f"    {p.stage} alone: epsilon {at_most(p.epsilon, 4)} at delta {a.delta:g}: {p.text}" for p in a.parts
+            )
     stated = (a for found in accounts.values() for a in found if a.epsilon is not None or a.parts)
     outside = dict.fromkeys(o for a in stated for o in a.outside)
     yield from (f"  not in the figures: {o}" for o in outside)

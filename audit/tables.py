@@ -21,7 +21,7 @@ from leakledger.audit.config_file import environment_overrides
 from leakledger.audit.frontier import tables as frontier_tables
 from leakledger.audit.leakage import adversary, asset_of
 from leakledger.audit.privacy_words import privacy_lines, worst
-from leakledger.audit.records import AuditRecord, FrontierPoint, PrivacyAccount, Score, Setting
+from leakledger.audit.records import AuditRecord, FrontierPoint, PrivacyAccount, Score, Setting, at_most
 from leakledger.audit.store import deciding
 from leakledger.audit.summary import headline
 from leakledger.audit.sweep import Strengths
@@ -160,7 +160,8 @@ def _bounds_in_words(record: AuditRecord) -> Iterator[str]:
         spread = "" if b.low is None else f" [{b.low:.3f}, {b.high:.3f}]"
         failed = "" if b.passed else ": above its bound, a failed control"
         who = f"{b.attack} ({'+'.join(b.observers)})"
-        yield f"  {b.setting}: {who} gets {b.value:.3f}{spread} of {b.metric}, at most {b.bound:.3f} can be had{failed}"
+        got, most = f"{b.value:.3f}{spread} of {b.metric}", at_most(b.bound, 3)
+        yield f"  {b.setting}: {who} gets {got}, at most {most} can be had{failed}"
 
 
 def _records_in_words(record: AuditRecord, reference: Set[str]) -> Iterator[str]:

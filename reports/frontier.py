@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from leakledger.audit.records import ASSETS, FrontierPoint
+from leakledger.audit.records import ASSETS, FrontierPoint, at_most
 from leakledger.reports import svg, text
 from leakledger.reports.charts import Figure
 from leakledger.reports.panels import Mark, Panel, Series, drawn, even_ticks
@@ -102,7 +102,8 @@ def _over_epsilon(name: str, points: Sequence[FrontierPoint]) -> Panel:
 
     def got(p: FrontierPoint) -> Mark:
         down, up = (None if end is None else _unit(end) for end in (p.leakage_low, p.leakage_high))
-        said = f"{p.defense}: epsilon {_spent(p):.3g}, leakage {text.number(p.leakage)}, bound {text.number(p.bound)}"
+        told = f"leakage {text.number(p.leakage)}, bound {text.bound(p.bound)}"
+        said = f"{p.defense}: epsilon {at_most(_spent(p), 4)}, {told}"
         return Mark(place(p), _unit(p.leakage), down, up, tip=text.visible(said))
 
     most = tuple(Mark(place(p), _unit(p.bound or 0.0)) for p in points)
@@ -155,7 +156,7 @@ def _panel(name: str, points: Sequence[FrontierPoint], families: Sequence[str]) 
         series.append(Series("not beaten", "var(--muted)", places, "", dashed=True))
     bounded = sorted((p for p in points if p.bound is not None), key=lambda p: p.utility)
     if bounded:
-        tips = [f"{p.defense}: no adversary gets more than {text.number(p.bound)}" for p in bounded]
+        tips = [f"{p.defense}: no adversary gets more than {text.bound(p.bound)}" for p in bounded]
         places = tuple(
             Mark(across(p.utility), _unit(p.bound or 0.0), tip=text.visible(t))
             for p, t in zip(bounded, tips, strict=True)

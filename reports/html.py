@@ -14,7 +14,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from leakledger.audit.records import AuditRecord, CaseRecord, Setting
+from leakledger.audit.records import AuditRecord, CaseRecord, Setting, at_most
 from leakledger.preprocess.atomic_file import PRIVATE, atomic_file
 from leakledger.reports import advice, advice_words, charts, overview, text, utility, verdict, words
 from leakledger.reports.accounts import accounts, assets
@@ -219,9 +219,22 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=_finalize,
     )
-    for name in ("number", "count", "seconds", "interval", "size", "rounds", "span", "plural", "together", "percent"):
+    for name in (
+        "number",
+        "bound",
+        "count",
+        "seconds",
+        "interval",
+        "size",
+        "rounds",
+        "span",
+        "plural",
+        "together",
+        "percent",
+    ):
         environment.filters[name] = getattr(text, name)
     environment.filters |= {
+        "at_most": at_most,
         "utility": utility.shown,
         "asset_name": asset_name,
         "metric": utility.title,

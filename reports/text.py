@@ -4,6 +4,8 @@ import math
 import unicodedata
 from collections.abc import Iterable
 
+from leakledger.audit.records import at_most
+
 BLANK = "–"
 # Characters that turn the direction of the text after them: a name could disguise itself, or its neighbours.
 _BIDI = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
@@ -36,6 +38,11 @@ def number(value: float | None) -> str:
     else:
         text = f"{value:.3f}"
     return text.replace("-", "−")
+
+
+def bound(value: float | None) -> str:
+    """An upper bound in three decimals, rounded up; a dash for None."""
+    return number(value) if value is None or not math.isfinite(value) else at_most(value, 3).replace("-", "−")
 
 
 def count(value: float | None) -> str:

@@ -1,8 +1,12 @@
-"""A checked claim in words, for a terminal."""
+"""A checked claim in words, for a terminal. What holds at most is rounded up and what holds at least down, so that no
+figure says more than what was found.
+"""
 
 from collections.abc import Iterator
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 
 from leakledger.audit.dp_claims.check import PRIOR, Checked
+from leakledger.audit.records import at_most
 
 NO_EPSILON = "no epsilon"
 
@@ -17,28 +21,28 @@ def _lines(c: Checked) -> Iterator[str]:
     yield f"  claimed     {_amount(c.claimed)} at delta {c.delta:g} ({c.source})"
     yield f"  found       {_found(c)}"
     if c.gap:
-        yield f"  gap         epsilon is {_number(c.gap)} above the claim, at least"
+        yield f"  gap         epsilon is {_number(c.gap, ROUND_FLOOR)} above the claim, at least"
     if c.mechanism:
         yield f"  mechanism   {c.mechanism}"
     yield f"  method      {c.method}"
     if c.mu_per_round is not None:
-        yield f"  mu          {_number(c.mu_per_round)} in a round in which the unit takes part"
+        yield f"  mu          {_number(c.mu_per_round, ROUND_CEILING)} in a round in which the unit takes part"
     if c.noise_needed is not None:
-        needed = f"{c.noise_needed:.6g} times the clip norm; there are {c.noise_multiplier:.6g}"
+        needed = f"{_number(c.noise_needed, ROUND_CEILING)} times the clip norm; there are {c.noise_multiplier:.6g}"
         yield f"  needed      the claim takes noise of {needed}"
     if c.other_relation is not None:
         other = "add-remove" if "(replace)" in c.mechanism else "replace"
-        yield f"  otherwise   {_amount(c.other_relation)} under the other neighbouring relation ({other})"
+        yield f"  otherwise   {_at_most(c.other_relation)} under the other neighbouring relation ({other})"
     if c.success is not None:
         guess = f"a guess that is right in {PRIOR:.0%} of cases from the prior alone"
-        yield f"  success     {guess} is right in {c.success:.2%} at most"
+        yield f"  success     {guess} is right in {at_most(100 * c.success, 2)}% at most"
     yield from (f"  read as     {sentence}" for sentence in c.explained)
     yield from (f"  not known   {question}" for question in c.unknown)
 
 
 def _verdict(c: Checked) -> str:
     if c.verdict == "holds":
-        return f"the settings give {_amount(c.epsilon)}, not more than the claim, if they are what runs"
+        return f"the settings give {_at_most(c.epsilon)}, not more than the claim, if they are what runs"
     if c.verdict == "no claim":
         return f"the settings give {_found(c)}; no epsilon is claimed"
     if c.verdict == "undecided":
@@ -52,20 +56,25 @@ def _found(c: Checked) -> str:
     if c.at_least is None:
         return NO_EPSILON
     if c.epsilon is None:
-        return f"{_amount(c.at_least)} or more; no upper bound"
+        return f"epsilon {_number(c.at_least, ROUND_FLOOR)} or more; no upper bound"
     if c.verdict == "holds" and c.epsilon != c.at_least:
-        return f"{_amount(c.epsilon)} at most"
+        return f"{_at_most(c.epsilon)} at most"
     if c.epsilon == c.at_least:
-        return _amount(c.epsilon)
-    return f"epsilon between {_number(c.at_least)} and {_number(c.epsilon)}"
+        return _at_most(c.epsilon)
+    return f"epsilon between {_number(c.at_least, ROUND_FLOOR)} and {_number(c.epsilon, ROUND_CEILING)}"
 
 
 def _amount(epsilon: float | None) -> str:
     return NO_EPSILON if epsilon is None else f"epsilon {_number(epsilon)}"
 
 
-def _number(value: float) -> str:
+def _at_most(epsilon: float | None) -> str:
+    return NO_EPSILON if epsilon is None else f"epsilon {_number(epsilon, ROUND_CEILING)}"
+
+
+def _number(value: float, rounding: str = ROUND_HALF_EVEN) -> str:
     """Six digits where they matter, whole numbers with separators up to a trillion, powers of ten beyond."""
-    return (
-        f"{value:,.0f}" if 1e5 <= value < 1e12 else f"{value:.6g}" if value < 1e4 or value >= 1e12 else f"{value:,.1f}"
-    )
+    exact = Decimal(repr(float(value)))
+    if 1e4 <= value < 1e12:
+        return f"{exact.quantize(Decimal('0.1') if value < 1e5 else Decimal(1), rounding):,}"
+    return f"{float(Context(prec=6, rounding=rounding).create_decimal(exact)):.6g}"

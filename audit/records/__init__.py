@@ -43,6 +43,7 @@ from leakledger.audit.records.case import (
     case_digest,
     failed_controls,
 )
+from leakledger.audit.records.digits import at_most
 from leakledger.audit.records.scores import (
     BoundCheck,
     BucketScore,
@@ -115,6 +116,7 @@ __all__ = [
     "UtilityRow",
     "UtilityScore",
     "Verdict",
+    "at_most",
     "case_digest",
     "failed_controls",
     "results",

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Literal
 
 from leakledger.audit.records.assets import Kind
+from leakledger.audit.records.digits import at_most
 from leakledger.audit.records.trials import POWER, Control, Trial
 
 Unit = Literal["record", "client"]
@@ -159,7 +160,9 @@ class PrivacyAccount:
             return f"per {self.unit}: no epsilon: {'; '.join(self.missing)}"
         differ = "is there or not" if self.relation == "add-remove" else "has any data or any other"
         neighbours = f"neighbours: one {self.unit} {differ} ({self.relation})"
-        return f"per {self.unit}: epsilon {self.epsilon:.4f} at delta {self.delta:g}; {neighbours}; {self.method}"
+        return (
+            f"per {self.unit}: epsilon {at_most(self.epsilon, 4)} at delta {self.delta:g}; {neighbours}; {self.method}"
+        )
 
 
 @dataclass(frozen=True)

@@ -256,6 +256,8 @@ def test_the_console_says_what_was_got_beside_the_bound_and_what_lies_above():
     assert "gets 0.900" in lines[0]
     assert lines[0].endswith("at most 0.200 can be had: above its bound, a failed control")
     assert lines[1].endswith("at most 0.200 can be had")
+    print_verdict(console, replace(example(), bounds=bound_checks(audit(0.1, 0.2002))), Path("report.html"))
+    assert "at most 0.201 can be had" in console.export_text()
 
 
 def test_the_console_names_the_questions_that_stay_open_and_are_in_no_row():

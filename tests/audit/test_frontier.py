@@ -107,6 +107,15 @@ def test_the_bound_of_whole_rows_is_told_in_units_of_leakage():
     assert [p.bound for p in points] == [None, pytest.approx(0.5)]  # half of the way from 0.5 to 1
 
 
+def test_a_bound_in_the_table_is_rounded_up():
+    plain, dp = setting("plain"), noised(0.1)
+    records = [CaseRecord("0", plain, 0), CaseRecord("1", dp, 0)]
+    found = [score(plain, 1.0, "exact_rows"), score(dp, 0.0, "exact_rows", bound=0.502)]
+    points = frontier(records, found, [useful(plain, 0.9), useful(dp, 0.7)], ())
+    (told,) = tables(points)
+    assert "at most 0.01" in told.rows[1]["whole rows"]  # 0.004
+
+
 def test_the_epsilon_of_a_point_is_the_largest_that_training_alone_has_for_a_record():
     plain, dp = setting("plain"), noised(0.1)
 

@@ -259,6 +259,14 @@ def test_lines_are_one_where_nothing_is_under_noise_and_the_worst_seed_speaks_fo
     assert worst([(some[0],), (none,)]) == (none,)
 
 
+def test_no_text_states_less_than_the_epsilon_that_was_found():
+    parts = (PrivacyPart("statistics", "counts", 0.009029), PrivacyPart("training", "noise", 4.1e-5))
+    stated = PrivacyAccount("record", "replace", 1e-5, 0.009029, "composed", parts)
+    whole, *alone = list(privacy_lines({"a": (stated,)}))[1:]
+    for line, epsilon in zip([whole, *alone], [0.009029, 0.009029, 4.1e-5], strict=True):
+        assert float(line.split("epsilon ")[1].split()[0]) >= epsilon
+
+
 def test_the_epsilon_of_one_stage_alone_stands_with_its_delta_and_with_what_it_does_not_speak_of():
     part = PrivacyPart("training", "Gaussian noise", 2.5)
     stated = PrivacyAccount("record", "replace", 1e-6, None, "", (part,), ("encoder: counts",), ("held-out rows",))

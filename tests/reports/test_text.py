@@ -99,3 +99,13 @@ def test_a_shortened_text_fits_and_marks_what_it_lost(words, length):
     cut = text.shortened(words, length)
     assert len(cut) <= length
     assert cut == words or (cut[-1] == "…" and words.startswith(cut[:-1]))
+
+
+@given(st.floats(-2, 1e6))
+def test_a_bound_is_shown_as_no_less_than_it_is_but_for_rounding_of_floats(value):
+    shown = float(text.bound(value).replace("−", "-"))
+    assert value - 1e-11 * abs(value) <= shown < value + 0.00101
+
+
+def test_a_bound_of_nothing_is_a_dash():
+    assert (text.bound(None), text.bound(math.inf)) == ("–", "∞")

@@ -1,6 +1,7 @@
 """`leakledger check-dp` from outside: answers, exit codes, one line for bad input, and the shipped examples."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -16,8 +17,8 @@ EXAMPLES = Path(__file__).parents[3] / "examples" / "dp"
 VERDICTS = {  # exit code, and what the answer has to say
     "dp-sgd.toml": (0, "HOLDS: the settings give epsilon 1.828"),
     "percentile.json": (1, "no epsilon"),
-    "sensitivity-apart-from-clipping.toml": (1, "epsilon 852,250,121"),
-    "shuffled-batches.toml": (1, "epsilon between 6.39361 and 46.2112"),
+    "sensitivity-apart-from-clipping.toml": (1, "epsilon 852,250,122"),
+    "shuffled-batches.toml": (1, "epsilon between 6.3936 and 46.2113"),
     "svt-defaults.json": (1, "epsilon 70,333.0 or more"),
     "textbook-noise-above-one.toml": (1, "epsilon 10.39"),
     "weighted-mean.toml": (1, "epsilon 91.8"),
@@ -82,7 +83,7 @@ def test_json_has_the_numbers_and_no_infinity():
 
 
 def test_an_option_is_set_over_a_file_and_an_undecided_claim_has_a_code_of_its_own():
-    assert "852,250,121" not in call(EXAMPLES / "sensitivity-apart-from-clipping.toml", "--rounds", 3, code=1).stdout
+    assert "852,250,122" not in call(EXAMPLES / "sensitivity-apart-from-clipping.toml", "--rounds", 3, code=1).stdout
     small = ("--set", "epsilon_release=0.5", "--set", "claimed_epsilon=0.7")
     assert "UNDECIDED" in call(EXAMPLES / "svt-defaults.json", *small, code=11).stdout
 
@@ -124,3 +125,26 @@ def test_a_claim_without_sampling_loads_neither_torch_nor_pandas_nor_the_numeric
         "assert not heavy, heavy"
     )
     subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
+
+
+def test_a_claim_of_the_epsilon_that_is_printed_holds():
+    settings = ("--noise-multiplier", 1, "--sampling-rate", 0.01, "--rounds", 1000, "--delta", 1e-5)
+    said = re.search(r"found +epsilon (.*) at most", call(*settings, "--epsilon", 2).stdout)
+    assert call(*settings, "--epsilon", said.group(1)).stdout.startswith("HOLDS")
+
+
+@pytest.mark.parametrize("multiplier", [0.001, 0.03, 0.7, 1.3, 1e6])
+def test_what_is_printed_is_not_below_what_is_found_and_a_gap_not_above(multiplier):
+    settings = ("--noise-multiplier", multiplier, "--delta", 1e-5, "--epsilon", 1e-9)
+    code = int(multiplier < 1e5)
+    said, found = call(*settings, code=code).stdout, json.loads(call(*settings, "--json", code=code).stdout)
+
+    def number(pattern):
+        return float(re.search(pattern, said).group(1).replace(",", ""))
+
+    assert number(r"found +epsilon ([\d.,e+-]+)") >= found["epsilon"]
+    assert number(r"otherwise +epsilon ([\d.,e+-]+)") >= found["other_relation"]
+    assert number(r"is right in ([\d.]+)% at most") >= 100 * found["success"]
+    assert number(r"takes noise of ([\d.,e+-]+)") >= found["noise_needed"]
+    if found["gap"]:
+        assert number(r"epsilon is ([\d.,e+-]+) above") <= found["gap"]
