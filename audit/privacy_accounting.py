@@ -13,6 +13,7 @@ from dataclasses import replace
 from leakledger.audit.case import Case
 from leakledger.audit.config import Config
 from leakledger.audit.config_features import VERTICAL
+from leakledger.audit.dp_claims.check import LARGE_DELTA
 from leakledger.audit.federate import divided, make_encoder, make_scaler, party_tables, whole_table
 from leakledger.audit.records import PrivacyAccount, PrivacyPart, Setting
 from leakledger.defenses.accounting.chain import NoGuarantee, mechanism_of
@@ -119,10 +120,19 @@ def _account(
     if training is not None:
         alone = rounds_up(composed_epsilon([], training, delta, relation))
         parts.append(PrivacyPart("training", str(training), alone))
+    outside = (*_of_delta(delta, rows, unit), *OUTSIDE)
     if missing:
-        return PrivacyAccount(unit, relation, delta, None, "", tuple(parts), tuple(missing), OUTSIDE)
+        return PrivacyAccount(unit, relation, delta, None, "", tuple(parts), tuple(missing), outside)
     epsilon = rounds_up(composed_epsilon(releases, training, delta, relation))
-    return PrivacyAccount(unit, relation, delta, epsilon, METHOD, tuple(parts), (), OUTSIDE)
+    return PrivacyAccount(unit, relation, delta, epsilon, METHOD, tuple(parts), (), outside)
+
+
+def _of_delta(delta: float, rows: int, unit: Unit) -> Iterator[str]:
+    """What a large delta allows, for the smallest client; a larger one allows more."""
+    if unit == "record" and delta * rows >= 1:
+        yield f"what delta {delta:g} allows: telling one of {rows:,} rows as it is, drawn by lot, at an epsilon of 0"
+    elif delta >= LARGE_DELTA:
+        yield f"what delta {delta:g} allows: telling all rows as they are with that chance, at an epsilon of 0"
 
 
 def relation_of(case: Case, unit: Unit) -> Relation:

@@ -259,6 +259,18 @@ def test_lines_are_one_where_nothing_is_under_noise_and_the_worst_seed_speaks_fo
     assert worst([(some[0],), (none,)]) == (none,)
 
 
+def test_a_delta_that_allows_to_publish_a_row_is_said_beside_the_epsilon():
+    for delta, rows in ((0.5, "80"), (1 / 80, "80"), (1 / 100, "120")):
+        found = account(delta=delta, rows=[120, 80] if rows == "80" else [120])
+        said = [o for o in found.outside if o.startswith(f"what delta {delta:g} allows")]
+        assert len(said) == 1
+        assert f"one of {rows} rows" in said[0]
+        assert said[0] in "\n".join(privacy_lines({"a": (found,)}))
+    assert not any("allows" in o for o in account(delta=1 / 401, rows=[800, 400]).outside)
+    everything = account(delta=0.01, rows=[2, 3], training={"algorithm": "fedavg"}, defense=CLIENTS, unit="client")
+    assert any("delta 0.01 allows: telling all rows" in o for o in everything.outside)
+
+
 def test_no_text_states_less_than_the_epsilon_that_was_found():
     parts = (PrivacyPart("statistics", "counts", 0.009029), PrivacyPart("training", "noise", 4.1e-5))
     stated = PrivacyAccount("record", "replace", 1e-5, 0.009029, "composed", parts)
