@@ -4,7 +4,8 @@ An epsilon without its unit and its neighbouring relation says nothing, so both 
 """
 
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, floor
+from sys import float_info
 from typing import Literal, get_args
 
 Unit = Literal["record", "client"]
@@ -17,7 +18,7 @@ WORDS: dict[Sampling, str] = {
     "fixed-size": "batches of a fixed size with a share of {rate:g} in each of",
     "shuffled": "fixed batches with a share of {rate:g} each in",
 }
-ROUNDING = 1e-9  # 100 rounds at a rate of 0.01 are one pass, though the product may come out above 1
+ROUNDING = 1e-9  # a rate of 0.01 makes passes of 100 batches, though its inverse may come out next to that
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,8 @@ class GaussianMechanism:
 
     `noise_multiplier`: standard deviation of the noise on each entry of the sum, divided by C.
     `sampling`: how a round's participants are chosen; "poisson" is a coin of `sampling_rate` for each unit and round;
-        "fixed-size" draws without replacement; "shuffled" passes over batches that partition the data.
+        "fixed-size" draws without replacement; "shuffled" passes over batches that share no unit. Where the rate is
+        no whole share of the data, a pass is as short as if its last, smaller batch were dropped.
     `relation`: neighbours differ by one unit that is there or not (its vector or nothing, C apart), or by the data of
         one unit (any vector or any other, 2C apart).
 
@@ -69,9 +71,16 @@ class GaussianMechanism:
         return self.distance / self.noise_multiplier
 
     @property
+    def per_pass(self) -> float:
+        """Shuffled batches that the data are: no whole number where the rate is no whole share of them."""
+        return 1 / max(self.sampling_rate, float_info.min)
+
+    @property
     def participations(self) -> int:
         """Rounds in which one unit takes part, where that is no matter of chance."""
-        return ceil(self.rounds * self.sampling_rate - ROUNDING) if self.sampling == "shuffled" else self.rounds
+        if self.sampling != "shuffled":
+            return self.rounds
+        return ceil(self.rounds / floor(self.per_pass + ROUNDING))
 
     @property
     def settled(self) -> bool:

@@ -96,7 +96,7 @@ def one_round(mechanism: GaussianMechanism, delta: float) -> float:
 
 def of_any_order(mechanism: GaussianMechanism, delta: float) -> float:
     """An epsilon at `delta` below which shuffled batches are refuted, if nobody ever knows what they were."""
-    batches = ceil(1 / mechanism.sampling_rate - ROUNDING)
+    batches = ceil(mechanism.per_pass - ROUNDING)
     passes, once = mechanism.rounds // batches, one_round(mechanism, delta)
     if not passes:
         return once

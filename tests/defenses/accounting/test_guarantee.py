@@ -113,6 +113,19 @@ def test_shuffled_batches_count_passes_and_no_luck():
     assert more.epsilon > passes.epsilon
 
 
+def test_a_pass_whose_last_batch_is_dropped_is_as_long_as_the_whole_batches():
+    kept = GaussianMechanism(
+        1.0, 30, "shuffled", 0.3, relation="replace"
+    )  # three of ten records, 10 passes of 3 batches
+    assert guarantee(kept, 1e-5).epsilon == epsilon_of(1e-5, 2 * 10**0.5)
+    for batches in (2, 3, 7, 49, 1000):
+        whole = GaussianMechanism(1.0, 6 * batches, "shuffled", 1 / batches, relation="replace")
+        assert whole.participations == 6
+    for rate in (1e-10, 1e-310):  # one batch of very many
+        first = guarantee(GaussianMechanism(1.0, 1, "shuffled", rate, relation="replace"), 1e-5)
+        assert first.epsilon == epsilon_of(1e-5, 2)
+
+
 def test_one_record_less_shifts_others_into_its_batch_of_a_shuffled_pass():
     # Two batches of a pass, all others opposite to one record: with it, either sum is moved by 2C; without it, the last
     # batch is one short. At the epsilon that the clip norm alone would give, delta is a thousand times too large.
