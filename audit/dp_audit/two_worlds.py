@@ -16,6 +16,7 @@ so.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Context
 from math import inf
 from typing import Any
 
@@ -50,10 +51,16 @@ class TwoWorldBound:
 
     def __str__(self) -> str:
         return (
-            f"epsilon at least {self.epsilon:.3g} at delta {self.delta:g} with {100 * self.confidence:.9g}% confidence "
-            f"(this audit ends at {self.ceiling:.3g}); if the mechanism is Gaussian: mu at least {self.mu:.3g}, "
-            f"epsilon at least {self.epsilon_if_gaussian:.3g}"
+            f"epsilon at least {_down(self.epsilon)} at delta {self.delta:g} "
+            f"with {100 * self.confidence:.9g}% confidence "
+            f"(this audit ends at {self.ceiling:.3g}); if the mechanism is Gaussian: mu at least {_down(self.mu)}, "
+            f"epsilon at least {_down(self.epsilon_if_gaussian)}"
         )
+
+
+def _down(bound: float) -> str:
+    """A lower bound in three digits, rounded down: no more is said than was shown."""
+    return f"{float(Context(prec=3, rounding=ROUND_FLOOR).create_decimal(repr(float(bound)))):.3g}"
 
 
 def audit_two_worlds(

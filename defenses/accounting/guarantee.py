@@ -1,6 +1,7 @@
 """What a mechanism guarantees at a delta: between two epsilons, which are one where it is known exactly."""
 
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from math import sqrt
 
 from leakledger.defenses.accounting import subsampling
@@ -31,8 +32,14 @@ class Guarantee:
     method: str
 
     def __str__(self) -> str:
-        least = "" if self.at_least == self.epsilon else f" (and at least {self.at_least:.6g})"
-        return f"epsilon {self.epsilon:.6g}{least} at delta {self.delta:g}: {self.mechanism}; {self.method}"
+        least = "" if self.at_least == self.epsilon else f" (and at least {_digits(self.at_least, ROUND_FLOOR)})"
+        most = _digits(self.epsilon, ROUND_CEILING)
+        return f"epsilon {most}{least} at delta {self.delta:g}: {self.mechanism}; {self.method}"
+
+
+def _digits(epsilon: float, rounding: str) -> str:
+    """Six of them, rounded to where they say no more than what is known."""
+    return f"{float(Context(prec=6, rounding=rounding).create_decimal(repr(float(epsilon)))):.6g}"
 
 
 def guarantee(mechanism: GaussianMechanism, delta: float, *, sharp: bool = False) -> Guarantee:

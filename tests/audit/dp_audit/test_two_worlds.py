@@ -1,5 +1,7 @@
 """Audits of mechanisms whose truth is known: nothing is found in nothing, and wrong claims are refuted."""
 
+import re
+
 import numpy as np
 import pytest
 from scipy.stats import beta
@@ -157,3 +159,13 @@ def test_noise_at_the_claimed_scale_is_not_refuted():
     found = [audit_two_worlds(*gaussian(1, 100_000, coins), delta=DELTA, coins=coins) for _ in range(20)]
     assert sum(f.epsilon > claimed for f in found) == 0
     assert all(f.mu > 0.9 for f in found)
+
+
+def test_no_text_of_a_bound_says_more_than_was_shown():
+    for seed in range(5):
+        coins = np.random.default_rng(seed)
+        found = audit_two_worlds(coins.normal(1, 1, 2000), coins.normal(0, 1, 2000), delta=1e-5, coins=coins)
+        epsilon, mu, gaussian = (float(x) for x in re.findall(r"at least ([\d.e-]+)", str(found)))
+        assert epsilon <= found.epsilon
+        assert mu <= found.mu
+        assert gaussian <= found.epsilon_if_gaussian

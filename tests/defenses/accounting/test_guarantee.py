@@ -239,3 +239,11 @@ def test_composing_in_two_steps_changes_nothing(monkeypatch):
     twice = subsampling.upper(mechanism, 1e-5), subsampling.lower(mechanism, 1e-5)
     subsampling.losses.cache_clear()
     assert twice == pytest.approx(once, rel=1e-6)
+
+
+@every("multiplier", [0.01, 0.3, 1.0, 1.7, 40.0])
+def test_a_guarantee_in_words_is_not_below_its_epsilon_nor_above_what_it_is_at_least(multiplier):
+    found = guarantee(GaussianMechanism(multiplier, 10, "poisson", 0.1), 1e-5)
+    said = str(found).split(" at delta")[0].replace(")", "").split()
+    assert float(said[1]) >= found.epsilon
+    assert float(said[-1]) <= found.at_least or found.at_least == found.epsilon
