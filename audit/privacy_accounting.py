@@ -32,6 +32,8 @@ SAMPLING: dict[str, Sampling] = {"poisson": "poisson", "fixed": "fixed-size"}
 OUTSIDE = (
     "held-out rows: evaluation tells counts or errors over them as they are (evaluate.counts, evaluate.errors), and "
     "which rows are held out is taken as given",
+    "people behind several units: of someone with k rows, or with rows at k clients, epsilon is up to k times that of "
+    "one, at a larger delta",
     "how many rows a client has, where batches are a share of them: accountants take that share for public",
     "the rounding of updates: noise on them is drawn in floating point, which tells more than real numbers do "
     "(Mironov 2012)",

@@ -259,6 +259,11 @@ def test_lines_are_one_where_nothing_is_under_noise_and_the_worst_seed_speaks_fo
     assert worst([(some[0],), (none,)]) == (none,)
 
 
+def test_a_figure_says_that_it_is_not_of_someone_with_several_rows():
+    for unit in ("record", "client"):
+        assert any("someone with k rows" in o for o in account(unit=unit).outside)
+
+
 def test_a_delta_that_allows_to_publish_a_row_is_said_beside_the_epsilon():
     for delta, rows in ((0.5, "80"), (1 / 80, "80"), (1 / 100, "120")):
         found = account(delta=delta, rows=[120, 80] if rows == "80" else [120])
