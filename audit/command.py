@@ -4,7 +4,7 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
@@ -14,7 +14,7 @@ import click
 
 from leakledger.audit.terminal import Terminal, echo, ours_alone
 from leakledger.audit.unraised import unraised_told
-from leakledger.preprocess.atomic_file import atomic_file
+from leakledger.preprocess.atomic_file import atomic_file, is_stream
 from leakledger.preprocess.told_failure import DEBUG, ToldFailure, exit_code
 
 P = ParamSpec("P")
@@ -22,6 +22,7 @@ R = TypeVar("R")
 
 PLUGINS = "leakledger.audit.plugins"
 USAGE, FAILURE = 2, 1
+TELLING = 32  # bytes by which files of one kind begin alike
 console = Terminal(width=None if (sys.stdout and sys.stdout.isatty()) or "COLUMNS" in os.environ else 140)
 notes = Terminal(stderr=True)
 
@@ -106,16 +107,38 @@ def check_no_run_keeps(path: Path) -> None:
         raise OneLine(f"{path}: the run in {folder} keeps this file, its record answers for it; choose another name")
 
 
-def write_file(path: Path, content: str | bytes) -> None:
-    """Writes what a user asked for to `path`, whole or not at all; OneLine where a run keeps its own file there."""
+def check_output(path: Path, begins: str | bytes = b"", others: Iterable[Path | None] = ()) -> None:
+    """Raises OneLine where nothing may be written to `path`: a run keeps its own file there, it is one of the `others`
+    that the same command reads or writes, or it holds something that begins otherwise (nothing `begins` what is
+    appended).
+    """
     check_no_run_keeps(path)
+    if any(_same_file(path, other) for other in others if other is not None):
+        raise OneLine(f"{path}: is read or written by this command for something else too; choose another name")
+    start = (begins.encode() if isinstance(begins, str) else begins)[:TELLING]
+    if not start or is_stream(path) or not path.is_file():
+        return
+    with path.open("rb") as file:
+        there = file.read(len(start))
+    if there not in (b"", start):
+        raise OneLine(f"{path}: is there already and holds something else; remove it, or choose another name")
+
+
+def _same_file(a: Path, b: Path) -> bool:
+    """Whether two names are of one file, be it there or not; a stream is none."""
+    return not is_stream(a) and (a.resolve() == b.resolve() or (a.exists() and b.exists() and a.samefile(b)))
+
+
+def write_file(path: Path, content: str | bytes) -> None:
+    """Writes what a user asked for to `path`, whole or not at all; OneLine as of `check_output`."""
+    check_output(path, content)
     with atomic_file(path) as file:
         file.write(content.encode() if isinstance(content, str) else content)
 
 
 def append_file(path: Path, content: str) -> None:
-    """Appends what a user asked for to `path`, whole or not at all; OneLine where a run keeps its own file there."""
-    check_no_run_keeps(path)
+    """Appends what a user asked for to `path`, whole or not at all; OneLine as of `check_output`."""
+    check_output(path)
     before = path.stat().st_size if path.exists() else None
     try:
         with path.open("a", encoding="utf-8") as file:

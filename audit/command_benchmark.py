@@ -5,10 +5,11 @@ from pathlib import Path
 
 import click
 
-from leakledger.audit.command import OneLine, console, reports_problems, write_file
+from leakledger.audit.command import OneLine, check_output, console, reports_problems, write_file
 from leakledger.audit.terminal import echo
 
 PLOTS = {"growth": "growth", "dp_sgd": "sandwich"}  # benchmarks with a picture, and who draws it (`reports.html`)
+PICTURE = '<svg xmlns="http://www.w3.org/2000/svg"'  # how each begins
 
 
 @click.command()
@@ -73,6 +74,14 @@ def benchmark(
         base.check_resume(name)
     if plot is not None and name not in PLOTS:
         raise OneLine(f"--plot draws the benchmarks {' and '.join(PLOTS)}, not {name}; leave --plot out")
+    given = [*map(Path, data), None if schema is None else Path(schema), kept]
+    if resume is not None:
+        check_output(Path(resume), others=given)
+        given.append(Path(resume))
+    if path is not None:
+        check_output(path, base.BEGINS, given)
+    if plot is not None:
+        check_output(plot, PICTURE, [*given, path])
     rows = base.kept(kept) if kept else []
     jobs = jobs if device == "cpu" else jobs or 1  # an accelerator is not shared unless it is said
     device_name(device, "--device")  # it is there, or a message

@@ -5,15 +5,16 @@ say, 12 a waiver is invalid or expired. `--exit-zero` turns 10, 11 and 12 into 0
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import click
 
-from leakledger.audit.command import append_file, console, notes, reports_problems, show_rows, write_file
+from leakledger.audit.command import append_file, check_output, console, notes, reports_problems, show_rows, write_file
 from leakledger.audit.terminal import echo
+from leakledger.preprocess.atomic_file import is_stream
 
 FOLDER = click.Path(path_type=Path, file_okay=False)
 FILE = click.Path(path_type=Path, dir_okay=False)
@@ -73,7 +74,7 @@ def gate(
     outcome = decide(record, policy, baseline, waivers)
     text = config.read_text(encoding="utf-8", errors="replace") if config.is_file() else ""
     source = Source(str(config), text)
-    _write_exports(outcome, record, source, exports)
+    _write_exports(outcome, record, source, exports, [policy_path, baseline_path, waivers_path, config])
     if as_json:
         echo(json.dumps(outcome.to_plain(), indent=1))
     elif annotations:
@@ -86,19 +87,30 @@ def gate(
         raise click.exceptions.Exit(outcome.exit_code)
 
 
-def _write_exports(outcome: Any, record: Any, source: Any, exports: dict[str, Path | None]) -> None:
+def _write_exports(
+    outcome: Any, record: Any, source: Any, exports: dict[str, Path | None], read: Sequence[Path | None]
+) -> None:
+    """All of them, or none where one would replace what is not its own, or a file that the command has `read`."""
     from leakledger.reports.junit import junit
     from leakledger.reports.pull_request import summary
     from leakledger.reports.sarif import sarif
 
-    if path := exports["sarif"]:
-        write_file(path, json.dumps(sarif(outcome, record, source), indent=1))
-    if path := exports["sarif_github"]:
-        write_file(path, json.dumps(sarif(outcome, record, source, github=True), indent=1))
-    if path := exports["junit"]:
-        write_file(path, junit(outcome, record))
-    if path := exports["markdown"]:
-        append_file(path, summary(outcome))  # a summary of GitHub's is one file for all steps
+    made: dict[str, Callable[[], str | bytes]] = {
+        "sarif": lambda: json.dumps(sarif(outcome, record, source), indent=1),
+        "sarif_github": lambda: json.dumps(sarif(outcome, record, source, github=True), indent=1),
+        "junit": lambda: junit(outcome, record),
+    }
+    contents = [(path, make()) for name, make in made.items() if (path := exports[name])]
+    markdown, others = exports["markdown"], list(read)
+    for path, content in contents:
+        check_output(path, content, others)
+        others.append(path)
+    if markdown:
+        check_output(markdown, others=others)
+    for path, content in contents:
+        write_file(path, content)
+    if markdown:
+        append_file(markdown, summary(outcome))  # a summary of GitHub's is one file for all steps
 
 
 def _print_outcome(outcome: Any) -> None:
@@ -141,7 +153,8 @@ def save(run: Path, output: Path, author: str, reason: str) -> None:
     from leakledger.audit.gate.baseline import moved, read_baseline, write_baseline
     from leakledger.audit.gate.snapshot import snapshot
 
-    history = read_baseline(output).history if output.exists() else ()
+    check_output(output)
+    history = read_baseline(output).history if output.is_file() and not is_stream(output) else ()
     kept = moved(snapshot(load_record(run)), author, reason, history)
     write_baseline(output, kept)
     echo(f"{output}: run {kept.snapshot.run}, entry {len(kept.history)} of its history, head {kept.last.head}")

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from leakledger.audit.command import check_no_run_keeps, notes, reports_problems, show_rows
+from leakledger.audit.command import check_output, notes, reports_problems, show_rows
 from leakledger.audit.terminal import echo
 
 
@@ -58,10 +58,10 @@ def view(folder: Path, party: str, case: str | None, messages: bool, as_json: bo
 def write_run_report(folder: Path, record: Any, reveal: bool, path: Path | None = None) -> Path:
     """Writes the report to `path`, or to the folder of the run, whose record then has it."""
     from leakledger.audit.run_files import keep_report
-    from leakledger.reports.html import render, write_report
+    from leakledger.reports.html import BEGINS, render, write_report
 
     if path is not None:
-        check_no_run_keeps(path)
+        check_output(path, BEGINS)
         write_report(record, path, reveal=reveal)
         return path
     return keep_report(folder, render(record, reveal=reveal).encode())

@@ -27,7 +27,7 @@ def atomic_file(path: str | os.PathLike[str], mode: int = 0o666) -> Iterator[Bin
     no file that another could take the place of (/dev/null, /dev/stdout, a pipe) is written as the block goes.
     """
     target = Path(path)
-    if _is_stream(target):
+    if is_stream(target):
         with _naming(target, target), target.open("wb") as stream:
             yield stream
         return
@@ -38,7 +38,7 @@ def atomic_file(path: str | os.PathLike[str], mode: int = 0o666) -> Iterator[Bin
             yield file
 
 
-def _is_stream(target: Path) -> bool:
+def is_stream(target: Path) -> bool:
     """Whether it is no regular file, or the name that a system gives to one that is open (/dev/stdout)."""
     opened = target.is_symlink() and target.parent.resolve().parts[:2] in (("/", "dev"), ("/", "proc"))
     return opened or (target.exists() and not target.is_file() and not target.is_dir())

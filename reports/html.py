@@ -36,6 +36,7 @@ from leakledger.reports.unread import unread
 from leakledger.reports.words import GROUPS
 
 TEMPLATES = Path(__file__).parent / "templates"
+BEGINS = '<!doctype html>\n<html lang="en">\n'  # each page
 FINDINGS = 300  # of so many, each has a table of its metrics
 MOST_DETAILED = 40  # of more, so many of the worst: a page of 200 cases stays under 3 MB
 MOST_POINTS = 40  # of a plane; beyond, rows alone are drawn, and those on the front listed

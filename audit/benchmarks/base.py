@@ -19,6 +19,8 @@ from leakledger.preprocess.atomic_file import atomic_file
 from leakledger.preprocess.data.read import read_table
 from leakledger.preprocess.data.suggest import closest
 
+BEGINS = '{\n "command": "leakledger benchmark'  # of each file that `save` writes
+
 
 def _unheard(done: int, of: int) -> None:
     """Nobody follows."""

@@ -25,6 +25,7 @@ from leakledger.audit.provenance import versions
 
 Item = TypeVar("Item", bound=NamedTuple)
 Found = TypeVar("Found")
+BEGINS = b'{"key": "'  # of each line
 PACKAGES = ("attacks", "audit", "defenses", "preprocess")
 
 
@@ -87,6 +88,8 @@ def _read(path: Path, adapter: TypeAdapter[Found]) -> dict[str, Found]:
             raise ValueError(
                 f"{path}: line {number} is no batch of this benchmark; give --resume a file of its own"
             ) from None
+    if lines[-1][: len(BEGINS)] != BEGINS[: len(lines[-1])]:  # `_append` would cut it off
+        raise ValueError(f"{path}: its end is no batch of this benchmark; give --resume a file of its own")
     return found
 
 

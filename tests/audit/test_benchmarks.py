@@ -72,6 +72,19 @@ def test_an_interrupted_benchmark_keeps_the_rows_that_it_has_measured(tmp_path, 
     assert [row["measured"] for row in json.loads(path.read_text())["rows"]] == [90.0]
 
 
+@pytest.mark.parametrize("option", ["--save", "--plot"])
+def test_a_benchmark_ends_before_it_measures_where_its_file_holds_something_else(tmp_path, monkeypatch, option):
+    monkeypatch.setattr("leakledger.audit.benchmarks.growth.run", lambda options: pytest.fail("was begun"))
+    path = tmp_path / "patients.csv"
+    path.write_text("age,readmitted\n30,yes\n")
+    for data, why in (((), "holds something else"), (("--data", str(path)), "for something else too")):
+        result = CliRunner().invoke(main, ["benchmark", "growth", *data, option, str(path)])
+        assert result.exit_code == 2, result.output
+        assert f"{path}: is" in result.stderr
+        assert why in result.stderr
+    assert path.read_text() == "age,readmitted\n30,yes\n"
+
+
 def test_the_plain_optimisation_that_the_engine_is_measured_against_finds_the_same_rows():
     bench = engine.bench(Options(), "breast_cancer", 2)
     prior = StructuralPrior(bench.layout, bench.knowledge.bounds)

@@ -156,6 +156,30 @@ def test_no_output_replaces_what_a_run_keeps(finished, tmp_path):
         call("report", run, "-o", other)
 
 
+@pytest.mark.parametrize("held", ["age,readmitted\n30,yes\n", "[data]\n", "<", "\n<!doctype html>\n<html lang='de'>"])
+def test_a_report_or_an_export_replaces_none_but_one_of_its_kind(finished, tmp_path, held):
+    path = tmp_path / "mine"
+    path.write_text(held)
+    for args in (("report", finished[0]), ("export", finished[0], "dpia"), ("export", finished[0], "cyclonedx")):
+        assert refused(*args, "-o", path).endswith(
+            f"{path}: is there already and holds something else; remove it, or choose another name"
+        )
+        assert path.read_text() == held
+    assert [p.name for p in tmp_path.iterdir()] == ["mine"]
+
+
+def test_a_report_and_an_export_replace_an_older_one_an_empty_file_and_go_into_streams(finished, tmp_path):
+    for args in (("report", finished[0]), ("export", finished[0], "dpia"), ("export", finished[0], "cyclonedx")):
+        path = tmp_path / "-".join(map(str, args[::2]))
+        path.touch()
+        call(*args, "-o", path)
+        made = path.read_bytes()
+        path.write_bytes(made + b"older")
+        call(*args, "-o", path)
+        assert path.read_bytes() == made
+        call(*args, "-o", "/dev/null")
+
+
 def test_view_shows_what_a_party_saw_and_no_value(finished):
     folder, _ = finished
     results = json.loads((folder / "results.json").read_text())

@@ -1,5 +1,7 @@
 import json
 import re
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -75,6 +77,48 @@ def test_a_policy_that_nothing_answers_is_inconclusive(made):
     assert gated(made, "--exit-zero", policy="pairs.toml").exit_code == 0
 
 
+def test_exports_replace_no_file_that_is_not_theirs_and_none_is_written_then(made, tmp_path):
+    (tmp_path / "audit.toml").write_text("[data]\n")
+    (tmp_path / "data.csv").write_text("age,readmitted\n30,yes\n")
+    held = {p: p.read_bytes() for p in [*tmp_path.iterdir(), *(made / n for n in ("policy.toml", "b.json"))]}
+    (tmp_path / "link").symlink_to(made / "b.json")
+    for option, path, why in (
+        ("--sarif", tmp_path / "data.csv", "holds something else"),
+        ("--junit", tmp_path / "data.csv", "holds something else"),
+        ("--sarif-github", made / "b.json", "for something else too"),
+        ("--markdown", made / "policy.toml", "for something else too"),
+        ("--markdown", tmp_path / "link", "for something else too"),
+        ("--markdown", tmp_path / "audit.toml", "for something else too"),
+        ("--junit", tmp_path / "first.sarif", "for something else too"),
+    ):
+        result = gated(made, "--config", tmp_path / "audit.toml", "--sarif", tmp_path / "first.sarif", option, path)
+        assert (result.exit_code, result.stdout) == (2, "")
+        (line,) = result.stderr.strip().splitlines()
+        assert line.startswith(f"leakledger: {path}: is")
+        assert why in line
+    assert {p: p.read_bytes() for p in held} == held
+    assert not (tmp_path / "first.sarif").exists()
+
+
+def test_exports_replace_those_of_an_earlier_gate(made, tmp_path):
+    options = ["--sarif", "--sarif-github", "--junit"]
+    paths = [tmp_path / f"gate{option}" for option in options]
+    for _ in range(2):
+        assert gated(made, *(x for pair in zip(options, paths, strict=True) for x in pair)).exit_code == 0
+        assert all(p.stat().st_size for p in paths)
+        for p in paths:
+            p.write_bytes(p.read_bytes() + b"older")
+
+
+def test_a_baseline_goes_into_a_pipe_and_over_nothing_that_a_run_keeps(made):
+    save, told = ["baseline", "save", made / "run", "-o"], ["--author", "A", "--reason", "first"]
+    command = [sys.executable, "-m", "leakledger.audit.cli", *save, "/dev/stdout", *told]
+    piped = subprocess.run(command, stdout=subprocess.PIPE, timeout=60, check=True).stdout
+    assert json.JSONDecoder().raw_decode(piped.decode())[0]["format"] == "leakledger-baseline"
+    result = call(*save, made / "run" / "signature.json", *told)
+    assert (result.exit_code, "keeps this file" in result.stderr) == (2, True)
+
+
 def failure(made):
     checks = json.loads(gated(made, "--json", baseline=None).stdout)["checks"]
     return [c for c in checks if c["status"] == "fail"]
@@ -133,8 +177,10 @@ def test_that_the_tool_broke_is_never_that_a_leak_was_found(made, monkeypatch):
 def test_exports_agree_with_the_exit_code(made):
     files = {k: made / f"out.{k}" for k in ("sarif", "sarif-github", "junit", "markdown")}
     options = [x for k, path in files.items() for x in (f"--{k}", path)]
-    for name in ("sarif", "sarif-github", "junit"):  # of an earlier gate, which somebody still reads
-        files[name].write_text("old")
+    assert gated(made, *options[:6], baseline=None).exit_code == 10
+    old = {name: files[name].read_bytes() + b"old" for name in ("sarif", "sarif-github", "junit")}
+    for name, content in old.items():  # of an earlier gate, which somebody still reads
+        files[name].write_bytes(content)
         (made / f"read.{name}").hardlink_to(files[name])
     result = gated(made, *options, "--annotations", "--config", made / "audit.toml", baseline=None)
     assert result.exit_code == 10
@@ -144,7 +190,7 @@ def test_exports_agree_with_the_exit_code(made):
     failed = sum("::error " in line for line in result.stdout.splitlines())
     assert JUnitXml.fromfile(str(files["junit"])).failures == failed
     assert "❌" in files["markdown"].read_text()
-    assert {(made / f"read.{name}").read_text() for name in ("sarif", "sarif-github", "junit")} == {"old"}
+    assert {name: (made / f"read.{name}").read_bytes() for name in old} == old
 
 
 def test_a_baseline_shows_who_moved_it_and_moves_again(made):

@@ -93,6 +93,15 @@ def test_a_file_of_something_else_is_refused_in_one_line(tmp_path, line):
     assert path.read_text() == f"{line}\n"
 
 
+@pytest.mark.parametrize("held", ["nonsense", "[1, 2]", '{"rows": 1}', "age,readmitted\r30,yes"])
+def test_a_file_of_something_else_is_refused_where_no_line_of_it_ends(tmp_path, held):
+    path = tmp_path / "batches.jsonl"
+    path.write_bytes(held.encode())
+    with pytest.raises(ValueError, match=r"batches.jsonl: its end is no batch of this benchmark"):
+        run(path)
+    assert path.read_bytes() == held.encode()
+
+
 class Played(NamedTuple):
     config: Config
     case: Case

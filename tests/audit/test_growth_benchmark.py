@@ -59,6 +59,7 @@ def test_the_command_draws_what_it_measures_and_what_was_kept(short, tmp_path):
     saved, plot, again = (tmp_path / name for name in ("growth.json", "growth.svg", "again.svg"))
     first = CliRunner().invoke(main, ["benchmark", "growth", "--save", str(saved), "--plot", str(plot)])
     assert first.exit_code == 0, first.output
+    assert CliRunner().invoke(main, ["benchmark", "growth", "--save", str(saved), "--plot", str(plot)]).exit_code == 0
     second = CliRunner().invoke(main, ["benchmark", "growth", "--kept", str(saved), "--plot", str(again)])
     assert second.exit_code == 0, second.output
     assert plot.read_bytes() == again.read_bytes()
