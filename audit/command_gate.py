@@ -12,7 +12,16 @@ from typing import Any
 
 import click
 
-from leakledger.audit.command import append_file, check_output, console, notes, reports_problems, show_rows, write_file
+from leakledger.audit.command import (
+    OneLine,
+    append_file,
+    check_output,
+    console,
+    notes,
+    reports_problems,
+    show_rows,
+    write_file,
+)
 from leakledger.audit.terminal import echo
 from leakledger.preprocess.atomic_file import is_stream
 
@@ -196,28 +205,34 @@ def compare(before: Path, after: Path, as_json: bool) -> None:
       leakledger compare runs/BEFORE runs/AFTER
     """
     from leakledger.audit.assemble import load_record
-    from leakledger.audit.gate.baseline import moved, read_baseline
-    from leakledger.audit.gate.console import lines, rows
+    from leakledger.audit.gate.baseline import BaselineError, moved, read_baseline
+    from leakledger.audit.gate.console import lines, lines_of_runs, rows, rows_of_runs
     from leakledger.audit.gate.decide import gate as decide
     from leakledger.audit.gate.policy import UTILITIES, policy_of
     from leakledger.audit.gate.snapshot import snapshot
 
     record = load_record(after)
-    if before.is_file():
-        kept = read_baseline(before)
+    of_baseline = before.is_file()
+    if of_baseline:
+        try:
+            kept = read_baseline(before)
+        except BaselineError as error:
+            raise OneLine(f"{error}; BEFORE is the folder of a run, or such a file") from None
     else:
         kept = moved(snapshot(load_record(before)), "compare", "a comparison of two runs")
     measured = [u for u in UTILITIES if any(row.metric == u for row in record.utility)]
     policy = policy_of({"utility": [{"metric": m} for m in measured]})
     outcome = decide(record, policy, (str(before), kept))
     words = {"fail": "worse", "pass": "no worse", "inconclusive": "open"}
-    table = [{**row, "": words[row[""]]} for row in rows(outcome, every=True)]
+    found = rows(outcome, every=True) if of_baseline else rows_of_runs(outcome)
+    table = [{**row, "": words[row[""]]} for row in found]
+    below = list(lines(outcome) if of_baseline else lines_of_runs(outcome))
     if as_json:
-        echo(json.dumps({"rows": table, "notes": list(lines(outcome))}, indent=1))
+        echo(json.dumps({"rows": table, "notes": below}, indent=1))
         return
     shown = len(rows(outcome))
     show_rows(table[:shown], as_json, f"{after} against {before}")
-    for line in [*([f"{len(table) - shown} more are no worse."] if table[shown:] else []), *lines(outcome)]:
+    for line in [*([f"{len(table) - shown} more are no worse."] if table[shown:] else []), *below]:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 

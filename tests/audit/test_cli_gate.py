@@ -218,6 +218,27 @@ def test_a_comparison_says_how_many_lines_it_leaves_out(made, monkeypatch):
     assert f"{len(passed) - 1} more are no worse." in result.stdout
 
 
+def test_two_runs_are_compared_in_words_of_runs_and_a_baseline_in_its_own(made, tmp_path):
+    for name, change in (("data", ("rows = 120", "rows = 130")), ("seeds", ("[0, 1, 2, 3, 4, 5]", "[3, 4]"))):
+        path = tmp_path / f"{name}.toml"
+        path.write_text((made / "audit.toml").read_text().replace(*change))
+        call("run", path, "-o", tmp_path / name, "-q")
+    for after in (made / "run", tmp_path / "data", tmp_path / "seeds"):
+        found = json.loads(call("compare", made / "run", after, "--json").stdout)
+        assert found["notes"][0] == f"Before: {made / 'run'}, run run"
+        told = " ".join([*found["notes"], *(f"{row['check']} {row['why']}" for row in found["rows"])])
+        assert not re.search(r"baseline|policy|waive|stale|leakage\[", told)
+        assert "the run before" in told
+    notes = json.loads(call("compare", made / "b.json", made / "run", "--json").stdout)["notes"]
+    assert notes[0].startswith(f"Baseline: {made / 'b.json'}, run run, by A on")
+
+
+def test_what_a_run_is_compared_with_is_a_run_or_a_baseline(made):
+    result = call("compare", made / "audit.toml", made / "run")
+    assert result.exit_code == 2
+    assert result.stderr.strip().endswith("; BEFORE is the folder of a run, or such a file")
+
+
 def test_a_run_fails_on_its_verdict_where_it_is_told_to(made):
     for wanted, code in ((None, 0), ("leak", 10), ("inconclusive", 10)):
         option = () if wanted is None else ("--fail-on", wanted)
