@@ -43,16 +43,17 @@ def report(folder: Path, path: Path | None, reveal: bool) -> None:
 def view(folder: Path, party: str, case: str | None, messages: bool, as_json: bool) -> None:
     """Show what one party saw in a run.
 
-    Topics, senders, forms, shapes and sizes, never values; of a coalition too.
+    Topics, senders, forms, shapes and sizes, never values; of a coalition too. With --json, `to` is a list of
+    recipients (null of an abort) and `rounds` a list of numbers.
 
     \b
     Example:
       leakledger view runs/fair-1a2b3c4d --party server
     """
-    from leakledger.audit.stored_view import case_shown, view_rows
+    from leakledger.audit.stored_view import as_table, case_shown, view_rows
 
     rows = view_rows(folder, party, case, messages)
-    show_rows(rows, as_json, f"What {party} saw in {case_shown(folder, case)}")
+    show_rows(rows if as_json else as_table(rows), as_json, f"What {party} saw in {case_shown(folder, case)}")
 
 
 def write_run_report(folder: Path, record: Any, reveal: bool, path: Path | None = None) -> Path:

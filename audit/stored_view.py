@@ -1,5 +1,6 @@
 """What one party or coalition saw in a stored run, as rows of plain values: shapes and sizes, never the data itself."""
 
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -11,16 +12,30 @@ from leakledger.preprocess.views import Abort, Message, View
 
 
 def view_rows(folder: Path, party: str, case: str | None, messages: bool) -> list[dict[str, Any]]:
-    """One row per topic and sender, or per message. Raises ValueError for an unknown case or party."""
+    """One row per topic and sender, or per message, as a program wants it: `to` lists the recipients (null of an
+    abort, which nobody was sent), `rounds` the rounds. Raises ValueError for an unknown case or party.
+    """
     view = stored_view(folder, party, case)
     aborts = [_abort_row(a, view) for a in view.aborts]
     if messages:
-        rows = [{"message": m.sequence} | _row(m, view) | _counts([m], view) | _times([m], view) for m in view.messages]
-        return [*rows, *({"message": ""} | row for row in aborts)]
+        rows = [{"message": m.sequence} | _group_row([m], view) for m in view.messages]
+        return [*rows, *({"message": None} | row for row in aborts)]
     groups: dict[tuple[str, ...], list[Message]] = {}
     for m in view.messages:
         groups.setdefault(tuple(_row(m, view).values()), []).append(m)
-    return [*(_row(ms[0], view) | _counts(ms, view) | _times(ms, view) for ms in groups.values()), *aborts]
+    return [*(_group_row(ms, view) for ms in groups.values()), *aborts]
+
+
+def as_table(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The rows of `view_rows` as they are printed: of what was received the recipient is who looks."""
+    return [dict(row) | _printed(row) for row in rows]
+
+
+def _printed(row: Mapping[str, Any]) -> dict[str, Any]:
+    received = str(row["seen as"]).startswith("received")
+    ends = [str(r) for r in dict.fromkeys((row["rounds"][0], row["rounds"][-1]))]
+    told = {"to": "" if received or row["to"] is None else ", ".join(row["to"]), "rounds": " to ".join(ends)}
+    return told | ({"message": ""} if row.get("message", "") is None else {})
 
 
 def case_shown(folder: Path, case: str | None) -> str:
@@ -32,8 +47,14 @@ def case_shown(folder: Path, case: str | None) -> str:
 
 def _abort_row(abort: Abort, view: View) -> dict[str, Any]:
     """A row with the keys of a message's: who ended the run, where, and for which named reason."""
-    what = {"step": abort.step, "topic": "(abort)", "from": abort.party, "to": "", "seen as": "abort"}
-    return what | {"content": abort.reason} | _counts([], view) | {"rounds": str(abort.round)} | _times([], view)
+    what = {"step": abort.step, "topic": "(abort)", "from": abort.party, "to": None, "seen as": "abort"}
+    return what | {"content": abort.reason} | _counts([], view) | {"rounds": [abort.round]} | _times([], view)
+
+
+def _group_row(messages: list[Message], view: View) -> dict[str, Any]:
+    """Of messages that share their `_row`."""
+    to = {"to": list(dict.fromkeys(m.recipient for m in messages))}
+    return _row(messages[0], view) | to | _counts(messages, view) | _times(messages, view)
 
 
 def _counts(messages: list[Message], view: View) -> dict[str, Any]:
@@ -44,7 +65,7 @@ def _counts(messages: list[Message], view: View) -> dict[str, Any]:
         "bytes": sum(m.size for m in messages),
         "hops": sum(hops),
         "wire bytes": sum(n * m.wire_size for n, m in zip(hops, messages, strict=True)),
-        "rounds": _span(messages),
+        "rounds": sorted({m.round for m in messages}),
     }
 
 
@@ -54,13 +75,6 @@ def _times(messages: list[Message], view: View) -> dict[str, str]:
         return {}
     noted = [f"{view.times[m.sequence]:.6f}" for m in messages if m.sequence in view.times]
     return {"seconds": " to ".join(dict.fromkeys(noted[:1] + noted[-1:]))}
-
-
-def _span(messages: list[Message]) -> str:
-    if not messages:
-        return ""
-    first, last = messages[0].round, messages[-1].round
-    return str(first) if first == last else f"{first} to {last}"
 
 
 def stored_view(folder: Path, party: str, case: str | None) -> View:
@@ -92,6 +106,7 @@ def _cases(store: Store, folder: Path, case: str | None) -> list[str]:
 
 
 def _row(m: Message, view: View) -> dict[str, Any]:
+    """What messages of one row share."""
     inside = m.sender in view.observers
     role = "sent" if inside else "received" if m.recipient in view.observers else "relayed"
     return {

@@ -18,6 +18,7 @@ from leakledger.audit.cli import main
 from leakledger.audit.command import append_file
 from leakledger.audit.command_list import KINDS
 from leakledger.audit.records import HELD_OUT, QUALITY
+from leakledger.audit.stored_view import as_table
 from leakledger.preprocess.ledger import Ledger
 from leakledger.preprocess.secret import PUBLIC_MASTER
 from leakledger.preprocess.transcript import FORMAT, SCHEMA, read_transcript, write_transcript
@@ -208,6 +209,23 @@ def test_view_counts_the_hops_that_a_party_saw_and_describes_contents(finished):
     assert sum(m["wire bytes"] for m in messages) == sum(r["wire bytes"] for r in rows)
 
 
+def test_view_gives_a_program_lists_of_recipients_and_of_rounds_and_prints_the_same_table(finished):
+    folder, _ = finished
+    case = next(p.stem for p in (folder / "transcripts").iterdir() if "server-dictionary" in p.stem)
+    rows = json.loads(call("view", folder, "--case", case, "-p", "server+P1", "--json").stdout)
+    by = {(r["topic"], r["from"], r["seen as"]): r for r in rows}
+    assert by["train.gradient", "P2", "received plaintext"]["to"] == ["server"]
+    assert by["train.gradient", "P2", "received plaintext"]["rounds"] == [0, 1]
+    assert sorted(r["to"][0] for r in rows if r["topic"] == "train.model") == ["P1", "P2", "P3"]
+    assert all(r["to"] and all(isinstance(n, int) for n in r["rounds"]) for r in rows)
+    messages = json.loads(call("view", folder, "--case", case, "-p", "P2", "--messages", "--json").stdout)
+    assert {tuple(m["to"]) for m in messages} == {("P2",), ("server",)}
+    printed = as_table(rows)
+    assert {r["rounds"] for r in printed if r["topic"] == "train.gradient"} == {"0 to 1"}
+    assert [r["to"] for r in printed if r["from"] == "P2" and r["topic"] == "train.gradient"] == [""]
+    assert {r["to"] for r in printed if r["topic"] == "train.model"} == {"P1", "P2", "P3"}
+
+
 def copy_with(finished, folder, *, topic=None, version=FORMAT):
     """A copy of the run whose first transcript has another topic throughout, or another format, and is recorded so; its
     path.
@@ -277,7 +295,7 @@ def test_view_ends_with_who_aborted_where_and_why(finished, tmp_path):
     for flag in ((), ("--messages",)):
         last = json.loads(call("view", tmp_path / "run", "--case", path.stem, "--json", *flag).stdout)[-1]
         told = [last[k] for k in ("step", "topic", "from", "content", "messages", "wire bytes", "rounds")]
-        assert told == ["train", "(abort)", "P2", "MessageFormatError", 0, 0, "1"]
+        assert told == ["train", "(abort)", "P2", "MessageFormatError", 0, 0, [1]]
         assert "(abort)" in call("view", tmp_path / "run", "--case", path.stem, *flag).stdout
 
 
