@@ -80,9 +80,37 @@ def test_the_clusters_that_a_pass_needs_are_printed_and_follow_the_baseline():
     assert "the largest of the baseline" in list(gate_needs(policy, 12, 12, wild))[1]
 
 
+ROOT = Path(__file__).parents[3]
+
+
+def examples():
+    """(policies, configurations) that pages show."""
+    texts = [page.read_text(encoding="utf-8") for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]]
+    blocks = [tomllib.loads(b) for text in texts for b in re.findall(r"```toml\n(.*?)```", text, re.DOTALL)]
+    return (
+        [policy_of(b) for b in blocks if {"leakage", "findings"} & b.keys()],
+        [b for b in blocks if "preprocessing" in b and "seeds" in b.get("audit", {})],
+    )
+
+
 def test_the_policy_to_start_from_guards_utility():
-    page = (Path(__file__).parents[3] / "docs" / "gate.md").read_text(encoding="utf-8")
-    blocks = [tomllib.loads(b) for b in re.findall(r"```toml\n(.*?)```", page, re.DOTALL)]
-    policies = [policy_of(b) for b in blocks if "leakage" in b]
+    policies, _ = examples()
     assert len(policies) == 2
     assert all(p.utility for p in policies)
+
+
+def missing(policy, seeds):
+    """What the plan says that so many seeds are too few for, beside a baseline of the same seeds."""
+    told = gate_needs(policy, seeds, seeds)
+    return [line for line in told if "this configuration has" in line and "of other seeds" not in line]
+
+
+def test_the_policies_of_the_pages_and_of_the_example_can_pass_with_the_seeds_that_stand_beside_them():
+    (start, keys), (configuration, *_) = examples()
+    assert missing(start, len(configuration["audit"]["seeds"])) == []
+    said = re.search(r"this one takes (\d+) seeds", (ROOT / "docs" / "gate.md").read_text(encoding="utf-8"))
+    assert missing(keys, int(said[1])) == []
+    assert missing(keys, int(said[1]) - 1)
+    example = ROOT / "examples" / "regression"
+    seeds = tomllib.loads((example / "audit.toml").read_text(encoding="utf-8"))["audit"]["seeds"]
+    assert missing(read_policy(example / "policy.toml"), len(seeds)) == []
