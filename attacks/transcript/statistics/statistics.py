@@ -61,6 +61,8 @@ from leakledger.preprocess.options import check_options, option
 from leakledger.preprocess.views import View
 
 NOTHING = "no message in this view is about a statistic"
+# What numbers, names and shapes raise that do not fit; an array may have any shape, which is a TypeError for NumPy.
+MISFITS = (KeyError, IndexError, TypeError, ValueError, ArithmeticError)
 TOLD = {"ranks_to": "everyone"}
 COMPARED = (
     SecureSum,
@@ -144,9 +146,12 @@ class Statistics(Attack):
             return self._claims(view, knowledge)
         except Unreadable as error:
             return NotApplicable(str(error))
-        except (AttributeError, KeyError, TypeError, IndexError, ValueError) as error:
-            kind = type(error).__name__
-            return NotApplicable(f"a message has another form than its protocol gives it ({kind}: {error})")
+        except MISFITS as error:
+            said = "" if isinstance(error, KeyError) else f": {error}"  # a key may be a value of somebody's
+            return NotApplicable(
+                "messages do not fit together as their protocols have them, or this attack takes them for something "
+                f"else ({type(error).__name__}{said})"
+            )
 
     def _claims(self, view: View, knowledge: AuxiliaryKnowledge) -> Outcome:
         told = [c for c in stated(view) if isinstance(c, StatisticClaim)]

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from leakledger.attacks.base import Abstained, AuxiliaryKnowledge, NotApplicable, StatisticClaim, claims_in
 from leakledger.attacks.observed.secure_sums import secure_sums
-from leakledger.attacks.transcript.statistics import Statistics
+from leakledger.attacks.transcript.statistics import Statistics, statistics
 from leakledger.attacks.transcript.statistics.differences import rounds
 from leakledger.attacks.transcript.statistics.own import own_tables
 from leakledger.attacks.transcript.statistics.published import published_claims
@@ -19,7 +19,7 @@ from leakledger.preprocess.scalers.zscore_sac import ZScoreSac
 from leakledger.preprocess.secret import pinned
 from leakledger.preprocess.transport.simulated import Simulated
 from leakledger.preprocess.views import Method
-from leakledger.preprocess.wire import encode
+from leakledger.preprocess.wire import decode, encode
 from tests.attacks.statistics_example import federation, inputs, public, real, tables, view_of
 from tests.every import every
 
@@ -288,6 +288,49 @@ def test_messages_of_another_form_than_their_topics_are_refused_by_a_reason(scal
     body = encode(payload)
     outcome = run(replace(view, messages=tuple(replace(m, body=body, content=body) for m in view.messages)))
     assert isinstance(outcome, NotApplicable | Abstained) or all(np.isfinite(c.estimate) for c in outcome)
+
+
+def changed(view, topic, change):
+    """The view with the content of a topic's messages changed."""
+    bodies = {m.sequence: encode(change(decode(m.content))) for m in view.messages if m.topic == topic and m.content}
+    return replace(
+        view,
+        messages=tuple(
+            replace(m, body=bodies[m.sequence], content=bodies[m.sequence]) if m.sequence in bodies else m
+            for m in view.messages
+        ),
+    )
+
+
+def test_numbers_that_no_float_holds_are_a_reason_and_no_defect():
+    view = view_of(PARTS, ["server"], ZScoreSac(sharing="ring"))
+    for topic in sorted({m.topic for m in view.messages}):
+        if topic.endswith((".share", ".share-partial")):
+            view = changed(view, topic, lambda a: np.full((len(a), 40), 2**62, np.uint64))
+    outcome = run(view)
+    assert isinstance(outcome, NotApplicable)
+    assert "OverflowError" in outcome.reason
+    assert "or this attack takes them for something else" in outcome.reason
+
+
+@pytest.mark.parametrize("error", [AttributeError("no such thing"), AssertionError("x")])
+def test_a_defect_of_its_own_is_not_told_as_one_of_a_message(error, monkeypatch):
+    def defect(view):
+        raise error
+
+    monkeypatch.setattr(statistics, "trained_rows", defect)
+    with pytest.raises(type(error)):
+        run(view_of(PARTS, ["P1"]))
+
+
+def test_a_key_that_is_missing_is_not_quoted(monkeypatch):
+    def lacking(view):
+        raise KeyError("a value of a party")
+
+    monkeypatch.setattr(statistics, "trained_rows", lacking)
+    outcome = run(view_of(PARTS, ["P1"]))
+    assert isinstance(outcome, NotApplicable)
+    assert outcome.reason.endswith("(KeyError)")
 
 
 def count_claims(seeds, sizes, features, spread):
