@@ -89,8 +89,10 @@ def run_audit(
             return before
         if cluster is None:
             check_extras(config)
-            planned = estimate(config, todo, next(iter(tables.values())))
-            check_fits(planned, folder=folder if transcripts else None)
+        planned = estimate(config, todo, next(iter(tables.values())))
+        if cluster is not None:  # workers have memory of their own, and how many there will be nobody knows
+            planned = replace(planned, memory=0.0, seconds=0.0)
+        check_fits(planned, folder=folder if transcripts else None)
         del tables  # cases read their own
     started = datetime.now(UTC).isoformat(timespec="seconds")
     with (

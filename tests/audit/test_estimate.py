@@ -1,4 +1,5 @@
 import json
+import os
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
@@ -103,6 +104,19 @@ def test_transcripts_that_do_not_fit_the_disk_are_refused_where_they_are_kept(
     with pytest.raises(ValueError, match=r"the disk of .*elsewhere has"):
         account_of(settings, "a", "run", tmp_path / "elsewhere")
     assert account_of(settings, "a", "run", transcripts=False).estimate.disk == 0
+
+
+def test_a_run_on_a_cluster_is_held_against_this_disk_and_not_against_this_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nobody = "tcp://127.0.0.1"  # refused before anything is asked
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(total=2000, free=1000))
+    monkeypatch.setattr(os, "sysconf", lambda _: 1)
+    with pytest.raises(ValueError, match="of transcripts, and the disk of"):
+        run_audit(config(), tmp_path / "run", cluster=nobody)
+    with pytest.raises(ValueError, match=r"--cluster tcp://127\.0\.0\.1: is no address"):
+        run_audit(config(), tmp_path / "run", cluster=nobody, transcripts=False)
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_batch_is_not_larger_than_the_rows_of_a_client() -> None:
