@@ -25,7 +25,7 @@ from leakledger.preprocess.data.schema import Schema
 from leakledger.preprocess.data.schema_file import Declared, find_schema, read_schema
 from leakledger.preprocess.data.sniff import sniffed
 from leakledger.preprocess.data.suggest import closest
-from leakledger.preprocess.data.survey import ColumnSurvey, survey
+from leakledger.preprocess.data.survey import MANY_LEVELS, ColumnSurvey, survey
 
 LEFT_OUT = ("identifier", "date")
 FORM = ("separator", "encoding", "decimal", "na_values")
@@ -71,13 +71,15 @@ def _target(frame: pd.DataFrame, target: str | None, data: Path) -> str:
 
 
 def _check_classes(target: ColumnSurvey, rows: int, data: Path) -> None:
-    """Classes are written down as they are, so names of rows, free text and dates are none."""
-    if target.kind == "text" and target.remark in LEFT_OUT:
-        what = "an identifier or free text" if target.remark == "identifier" else "dates"
-        raise DataError(
-            f"{data}: {target.name!r} looks like {what} ({target.levels} values in {rows} rows), and each would be "
-            "written down as a class; name another column with --target, or declare its classes in a schema beside it"
-        )
+    """Classes are written down as they are, so names of rows, free text and dates are none, nor are very many words."""
+    if target.kind != "text" or (target.remark not in LEFT_OUT and target.levels <= MANY_LEVELS):
+        return
+    what = {"identifier": "looks like an identifier or free text", "date": "looks like dates"}
+    raise DataError(
+        f"{data}: {target.name!r} {what.get(target.remark, 'has very many classes')} ({target.levels} values in {rows} "
+        "rows), and each would be written down as a class; name another column with --target, or declare its classes "
+        "in a schema beside it"
+    )
 
 
 def _schema(frame: pd.DataFrame, target: str, columns: Sequence[ColumnSurvey], data: Path) -> Schema:

@@ -136,6 +136,24 @@ def test_init_writes_no_identifiers_and_dates_down_as_classes(tmp_path, target, 
     assert not (tmp_path / "a.toml").exists()
 
 
+@pytest.mark.parametrize("word", ["{}th ward", "W{:04}"])
+def test_init_writes_few_classes_down_and_refuses_very_many(tmp_path, word):
+    for levels in (2, 50, 51):
+        rows = [f"{i % 90},{word.format(i % levels)}\n" for i in range(400)]
+        (tmp_path / "t.csv").write_text("age,ward\n" + "".join(rows))
+        command = ("init", tmp_path / f"{levels}.toml", "--data", tmp_path / "t.csv", "--target", "ward")
+        if levels <= 50:
+            call(*command)
+            assert word.format(levels - 1) in (tmp_path / f"{levels}.toml").read_text()
+        else:
+            assert "'ward' has very many classes (51 values in 400 rows), and each would be" in refused(*command)
+            assert not (tmp_path / "51.toml").exists()
+    schema = {"target": "ward", "categorical": [], "classes": sorted({word.format(i) for i in range(51)})}
+    (tmp_path / "t.schema.json").write_text(json.dumps(schema))
+    call(*command)
+    assert word.format(50) not in (tmp_path / "51.toml").read_text()
+
+
 def test_validate_warns_of_a_target_that_names_rows(tmp_path):
     patients(tmp_path)
     (tmp_path / "a.toml").write_text(
