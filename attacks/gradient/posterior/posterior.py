@@ -53,7 +53,7 @@ from leakledger.attacks.gradient.posterior.network import RowGradients
 from leakledger.attacks.gradient.posterior.sample_size import of_unknown_size
 from leakledger.attacks.gradient.posterior.search import loosened, search
 from leakledger.attacks.gradient.posterior.tempering import sampled
-from leakledger.attacks.gradient.posterior.witnesses import called_for, witnessed
+from leakledger.attacks.gradient.posterior.witnesses import called_for, sweeps_of, witnessed
 from leakledger.attacks.observed.row_facts import BEFORE
 from leakledger.attacks.observed.single_logit import one_logit
 from leakledger.attacks.observed.tabular import StructuralPrior
@@ -143,12 +143,13 @@ class Posterior(Inversion):
         except ValueError as error:
             return NotApplicable(str(error))
         evidence = evidence_of(step, through, self.device)
-        network = RowGradients(step.model, step.weights, self.device)
-        more = PASSES * REPAIRS if trained else 0
-        tell = counter(self.progress, self.repairs + more + self.sweeps // BURNT + self.sweeps)
-        cells, coins = [*categorical, *numeric], self._coins(update)
         if update.guessed_size:
             evidence = of_unknown_size(evidence, update.rows)
+        network = RowGradients(step.model, step.weights, self.device)
+        summoned = through.stated and called_for(evidence)
+        more = PASSES * REPAIRS if trained else sweeps_of(evidence) if summoned else 0
+        tell = counter(self.progress, self.repairs + more + self.sweeps // BURNT + self.sweeps)
+        cells, coins = [*categorical, *numeric], self._coins(update)
         if not evidence.usable or not representable(network, cells):
             return Abstained(f"the gradient of {batch} is beyond single precision: its model has diverged")
         given = guess if evidence.labels is not None else None
@@ -160,8 +161,8 @@ class Posterior(Inversion):
             return Abstained(f"no rows are found that explain the local training of {batch} better than chance")
         loose = found if update.mechanisms else loosened(found)
         samples = sampled(loose, self.sweeps // BURNT, self.sweeps, tell)
-        if through.stated and called_for(found):
-            samples = witnessed(found, samples)
+        if summoned:
+            samples = witnessed(found, samples, tell)
         samples = samples.of_one_size()
         samples = replace(samples, guessed=loose is not found or evidence.approximate or trained)
         if not np.isfinite(samples.fit).all():

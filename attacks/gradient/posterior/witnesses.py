@@ -1,10 +1,11 @@
 """Witnesses: chains that have come to the posterior by themselves, beside those that a search began.
 
-Chains of many rows begin at what one search has found, and share what it has wrong: their samples agree more with each
-other than with the truth, and a claim that is made of them is right less often than they say. Chains that come down
-from loud noise on their own (`annealing`) have nothing in common with them but the posterior. Where they end in batches
-as probable as the search does, the truth is as likely to be like them as like any other sample: so they say how often
-a claim of the others is right, and whether it tells more than the best guess without the update (`claim`).
+Chains begin at what one search has found, or one population has kept, and share what it has wrong: their samples agree
+more with each other than with the truth, and a claim that is made of them is right less often than they say. Chains
+that come down from loud noise on their own (`annealing`) have nothing in common with them but the posterior. Where they
+end in batches as probable as the search does, the truth is as likely to be like them as like any other sample: so they
+say how often a claim of the others is right, and whether it tells more than the best guess without the update
+(`held_out`).
 
 Under quiet noise they are caught on their way. Batches that are far less probable than others say nothing of the
 posterior; so whichever are, the witnesses or what the search found, are left out.
@@ -17,29 +18,42 @@ import numpy as np
 
 from leakledger.attacks.gradient.posterior.annealing import annealed
 from leakledger.attacks.gradient.posterior.chains import Chains
+from leakledger.attacks.gradient.posterior.evidence import Evidence
 from leakledger.attacks.gradient.posterior.samples import Samples
-from leakledger.attacks.gradient.posterior.search import FEW, LEVELS, cost
+from leakledger.attacks.gradient.posterior.search import FEW, LEVELS, QUIET, cost
 from leakledger.attacks.gradient.posterior.tempering import BEHIND, sampled
 
-CHAINS, SWEEPS, BURNT = 8, 16, 4
+CHAINS, FEW_ROWS_CHAINS = 8, 16  # few rows cost next to nothing for each chain more
+BURNT, SAMPLES = 4, 128  # sweeps, and samples of all witnesses: as many as the search's chains leave
 
 
-def called_for(found: Chains) -> bool:
-    """Whether witnesses are worth their time: few rows are sought by such chains anyway, and where entries are known by
-    intervals, or errors are guessed, chains under normal noise end elsewhere.
+def called_for(evidence: Evidence) -> bool:
+    """Whether witnesses are worth their time. Few rows that can be told apart one by one are found, and chains that
+    come down are caught; where entries are known by intervals, or errors are guessed, these end elsewhere.
     """
-    return found.evidence.size > FEW and found.evidence.intervals is None and not found.evidence.approximate
+    hidden = evidence.size > FEW or evidence.loudest <= QUIET * evidence.noise
+    return hidden and evidence.intervals is None and not evidence.approximate
+
+
+def sweeps_of(evidence: Evidence) -> int:
+    """How many sweeps of witnesses are told."""
+    return BURNT + SAMPLES // _chains(evidence)
+
+
+def _chains(evidence: Evidence) -> int:
+    return CHAINS if evidence.size > FEW else FEW_ROWS_CHAINS
 
 
 def witnessed(found: Chains, samples: Samples, tell: Callable[[int], None] = lambda steps: None) -> Samples:
     """The `samples` of chains that a search has `found`, with those of witnesses; without either where it is far less
     probable than the other.
     """
-    alone = annealed(found.network, found.cells, found.evidence, CHAINS, LEVELS, found.coins)
+    chains = _chains(found.evidence)
+    alone = annealed(found.network, found.cells, found.evidence, chains, LEVELS, found.coins)
     scatter = (found.rows * len(found.cells)) ** 0.5
     if float(cost(alone).min()) + samples.fit.mean() > 2 * BEHIND * scatter:  # caught, and no sweeps will free them
         return samples
-    others = sampled(alone, BURNT, SWEEPS, tell, rungs=1)
+    others = sampled(alone, BURNT, SAMPLES // chains, tell, rungs=1)
     ahead = others.fit.mean() - samples.fit.mean()
     if not others.settled or ahead < -BEHIND * scatter:
         return samples

@@ -11,7 +11,7 @@ from leakledger.attacks.gradient.posterior.annealing import annealed
 from leakledger.attacks.gradient.posterior.cells import cells_of
 from leakledger.attacks.gradient.posterior.chains import Chains, from_prior
 from leakledger.attacks.gradient.posterior.claim import blind_guess, claimed, rows_of
-from leakledger.attacks.gradient.posterior.sample_size import of_unknown_size
+from leakledger.attacks.gradient.posterior.intervals import Intervals
 from leakledger.attacks.gradient.posterior.samples import Samples
 from leakledger.attacks.gradient.posterior.tempering import sampled
 from leakledger.attacks.gradient.posterior.witnesses import called_for, joined, witnessed
@@ -91,7 +91,7 @@ def test_more_samples_that_say_so_are_never_less_sure(known):
 
 @pytest.fixture
 def brief(monkeypatch):
-    for name, value in {"CHAINS": 4, "SWEEPS": 4, "LEVELS": 10}.items():
+    for name, value in {"CHAINS": 4, "SAMPLES": 16, "LEVELS": 10}.items():
         monkeypatch.setattr(witnesses, name, value)
 
 
@@ -110,7 +110,7 @@ def test_witnesses_that_end_as_probable_as_the_search_are_heard(brief):
     found, _, _ = loud()
     samples = sampled(found, 2, 4)
     heard = witnessed(found, samples)
-    assert heard.witness.sum() == witnesses.CHAINS * witnesses.SWEEPS
+    assert heard.witness.sum() == witnesses.SAMPLES
     assert (~heard.witness).sum() == len(samples.fit)
     assert not set(heard.ladder[heard.witness]) & set(heard.ladder[~heard.witness])
     assert len(np.unique(heard.ladder[heard.witness])) == witnesses.CHAINS
@@ -134,13 +134,11 @@ def test_a_search_that_is_caught_leaves_the_word_to_the_witnesses(brief):
     assert heard.fit.min() > -1e9
 
 
-def test_few_rows_intervals_and_guessed_errors_call_none():
+def test_few_rows_that_are_told_apart_intervals_and_guessed_errors_call_none():
     network, cells, index, labels, evidence, coins = wide(20, 1.0)
-    many = Chains(network, cells, evidence, index[None], coins)
-    assert called_for(many)
-    few = evidence_about(network, cells, index[:16], labels[:16], 1.0, coins)
-    assert not called_for(Chains(network, cells, few, index[None, :16], coins))
-    assert not called_for(Chains(network, cells, replace(evidence, approximate=True), index[None], coins))
-    unknown = of_unknown_size(evidence, 10)
-    assert unknown.rows > 16
-    assert not called_for(Chains(network, cells, unknown, from_prior(cells, unknown.rows, coins, "cpu")[None], coins))
+    assert called_for(evidence)
+    assert not called_for(replace(evidence, approximate=True))
+    assert not called_for(replace(evidence, intervals=Intervals([torch.ones_like(t) for t in evidence.total], 1.0)))
+    for noise, hidden in ((10.0, True), (1e-3, False)):
+        few = evidence_about(network, cells, index[:16], labels[:16], noise, coins)
+        assert called_for(few) == hidden
