@@ -98,7 +98,7 @@ def test_what_was_got_stands_below_its_bound_over_epsilon():
     (strong, got_strong), (weak, got_weak) = places
     assert strong < weak  # epsilon grows to the right
     assert got_strong > got_weak  # and so does what is got: y is downwards
-    assert "epsilon 0.5, leakage 0.000, bound 0.200" in found.bounds.image
+    assert "epsilon 0.5000, leakage 0.000, bound 0.200" in found.bounds.image
     assert found.bounds.caption.startswith("Epsilon at delta 1e-06 is that of what training sends")
     page = render(replace(example(), frontier=on_the_page(bounded_points())))
     assert 'id="bounds-1-title"' in page
