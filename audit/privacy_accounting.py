@@ -13,10 +13,10 @@ from dataclasses import replace
 from leakledger.audit.case import Case
 from leakledger.audit.config import Config
 from leakledger.audit.config_features import VERTICAL
-from leakledger.audit.dp_claims.check import LARGE_DELTA
 from leakledger.audit.federate import divided, make_encoder, make_scaler, party_tables, whole_table
 from leakledger.audit.records import PrivacyAccount, PrivacyPart, Setting
 from leakledger.defenses.accounting.chain import NoGuarantee, mechanism_of
+from leakledger.defenses.accounting.guarantee import LARGE_DELTA
 from leakledger.defenses.accounting.mechanism import GaussianMechanism, Relation, Sampling, Unit
 from leakledger.defenses.accounting.releases import Release, composed_epsilon, in_words, rounds_up
 from leakledger.preprocess.data.schema import Schema

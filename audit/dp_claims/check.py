@@ -10,14 +10,13 @@ from typing import Any, Literal
 
 from leakledger.audit.dp_claims.readers.base import Pure, Reader, Reading
 from leakledger.defenses.accounting.gaussian import epsilon_of, mu_of
-from leakledger.defenses.accounting.guarantee import guarantee
+from leakledger.defenses.accounting.guarantee import LARGE_DELTA, guarantee
 from leakledger.defenses.accounting.mechanism import GaussianMechanism
 from leakledger.defenses.accounting.reconstruction import gaussian_success
 
 Verdict = Literal["holds", "refuted", "undecided", "no claim"]
 EXIT_CODES: dict[Verdict, int] = {"holds": 0, "no claim": 0, "refuted": 1, "undecided": 11}
 PRIOR = 0.01  # success of the prior alone for which the bound on any adversary is printed: one right guess in a hundred
-LARGE_DELTA = 0.01  # from which on it is said what it allows, whoever is protected
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ SHUFFLED = (
     "batches and know nothing of their order"
 )
 FIXED_SIZE = "numeric (at most Rényi DP of sampling without replacement, at least privacy loss distributions)"
+LARGE_DELTA = 0.01  # from which on it is said what it allows, whoever is protected
 
 
 @dataclass(frozen=True)
