@@ -120,7 +120,7 @@ def hasty(monkeypatch):
         (local_training, ("PASSES", "SWEEPS", "REPAIRS", "ORDERS")),
         (claim, ("FEWEST", "MOST")),
         (held_out, ("STARTS", "FOLDS")),
-        (witnesses, ("CHAINS", "FEW_ROWS_CHAINS", "BURNT", "SAMPLES", "LEVELS")),
+        (witnesses, ("CHAINS", "FEW_ROWS_CHAINS", "UNSAMPLED", "LEVELS")),
     ):
         for name in steps:
             monkeypatch.setattr(module, name, 2)

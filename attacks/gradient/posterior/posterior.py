@@ -53,7 +53,7 @@ from leakledger.attacks.gradient.posterior.network import RowGradients
 from leakledger.attacks.gradient.posterior.sample_size import of_unknown_size
 from leakledger.attacks.gradient.posterior.search import loosened, search
 from leakledger.attacks.gradient.posterior.tempering import sampled
-from leakledger.attacks.gradient.posterior.witnesses import called_for, sweeps_of, witnessed
+from leakledger.attacks.gradient.posterior.witnesses import UNSAMPLED, called_for, effort, witnessed
 from leakledger.attacks.observed.row_facts import BEFORE
 from leakledger.attacks.observed.single_logit import one_logit
 from leakledger.attacks.observed.tabular import StructuralPrior
@@ -147,7 +147,8 @@ class Posterior(Inversion):
             evidence = of_unknown_size(evidence, update.rows)
         network = RowGradients(step.model, step.weights, self.device)
         summoned = through.stated and called_for(evidence)
-        more = PASSES * REPAIRS if trained else sweeps_of(evidence) if summoned else 0
+        witnesses = effort(evidence, self.chains, self.sweeps)
+        more = PASSES * REPAIRS if trained else UNSAMPLED + witnesses[1] if summoned else 0
         tell = counter(self.progress, self.repairs + more + self.sweeps // BURNT + self.sweeps)
         cells, coins = [*categorical, *numeric], self._coins(update)
         if not evidence.usable or not representable(network, cells):
@@ -162,7 +163,7 @@ class Posterior(Inversion):
         loose = found if update.mechanisms else loosened(found)
         samples = sampled(loose, self.sweeps // BURNT, self.sweeps, tell)
         if summoned:
-            samples = witnessed(found, samples, tell)
+            samples = witnessed(found, samples, *witnesses, tell)
         samples = samples.of_one_size()
         samples = replace(samples, guessed=loose is not found or evidence.approximate or trained)
         if not np.isfinite(samples.fit).all():

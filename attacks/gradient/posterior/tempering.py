@@ -57,6 +57,11 @@ def sampled(
     return Samples(batches, there, fit, ladder, bool(calm.all()), float(mean.mean()))
 
 
+def ladders(chains: int) -> int:
+    """Of how many ladders so many chains are."""
+    return -(-chains // min(RUNGS, chains))
+
+
 def exchange(found: Chains, noise: Tensor, rung: Tensor, parity: int, rungs: int) -> None:
     """Lets neighbours on the ladders change places: those on even rungs with the next, or those on odd ones."""
     lower = torch.nonzero(

@@ -21,10 +21,10 @@ from leakledger.attacks.gradient.posterior.chains import Chains
 from leakledger.attacks.gradient.posterior.evidence import Evidence
 from leakledger.attacks.gradient.posterior.samples import Samples
 from leakledger.attacks.gradient.posterior.search import FEW, LEVELS, QUIET, cost
-from leakledger.attacks.gradient.posterior.tempering import BEHIND, sampled
+from leakledger.attacks.gradient.posterior.tempering import BEHIND, ladders, sampled
 
-CHAINS, FEW_ROWS_CHAINS = 8, 16  # few rows cost next to nothing for each chain more
-BURNT, SAMPLES = 4, 128  # sweeps, and samples of all witnesses: as many as the search's chains leave
+CHAINS, FEW_ROWS_CHAINS = 8, 16  # at most, and no more than the search has; of few rows more cost next to nothing
+UNSAMPLED = 4  # sweeps before those that are
 
 
 def called_for(evidence: Evidence) -> bool:
@@ -35,25 +35,25 @@ def called_for(evidence: Evidence) -> bool:
     return hidden and evidence.intervals is None and not evidence.approximate
 
 
-def sweeps_of(evidence: Evidence) -> int:
-    """How many sweeps of witnesses are told."""
-    return BURNT + SAMPLES // _chains(evidence)
-
-
-def _chains(evidence: Evidence) -> int:
-    return CHAINS if evidence.size > FEW else FEW_ROWS_CHAINS
-
-
-def witnessed(found: Chains, samples: Samples, tell: Callable[[int], None] = lambda steps: None) -> Samples:
-    """The `samples` of chains that a search has `found`, with those of witnesses; without either where it is far less
-    probable than the other.
+def effort(evidence: Evidence, chains: int, sweeps: int) -> tuple[int, int]:
+    """How many witnesses are called, and in how many sweeps they leave as many samples as ladders of so many `chains`
+    do in so many `sweeps`.
     """
-    chains = _chains(found.evidence)
+    own = min(chains, CHAINS if evidence.size > FEW else FEW_ROWS_CHAINS)
+    return own, -(-ladders(chains) * sweeps // own)
+
+
+def witnessed(
+    found: Chains, samples: Samples, chains: int, sweeps: int, tell: Callable[[int], None] = lambda steps: None
+) -> Samples:
+    """The `samples` of chains that a search has `found`, with those of so many `chains` of witnesses in so many
+    `sweeps`; without either where it is far less probable than the other.
+    """
     alone = annealed(found.network, found.cells, found.evidence, chains, LEVELS, found.coins)
     scatter = (found.rows * len(found.cells)) ** 0.5
     if float(cost(alone).min()) + samples.fit.mean() > 2 * BEHIND * scatter:  # caught, and no sweeps will free them
         return samples
-    others = sampled(alone, BURNT, SAMPLES // chains, tell, rungs=1)
+    others = sampled(alone, UNSAMPLED, sweeps, tell, rungs=1)
     ahead = others.fit.mean() - samples.fit.mean()
     if not others.settled or ahead < -BEHIND * scatter:
         return samples

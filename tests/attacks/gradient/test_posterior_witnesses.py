@@ -13,8 +13,8 @@ from leakledger.attacks.gradient.posterior.chains import Chains, from_prior
 from leakledger.attacks.gradient.posterior.claim import blind_guess, claimed, rows_of
 from leakledger.attacks.gradient.posterior.intervals import Intervals
 from leakledger.attacks.gradient.posterior.samples import Samples
-from leakledger.attacks.gradient.posterior.tempering import sampled
-from leakledger.attacks.gradient.posterior.witnesses import called_for, joined, witnessed
+from leakledger.attacks.gradient.posterior.tempering import ladders, sampled
+from leakledger.attacks.gradient.posterior.witnesses import called_for, effort, joined, witnessed
 from leakledger.attacks.observed.barycentre import assigned
 from leakledger.attacks.observed.gradients import find_gradients
 from leakledger.attacks.observed.tabular import Rows, StructuralPrior
@@ -91,8 +91,7 @@ def test_more_samples_that_say_so_are_never_less_sure(known):
 
 @pytest.fixture
 def brief(monkeypatch):
-    for name, value in {"CHAINS": 4, "SAMPLES": 16, "LEVELS": 10}.items():
-        monkeypatch.setattr(witnesses, name, value)
+    monkeypatch.setattr(witnesses, "LEVELS", 10)
 
 
 def loud(rows=17, noise=2.0):
@@ -109,11 +108,11 @@ def started_at(like, index, labels):
 def test_witnesses_that_end_as_probable_as_the_search_are_heard(brief):
     found, _, _ = loud()
     samples = sampled(found, 2, 4)
-    heard = witnessed(found, samples)
-    assert heard.witness.sum() == witnesses.SAMPLES
+    heard = witnessed(found, samples, 4, 4)
+    assert heard.witness.sum() == 4 * 4
     assert (~heard.witness).sum() == len(samples.fit)
     assert not set(heard.ladder[heard.witness]) & set(heard.ladder[~heard.witness])
-    assert len(np.unique(heard.ladder[heard.witness])) == witnesses.CHAINS
+    assert len(np.unique(heard.ladder[heard.witness])) == 4
     some = heard.of_one_size()
     assert (some.witness == heard.witness).all()
 
@@ -123,15 +122,26 @@ def test_witnesses_that_are_caught_on_their_way_are_not_heard(brief):
     network, cells, index, labels, evidence, coins = wide(17, 1e-3)
     found = started_at(Chains(network, cells, evidence, index[None], coins), index, labels)
     samples = sampled(found, 2, 4)
-    assert witnessed(found, samples) is samples
+    assert witnessed(found, samples, 4, 4) is samples
 
 
 def test_a_search_that_is_caught_leaves_the_word_to_the_witnesses(brief):
     found, _, _ = loud()
     lost = Samples(found.index.numpy(), np.ones((4, found.rows), bool), np.full(4, -1e9), np.arange(4), settled=True)
-    heard = witnessed(found, lost)
+    heard = witnessed(found, lost, 4, 4)
     assert heard.witness.all()
     assert heard.fit.min() > -1e9
+
+
+def test_there_are_as_many_samples_of_witnesses_as_of_the_search_and_no_more_chains():
+    _, _, _, _, many, _ = wide(20, 1.0)
+    few = replace(many, rows=16)
+    for evidence, chains, sweeps, own in ((many, 16, 32, 8), (few, 16, 32, 16), (few, 8, 16, 8), (few, 3, 5, 3)):
+        assert effort(evidence, chains, sweeps)[0] == own
+        samples = ladders(chains) * sweeps
+        assert samples <= np.prod(effort(evidence, chains, sweeps)) < samples + own
+    assert ladders(16) == 4
+    assert ladders(3) == 1
 
 
 def test_few_rows_that_are_told_apart_intervals_and_guessed_errors_call_none():
