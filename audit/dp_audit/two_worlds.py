@@ -16,7 +16,7 @@ so.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from decimal import ROUND_FLOOR, Context
+from decimal import ROUND_FLOOR
 from math import inf
 from typing import Any
 
@@ -26,6 +26,7 @@ from scipy.special import ndtri
 
 from leakledger.audit.dp_audit.proportions import Floats, at_least, at_most
 from leakledger.defenses.accounting.gaussian import epsilon_of
+from leakledger.defenses.accounting.guarantee import digits
 
 CONFIDENCE = 0.95
 FEWEST = 4  # samples of a world: two halves of two
@@ -59,8 +60,8 @@ class TwoWorldBound:
 
 
 def _down(bound: float) -> str:
-    """A lower bound in three digits, rounded down: no more is said than was shown."""
-    return f"{float(Context(prec=3, rounding=ROUND_FLOOR).create_decimal(repr(float(bound)))):.3g}"
+    """A lower bound in three digits: no more is said than was shown."""
+    return digits(bound, 3, ROUND_FLOOR)
 
 
 def audit_two_worlds(

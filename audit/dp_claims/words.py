@@ -3,10 +3,11 @@ figure says more than what was found.
 """
 
 from collections.abc import Iterator
-from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 
 from leakledger.audit.dp_claims.check import PRIOR, Checked
 from leakledger.audit.records import at_most
+from leakledger.defenses.accounting.guarantee import digits
 
 NO_EPSILON = "no epsilon"
 
@@ -74,7 +75,6 @@ def _at_most(epsilon: float | None) -> str:
 
 def _number(value: float, rounding: str = ROUND_HALF_EVEN) -> str:
     """Six digits where they matter, whole numbers with separators up to a trillion, powers of ten beyond."""
-    exact = Decimal(repr(float(value)))
     if 1e4 <= value < 1e12:
-        return f"{exact.quantize(Decimal('0.1') if value < 1e5 else Decimal(1), rounding):,}"
-    return f"{float(Context(prec=6, rounding=rounding).create_decimal(exact)):.6g}"
+        return f"{Decimal(repr(float(value))).quantize(Decimal('0.1') if value < 1e5 else Decimal(1), rounding):,}"
+    return digits(value, 6, rounding)

@@ -33,14 +33,14 @@ class Guarantee:
     method: str
 
     def __str__(self) -> str:
-        least = "" if self.at_least == self.epsilon else f" (and at least {_digits(self.at_least, ROUND_FLOOR)})"
-        most = _digits(self.epsilon, ROUND_CEILING)
+        least = "" if self.at_least == self.epsilon else f" (and at least {digits(self.at_least, 6, ROUND_FLOOR)})"
+        most = digits(self.epsilon, 6, ROUND_CEILING)
         return f"epsilon {most}{least} at delta {self.delta:g}: {self.mechanism}; {self.method}"
 
 
-def _digits(epsilon: float, rounding: str) -> str:
-    """Six of them, rounded to where they say no more than what is known."""
-    return f"{float(Context(prec=6, rounding=rounding).create_decimal(repr(float(epsilon)))):.6g}"
+def digits(bound: float, count: int, rounding: str) -> str:
+    """So many significant digits of a bound, rounded to where they say no more than what is known."""
+    return f"{float(Context(prec=count, rounding=rounding).create_decimal(repr(float(bound)))):.{count}g}"
 
 
 def guarantee(mechanism: GaussianMechanism, delta: float, *, sharp: bool = False) -> Guarantee:

@@ -3,8 +3,8 @@
 A defense is public. So the probability of a batch given the update that was sent is known up to a constant: the
 likelihood of the defense (`evidence`) times what is known of rows before (`cells`). Gibbs sampling draws from it
 (`chains`), from starts that the row space of the noisy gradient leads to (`search`), and what is claimed is the batch
-that is right in most cells by expectation over the samples (`claim`). Of many rows chains that began elsewhere say how
-sure that is (`witnesses`). Where noise leaves nothing, the best guess without the update is claimed.
+that is right in most cells by expectation over the samples (`claim`). Where noise hides rows, chains that began
+elsewhere say how sure that is (`witnesses`). Where it leaves nothing, the best guess without the update is claimed.
 
 For which defenses there is a likelihood is said in `evidence`; without any defense it applies too, and finds batches
 that explain the update. The energy of the chains tells whether they are where the truth must be: where they are not,
