@@ -44,12 +44,12 @@ def check_dp(
     nvflare-min-max-noise. docs/differential-privacy.md lists their keys and how each is read.
 
     Exit codes: 0 the claim holds, or there is none; 1 it is refuted, or there is no epsilon at all; 2 bad input; 11
-    undecided: the claim lies between what can be proven.
+    undecided: the claim lies between what can be proven, or the settings say too little for it to hold.
 
     \b
     Examples:
       leakledger check-dp --noise-multiplier 1 --rounds 1 --epsilon 4.38 --delta 1e-5
-      leakledger check-dp --noise-multiplier 1 --sampling-rate 0.01 --rounds 1000 --epsilon 2 --delta 1e-5
+      leakledger check-dp --noise-multiplier 1 --sampling-rate 0.01 --sampling poisson --rounds 1000 --delta 1e-5
       leakledger check-dp --clip-norm 1 --noise 4.845e-5 --unit client --epsilon 10 --delta 1e-5
       leakledger check-dp examples/dp/sensitivity-apart-from-clipping.toml
       leakledger check-dp client.json --format nvflare-svt --set parameters=7033291 --rounds 10 --json

@@ -1,14 +1,14 @@
 """A claim against what the settings do: holds, refuted, undecided; with the gap and the reasons.
 
 It *holds* where an upper bound of epsilon is not above it, and is *refuted* where a lower bound is; where numeric
-bounds lie on both sides of it, or no upper bound exists, nobody can say, and that is said.
+bounds lie on both sides of it, no upper bound exists, or it holds by a lenient reading alone, that is said.
 """
 
 from dataclasses import asdict, dataclass, replace
 from math import inf, isfinite, sqrt
 from typing import Any, Literal
 
-from leakledger.audit.dp_claims.readers.base import Pure, Reader, Reading
+from leakledger.audit.dp_claims.readers.base import PERSON, Pure, Reader, Reading
 from leakledger.defenses.accounting.gaussian import epsilon_of, mu_of
 from leakledger.defenses.accounting.guarantee import LARGE_DELTA, guarantee
 from leakledger.defenses.accounting.mechanism import GaussianMechanism
@@ -69,8 +69,9 @@ def _gaussian(reading: Reading, mechanism: GaussianMechanism) -> Checked:
     rounds = sqrt(mechanism.participations)
     other = exact and not reading.divided
     shift = 2.0 if mechanism.relation == "add-remove" else 0.5  # from this relation to the other
+    several = (PERSON,) if mechanism.unit == "record" else ()
     return _checked(
-        replace(reading, explained=(mechanism.account, *reading.explained)),
+        replace(reading, explained=(mechanism.account, *reading.explained), unknown=(*reading.unknown, *several)),
         found.at_least,
         found.epsilon,
         found.method,
@@ -88,7 +89,7 @@ def _gaussian(reading: Reading, mechanism: GaussianMechanism) -> Checked:
 def _checked(reading: Reading, least: float, most: float, method: str, **found: Any) -> Checked:
     blank = dict.fromkeys(("mu_per_round", "other_relation", "noise_multiplier", "noise_needed", "success"))
     return Checked(
-        verdict=_verdict(reading.epsilon, least, most),
+        verdict=_verdict(reading, least, most),
         source=reading.source,
         claimed=reading.epsilon,
         delta=reading.delta,
@@ -108,9 +109,9 @@ def _of_large(delta: float) -> tuple[str, ...]:
     return (f"Delta {delta:g} is large: publishing all data with that probability has it, with an epsilon of 0.",)
 
 
-def _verdict(claimed: float | None, least: float, most: float) -> Verdict:
-    if claimed is None:
+def _verdict(reading: Reading, least: float, most: float) -> Verdict:
+    if reading.epsilon is None:
         return "no claim" if isfinite(least) else "refuted"
-    if most <= claimed:
+    if most <= reading.epsilon and not reading.lenient:
         return "holds"
-    return "refuted" if least > claimed else "undecided"
+    return "refuted" if least > reading.epsilon else "undecided"

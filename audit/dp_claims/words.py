@@ -46,6 +46,8 @@ def _verdict(c: Checked) -> str:
         return f"the settings give {_at_most(c.epsilon)}, not more than the claim, if they are what runs"
     if c.verdict == "no claim":
         return f"the settings give {_found(c)}; no epsilon is claimed"
+    if c.verdict == "undecided" and _within(c):
+        return f"{_at_most(c.epsilon)} is not more than the claim, but the settings say too little for it to hold"
     if c.verdict == "undecided":
         return f"the claim is between the bounds that are known; {_found(c)}"
     if c.at_least is None:
@@ -53,12 +55,17 @@ def _verdict(c: Checked) -> str:
     return f"the settings give {_found(c)}, more than the claim"
 
 
+def _within(c: Checked) -> bool:
+    """Whether the upper bound is not above a claim."""
+    return c.claimed is not None and c.epsilon is not None and c.epsilon <= c.claimed
+
+
 def _found(c: Checked) -> str:
     if c.at_least is None:
         return NO_EPSILON
     if c.epsilon is None:
         return f"epsilon {_number(c.at_least, ROUND_FLOOR)} or more; no upper bound"
-    if c.verdict == "holds" and c.epsilon != c.at_least:
+    if _within(c) and c.epsilon != c.at_least:
         return f"{_at_most(c.epsilon)} at most"
     if c.epsilon == c.at_least:
         return _at_most(c.epsilon)

@@ -28,7 +28,8 @@ class Reading:
     """`epsilon` is None where the settings claim none. `explained` and `unknown` are sentences, in plain words.
 
     `explained`: how the settings were read. `unknown`: what no settings can tell, and the answer depends on. `divided`:
-    by how many take part, so that no epsilon is known of a unit that is there or not.
+    by how many take part, so that no epsilon is known of a unit that is there or not. `lenient`: settings that say too
+    little were read as the kinder of what they may mean, so that no claim holds by them.
     """
 
     source: str
@@ -38,6 +39,7 @@ class Reading:
     explained: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
     divided: bool = False
+    lenient: bool = False
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,9 @@ class Reader(ABC):
 
 COINS = "whether noise is drawn afresh in every round from a seed that nobody knows (a seed that repeats takes it off)"
 DRAWN = "whether batches are drawn as stated: a weighted or balanced sampler makes some records far likelier"
+PERSON = (
+    "whether a person has several records: of those who have k, epsilon is up to k times as large, and delta larger"
+)
 PRECISION = "how noise is rounded: floating-point noise tells more than real numbers do (Mironov 2012)"
 
 

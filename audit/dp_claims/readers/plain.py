@@ -17,7 +17,7 @@ from leakledger.preprocess.options import option
 NO_NOISE = "no noise is stated: what is released is a function of the data, and two neighbours can differ for certain"
 ASSUMED = (
     "sampling is not stated: everyone is taken to be drawn by a coin of their own (poisson). Batches of a fixed size "
-    "and shuffled ones have a larger epsilon; say sampling if they are such."
+    "and shuffled ones have a larger epsilon, so no claim holds until sampling is stated."
 )
 DIVISOR = (
     "whether the mean is divided by a number fixed in advance: divided by how many take part, it moves by twice as "
@@ -61,10 +61,14 @@ class Plain(Reader):
             unknown.append(DRAWN)
         if self.mean_of > 1 and self.relation == "add-remove":
             unknown.append(DIVISOR)
-        assumed = (ASSUMED,) if self.sampling is None and not mechanism.settled else ()
-        explained = (*self._mean(multiplier), *assumed, *delta_in_words(self.delta, self.population, self.unit))
+        assumed = self.sampling is None and not mechanism.settled
+        explained = (
+            *self._mean(multiplier),
+            *((ASSUMED,) if assumed else ()),
+            *delta_in_words(self.delta, self.population, self.unit),
+        )
         divided = self.mean_of > 1 and self.relation == "replace"
-        return Reading(self.source, self.epsilon, self.delta, mechanism, explained, tuple(unknown), divided)
+        return Reading(self.source, self.epsilon, self.delta, mechanism, explained, tuple(unknown), divided, assumed)
 
     def rate(self) -> float:
         """The chance of one unit in a round."""

@@ -12,6 +12,7 @@ from leakledger.audit.dp_claims.readers.nvflare_percentile import NvflarePercent
 from leakledger.audit.dp_claims.readers.nvflare_svt import NvflareSvt
 from leakledger.audit.dp_claims.readers.opacus import Opacus
 from leakledger.audit.dp_claims.readers.plain import Plain
+from leakledger.audit.dp_claims.words import in_words
 from leakledger.defenses.accounting.gaussian import epsilon_of
 from tests.every import every
 
@@ -112,6 +113,23 @@ def test_coins_that_nobody_stated_are_said_to_be_assumed():
         assert any("whether batches are drawn as stated" in question for question in found.unknown)
     everyone = check(Plain(delta=1e-5, noise_multiplier=1.0))
     assert not any("drawn as stated" in question for question in everyone.unknown)
+
+
+def test_no_claim_holds_by_coins_that_nobody_stated():
+    """Shuffled, the same settings have an epsilon of 6.4 (`test_batches_that_are_shuffled_have_no_luck`)."""
+    settings = {"delta": 1e-5, "noise_multiplier": 1.0, "sampling_rate": 0.01, "rounds": 1000}
+    assert check(Plain(**settings, epsilon=1.83, sampling="poisson")).verdict == "holds"
+    assumed = check(Plain(**settings, epsilon=1.83))
+    assert assumed.verdict == "undecided"
+    assert "the settings say too little for it to hold" in in_words(assumed)
+    assert check(Plain(**settings, epsilon=1.5)).verdict == "refuted"
+    assert check(Plain(delta=1e-5, noise_multiplier=1.0, epsilon=4.4)).verdict == "holds"  # everyone, every round
+
+
+def test_whose_records_are_several_is_asked_where_records_are_protected():
+    for unit, asked in (("record", True), ("client", False)):
+        found = check(Plain(delta=1e-5, noise_multiplier=1.0, unit=unit))
+        assert any("whether a person has several records" in question for question in found.unknown) == asked
 
 
 def test_clients_drawn_in_a_fixed_number_are_accounted_for_as_such():

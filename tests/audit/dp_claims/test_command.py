@@ -128,7 +128,8 @@ def test_a_claim_without_sampling_loads_neither_torch_nor_pandas_nor_the_numeric
 
 
 def test_a_claim_of_the_epsilon_that_is_printed_holds():
-    settings = ("--noise-multiplier", 1, "--sampling-rate", 0.01, "--rounds", 1000, "--delta", 1e-5)
+    sampled = ("--sampling-rate", 0.01, "--sampling", "poisson")
+    settings = ("--noise-multiplier", 1, *sampled, "--rounds", 1000, "--delta", 1e-5)
     said = re.search(r"found +epsilon (.*) at most", call(*settings, "--epsilon", 2).stdout)
     assert call(*settings, "--epsilon", said.group(1)).stdout.startswith("HOLDS")
 
