@@ -53,7 +53,7 @@ def privacy_accounts(
         return tuple(PrivacyAccount(unit, "replace", config.audit.delta, None, missing=missing) for unit in UNITS)
     noised = (*make_encoder(case).mechanisms(schema), *make_scaler(case).mechanisms(schema))
     steps = tuple(_of_rows(config, case, negotiated))
-    return tuple(_account(config, case, unit, noised, min(rows), steps) for unit in UNITS)
+    return tuple(_account(config, case, unit, noised, (min(rows), max(rows)), steps) for unit in UNITS)
 
 
 def check_declarations(todo: Sequence[Case], schema: Schema) -> None:
@@ -69,27 +69,27 @@ def planned_accounts(
     """The accounts of each setting before anything runs, under the seed that leaves a client fewest rows; `tables` has
     each party's rows by partition, under one seed.
     """
-    found, fewest = {}, fewest_rows(config, todo)
+    found, sizes = {}, client_sizes(config, todo)
     for case in todo:
         first = next(iter(tables[case.setting.partition].values()))
         if case.setting not in found:
             negotiated = first.basis.negotiated if first.basis else ()
-            rows = fewest[case.setting.partition]
-            found[case.setting] = privacy_accounts(config, case, first.schema, [rows], negotiated)
+            rows = sizes[case.setting.partition]
+            found[case.setting] = privacy_accounts(config, case, first.schema, rows, negotiated)
     return found
 
 
-def fewest_rows(config: Config, todo: Sequence[Case]) -> dict[str, int]:
-    """Partition -> the training rows of its smallest client, under the seed that leaves it fewest."""
-    found: dict[str, int] = {}
+def client_sizes(config: Config, todo: Sequence[Case]) -> dict[str, tuple[int, int]]:
+    """Partition -> the training rows of its smallest and of its largest client, under all seeds."""
+    found: dict[str, tuple[int, int]] = {}
     for case in {c.setting.partition: c for c in todo}.values():
         if case.partition.kind in ("files", VERTICAL):  # the same under every seed
             dealt = [party_tables(config, case)]
         else:
             table, seeds = whole_table(config, case.partition.column), config.audit.seeds
             dealt = [divided(replace(case, seed=seed), table) for seed in seeds]
-        rows = min(len(own) for parties in dealt for own in parties.values())
-        found[case.setting.partition] = training_rows(config, rows)
+        rows = [training_rows(config, len(own)) for parties in dealt for own in parties.values()]
+        found[case.setting.partition] = (min(rows), max(rows))
     return found
 
 
@@ -104,9 +104,12 @@ def drawn_from(training: TrainingSpec, rows: int) -> int:
 
 
 def _account(
-    config: Config, case: Case, unit: Unit, noised: Sequence[Mechanism], rows: int, steps: Sequence[str]
+    config: Config, case: Case, unit: Unit, noised: Sequence[Mechanism], sizes: tuple[int, int], steps: Sequence[str]
 ) -> PrivacyAccount:
-    """`rows` of the smallest client; `steps` that have no guarantee for any unit."""
+    """`sizes`: rows of the smallest client, for which epsilon is largest, and of the largest, which a delta allows to
+    tell most of; `steps` that have no guarantee for any unit.
+    """
+    rows, most = sizes
     delta, relation = config.audit.delta, relation_of(case, unit)
     missing = [*steps, *(_of_client(case, noised, rows) if unit == "client" else ())]
     training: GaussianMechanism | None = None
@@ -122,7 +125,7 @@ def _account(
     if training is not None:
         alone = rounds_up(composed_epsilon([], training, delta, relation))
         parts.append(PrivacyPart("training", str(training), alone))
-    outside = (*_of_delta(delta, rows, unit), *OUTSIDE)
+    outside = (*_of_delta(delta, most, unit), *OUTSIDE)
     if missing:
         return PrivacyAccount(unit, relation, delta, None, "", tuple(parts), tuple(missing), outside)
     epsilon = rounds_up(composed_epsilon(releases, training, delta, relation))
@@ -130,7 +133,7 @@ def _account(
 
 
 def _of_delta(delta: float, rows: int, unit: Unit) -> Iterator[str]:
-    """What a large delta allows, for the smallest client; a larger one allows more."""
+    """What a large delta allows, of a client with so many `rows`."""
     if unit == "record" and delta * rows >= 1:
         yield f"what delta {delta:g} allows: telling one of {rows:,} rows as it is, drawn by lot, at an epsilon of 0"
     elif delta >= LARGE_DELTA:

@@ -15,7 +15,7 @@ from typing import Any
 from leakledger.audit.case import Case, cases
 from leakledger.audit.config import Config
 from leakledger.audit.config_file import config_of
-from leakledger.audit.privacy_accounting import fewest_rows, relation_of, training_mechanism
+from leakledger.audit.privacy_accounting import client_sizes, relation_of, training_mechanism
 from leakledger.defenses.accounting.guarantee import guarantee
 from leakledger.defenses.accounting.mechanism import GaussianMechanism, Unit
 
@@ -122,8 +122,8 @@ def multiplier_for(config: Config, epsilon: float, delta: float) -> float:
     defense = _dp_sgd(_clipping(config), 1.0, 1.0 / _divisor(config))
     once = config_of({**config.in_force(), "defense": [defense]}, ())
     todo = cases(once)
-    fewest = fewest_rows(once, todo)
-    mechanisms = {mechanism_of_training(c, fewest[c.setting.partition]) for c in todo}
+    sizes = client_sizes(once, todo)
+    mechanisms = {mechanism_of_training(c, min(sizes[c.setting.partition])) for c in todo}
     return max(_multiplier(m, epsilon, delta) for m in mechanisms)
 
 

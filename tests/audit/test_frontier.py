@@ -14,7 +14,7 @@ from leakledger.audit.cli import main
 from leakledger.audit.config import Config
 from leakledger.audit.federate import party_tables
 from leakledger.audit.frontier import absent, beats, frontier, tables, with_front
-from leakledger.audit.privacy_accounting import fewest_rows, privacy_accounts, training_rows
+from leakledger.audit.privacy_accounting import client_sizes, privacy_accounts, training_rows
 from leakledger.audit.records import (
     AuditRecord,
     CaseRecord,
@@ -187,7 +187,7 @@ def test_the_noise_for_an_epsilon_reaches_it_and_little_less_does_not(sampling, 
     settings = config(**{**MADE, "training": {"rounds": 3, "batch_size": 4, "sampling": sampling}})
     multiplier = multiplier_for(settings, epsilon, 1e-5)
     (case, *_) = cases(swept(settings, Strengths(multiplier=(multiplier,))))[1:]
-    mechanism = mechanism_of_training(case, fewest_rows(settings, [case])[case.setting.partition])
+    mechanism = mechanism_of_training(case, min(client_sizes(settings, [case])[case.setting.partition]))
     assert mechanism.relation == ("replace" if sampling == "fixed" else "add-remove")
     assert (mechanism.sampling_rate < 1) is (sampling == "poisson")
     assert mechanism.noise_multiplier == pytest.approx(multiplier, rel=2e-5)
