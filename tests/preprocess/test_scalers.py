@@ -3,6 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from scipy.stats import yeojohnson_normmax
 from sklearn.preprocessing import MinMaxScaler, PowerTransformer, RobustScaler, StandardScaler
 
 from leakledger.preprocess.data.schema import Schema
@@ -213,6 +214,16 @@ def test_the_likeliest_power_is_that_of_a_known_library():
     library = PowerTransformer().fit(whole)
     np.testing.assert_allclose(fit.public.value.power, library.lambdas_, atol=1e-4)
     np.testing.assert_allclose(np.vstack(scaled), library.transform(whole), atol=1e-3)
+
+
+def test_powers_that_leave_a_column_of_large_numbers_no_variance_are_not_likely():
+    draw = np.random.default_rng(0)
+    whole = np.column_stack([draw.normal(1.6e9, 3e8, 300), draw.lognormal(27, 1, 300), draw.lognormal(184, 1, 300)])
+    for name, options in (("federated-yeo-johnson", {}), ("pooled", {"by": "yeo-johnson"})):
+        _, fit, scaled = scale(name, [whole[:100], whole[100:]], **options)
+        expected = [yeojohnson_normmax(x) for x in whole.T]
+        np.testing.assert_allclose(fit.public.value.power, expected, atol=1e-4)
+        np.testing.assert_allclose(np.vstack(scaled).std(0), 1, rtol=1e-6)
 
 
 def test_more_powers_a_round_take_fewer_rounds_to_the_same_power():
