@@ -12,8 +12,9 @@ Choices. Cong et al. send few powers and let the sender multiply the others out 
 millions. For hundreds it does not: a product takes noise that needs degree 8192 and primes half as long again, and
 makes answers of three parts. All powers are sent, and D is what makes query and answer shortest together. A bin of more
 items than D is split over several bundles, whose number follows from a bound on the sender's set (overflow has a chance
-below 2^-40); the number of bins follows from the size of the receiver's. Free places hold random roots and free bins
-random coefficients, so that answers have the same size and shape whatever the bins hold. The labels are encrypted under
+below 2^-40); the number of bins follows from the size of the receiver's. Free places hold random roots, free bins
+random coefficients, and each bin's bundles are in random order, so that neither the size and shape of an answer nor the
+bundle that a label is found in tells what else the bins hold. The labels are encrypted under
 a pad from the item's own function value, as in Cong et al., which is why no noise needs to be flooded: what the noise
 could tell of coefficients are pseudorandom numbers.
 """
@@ -190,7 +191,8 @@ def polynomials(items: Mapping[Item, int], plan: Plan, source: Randomness) -> tu
     parts = source.below(PLAIN_MODULUS, 2 * int(np.prod(shape))).astype(np.int64).reshape(2, *shape)
     bundled = _simple_hashing(items, plan)
     if bundled:
-        bundles, bins = (np.array(index) for index in zip(*bundled, strict=True))
+        filled, bins = (np.array(index) for index in zip(*bundled, strict=True))
+        bundles = np.argsort(source.words(plan.bundles * plan.bins).reshape(plan.bundles, plan.bins), 0)[filled, bins]
         for part, found in zip(parts, _interpolated(list(bundled.values()), plan.degree, source), strict=True):
             part[bundles, :, bins] = found.reshape(plan.degree + 1, -1, FELTS).swapaxes(0, 1)
     roots, labels = (p.reshape(*shape[:2], plan.rows, SLOTS).swapaxes(1, 2) for p in parts)

@@ -118,6 +118,19 @@ def test_items_of_a_bin_with_a_number_in_common_go_to_different_bundles():
         assert psi.read_labels([own], {1: 0}, at(roots, y), at(labels, y)) == {0: pair[items[k]]}
 
 
+@pytest.mark.parametrize("others", [0, 2700])
+def test_the_bundle_of_a_shared_item_does_not_tell_how_many_others_the_sender_has(others):
+    plan = psi.plan_for(200, 3000)
+    items = [item(x, plan.bins) for x in range(200)]
+    held = psi.cuckoo(items)
+    y = psi.query_slots(items, held, plan, source())
+    roots, _ = psi.polynomials({item(x, plan.bins): x for x in range(200 + others)}, plan, source(1))
+    shared = (at(roots, y).reshape(plan.bundles, -1, psi.FELTS) == 0).all(2)[:, list(held)]
+    each = 200 / plan.bundles
+    assert shared.sum() == 200
+    assert (np.abs(shared.sum(1) - each) < 5 * np.sqrt(each)).all()  # beyond that by chance: once in 10^6
+
+
 def test_a_root_without_its_label_is_refused():
     own = item("a")
     roots, labels = np.ones((2, 1, 1, psi.SLOTS), np.int64)
