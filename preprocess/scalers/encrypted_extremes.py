@@ -57,6 +57,11 @@ def compared_within(clients: int) -> float:
     return (ceil(log2(clients)) + 1) * 2 * WORST
 
 
+def rows_within(clients: int) -> float:
+    """How far beyond the told extremes rows may lie, likewise: ends that count as one are told as their middle."""
+    return 2 * compared_within(clients)
+
+
 def counted(
     counting: Counting, columns: Mapping[str, At[Matrix]], ranges: Ranges, epsilon: float
 ) -> Public[GlobalExtremes]:

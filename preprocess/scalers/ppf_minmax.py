@@ -18,7 +18,7 @@ from leakledger.preprocess.noise.columns import Ranges
 from leakledger.preprocess.options import option
 from leakledger.preprocess.scalers.base import Matrix, PublicScaling, ScalerFit, Vector, nonzero, shared_fit
 from leakledger.preprocess.scalers.encrypted import Counting, EncryptedScaler
-from leakledger.preprocess.scalers.encrypted_extremes import compared, compared_within, counted
+from leakledger.preprocess.scalers.encrypted_extremes import compared, counted, rows_within
 
 
 @dataclass(frozen=True)
@@ -49,12 +49,12 @@ class PpfMinMax(EncryptedScaler):
         """By comparisons with keys at hand; columns within their ranges."""
         ranges, fed = self.declared(), run.fed
         ends = compared(run, columns, ranges)
-        within = compared_within(len(columns)) * ranges.half
+        within = rows_within(len(columns)) * ranges.half
         return shared_fit(fed, columns, fed.public(partial(by_ends, ranges, within), ends))
 
 
 def by_ends(ranges: Ranges, within: float | Vector, ends: GlobalExtremes) -> PublicScaling:
-    """Rows may lie beyond the ends by what these are off by."""
+    """Rows may lie beyond the ends by `within`."""
     low, high = ends.minimum, ends.maximum
     least, most = np.maximum(low - within, ranges.low), np.minimum(high + within, ranges.high)
     return PublicScaling(shift=low, scale=nonzero(high - low), low=least, high=most)

@@ -25,7 +25,7 @@ from leakledger.preprocess.noise.columns import Ranges
 from leakledger.preprocess.options import option
 from leakledger.preprocess.scalers.base import Matrix, ScalerFit, shared_fit
 from leakledger.preprocess.scalers.encrypted import Counting, EncryptedScaler
-from leakledger.preprocess.scalers.encrypted_extremes import compared, compared_within, search, total_rows
+from leakledger.preprocess.scalers.encrypted_extremes import compared, rows_within, search, total_rows
 from leakledger.preprocess.scalers.federated_robust import as_public, begun, declared_ends
 
 
@@ -63,7 +63,7 @@ class PpfRobust(EncryptedScaler):
         ends: Public[GlobalExtremes] = fed.public(declared_ends, ranges)
         if run is not None:
             told = compared(run, columns, ranges)
-            ends = fed.public(partial(widened, ranges, compared_within(len(columns))), told)
+            ends = fed.public(partial(widened, ranges, rows_within(len(columns))), told)
         state = fed.local(fed.server, begun, total, ends)
         strict, aloud = self.at_points == "left-out", self.counts_to == "everyone"
         points = search(counting, columns, state, strict, self.search_precision, aloud)
@@ -71,6 +71,6 @@ class PpfRobust(EncryptedScaler):
 
 
 def widened(ranges: Ranges, within: float, ends: GlobalExtremes) -> GlobalExtremes:
-    """By what comparisons may be off by: a search that begins inside misses the values outside."""
+    """As far as rows may lie beyond them: a search that begins inside misses the values outside."""
     slack = within * ranges.half
     return GlobalExtremes(np.maximum(ends.minimum - slack, ranges.low), np.minimum(ends.maximum + slack, ranges.high))

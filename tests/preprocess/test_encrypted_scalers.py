@@ -120,6 +120,17 @@ def test_robust_begins_at_compared_extremes_and_ends_at_the_pooled_quartiles():
     assert in_the_clear(fed).keys() == {"quantiles.rows", "quantiles.points", "quantiles.global", "minmax.global"}
 
 
+def test_robust_finds_the_quartiles_of_columns_whose_extremes_are_told_as_one():
+    spread = compared_within(3) * 0.99 * np.linspace(0.8, 1, 20)  # about as far as two extremes count as one
+    middle = np.linspace(-0.9, 0.9, 20)
+    tables = [np.vstack([middle - spread, middle + spread] * n) for n in (2, 3, 4)]
+    whole, ranges = np.vstack(tables), Ranges(tuple(f"x{i}" for i in range(20)), ((-1.0, 1.0),) * 20)
+    _, found = fit("ppf-robust", tables, ranges, search_precision=1e-6)
+    np.testing.assert_allclose(found.scale, 2 * spread, atol=4e-6)
+    assert (found.low <= whole.min(0)).all()
+    assert (found.high >= whole.max(0)).all()
+
+
 def test_more_features_than_slots_take_several_ciphertexts():
     features = 1_500  # three counts below and three above each: more than 4,096
     tables = [np.random.default_rng(i).integers(0, 5, (4, features)).astype(float) for i in range(2)]
