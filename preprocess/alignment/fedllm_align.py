@@ -7,10 +7,10 @@ epochs, batches of 32, dropout 0.2, an unweighted mean.
 
 Readings, where the paper leaves a choice. The sigmoid output is one logit under binary cross-entropy. Adam begins anew
 in each round. What travels are the weights after training, which say the same as the paper's difference to the weights
-before. All clients take part in each round unless `training.participation` says less. Embeddings are computed once per
-party and kept there: the encoder is frozen, so lines 5 and 6 give the same in every round. Held-out rows are each
-party's own, imputed, named and embedded as its training rows are; the paper does not say whether its test rows keep all
-features.
+before. All clients take part in each round unless `training.participation` says less; the others are told the model all
+the same (line 11). Embeddings are computed once per party and kept there: the encoder is frozen, so lines 5 and 6 give
+the same in every round. Held-out rows are each party's own, imputed, named and embedded as its training rows are; the
+paper does not say whether its test rows keep all features.
 """
 
 from collections.abc import Mapping
@@ -125,7 +125,8 @@ def run(
     spec = alignment.head(open_encoder(alignment.encoder).width)
     training = alignment.training
     rows = {c: fed.local(c, _encoded, e) for c, e in fitting.items()}
-    trained = train(fed, ALGORITHMS[training.algorithm], spec, training, rows, aggregation=alignment.aggregation)
+    algorithm = ALGORITHMS[training.algorithm]
+    trained = train(fed, algorithm, spec, training, rows, aggregation=alignment.aggregation, to_all=True)
     tested = {c: fed.local(c, _encoded, e) for c, e in held_out.items()}
     return Aligned(fitting, held_out, trained, evaluate(fed, spec, trained.model, tested))
 

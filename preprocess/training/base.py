@@ -89,12 +89,14 @@ def train(
     protect: Protect | None = None,
     row_clip_norm: float | None = None,
     aggregation: Aggregation = PLAIN,
+    to_all: bool = False,
 ) -> Trained:
     """Trains `spec` from fresh weights. Raises ValueError for settings out of range before the first message, and
     TrainingDiverged where an update or the model is not finite.
 
     `protect`: what a client does to an update before it leaves. `row_clip_norm`: what it clips the gradient of each row
-    to before they are summed up (FedSGD only). `aggregation`: how updates become their mean.
+    to before they are summed up (FedSGD only). `aggregation`: how updates become their mean. `to_all`: the server tells
+    the model of a round to clients that take no part in it, too.
     """
     check_training(training, row_clip_norm)
     check_model(spec.norm, spec.dropout, training, row_clip_norm, protect is not None, aggregation)
@@ -109,7 +111,10 @@ def train(
         with fed.scope("train", rounds - 1):
             told = _told(fed, model)
             offered, told_statistics = {}, []
-            for c in _participants(fed, training):
+            participants = _participants(fed, training)
+            for c in (c for c in fed.clients if to_all and c not in participants):
+                told(c)
+            for c in participants:
                 given = told(c)
                 drawn = fed.local(c, draw_batches, training, fitting[c], fed.coins(c))
                 about = (spec, training, given, fitting[c], drawn, row_clip_norm)

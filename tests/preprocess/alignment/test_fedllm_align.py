@@ -41,6 +41,18 @@ def test_only_models_and_counts_travel_and_the_mean_counts_every_client_alike(ou
         np.testing.assert_allclose(mean, np.mean([p.weights[name] for p in sent], axis=0), atol=1e-6)
 
 
+def test_who_takes_no_part_in_a_round_is_told_its_model_too():
+    parties = divided(Options(), "fair", 3, 0.6, 0)
+    fed = Simulated(list(parties.schemas), secret=pinned("align"))
+    training = TrainingSpec("fedavg", rounds=4, learning_rate=1e-3, participation=0.34)
+    with fed.running():
+        own = {c: fed.at(c, t.rows(np.arange(20))) for c, t in parties.train.items()}
+        run(fed, Alignment("random", training=training), parties.schemas, own, own)
+    for number in range(4):
+        assert sum(m.kind is ClientWeights for m in fed.ledger if m.round == number) == 1
+        assert {m.recipient for m in fed.ledger if m.kind is GlobalModel and m.round == number} == set(fed.clients)
+
+
 def test_embeddings_are_one_row_for_each_of_a_partys_own(outcome):
     fed, aligned, few = outcome
     for c, table in few.items():
