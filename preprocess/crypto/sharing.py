@@ -164,7 +164,8 @@ class Ring:
         if abs(exact) >= self.bound(parties):
             limit = f"2^{self.bits - 1 - self.fraction_bits} over {parties} parties"
             raise ValueError(
-                f"a number to share is beyond the ring's range, {limit}; use more limbs or fewer fraction bits"
+                f"a sum of a column is beyond the ring's range, {limit}; scale large columns down, or set "
+                'sharing = "proportional"'
             )
         return round(exact * int(2**self.fraction_bits))
 

@@ -136,7 +136,7 @@ def test_a_number_beyond_the_ring_is_refused_and_not_repeated():
     ring = Ring(1, 20)
     limit = ring.bound(3)
     split(ring, [float(limit) - 1, 1 - float(limit)])
-    with pytest.raises(ValueError, match=r"beyond the ring's range, 2\^43 over 3 parties; use more limbs") as error:
+    with pytest.raises(ValueError, match=r"beyond the ring's range, 2\^43 over 3 parties; scale large") as error:
         split(ring, [123456789 * 10**9])
     assert "123456789" not in str(error.value)
 
