@@ -109,8 +109,7 @@ def check_no_run_keeps(path: Path) -> None:
 
 def check_output(path: Path, begins: str | bytes = b"", others: Iterable[Path | None] = ()) -> None:
     """Raises OneLine where nothing may be written to `path`: a run keeps its own file there, it is one of the `others`
-    that the same command reads or writes, or it holds something that begins otherwise (nothing `begins` what is
-    appended).
+    that the same command reads or writes, or it holds something that begins otherwise.
     """
     check_no_run_keeps(path)
     if any(_same_file(path, other) for other in others if other is not None):
@@ -136,9 +135,9 @@ def write_file(path: Path, content: str | bytes) -> None:
         file.write(content.encode() if isinstance(content, str) else content)
 
 
-def append_file(path: Path, content: str) -> None:
+def append_file(path: Path, content: str, begins: str) -> None:
     """Appends what a user asked for to `path`, whole or not at all; OneLine as of `check_output`."""
-    check_output(path)
+    check_output(path, begins)
     before = path.stat().st_size if path.exists() else None
     try:
         with path.open("a", encoding="utf-8") as file:

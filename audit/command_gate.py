@@ -101,7 +101,7 @@ def _write_exports(
 ) -> None:
     """All of them, or none where one would replace what is not its own, or a file that the command has `read`."""
     from leakledger.reports.junit import junit
-    from leakledger.reports.pull_request import summary
+    from leakledger.reports.pull_request import BEGINS, summary
     from leakledger.reports.sarif import sarif
 
     made: dict[str, Callable[[], str | bytes]] = {
@@ -115,11 +115,11 @@ def _write_exports(
         check_output(path, content, others)
         others.append(path)
     if markdown:
-        check_output(markdown, others=others)
+        check_output(markdown, BEGINS, others)
     for path, content in contents:
         write_file(path, content)
     if markdown:
-        append_file(markdown, summary(outcome))  # a summary of GitHub's is one file for all steps
+        append_file(markdown, summary(outcome), BEGINS)  # a summary of GitHub's is one file for all steps
 
 
 def _print_outcome(outcome: Any) -> None:

@@ -13,12 +13,13 @@ from leakledger.reports.wording import markdown as safe
 from leakledger.reports.wording import said, title
 
 MARKS = {"pass": "✅ pass", "fail": "❌ fail", "inconclusive": "❔ inconclusive", "waived": "⚠️ waived"}
+BEGINS = "### LeakLedger: "  # every summary
 MOST = 50  # rows; GitHub cuts a long summary off
 
 
 def summary(outcome: GateOutcome) -> str:
     """The outcome as Markdown: a sentence, a table of what is not plainly passed, waivers, what was compared."""
-    lines = [f"### LeakLedger: {safe(outcome.sentence)}", ""]
+    lines = [f"{BEGINS}{safe(outcome.sentence)}", ""]
     open_ones = [c for c in worst_first(outcome.checks) if c.status != "pass"]
     lines += _table(open_ones[:MOST])
     if len(open_ones) > MOST:

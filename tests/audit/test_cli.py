@@ -346,14 +346,14 @@ def test_what_is_appended_is_there_whole_or_not_at_all(tmp_path):
     try:
         for path in (kept, new):
             with pytest.raises(OSError, match="too large") as raised:
-                append_file(path, "after\n" * 100)
+                append_file(path, "after\n" * 100, "before")
             assert raised.value.filename == str(path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
         signal.signal(signal.SIGXFSZ, ignored)
     assert kept.read_text() == "before\n" * 10
     assert not new.exists()
-    append_file(kept, "after\n")
+    append_file(kept, "after\n", "before")
     assert kept.read_text().endswith("before\nafter\n")
 
 

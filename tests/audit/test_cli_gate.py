@@ -87,6 +87,7 @@ def test_exports_replace_no_file_that_is_not_theirs_and_none_is_written_then(mad
         ("--junit", tmp_path / "data.csv", "holds something else"),
         ("--sarif-github", made / "b.json", "for something else too"),
         ("--markdown", made / "policy.toml", "for something else too"),
+        ("--markdown", tmp_path / "data.csv", "holds something else"),
         ("--markdown", tmp_path / "link", "for something else too"),
         ("--markdown", tmp_path / "audit.toml", "for something else too"),
         ("--junit", tmp_path / "first.sarif", "for something else too"),
@@ -103,8 +104,11 @@ def test_exports_replace_no_file_that_is_not_theirs_and_none_is_written_then(mad
 def test_exports_replace_those_of_an_earlier_gate(made, tmp_path):
     options = ["--sarif", "--sarif-github", "--junit"]
     paths = [tmp_path / f"gate{option}" for option in options]
-    for _ in range(2):
-        assert gated(made, *(x for pair in zip(options, paths, strict=True) for x in pair)).exit_code == 0
+    summaries = tmp_path / "gate.md"
+    for times in (1, 2):
+        given = (x for pair in zip(options, paths, strict=True) for x in pair)
+        assert gated(made, *given, "--markdown", summaries).exit_code == 0
+        assert summaries.read_text().count("### LeakLedger: ") == times
         assert all(p.stat().st_size for p in paths)
         for p in paths:
             p.write_bytes(p.read_bytes() + b"older")
