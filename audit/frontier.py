@@ -236,29 +236,39 @@ def _table(title: str, by: Mapping[str, Mapping[str, FrontierPoint]]) -> Frontie
     own = {p.setting: p for found in by.values() for p in found.values()}  # one of each defense, for what all share
     alone = len(own) < LINES  # of others nothing is known
     changed = [asset for asset, found in by.items() if alone or len(found) < len(own) or _differ(found.values())]
+    spent = any(p.epsilon is not None for p in own.values())
     rows = tuple(
         {
             "defense": p.defense,
+            **({"epsilon of training": _epsilon(p)} if spent else {}),
             **{asset: _cell(by[asset].get(setting)) for asset in changed},
             p.utility_metric: f"{p.utility:.3f}{_spread(p.utility_low, p.utility_high)}",
         }
         for setting, p in own.items()
     )
     same = {asset: next(iter(found.values())) for asset, found in by.items() if asset not in changed}
-    return FrontierTable(title, rows, tuple(f"{asset} {p.leakage:.2f}" for asset, p in same.items()))
+    unchanged = tuple(f"{asset} {p.leakage:.2f}{' (open)' if p.open else ''}" for asset, p in same.items())
+    return FrontierTable(title, rows, unchanged)
 
 
 def _differ(points: Iterable[FrontierPoint]) -> bool:
-    return len({f"{p.leakage:.2f}" for p in points}) > 1
+    return len({(f"{p.leakage:.2f}", p.open, _bound(p)) for p in points}) > 1
+
+
+def _epsilon(p: FrontierPoint) -> str:
+    return "none" if p.epsilon is None else f"{at_most(p.epsilon, 4)} at delta {p.delta:g}, for a {p.unit}"
 
 
 def _cell(p: FrontierPoint | None) -> str:
     """Leakage with its interval, the bound, and where the defense stands."""
     if p is None:
         return "no claim"
-    bound = "" if p.bound is None else f", at most {at_most(p.bound, 2)}"
     standing = " (open)" if p.open else " (not beaten)" if p.front else ""
-    return f"{p.leakage:.2f}{_spread(p.leakage_low, p.leakage_high)}{bound}{standing}"
+    return f"{p.leakage:.2f}{_spread(p.leakage_low, p.leakage_high)}{_bound(p)}{standing}"
+
+
+def _bound(p: FrontierPoint) -> str:
+    return "" if p.bound is None else f", at most {at_most(p.bound, 2)}"
 
 
 def _spread(low: float | None, high: float | None) -> str:

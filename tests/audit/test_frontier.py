@@ -128,6 +128,8 @@ def test_the_epsilon_of_a_point_is_the_largest_that_training_alone_has_for_a_rec
     points = frontier(records, [score(plain, 1.0), score(dp, 0.2)], [useful(plain, 0.9), useful(dp, 0.7)], ())
     assert [p.epsilon for p in points] == [None, 3.0]
     assert [(p.delta, p.unit, p.relation) for p in points] == [(None, None, None), (1e-5, "record", "add-remove")]
+    (table,) = tables(points)
+    assert [r["epsilon of training"] for r in table.rows] == ["none", "3.0000 at delta 1e-05, for a record"]
 
 
 def test_one_defense_alone_and_pooled_references_make_no_frontier():
@@ -150,6 +152,20 @@ def test_what_no_defense_changes_is_said_in_words_and_a_missing_claim_too():
     (table,) = tables(frontier(records, found, [useful(plain, 0.9), useful(dp, 0.7)], ()))
     assert table.unchanged == ("values 0.70",)
     assert [r["cells of records"].split()[0] for r in table.rows] == ["1.00", "no"]
+
+
+def test_an_open_verdict_and_a_bound_are_told_of_leakage_that_no_defense_changes():
+    plain, dp = setting("plain"), noised(0.1)
+    records = [CaseRecord("0", plain, 0), CaseRecord("1", dp, 0)]
+    utility = [useful(plain, 0.9), useful(dp, 0.7)]
+    doubts = [Ruling(s.id, "server", "records", "inconclusive", 0.1) for s in (plain, dp)]
+    (both,) = tables(frontier(records, [score(s, 0.0) for s in (plain, dp)], utility, doubts))
+    assert both.unchanged == ("cells of records 0.00 (open)",)
+    (one,) = tables(frontier(records, [score(s, 0.0) for s in (plain, dp)], utility, doubts[1:]))
+    assert [r["cells of records"].endswith("(open)") for r in one.rows] == [False, True]
+    found = [score(plain, 0.0, "exact_rows"), score(dp, 0.0, "exact_rows", bound=0.75)]
+    (bounded,) = tables(frontier(records, found, utility, ()))
+    assert "at most 0.50" in bounded.rows[1]["whole rows"]
 
 
 def test_what_one_defense_alone_shows_is_not_called_the_same_under_every_one():
