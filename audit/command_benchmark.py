@@ -74,6 +74,8 @@ def benchmark(
         base.check_resume(name)
     if plot is not None and name not in PLOTS:
         raise OneLine(f"--plot draws the benchmarks {' and '.join(PLOTS)}, not {name}; leave --plot out")
+    if kept is not None and path is not None:
+        raise OneLine("--save keeps what is measured, and with --kept nothing is; leave one of them out")
     given = [*map(Path, data), None if schema is None else Path(schema), kept]
     if resume is not None:
         check_output(Path(resume), others=given)

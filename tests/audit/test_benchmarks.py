@@ -72,6 +72,14 @@ def test_an_interrupted_benchmark_keeps_the_rows_that_it_has_measured(tmp_path, 
     assert [row["measured"] for row in json.loads(path.read_text())["rows"]] == [90.0]
 
 
+def test_kept_rows_are_not_saved_again_and_that_is_said(tmp_path):
+    result = CliRunner().invoke(
+        main, ["benchmark", "tableak", "--kept", str(tmp_path / "a"), "--save", str(tmp_path / "b")]
+    )
+    assert result.exit_code == 2
+    assert "leakledger: --save keeps what is measured, and with --kept nothing is" in result.stderr
+
+
 @pytest.mark.parametrize("option", ["--save", "--plot"])
 def test_a_benchmark_ends_before_it_measures_where_its_file_holds_something_else(tmp_path, monkeypatch, option):
     monkeypatch.setattr("leakledger.audit.benchmarks.growth.run", lambda options: pytest.fail("was begun"))
