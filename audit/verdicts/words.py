@@ -140,7 +140,12 @@ def _utility_sentence(rows: Sequence[UtilityScore], reference: set[str]) -> str:
     parts = []
     if best is not None:
         defense = "" if best.defense == "none" else f" with {best.defense}"
-        parts.append(f"best {name} {best.value:.3f} by {best.method}{defense}, {best.training}")
+        spread = (
+            "" if best.low is None or best.high is None else f" ({no_more(best.low, 3)} to {no_less(best.high, 3)})"
+        )
+        parts.append(f"best {name} {best.value:.3f}{spread} by {best.method}{defense}, {best.training}")
+        own = (u.value for u in rows if (u.setting, u.metric) == (best.setting, f"majority_{main}"))
+        parts += [f"who always says the commonest class has {value:.3f}" for value in own]
     if yardstick is not None:
         parts.append(f"pooled reference {yardstick.value:.3f}")
     text = "; ".join(parts)

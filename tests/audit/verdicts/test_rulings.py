@@ -5,7 +5,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from leakledger.audit.records import SCORER, UNTIMED, CaseRecord, Control, Finding, Setting, Trial, Unread, UtilityRow
+from leakledger.audit.records import (
+    SCORER,
+    UNTIMED,
+    CaseRecord,
+    Control,
+    Finding,
+    Setting,
+    Trial,
+    Unread,
+    UtilityRow,
+    UtilityScore,
+)
 from leakledger.audit.summary import scores, utility
 from leakledger.audit.verdicts.plan import needs
 from leakledger.audit.verdicts.policy import Policy, policy_of
@@ -340,6 +351,16 @@ def test_the_sentence_says_what_leaks_and_how_surely():
     start = "Leaks in 1 of 1 settings: tableak by server gets 87.5% of cells of records under a (prior alone 50.0%"
     assert found.leakage.startswith(start)
     assert "Best F1 0.550 by a" in found.utility
+
+
+def test_the_sentence_on_utility_has_an_interval_and_what_a_model_that_learnt_nothing_has():
+    def utility_of(**metrics):
+        rows = [UtilityScore("s", "a", "", "", "none", "t", m, 0.747, low, 0.78, 3) for m, low in metrics.items()]
+        return verdict([], [], [], rows).utility
+
+    said = utility_of(f1=0.71, majority_f1=0.71)
+    assert said == "Best F1 0.747 (0.710 to 0.780) by a, t; who always says the commonest class has 0.747."
+    assert utility_of(r2=None) == "Best R² 0.747 by a, t."
 
 
 def test_what_the_bits_show_is_not_said_in_the_words_of_the_hits():
