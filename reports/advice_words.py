@@ -31,13 +31,19 @@ def _better(e: Effect) -> str:
         ceiling = max(r.ceiling for r in e.after.rulings)
         return f"no leak of {e.after.asked or noun} above {ceiling:g} of what a perfect attack gains"
     if e.kind == "open":
-        return f"{noun} are no longer shown to leak, but that is not ruled out ({_open(e.after)})"
+        return f"{noun} {_verb(noun, 'are')} no longer shown to leak, but that is not ruled out ({_open(e.after)})"
     if e.kind == "level":
         assert e.after.ruling is not None
-        return f"{noun} still leak, known {level(e.after.ruling.level)}"
+        return f"{noun} still {_verb(noun, 'leak')}, known {level(e.after.ruling.level)}"
     if e.kind == "fewer":
         return f"of {noun}, {_ended(e)} are no longer shown to leak, which is not ruled out; the rest still leaks"
-    return f"{noun} leak less and still leak: {_range(e.after)}, before {_range(e.before)} of what guessing leaves open"
+    leak, now, before = _verb(noun, "leak"), _range(e.after), _range(e.before)
+    return f"{noun} {leak} less and still {leak}: {now}, before {before} of what guessing leaves open"
+
+
+def _verb(noun: str, many: str) -> str:
+    """The verb of a noun of `GROUPS`: one of many things, or a clause, which is one thing."""
+    return {"are": "is", "leak": "leaks"}[many] if noun.startswith(("who ", "what ")) else many
 
 
 def _ended(e: Effect) -> str:
@@ -60,7 +66,8 @@ def _range(cell: Cell) -> str:
 
 def _worse(e: Effect) -> str:
     told = f" ({e.after.amount})" if e.after.amount else ""
-    return f"but {e.before.group.noun} leak {'then' if e.kind == 'starts' else 'more'}{told}"
+    noun = e.before.group.noun
+    return f"but {noun} {_verb(noun, 'leak')} {'then' if e.kind == 'starts' else 'more'}{told}"
 
 
 def unchanged(change: Change) -> list[str]:

@@ -86,6 +86,11 @@ def test_rows_known_by_code_are_another_leak_and_not_a_smaller_one():
     assert "still leak, known by the codes" in effects(change)[0]
 
 
+def test_a_clause_that_names_what_leaks_has_a_verb_of_one_thing():
+    change = only(record(*(ruling(s, v, asset="membership") for s, v in ((PLAIN, "leaks"), (NOISE, "inconclusive")))))
+    assert effects(change)[0].startswith("who holds a given value is no longer shown to leak")
+
+
 def test_fewer_assets_of_a_group_are_named_and_a_group_with_others_is_none_the_better():
     def change(before, after):
         told = [ruling(PLAIN, "leaks", asset=a) for a in before] + [ruling(NOISE, "leaks", asset=a) for a in after]
