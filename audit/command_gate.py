@@ -206,7 +206,7 @@ def compare(before: Path, after: Path, as_json: bool) -> None:
     """
     from leakledger.audit.assemble import load_record
     from leakledger.audit.gate.baseline import BaselineError, moved, read_baseline
-    from leakledger.audit.gate.console import lines, lines_of_runs, rows, rows_of_runs
+    from leakledger.audit.gate.console import lines, rows
     from leakledger.audit.gate.decide import gate as decide
     from leakledger.audit.gate.policy import UTILITIES, policy_of
     from leakledger.audit.gate.snapshot import snapshot
@@ -222,11 +222,10 @@ def compare(before: Path, after: Path, as_json: bool) -> None:
         kept = moved(snapshot(load_record(before)), "compare", "a comparison of two runs")
     measured = [u for u in UTILITIES if any(row.metric == u for row in record.utility)]
     policy = policy_of({"utility": [{"metric": m} for m in measured]})
-    outcome = decide(record, policy, (str(before), kept))
+    outcome = decide(record, policy, (str(before), kept), of_run=not of_baseline)
     words = {"fail": "worse", "pass": "no worse", "inconclusive": "open"}
-    found = rows(outcome, every=True) if of_baseline else rows_of_runs(outcome)
-    table = [{**row, "": words[row[""]]} for row in found]
-    below = list(lines(outcome) if of_baseline else lines_of_runs(outcome))
+    table = [{**row, "": words[row[""]]} for row in rows(outcome, every=True)]
+    below = list(lines(outcome))
     if as_json:
         echo(json.dumps({"rows": table, "notes": below}, indent=1))
         return

@@ -91,7 +91,7 @@ class WaiverNote:
 
 @dataclass(frozen=True)
 class BaselineNote:
-    """Which baseline was compared with; `stale` says why it cannot be."""
+    """Which baseline was compared with, or with `of_run` which run; `stale` says why it cannot be."""
 
     path: str
     run: str
@@ -102,6 +102,7 @@ class BaselineNote:
     changed: tuple[str, ...] = ()  # what of the audited system differs: the change under test
     stale: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    of_run: bool = False
 
     @property
     def changed_words(self) -> str:

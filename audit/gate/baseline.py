@@ -165,11 +165,11 @@ def note_on(now: Snapshot, baseline: Baseline, path: str) -> BaselineNote:
     sections = [f"[{name}]" for name in now.subject if now.subject[name] != before.subject.get(name)]
     changed = [*sections, *_renamed(now.subjects, before.subjects)]
     libraries = _differing(now.versions, before.versions, ("leakledger", "instrument"))
-    notes = [f"other versions of {', '.join(libraries)} than the baseline"] if libraries else []
+    notes = [f"other versions of {', '.join(libraries)} than before"] if libraries else []
     if before.columns is None:
         notes.append(UNKEPT)
     if set(now.seeds) != set(before.seeds):
-        notes.append("other seeds than the baseline, so runs are compared as two samples, not in pairs")
+        notes.append("other seeds than before, so runs are compared as two samples, not in pairs")
     if now.data["first_seed"] != before.data["first_seed"] and "files" in _seed_bound(now, before):
         notes.append("the first seed differs, so that the rows are the same was not checked, only the table's form")
     return BaselineNote(
@@ -200,7 +200,7 @@ def _stale(now: Snapshot, before: Snapshot) -> list[str]:
         found.append(f"it was measured under another configuration: {', '.join(f'[{c}]' for c in conditions)}")
     if (first := before.data["first_seed"]) != now.data["first_seed"] and set(now.seeds) == set(before.seeds):
         found.append(
-            f"the rows are compared under the first seed: run the seeds in the order of the baseline, {first} first"
+            f"the rows are compared under the first seed: run the seeds in the order that they had, {first} first"
         )
     if data := _differing(now.data, before.data, without=_seed_bound(now, before)):
         found.append(f"it was measured on other data: {', '.join(data)}")

@@ -7,12 +7,6 @@ from leakledger.audit.gate.baseline import Baseline
 from leakledger.audit.gate_records import Check, GateOutcome, worst_first
 from leakledger.audit.intervals import no_less, no_more
 
-OF_A_RUN = (  # what is said of a baseline, and of a run in its place
-    ("; `leakledger baseline save` moves it", ""),
-    ("the baseline is stale", "the run before cannot be compared"),
-    ("the baseline", "the run before"),
-)
-CHECKS_OF_A_RUN = {"baseline": "comparison", "leakage[1]": "leakage"}
 MOST_PASSED = 10  # of what passed; the rest is in the exports
 
 
@@ -60,7 +54,8 @@ def lines(outcome: GateOutcome) -> Iterator[str]:
     """What stands below the table."""
     b = outcome.baseline
     if b is not None:
-        yield f"Baseline: {b.path}, run {b.run}, by {b.author} on {b.created} ({b.reason})"
+        moved = f", by {b.author} on {b.created} ({b.reason})"
+        yield f"Before: {b.path}, run {b.run}" if b.of_run else f"Baseline: {b.path}, run {b.run}{moved}"
         yield f"Changed since: {b.changed_words}"
     for w in outcome.waivers:
         yield f"Waiver {w.id} is {w.fate}: {w.text}"
@@ -69,28 +64,6 @@ def lines(outcome: GateOutcome) -> Iterator[str]:
         yield outcome.power_sentence
     yield f"False alarms: at most {outcome.alpha:g} over {outcome.family} hypotheses."
     yield f"Head of the record: {outcome.head}"
-
-
-def rows_of_runs(outcome: GateOutcome) -> list[dict[str, Any]]:
-    """`rows`, every one, where a run stands in the place of the baseline and nobody has written a policy."""
-    return [
-        {**row, "check": CHECKS_OF_A_RUN.get(row["check"], row["check"]), "why": _of_a_run(row["why"])}
-        for row in rows(outcome, every=True)
-    ]
-
-
-def lines_of_runs(outcome: GateOutcome) -> Iterator[str]:
-    """`lines`, where a run stands in the place of the baseline."""
-    if outcome.baseline is not None:
-        yield f"Before: {outcome.baseline.path}, run {outcome.baseline.run}"
-    for line in list(lines(outcome))[outcome.baseline is not None :]:
-        yield _of_a_run(line)
-
-
-def _of_a_run(text: str) -> str:
-    for said, instead in OF_A_RUN:
-        text = text.replace(said, instead)
-    return text
 
 
 def about(baseline: Baseline) -> list[str]:

@@ -58,10 +58,12 @@ def gate(
     policy: Policy,
     baseline: tuple[str, Baseline] | None = None,
     waivers: Sequence[Waiver] = (),
+    *,
+    of_run: bool = False,
 ) -> GateOutcome:
-    """What the policy says of a run; `baseline` with the name of its file."""
+    """What the policy says of a run; `baseline` with the name of its file, or `of_run` with that of a run's folder."""
     now = snapshot(record)
-    note = None if baseline is None else note_on(now, baseline[1], baseline[0])
+    note = None if baseline is None else replace(note_on(now, baseline[1], baseline[0]), of_run=of_run)
     before = None if note is None or note.stale or baseline is None else baseline[1].snapshot
     matches = {} if before is None else matched(now.subjects, before.subjects) or {}
     asked = _asked(record, policy, now, before, matches, stale=note is not None and bool(note.stale))
@@ -261,11 +263,14 @@ def _unanswered(policy: Policy, now: Snapshot, asked: Asked, note: BaselineNote 
     """What the policy asks for and nothing answers: never a silent pass."""
     if note is not None and note.stale:
         for reason in note.stale:
-            yield _open("baseline", f"the baseline is stale: {reason}; `leakledger baseline save` moves it")
+            if note.of_run:
+                yield _open("comparison", f"the run before cannot be compared: {reason}")
+            else:
+                yield _open("baseline", f"the baseline is stale: {reason}; `leakledger baseline save` moves it")
     compared = note is not None and not note.stale
     judged = {id(t.gate) for t in asked.ceilings} | {id(t.gate) for t in asked.regressions}
     for k, g in enumerate(policy.leakage, 1):
-        name = g.name or f"leakage[{k}]"
+        name = _entry(g, k, note)
         if g.regression and note is None:
             yield _open(name, "it asks for a comparison, and no baseline was given")
         elif id(g) not in judged and (g.ceiling is not None or (compared and g.regression is not False)):
@@ -278,6 +283,11 @@ def _unanswered(policy: Policy, now: Snapshot, asked: Asked, note: BaselineNote 
         yield _open("run", "no case of a federated setting has finished")
 
 
+def _entry(g: LeakageGate, number: int, note: BaselineNote | None) -> str:
+    """The name of an entry of the policy; of two runs that are compared nobody has written one."""
+    return g.name or ("leakage" if note is not None and note.of_run else f"leakage[{number}]")
+
+
 def _unplayed(record: AuditRecord, policy: Policy, note: BaselineNote | None) -> Iterator[Check]:
     """Assets that an entry names and that no attack in use is about: the others' answers are none for these. And rows,
     where what updates tell of them has changed.
@@ -285,7 +295,7 @@ def _unplayed(record: AuditRecord, policy: Policy, note: BaselineNote | None) ->
     played = _played(record)
     fresh = None if note is None or note.stale else note
     asking = [
-        (g.name or f"leakage[{k}]", g)
+        (_entry(g, k, note), g)
         for k, g in enumerate(policy.leakage, 1)
         if g.ceiling is not None or (fresh is not None and g.regression is not False)
     ]

@@ -104,7 +104,7 @@ def _can_grow(group: Sequence[Fact], known: Sequence[Fact], cases: int) -> int:
 def _known(group: Sequence[Fact], cases: int, known: Sequence[Fact], known_cases: int, levels: Levels) -> Found:
     """What the baseline had under some of its seeds."""
     seeds, before = len(_seeds(group)), len(_seeds(known))
-    where = f"in {seeds} of {cases} seeds; the baseline had it in {before} of {known_cases}"
+    where = f"in {seeds} of {cases} seeds; before in {before} of {known_cases}"
     p = _more(seeds, cases, before, known_cases)
     if p <= levels.corrected:
         return Found(group[0], "fail", f"{group[0].text} ({where}, by chance with p = {p:.2g})", False)
@@ -123,7 +123,7 @@ def _known(group: Sequence[Fact], cases: int, known: Sequence[Fact], known_cases
     grown.sort()
     more = [f"{len(grown) - NAMED} more"] if len(grown) > NAMED else []
     status: Status = "inconclusive" if grown[0][0] else "fail"
-    said = f"{group[0].text} (the baseline less, or of others): "
+    said = f"{group[0].text} (before less, or of others): "
     said += "; ".join([*(text for _, _, text in grown[:NAMED]), *more])
     return Found(group[0], status, said, status == "fail")
 
@@ -139,7 +139,7 @@ def _more(seeds: int, cases: int, known: int, known_cases: int) -> float:
 
 
 def _unknown(f: Found) -> Found:
-    reason = f"{f.reason}: the baseline is stale, so nobody can say whether it is new"
+    reason = f"{f.reason}: nothing is compared, so nobody can say whether it is new"
     return Found(f.fact, "inconclusive", reason, f.new)
 
 
@@ -152,5 +152,5 @@ def _judged(group: Sequence[Fact], known: bool, cases: int, rules: Findings, com
     if rules.forbid == "any" or not compared:
         return Found(first, "fail", f"{first.text} ({where})", not known)
     if seeds == cases:
-        return Found(first, "fail", f"{first.text} ({where}; the baseline never)", True)
-    return Found(first, "inconclusive", f"{first.text} ({where}; the baseline never); more seeds tell", True)
+        return Found(first, "fail", f"{first.text} ({where}; never before)", True)
+    return Found(first, "inconclusive", f"{first.text} ({where}; never before); more seeds tell", True)

@@ -225,25 +225,25 @@ def _doubts(
 ) -> Iterator[str]:
     """What keeps a check from passing, apart from its numbers."""
     attacks = {c.measure.attack for c in compared} | {SCORER}
-    for run, setting, where in ((now, cell.setting, "this run"), (before, matches[cell.setting], "the baseline")):
+    for run, setting, where in ((now, cell.setting, "in this run"), (before, matches[cell.setting], "before")):
         for broken in run.broken:
             if broken.setting == setting and broken.attack in attacks and broken.kind != UNTRUE:
-                yield f"the {broken.kind} control of {broken.attack} did not hold in {where}"
+                yield f"the {broken.kind} control of {broken.attack} did not hold {where}"
     known = {t for s, kind, t in before.unread if (s, kind) == (matches[cell.setting], cell.adversary)}
     new = sorted({t for s, kind, t in now.unread if (s, kind) == (cell.setting, cell.adversary)} - known)
     if new:
-        yield f"messages that no attack reads and the baseline did not have: {', '.join(new)}"
+        yield f"messages that no attack reads and that were not there before: {', '.join(new)}"
     played = {p.attack: p for p in now.played if (p.setting, p.adversary) == (cell.setting, cell.adversary)}
     for c in compared:
         if c.silent == "the run" and c.measure.attack not in played:
-            yield f"{c.measure.attack} was not played, and was in the baseline"
+            yield f"{c.measure.attack} was not played, and was before"
         elif c.silent == "the run" and not played[c.measure.attack].tried:
             silence = played[c.measure.attack].silence or "of this series"
             yield f"{c.measure.attack} made no claim ({silence}), and no control shows that it works here"
         elif c.fewer:
-            yield f"{c.measure.attack} makes no claim about {c.fewer} clusters that it attacked in the baseline"
+            yield f"{c.measure.attack} makes no claim about {c.fewer} clusters that it attacked before"
         if c.more:
-            yield f"{c.measure.attack} makes claims about {c.more} clusters of which the baseline has none"
+            yield f"{c.measure.attack} makes claims about {c.more} clusters of which it had none before"
 
 
 def answer(r: Regression, p: float | None, family: int, gate: Gate) -> tuple[Status, list[str], Compared]:
@@ -252,7 +252,7 @@ def answer(r: Regression, p: float | None, family: int, gate: Gate) -> tuple[Sta
     if failing := r.failing(p, gate.alpha):
         single = _most_grown(c for c in failing if c.part.words)
         speaks = worst if len(single) < len(failing) else single[0]
-        said = f"{speaks.who} gets {speaks.now:.2f} of what the prior leaves, {speaks.before:.2f} in the baseline"
+        said = f"{speaks.who} gets {speaks.now:.2f} of what the prior leaves, {speaks.before:.2f} before"
         return "fail", [said, *([f"what grew alone: {_named(single)}"] if single else [])], speaks
     reasons = list(dict.fromkeys(r.doubts))
     hypotheses = round(family * len(r.compared) / (1 - (SHARE if r.parts else 0)))
@@ -269,7 +269,7 @@ def answer(r: Regression, p: float | None, family: int, gate: Gate) -> tuple[Sta
             high = "an unknown amount" if worst.difference.high is None else no_less(worst.difference.high, 2)
             reasons.append(f"{worst.who} may have grown by up to {high}, margin {r.gate.margin:g}")
             if not worst.pairs:
-                reasons.append("the seeds of the baseline would be compared in pairs, which takes fewer clusters")
+                reasons.append("the same seeds as before would be compared in pairs, which takes fewer clusters")
     if unsettled := _unsettled(r, family, gate.alpha):
         worst = worst if reasons else unsettled[0]
         reasons.append(f"{_whose(unsettled)} may have grown alone, and more seeds tell: {_named(unsettled)}")

@@ -67,7 +67,7 @@ def answer(loss: Loss, p: float | None, family: int, gate: Gate) -> tuple[Status
     d, g = loss.difference, loss.gate
     if d is None or loss.now is None or loss.before is None:
         return "inconclusive", f"{g.metric} was not measured in both runs"
-    moved = f"{g.metric} {loss.now:.3f}, {loss.before:.3f} in the baseline"
+    moved = f"{g.metric} {loss.now:.3f}, {loss.before:.3f} before"
     if p is not None and p <= gate.alpha:
         return "fail", f"{moved}: lost {abs(d.mean):.3f}"
     if d.high is None:

@@ -120,7 +120,7 @@ def test_claims_about_clusters_of_which_the_baseline_has_none_are_no_pass():
     before = record(FLAT, more=some(range(6), 0.4), held=both)
     outcome = decided(record(FLAT, more=some(SEEDS, 0.4), held=both), before, leakage=MARGIN)
     (reason,) = only(outcome, "regression").reasons
-    assert reason == "other makes claims about 6 clusters of which the baseline has none"
+    assert reason == "other makes claims about 6 clusters of which it had none before"
     assert decided(before, before, leakage=MARGIN).status == "pass"
 
 
@@ -140,7 +140,7 @@ def test_an_attack_that_is_no_longer_played_is_no_pass():
     both = (*controls(), *controls("other"))
     before = record(FLAT, more=lambda seed: (trial(0.1, attack="other"),), held=both)
     outcome = decided(record(FLAT), before, leakage=MARGIN)
-    assert only(outcome, "regression").reasons == ("other was not played, and was in the baseline",)
+    assert only(outcome, "regression").reasons == ("other was not played, and was before",)
 
 
 def test_a_new_kind_of_message_that_nobody_reads_forbids_a_pass():
@@ -175,7 +175,7 @@ def test_other_seeds_pass_below_no_margin_that_what_they_did_not_meet_may_exceed
     assert outcome.status == "inconclusive"
     assert check.high == pytest.approx(1 - 0.05 ** (1 / 12), abs=0.01)
     assert check.needed == 29
-    assert "the seeds of the baseline would be compared in pairs" in check.reasons[-1]
+    assert "the same seeds as before would be compared in pairs" in check.reasons[-1]
     assert decided(record(np.ones(12)), before, leakage=MARGIN).status == "pass"
 
 

@@ -49,7 +49,7 @@ def test_one_party_that_is_exposed_while_the_mean_falls_is_a_violation_that_name
     outcome = decided(EXPOSED, BEFORE, leakage=MARGIN)
     check = only(outcome, "regression")
     assert outcome.exit_code == 10
-    assert "of P7 gets 1.00 of what the prior leaves, 0.00 in the baseline" in check.reasons[0]
+    assert "of P7 gets 1.00 of what the prior leaves, 0.00 before" in check.reasons[0]
     assert (check.observed, check.before, check.difference) == pytest.approx((1.0, 0.0, 1.0))
     assert check.cost == pytest.approx(1.0)  # what a waiver would have to cover
     assert decided(BEFORE, BEFORE, leakage=MARGIN).exit_code == 0
