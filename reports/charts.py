@@ -55,8 +55,7 @@ def plane(points: Plane, name: str, panels: Sequence[Plane] = ()) -> Figure:
     rows = [_point_row(p) for p in points.points]
     reach = _utility_axis((points, *panels))
     x = alt.X("x:Q", title=f"{metric_title(points.metric)} →", scale=alt.Scale(domain=reach, nice=False))
-    floor = min(0.0, *_values(rows, "y"))
-    y = alt.Y("y:Q", title="← worst advantage", scale=alt.Scale(domain=[floor, 1.0], nice=False))
+    y = alt.Y("y:Q", title="← worst advantage", scale=alt.Scale(domain=[0.0, 1.0], nice=False))
     base = _chart(rows)
     few = len(rows) <= MOST_NUMBERED
     numbered = rows if few else [row for row in rows if row["kind"] == "on the front"]
@@ -116,8 +115,8 @@ def _point_row(p: Point) -> dict[str, Any]:
         "x_low": u.value if u.low is None else u.low,
         "x_high": u.value if u.high is None else u.high,
         "y": p.leakage,
-        "y_low": p.leakage if f.advantage_low is None else f.advantage_low,
-        "y_high": p.leakage if f.advantage_high is None else f.advantage_high,
+        "y_low": p.leakage if f.advantage_low is None else max(f.advantage_low, 0.0),  # as the point: below 0 is none
+        "y_high": p.leakage if f.advantage_high is None else max(f.advantage_high, 0.0),
         "number": str(p.number),
         "kind": p.kind,
         "label": _label(p),

@@ -91,6 +91,12 @@ def test_a_single_setting_without_intervals_is_still_drawn():
     assert len(tooltips(charts.plane(replace(PLANE, points=(point,)), "plane"))) == 1
 
 
+def test_the_bar_of_an_attack_below_the_prior_does_not_part_from_its_point():
+    finding = replace(PLANE.points[1].finding, advantage=-1.5, advantage_low=-2.0, advantage_high=-0.5)
+    row = charts._point_row(replace(PLANE.points[1], finding=finding))
+    assert (row["y_low"], row["y"], row["y_high"]) == (0.0, 0.0, 0.0)
+
+
 def test_the_matrix_has_a_cell_for_whatever_reached_somebody(figures):
     labels = tooltips(figures["matrix"])
     assert len(labels) == len(seen(ROWS))
