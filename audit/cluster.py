@@ -15,7 +15,7 @@ import logging
 import os
 import re
 import socket
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -33,10 +33,12 @@ from leakledger.audit.aborts import Played
 from leakledger.audit.case import Case
 from leakledger.audit.config import Config
 from leakledger.audit.input_files import digest_of, digests
+from leakledger.audit.installed import extras
 from leakledger.audit.pool import one_thread
 from leakledger.audit.provenance import code, instrument, versions
 from leakledger.audit.store import transcript_name
 from leakledger.preprocess.atomic_file import PRIVATE, atomic_file, private_folder
+from leakledger.preprocess.crypto.seal import check_installed
 from leakledger.preprocess.data.embedded import EMBEDDED
 from leakledger.preprocess.told_failure import DEBUG, ToldFailure
 
@@ -86,7 +88,7 @@ class RemoteCase:
         """The case's record and transcript, or the line of what cannot be run."""
         one_thread()
         try:
-            self._check_worker(self.libraries)
+            self._check_worker(self.libraries, extras(self.config))
             with _case_folder() as folder:
                 played = self.play_case(self.config, case, folder, self.master.content)
                 self._check_worker({})  # it may have read what was put there meanwhile
@@ -95,17 +97,24 @@ class RemoteCase:
         except ValueError as error:
             return Outcome(refusal=str(error))
 
-    def _check_worker(self, libraries: Mapping[str, str]) -> None:
+    def _check_worker(self, libraries: Mapping[str, str], needed: Iterable[tuple[str, str]] = ()) -> None:
         """Of each case: a worker may have come after the others were asked."""
-        if problem := differs(libraries, self.files):
+        if problem := differs(libraries, self.files, needed):
             raise ValueError(f"worker on {socket.gethostname()}: {problem}")
 
 
-def differs(libraries: Mapping[str, str], files: Mapping[str, str]) -> str:
-    """What this process has another one of, and what to do; "" where it has these versions and digests of files."""
+def differs(libraries: Mapping[str, str], files: Mapping[str, str], needed: Iterable[tuple[str, str]] = ()) -> str:
+    """What this process has another one of, and what to do; "" where it has these versions, digests of files, and the
+    extras that methods `needed`.
+    """
     here = installation() if libraries else {}
     if other := sorted(k for k, v in libraries.items() if here.get(k) != v):
         return f"has another version of {', '.join(other)}; install it"
+    try:
+        for method, extra in needed:
+            check_installed(method, extra)
+    except ValueError as error:
+        return str(error)
     other_files = (path for path, digest in files.items() if digest_of(path) != digest)
     return next((f"has another file, or none, at {path}; copy it there" for path in other_files), "")
 
@@ -193,7 +202,7 @@ def connected(config: Config, address: str) -> Iterator[Cluster]:
         with client:
             try:
                 _check_workers(client, address, resources)
-                _check_same(client, installation(), digests(with_absolute_source(config)))
+                _check_same(client, installation(), digests(with_absolute_source(config)), tuple(extras(config)))
             except OSError:
                 raise ValueError(f"--cluster {address}: {SILENT}; {AGAIN}") from None
             yield Cluster(client, address, resources)
@@ -265,9 +274,13 @@ def _check_workers(client: Any, address: str, resources: Mapping[str, int]) -> N
             raise ValueError(f"worker at {worker}: {found}; install version {own}")
 
 
-def _check_same(client: Any, libraries: Mapping[str, str], files: Mapping[str, str]) -> None:
-    """Raises ValueError where a worker has other code, libraries or input: before anything is written of the run."""
-    for worker, problem in client.run(differs, libraries, files, on_error="return").items():
+def _check_same(
+    client: Any, libraries: Mapping[str, str], files: Mapping[str, str], needed: Sequence[tuple[str, str]]
+) -> None:
+    """Raises ValueError where a worker has other code, libraries or input, or lacks what methods `needed`: before
+    anything is written of the run.
+    """
+    for worker, problem in client.run(differs, libraries, files, needed, on_error="return").items():
         if problem:
             said = problem if isinstance(problem, str) else "has other code of leakledger; install this one"
             raise ValueError(f"worker at {worker}: {said}")

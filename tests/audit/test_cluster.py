@@ -38,6 +38,7 @@ from leakledger.audit.cluster import (
 )
 from leakledger.audit.config import Config
 from leakledger.audit.input_files import digest_of, digests
+from leakledger.audit.installed import extras
 from leakledger.audit.provenance import versions
 from leakledger.preprocess.secret import PUBLIC_MASTER
 from leakledger.preprocess.told_failure import ToldFailure
@@ -346,14 +347,29 @@ def test_workers_with_other_code_or_input_are_refused_before_anything_is_written
     """The first case that one was given ended the run, whose folder had a record and secrets by then."""
     (path := tmp_path / "table.csv").write_text("a,b\n1,2\n")
     own, files = installation(), digests(config(source=str(path), target="b"))
-    _check_same(Asked(""), own, files)
+    _check_same(Asked(""), own, files, ())
     for second in (ModuleNotFoundError("no leakledger.audit"), AttributeError("differs")):
         with pytest.raises(ValueError, match=r"^worker at tcp://w1: has other code of leakledger; install this one$"):
-            _check_same(Asked(second), own, files)
+            _check_same(Asked(second), own, files, ())
     with pytest.raises(ValueError, match=r"^worker at tcp://w0: has another version of torch; install it$"):
-        _check_same(Asked(""), own | {"torch": "0.1"}, files)
+        _check_same(Asked(""), own | {"torch": "0.1"}, files, ())
     with pytest.raises(ValueError, match=rf"^worker at tcp://w0: has another file, or none, at {path}; copy it there$"):
-        _check_same(Asked(""), own, {str(path): "0"})
+        _check_same(Asked(""), own, {str(path): "0"}, ())
+
+
+def test_workers_without_an_extra_that_a_method_needs_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody asked: the driver needs none of them, and the first case of a worker ended the run."""
+
+    def absent(method: str, extra: str) -> None:
+        raise ValueError(f"{method} needs tenseal; install leakledger[{extra}]")
+
+    scaled = Config.model_validate({"preprocessing": [{"encoder": "local", "scaler": "ppf-zscore"}]})
+    monkeypatch.setattr(cluster_of, "check_installed", absent)
+    with pytest.raises(ValueError, match=r"^worker at tcp://w0: ppf-zscore needs tenseal; install leakledger\[he\]$"):
+        _check_same(Asked(""), {}, {}, tuple(extras(scaled)))
+    (case,) = cases(config())
+    late = remote(config=config().model_copy(update={"preprocessing": scaled.preprocessing}))(case)
+    assert "ppf-zscore needs tenseal" in late.refusal
 
 
 @needs_dask
