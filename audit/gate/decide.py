@@ -224,7 +224,7 @@ def _of_loss(loss: utility.Loss, p: float | None, family: int, policy: Policy) -
 def _of_finding(f: findings.Found, granted: bool) -> Check:
     fact = f.fact
     return Check(
-        gate=f"finding: {fact.what}",
+        gate=_question("finding", fact.cell._replace(asset=fact.what)),
         kind="finding",
         setting=fact.cell.setting,
         subject="",
@@ -245,9 +245,8 @@ def _of_finding(f: findings.Found, granted: bool) -> Check:
 def _check(
     kind: CheckKind, g: LeakageGate | UtilityGate | None, cell: Cell, status: Status, reasons: Sequence[str]
 ) -> Check:
-    name = getattr(g, "name", "") or f"{kind}: {cell.asset}{f' by {cell.adversary}' if cell.adversary else ''}"
     return Check(
-        gate=name,
+        gate=_question(kind, cell, getattr(g, "name", "")),
         kind=kind,
         setting=cell.setting,
         subject="",
@@ -257,6 +256,12 @@ def _check(
         reasons=tuple(reasons),
         fingerprint=fingerprint(kind, cell),
     )
+
+
+def _question(kind: CheckKind, cell: Cell, entry: str = "") -> str:
+    """What is asked of whom, and the entry of the policy that asks: no two checks of a setting are called alike."""
+    by = f" by {cell.adversary}" if cell.adversary else ""
+    return f"{kind}: {cell.asset}{by}{f' ({entry})' if entry else ''}"
 
 
 def _unanswered(policy: Policy, now: Snapshot, asked: Asked, note: BaselineNote | None) -> Iterator[Check]:

@@ -403,3 +403,13 @@ def test_a_gate_names_what_no_attack_was_played_on():
     assert outcome.status == "pass"
     assert any(text.startswith(said_of_nothing) for text in lines(outcome))
     assert "No attack was played on rows or columns" in summary(outcome)
+
+
+def test_no_two_checks_of_a_setting_are_called_alike():
+    """Whose finding it is, and which asset an entry of many is about, a waiver has to know."""
+    proven = record(FLAT, more=lambda seed: (trial(0.4, observers=("P1",), certain=2), trial(0.4, certain=2)))
+    named = [{"name": "nobody learns rows", "margin": 0.1, "ceiling": 0.9}]
+    names = [c.gate for c in decided(proven, proven, leakage=named).checks]
+    assert {"finding: records by server", "finding: records by one client"} <= {*names}
+    assert "ceiling: records by server (nobody learns rows)" in names
+    assert len(names) == len({*names})
