@@ -27,7 +27,7 @@ from leakledger.preprocess.data.sniff import sniffed
 from leakledger.preprocess.data.suggest import closest
 from leakledger.preprocess.data.survey import MANY_LEVELS, ColumnSurvey, survey
 
-LEFT_OUT = ("identifier", "date")
+LEFT_OUT = ("identifier", "date", "thousands")
 FORM = ("separator", "encoding", "decimal", "na_values")
 YES = frozenset({"yes", "y", "true", "t", "ja", "j", "oui", "si", "sí", "sim", "tak", "da", "positive", "positiv"})
 USUAL = {"separator": ",", "encoding": "utf-8", "decimal": ".", "na_values": ()}
@@ -74,7 +74,11 @@ def _check_classes(target: ColumnSurvey, rows: int, data: Path) -> None:
     """Classes are written down as they are, so names of rows, free text and dates are none, nor are very many words."""
     if target.kind != "text" or (target.remark not in LEFT_OUT and target.levels <= MANY_LEVELS):
         return
-    what = {"identifier": "looks like an identifier or free text", "date": "looks like dates"}
+    what = {
+        "identifier": "looks like an identifier or free text",
+        "date": "looks like dates",
+        "thousands": "looks like numbers with separators of thousands, which are not read",
+    }
     raise DataError(
         f"{data}: {target.name!r} {what.get(target.remark, 'has very many classes')} ({target.levels} values in {rows} "
         "rows), and each would be written down as a class; name another column with --target, or declare its classes "

@@ -14,10 +14,12 @@ SHOWN = 3  # groups of near-duplicate levels in one line
 SLIPS = {
     "identifier": "looks like an identifier of rows",
     "date": "holds dates, each a value of its own",
+    "thousands": "holds numbers with separators of thousands, which are read as texts",
 }
 WORDS = {
     "identifier": "identifier?",
     "date": "dates?",
+    "thousands": "separators of thousands?",
     "code": "a code?",
     "constant": "one value",
     "many levels": "many levels",

@@ -17,11 +17,12 @@ import pandas as pd
 from leakledger.preprocess.data.columns import as_numbers, as_text, is_whole
 from leakledger.preprocess.data.profile import Kind, kind_of
 
-Remark = Literal["identifier", "date", "constant", "many levels", "code", ""]
+Remark = Literal["identifier", "date", "thousands", "constant", "many levels", "code", ""]
 LONGEST_EXAMPLE = 16
 NAMING = 0.9  # distinct values per row from which on a text column names rows
 FEWEST_ROWS = 20  # below, values are distinct by chance
 DATED = 0.9  # the share of a column's cells that must look like dates
+NUMBERS = 0.9  # the share of a column's cells that must be numbers, with separators of thousands or not
 MANY_LEVELS = 50  # of one-hot inputs, more than most tables have rows for
 CODE_LEVELS = range(3, 11)  # whole numbers with so few values may stand for something
 DENSE = 2  # a serial number leaves out fewer than every other number
@@ -33,6 +34,8 @@ DATES = re.compile(
     rf"|({MONTHS})[^\W\d]*[-. ]+([0-2]?\d|3[01]),? *(\d{{4}}|\d\d))([ T]\d?\d:\d\d.*)?\s*",
     re.IGNORECASE,
 )
+NUMBER = re.compile(r"\s*[+-]?\d+([.,]\d+)?\s*")
+THOUSANDS = re.compile(r"\s*[+-]?[1-9]\d{0,2}([.,'’ \u00a0\u202f])\d{3}(\1\d{3})*([.,]\d+)?\s*")
 IDENTIFYING = re.compile(r"(^|[^a-z])(id|ids|uuid|guid|nr|no|num|number|key|index|code|mrn|ssn)([^a-z]|$)")
 
 
@@ -85,7 +88,7 @@ def _survey(column: pd.Series) -> ColumnSurvey:
     kind, text = kind_of(column), as_text(present)
     levels = text.unique()
     remark = _remark(str(column.name), present, text, kind, len(levels))
-    alike = near_duplicates(levels) if kind == "text" and remark not in ("identifier", "date") else ()
+    alike = near_duplicates(levels) if kind == "text" and remark not in ("identifier", "date", "thousands") else ()
     example = masked(text.iloc[0]) if len(text) else ""
     return ColumnSurvey(str(column.name), kind, len(levels), int(column.isna().sum()), example, remark, alike)
 
@@ -95,6 +98,8 @@ def _remark(name: str, present: pd.Series, text: pd.Series, kind: Kind, levels: 
         return ""
     if text.str.fullmatch(DATES).mean() >= DATED and levels > 1:
         return "date"
+    if kind == "text" and _has_thousands(text):
+        return "thousands"
     if _names_rows(name, present, kind, levels):
         return "identifier"
     if levels == 1:
@@ -102,6 +107,12 @@ def _remark(name: str, present: pd.Series, text: pd.Series, kind: Kind, levels: 
     if kind == "text":
         return "many levels" if levels > MANY_LEVELS else ""
     return "code" if kind == "whole" and levels in CODE_LEVELS else ""
+
+
+def _has_thousands(text: pd.Series) -> bool:
+    """Whether cells are numbers of which some have separators of thousands, so that none of them is read as one."""
+    grouped = text.str.fullmatch(THOUSANDS)
+    return bool(grouped.any()) and (grouped | text.str.fullmatch(NUMBER)).mean() >= NUMBERS
 
 
 def _names_rows(name: str, present: pd.Series, kind: Kind, levels: int) -> bool:

@@ -57,6 +57,15 @@ def test_few_whole_numbers_may_be_a_code_one_value_is_constant_and_an_empty_colu
     assert found == {"ward": "code", "flag": "", "same": "constant", "none": ""}
 
 
+def test_numbers_with_separators_of_thousands_are_no_identifier_and_noticed_whatever_the_separator():
+    for sign, decimal in ((",", "."), (".", ","), ("'", "."), ("\u00a0", ",")):
+        cells = [f"{1000 + 7 * i:,}.5".replace(",", "#").replace(".", decimal).replace("#", sign) for i in range(50)]
+        (one,) = survey(pd.DataFrame({"bill": [*cells, "800", "12"]}))
+        assert (one.kind, one.remark) == ("text", "thousands")
+    (other,) = survey(pd.DataFrame({"bill": [f"a{i:,}" for i in range(1000, 1050)]}))
+    assert other.remark == "identifier"
+
+
 def test_levels_that_differ_in_spaces_or_capitals_alone_are_grouped():
     assert near_duplicates(["No ", "no", "yes", "n o", "N  O"]) == (("No ", "no"), ("N  O", "n o"))
     assert near_duplicates(["a", "b"]) == ()
