@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Any
 
+from leakledger.audit.intervals import no_less, no_more
 from leakledger.audit.leakage import asset_of
 from leakledger.audit.records import (
     ASSETS,
@@ -272,4 +273,4 @@ def _bound(p: FrontierPoint) -> str:
 
 
 def _spread(low: float | None, high: float | None) -> str:
-    return "" if low is None or high is None else f" [{low:.2f}, {high:.2f}]"
+    return "" if low is None or high is None else f" [{no_more(low, 2)}, {no_less(high, 2)}]"

@@ -58,8 +58,13 @@ def seconds(value: float | None) -> str:
 
 
 def interval(low: float | None, high: float | None) -> str:
-    """[low, high], or a dash where either end is missing."""
-    return BLANK if low is None or high is None else f"[{number(low)}, {number(high)}]"
+    """[low, high] rounded outwards where they have three decimals, or a dash where either end is missing."""
+    return BLANK if low is None or high is None else f"[{number(0.0 - _up(-low))}, {number(_up(high))}]"
+
+
+def _up(value: float) -> float:
+    """The least number of three decimals that is no less, if that is how `number` writes it; else the value."""
+    return float(at_most(value, 3)) + 0.0 if 0.0005 <= abs(value) < 1000 else value
 
 
 def size(octets: float | None) -> str:

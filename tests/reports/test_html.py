@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from leakledger.audit.records import Verdict
+from leakledger.reports import text
 from leakledger.reports.html import SECTIONS, TEMPLATES, render, write_report
 from tests.reports.example import OVERRIDE, QUOTES, RIGHT_TO_LEFT, SCRIPT, SECRETS, TRUTH, empty, example
 from tests.reports.page import parse
@@ -234,7 +235,7 @@ def test_every_setting_and_asset_has_one_finding_with_all_its_metrics_inside(rec
     assert len(rows) == sum(s.status not in {"abstained", "not_applicable"} for s in record.scores)
     worst = found["finding-2-records"]
     accuracy = next(s for s in record.scores if s.setting == record.cases[3].setting.id and s.metric == "accuracy")
-    assert f"{accuracy.value:.3f}[{accuracy.low:.3f}, {accuracy.high:.3f}]" in worst.words
+    assert f"{accuracy.value:.3f}{text.interval(accuracy.low, accuracy.high)}" in worst.words
 
 
 def test_leaks_are_listed_before_what_is_open(page):
