@@ -110,7 +110,9 @@ def _read(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such file; `leakledger init {path}` writes one to start from") from None
     except (OSError, ValueError, RecursionError) as error:  # not UTF-8, not TOML, numbers too long, nested too deeply
-        raise ConfigError(f"{path}: cannot be read as TOML: {error}") from None
+        is_table = path.is_file() and path.suffix != ".toml"
+        table = f"; of a table, `leakledger init audit.toml --data {path}` writes one" if is_table else ""
+        raise ConfigError(f"{path}: cannot be read as TOML: {error}{table}") from None
 
 
 def _set(values: dict[str, Any], keys: list[str], text: str, where: str) -> None:

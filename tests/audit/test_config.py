@@ -347,3 +347,11 @@ def test_a_defense_that_states_what_another_one_does_is_refused(kind, stated, mo
     monkeypatch.setitem(DefenseChoice.tables["name"], kind.name, kind)
     with pytest.raises(ConfigError, match=f"it states what another defense does: {stated}"):
         config_of({}, [f"defense.name={kind.name}"])
+
+
+def test_a_table_in_place_of_a_configuration_is_told_how_to_get_one(tmp_path):
+    (path := tmp_path / "patients.csv").write_text("age,ill\n30,no\n")
+    with pytest.raises(
+        ConfigError, match=r"; of a table, `leakledger init audit.toml --data .*patients.csv` writes one$"
+    ):
+        load_config(path)
