@@ -5,6 +5,7 @@ say, 12 a waiver is invalid or expired. `--exit-zero` turns 10, 11 and 12 into 0
 """
 
 import json
+import os
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,6 +28,7 @@ from leakledger.preprocess.atomic_file import is_stream
 
 FOLDER = click.Path(path_type=Path, file_okay=False)
 FILE = click.Path(path_type=Path, dir_okay=False)
+STEP = "GITHUB_STEP_SUMMARY"  # names a file that is for what any program of a step has to say
 FAILING = {"leaks": 10, "inconclusive": 11}
 
 
@@ -111,15 +113,16 @@ def _write_exports(
     }
     contents = [(path, make()) for name, make in made.items() if (path := exports[name])]
     markdown, others = exports["markdown"], list(read)
+    begins = "" if os.environ.get(STEP) == str(markdown) else BEGINS
     for path, content in contents:
         check_output(path, content, others)
         others.append(path)
     if markdown:
-        check_output(markdown, BEGINS, others)
+        check_output(markdown, begins, others)
     for path, content in contents:
         write_file(path, content)
     if markdown:
-        append_file(markdown, summary(outcome), BEGINS)  # a summary of GitHub's is one file for all steps
+        append_file(markdown, summary(outcome), begins)
 
 
 def _print_outcome(outcome: Any) -> None:

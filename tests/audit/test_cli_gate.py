@@ -114,6 +114,14 @@ def test_exports_replace_those_of_an_earlier_gate(made, tmp_path):
             p.write_bytes(p.read_bytes() + b"older")
 
 
+def test_a_summary_goes_to_the_end_of_what_a_step_of_ci_has_said_before(made, tmp_path, monkeypatch):
+    (said := tmp_path / "summary").write_text("Tests passed.\n")
+    assert gated(made, "--markdown", said).exit_code == 2
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(said))
+    assert gated(made, "--markdown", said).exit_code == 0
+    assert said.read_text().startswith("Tests passed.\n### LeakLedger: ")
+
+
 def test_a_baseline_goes_into_a_pipe_and_over_nothing_that_a_run_keeps(made):
     save, told = ["baseline", "save", made / "run", "-o"], ["--author", "A", "--reason", "first"]
     command = [sys.executable, "-m", "leakledger.audit.cli", *save, "/dev/stdout", *told]
