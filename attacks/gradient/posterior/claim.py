@@ -59,7 +59,7 @@ def claimed(
     own = hits(rows, categories, numbers, within).mean(0)
     right = own
     if fitted:
-        right = as_confirmed(own, tried, len(categorical)) if tried else right_elsewhere(rows, made, samples, within)
+        right = as_confirmed(own, tried) if tried else right_elsewhere(rows, made, samples, within)
     unsure = [category_entropy(np.eye(c.size)[categories[..., k]]) for k, c in enumerate(categorical)]
     columns = encoded_numbers(prior.numeric, numbers)
     doubt = number_entropy(columns, prior.spread_of_columns)

@@ -8,8 +8,7 @@ other half than that is, by a standard error.
 
 Ladders that began together have more in common than the posterior. Where there are chains that did not (`witnesses`),
 these alone are left out in turn, and say both: what share of the cells that a claim has right in so many of its own
-samples is right in theirs (a rising curve, by isotonic regression, of categories and one of numbers, which are right by
-chance more or less often), and whether it beats the claim without the update.
+samples is right in theirs (a rising curve, by isotonic regression), and whether it beats the claim without the update.
 
 A claim is the barycentre of its samples, from which each of these is matched to it (`observed.barycentre`). Shapes: M
 samples of B rows, with K categories and L numbers; numbers within (L,) of each other count as the same.
@@ -77,18 +76,13 @@ def tells_more(made: Rows, fit: Array, within: Array, blind: Rows, tried: Sequen
     return bool(gain.mean() > gain.std(ddof=1) / np.sqrt(len(gain)))
 
 
-def as_confirmed(said: Array, tried: Sequence[Trial], categories: int) -> Array:
+def as_confirmed(said: Array, tried: Sequence[Trial]) -> Array:
     """(B, F) what shares `said` (B, F) by the samples of a claim come to before witnesses: the rising curve that is
-    nearest to what these confirm, one of the first so many columns, the `categories`, and one of numbers.
+    nearest to what these confirm.
     """
-    kinds = [k for k in (slice(categories), slice(categories, None)) if said[:, k].size]
-    return np.concatenate([_rising(said[:, k], [(t.said[:, k], t.right[:, k]) for t in tried]) for k in kinds], -1)
-
-
-def _rising(said: Array, tried: Sequence[tuple[Array, Array]]) -> Array:
-    shares, place = np.unique(np.concatenate([s.ravel() for s, _ in tried]), return_inverse=True)
+    shares, place = np.unique(np.concatenate([t.said.ravel() for t in tried]), return_inverse=True)
     cells = np.bincount(place)
-    right = np.bincount(place, np.concatenate([r.ravel() for _, r in tried])) / cells
+    right = np.bincount(place, np.concatenate([t.right.ravel() for t in tried])) / cells
     confirmed: Array = np.interp(said, shares, isotonic_regression(right, weights=cells).x)
     return confirmed
 

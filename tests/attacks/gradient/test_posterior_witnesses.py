@@ -11,7 +11,6 @@ from leakledger.attacks.gradient.posterior.annealing import annealed
 from leakledger.attacks.gradient.posterior.cells import cells_of
 from leakledger.attacks.gradient.posterior.chains import Chains, from_prior
 from leakledger.attacks.gradient.posterior.claim import blind_guess, claimed, rows_of
-from leakledger.attacks.gradient.posterior.held_out import Trial, as_confirmed
 from leakledger.attacks.gradient.posterior.intervals import Intervals
 from leakledger.attacks.gradient.posterior.samples import Samples
 from leakledger.attacks.gradient.posterior.tempering import ladders, sampled
@@ -88,15 +87,6 @@ def test_more_samples_that_say_so_are_never_less_sure(known):
     sure = np.sort(claim.probability.ravel())
     assert sure[0] == pytest.approx(0.75, abs=0.01)
     assert (sure[1:] == 1.0).all()
-
-
-def test_categories_and_numbers_have_curves_of_their_own():
-    """Half of what samples say may be right of numbers and nothing of categories: neither says it of the other."""
-    said = np.array([[0.5, 0.5], [1.0, 1.0]])
-    tried = [Trial(said, np.array([[0.0, 0.5], [0.2, 1.0]]), 0.0)]
-    assert as_confirmed(said, tried, 1) == pytest.approx(tried[0].right)
-    assert as_confirmed(said, tried, 2) == pytest.approx(np.array([[0.25, 0.25], [0.6, 0.6]]))
-    assert as_confirmed(said, tried, 0) == pytest.approx(as_confirmed(said, tried, 2))
 
 
 @pytest.fixture
