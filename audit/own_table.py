@@ -133,6 +133,7 @@ def _head(frame: pd.DataFrame, columns: Sequence[ColumnSurvey], schema: Schema) 
         f"What the columns of {len(frame)} rows seem to hold; examples are masked (9: a digit, a or A: a letter).",
         "Correct the lists below where this is wrong: they are public input, known to all who take part. `drop`",
         "leaves columns out: what names rows tells nothing of them, and each date would be an input of its own.",
+        "Name in `sensitive` what would harm people if it were told, as a diagnosis: a table does not say that itself.",
         "",
         *_table([_row(c, schema) for c in columns]),
     ]

@@ -4,6 +4,7 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from leakledger.attacks import ATTACKS
@@ -70,6 +71,32 @@ def test_the_table_of_the_adversary_who_knows_the_noise_is_what_was_measured():
         for (attack, metric), cell in zip(columns, said, strict=True):
             fit = [r for r in rows if r["setting"]["attack"] == attack and r["metric"] == metric]
             assert cell == "–" or any(quoted(cell, r) for r in fit), (table, batch, sigma, attack, metric)
+
+
+def all_said(kind, tenth):
+    """Of all cells of that kind which the posterior says to be right with so many tenths: what it says on average, how
+    many are right, half of the 95 % interval, and how many they are. Lines are independent, and no surer than their
+    cells would be if these were.
+    """
+    lines = []
+    for row in (r for table in ("adult", "german") for r in kept(f"defended-{table}.json")):
+        if row["metric"] == f"{kind} said 0.{tenth}" and "device" not in row["setting"]:
+            cells, said = re.match(r"(\d+) cells of \d+ batches, said ([\d.]+) %", row["note"]).groups()
+            cells, said = int(cells), float(said)
+            error = 0 if row["low"] is None else (row["high"] - row["low"]) / 3.92
+            lines.append((cells, said, row["measured"], max(error, (said * (100 - said) / cells) ** 0.5)))
+    cells, said, right, error = np.array(lines).T
+    share = cells / cells.sum()
+    return share @ said, share @ right, 1.96 * np.sqrt(share**2 @ error**2), cells.sum()
+
+
+def test_how_sure_the_adversary_who_knows_the_noise_is_and_how_often_right_is_what_was_measured():
+    lines = [row for row in cells("defended-updates.md", 3) if re.fullmatch(r"\d+ to \d+", row[0])]
+    assert len(lines) == 10
+    for tenth, (_, *said) in enumerate(lines):
+        for kind, cell in zip(("categories", "numbers"), said, strict=True):
+            numbers = re.findall(r"[\d.]+", cell.replace(",", ""))
+            assert all(rounded(s, n) for s, n in zip(numbers, all_said(kind, tenth), strict=True)), (kind, tenth)
 
 
 def posteriors(attack):

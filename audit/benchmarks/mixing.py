@@ -28,7 +28,7 @@ from leakledger.audit.granted import granted_knowledge
 from leakledger.audit.truth import Truth
 from leakledger.preprocess.secret import PUBLIC_MASTER
 
-SIZES: dict[int, tuple[float, ...]] = {8: (0.02, 0.05), 32: (0.003, 0.01), 128: (0.001,)}
+SIZES: dict[int, tuple[float, ...]] = {8: (0.02, 0.05), 32: (0.003, 0.01, 0.02, 0.05), 128: (0.001,)}
 QUICK: dict[int, tuple[float, ...]] = {8: (0.05,)}
 BURNT, QUICK_BURNT = (8, 160, 480), (8, 32)
 CLIENTS = 4
