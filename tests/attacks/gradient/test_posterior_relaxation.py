@@ -131,12 +131,16 @@ def test_a_sample_of_unknown_size_is_held_to_no_number_of_rows():
     assert rows.shape == (0,)
 
 
-def test_a_search_from_the_relaxed_batch_ends_where_the_truth_is_without_annealing(monkeypatch):
+def test_searches_from_the_relaxed_batch_end_where_the_truth_is_without_annealing(monkeypatch):
+    """One in five does not, and which these are depends on how a machine rounds."""
     network, cells, index, labels, evidence, coins = wide(6)
-    monkeypatch.setattr(search_module, "annealed", None)
-    found = search_module.search(network, cells, evidence, 6, 6, coins, pool=64)
     truth = Chains(network, cells, evidence, index[None].clone(), coins, labels[None].clone())
-    assert float(cost(found).min()) < float(cost(truth)) + 10
+    monkeypatch.setattr(search_module, "annealed", None)
+    ends = []
+    for seed in range(6):
+        found = search_module.search(network, cells, evidence, 6, 6, coins.manual_seed(seed), pool=64)
+        ends.append(float(cost(found).min()) < float(cost(truth)) + 10)
+    assert sum(ends) >= 3
 
 
 def test_chains_of_more_rows_come_down_once_more_from_a_little_more_noise(monkeypatch):
