@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Any
 
-from leakledger.audit.intervals import no_less, no_more
+from leakledger.audit.intervals import beside
 from leakledger.audit.leakage import asset_of
 from leakledger.audit.records import (
     ASSETS,
@@ -243,7 +243,7 @@ def _table(title: str, by: Mapping[str, Mapping[str, FrontierPoint]]) -> Frontie
             "defense": p.defense,
             **({"epsilon of training": _epsilon(p)} if spent else {}),
             **{asset: _cell(by[asset].get(setting)) for asset in changed},
-            p.utility_metric: f"{p.utility:.3f}{_spread(p.utility_low, p.utility_high)}",
+            p.utility_metric: f"{p.utility:.3f}{beside(p.utility_low, p.utility_high, 2)}",
         }
         for setting, p in own.items()
     )
@@ -265,12 +265,8 @@ def _cell(p: FrontierPoint | None) -> str:
     if p is None:
         return "no claim"
     standing = " (open)" if p.open else " (not beaten)" if p.front else ""
-    return f"{p.leakage:.2f}{_spread(p.leakage_low, p.leakage_high)}{_bound(p)}{standing}"
+    return f"{p.leakage:.2f}{beside(p.leakage_low, p.leakage_high, 2)}{_bound(p)}{standing}"
 
 
 def _bound(p: FrontierPoint) -> str:
     return "" if p.bound is None else f", at most {at_most(p.bound, 2)}"
-
-
-def _spread(low: float | None, high: float | None) -> str:
-    return "" if low is None or high is None else f" [{no_more(low, 2)}, {no_less(high, 2)}]"

@@ -36,6 +36,11 @@ def no_more(bound: float, digits: int) -> str:
     return _rounded(bound, digits, ROUND_FLOOR)
 
 
+def beside(low: float | None, high: float | None, digits: int) -> str:
+    """An interval to stand behind its estimate, rounded outwards; nothing where either end is missing."""
+    return "" if low is None or high is None else f" [{no_more(low, digits)}, {no_less(high, digits)}]"
+
+
 def _rounded(bound: float, digits: int, way: str) -> str:
     if not np.isfinite(bound):
         return f"{bound}"

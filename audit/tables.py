@@ -19,7 +19,7 @@ from leakledger.audit.case import source_name
 from leakledger.audit.config import Config
 from leakledger.audit.config_file import environment_overrides
 from leakledger.audit.frontier import tables as frontier_tables
-from leakledger.audit.intervals import no_less, no_more
+from leakledger.audit.intervals import beside
 from leakledger.audit.leakage import adversary, asset_of
 from leakledger.audit.privacy_words import privacy_lines, worst
 from leakledger.audit.records import AuditRecord, FrontierPoint, PrivacyAccount, Score, Setting, at_most
@@ -274,9 +274,4 @@ def _setting(s: Score, record: AuditRecord) -> str:
 
 
 def _advantage(s: Score) -> str:
-    spread = (
-        ""
-        if s.advantage_low is None or s.advantage_high is None
-        else f" [{no_more(s.advantage_low, 2)}, {no_less(s.advantage_high, 2)}]"
-    )
-    return f"{s.advantage:.2f}{spread}"
+    return f"{s.advantage:.2f}{beside(s.advantage_low, s.advantage_high, 2)}"
