@@ -14,14 +14,10 @@ looking.
 from collections.abc import Sequence
 
 import numpy as np
-import torch
-from numpy.typing import NDArray
-from torch import Tensor
 
 from leakledger.attacks.base import RecordsClaim
 from leakledger.attacks.gradient.matching.ensemble import category_entropy, number_entropy
 from leakledger.attacks.gradient.posterior.cells import Cell
-from leakledger.attacks.gradient.posterior.chains import from_prior
 from leakledger.attacks.gradient.posterior.held_out import (
     as_confirmed,
     before_witnesses,
@@ -31,11 +27,9 @@ from leakledger.attacks.gradient.posterior.held_out import (
     right_elsewhere,
     tells_more,
 )
-from leakledger.attacks.gradient.posterior.samples import Samples
-from leakledger.attacks.observed.tabular import Array, Rows, StructuralPrior, encoded_numbers
+from leakledger.attacks.gradient.posterior.samples import Samples, rows_of
+from leakledger.attacks.observed.tabular import Rows, StructuralPrior, encoded_numbers
 from leakledger.attacks.observed.update import ObservedUpdate
-
-CELLS_MADE, FEWEST, MOST = 2**14, 16, 512  # cells of the prior's batches, and limits of how many batches that makes
 
 
 def claimed(
@@ -55,6 +49,7 @@ def claimed(
     tried = before_witnesses(made, samples, within, blind)
     if samples.settled and blind is not None and not tells_more(made, samples.fit, within, blind, tried):
         rows, fitted = blind, False
+        made = _of_witnesses(made, samples) if tried else made
     categories, numbers = matched(rows, made, within)
     own = hits(rows, categories, numbers, within).mean(0)
     right = own
@@ -78,28 +73,5 @@ def claimed(
     )
 
 
-def blind_guess(
-    cells: Sequence[Cell],
-    categorical: int,
-    rows: int,
-    tolerance: Array,
-    coins: torch.Generator,
-    device: str,
-    labels: Tensor | None = None,
-) -> Rows:
-    """The batch of so many `rows`, of the `labels` (rows,) where these are known, with most cells right in batches of
-    the prior; `tolerance` (L,) as in a barycentre. The first `categorical` of the cells are categories.
-    """
-    batches = int(np.clip(CELLS_MADE // (rows * max(len(cells), 1)), FEWEST, MOST))
-    known = None if labels is None else labels.repeat(batches)
-    index = from_prior(cells, batches * rows, coins, device, known).view(batches, rows, len(cells)).cpu().numpy()
-    made = rows_of(index, cells[:categorical], cells[categorical:])
-    return best(made, np.zeros(batches), tolerance)
-
-
-def rows_of(index: NDArray[np.int64], categorical: Sequence[Cell], numeric: Sequence[Cell]) -> Rows:
-    """Rows (..., B) with values `index` (..., B, F), numbers in the units of a claim."""
-    count = len(categorical)
-    numbers = [c.raw[index[..., count + i]] for i, c in enumerate(numeric) if c.raw is not None]
-    shape = index.shape[:-1]
-    return Rows(index[..., :count], np.stack(numbers, -1) if numbers else np.zeros((*shape, 0)))
+def _of_witnesses(made: Rows, samples: Samples) -> Rows:
+    return Rows(made.categories[samples.witness], made.numbers[samples.witness])

@@ -36,9 +36,10 @@ from leakledger.attacks.base import (
     counter,
 )
 from leakledger.attacks.gradient.inversion import Inversion
+from leakledger.attacks.gradient.posterior.blind import KnownRows, blind_guess
 from leakledger.attacks.gradient.posterior.cells import Cell, cells_of, nearest
 from leakledger.attacks.gradient.posterior.chains import encoded, from_prior
-from leakledger.attacks.gradient.posterior.claim import blind_guess, claimed
+from leakledger.attacks.gradient.posterior.claim import claimed
 from leakledger.attacks.gradient.posterior.dependence import known_rows, linked
 from leakledger.attacks.gradient.posterior.evidence import channel, evidence_of, too_quiet
 from leakledger.attacks.gradient.posterior.local_training import (
@@ -172,10 +173,9 @@ class Posterior(Inversion):
             return Abstained(f"{batch} is most likely of no row")
         if through.stated and too_quiet(samples.energy, evidence, cells):
             samples = replace(samples, settled=False)  # chains settle where there is less noise than was said, too
-        within = self.tolerance * prior.deviation
-        blind = blind_guess(
-            cells, len(categorical), samples.index.shape[1], within, coins, self.device, evidence.labels
-        )
+        within, known = self.tolerance * prior.deviation, self._known(update, cells)
+        rows = samples.index.shape[1]
+        blind = blind_guess(cells, len(categorical), rows, within, coins, self.device, evidence.labels, known)
         return claimed(update, prior, categorical, numeric, samples, self.tolerance, blind)
 
     def cells(self, update: ObservedUpdate, knowledge: AuxiliaryKnowledge) -> tuple[list[Cell], list[Cell]]:
@@ -183,12 +183,17 @@ class Posterior(Inversion):
         known contradicts itself.
         """
         categorical, numeric = cells_of(update.layout, knowledge, self.device, update.facts)
-        if not (self.tree and update.facts.rows):
-            return categorical, numeric
         cells = [*categorical, *numeric]
-        known = known_rows(update.layout, cells, update.facts)
-        cells = linked(cells, known, update.facts.labels, update.model.classes)
+        if (known := self._known(update, cells)) is None:
+            return categorical, numeric
+        cells = linked(cells, known.index, known.labels, update.model.classes)
         return cells[: len(categorical)], cells[len(categorical) :]
+
+    def _known(self, update: ObservedUpdate, cells: Sequence[Cell]) -> KnownRows | None:
+        """Rows that say which values go together; None where there are none, or they are not to say it."""
+        if not (self.tree and update.facts.rows):
+            return None
+        return KnownRows(known_rows(update.layout, cells, update.facts), update.facts.labels)
 
     def _coins(self, update: ObservedUpdate) -> torch.Generator:
         """A generator that depends on the seed, the victim and the round, and on nothing that runs beside."""

@@ -1,11 +1,13 @@
 """Samples of a posterior: batches of rows, how probable each is, and which chains they are from."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from leakledger.attacks.observed.tabular import Array
+from leakledger.attacks.gradient.posterior.cells import Cell
+from leakledger.attacks.observed.tabular import Array, Rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,3 +52,11 @@ class Samples:
             share=float(chosen.mean()),
             witness=None if self.witness is None else self.witness[chosen],
         )
+
+
+def rows_of(index: NDArray[np.int64], categorical: Sequence[Cell], numeric: Sequence[Cell]) -> Rows:
+    """Rows (..., B) with values `index` (..., B, F), numbers in the units of a claim."""
+    count = len(categorical)
+    numbers = [c.raw[index[..., count + i]] for i, c in enumerate(numeric) if c.raw is not None]
+    shape = index.shape[:-1]
+    return Rows(index[..., :count], np.stack(numbers, -1) if numbers else np.zeros((*shape, 0)))

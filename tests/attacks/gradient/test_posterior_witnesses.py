@@ -8,11 +8,12 @@ import torch
 
 from leakledger.attacks.gradient.posterior import witnesses
 from leakledger.attacks.gradient.posterior.annealing import annealed
+from leakledger.attacks.gradient.posterior.blind import blind_guess
 from leakledger.attacks.gradient.posterior.cells import cells_of
 from leakledger.attacks.gradient.posterior.chains import Chains, from_prior
-from leakledger.attacks.gradient.posterior.claim import blind_guess, claimed, rows_of
+from leakledger.attacks.gradient.posterior.claim import claimed
 from leakledger.attacks.gradient.posterior.intervals import Intervals
-from leakledger.attacks.gradient.posterior.samples import Samples
+from leakledger.attacks.gradient.posterior.samples import Samples, rows_of
 from leakledger.attacks.gradient.posterior.tempering import ladders, sampled
 from leakledger.attacks.gradient.posterior.witnesses import called_for, effort, joined, witnessed
 from leakledger.attacks.observed.barycentre import assigned

@@ -1,0 +1,77 @@
+"""The best claim without the update, which a claim from samples has to beat, and gives way to where it does not.
+
+It is the batch that has most cells right, in expectation after matching, in many batches as they may come. Where rows
+are known, these batches are of whole known rows with the labels of the batch: real rows are alike in more than the
+pairs of values that the prior of the chains goes by. Where too few have a label, rows are drawn from that prior; so is
+what a known row lacks.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from leakledger.attacks.gradient.posterior.cells import Cell
+from leakledger.attacks.gradient.posterior.chains import from_prior
+from leakledger.attacks.gradient.posterior.held_out import best
+from leakledger.attacks.gradient.posterior.samples import rows_of
+from leakledger.attacks.observed.tabular import Array, Rows
+
+CELLS_MADE, FEWEST, MOST = 2**17, 16, 1024  # cells of the batches, and limits of how many batches that makes
+ENOUGH = 4  # known rows of a label for each that a batch has of it; a batch made of fewer holds most of them
+
+
+@dataclass(frozen=True, eq=False)
+class KnownRows:
+    """Which value each cell of n known rows has: `index` (n, F), -1 where that is not known; their `labels` (n,) where
+    these are.
+    """
+
+    index: NDArray[np.int64]
+    labels: NDArray[np.int64] | None = None
+
+    def like(self, label: int | None) -> NDArray[np.int64]:
+        """(m, F) those with the label; all, where none is given or known."""
+        return self.index if label is None or self.labels is None else self.index[self.labels == label]
+
+
+def blind_guess(
+    cells: Sequence[Cell],
+    categorical: int,
+    rows: int,
+    tolerance: Array,
+    coins: torch.Generator,
+    device: str,
+    labels: Tensor | None = None,
+    known: KnownRows | None = None,
+) -> Rows:
+    """The batch of so many `rows`, of the `labels` (rows,) where these are known, with most cells right in batches of
+    `known` rows, or of the prior; `tolerance` (L,) as in a barycentre. The first `categorical` cells are categories.
+    """
+    batches = int(np.clip(CELLS_MADE // (rows * max(len(cells), 1)), FEWEST, MOST))
+    each = None if labels is None else labels.repeat(batches)
+    drawn = from_prior(cells, batches * rows, coins, device, each).view(batches, rows, len(cells))
+    index = drawn.cpu().numpy()
+    if known is not None:
+        index = _of_known(known, index, None if labels is None else labels.cpu().numpy(), coins)
+    made = rows_of(index, cells[:categorical], cells[categorical:])
+    return best(made, np.zeros(batches), tolerance)
+
+
+def _of_known(
+    known: KnownRows, drawn: NDArray[np.int64], labels: NDArray[np.int64] | None, coins: torch.Generator
+) -> NDArray[np.int64]:
+    """Batches `drawn` (M, B, F) with known rows in place of those drawn, where there are enough of the label."""
+    index = drawn.copy()
+    for label in (None,) if labels is None else np.unique(labels).tolist():
+        places = np.ones(index.shape[1], bool) if labels is None else labels == label
+        like = known.like(label)
+        if len(like) < ENOUGH * places.sum():
+            continue
+        number = (len(index), int(places.sum()))
+        chosen = torch.randint(len(like), number, generator=coins, device=coins.device).cpu().numpy()
+        index[:, places] = np.where(like[chosen] >= 0, like[chosen], index[:, places])
+    return index
