@@ -1,8 +1,8 @@
 """What observers know of a client's rows before they see its update: messages of preprocessing, and their own rows.
 
-* What the client said of itself: mean and deviation of its columns (`zscore.mean`, `-variance`), extremes
-  (`minmax.local`), which values it holds (`dictionary.local`), how many (`local.sizes`), or whole rows
-  (`pooled.columns`, `pooled.categorical`).
+* What the client said of itself: mean and deviation of its columns (`zscore.mean`, `-variance`), where means of one-hot
+  columns are how often it holds each value, extremes (`minmax.local`), which values it holds (`dictionary.local`), how
+  many (`local.sizes`), or whole rows (`pooled.columns`, `pooled.categorical`).
 * How it scales: a column that a client scales by its own mean and deviation has mean 0 and deviation 1, and by its own
   extremes it lies between 0 and 1, whatever these are.
 * Rows that the adversary is granted, and its observers' own: those of another client are like them, as far as clients
@@ -54,14 +54,16 @@ Column = NDArray[np.float64] | NDArray[np.str_] | NDArray[np.int64]
 class RowFacts:
     """Facts about rows, by feature; numbers in raw units, or in encoded ones where no scale is public.
 
-    `moments`: (mean, standard deviation). `extremes`: (least, greatest). `held`: the values that occur. `sizes`: how
-    many do, where they are numbered from 0 on and have no names. `rows`: columns of n whole rows, aligned, in which
+    `moments`: (mean, standard deviation). `extremes`: (least, greatest). `shares` (candidates,): how often each
+    candidate of a category occurs. `held`: the values that do. `sizes`: how many do, where they are numbered from 0 on
+    and have no names. `rows`: columns of n whole rows, aligned, in which
     missing cells are NaN, empty, or (of values without names, which are numbers of candidates) -1, and their `labels`
     (n,), where these are known; `rows_of`: whose they are, the client's itself, of the population, or observers'.
     """
 
     moments: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     extremes: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    shares: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     held: Mapping[str, frozenset[str]] = field(default_factory=dict)
     sizes: Mapping[str, int] = field(default_factory=dict)
     rows: Mapping[str, Column] = field(default_factory=dict, repr=False)
@@ -95,6 +97,7 @@ def _of_clients(view: View, clients: Sequence[str], others: RowFacts) -> RowFact
     return RowFacts(
         _scaled_alike(view, _moments(view, clients), (0.0, 1.0), "zscore"),
         _scaled_alike(view, _extremes(view, clients), (0.0, 1.0), "minmax"),
+        _shares(view, clients),
         _held(view, clients),
         _sizes(view, clients),
         pooled or others.rows,
@@ -142,6 +145,19 @@ def _extremes(view: View, clients: Collection[str]) -> dict[str, tuple[float, fl
         return {}
     low, high = np.min([t.minimum for t in told], axis=0), np.max([t.maximum for t in told], axis=0)
     return {b.feature: (float(low[b.start]), float(high[b.start])) for b in layout.numeric if b.start < len(low)}
+
+
+def _shares(view: View, clients: Collection[str]) -> dict[str, NDArray[np.float64]]:
+    """Of categories that are encoded one-hot, whose columns are scaled, too: the mean of a column of zeros and ones is
+    how often there is a one.
+    """
+    layout, told = view.public.layout, [m.payload for m in _messages(view, LocalMeans, clients)]
+    rows = np.array([max(t.count, 0) for t in told], np.float64)
+    if layout is None or not rows.sum() or any(len(t.mean) != layout.width for t in told):
+        return {}
+    mean = np.clip(rows @ np.stack([t.mean for t in told]) / rows.sum(), 0.0, 1.0)
+    found = {b.feature: mean[b.start : b.start + b.size] for b in layout.categorical if b.codes is None}
+    return {f: own / own.sum() for f, own in found.items() if own.sum() > 0}
 
 
 def _held(view: View, clients: Collection[str]) -> dict[str, frozenset[str]]:

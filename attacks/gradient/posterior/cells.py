@@ -1,8 +1,9 @@
 """What a cell of a row may hold, and how likely that is before the update is seen.
 
 Every cell is discrete: a categorical feature has its candidates, a number the whole numbers between its bounds, or a
-fine grid of them. The prior of a candidate is the granted share of its value, else its public frequency where scaled
-one-hot columns show it, else that among known rows (`row_facts`), else even. Of a number it is the distribution of
+fine grid of them. The prior of a candidate is its share in the client's rows where the client told its means of one-hot
+columns, else the granted share of its value, else its public frequency where scaled one-hot columns show it, else that
+among known rows (`row_facts`), else even. Of a number it is the distribution of
 greatest entropy with what is known: the client's own mean and deviation where it told them, else mean 0 and deviation 1
 between the bounds where numbers are standardised (Jaynes 1957: a normal distribution where bounds are far, an
 exponential one where a skewed column begins at its bound), else the even one. Known rows are mixed in, and what they
@@ -128,7 +129,8 @@ def nearest(claim: RecordsClaim, categorical: Sequence[Cell], numeric: Sequence[
 
 
 def _categorical(block: CategoricalBlock, knowledge: AuxiliaryKnowledge, facts: RowFacts, device: str) -> Cell:
-    shares = _granted(block, knowledge)
+    shares = facts.shares.get(block.feature)
+    shares = _granted(block, knowledge) if shares is None else shares
     if shares is None:
         public = public_frequencies(block)
         shares = np.full(block.size, 1 / block.size) if public is None else public

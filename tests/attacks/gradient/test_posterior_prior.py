@@ -52,6 +52,17 @@ def test_a_client_s_own_moments_go_before_the_public_ones():
     assert moments(AGE, moments={"age": (30.0, 0.0)}) == pytest.approx((30, 0), abs=0.1)
 
 
+def test_how_often_a_client_said_that_it_holds_a_value_goes_before_public_and_granted_shares_and_known_rows():
+    told = np.array([0.1, 0.2, 0.7])
+    rows = {"ward": np.array(["east"] * 90 + ["west"])}
+    assert shares(WARDS, rows=rows)[0][0] > 0.9
+    assert shares(WARDS, rows=rows, shares={"ward": told})[0] == pytest.approx(told, abs=1e-4)
+    granted = AuxiliaryKnowledge(marginals={"ward": (WARDS.values, np.array([0.8, 0.1, 0.1]))})
+    for facts, expected in ((RowFacts(), [0.8, 0.1, 0.1]), (RowFacts(shares={"ward": told}), told)):
+        (cell,), _ = cells_of(FeatureLayout((WARDS,)), granted, "cpu", facts)
+        assert np.exp(cell.log_prior.numpy()) == pytest.approx(expected, abs=1e-4)
+
+
 def test_a_column_in_unknown_units_that_is_standardised_is_not_even():
     assert moments(NumericBlock("age", 0), moments={"age": (0.0, 1.0)}) == pytest.approx((0, 1), abs=0.01)
     assert moments(NumericBlock("age", 0))[1] == pytest.approx(8 / np.sqrt(12), rel=0.01)

@@ -17,8 +17,8 @@ SHORT = {"data": {"source": "fair", "rows": 120}, "training": {"rounds": 1, "bat
 NONE = AuxiliaryKnowledge()
 
 
-def trained(encoder, scaler):
-    return truth(**SHORT, preprocessing=[{"encoder": encoder, "scaler": scaler}])
+def trained(encoder, scaler, **options):
+    return truth(**SHORT, preprocessing=[{"encoder": encoder, "scaler": scaler, **options}])
 
 
 def test_moments_and_values_are_those_of_the_client():
@@ -38,6 +38,27 @@ def test_of_several_clients_the_facts_are_those_of_their_rows_together():
     for k, feature in enumerate(found.federated.schema.numeric):
         assert facts.moments[feature] == pytest.approx((both[:, k].mean(), both[:, k].std()))
     assert not row_facts(view_of(("server",), found), NONE, ["P1", "nobody"]).moments
+
+
+@pytest.mark.parametrize("clients", [["P2"], ["P1", "P3"]])
+def test_means_of_one_hot_columns_tell_how_often_clients_hold_each_value(clients):
+    found = trained("server-dictionary", "federated-zscore", columns="all")
+    facts, layout = row_facts(view_of(("server",), found), NONE, clients), found.federated.public.layout
+    assert layout.categorical
+    for block in layout.categorical:
+        held = np.concatenate([found.federated.tables[c].values(block.feature) for c in clients])
+        assert facts.shares[block.feature] == pytest.approx([np.mean(held == v) for v in block.values])
+        assert facts.shares[block.feature].sum() == pytest.approx(1)
+
+
+def test_no_shares_are_told_where_other_columns_or_codes_are_scaled_or_a_client_is_silent():
+    numeric = trained("server-dictionary", "federated-zscore", columns="numeric")
+    codes = trained("bytes-norm", "federated-zscore", columns="all")
+    for found in (numeric, codes):
+        assert not row_facts(view_of(("server",), found), NONE, ["P2"]).shares
+    every = trained("server-dictionary", "federated-zscore", columns="all")
+    assert not row_facts(view_of(("server",), every), NONE, ["P1", "nobody"]).shares
+    assert not row_facts(view_of(("P1",), every), NONE, ["P2"]).shares
 
 
 def test_extremes_are_those_of_the_client():
@@ -101,4 +122,4 @@ def test_without_messages_nothing_is_stated():
     found = trained("server-dictionary", "server-zscore")
     silent = view_of(("server",), found).restricted(lambda kind: not issubclass(kind, BEFORE))
     facts = row_facts(silent, NONE, ["P2"])
-    assert not any((facts.moments, facts.extremes, facts.held, facts.sizes, facts.rows))
+    assert not any((facts.moments, facts.extremes, facts.shares, facts.held, facts.sizes, facts.rows))
