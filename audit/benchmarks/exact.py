@@ -50,7 +50,7 @@ def measure(
     sigma: float = 0.0,
     trained: int = 0,
     activation: str = "relu",
-    scaler: str = "pooled",
+    scaler: str = "",
     labels: str = "",
     dropout: float = 0.0,
 ) -> Iterator[Row]:
@@ -67,7 +67,7 @@ def measure(
     other: dict[str, float | str] = {"noise": sigma} if sigma else {}
     other |= {"rounds trained": trained} if trained else {}
     other |= {"activation": activation} if activation != "relu" else {}
-    other |= {"pipeline": "0/1", "scaler": scaler} if scaler != "pooled" else {}
+    other |= {"pipeline": "0/1", "scaler": scaler} if scaler else {}
     other |= {"dropout": dropout} if dropout else {}
     setting = {**setting, **other}
 
@@ -93,6 +93,6 @@ def with_network(config: Config, activation: str, scaler: str, dropout: float = 
     """
     model = config.model.model_copy(update={"activation": activation, "dropout": dropout})
     preprocessing = config.preprocessing
-    if scaler != "pooled":
-        preprocessing = [Preprocessing(encoder="pooled", scaler=scaler)]
+    if scaler:
+        preprocessing = [Preprocessing(encoder="server-dictionary", scaler=scaler)]
     return config.model_copy(update={"model": model, "preprocessing": preprocessing})

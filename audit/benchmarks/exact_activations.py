@@ -38,7 +38,7 @@ def run(options: Options) -> Iterator[Row]:
     with TemporaryDirectory(prefix="leakledger-") as folder:
         tables = 1 if options.quick else MADE_UP
         ranges = [(s, "federated-minmax") for s in written(Path(folder), tables)]
-        alike = [(s, "pooled") for s in written(Path(folder), tables, "twins", twins)]
+        alike = [(s, "") for s in written(Path(folder), tables, "twins", twins)]
         for source, scaler in ranges + alike:
             for size in QUICK if options.quick else (16, 32):
                 for activation in ("relu", "tanh"):

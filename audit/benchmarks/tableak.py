@@ -2,9 +2,11 @@
 
 Four parties hold a table IID; every client sends the gradient of one batch at the fresh network; each seed draws
 another network and another partition, so clusters are client x seed. Two pipelines: `published` standardises every
-column, one-hot columns too, over the pooled table, with the bounds of numeric features known (the paper's setting);
-`0/1` leaves the one-hot columns as they are. The prior-only baseline is drawn per row and matched like the attack. The
-paper's own random baseline draws one number per numeric feature for a whole batch; it is lower, and not set beside it.
+column, one-hot columns too, by the mean and deviation over all parties, with the bounds of numeric features known (the
+paper's setting); `0/1` leaves the one-hot columns as they are. Both are agreed upon by `server-dictionary` and
+`federated-zscore`, so that the server, who attacks, sees no row before the gradients. The prior-only baseline is drawn
+per row and matched like the attack. The paper's own random baseline draws one number per numeric feature for a whole
+batch; it is lower, and not set beside it.
 
 `attack` says which attack a row is of: `default`, the project's, or `published`, the paper's to the letter
 (`AS_PUBLISHED`), on the same batches from the same starting points.
@@ -112,7 +114,7 @@ def settings(
             "defense": {"name": "gaussian-noise", "sigma": sigma} if sigma else {"name": "none"},
             "data": {"source": source, "schema": options.schema, "missing": "drop"},
             "partition": {"parties": parties},
-            "preprocessing": {"encoder": "pooled", "scaler": "pooled", **PIPELINES[pipeline]},
+            "preprocessing": {"encoder": "server-dictionary", "scaler": "federated-zscore", **PIPELINES[pipeline]},
             "training": {"algorithm": "fedsgd", "rounds": 1, "batch_size": size},
             "model": {"hidden": list(hidden)},
             "attacks": {"use": ["tableak"], "bounds": "known", "labels": labels, "tableak": attack},

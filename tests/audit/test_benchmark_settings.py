@@ -1,0 +1,39 @@
+"""What the attacker of gradient benchmarks knows of rows before the gradients: the population's, none of the client."""
+
+import pytest
+
+from leakledger.attacks.gradient.inversion import informed
+from leakledger.attacks.observed.updates import find_updates
+from leakledger.audit.benchmarks import defended_other, dp_sgd, exact, tableak
+from leakledger.audit.benchmarks.base import Options
+from leakledger.audit.benchmarks.defended import in_public
+from leakledger.audit.case import cases
+from leakledger.audit.granted import granted_knowledge
+from leakledger.audit.truth import Truth
+from leakledger.preprocess.messages import PooledCategories, PooledColumns
+
+TABLEAK = tableak.settings(Options(), "fair", "published", "known", 4, 1)
+ALL = {
+    "tableak": TABLEAK,
+    "0/1": tableak.settings(Options(), "fair", "0/1", "known", 4, 1),
+    "dp_sgd": dp_sgd.dp_sgd(TABLEAK, 0.1, 8),
+    "exact, minmax": exact.with_network(TABLEAK, "tanh", "federated-minmax"),
+    "other defenses": defended_other.under(TABLEAK, defended_other.OTHER["half pruned"]),
+}
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_the_server_has_no_row_of_a_client_and_rows_of_the_population_with_their_labels(name):
+    config = ALL[name]
+    truth = Truth(in_public(config, cases(config)[0]))
+    public = truth.federated.public
+    view, knowledge = truth.federated.ledger.view([public.server], public), granted_knowledge(config, truth)
+    assert not list(view.received(PooledColumns))
+    assert not list(view.received(PooledCategories))
+    updates = find_updates(view, knowledge, rounds=[0])
+    assert isinstance(updates, list)
+    assert updates
+    for update in informed(view, knowledge, updates):
+        assert update.facts.rows_of == "population"
+        assert update.facts.labels is not None
+        assert len(update.facts.labels) == len(next(iter(update.facts.rows.values())))
