@@ -11,12 +11,13 @@ rounding of a double. Of two encrypted columns to be multiplied each is stored a
 the 178 bits.
 
 What a result hides. The noise of a product grows with its factors, so whoever decrypts would learn besides the product
-how large they are. Whoever multiplies by numbers in the clear therefore floods it (`FLOOD`, `DIVISION_FLOOD`, one
-standard deviation of every number): by 2^20 times what noise and rounding of the factors leave at `LARGEST`, by 2^(20 +
-k) where factors are 2^k times as small. This is no statistical hiding of 40 bits, for which there is no room beside the
-numbers; and doubles round numbers before they are encrypted, which moves a product by about 2^-50 of the largest in its
-ciphertext. Products of `TOGETHER` are not flooded: who opens them opens their factors. Honest-but-curious parties:
-ciphertexts are malleable.
+how large they are; and a sum has digits of both addends that a double rounds away. Whoever computes with numbers in the
+clear therefore floods the result (`FLOOD`, of quotients `DIVISION_FLOOD`, one standard deviation of every number):
+products by 2^20 times what noise and rounding of the factors leave at `LARGEST`, by 2^(20 + k) where factors are 2^k
+times as small, sums by 2^15 times the last digit at `LARGEST`, likewise. This is no statistical hiding of 40 bits, for
+which there is no room beside the numbers; and doubles round numbers before they are encrypted, which moves a product by
+about 2^-50 of the largest in its ciphertext. Results of two encrypted columns (`add`, `multiply`) are not flooded: who
+opens them can open these, too. Honest-but-curious parties: ciphertexts are malleable.
 
 Randomness: as in `ckks`, a context of its own for each key and ciphertext, seeded from the party's key stream; the
 public key has other coins than the secret one.
@@ -78,6 +79,19 @@ def encrypt(public: bytes, numbers: Floats, source: Randomness, scale_bits: int 
 def add(one: Sequence[bytes], other: Sequence[bytes], sign: int = 1) -> list[bytes]:
     """The encrypted sum, or with `sign` -1 the difference, of numbers at the same scale."""
     return [dump(_added(_loaded(a), _loaded(b), sign)) for a, b in _pairs(one, other)]
+
+
+def add_plain(public: bytes, one: Sequence[bytes], numbers: Floats, source: Randomness, sign: int = 1) -> list[bytes]:
+    """The encrypted sum, or with `sign` -1 the difference, of numbers that are `ALONE` and (k,) numbers that are known
+    here, flooded. Errors as `encrypt`.
+    """
+    check_size(numbers)
+    key, sums = load_public_key(context(), public), list[bytes]()
+    for data, part in _pairs(one, list(_parts(numbers))):
+        flood = _encrypted(key, FLOOD * _normal(source), source, ALONE)
+        total = _added(_loaded(data, ALONE), _encrypted(key, part, source, ALONE), sign)
+        sums.append(dump(_added(total, flood, 1)))
+    return sums
 
 
 def multiply(one: Sequence[bytes], other: Sequence[bytes]) -> list[bytes]:

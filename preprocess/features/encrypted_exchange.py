@@ -4,7 +4,7 @@ Source: "FLFE: a communication-efficient and privacy-preserving federated featur
 and 5.2, "HE-based LFE": sketches and judges as in FLFE, new keys in every loop, columns that are encrypted instead of
 masked. The paper has Paillier; here it is CKKS (`crypto.ckks_public`), which has products of ciphertexts, so that no
 quotient or product has to be estimated. The server makes the keys of a loop and ends with the result in the clear, but
-for the noise that hides factors (`ckks_public`): 1.5e-5 of a product and 1.2e-10 of a quotient.
+for the noise that hides what was computed with (`ckks_public`): 1.5e-5 of a sum or product, 1.2e-10 of a quotient.
 
 Who computes on ciphertexts is not agreed in the paper. Section 3.2 has devices send theirs to the server, which
 transforms and decrypts (`encrypted-at-server`): the server then holds the key to each column that it is sent. The
@@ -21,6 +21,7 @@ from leakledger.preprocess.crypto.ckks_public import (
     TOGETHER,
     KeyPair,
     add,
+    add_plain,
     decrypt,
     divide_plain,
     encrypt,
@@ -66,7 +67,7 @@ def encrypted_result(
     """
     column, parts = held.columns[feature], ciphertexts_of(told)
     if how in ADDITIVE:
-        made = add(parts, _named(feature, encrypt, key.public, column, source), SIGNS[how])
+        made = _named(feature, add_plain, key.public, parts, column, source, SIGNS[how])
     else:
         by = multiply_plain if how == "product" else divide_plain
         made = _named(feature, by, key.public, parts, column, source)

@@ -50,6 +50,8 @@ def test_results_with_numbers_in_the_clear_are_right_within_the_stated_noise(cou
     for made, expected, noise in (
         (ckks.add(one, other), x + y, 0.0),
         (ckks.add(one, other, -1), x - y, 0.0),
+        (ckks.add_plain(keys.public, one, y, source(2)), x + y, ckks.FLOOD),
+        (ckks.add_plain(keys.public, one, y, source(2), -1), x - y, ckks.FLOOD),
         (ckks.multiply_plain(keys.public, one, y, source(2)), x * y, ckks.FLOOD),
         (ckks.divide_plain(keys.public, one, y, source(2)), x / y, ckks.DIVISION_FLOOD),
     ):
@@ -72,9 +74,29 @@ def test_the_stated_error_is_that_of_the_noise(keys):
     together = ckks.encrypt(keys.public, zeros, source(), ckks.TOGETHER)
     assert 0.8 * DEVIATION < ckks.decrypt(keys, together, len(zeros)).std() < 1.2 * DEVIATION
     ones = np.ones_like(zeros)
-    for by, flood in ((ckks.multiply_plain, ckks.FLOOD), (ckks.divide_plain, ckks.DIVISION_FLOOD)):
+    for by, flood in (
+        (ckks.add_plain, ckks.FLOOD),
+        (ckks.multiply_plain, ckks.FLOOD),
+        (ckks.divide_plain, ckks.DIVISION_FLOOD),
+    ):
         made = by(keys.public, ckks.encrypt(keys.public, zeros, source()), ones, source(1))
         assert 0.95 * flood < ckks.decrypt(keys, made, len(zeros)).std() < 1.05 * flood
+
+
+def test_a_sum_does_not_have_the_last_digits_of_what_was_added(keys):
+    """Of two addends, one far smaller, the other's last digits are those of the sum: unless they drown."""
+    coins = np.random.default_rng(0)
+    x = coins.integers(0, 1000, ckks.SLOTS).astype(np.float64)
+    y = coins.integers(0, 2, len(x)) * 2.0**-22 + 1  # whole, or not
+    encrypted = ckks.encrypt(keys.public, x, source())
+    for made, told in (
+        (ckks.add(encrypted, ckks.encrypt(keys.public, y, source(1))), True),
+        (ckks.add_plain(keys.public, encrypted, y, source(1)), False),
+    ):
+        found = ckks.decrypt(keys, made, len(x)) % 1
+        found = np.where(found > 0.5, found - 1, found)
+        correlation = abs(np.corrcoef(found, y)[0, 1])
+        assert (correlation > 0.99) if told else (correlation < 4 / np.sqrt(len(x)))
 
 
 @pytest.mark.parametrize("by", ["multiply_plain", "divide_plain"])

@@ -19,7 +19,8 @@ from leakledger.preprocess.secret import KeyStream
 from leakledger.preprocess.views import Message, View
 
 PRIME_BITS, SEED_BYTES = (60, 60, 58, 40), 32
-NOISE = {"product": 2.0**-16, "quotient": 2.0**-33}  # deviations of results; of a column that is sent to the server:
+# Deviations of results, which whoever makes one floods, and of a column that is sent to the server.
+NOISE = {"sum": 2.0**-16, "difference": 2.0**-16, "product": 2.0**-16, "quotient": 2.0**-33}
 NOISE_OF_COLUMN = 2.0e-8
 NEAR = 8.0  # deviations from 0
 
