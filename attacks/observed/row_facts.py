@@ -56,9 +56,9 @@ class RowFacts:
 
     `moments`: (mean, standard deviation). `extremes`: (least, greatest). `shares` (candidates,): how often each
     candidate of a category occurs. `held`: the values that do. `sizes`: how many do, where they are numbered from 0 on
-    and have no names. `rows`: columns of n whole rows, aligned, in which
-    missing cells are NaN, empty, or (of values without names, which are numbers of candidates) -1, and their `labels`
-    (n,), where these are known; `rows_of`: whose they are, the client's itself, of the population, or observers'.
+    and have no names. `rows`: columns of n whole rows, aligned, in which missing cells are NaN, empty, or (of values
+    without names, which are numbers of candidates) -1, and their `labels` (n,), where these are known; `rows_of`: whose
+    they are, the client's itself, of the population, or observers'.
     """
 
     moments: Mapping[str, tuple[float, float]] = field(default_factory=dict)

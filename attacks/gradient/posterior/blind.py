@@ -25,7 +25,7 @@ ENOUGH = 4  # known rows of a label for each that a batch has of it; a batch mad
 
 
 @dataclass(frozen=True, eq=False)
-class KnownRows:
+class IndexedRows:
     """Which value each cell of n known rows has: `index` (n, F), -1 where that is not known; their `labels` (n,) where
     these are.
     """
@@ -46,7 +46,7 @@ def blind_guess(
     coins: torch.Generator,
     device: str,
     labels: Tensor | None = None,
-    known: KnownRows | None = None,
+    known: IndexedRows | None = None,
 ) -> Rows:
     """The batch of so many `rows`, of the `labels` (rows,) where these are known, with most cells right in batches of
     `known` rows, or of the prior; `tolerance` (L,) as in a barycentre. The first `categorical` cells are categories.
@@ -62,7 +62,7 @@ def blind_guess(
 
 
 def _of_known(
-    known: KnownRows, drawn: NDArray[np.int64], labels: NDArray[np.int64] | None, coins: torch.Generator
+    known: IndexedRows, drawn: NDArray[np.int64], labels: NDArray[np.int64] | None, coins: torch.Generator
 ) -> NDArray[np.int64]:
     """Batches `drawn` (M, B, F) with known rows in place of those drawn, where there are enough of the label."""
     index = drawn.copy()

@@ -3,11 +3,11 @@
 Every cell is discrete: a categorical feature has its candidates, a number the whole numbers between its bounds, or a
 fine grid of them. The prior of a candidate is its share in the client's rows where the client told its means of one-hot
 columns, else the granted share of its value, else its public frequency where scaled one-hot columns show it, else that
-among known rows (`row_facts`), else even. Of a number it is the distribution of
-greatest entropy with what is known: the client's own mean and deviation where it told them, else mean 0 and deviation 1
-between the bounds where numbers are standardised (Jaynes 1957: a normal distribution where bounds are far, an
-exponential one where a skewed column begins at its bound), else the even one. Known rows are mixed in, and what they
-show is tilted to the client's own moments (the least change that does it, Kullback 1959).
+among known rows (`row_facts`), else even. Of a number it is the distribution of greatest entropy with what is known:
+the client's own mean and deviation where it told them, else mean 0 and deviation 1 between the bounds where numbers are
+standardised (Jaynes 1957: a normal distribution where bounds are far, an exponential one where a skewed column begins
+at its bound), else the even one. Known rows are mixed in, and what they show is tilted to the client's own moments (the
+least change that does it, Kullback 1959).
 
 What a client said it does not hold is not ruled out but next to it (`UNSEEN`): an update can contradict a statement,
 and then counts for more.

@@ -6,9 +6,9 @@ did not settle, or under a noise that is a guess, say nothing of the kind: their
 them is in doubt. Where nobody told how many rows there are, as many are claimed as most samples have, and a cell is as
 probable as these are, times how probable it is in them.
 
-How sure a claim is, and whether it tells more than the best one without the update, is judged on samples that had no
-part in it (`held_out`). Where it does not tell more, that is claimed: where noise leaves nothing, little is lost by
-looking.
+How sure a claim is, and whether it tells more than the best one without the update (`blind`), is judged on samples that
+had no part in it (`held_out`). Where it does not tell more, that one is claimed: where noise leaves nothing, little is
+lost by looking. It is as sure as witnesses find it, where there are any: other samples have a start in common.
 """
 
 from collections.abc import Sequence

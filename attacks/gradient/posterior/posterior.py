@@ -36,7 +36,7 @@ from leakledger.attacks.base import (
     counter,
 )
 from leakledger.attacks.gradient.inversion import Inversion
-from leakledger.attacks.gradient.posterior.blind import KnownRows, blind_guess
+from leakledger.attacks.gradient.posterior.blind import IndexedRows, blind_guess
 from leakledger.attacks.gradient.posterior.cells import Cell, cells_of, nearest
 from leakledger.attacks.gradient.posterior.chains import encoded, from_prior
 from leakledger.attacks.gradient.posterior.claim import claimed
@@ -189,11 +189,11 @@ class Posterior(Inversion):
         cells = linked(cells, known.index, known.labels, update.model.classes)
         return cells[: len(categorical)], cells[len(categorical) :]
 
-    def _known(self, update: ObservedUpdate, cells: Sequence[Cell]) -> KnownRows | None:
+    def _known(self, update: ObservedUpdate, cells: Sequence[Cell]) -> IndexedRows | None:
         """Rows that say which values go together; None where there are none, or they are not to say it."""
         if not (self.tree and update.facts.rows):
             return None
-        return KnownRows(known_rows(update.layout, cells, update.facts), update.facts.labels)
+        return IndexedRows(known_rows(update.layout, cells, update.facts), update.facts.labels)
 
     def _coins(self, update: ObservedUpdate) -> torch.Generator:
         """A generator that depends on the seed, the victim and the round, and on nothing that runs beside."""

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from leakledger.attacks.gradient.posterior.blind import ENOUGH, KnownRows, blind_guess
+from leakledger.attacks.gradient.posterior.blind import ENOUGH, IndexedRows, blind_guess
 from leakledger.attacks.gradient.posterior.cells import cells_of
 from leakledger.attacks.gradient.posterior.chains import from_prior
 from leakledger.attacks.gradient.posterior.claim import claimed
@@ -39,7 +39,7 @@ def two_kinds(known, n=200):
     _, _, categorical, numeric, _ = known
     cells = [*categorical, *numeric]
     kinds = np.array([[0] * len(cells), [c.size - 1 for c in cells]])
-    return kinds, KnownRows(kinds[np.arange(n) % 2], np.arange(n) % 2)
+    return kinds, IndexedRows(kinds[np.arange(n) % 2], np.arange(n) % 2)
 
 
 def test_a_guess_from_known_rows_is_of_them_and_of_the_labels(known):
@@ -59,7 +59,7 @@ def test_a_guess_from_known_rows_is_of_them_and_of_the_labels(known):
 
 def test_without_labels_all_known_rows_count(known):
     kinds, rows = two_kinds(known)
-    for guess in (guessed(known, None, rows), guessed(known, torch.tensor([0, 1, 0, 1]), KnownRows(rows.index))):
+    for guess in (guessed(known, None, rows), guessed(known, torch.tensor([0, 1, 0, 1]), IndexedRows(rows.index))):
         assert set(guess.categories[:, 0]) <= set(kinds[:, 0])
 
 
@@ -70,7 +70,7 @@ def test_too_few_known_rows_and_unknown_cells_leave_it_to_the_prior(known):
     few = guessed(known, labels, rows)
     assert (few.categories == alone.categories).all()
     assert np.allclose(few.numbers, alone.numbers)
-    nothing = KnownRows(np.full_like(two_kinds(known)[1].index, -1))
+    nothing = IndexedRows(np.full_like(two_kinds(known)[1].index, -1))
     assert guessed(known, labels, nothing).categories.shape == alone.categories.shape
     assert (guessed(known, labels, nothing).categories == alone.categories).all()
 
