@@ -1,11 +1,12 @@
 """An adversary who knows the defense against one who does not: noised gradients of an untrained 100-100 network.
 
 Setting as in `tableak`, pipeline `published`, labels known, Gaussian noise of deviation `sigma` on every entry. All
-rows of the table but those of the batches are granted, as by default, and the posterior makes its prior of them. Rows
-with the `setting.attack` *posterior* and *tableak* are attacks; *prior only* is the best guess of an adversary who
-knows as much and sees no update (`baselines`); *from the truth* is no attack but a diagnostic: the posterior's chains,
-under the same prior, started at the true rows and sampled alike. Where *posterior* ends below it, its search has not
-found the rows; where they agree, the noise hides the rest.
+rows of the table but those of the batches are granted, as by default. The posterior makes its prior of them and of what
+the client told the server for encoder and scaler: the values that it holds and how often, means and deviations. Rows
+with the `setting.attack` *posterior* and *tableak* are attacks; *prior only* is the best guess of an adversary who is
+granted as much and sees no message (`baselines`); *from the truth* is no attack but a diagnostic: the posterior's
+chains, under the same prior, started at the true rows and sampled alike. Where *posterior* ends below it, its search
+has not found the rows; where they agree, the noise hides the rest.
 
 `categories said 0.x` and `numbers said 0.x` are the shares of right cells among those that the posterior says are right
 with a probability in [0.x, 0.x + 0.1), and the note has what it said of them on average: calibrated, both agree within

@@ -5,7 +5,8 @@ afterwards; pruning; quantisation. Two lines have noise alone and less knowledge
 Poisson sample of 8 rows in expectation neither the labels nor how many rows it has. There TabLeak takes the expected
 number for the true one. In the last lines the server sees no client's update, but under secure aggregation the sum of
 several, of 4 rows each, each with noise of its own: one sum per seed. Three lines are of local training (FedAvg): the
-change of the weights after some epochs of two batches has the noise, and TabLeak is its variant for local training.
+change of the weights after some epochs of two batches has the noise, TabLeak is its variant for local training, and the
+server saw no message before training.
 `--only "defense=half pruned"` keeps to one line.
 """
 

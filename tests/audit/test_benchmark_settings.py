@@ -3,10 +3,12 @@
 import pytest
 
 from leakledger.attacks.gradient.inversion import informed
+from leakledger.attacks.observed.row_facts import row_facts
 from leakledger.attacks.observed.updates import find_updates
 from leakledger.audit.benchmarks import defended_other, dp_sgd, exact, tableak
 from leakledger.audit.benchmarks.base import Options
 from leakledger.audit.benchmarks.defended import in_public
+from leakledger.audit.benchmarks.fedavg import train_on_few
 from leakledger.audit.case import cases
 from leakledger.audit.granted import granted_knowledge
 from leakledger.audit.truth import Truth
@@ -37,3 +39,14 @@ def test_the_server_has_no_row_of_a_client_and_rows_of_the_population_with_their
         assert update.facts.rows_of == "population"
         assert update.facts.labels is not None
         assert len(update.facts.labels) == len(next(iter(update.facts.rows.values())))
+
+
+@pytest.mark.parametrize(("epochs", "said"), [(0, True), (1, False)])
+def test_the_server_knows_what_clients_said_for_encoder_and_scaler_and_of_fedavg_nothing(epochs, said):
+    """As the docstrings of `defended` and `defended_other` have it: *prior only* knows none of this."""
+    config = defended_other.under(TABLEAK, defended_other.Other(defended_other.noise(0.01), epochs=epochs))
+    truth = Truth((train_on_few if epochs else in_public)(config, cases(config)[0]))
+    public = truth.federated.public
+    facts = row_facts(truth.federated.ledger.view([public.server], public), granted_knowledge(config, truth), ["P1"])
+    assert [bool(f) for f in (facts.moments, facts.shares, facts.held)] == 3 * [said]
+    assert facts.rows_of == "population"
