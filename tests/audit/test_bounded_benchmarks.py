@@ -7,7 +7,9 @@ import torch
 from leakledger.audit.benchmarks import dp_sgd, tightness
 from leakledger.audit.benchmarks.base import Options, find, kept
 from leakledger.audit.benchmarks.base import markdown as table
+from leakledger.audit.benchmarks.dp_sgd import beside
 from leakledger.audit.benchmarks.tightness import expected_of_simplex, identified, markdown, measured, simplex
+from leakledger.audit.records import Trial
 from leakledger.defenses.accounting.reconstruction import gaussian_success
 
 ROOT = Path(__file__).parents[2]
@@ -74,6 +76,18 @@ def test_what_is_got_under_dp_sgd_stands_beside_a_bound_that_holds(monkeypatch):
     assert by[0.1, "accuracy"] > by[1.0, "accuracy"]
     assert not any(r.measured for r in rows if r.metric.endswith("above the bound"))
     assert dp_sgd.markdown(rows).count("\n") == 3
+
+
+@pytest.mark.parametrize("batches", [2, 4])
+@pytest.mark.parametrize("bound", [0.1, 0.36, 0.6])
+def test_figures_are_held_against_a_bound_where_an_attack_that_gets_everything_would_be_above(batches, bound):
+    trial = Trial("posterior", ("server",), "records", "exact_rows", "P1", 0, "scored", 1.0, 0.0, bound=bound)
+    above = [
+        r.measured
+        for r in beside("fair", {}, "exact_rows", [(0, trial)] * batches)
+        if r.metric.endswith("above the bound")
+    ]
+    assert above == ([100.0] if bound < {2: 0.33, 4: 0.40}[batches] else [])
 
 
 @pytest.mark.parametrize(
