@@ -1,4 +1,8 @@
-"""Attributes of records from one gradient of the head of FedLLM-Align, as the server recorded it."""
+"""Attributes of records from one gradient of the head of FedLLM-Align, as the server recorded it.
+
+*attributes, prior* is the better of two guesses from the client's own training rows, those of the batch among them
+(`prior_right`): simpler guesses than an audit's, from nearer rows. No client has more than 20 batches of rows.
+"""
 
 import time
 from collections.abc import Iterator

@@ -54,8 +54,8 @@ def exact_rows(claimed: Records, true: Records) -> float:
 
 
 def prior_right(table: Table, reference: Records, true: Records, off: Mapping[str, float], seed: int) -> float:
-    """The better of two adversaries that see no message and know the table's distribution: one draws each value from
-    its marginal, one says the commonest or the median value of everyone.
+    """The better of two adversaries that see no message and know how the rows of `reference` are distributed: one draws
+    each value from its marginal, one says the commonest or the median value of everyone.
     """
     coins, features = np.random.default_rng(seed), list(true[0])
     columns = {f: [row[f] for row in reference] for f in features}
