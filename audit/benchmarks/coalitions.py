@@ -8,7 +8,7 @@ transcripts.
 Seconds are of processor time, of all processes together: of building the views, and of each attack; `membership` uses
 what `vocabulary` has found in the same view. Wall time is that of all views and all attacks in `jobs` processes, their
 start included, the federation's own run not. The paper has no such figures. The target is ours: all attacks on one
-federation within 60 s on two cores, the start of processes not counted.
+federation within 60 s on two cores, the start of processes not counted. Figures of 2026-11-21 are without `plaintext`.
 """
 
 import time
@@ -38,7 +38,7 @@ from leakledger.preprocess.transport.simulated import Simulated
 from leakledger.preprocess.views import Method, PublicFacts
 
 PARTIES, FEATURES, ROWS = 20, 30, 60
-TECHNIQUES = ("statistics", "ring_size", "vocabulary", "membership", "sac_audit")
+TECHNIQUES = ("plaintext", "statistics", "ring_size", "vocabulary", "membership", "sac_audit")
 SETTINGS: tuple[dict[str, Any], ...] = (
     {"encoder": "uhe", "route": "relay"},
     {"encoder": "dh-psi", "route": "sealed"},

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from leakledger.attacks import ATTACKS
 from leakledger.attacks.observed.tabular import StructuralPrior
 from leakledger.audit.benchmarks import coalitions, engine, tableak, tableak_figures
 from leakledger.audit.benchmarks.base import BENCHMARKS, Options, Row, find
@@ -129,6 +130,11 @@ def test_an_accelerator_is_measured_like_the_processor(monkeypatch):
 def test_the_arithmetic_of_one_small_layer_is_that_counted_by_hand():
     """One row, 10 inputs, 2 outputs: four products of 40 operations, two Gram matrices of 1 x 1 for 12 columns."""
     assert engine.operations_per_iteration(ModelSpec(10, 2, ()), 1) == 4 * 40 + 2 * 2 * 12
+
+
+def test_the_benchmark_of_coalitions_plays_every_attack_on_what_encoders_and_scalers_send():
+    on_transcripts = {name for name, attack in ATTACKS.items() if ".transcript." in attack.__module__}
+    assert set(coalitions.TECHNIQUES) == on_transcripts - {"feature_exchange"}  # which is of vertical federations
 
 
 def test_the_benchmark_of_coalitions_has_the_time_of_the_views_of_each_attack_and_of_all():
