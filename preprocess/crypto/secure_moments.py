@@ -13,7 +13,10 @@ Options, each of which changes what is observed:
 * `passes` 2, the paper's order: (counts, sums), then, with the mean known, the squared deviations: two secure sums one
   after the other, 4 (n - 1) messages per client. `passes` 1: (counts, sums, sums of squares) at once, 2 (n - 1)
   messages per client. Table 5 of the paper counts 2n - 2 for a z-score (the row of Bytes-Norm), which fits one pass and
-  not the text. One pass loses float64 digits where the mean is large against the spread.
+  not the text. One pass under proportional parts loses float64 digits where the mean is large against the spread:
+  parties refuse a column whose deviation that may put off by more than a thousandth, below about 2e-6 of its mean with
+  three of them, be it constant. They learn nothing by it, since they have the totals; that they end tells the server,
+  also where nobody publishes, that there is such a column.
 * `counts` "once" shares one row count for all features; "per-feature" one for each (the paper runs the protocol per
   feature). Under proportional sharing every further sharing of the same count is one more estimate of it.
 * `publish` "everyone": the first client tells all others and the server the result, since by section 8.4 "both the
@@ -41,6 +44,7 @@ Scheme = Literal["proportional", "ring"]
 Counts = Literal["once", "per-feature"]
 Publish = Literal["everyone", "parties"]
 NOISE = 2.0**-40  # a deviation below this share of the mean is rounding of the sums
+UNSURE = 2.0**-9  # of a variance from one pass: a deviation may be off by half of it
 
 
 @dataclass(frozen=True)
@@ -100,8 +104,8 @@ def secure_moments(
     """At every client, the moments of all clients' columns: the same at all of them.
 
     `method` names the sums (`messages.sums`): `<method>.mean` and `<method>.variance`, in one pass `<method>.moments`.
-    Raises ValueError for fewer than three clients, for a number that is not finite or out of range, and when no party
-    holds a row.
+    Raises ValueError for fewer than three clients, for a number that is not finite or out of range, when no party holds
+    a row, and where rounding leaves too little of a deviation from one pass.
     """
     check_clients(columns)
     one = options.passes == 1
@@ -109,7 +113,7 @@ def secure_moments(
     totals = secure_sum(
         fed, first, scheme, options.route, SECURE_SUMS[f"{method}.moments" if one else f"{method}.mean"]
     )
-    read = partial(read_totals, options.counts, one)
+    read = partial(read_totals, options.counts, one, rounding=scheme.rounding(len(columns)))
     known = {c: fed.local(c, read, t) for c, t in totals.items()}
     if one:
         return known
@@ -127,8 +131,10 @@ def first_sums(summaries: Summaries, counts: Counts, squares: bool, columns: Any
     return [*[rows] * (len(sums) if counts == "per-feature" else 1), *sums, *around]
 
 
-def read_totals(counts: Counts, squares: bool, totals: list[Fraction]) -> Moments:
-    """The moments that totals in the order of `first_sums` stand for; without squares, they are 0."""
+def read_totals(counts: Counts, squares: bool, totals: list[Fraction], rounding: float) -> Moments:
+    """The moments that totals in the order of `first_sums` stand for; without squares, they are 0. `rounding` is
+    that of the sharing.
+    """
     blocks = 2 if squares else 1
     shared = counts == "once"
     columns = (len(totals) - 1) // blocks if shared else len(totals) // (blocks + 1)
@@ -140,6 +146,12 @@ def read_totals(counts: Counts, squares: bool, totals: list[Fraction]) -> Moment
     means = [s / n for s, n in zip(sums, rows, strict=True)]
     around = totals[len(told) + columns :] or [Fraction(0)] * columns
     spread = [q - n * m * m for q, n, m in zip(around, rows, means, strict=True)] if squares else around
+    for column, (left, whole) in enumerate(zip(spread, around, strict=True), 1):
+        if left * UNSURE < 3 * Fraction(rounding) * whole:  # that of the squares, and twice that of the mean
+            raise ValueError(
+                f"column {column} deviates from its mean by too little for one pass of proportional parts, or not at "
+                'all; set passes = 2 or sharing = "ring", or leave it out'
+            )
     return Moments(tuple(rows), tuple(means), tuple(spread))
 
 

@@ -61,6 +61,9 @@ class Sharing(Protocol):
     def reveal(self, *parts: Part) -> list[Fraction]:
         """(k,) the numbers that all parts together stand for."""
 
+    def rounding(self, parties: int) -> float:
+        """By how much a sum may be off, as a share of the sum of the magnitudes."""
+
 
 @dataclass(frozen=True)
 class Proportional:
@@ -101,6 +104,9 @@ class Proportional:
         if not np.isfinite(total).all():
             raise ValueError("the sum is beyond the range of float64; share it over a ring instead")
         return [Fraction(float(x)) for x in total]
+
+    def rounding(self, parties: int) -> float:
+        return 2 * (parties + 2) * 2.0**-53
 
 
 @dataclass(frozen=True)
@@ -156,6 +162,9 @@ class Ring:
         half, modulus = 2 ** (self.bits - 1), 2**self.bits
         total = self._integers(self.add(*parts))
         return [Fraction(v - modulus if v >= half else v, 2**self.fraction_bits) for v in total]
+
+    def rounding(self, parties: int) -> float:
+        return 0.0
 
     def _on_grid(self, value: Number, parties: int) -> int:
         if isinstance(value, float) and not math.isfinite(value):

@@ -6,9 +6,10 @@ with the same mean and deviation and scales by itself. Needs three clients. All 
 
 With `sharing="ring"` each client's float64 sums are rounded to 2^-120 and then added exactly; each must be below 2^135
 over the number of clients. The result is the pooled z-score to a relative 1e-9 (the mean: of the largest magnitude) as
-long as the deviation is above 1e-12 and above 1e-6 of the largest magnitude. With `sharing="proportional"`, the
-paper's, adding up costs a relative 2 (n + 2) 2^-53 more, and each part tells its holder something: see
-`crypto.sharing`.
+long as the deviation is above 1e-12 and above 1e-6 of the largest magnitude, in one pass too. With
+`sharing="proportional"`, the paper's, adding up costs a relative 2 (n + 2) 2^-53 more, and each part tells its holder
+something: see `crypto.sharing`; in one pass a column of which that leaves no deviation is refused
+(`crypto.secure_moments`).
 """
 
 from collections.abc import Mapping
@@ -58,15 +59,29 @@ class ZScoreSac(SacOptions, Scaler):
 def column_sums(columns: Matrix) -> list[Number]:
     """Pairwise sums, which lose fewer digits than running ones. Raises ValueError for numbers that are not finite."""
     check_finite(columns)
-    return _sums(columns)
+    return [*_sums(columns)]
 
 
 def column_squares(columns: Matrix, centres: list[Fraction]) -> list[Number]:
-    with np.errstate(over="ignore"):  # what overflows is refused when it is shared
-        return _sums((columns - np.array([float(c) for c in centres], np.float64)) ** 2)
+    """Sums of squares around each centre, by float64 around the column's own mean and from there by fractions: what
+    lies between the two is most of it in one pass, and is subtracted again.
+    """
+    rows, sums = len(columns), _sums(columns)
+    own = np.array(sums, np.float64) / max(rows, 1)
+    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused when it is shared
+        around = _sums((columns - own) ** 2)
+    return [_moved(rows, *of) for of in zip(sums, own.tolist(), around, centres, strict=True)]
 
 
-def _sums(columns: Matrix) -> list[Number]:
+def _moved(rows: int, total: float, old: float, squares: float, new: Fraction) -> Number:
+    """Squares around `old` as squares around `new`."""
+    if not np.isfinite([total, squares]).all():
+        return float("inf")
+    away = Fraction(old) - new
+    return Fraction(squares) + 2 * away * (Fraction(total) - rows * Fraction(old)) + rows * away**2
+
+
+def _sums(columns: Matrix) -> list[float]:
     with np.errstate(over="ignore"):
         return [float(s) for s in np.ascontiguousarray(columns.T).sum(axis=1)]
 

@@ -2,7 +2,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -59,10 +59,41 @@ def test_mean_and_deviation_are_those_of_the_pooled_rows_for_every_partition(par
 @given(tables, st.sampled_from(["ring", "proportional"]))
 def test_one_pass_gives_the_same_where_the_mean_is_not_large_against_the_deviation(parts, sharing):
     mean, std, size = exact(parts)
+    assume(sharing == "ring" or (std > 1e-5 * size).all())  # below that, proportional parts are refused
     _, _, scalings = fit(parts, sharing=sharing, passes=1)
     spread = (std > 1e-2 * size) & (std > 1e-12)
     assert (np.abs(scalings[0].shift_ - mean) <= 1e-9 * size + 1e-30).all()
     np.testing.assert_allclose(scalings[0].scale_[spread], std[spread], rtol=1e-9)
+
+
+@pytest.mark.parametrize("share", [1e-4, 1e-7, 1e-9])
+def test_one_pass_over_a_ring_gives_the_deviation_of_columns_far_from_zero(share):
+    parts = [np.random.default_rng(i).normal(1e3, 1e3 * share, (40, 1)) for i in range(4)]
+    _, std, _ = exact(parts)
+    _, _, scalings = fit(parts, sharing="ring", passes=1)
+    np.testing.assert_allclose(scalings[0].scale_, std, rtol=1e-9)
+
+
+def test_one_pass_over_a_ring_only_shifts_a_constant_column():
+    parts = [np.full((n, 1), 0.1) for n in (3, 7, 10)]
+    assert (fit(parts, sharing="ring", passes=1)[2][0].scale_ == 1).all()
+
+
+@pytest.mark.parametrize("clients", [3, 9])
+@pytest.mark.parametrize("share", [0, 1e-16, 1e-10, 1e-8, 1e-7, 1e-6])
+def test_one_pass_of_proportional_parts_refuses_a_column_that_it_leaves_no_deviation(share, clients):
+    draws = np.random.default_rng(0)
+    parts = [np.column_stack([draws.normal(0, 1, 40), draws.normal(1, share, 40)]) for _ in range(clients)]
+    with pytest.raises(ValueError, match="column 2 deviates from its mean by too little for one pass"):
+        fit(parts, passes=1)
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("clients", [3, 9])
+def test_one_pass_of_proportional_parts_is_right_to_a_thousandth_just_above_what_it_refuses(seed, clients):
+    draws = np.random.default_rng(seed)
+    parts = [draws.normal(1, 5e-6, (40, 2)) for _ in range(clients)]
+    np.testing.assert_allclose(fit(parts, passes=1)[2][0].scale_, exact(parts)[1], rtol=1e-3)
 
 
 def test_large_numbers_keep_nine_digits():
@@ -141,7 +172,7 @@ def test_an_unknown_option_is_refused(wrong, message):
 
 @pytest.mark.parametrize("clients", [3, 5])
 def test_two_passes_take_four_messages_to_every_other_client_and_one_pass_the_papers_two(clients):
-    parts = [np.ones((i + 1, 3)) for i in range(clients)]
+    parts = [np.full((i + 1, 3), float(i)) for i in range(clients)]
     for passes, each in ((2, 4), (1, 2)):
         fed, _, _ = fit(parts, passes=passes, publish="parties")
         assert len(fed.ledger) == each * clients * (clients - 1)
