@@ -8,7 +8,7 @@ import pytest
 
 from leakledger.attacks import ATTACKS
 from leakledger.attacks.base import AuxiliaryKnowledge, ControlSpec
-from leakledger.attacks.gradient.posterior import claim, held_out, local_training, search, witnesses
+from leakledger.attacks.gradient.posterior import blind, held_out, local_training, search, witnesses
 from leakledger.attacks.texts import TextRecords
 from leakledger.audit.control_federations import NAMES, held, played
 from leakledger.audit.granted import granted_knowledge
@@ -118,7 +118,7 @@ def hasty(monkeypatch):
     for module, steps in (
         (search, ("LEVELS", "COOLING", "CHOICES", "SWEEPS", "SMALL_SWEEPS", "SMALL_COOLING", "STIRS")),
         (local_training, ("PASSES", "SWEEPS", "REPAIRS", "ORDERS")),
-        (claim, ("FEWEST", "MOST")),
+        (blind, ("FEWEST", "MOST")),
         (held_out, ("STARTS", "FOLDS")),
         (witnesses, ("CHAINS", "FEW_ROWS_CHAINS", "UNSAMPLED", "LEVELS")),
     ):
