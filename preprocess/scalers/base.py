@@ -142,10 +142,16 @@ class NoisedScaler(Scaler):
         return "" if self.scaler_epsilon is not None else super().unprotected
 
 
-def check_finite(columns: Matrix) -> None:
-    """Raises ValueError for numbers that are not finite."""
+def finite(fed: Federation, columns: Mapping[str, At[Matrix]]) -> dict[str, At[Matrix]]:
+    """The columns, checked by each client before it tells anything. Raises ValueError where some are not finite."""
+    return {c: fed.local(c, check_finite, x) for c, x in columns.items()}
+
+
+def check_finite(columns: Matrix) -> Matrix:
+    """The columns. Raises ValueError, by the number of the column, for numbers that are not finite."""
     if bad := np.flatnonzero(~np.isfinite(columns).all(axis=0)).tolist():
         raise ValueError(f"column {bad[0] + 1} holds numbers that are not finite; remove or impute them first")
+    return columns
 
 
 def check_ranges(columns: Matrix, ranges: Ranges, party: str, who: str) -> Matrix:

@@ -20,7 +20,15 @@ from leakledger.preprocess.messages import GlobalExtremes, LocalExtremes, Noised
 from leakledger.preprocess.noise.columns import Ranges, at_places, describe_extremes, noised_extremes
 from leakledger.preprocess.noise.ranks import as_level
 from leakledger.preprocess.options import option
-from leakledger.preprocess.scalers.base import Matrix, NoisedScaler, PublicScaling, ScalerFit, nonzero, shared_fit
+from leakledger.preprocess.scalers.base import (
+    Matrix,
+    NoisedScaler,
+    PublicScaling,
+    ScalerFit,
+    finite,
+    nonzero,
+    shared_fit,
+)
 from leakledger.preprocess.views import Mechanism
 
 
@@ -48,6 +56,7 @@ class FederatedMinMax(NoisedScaler):
         return None if self.quantile is None else as_level(self.quantile)
 
     def fit(self, fed: Federation, columns: Mapping[str, At[Matrix]]) -> ScalerFit:
+        columns = finite(fed, columns)
         if self.scaler_epsilon is not None:
             return self._fit_noised(fed, columns, self.declared(), self.scaler_epsilon)
         extremes = {c: fed.local(c, local_extremes, x) for c, x in columns.items()}

@@ -27,8 +27,8 @@ from leakledger.preprocess.scalers.base import (
     PublicScaling,
     Scaler,
     ScalerFit,
-    check_finite,
     check_ranges,
+    finite,
     shared_fit,
 )
 from leakledger.preprocess.scalers.federated_minmax import global_extremes, local_extremes
@@ -78,7 +78,10 @@ class FederatedRobust(Scaler):
         return ()
 
     def fit(self, fed: Federation, columns: Mapping[str, At[Matrix]]) -> ScalerFit:
-        """Raises ValueError, naming party and feature, for a value outside its declared range."""
+        """Raises ValueError for numbers that are not finite, which have no rank, and, naming party and feature, for a
+        value outside its declared range.
+        """
+        columns = finite(fed, columns)
         if self.search_from == "declared":
             if self.ranges is None:
                 raise ValueError(f"{self.name} was not told the declared ranges: call under(schema) first")
@@ -118,8 +121,6 @@ class FederatedRobust(Scaler):
 
 
 def row_count(columns: Matrix) -> LocalRows:
-    """Raises ValueError for numbers that are not finite: they have no rank."""
-    check_finite(columns)
     return LocalRows(len(columns))
 
 

@@ -54,7 +54,7 @@ def of_powers(told: GlobalPowers) -> PublicScaling:
 
 
 def likeliest_power(columns: Matrix) -> GlobalPowers:
-    """The search of the federation, for one party. Raises ValueError for numbers that are not finite."""
+    """The search of the federation, for one party."""
     logs, search = local_logs(columns), start(columns.shape[1], REACH)
     for _ in range(rounds(REACH, PRECISION, POWERS)):
         powers = tried(search, POWERS)

@@ -31,7 +31,7 @@ from leakledger.preprocess.scalers.base import (
     Scaler,
     ScalerFit,
     Scaling,
-    check_finite,
+    finite,
     nonzero,
     shared_fit,
 )
@@ -49,7 +49,7 @@ class ZScoreSac(SacOptions, Scaler):
 
     def fit(self, fed: Federation, columns: Mapping[str, At[Matrix]]) -> ScalerFit:
         """Raises ValueError for fewer than three clients, numbers that are not finite, or sums out of range."""
-        moments = secure_moments(fed, columns, self, self.scheme(), SUMMARIES, self.name)
+        moments = secure_moments(fed, finite(fed, columns), self, self.scheme(), SUMMARIES, self.name)
         statistics = {c: fed.local(c, partial(Moments.zscore, ddof=self.ddof), m) for c, m in moments.items()}
         if self.publish == "everyone":
             return shared_fit(fed, columns, fed.public(as_public, announce(fed, statistics, ZScoreAnnounced)))
@@ -57,8 +57,7 @@ class ZScoreSac(SacOptions, Scaler):
 
 
 def column_sums(columns: Matrix) -> list[Number]:
-    """Pairwise sums, which lose fewer digits than running ones. Raises ValueError for numbers that are not finite."""
-    check_finite(columns)
+    """Pairwise sums, which lose fewer digits than running ones."""
     return [*_sums(columns)]
 
 
