@@ -17,9 +17,9 @@ from typing import Literal
 
 from scipy.special import stdtrit
 
-from leakledger.audit.records import AuditRecord, CaseRecord, Level, Setting
+from leakledger.audit.records import AuditRecord, CaseRecord, Level, Setting, metric_title, plain_name
 from leakledger.reports.overview import Cell, Row
-from leakledger.reports.utility import main_metric, plain_name, title
+from leakledger.reports.utility import main_metric
 
 Kind = Literal["starts", "raises", "same", "fewer", "level", "open", "lowers", "settles", "ends"]
 ORDER: tuple[Kind, ...] = ("starts", "raises", "same", "fewer", "open", "level", "lowers", "settles", "ends")
@@ -197,7 +197,7 @@ def differences(before: Iterable[CaseRecord], after: Iterable[CaseRecord], metri
         one, two = _by_seed(before, metric), _by_seed(after, metric)
         found = [two[seed] - one[seed] for seed in sorted(one.keys() & two.keys())]
         if found:
-            costs.append(Cost(title(metric), fmean(found), *_interval(found), len(found)))
+            costs.append(Cost(metric_title(metric), fmean(found), *_interval(found), len(found)))
     return tuple(costs)
 
 

@@ -12,14 +12,12 @@ import altair as alt
 import vl_convert
 from markupsafe import Markup
 
-from leakledger.audit.records import BucketScore, FeatureScore
+from leakledger.audit.records import BucketScore, FeatureScore, metric_title, plain_name
 from leakledger.reports import svg, text
 from leakledger.reports.calibration import Curve
 from leakledger.reports.columns import ColumnTable
 from leakledger.reports.observations import Received
 from leakledger.reports.plane import Plane, Point
-from leakledger.reports.utility import plain_name
-from leakledger.reports.utility import title as metric_title
 
 PLANE_HEIGHT = 230
 MOST_NUMBERED = 30  # of the points of a plane; of more, the numbers of those on the front alone can be read
@@ -139,14 +137,15 @@ def _numbers(rows: Sequence[dict[str, Any]], axis: Sequence[float]) -> list[dict
 
 def _label(p: Point) -> str:
     utility, leakage = text.number(p.utility.value), text.number(p.leakage)
-    words = f"{p.number}. {p.setting.id}: {p.utility.metric} {utility}, advantage {leakage}"
-    return text.visible(f"{words} ({p.finding.attack}, {p.finding.metric})")
+    words = f"{p.number}. {p.setting.id}: {metric_title(p.utility.metric)} {utility}, advantage {leakage}"
+    return text.visible(f"{words} ({p.finding.attack}, {metric_title(p.finding.metric)})")
 
 
 def _plane_words(points: Plane) -> tuple[str, str]:
     front = ", ".join(p.setting.id for p in points.front) or "no setting"
+    leakage = f"Leakage of {points.asset}{f' by {points.level}' if points.level else ''}"
     return (
-        f"Leakage of {points.asset}{f' by {points.level}' if points.level else ''} against {points.metric}",
+        f"{leakage} against {metric_title(points.metric)}",
         f"{text.plural(len(points.points), 'setting')}. On the Pareto front: {front}. The table has the numbers.",
     )
 

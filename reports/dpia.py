@@ -6,7 +6,7 @@ can say is a marked blank. It states what was tested, and never whether that is 
 
 from collections.abc import Iterable, Iterator
 
-from leakledger.audit.records import ASSETS, AuditRecord, Observation, Ruling
+from leakledger.audit.records import ASSETS, AuditRecord, Observation, Ruling, metric_title
 from leakledger.reports.taxonomy import EDPB_28_2024, SP_800_226, places
 from leakledger.reports.text import interval, number, together
 from leakledger.reports.wording import markdown as safe
@@ -94,7 +94,7 @@ def _measures(record: AuditRecord) -> Iterator[str]:
         worst = max((r.advantage for r in of if r.advantage is not None), default=None)
         verdicts = ", ".join(f"{sum(r.verdict == v for r in of)} {v}" for v in ("leaks", "inconclusive", "no leak"))
         utility = ", ".join(
-            f"{u.metric} {number(u.value)}"
+            f"{metric_title(u.metric)} {number(u.value)}" + ("" if u.low is None else f" {interval(u.low, u.high)}")
             for u in record.utility
             if u.setting == s.id and u.metric in ("f1", "auroc", "r2")
         )

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from leakledger.audit.records import ASSETS, FrontierPoint, at_most
+from leakledger.audit.records import ASSETS, FrontierPoint, at_most, metric_title
 from leakledger.reports import svg, text
 from leakledger.reports.charts import Figure
 from leakledger.reports.panels import Mark, Panel, Series, drawn, even_ticks
@@ -60,7 +60,7 @@ def _frontier(number: int, key: tuple[str, str, str], points: Sequence[FrontierP
     shown = [a for a in order if a in FIRST.values() or _range(assets[a]) > CHANGED][:MOST_PANELS] or order[:1]
     families = list(dict.fromkeys(p.family for p in points))
     panels = [_panel(name, assets[name], families) for name in shown]
-    title = f"Leakage against {points[0].utility_metric}, {key[0]}, {key[1]}"
+    title = f"Leakage against {metric_title(points[0].utility_metric)}, {key[0]}, {key[1]}"
     words = f"{text.plural(len({p.setting for p in points}), 'defense')}, {text.plural(len(panels), 'asset')}."
     image = svg.inline(drawn(panels, ACROSS), f"frontier-{number}", title, f"{words} The table has the numbers.")
     caption = (
@@ -164,7 +164,12 @@ def _panel(name: str, points: Sequence[FrontierPoint], families: Sequence[str]) 
         series.append(Series("bound", "var(--good)", places, "cross", joined=len(bounded) > 1))
     ticks = even_ticks(low, high, 3, lambda v: f"{v:.2f}")
     return Panel(
-        name, points[0].utility_metric, "leakage", ticks, even_ticks(0, 1, 3, lambda v: f"{v:g}"), tuple(series)
+        name,
+        metric_title(points[0].utility_metric),
+        "leakage",
+        ticks,
+        even_ticks(0, 1, 3, lambda v: f"{v:g}"),
+        tuple(series),
     )
 
 
@@ -185,5 +190,6 @@ def _unit(value: float) -> float:
 
 
 def _tip(p: FrontierPoint) -> str:
-    said = f"{p.defense}: {p.utility_metric} {text.number(p.utility)}, leakage {text.number(p.leakage)} by {p.attack}"
+    worth = f"{metric_title(p.utility_metric)} {text.number(p.utility)}"
+    said = f"{p.defense}: {worth}, leakage {text.number(p.leakage)} by {p.attack}"
     return text.visible(said + (", inconclusive" if p.open else ""))

@@ -14,7 +14,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from leakledger.audit.records import AuditRecord, CaseRecord, Setting, at_most
+from leakledger.audit.records import AuditRecord, CaseRecord, Setting, at_most, metric_title
 from leakledger.preprocess.atomic_file import PRIVATE, atomic_file
 from leakledger.reports import advice, advice_words, charts, overview, text, utility, verdict, words
 from leakledger.reports.accounts import accounts, assets
@@ -238,7 +238,7 @@ def _environment() -> Environment:
         "at_most": at_most,
         "utility": utility.shown,
         "asset_name": asset_name,
-        "metric": utility.title,
+        "metric": metric_title,
         "worth": overview.utility_words,
         "level": words.level,
         "noun": words.noun,

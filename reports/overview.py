@@ -19,10 +19,12 @@ from leakledger.audit.records import (
     Score,
     Setting,
     UtilityScore,
+    metric_title,
+    plain_name,
     speaks,
 )
 from leakledger.reports import text
-from leakledger.reports.utility import main_metric, plain_name, title
+from leakledger.reports.utility import main_metric
 from leakledger.reports.words import (
     CHECKS,
     GROUPS,
@@ -350,7 +352,7 @@ def utility_words(scores: Iterable[UtilityScore]) -> list[tuple[str, str, str]]:
     """(name, value, interval) of each metric of a row."""
     return [
         (
-            "nothing learnt" if u.metric.startswith("majority") else title(u.metric),
+            "nothing learnt" if u.metric.startswith("majority") else metric_title(u.metric),
             f"{u.value:.2f}",
             "" if u.low is None else f"[{u.low:.2f}, {u.high:.2f}]",
         )

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from leakledger.audit import records
-from leakledger.audit.records import Level, Ruling, Score, Setting, UtilityScore
+from leakledger.audit.records import Level, Ruling, Score, Setting, UtilityScore, plain_name
 from leakledger.reports.findings import worst
-from leakledger.reports.utility import main_metric, plain_name
+from leakledger.reports.utility import main_metric
 
 ASSETS = ("records", "statistics", "vocabulary")
 NOTHING_LEARNT = {"auroc": 0.5, "r2": 0.0}

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from leakledger.audit.records import UtilityScore
+from leakledger.audit.records import UtilityScore, metric_title, plain_name
 from leakledger.reports import text
 
 # The first of these that an audit measured is its main metric: all are better when higher.
@@ -11,19 +11,6 @@ MAIN = ("f1", "macro_f1", "r2", "auroc", "accuracy")
 BYTES = frozenset({"bytes", "upload_bytes", "download_bytes"})
 COUNTS = frozenset({"messages", "rounds", "parameters", "input_width", "epochs", "features_made", "truncated"})
 COSTS = (BYTES | COUNTS | {"seconds"}) - {"features_made"}
-TITLES = {
-    "f1": "F1",
-    "macro_f1": "macro F1",
-    "r2": "R²",
-    "auroc": "AUROC",
-    "mae": "mean absolute error",
-    "f1_without_features": "F1 without the features",
-    "weighted_f1": "F1 weighted by class sizes",
-    "majority_weighted_f1": "weighted F1 of the commonest class alone",
-    "truncated": "texts that lost their end",
-    "majority_f1": "F1 of the commonest class alone",
-    "majority_accuracy": "accuracy of the commonest class alone",
-}
 WIDEST = 6  # metrics side by side that a printed page can hold
 
 
@@ -39,17 +26,7 @@ class UtilityTable:
     @property
     def columns(self) -> list[str]:
         """The metrics as column heads; # marks a column of numbers."""
-        return [f"#{metric}" for metric in self.metrics]
-
-
-def plain_name(metric: str) -> str:
-    """A metric's name without case and spelling: `Input width` and `input-width` are `input_width`."""
-    return metric.strip().lower().replace(" ", "_").replace("-", "_").replace("²", "2").replace("^", "")
-
-
-def title(metric: str) -> str:
-    """A metric's name as a reader knows it."""
-    return TITLES.get(plain_name(metric), metric.replace("_", " "))
+        return [f"#{metric_title(metric)}" for metric in self.metrics]
 
 
 def main_metric(scores: Iterable[UtilityScore]) -> str | None:

@@ -36,7 +36,7 @@ from leakledger.audit.gate.policy import Gate, LeakageGate
 from leakledger.audit.gate.snapshot import BESIDE, UNTRUE, Cell, Measure, Snapshot
 from leakledger.audit.gate_records import Status
 from leakledger.audit.intervals import no_less
-from leakledger.audit.records import POWER, SCORER
+from leakledger.audit.records import POWER, SCORER, metric_title
 from leakledger.audit.verdicts.ceilings import fewest
 from leakledger.audit.verdicts.significance import FEWEST
 
@@ -65,7 +65,9 @@ class Compared:
     @property
     def who(self) -> str:
         m = self.measure
-        return " ".join([f"{m.attack} by {'+'.join(m.observers)} ({m.metric})", *filter(None, [self.part.words])])
+        return " ".join(
+            [f"{m.attack} by {'+'.join(m.observers)} ({metric_title(m.metric)})", *filter(None, [self.part.words])]
+        )
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from leakledger.audit.gate.policy import Gate, UtilityGate
 from leakledger.audit.gate.snapshot import Snapshot
 from leakledger.audit.gate_records import Status
 from leakledger.audit.intervals import no_less
+from leakledger.audit.records import metric_title
 from leakledger.audit.verdicts.significance import FEWEST
 
 ERRORS = ("mae",)  # less is better
@@ -66,8 +67,8 @@ def answer(loss: Loss, p: float | None, family: int, gate: Gate) -> tuple[Status
     """Status and reason; `p` is corrected for `family` hypotheses."""
     d, g = loss.difference, loss.gate
     if d is None or loss.now is None or loss.before is None:
-        return "inconclusive", f"{g.metric} was not measured in both runs"
-    moved = f"{g.metric} {loss.now:.3f}, {loss.before:.3f} before"
+        return "inconclusive", f"{metric_title(g.metric)} was not measured in both runs"
+    moved = f"{metric_title(g.metric)} {loss.now:.3f}, {loss.before:.3f} before"
     if p is not None and p <= gate.alpha:
         return "fail", f"{moved}: lost {abs(d.mean):.3f}"
     if d.high is None:

@@ -44,6 +44,7 @@ from leakledger.audit.records.case import (
     failed_controls,
 )
 from leakledger.audit.records.digits import at_most
+from leakledger.audit.records.metrics import metric_title, plain_name
 from leakledger.audit.records.scores import (
     BoundCheck,
     BucketScore,
@@ -119,6 +120,8 @@ __all__ = [
     "at_most",
     "case_digest",
     "failed_controls",
+    "metric_title",
+    "plain_name",
     "results",
     "speaks",
 ]

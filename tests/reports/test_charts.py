@@ -55,7 +55,7 @@ def test_the_plane_has_a_point_for_each_setting_at_the_numbers_of_the_record(fig
     assert len(labels) == len(METHODS)
     for i, (*_, records, _, f1) in enumerate(METHODS):
         (label,) = (t for t in labels if t.startswith(f"{i + 1}. {setting(i).id}: "))
-        assert f"f1 {f1:.3f}, advantage {records:.3f} (tableak, accuracy)" in label
+        assert f"F1 {f1:.3f}, advantage {records:.3f} (tableak, accuracy)" in label
 
 
 def test_points_further_right_are_more_useful_and_higher_ones_leak_more(figures):

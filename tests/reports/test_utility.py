@@ -1,6 +1,8 @@
 from dataclasses import replace
 
-from leakledger.reports.utility import WIDEST, main_metric, shown, tables
+from leakledger.audit.records.metrics import TITLES, metric_title
+from leakledger.audit.scoring.metrics import PERFECT
+from leakledger.reports.utility import COSTS, WIDEST, main_metric, shown, tables
 from tests.reports.example import setting, utility
 
 ROWS = [row for i in (1, 2) for row in utility(i, setting(i))]
@@ -8,6 +10,21 @@ ROWS = [row for i in (1, 2) for row in utility(i, setting(i))]
 
 def named(*metrics):
     return [replace(ROWS[0], metric=m) for m in metrics]
+
+
+def test_every_metric_of_an_attack_or_a_model_has_one_name_for_readers_that_is_no_code():
+    stated = {m for m in PERFECT if not m.endswith("_information")} | {u.metric for u in ROWS}
+    quality = {m for m in stated if m not in COSTS}
+    assert quality <= TITLES.keys()
+    titles = [metric_title(m) for m in {*PERFECT, *TITLES}]
+    assert len(set(titles)) == len(titles)
+    assert not any("_" in t for t in titles)
+    assert metric_title("mean_information") == "information on means"
+
+
+def test_heads_of_tables_have_the_names_for_readers():
+    (table,) = tables(named("majority_f1", "r2"))
+    assert table.columns == ["#F1 of the commonest class alone", "#R²"]
 
 
 def test_f1_stands_for_utility_and_r2_where_there_is_no_f1():

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from leakledger.audit.gate.snapshot import snapshot
-from leakledger.audit.records import SCORER
+from leakledger.audit.records import SCORER, metric_title
 from tests.audit.gate.made import (
     CONFIG,
     PRIOR,
@@ -260,7 +260,10 @@ def test_whole_rows_that_are_told_though_cells_gain_nothing_over_the_prior_have_
 
     outcome = decided(rows(0.5), rows(0.0), leakage=MARGIN)
     assert outcome.exit_code == 10
-    assert f"made by server ({metric}) gets 0.50 of what the prior leaves" in only(outcome, "regression").reasons[0]
+    assert (
+        f"made by server ({metric_title(metric)}) gets 0.50 of what the prior leaves"
+        in only(outcome, "regression").reasons[0]
+    )
     assert decided(rows(0.5), rows(0.5), leakage=MARGIN).exit_code == 0
 
 
@@ -284,7 +287,10 @@ def test_what_a_headline_metric_does_not_tell_has_grown_beside_it(asset, metric,
 
     outcome = decided(audit(1.0), audit(PRIOR), leakage=MARGIN)
     assert outcome.exit_code == 10
-    assert f"made by server ({metric}) gets 1.00 of what the prior leaves" in only(outcome, "regression").reasons[0]
+    assert (
+        f"made by server ({metric_title(metric)}) gets 1.00 of what the prior leaves"
+        in only(outcome, "regression").reasons[0]
+    )
     assert decided(audit(1.0), audit(1.0), leakage=MARGIN).exit_code == 0
 
 
