@@ -138,7 +138,7 @@ def test_the_report_names_columns_and_who_rebuilds_them(several):
     assert "can rebuild columns of other parties, record by record" in page
     assert "Correlation by column" in page
     assert "mean smoothness" in page
-    assert "f1_without_features" in page
+    assert "F1 without the features" in page
     assert "flfe.masked" in page
 
 
