@@ -25,6 +25,7 @@ from leakledger.attacks.gradient.posterior.held_out import (
     hits,
     matched,
     right_elsewhere,
+    some,
     tells_more,
 )
 from leakledger.attacks.gradient.posterior.samples import Samples, rows_of
@@ -49,7 +50,7 @@ def claimed(
     tried = before_witnesses(made, samples, within, blind)
     if samples.settled and blind is not None and not tells_more(made, samples.fit, within, blind, tried):
         rows, fitted = blind, False
-        made = _of_witnesses(made, samples) if tried else made
+        made = some(made, samples.witness) if tried else made
     categories, numbers = matched(rows, made, within)
     own = hits(rows, categories, numbers, within).mean(0)
     right = own
@@ -71,7 +72,3 @@ def claimed(
         evidence=update.evidence,
         probability=samples.share * right if samples.sure else None,
     )
-
-
-def _of_witnesses(made: Rows, samples: Samples) -> Rows:
-    return Rows(made.categories[samples.witness], made.numbers[samples.witness])

@@ -51,7 +51,7 @@ def before_witnesses(made: Rows, samples: Samples, within: Array, blind: Rows | 
 
 
 def _before(made: Rows, fit: Array, here: NDArray[np.bool_], within: Array, blind: Rows | None) -> Trial:
-    rest, others = _some(made, here), _some(made, ~here)
+    rest, others = some(made, here), some(made, ~here)
     claim = best(others, fit[~here], within)
     said = hits(claim, *matched(claim, others, within), within).mean(0)
     right = hits(claim, *matched(claim, rest, within), within).mean(0)
@@ -67,10 +67,10 @@ def tells_more(made: Rows, fit: Array, within: Array, blind: Rows, tried: Sequen
         gain = np.array([t.gain for t in tried])
     else:
         half = np.arange(len(fit)) % 2 == 0
-        other = _some(made, ~half)
+        other = some(made, ~half)
         if len(other.numbers) < 2:
             return True
-        rows = best(_some(made, half), fit[half], within)
+        rows = best(some(made, half), fit[half], within)
         right, without = (hits(r, *matched(r, other, within), within).sum((1, 2)) for r in (rows, blind))
         gain = right - without.astype(np.float64)
     return bool(gain.mean() > gain.std(ddof=1) / np.sqrt(len(gain)))
@@ -96,9 +96,9 @@ def right_elsewhere(rows: Rows, made: Rows, samples: Samples, within: Array) -> 
     right = np.zeros((rows.numbers.shape[0], rows.categories.shape[1] + rows.numbers.shape[1]))
     for fold in np.unique(parts):
         here = parts == fold
-        of_others = best(_some(made, ~here), samples.fit[~here], within)
+        of_others = best(some(made, ~here), samples.fit[~here], within)
         [order], _ = assigned(rows, Rows(of_others.categories[None], of_others.numbers[None]), within)
-        claim, rest = _some(of_others, order), _some(made, here)
+        claim, rest = some(of_others, order), some(made, here)
         right += hits(claim, *matched(claim, rest, within), within).sum(0)
     return right / count
 
@@ -106,11 +106,11 @@ def right_elsewhere(rows: Rows, made: Rows, samples: Samples, within: Array) -> 
 def best(made: Rows, fit: Array, within: Array) -> Rows:
     """The best barycentre of batches, from some of them, the likeliest first."""
     starts = np.argsort(-fit, kind="stable")[:: max(1, len(fit) // STARTS)][:STARTS]
-    tried = [barycentre(_some(made, m), made, within) for m in starts]
+    tried = [barycentre(some(made, m), made, within) for m in starts]
     return min(tried, key=lambda b: b.wrong).rows
 
 
-def _some(rows: Rows, which: Any) -> Rows:
+def some(rows: Rows, which: Any) -> Rows:
     """Some rows, or some batches of them, or one."""
     return Rows(rows.categories[which], rows.numbers[which])
 

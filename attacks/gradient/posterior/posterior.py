@@ -140,7 +140,7 @@ class Posterior(Inversion):
             through = replace(through, bounded=False, stated=False)
         try:
             prior = StructuralPrior(update.layout, knowledge.bounds)
-            categorical, numeric = self.cells(update, knowledge)
+            categorical, numeric, known = self._prior(update, knowledge)
         except ValueError as error:
             return NotApplicable(str(error))
         evidence = evidence_of(step, through, self.device)
@@ -173,8 +173,7 @@ class Posterior(Inversion):
             return Abstained(f"{batch} is most likely of no row")
         if through.stated and too_quiet(samples.energy, evidence, cells):
             samples = replace(samples, settled=False)  # chains settle where there is less noise than was said, too
-        within, known = self.tolerance * prior.deviation, self._known(update, cells)
-        rows = samples.index.shape[1]
+        within, rows = self.tolerance * prior.deviation, samples.index.shape[1]
         blind = blind_guess(cells, len(categorical), rows, within, coins, self.device, evidence.labels, known)
         return claimed(update, prior, categorical, numeric, samples, self.tolerance, blind)
 
@@ -182,18 +181,20 @@ class Posterior(Inversion):
         """The categorical and the numeric cells of a row, with the adversary's prior. Raises ValueError where what is
         known contradicts itself.
         """
-        categorical, numeric = cells_of(update.layout, knowledge, self.device, update.facts)
-        cells = [*categorical, *numeric]
-        if (known := self._known(update, cells)) is None:
-            return categorical, numeric
-        cells = linked(cells, known.index, known.labels, update.model.classes)
-        return cells[: len(categorical)], cells[len(categorical) :]
+        categorical, numeric, _ = self._prior(update, knowledge)
+        return categorical, numeric
 
-    def _known(self, update: ObservedUpdate, cells: Sequence[Cell]) -> IndexedRows | None:
-        """Rows that say which values go together; None where there are none, or they are not to say it."""
+    def _prior(
+        self, update: ObservedUpdate, knowledge: AuxiliaryKnowledge
+    ) -> tuple[list[Cell], list[Cell], IndexedRows | None]:
+        """The cells, and the rows that say which values go together; None where there are none, or they are not to."""
+        categorical, numeric = cells_of(update.layout, knowledge, self.device, update.facts)
         if not (self.tree and update.facts.rows):
-            return None
-        return IndexedRows(known_rows(update.layout, cells, update.facts), update.facts.labels)
+            return categorical, numeric, None
+        cells = [*categorical, *numeric]
+        known = IndexedRows(known_rows(update.layout, cells, update.facts), update.facts.labels)
+        cells = linked(cells, known.index, known.labels, update.model.classes)
+        return cells[: len(categorical)], cells[len(categorical) :], known
 
     def _coins(self, update: ObservedUpdate) -> torch.Generator:
         """A generator that depends on the seed, the victim and the round, and on nothing that runs beside."""
