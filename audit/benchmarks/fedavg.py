@@ -176,7 +176,7 @@ def settings(
     return Config.model_validate(
         {
             "data": {"source": source, "schema": options.schema, "missing": "drop"},
-            "preprocessing": {"encoder": "server-dictionary", "scaler": "federated-zscore", **PIPELINES["published"]},
+            "preprocessing": PIPELINES["published"],
             "training": {"algorithm": "fedavg", **training},
             "audit": {"seeds": list(range(seeds)), "device": options.device},
         }

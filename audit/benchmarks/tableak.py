@@ -36,7 +36,11 @@ PUBLISHED: dict[str, dict[str, dict[int, float]]] = {  # mean accuracy in %, 50 
     },
 }
 METRICS = ("accuracy", "exact_rows", "categorical_accuracy", "numeric_accuracy")
-PIPELINES: dict[str, dict[str, object]] = {"published": {"columns": "all", "ddof": 1}, "0/1": {"columns": "numeric"}}
+AGREED: dict[str, object] = {"encoder": "server-dictionary", "scaler": "federated-zscore"}
+PIPELINES: dict[str, dict[str, object]] = {
+    "published": {**AGREED, "columns": "all", "ddof": 1},
+    "0/1": {**AGREED, "columns": "numeric"},
+}
 ATTACKS: dict[str, Mapping[str, object]] = {"default": {}, "published": AS_PUBLISHED}
 SMALL, LARGE = (1, 2, 4, 8, 16, 32), (64, 128)  # large batches are measured with half as many seeds
 VARIANTS = (
@@ -114,7 +118,7 @@ def settings(
             "defense": {"name": "gaussian-noise", "sigma": sigma} if sigma else {"name": "none"},
             "data": {"source": source, "schema": options.schema, "missing": "drop"},
             "partition": {"parties": parties},
-            "preprocessing": {"encoder": "server-dictionary", "scaler": "federated-zscore", **PIPELINES[pipeline]},
+            "preprocessing": PIPELINES[pipeline],
             "training": {"algorithm": "fedsgd", "rounds": 1, "batch_size": size},
             "model": {"hidden": list(hidden)},
             "attacks": {"use": ["tableak"], "bounds": "known", "labels": labels, "tableak": attack},
