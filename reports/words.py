@@ -35,18 +35,13 @@ GROUPS = (
 )
 
 NOUNS = {
+    **ASSETS,
     "records": "cells of rows",
     "columns": "columns, record by record",
     "vocabulary": "values held",
     "membership": "the ranking of who holds a value",
     "size": "numbers of distinct values",
     "count": "row counts",
-    "mean": "means",
-    "std": "deviations",
-    "minimum": "minima",
-    "maximum": "maxima",
-    "quantile": "quartiles",
-    "frequency": "shares of values",
     "target_rate": "rates of the outcome",
     "held_out_count": "counts of held-out rows",
     "held_out_rate": "rates of the outcome in held-out rows",

@@ -1,8 +1,9 @@
 """What each metric is called where people read it; files, configurations of gates and JSON have its own name."""
 
-from leakledger.audit.records.assets import INFORMATION
+from leakledger.audit.records.assets import ASSETS, HEADLINE, INFORMATION
 
 TITLES = {
+    **{metric: heading for metric, heading in ASSETS.items() if metric not in HEADLINE},
     "accuracy": "accuracy",
     "categorical_accuracy": "categories right",
     "numeric_accuracy": "numbers right",
@@ -17,12 +18,6 @@ TITLES = {
     "precision": "precision",
     "recall": "recall",
     "count": "row count",
-    "mean": "means",
-    "std": "deviations",
-    "minimum": "minima",
-    "maximum": "maxima",
-    "quantile": "quartiles",
-    "frequency": "shares of values",
     "target_rate": "rates of the outcome",
     "held_out_count": "count of held-out rows",
     "held_out_rate": "rates of the outcome in held-out rows",
