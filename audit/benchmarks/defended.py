@@ -4,9 +4,11 @@ Setting as in `tableak`, pipeline `published`, labels known, Gaussian noise of d
 rows of the table but those of the batches are granted, as by default. The posterior makes its prior of them and of what
 the client told the server for encoder and scaler: the values that it holds and how often, means and deviations. Rows
 with the `setting.attack` *posterior* and *tableak* are attacks; *prior only* is the best guess of an adversary who is
-granted as much and sees no message (`baselines`); *from the truth* is no attack but a diagnostic: the posterior's
-chains, under the same prior, started at the true rows and sampled alike. Where *posterior* ends below it, its search
-has not found the rows; where they agree, the noise hides the rest.
+granted as much and sees no message (`baselines`); *without the update* is what the posterior would claim if it had seen
+the messages before training alone, so that what preparing the data has told is not taken for what the update adds.
+*From the truth* is no attack but a diagnostic: the posterior's chains, under the same prior, started at the true rows
+and sampled alike. Where *posterior* ends below it, its search has not found the rows; where they agree, the noise hides
+the rest.
 
 `categories said 0.x` and `numbers said 0.x` are the shares of right cells among those that the posterior says are right
 with a probability in [0.x, 0.x + 0.1), and the note has what it said of them on average: calibrated, both agree within
@@ -42,6 +44,7 @@ from leakledger.audit.benchmarks.devices import clock_of, each_device, on
 from leakledger.audit.benchmarks.finished import each_unfinished
 from leakledger.audit.benchmarks.gradients import figure, in_percent
 from leakledger.audit.benchmarks.tableak import settings
+from leakledger.audit.benchmarks.without_update import NAME, without_update
 from leakledger.audit.case import Case, cases
 from leakledger.audit.cells import Cells
 from leakledger.audit.config import Config
@@ -214,9 +217,11 @@ def one_case(
     view = federated.ledger.view([federated.public.server], federated.public)
     coins = generator(federated.secrets[federated.public.server])
     trials, seconds, said = {}, {}, []
-    for name in attacks:
-        attack = make_attack(name, config, case)
-        attack = attack if victims is None else replace(attack, victims=victims)  # type: ignore[type-var]
+    played = {name: make_attack(name, config, case) for name in attacks}
+    if isinstance(own := played.get("posterior"), Posterior):
+        played[NAME] = without_update(own)
+    for name, configured in played.items():
+        attack = configured if victims is None else replace(configured, victims=victims)  # type: ignore[type-var]
         clock = clock_of(config.audit.device)
         start = clock()
         outcome = attack.run(view, knowledge)

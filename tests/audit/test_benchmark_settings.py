@@ -1,14 +1,19 @@
 """What the attacker of gradient benchmarks knows of rows before the gradients: the population's, none of the client."""
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 from leakledger.attacks.gradient.inversion import informed
+from leakledger.attacks.gradient.posterior import Posterior
 from leakledger.attacks.observed.row_facts import row_facts
 from leakledger.attacks.observed.updates import find_updates
 from leakledger.audit.benchmarks import defended_other, dp_sgd, exact, tableak
 from leakledger.audit.benchmarks.base import Options
 from leakledger.audit.benchmarks.defended import in_public
 from leakledger.audit.benchmarks.fedavg import train_on_few
+from leakledger.audit.benchmarks.without_update import without_update
 from leakledger.audit.case import cases
 from leakledger.audit.granted import granted_knowledge
 from leakledger.audit.truth import Truth
@@ -50,3 +55,17 @@ def test_the_server_knows_what_clients_said_for_encoder_and_scaler_and_of_fedavg
     facts = row_facts(truth.federated.ledger.view([public.server], public), granted_knowledge(config, truth), ["P1"])
     assert [bool(f) for f in (facts.moments, facts.shares, facts.held)] == 3 * [said]
     assert facts.rows_of == "population"
+
+
+def test_what_is_claimed_without_the_update_is_the_same_behind_any_update():
+    config = tableak.settings(Options(), "fair", "published", "known", 4, 1, 0.01)
+    truth = Truth(in_public(config, cases(config)[0]))
+    public = truth.federated.public
+    view, knowledge = truth.federated.ledger.view([public.server], public), granted_knowledge(config, truth)
+    seen = informed(view, knowledge, find_updates(view, knowledge, rounds=[0], victims=["P1"]))
+    other = [replace(u, gradient={name: -g for name, g in u.gradient.items()}) for u in seen]
+    shut = without_update(Posterior(seed=1))
+    [one], [same] = (shut.inverted(view, knowledge, updates) for updates in (seen, other))
+    assert one.categories.shape[0] == 4
+    np.testing.assert_array_equal(one.categories, same.categories)
+    np.testing.assert_array_equal(one.numbers, same.numbers)

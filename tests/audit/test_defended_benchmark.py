@@ -83,6 +83,7 @@ def test_each_attack_the_prior_and_the_diagnostic_stand_beside_each_other(monkey
     assert by["posterior", "accuracy"] >= 90
     assert by["from the truth", "accuracy"] >= 90
     assert by["prior only", "accuracy"] < by["posterior", "accuracy"]
+    assert 0 < by["without the update", "accuracy"] < by["posterior", "accuracy"]
     assert ("tableak", "accuracy") in by
     assert any(metric.startswith("categories said") for _, metric in by)
 
@@ -95,7 +96,7 @@ def test_other_defenses_are_measured_with_what_is_known_of_them(monkeypatch, def
     monkeypatch.setattr(defended_other, "QUICK", (defense,))
     rows = list(defended_other.run(Options(quick=True, seeds=1, jobs=1)))
     inversion = "tableak_fedavg" if "epochs" in defense else "tableak"
-    assert {r.setting["attack"] for r in rows} == {"posterior", inversion, "prior only"}
+    assert {r.setting["attack"] for r in rows} == {"posterior", inversion, "without the update", "prior only"}
     assert {r.setting["defense"] for r in rows} == {defense}
     (accuracy,) = (r.measured for r in rows if r.setting["attack"] == "posterior" and r.metric == "accuracy")
     assert accuracy > 70
