@@ -30,7 +30,7 @@ def run(options: Options) -> Iterator[Row]:
 def measured(options: Options, source: str, size: int, seeds: int) -> Iterator[Row]:
     """Rows of one batch size, over 4 clients x `seeds` batches."""
     config = settings(options, source, "published", "known", size, seeds)
-    work = partial(one_case, config, diagnose=False, attacks=ATTACKS)
+    work = partial(one_case, config, attacks=ATTACKS)
     parts = list(each(work, cases(config), options.jobs))
     setting = {"B": size, "labels": "known", "parties": 4, "seeds": seeds}
     yield from of_attacks("crowded", dataset_name(source), setting, parts, 4 * seeds)

@@ -13,7 +13,8 @@ the rest.
 `categories said 0.x` and `numbers said 0.x` are the shares of right cells among those that the posterior says are right
 with a probability in [0.x, 0.x + 0.1), and the note has what it said of them on average: calibrated, both agree within
 the interval. Clusters are client x seed; cells of one batch are right or wrong together, so few batches with such cells
-make a wide interval. `--only B=32` keeps to one size, `--only sigma=0.01` to one strength.
+make a wide interval. `--only B=32` keeps to one size, `--only sigma=0.01` to one strength, `--only attack=posterior` to
+one attack.
 
 After them come the rows of `dp_sgd`, which is also a benchmark by itself: clipped rows under noise, beside their bound.
 """
@@ -63,7 +64,9 @@ QUICK: dict[int, tuple[float, ...]] = {8: (0.003, 0.02)}
 METRICS = ("accuracy", "exact_rows", "categorical_accuracy", "numeric_accuracy")
 PRIOR = ("accuracy", "exact_rows")
 CLIENTS = 4
-ONLY = ("B", "sigma")  # what `Options.only` may name
+TRUTH = "from the truth"
+PLAYED = ("posterior", "tableak", NAME, TRUTH)
+ONLY = ("B", "sigma", "attack")  # what `Options.only` may name
 RESUMES = True  # from batches that are finished
 
 
@@ -87,13 +90,14 @@ class Measured(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """One client's batch in one federation of a setting."""
+    """One client's batch in one federation of a setting, and what is played on it."""
 
     size: int
     sigma: float
     config: Config
     case: Case
     client: int
+    attacks: tuple[str, ...]
 
 
 def run(options: Options) -> Iterator[Row]:
@@ -109,10 +113,11 @@ def measured(options: Options, source: str) -> Iterator[Row]:
     """Rows of each batch size and strength, over 4 clients x seeds batches. Batches of all settings share one pool."""
     seeds, parts = options.seeds or 1, defaultdict[tuple[int, float], list[Measured]](list)
     batches = [
-        Batch(size, sigma, config, case, client)
+        Batch(size, sigma, config, case, client, attacks)
         for size, sigmas in (QUICK if options.quick else SIZES).items()
         for sigma in sigmas
-        if options.wants(B=size, sigma=sigma)
+        for attacks in [tuple(a for a in PLAYED if options.wants(B=size, sigma=sigma, attack=a))]
+        if attacks
         for config in [settings(options, source, "published", "known", size, seeds, sigma)]
         for case in cases(config)
         for client in range(CLIENTS)
@@ -132,16 +137,16 @@ def of_setting(options: Options, source: str, batch: Batch, parts: Sequence[Meas
     setting = {"B": batch.size, "sigma": batch.sigma, "labels": "known", "parties": CLIENTS, "seeds": seeds}
     setting |= on(options.device)
     yield from of_attacks("defended", dataset, setting, parts, len(parts))
-    for metric in METRICS:
+    for metric in METRICS if TRUTH in batch.attacks else ():
         reached = [100 * m[metric] for p in parts for m in p.from_truth]
-        yield figure("defended", dataset, {"attack": "from the truth", **setting}, metric, reached, None, "%")
+        yield figure("defended", dataset, {"attack": TRUTH, **setting}, metric, reached, None, "%")
     said = [batch for p in parts for batch in p.calibration]
     yield from deciles("defended", dataset, {"attack": "posterior", **setting}, said)
 
 
 def one_batch(batch: Batch) -> tuple[Batch, Measured]:
     """The attacks on one batch, which comes back with them: batches end in any order."""
-    return batch, one_case(batch.config, batch.case, client=batch.client)
+    return batch, one_case(batch.config, batch.case, batch.attacks, batch.client)
 
 
 def of_attacks(
@@ -154,7 +159,7 @@ def of_attacks(
         for metric in METRICS:
             yield figure(benchmark, dataset, own, metric, in_percent(trials, metric, batches), None, "%")
         yield figure(benchmark, dataset, own, "seconds per batch", [p.seconds[attack] for p in parts], None, "s")
-    for metric in PRIOR:
+    for metric in PRIOR if parts[0].trials else ():
         first = [t for p in parts for t in next(iter(p.trials.values())) if t.metric == metric]
         chance = [100 * (t.baseline or 0.0) for t in first]
         yield figure(benchmark, dataset, {"attack": "prior only", **setting}, metric, chance, None, "%")
@@ -201,13 +206,12 @@ def in_public(config: Config, case: Case) -> Federated:
 def one_case(
     config: Config,
     case: Case,
-    diagnose: bool = True,
-    attacks: Sequence[str] = ("posterior", "tableak"),
+    attacks: Sequence[str],
     client: int | None = None,
     federation: Callable[[Config, Case], Federated] = in_public,
 ) -> Measured:
-    """The attacks on the batches of one federation, or on that of one `client` alone, and what the posterior makes of
-    them from the truth.
+    """The `attacks`, some of an audit's and of `PLAYED`, on the batches of one federation, or on that of one `client`
+    alone.
     """
     truth = Truth(federation(config, case))
     knowledge, attempted = granted_knowledge(config, truth), attempts(config, truth)
@@ -217,10 +221,10 @@ def one_case(
     view = federated.ledger.view([federated.public.server], federated.public)
     coins = generator(federated.secrets[federated.public.server])
     trials, seconds, said = {}, {}, []
-    played = {name: make_attack(name, config, case) for name in attacks}
-    if isinstance(own := played.get("posterior"), Posterior):
-        played[NAME] = without_update(own)
-    for name, configured in played.items():
+    for name in attacks:
+        if name == TRUTH:
+            continue
+        configured = without_update(posterior(config, case)) if name == NAME else make_attack(name, config, case)
         attack = configured if victims is None else replace(configured, victims=victims)  # type: ignore[type-var]
         clock = clock_of(config.audit.device)
         start = clock()
@@ -229,8 +233,15 @@ def one_case(
         draws = config.audit.baseline_draws
         trials[name] = score(attack, ("server",), outcome, knowledge, truth, attempted, coins, draws)
         said += [cells_said(c, truth) for c in claims_in(outcome) if isinstance(c, RecordsClaim)]
-    starts = diagnosed(config, case, truth, knowledge, victims=victims) if diagnose else []
+    starts = diagnosed(config, case, truth, knowledge, victims=victims) if TRUTH in attacks else []
     return Measured(trials, seconds, [metrics_of(claim, truth) for claim in starts], said)
+
+
+def posterior(config: Config, case: Case) -> Posterior:
+    """The attack as configured."""
+    attack = make_attack("posterior", config, case)
+    assert isinstance(attack, Posterior)
+    return attack
 
 
 def diagnosed(
@@ -245,8 +256,7 @@ def diagnosed(
     federated = truth.federated
     view = federated.ledger.view([federated.public.server], federated.public)
     updates = find_gradients(view, knowledge, rounds=[0], victims=victims)
-    own = make_attack("posterior", config, case)
-    assert isinstance(own, Posterior)
+    own = posterior(config, case)
     assert isinstance(updates, list)
     return [from_truth(own, u, knowledge, truth, burnt) for u in informed(view, knowledge, updates)]
 

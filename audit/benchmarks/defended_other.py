@@ -19,6 +19,7 @@ from leakledger.audit.benchmarks.base import Options, Row, dataset_name
 from leakledger.audit.benchmarks.defended import of_attacks, one_case
 from leakledger.audit.benchmarks.fedavg import RATE, train_on_few
 from leakledger.audit.benchmarks.tableak import settings
+from leakledger.audit.benchmarks.without_update import NAME
 from leakledger.audit.case import cases
 from leakledger.audit.config import Config
 from leakledger.audit.pool import each
@@ -78,10 +79,11 @@ def measured(options: Options, source: str, name: str, seeds: int) -> Iterator[R
     other = OTHER[name]
     rows, parties = (OF_A_SUM, other.summed) if other.summed else (ROWS, PARTIES)
     config = under(settings(options, source, "published", other.labels, rows, seeds), other)
-    how: dict[str, Any] = {}
+    attacks = ("posterior", "tableak_fedavg" if other.epochs else "tableak", NAME)
+    work = partial(one_case, config, attacks=attacks)
     if other.epochs:
-        how = {"attacks": ("posterior", "tableak_fedavg"), "federation": partial(train_on_few, rows=ROWS)}
-    parts = list(each(partial(one_case, config, diagnose=False, **how), cases(config), options.jobs))
+        work = partial(work, federation=partial(train_on_few, rows=ROWS))
+    parts = list(each(work, cases(config), options.jobs))
     setting = {"B": rows, "defense": name, "labels": other.labels, "parties": parties, "seeds": seeds}
     yield from of_attacks("defended_other", dataset_name(source), setting, parts, seeds if other.summed else 4 * seeds)
 

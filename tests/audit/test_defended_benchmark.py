@@ -57,8 +57,8 @@ def test_only_the_settings_that_are_asked_for_are_measured():
     ("name", "part", "told"),
     [
         ("exact", "B=8", "exact measures all of its settings"),
-        ("defended", "rows=8", "write one of B=..., sigma=..."),
-        ("defended", "B", "write one of B=..., sigma=..."),
+        ("defended", "rows=8", "write one of B=..., sigma=..., attack=..."),
+        ("defended", "B", "write one of B=..., sigma=..., attack=..."),
         ("defended", "B=7", "no setting is like that: --only B=7"),
         ("defended_other", "defense=halved", "no such line; there are 'defense=rows clipped at 0.5, noise 0.003', "),
     ],
@@ -86,6 +86,15 @@ def test_each_attack_the_prior_and_the_diagnostic_stand_beside_each_other(monkey
     assert 0 < by["without the update", "accuracy"] < by["posterior", "accuracy"]
     assert ("tableak", "accuracy") in by
     assert any(metric.startswith("categories said") for _, metric in by)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("attack", ["without the update", "from the truth"])
+def test_one_attack_is_measured_alone(monkeypatch, attack):
+    monkeypatch.setattr(defended, "QUICK", {2: (1e-3,)})
+    rows = list(run(Options(quick=True, seeds=1, jobs=1, only=(f"attack={attack}",))))
+    beside = set() if attack == "from the truth" else {"prior only"}  # whose figures are part of any score
+    assert {r.setting["attack"] for r in rows} == {attack} | beside
 
 
 @pytest.mark.slow
