@@ -24,7 +24,7 @@ PICTURE = '<svg xmlns="http://www.w3.org/2000/svg"'  # how each begins
 @click.option(
     "--resume",
     type=click.Path(dir_okay=False),
-    help="Keep finished batches in this file, and go on from those that it has (defended, mixing).",
+    help="Keep finished batches in this file, and go on from those that it has (defended, mixing, transcripts).",
 )
 @click.option("--save", "path", type=click.Path(path_type=Path, dir_okay=False), help="Keep the rows in a JSON file.")
 @click.option("--kept", type=click.Path(path_type=Path, dir_okay=False), help="Print rows that --save kept instead.")

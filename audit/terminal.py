@@ -31,7 +31,7 @@ STEERING = {"Cc", "Cf", "Cs", "Zl", "Zp"}  # controls, invisible formats, halves
 LINES = "\n\t"
 STDOUT, UNWRITTEN = "stdout", 2  # what an error calls it; the exit code where it cannot be written
 ITSELF = "the tool itself"
-AGAIN = "interrupted; the same command begins anew, and a run goes on from what it has kept"
+AGAIN = "interrupted; the same command begins anew, or goes on from what a run or --resume has kept"
 
 
 def printable(text: str, kept: str = LINES) -> str:

@@ -160,7 +160,7 @@ def check_resume(name: str) -> None:
     """Raises ValueError unless the benchmark can go on from batches that it has finished."""
     if not getattr(import_module(BENCHMARKS[name]), "RESUMES", False):
         able = [n for n, module in BENCHMARKS.items() if getattr(import_module(module), "RESUMES", False)]
-        raise ValueError(f"--resume: {name} keeps no batches, only {' and '.join(able)} do; leave --resume out")
+        raise ValueError(f"--resume: {name} keeps no batches, only these do: {', '.join(able)}; leave --resume out")
 
 
 def markdown(name: str, rows: Sequence[Row]) -> str:

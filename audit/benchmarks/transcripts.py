@@ -8,31 +8,33 @@ exist and the labels of the attacked batches. All attacks of the audit are playe
 What evaluation tells of held-out rows is left out: it is the same under all of them. A row is `audit.leakage`'s: one
 asset under one kind of adversary, by the single adversary of that kind that learns most, with an interval that allows
 for choosing it.
-`n` are the clusters (victim x seed) that it makes claims about, `of` those that there are; a kind without any claim has
-one row that says so. Beside it stands what the methods share by their own account. What scores
-leave out of single clients' claims has rows of its own (`transcripts_claims`): "count bounds" is the mean ratio of the
-upper to the lower end of their 90 % intervals, "count bounds that hold" the share of them with the truth inside, "signs
-of means" the share of claims about means whose whole interval has the sign of the truth, and "who holds values that it
-lacks" the AUC over values that the client does not hold.
+`n` are the clusters (victim x seed) that it makes claims about, `of` those that there are, `proven` those where it has
+a claim that it vouches for, if none of these is wrong; a kind without any claim has one row that says so. A client of
+plain aggregation sees the sum of all updates: there a cluster is a seed. Beside it stands what the methods share by
+their own account. What scores leave out of single clients' claims has rows of its own (`transcripts_claims`): "count
+bounds" is the mean ratio of the upper to the lower end of their 90 % intervals, "count bounds that hold" the share of
+them with the truth inside, "signs of means" the share of claims about means whose whole interval has the sign of the
+truth, and "who holds values that it lacks" the AUC over values that the client does not hold.
 
-`pooled` is the yardstick: there the rows themselves are handed over. `fasttext` is the seeded model.
+`pooled` is the yardstick: there the rows themselves are handed over. `fasttext` is the seeded model. `--only
+encoder=uhe` and `--only scaler=zscore-sac` keep to some methods.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 from leakledger.audit.benchmarks.base import Options, Row, data_of, dataset_name, partial_note
-from leakledger.audit.benchmarks.transcripts_claims import client_rows
+from leakledger.audit.benchmarks.finished import each_unfinished
+from leakledger.audit.benchmarks.transcripts_claims import ClientClaims, client_rows, told_to_clients
 from leakledger.audit.benchmarks.transcripts_tables import SILENT_ENCODER, SILENT_SCALER, markdown
-from leakledger.audit.case import cases
+from leakledger.audit.case import Case, cases
 from leakledger.audit.config import Config
 from leakledger.audit.leakage import adversary, leakage_table
-from leakledger.audit.pool import each
-from leakledger.audit.records import ASSETS, HELD_OUT, CaseRecord, Leakage
+from leakledger.audit.records import ASSETS, HELD_OUT, CaseRecord, Leakage, Score
 from leakledger.audit.run import run_case
 from leakledger.audit.summary import scores
 from leakledger.preprocess.encoders import ENCODERS
@@ -45,6 +47,8 @@ NOTHING = "nothing"  # the metric of a kind of adversary that makes no claim
 ATTACKS = ("plaintext", "statistics", "ring_size", "vocabulary", "membership", "sac_audit", "portfolio")
 PARTIES, ROWS, SEEDS, BATCH = 5, 3_000, 3, 8
 ADVERSARIES = ("server", "clients", "coalitions of 2")
+ONLY = ("encoder", "scaler")  # what `Options.only` may name
+RESUMES = True  # from cases that are finished
 
 
 def methods() -> Iterator[dict[str, str]]:
@@ -59,20 +63,50 @@ def methods() -> Iterator[dict[str, str]]:
         yield {"encoder": SILENT_ENCODER, "scaler": "zscore-sac", "sharing": sharing, "route": route}
 
 
+class Played(NamedTuple):
+    """One case of one method."""
+
+    config: Config
+    case: Case
+
+
+class Found(NamedTuple):
+    """Its record, and what single clients claim."""
+
+    record: CaseRecord
+    told: ClientClaims
+
+
 def run(options: Options) -> Iterator[Row]:
     """Rows for each table and method, as they are measured."""
+    kept = [m for m in methods() if options.wants(encoder=m["encoder"], scaler=m["scaler"])]
+    if not kept:
+        raise ValueError(f"no method is like that: {' '.join(f'--only {part}' for part in options.only)}")
     for source in options.data or ("fair",):
-        for method in methods():
-            yield from measure(options, source, method)
+        yield from measure(options, source, kept)
 
 
-def measure(options: Options, source: str, method: Mapping[str, str]) -> Iterator[Row]:
-    """Rows of one encoder and scaler, over all seeds."""
-    config = settings(options, source, method)
+def measure(options: Options, source: str, of: Sequence[Mapping[str, str]]) -> Iterator[Row]:
+    """Rows of some methods, over all seeds. Cases of all of them share one pool."""
+    played = [Played(config, case) for m in of for config in [settings(options, source, m)] for case in cases(config)]
+    parts = defaultdict[str, list[Found]](list)
+    for item, found in each_unfinished(one_case, played, Found, options):
+        done = parts[item.case.setting.id]
+        done.append(found)
+        if len(done) == len(item.config.audit.seeds):
+            yield from of_method(dataset_name(source), sorted(done, key=lambda f: f.record.seed))
+
+
+def one_case(item: Played) -> tuple[Played, Found]:
+    """What is found in one case, which comes back with it: cases end in any order."""
     with TemporaryDirectory() as folder:
-        work = partial(run_case, config, folder=Path(folder), master=PUBLIC_MASTER)
-        records = list(each(work, cases(config), options.jobs))
-    dataset = dataset_name(source)
+        record = run_case(item.config, item.case, Path(folder), PUBLIC_MASTER)
+    return item, Found(record, told_to_clients(item.config, item.case))
+
+
+def of_method(dataset: str, parts: Sequence[Found]) -> Iterator[Row]:
+    """Rows of one encoder and scaler, from what is found under each seed."""
+    records = [part.record for part in parts]
     all_scores = scores(records)
     table = leakage_table(records, all_scores)
     for kind in dict.fromkeys(adversary(s.observers) for s in all_scores):
@@ -81,7 +115,7 @@ def measure(options: Options, source: str, method: Mapping[str, str]) -> Iterato
         if not rows:
             where = {**setting(records), "adversary": kind}
             yield Row("transcripts", dataset, where, NOTHING, 0.0, None, None, None, "claims", 0)
-    yield from client_rows(options, config, dataset, setting(records))
+    yield from client_rows(dataset, setting(records), [part.told for part in parts])
 
 
 def settings(options: Options, source: str, method: Mapping[str, str]) -> Config:
@@ -111,6 +145,7 @@ def row(dataset: str, records: Sequence[CaseRecord], of: Leakage) -> Row:
     s = of.score
     assert s is not None
     who = {"adversary": of.adversary, "observers": "+".join(s.observers), "attack": s.attack, "of": of.possible}
+    who["proven"] = proven(records, s)
     where = {**setting(records), **who, "value": s.value, "prior": s.baseline}
     notes = ["the prior alone is right"] if s.advantage is None else []
     notes += [s.reason] if s.status != "scored" else []
@@ -129,3 +164,10 @@ def row(dataset: str, records: Sequence[CaseRecord], of: Leakage) -> Row:
         s.clusters,
         "; ".join(notes),
     )
+
+
+def proven(records: Sequence[CaseRecord], score: Score) -> int:
+    """In how many clusters the attack vouches for claims behind the `score`; 0 where any of these is wrong."""
+    name = (score.attack, score.observers, score.asset, score.metric)
+    own = [t for r in records for t in r.trials if (t.attack, t.observers, t.asset, t.metric) == name]
+    return 0 if any(t.certain_wrong for t in own) else sum(t.certain > 0 for t in own)

@@ -8,20 +8,18 @@ together.
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from leakledger.attacks.base import Claim, MembershipClaim, StatisticClaim, claims_in
-from leakledger.audit.benchmarks.base import Options, Row
+from leakledger.audit.benchmarks.base import Row
 from leakledger.audit.benchmarks.gradients import figure
-from leakledger.audit.case import Case, cases
+from leakledger.audit.case import Case
 from leakledger.audit.config import Config
 from leakledger.audit.federate import federate
 from leakledger.audit.granted import granted_knowledge, make_attack
 from leakledger.audit.play import view_of
-from leakledger.audit.pool import each
 from leakledger.audit.scoring.membership import ranking_metrics
 from leakledger.audit.truth import Truth
 from leakledger.preprocess.secret import PUBLIC_MASTER
@@ -45,9 +43,10 @@ class ClientClaims:
     lacked: list[float]
 
 
-def client_rows(options: Options, config: Config, dataset: str, where: Mapping[str, Any]) -> Iterator[Row]:
-    """A row per figure that there are claims for; n are the claims, of `lacked` the pairs of parties."""
-    told = list(each(partial(told_to_clients, config), cases(config), options.jobs))
+def client_rows(dataset: str, where: Mapping[str, Any], told: Sequence[ClientClaims]) -> Iterator[Row]:
+    """A row per figure that there are claims for, of what is `told` in each case; n are the claims, of `lacked` the
+    pairs of parties.
+    """
     parts = {FACTOR: "ratios", HELD: "held", SIGNS: "signs", LACKED: "lacked"}
     units = {FACTOR: "ratio", LACKED: "AUC"}
     who = {**where, "adversary": "one client", "observers": "each"}

@@ -1,9 +1,11 @@
 """The rows of the `transcripts` benchmark as Markdown: a table of encoders and one of scalers for each data set.
 
 A line is a method, a column a kind of adversary, an entry the assets that it learns of with their advantage: one number
-where the interval has no width, "none" where it holds 0, and in brackets the clusters behind it out of those that
-there are, where claims are about some parties only. Assets with the same entry share it, and where the prior alone is
-always right, that is said instead; so is that a control of the attack failed. A dash is no claim at all.
+where the interval has no width, "proven" where the attack vouches for claims, none of which is wrong (where it gets
+everything of every cluster so, no interval is needed), "not shown" where it does not and the interval holds 0, and in
+brackets the clusters behind it out of those that there are, where claims are about some parties only. Assets with the
+same entry share it, and where the prior alone is always right, that is said instead; so is that a control of the attack
+failed. A dash is no claim at all.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,6 +17,7 @@ from leakledger.audit.records import ASSETS
 SILENT_ENCODER, SILENT_SCALER = "target", "local"  # what methods are measured with: neither sends anything
 PARTS = (("encoder", "scaler", SILENT_SCALER), ("scaler", "encoder", SILENT_ENCODER))
 ORDER = list(ASSETS.values())
+WHOLE = 0.995  # an advantage that is written as 1.00
 COIN = 0.5  # the AUC of a guess
 
 
@@ -43,7 +46,7 @@ def table(rows: Sequence[Row], dataset: str, part: str, other: str, silent: str)
 def entry(rows: Sequence[Row]) -> str:
     """What one kind of adversary learns, the most first."""
     advantages = [r for r in rows if r.metric in ORDER]
-    advantages.sort(key=lambda r: (-max(r.low if r.low is not None else r.measured, 0.0), ORDER.index(r.metric)))
+    advantages.sort(key=lambda r: (-_at_least(r), ORDER.index(r.metric)))
     texts: dict[str, list[str]] = {}
     for r in advantages:
         texts.setdefault(_advantage(r), []).append(r.metric)
@@ -51,15 +54,23 @@ def entry(rows: Sequence[Row]) -> str:
     return "; ".join([*found, *_claims(rows)]) or "–"
 
 
+def _at_least(r: Row) -> float:
+    """What it surely learns: all of it where all is proven, else the lower end of the interval."""
+    everything = r.setting.get("proven") == r.n and r.measured >= WHOLE
+    return r.measured if everything or r.low is None else max(r.low, 0.0)
+
+
 def _advantage(r: Row) -> str:
+    proven = r.setting.get("proven", 0)
     if "prior alone" in r.note:
         return "known to the prior"
-    if r.low is None or r.high is None:
+    if r.low is None or r.high is None or r.high - r.low < 0.005 or (proven == r.n and r.measured >= WHOLE):
         text = f"{r.measured:.2f}"
-    elif r.low <= 0:
-        return "none"
+    elif r.low <= 0 and not proven:
+        return "not shown"
     else:
-        text = f"{r.measured:.2f}" if r.high - r.low < 0.005 else f"{r.measured:.2f} ({r.low:.2f} to {r.high:.2f})"
+        text = f"{r.measured:.2f} ({r.low:.2f} to {r.high:.2f})"
+    text = f"{text} proven" if proven else text
     text = text if r.n == r.setting["of"] else f"{text} [{r.n}/{r.setting['of']}]"
     return f"{text}, a control failed" if "a control of this attack failed" in r.note else text
 

@@ -129,4 +129,4 @@ def test_what_a_long_benchmark_finds_comes_back_as_it_was():
 def test_a_benchmark_that_keeps_no_batches_says_which_ones_do(tmp_path):
     result = CliRunner().invoke(main, ["benchmark", "gate", "--resume", str(tmp_path / "a")])
     assert result.exit_code == 2
-    assert "gate keeps no batches, only defended and mixing do" in result.output
+    assert "gate keeps no batches, only these do: transcripts, defended, mixing" in result.output

@@ -3,8 +3,9 @@ from dataclasses import replace
 import pytest
 from click.testing import CliRunner
 
+from leakledger.audit.benchmarks import transcripts
 from leakledger.audit.benchmarks.base import Options, Row, as_plain, kept, plain_table, save
-from leakledger.audit.benchmarks.transcripts import NOTHING, ROWS, measure, methods, settings
+from leakledger.audit.benchmarks.transcripts import NOTHING, ROWS, measure, methods, run, settings
 from leakledger.audit.benchmarks.transcripts_tables import entry, markdown
 from leakledger.audit.cli import main
 from leakledger.preprocess.encoders import ENCODERS
@@ -22,10 +23,21 @@ def test_assets_with_the_same_entry_share_it_the_surest_first():
     assert entry(rows) == "values, counts 1.00; sizes 0.50 (0.25 to 0.75)"
 
 
-def test_an_interval_that_holds_0_is_none_and_a_claim_about_some_parties_says_how_many():
-    assert entry([row(measured=0.2, low=-0.1, high=0.5)]) == "values none"
+def test_an_interval_that_holds_0_shows_nothing_and_a_claim_about_some_parties_says_how_many():
+    assert entry([row(measured=0.2, low=-0.1, high=0.5)]) == "values not shown"
     assert entry([row(n=3)]) == "values 1.00 [3/15]"
     assert entry([row(measured=0.7, low=None, high=None, n=1)]) == "values 0.70 [1/15]"
+
+
+def test_what_is_proven_says_so_however_few_the_clusters_are():
+    assert (
+        entry([row("records", low=-0.1, n=3, of=3, proven=3), row(low=-0.1)]) == "records 1.00 proven; values not shown"
+    )
+    assert entry([row(measured=0.4, low=-0.2, high=0.9, proven=4)]) == "values 0.40 (-0.20 to 0.90) proven"
+    assert (
+        entry([row("sizes", 0.9, 0.8, 1.0), row(low=-0.1, proven=15)])
+        == "values 1.00 proven; sizes 0.90 (0.80 to 1.00)"
+    )
 
 
 def test_what_an_attack_gets_whose_control_failed_is_said_to_be_so():
@@ -69,18 +81,33 @@ def test_every_encoder_and_scaler_is_measured_once_with_one_that_sends_nothing()
 
 
 def test_a_method_is_measured_by_every_kind_of_adversary_and_its_account_stands_beside():
-    rows = list(measure(Options(quick=True), "fair", {"encoder": "uhe", "scaler": "local"}))
+    rows = list(measure(Options(quick=True), "fair", [{"encoder": "uhe", "scaler": "local"}]))
     assert {r.setting["adversary"] for r in rows} == {"server", "one client", "2 clients"}
     assert all(r.setting["encoder said"] == ENCODERS["uhe"].said_to_share for r in rows)
     (pair,) = (r for r in rows if r.setting["adversary"] == "2 clients")
     assert (pair.metric, pair.measured, pair.n, pair.setting["of"]) == ("sizes", 1.0, 3, 3)
+    assert pair.setting["proven"] == 3  # neighbours of a ring subtract what they see
 
 
 def test_a_kind_of_adversary_without_a_claim_has_a_row_that_says_so():
-    rows = list(measure(Options(quick=True), "fair", {"encoder": "target", "scaler": "local"}))
+    rows = list(measure(Options(quick=True), "fair", [{"encoder": "target", "scaler": "local"}]))
     assert [(r.setting["adversary"], r.metric, r.n) for r in rows] == [
         (kind, NOTHING, 0) for kind in ("server", "one client", "2 clients")
     ]
+
+
+def test_finished_cases_are_not_played_again(tmp_path, monkeypatch):
+    asked = Options(quick=True, only=("encoder=local",), resume=str(tmp_path / "cases.jsonl"), jobs=1)
+    first = list(run(asked))
+    monkeypatch.setattr(transcripts, "one_case", None)
+    assert list(run(asked)) == first
+    assert {r.setting["encoder"] for r in first} == {"local"}
+
+
+def test_a_method_that_there_is_not_is_bad_input():
+    done = CliRunner().invoke(main, ["benchmark", "transcripts", "--only", "encoder=none"])
+    assert done.exit_code == 2
+    assert "no method is like that: --only encoder=none" in done.stderr
 
 
 def test_kept_rows_are_printed_as_markdown_without_measuring_again(tmp_path):
