@@ -73,6 +73,17 @@ def test_the_table_of_the_adversary_who_knows_the_noise_is_what_was_measured():
             assert cell == "–" or any(quoted(cell, r) for r in fit), (table, batch, sigma, attack, metric)
 
 
+def test_what_preparing_the_data_adds_is_what_was_measured():
+    rows = [r for r in kept("without-update.json") if r["metric"] == "accuracy"]
+    lines = [row for row in cells("defended-updates.md", 4) if row[0] in ("Adult", "German")]
+    assert len(lines) == len(rows) / 2 == 6
+    for table, batch, *said in lines:
+        for attack, cell in zip(("without the update", "prior only"), said, strict=True):
+            of = {"B": int(batch), "attack": attack}
+            (row,) = (r for r in rows if r["dataset"] == table.lower() and of.items() <= r["setting"].items())
+            assert quoted(cell, row), (table, batch, attack)
+
+
 def all_said(kind, tenth):
     """Of all cells of that kind which the posterior says to be right with so many tenths: what it says on average, how
     many are right, half of the 95 % interval, and how many they are. Lines are independent, and no surer than their
