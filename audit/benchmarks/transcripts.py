@@ -3,25 +3,27 @@
 An encoder is measured with the `local` scaler and a scaler with the `target` encoder, neither of which sends anything:
 what is learnt is learnt from the other one. Five parties hold the table under the `divergent` partition; FedSGD runs
 one round of batches of 8. Adversaries are the server, each client and each pair of clients, granted the values that
-exist and the labels of the attacked batches. All attacks of the audit are played by all of them (`ATTACKS`).
+exist and the labels of the attacked batches. All of them play every attack on transcripts (`ATTACKS`), and the server
+plays `portfolio` on the clients' gradients. Clients are told the mean of these, which `sums` attacks.
 
 What evaluation tells of held-out rows is left out: it is the same under all of them. A row is `audit.leakage`'s: one
 asset under one kind of adversary, by the single adversary of that kind that learns most, with an interval that allows
-for choosing it.
-`n` are the clusters (victim x seed) that it makes claims about, `of` those that there are, `proven` those where it has
-a claim that it vouches for, if none of these is wrong; a kind without any claim has one row that says so. A client of
-plain aggregation sees the sum of all updates: there a cluster is a seed. Beside it stands what the methods share by
-their own account. What scores leave out of single clients' claims has rows of its own (`transcripts_claims`): "count
-bounds" is the mean ratio of the upper to the lower end of their 90 % intervals, "count bounds that hold" the share of
-them with the truth inside, "signs of means" the share of claims about means whose whole interval has the sign of the
-truth, and "who holds values that it lacks" the AUC over values that the client does not hold.
+for choosing it. `n` are the clusters (victim x seed) that it makes claims about, `of` those that there are, `proven`
+those where it has a claim that it vouches for, if none of these is wrong; a kind without any claim has one row that
+says so. Beside it stands what the methods share by their own account.
 
-`pooled` is the yardstick: there the rows themselves are handed over. `fasttext` is the seeded model. `--only
-encoder=uhe` and `--only scaler=zscore-sac` keep to some methods.
+What scores leave out of single clients' claims has rows of its own (`transcripts_claims`): "count bounds" is the mean
+ratio of the upper to the lower end of their 90 % intervals, "count bounds that hold" the share of them with the truth
+inside, "signs of means" the share of claims about means whose whole interval has the sign of the truth, and "who holds
+values that it lacks" the AUC over values that the client does not hold.
+
+`pooled` is the yardstick: there the rows themselves are handed over. `fasttext` is the seeded model.
+`--only encoder=uhe` and `--only scaler=zscore-sac` keep to some methods.
 """
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -44,7 +46,7 @@ from leakledger.preprocess.secret import PUBLIC_MASTER
 __all__ = ["markdown", "run"]
 
 NOTHING = "nothing"  # the metric of a kind of adversary that makes no claim
-ATTACKS = ("plaintext", "statistics", "ring_size", "vocabulary", "membership", "sac_audit", "portfolio")
+ATTACKS = ("plaintext", "statistics", "ring_size", "vocabulary", "membership", "sac_audit")
 PARTIES, ROWS, SEEDS, BATCH = 5, 3_000, 3, 8
 ADVERSARIES = ("server", "clients", "coalitions of 2")
 ONLY = ("encoder", "scaler")  # what `Options.only` may name
@@ -64,10 +66,11 @@ def methods() -> Iterator[dict[str, str]]:
 
 
 class Played(NamedTuple):
-    """One case of one method."""
+    """One case of one method, as its transcript is attacked, and as its gradients are, unless these are left out."""
 
     config: Config
     case: Case
+    training: Config | None
 
 
 class Found(NamedTuple):
@@ -88,7 +91,12 @@ def run(options: Options) -> Iterator[Row]:
 
 def measure(options: Options, source: str, of: Sequence[Mapping[str, str]]) -> Iterator[Row]:
     """Rows of some methods, over all seeds. Cases of all of them share one pool."""
-    played = [Played(config, case) for m in of for config in [settings(options, source, m)] for case in cases(config)]
+    played = [
+        Played(config, case, None if options.quick else on_gradients(config))
+        for m in of
+        for config in [settings(options, source, m)]
+        for case in cases(config)
+    ]
     parts = defaultdict[str, list[Found]](list)
     for item, found in each_unfinished(one_case, played, Found, options):
         done = parts[item.case.setting.id]
@@ -101,6 +109,9 @@ def one_case(item: Played) -> tuple[Played, Found]:
     """What is found in one case, which comes back with it: cases end in any order."""
     with TemporaryDirectory() as folder:
         record = run_case(item.config, item.case, Path(folder), PUBLIC_MASTER)
+        if item.training is not None:
+            more = run_case(item.training, item.case, Path(folder), PUBLIC_MASTER)
+            record = replace(record, trials=record.trials + more.trials, controls=record.controls + more.controls)
     return item, Found(record, told_to_clients(item.config, item.case))
 
 
@@ -127,8 +138,20 @@ def settings(options: Options, source: str, method: Mapping[str, str]) -> Config
             "partition": {"kind": "divergent", "parties": PARTIES},
             "preprocessing": method,
             "training": {"rounds": 1, "batch_size": BATCH},
-            "attacks": {"use": [*(ATTACKS[:-1] if options.quick else ATTACKS)], "dictionaries": "known"},
+            "attacks": {"use": [*ATTACKS], "dictionaries": "known"},
             "audit": {"seeds": list(range(seeds)), "device": options.device, "observers": list(ADVERSARIES)},
+        }
+    )
+
+
+def on_gradients(config: Config) -> Config:
+    """The same federations, of which the server attacks the gradients."""
+    plain = config.in_force()
+    return Config.model_validate(
+        {
+            **plain,
+            "attacks": {**plain["attacks"], "use": ["portfolio"]},
+            "audit": {**plain["audit"], "observers": ["server"]},
         }
     )
 
