@@ -13,7 +13,7 @@ The unit is a message. One of which a field is behind a claim and another is not
 says that it reads its kind in part.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from leakledger.attacks.base import Attack
@@ -22,6 +22,7 @@ from leakledger.audit.records import Control, Unread
 from leakledger.preprocess.messages import About, Disclosure, OpenedBy, Payload, SecureSum, kind_of
 from leakledger.preprocess.views import Message, View
 
+Told = tuple[str, bytes | None]  # topic, content
 OUTCOMES = frozenset({Disclosure.VALUE, Disclosure.AGGREGATE, Disclosure.NOISED, Disclosure.SIZE})
 
 
@@ -38,14 +39,17 @@ class Ran:
 
 
 def unread(
-    view: View, ran: Sequence[Ran], controls: Collection[Control], hiding: Mapping[str, str]
+    view: View, ledger: Iterable[Message], ran: Sequence[Ran], controls: Collection[Control], hiding: Mapping[str, str]
 ) -> Iterator[Unread]:
-    """What others told the observers, by topic, that was not read; `hiding` is the outcome of the check by topic."""
+    """What others told the observers, by topic, that was not read. `ledger`: all messages of the run, which say who
+    else was told the same; `hiding` is the outcome of the check by topic.
+    """
+    to_all = _held_by_all(ledger, view.public.clients)
     told: dict[str, list[Message]] = {}
     for m in view.messages:
         if m.sender not in view.observers:
             told.setdefault(m.topic, []).append(m)
-    why = {t: _why_unread(kind_of(t), messages, view, ran, controls, hiding) for t, messages in told.items()}
+    why = {t: _why_unread(kind_of(t), messages, view, to_all, ran, controls, hiding) for t, messages in told.items()}
     read = {m.sequence for t, messages in told.items() if not why[t] for m in messages}
     for topic, messages in told.items():
         opened = kind_of(topic).opened_by is OpenedBy.CLIENTS and read.issuperset(m.sequence for m in messages)
@@ -58,6 +62,7 @@ def _why_unread(
     kind: type[Payload],
     messages: Sequence[Message],
     view: View,
+    to_all: Collection[Told],
     ran: Sequence[Ran],
     controls: Collection[Control],
     hiding: Mapping[str, str],
@@ -67,7 +72,7 @@ def _why_unread(
         return ""
     applicable = [r for r in ran if r.applicable and r.attack.accepts(kind)]
     known_to_work = [r for r in applicable if proven(r.attack, kind, controls)]
-    outcome = applicable and is_outcome(kind) and _leaves_several(view) and _told_alike(messages, view)
+    outcome = applicable and is_outcome(kind) and _leaves_several(view) and _told_alike(messages, view, to_all)
     if outcome or any(understands(r, kind, messages) for r in known_to_work):
         return ""
     if hiding.get(kind.topic):
@@ -100,8 +105,21 @@ def _leaves_several(view: View) -> bool:
     return len(set(view.public.clients) - view.observers) > 1
 
 
-def _told_alike(messages: Sequence[Message], view: View) -> bool:
-    """Whether no two clients tell something else: one of them may tell what is about all, several what is their own."""
+def _held_by_all(ledger: Iterable[Message], clients: Collection[str]) -> frozenset[Told]:
+    """What was told about everyone and every client has: as whoever told it, was told, or passed it on in the clear."""
+    held: dict[Told, set[str]] = {}
+    for m in ledger:
+        if is_outcome(kind_of(m.topic)):
+            held.setdefault((m.topic, m.content), set()).update((m.sender, m.recipient) if m.sealed else m.ends)
+    return frozenset(told for told, who in held.items() if who.issuperset(clients))
+
+
+def _told_alike(messages: Sequence[Message], view: View, to_all: Collection[Told]) -> bool:
+    """Whether everyone is told the same, and no two clients tell something else: one of them may tell what is about
+    all, several what is their own. What a client tells the next one alone may be about itself, whatever its kind says.
+    """
+    if any((m.topic, m.content) not in to_all for m in messages):
+        return False
     told: dict[str, list[bytes | None]] = {}
     for m in messages:
         if m.sender in view.public.clients:

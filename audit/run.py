@@ -236,7 +236,7 @@ def run_case(
                 steps.attack(name, observers)
                 play = Play(make_attack(name, config, case), view, knowledge, truth, prior)
                 ran.append(kept.add(play, attempted, config.audit.baseline_draws, case.seed))
-            kept.unread += unread(view, ran, kept.controls, hiding_of(case))
+            kept.unread += unread(view, federated.ledger, ran, kept.controls, hiding_of(case))
             views.append(view)
         tried, coins = attempted if _attacks_records(config) else (), stream(case.seed, SCORER_STREAM)
         kept.controls += scorer_controls(truth, views, tried, prior, coins)

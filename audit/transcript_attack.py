@@ -7,7 +7,7 @@ attack proves: a row that the update fits and no other would, a value told in th
 intersection hold.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -49,7 +49,7 @@ from leakledger.defenses import defense_of
 from leakledger.preprocess.data.suggest import closest
 from leakledger.preprocess.messages import KINDS, kind_of
 from leakledger.preprocess.transcript import read_transcript
-from leakledger.preprocess.views import FeatureLayout, PublicFacts, View
+from leakledger.preprocess.views import FeatureLayout, Message, PublicFacts, View
 
 DEFAULT = ("plaintext", "portfolio", "statistics", "ring_size", "vocabulary", "membership", "sac_audit")
 UNCHECKED = "whether it does is not checked of a transcript"
@@ -115,7 +115,9 @@ def attack_transcript(path: Path, observers: str = "server", names: Sequence[str
     played = [[_play(_made(name, seed), view, seed) for name in chosen] for view in views]
     return Attacked(
         played=tuple(one for of_view in played for one in of_view),
-        unread=tuple(u for view, of_view in zip(views, played, strict=True) for u in _unread(view, of_view)),
+        unread=tuple(
+            u for view, of_view in zip(views, played, strict=True) for u in _unread(view, stored.ledger, of_view)
+        ),
         aborts=aborts_of(stored.ledger),
         layout=stored.public.layout,
     )
@@ -146,7 +148,7 @@ def _play(attack: Attack, view: View, seed: int) -> Played:
     return Played(attack, tuple(sorted(view.observers)), outcome, controls)
 
 
-def _unread(view: View, played: Sequence[Played]) -> Iterator[Unread]:
+def _unread(view: View, ledger: Iterable[Message], played: Sequence[Played]) -> Iterator[Unread]:
     """As in an audit, but that no truth is there to ask about a claim, and nothing to check what hides by."""
     ran = [
         Ran(
@@ -157,7 +159,7 @@ def _unread(view: View, played: Sequence[Played]) -> Iterator[Unread]:
         for one in played
     ]
     hiding = {t: UNCHECKED for t in view.topics if kind_of(t).discloses in HIDDEN}
-    return unread(view, ran, [c for one in played for c in one.controls], hiding)
+    return unread(view, ledger, ran, [c for one in played for c in one.controls], hiding)
 
 
 def _controls(

@@ -237,28 +237,28 @@ def test_a_secret_beside_a_fresh_nonce_is_found(after):
 
 
 def seen(encoder, *observers, scaler="local", **options):
-    """A view of a made-up federation, and what hides there."""
+    """A view of a made-up federation, its ledger, and what hides there."""
     made = run_methods(encoder, frozen(options), scaler, frozen({}), 1)
     view = made.fed.ledger.view(observers, made.public, inputs=made.inputs, coins=made.fed.party_secrets())
-    return view, {m.topic: "" for m in made.fed.ledger if is_hidden(m)}
+    return view, made.fed.ledger, {m.topic: "" for m in made.fed.ledger if is_hidden(m)}
 
 
 @pytest.mark.parametrize("who", ["server", "P2"])
 def test_a_sealed_message_hides_from_who_passes_it_on_and_not_from_its_recipient(who):
-    view, hiding = seen("otmp-psi", who, psi_route="sealed", ring_route="sealed")
+    view, ledger, hiding = seen("otmp-psi", who, psi_route="sealed", ring_route="sealed")
     assert any(m.sealed for m in view.messages)
-    topics = {u.topic for u in unread(view, [], [], hiding)}
+    topics = {u.topic for u in unread(view, ledger, [], [], hiding)}
     assert ("otmp.positions" in topics) == (who == "P2")
     assert not topics & {"otmp.request", "otmp.answer", "otmp.shares"}  # ciphertexts and shares, whoever has them
 
 
 def test_who_has_the_key_of_a_ciphertext_has_to_be_attacked():
-    view, hiding = seen("dh-psi", "P2")
-    assert "dh-psi.answer" in {u.topic for u in unread(view, [], [], hiding)}
+    view, ledger, hiding = seen("dh-psi", "P2")
+    assert "dh-psi.answer" in {u.topic for u in unread(view, ledger, [], [], hiding)}
     vocabulary = ATTACKS["vocabulary"]()
     read = Control("vocabulary", "leaky", 1.0, 0.0, 1.0, True, "-", kinds=("dh-psi.answer",))
-    assert "dh-psi.answer" not in {u.topic for u in unread(view, [Ran(vocabulary, True)], [read], hiding)}
-    assert "dh-psi.answer" not in {u.topic for u in unread(seen("dh-psi", "server")[0], [], [], hiding)}
+    assert "dh-psi.answer" not in {u.topic for u in unread(view, ledger, [Ran(vocabulary, True)], [read], hiding)}
+    assert "dh-psi.answer" not in {u.topic for u in unread(*seen("dh-psi", "server")[:2], [], [], hiding)}
 
 
 def test_what_was_worked_out_of_a_ciphertext_is_read_in_its_place():
@@ -273,18 +273,18 @@ def test_what_was_worked_out_of_a_ciphertext_is_read_in_its_place():
     topic = EncryptedUpdate.topic
     for observers, left in ((("server",), False), (("server", "P1"), True)):
         view = fed.ledger.view(observers, made.public)
-        assert (topic in {u.topic for u in unread(view, [span], [shown], {topic: ""})}) == left
+        assert (topic in {u.topic for u in unread(view, made.fed.ledger, [span], [shown], {topic: ""})}) == left
     told = [m for m in view.messages if m.topic == topic and m.sender != "P1"]
     worked_out = [m.carrying(ClientGradient(1, {})) for m in told]
     whole = replace(view, messages=(*view.messages, *worked_out))
-    assert topic not in {u.topic for u in unread(whole, [span], [shown], {topic: ""})}
+    assert topic not in {u.topic for u in unread(whole, made.fed.ledger, [span], [shown], {topic: ""})}
     part = replace(view, messages=(*view.messages, *worked_out[1:]))
-    assert topic in {u.topic for u in unread(part, [span], [shown], {topic: ""})}
+    assert topic in {u.topic for u in unread(part, made.fed.ledger, [span], [shown], {topic: ""})}
 
 
 def test_all_shares_of_a_sum_hide_it_from_nobody():
-    view, hiding = seen("bytes-norm", "P2", sharing="ring")
-    topics = {u.topic for u in unread(view, [], [], hiding)}
+    view, ledger, hiding = seen("bytes-norm", "P2", sharing="ring")
+    topics = {u.topic for u in unread(view, ledger, [], [], hiding)}
     assert "bytes-norm.mean.share-partial" in topics
     assert "bytes-norm.mean.share" not in topics
 
@@ -292,13 +292,13 @@ def test_all_shares_of_a_sum_hide_it_from_nobody():
 @pytest.mark.parametrize("encoder", ["bytes-norm", "mod-norm"])
 def test_sums_of_codes_are_not_read_by_who_takes_only_the_rows_beside_them(encoder):
     """Parts in proportion, passed on openly, add up to every party's codes; counts and sizes alone are claimed."""
-    view, hiding = seen(encoder, "server", sharing="proportional")
+    view, ledger, hiding = seen(encoder, "server", sharing="proportional")
     statistics = ATTACKS["statistics"]()
     specs = [s for s in statistics.controls if s.scaler == "zscore-sac" or s.encoder == "mod-norm"]
     played = [c for s in specs for c in federation_controls(statistics, s)]
     checks = Control("sac_audit", "leaky", 1.0, 0.0, 1.0, True, "-", kinds=("zscore-sac.mean.part",))
     ran = [Ran(statistics, True), Ran(ATTACKS["sac_audit"](), True)]
-    told = {u.topic for u in unread(view, ran, [*played, checks], hiding)}
+    told = {u.topic for u in unread(view, ledger, ran, [*played, checks], hiding)}
     assert {f"{encoder}.{stage}.part" for stage in ("mean", "variance")} <= told
     assert f"{encoder}.unique.part" not in told
 
@@ -363,12 +363,12 @@ def test_what_the_attack_of_a_plugin_only_cites_or_waits_for_it_has_not_read(att
 def test_what_everyone_is_told_is_read_out_unless_it_leaves_one_client():
     plaintext = Ran(ATTACKS["plaintext"](), True)
     for observers, left in ((("P1", "P2"), False), (("P1", "P2", "P3"), True)):
-        view, hiding = seen("server-dictionary", *observers)
-        assert ("dictionary.global" in {u.topic for u in unread(view, [plaintext], [], hiding)}) == left
-        assert "dictionary.global" in {u.topic for u in unread(view, [], [], hiding)}  # nobody read it out
+        view, ledger, hiding = seen("server-dictionary", *observers)
+        assert ("dictionary.global" in {u.topic for u in unread(view, ledger, [plaintext], [], hiding)}) == left
+        assert "dictionary.global" in {u.topic for u in unread(view, ledger, [], [], hiding)}  # nobody read it out
     vocabulary = Ran(ATTACKS["vocabulary"](), True)
-    view, hiding = seen("dh-psi", "P2", unused="drop")
-    topics = {u.topic for u in unread(view, [plaintext, vocabulary], [], hiding)}
+    view, ledger, hiding = seen("dh-psi", "P2", unused="drop")
+    topics = {u.topic for u in unread(view, ledger, [plaintext, vocabulary], [], hiding)}
     assert "ids.unused-all" in topics  # numbers beside others
     assert "ring.maximum" not in topics
 
@@ -376,13 +376,13 @@ def test_what_everyone_is_told_is_read_out_unless_it_leaves_one_client():
 @pytest.mark.parametrize(("observer", "topic"), [("server", "ids.unused"), ("P2", "ids.unused-all")])
 def test_numbers_that_nobody_uses_stay_unread_whoever_reads_them(observer, topic):
     """They tell how many values each party shares with those before it, which is behind no claim."""
-    view, hiding = seen("dh-psi", observer, unused="drop")
+    view, ledger, hiding = seen("dh-psi", observer, unused="drop")
     ran = [Ran(ATTACKS[a](), True) for a in ("plaintext", "ring_size", "vocabulary", "membership")]
     specs = [(r.attack, s) for r in ran for s in r.attack.controls if s.encoder == "dh-psi"]
     played = [c for attack, s in specs for c in federation_controls(attack, s)]
-    assert topic in {u.topic for u in unread(view, ran, played, hiding)}
+    assert topic in {u.topic for u in unread(view, ledger, ran, played, hiding)}
     shown = Control("ring_size", "leaky", 1.0, 0.0, 1.0, True, "-", kinds=("ids.unused",))
-    told = {u.topic: u.reason for u in unread(view, ran, [*played, shown], hiding)}
+    told = {u.topic: u.reason for u in unread(view, ledger, ran, [*played, shown], hiding)}
     assert topic in told
     if observer == "server":
         assert told[topic] == "it is read in part: it tells more of rows than is claimed"
@@ -395,7 +395,7 @@ def test_counts_that_the_server_alone_decrypts_are_unread_by_all_but_one_client_
     hiding = {m.topic: "" for m in made.fed.ledger if is_hidden(m)}
     for observers, left in ((("server",), False), (("P1", "P2", "P3"), False), (("server", "P1", "P2", "P3"), True)):
         view = made.fed.ledger.view(observers, made.public, inputs=made.inputs)
-        topics = {u.topic for u in unread(view, [], [], hiding)}
+        topics = {u.topic for u in unread(view, made.fed.ledger, [], [], hiding)}
         assert ("threshold-ckks.private-decryption-share" in topics) == left
         assert "threshold-ckks.decryption-share" not in topics
 
@@ -414,14 +414,16 @@ class Everything(Attack):
 def test_an_attack_reads_only_kinds_that_a_passed_control_has_shown_it(server_view):
     passed = Control("everything", "leaky", 1.0, 0.0, 1.0, True, "-", kinds=("minmax.local",))
     ran = [Ran(Everything(), True)]
-    topics = {u.topic for u in unread(server_view, ran, [passed], {})}
+    topics = {u.topic for u in unread(server_view, server_view.messages, ran, [passed], {})}
     assert "minmax.local" not in topics
     assert {"dictionary.local", "evaluate.counts", "train.gradient"} <= topics
     failed = replace(passed, passed=False)
-    assert "minmax.local" in {u.topic for u in unread(server_view, ran, [failed], {})}
+    assert "minmax.local" in {u.topic for u in unread(server_view, server_view.messages, ran, [failed], {})}
     null = replace(passed, kind="null")
-    assert "minmax.local" in {u.topic for u in unread(server_view, ran, [null], {})}
-    assert "minmax.local" in {u.topic for u in unread(server_view, [Ran(Everything(), False)], [passed], {})}
+    assert "minmax.local" in {u.topic for u in unread(server_view, server_view.messages, ran, [null], {})}
+    assert "minmax.local" in {
+        u.topic for u in unread(server_view, server_view.messages, [Ran(Everything(), False)], [passed], {})
+    }
 
 
 @pytest.mark.parametrize("training", [{}, {"patience": 2}, {"algorithm": "fedavg", "patience": 2}])
@@ -449,7 +451,7 @@ def test_of_what_training_and_evaluation_tell_the_server_losses_over_validation_
 
 
 def test_nothing_is_read_where_no_attack_was_played(server_view):
-    found = list(unread(server_view, [], [], {}))
+    found = list(unread(server_view, server_view.messages, [], [], {}))
     assert {u.topic for u in found} == {m.topic for m in server_view.messages if m.sender != "server"}
     assert all(u.reason == "no attack that was played reads this kind" for u in found)
     assert all(u.observers == ("server",) and u.messages > 0 and u.discloses for u in found)
@@ -481,14 +483,38 @@ def test_plaintext_claims_no_more_than_a_finding_where_no_feature_is_named(serve
 
 def test_what_several_clients_each_tell_otherwise_is_about_each_of_them_whatever_it_says():
     plaintext = Ran(ATTACKS["plaintext"](), True)
-    for counts, left in (((1, 2), True), ((1, 1), False)):  # what all of them tell alike may be the outcome
+    for counts, left in (((1, 2, 1, 1), True), ((1, 1, 1, 1), False)):  # what all tell alike may be the outcome
         made = run_methods.__wrapped__("local", frozen({}), "local", frozen({}), 1)
         fed = made.fed
-        for client, count in zip(fed.clients, counts, strict=False):
+        for client, count in zip(fed.clients, counts, strict=True):
             told = fed.at(client, ToyOutcome({"ward": {"surgery": count}}))
             fed.send(told, to=fed.server, kind=ToyOutcome)
         view = fed.ledger.view(["server"], made.public)
-        assert ("toy.outcome" in {u.topic for u in unread(view, [plaintext], [], {})}) == left
+        assert ("toy.outcome" in {u.topic for u in unread(view, made.fed.ledger, [plaintext], [], {})}) == left
+
+
+@pytest.mark.parametrize("sender", ["P1", "server"])
+def test_what_is_not_told_to_everyone_alike_is_no_outcome_whatever_it_says(sender):
+    """Each client tells the next one of itself, or the server each client of another, on a kind about everyone."""
+    plaintext = Ran(ATTACKS["plaintext"](), True)
+    for alike in (True, False):
+        made = run_methods.__wrapped__("local", frozen({}), "local", frozen({}), 1)
+        fed = made.fed
+        for k, client in enumerate(fed.clients):
+            previous = sender if sender == fed.server else fed.clients[k - 1]
+            told = fed.at(previous, ToyOutcome({"ward": {"surgery": 1 if alike else k}}))
+            fed.send(told, to=client, kind=ToyOutcome)
+        view = fed.ledger.view(["P2"], made.public)
+        left = {u.topic for u in unread(view, fed.ledger, [plaintext], [], {})}
+        assert ("toy.outcome" in left) != alike
+
+
+def test_what_one_client_tells_the_server_alone_is_no_outcome():
+    made = run_methods.__wrapped__("local", frozen({}), "local", frozen({}), 1)
+    told = made.fed.at("P1", ToyOutcome({"ward": {"surgery": 1}}))
+    made.fed.send(told, to="server", kind=ToyOutcome)
+    view, plaintext = made.fed.ledger.view(["server"], made.public), Ran(ATTACKS["plaintext"](), True)
+    assert "toy.outcome" in {u.topic for u in unread(view, made.fed.ledger, [plaintext], [], {})}
 
 
 def test_what_no_control_of_an_attack_rests_on_is_unread_though_the_attack_names_it():
@@ -498,6 +524,8 @@ def test_what_no_control_of_an_attack_rests_on_is_unread_though_the_attack_names
     held = [c for a in attacks for s in a.controls if s.encoder == "otmp-psi" for c in federation_controls(a, s)]
     assert all(c.passed for c in held)
     ran = [Ran(a, True) for a in attacks]
-    left = {u.topic: u.reason for u in unread(played(specs[0]).view("last"), ran, held, {})}
+    left = {
+        u.topic: u.reason for u in unread(played(specs[0]).view("last"), played(specs[0]).fed.ledger, ran, held, {})
+    }
     assert left["otmp.numbers"] == "no attack that reads this kind has passed a control with it"
     assert "otmp.shares" not in left
