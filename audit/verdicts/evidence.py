@@ -7,7 +7,7 @@ and that is in the batch, a statistic claimed as certain that is right, a check 
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,6 +65,13 @@ class Series:
         victims = (victim,) * len(seeds)
         parts = (self.gains[keep], self.rooms[keep], seeds, victims, self.spreads[keep])
         return Series(self.attack, self.observers, self.metric, self.column, *parts, self.draws, self.level)
+
+    @property
+    def without_losses(self) -> "Series":
+        """The same, with no gain where the attack does worse than the prior: an adversary who guesses better there has
+        not lost what it is told in other clusters.
+        """
+        return replace(self, gains=np.maximum(self.gains, 0.0))
 
     @property
     def advantages(self) -> Floats:

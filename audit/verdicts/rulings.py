@@ -258,7 +258,7 @@ def _failures(cases: Iterable[CaseRecord], attacks: set[str]) -> Iterator[str]:
 
 
 def _unbounded(series: Series, policy: Policy) -> Iterator[str]:
-    """Why a series, or that of one party or column, is not bounded below the ceiling."""
+    """Why a series, or that of one party or column, is not bounded below the ceiling, its losses left out."""
     who = f"{series.attack} by {'+'.join(series.observers)}"
     limits = _interval(series)
     if limits is not None and limits[1] < 0 and not series.column:
@@ -267,7 +267,7 @@ def _unbounded(series: Series, policy: Policy) -> Iterator[str]:
     parties = sorted(set(series.victims))
     parts = [series, *(series.of(v) for v in parties)] if len(parties) > 1 else [series]
     for part in parts:
-        values = independent(part.advantages, part.seeds, needed)
+        values = independent(part.without_losses.advantages, part.seeds, needed)
         if len(values) < needed:
             seeds = len(set(part.seeds))
             have = f"{seeds} seed{'s' if seeds > 1 else ''}"

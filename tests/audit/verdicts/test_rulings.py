@@ -318,6 +318,14 @@ def test_a_batch_left_out_beside_others_forbids_that_nothing_leaks():
     assert "no claim about 1 of the attacked batches" in the_only(records).missing
 
 
+def test_batches_in_which_the_prior_is_better_do_not_make_up_for_those_that_leak():
+    """One batch in five tells 60 % of what the prior leaves; losses in the others bring the mean to -0.02."""
+    found = the_only([case([0.42 if s % 5 else 0.8], s) for s in range(120)])
+    assert found.advantage < 0
+    assert found.verdict == "inconclusive"
+    assert [said.partition(",")[0] for said in found.missing] == ["tableak by server may get up to 0.17"]
+
+
 def test_the_pooled_reference_is_no_setting_of_a_federation():
     reference = replace(SETTING, id="pooled", reference=True)
     records = [case([0.9] * 8, 0, reference), *guesses(80)]
