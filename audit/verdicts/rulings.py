@@ -18,7 +18,7 @@ import numpy as np
 from leakledger.audit.bounds import above_bounds
 from leakledger.audit.clusters import SEEDS, mean_interval
 from leakledger.audit.intervals import no_less
-from leakledger.audit.leakage import adversary
+from leakledger.audit.leakage import SERVER, adversary
 from leakledger.audit.records import POWER, SCORER, UNTIMED, CaseRecord, Observers, Ruling, failed_controls
 from leakledger.audit.scoring.metrics import PERFECT
 from leakledger.audit.summary import advantage_interval
@@ -214,6 +214,8 @@ def missing_for(
     yield from dict.fromkeys(_silences(cell))
     if cell.left_out:
         yield f"no claim about {cell.left_out} of the attacked batches"
+    if asset != "records":  # of which batches are counted, since not every client has one in each round
+        yield from _left_out(usable, cases[0].setting.parties)
     if not cell.series:
         yield "no attack made a claim"
     yield from dict.fromkeys(m for s in usable for m in _unbounded(s, policy))
@@ -231,6 +233,20 @@ def _silences(cell: Cell) -> Iterator[str]:
             yield f"{attack} by {'+'.join(who)} made no claim in {len(silent)} of {of} seeds: {reason}"
         else:
             yield f"{attack} made no claim: {reason}"
+
+
+def _left_out(usable: Iterable[Series], parties: int) -> Iterator[str]:
+    """The adversaries of whom no attack says anything about some party, in every seed or in some."""
+    about: dict[Observers, dict[int, set[str]]] = {}
+    for s in usable:
+        for seed, victim in zip(s.seeds, s.victims, strict=True):
+            about.setdefault(s.observers, {}).setdefault(seed, set()).add(victim)
+    for who, seeds in sorted(about.items()):
+        outside = parties - sum(o != SERVER for o in who)
+        fewer = [len(victims) for victims in seeds.values() if len(victims) < outside]
+        if fewer:
+            some = f" in {len(fewer)} of {len(seeds)} seeds" if len(fewer) < len(seeds) else ""
+            yield f"no claim by {'+'.join(who)} about {outside - min(fewer)} of {outside} parties{some}"
 
 
 def _untried(cases: Iterable[CaseRecord], attacks: set[str], kinds: Sequence[str]) -> Iterator[str]:

@@ -24,6 +24,7 @@ from leakledger.audit.verdicts.rulings import rulings
 from leakledger.audit.verdicts.words import verdict
 
 SETTING = Setting("a", "data", "iid", 4, "a", "a", "none", "fedsgd", False)
+ALONE = replace(SETTING, parties=1)  # of whom the server may learn something
 POLICY = Policy()
 
 
@@ -326,6 +327,25 @@ def test_batches_in_which_the_prior_is_better_do_not_make_up_for_those_that_leak
     assert [said.partition(",")[0] for said in found.missing] == ["tableak by server may get up to 0.17"]
 
 
+@pytest.mark.parametrize(("asset", "metric"), [("vocabulary", "f1"), ("statistics", "mean"), ("membership", "auc")])
+def test_a_party_that_no_attack_claims_anything_about_forbids_that_nothing_leaks(asset, metric):
+    def told(seed, parties):
+        trials = tuple(trial(0.5, f"P{k + 1}", asset=asset, metric=metric) for k in range(parties))
+        return case([], seed, trials=trials)
+
+    assert the_only([told(s, 4) for s in range(80)]).verdict == "no leak"
+    found = the_only([told(s, 3) for s in range(80)])
+    assert (found.verdict, found.missing) == ("inconclusive", ("no claim by server about 1 of 4 parties",))
+    once = the_only([told(s, 4 if s else 2) for s in range(80)])
+    assert once.missing == ("no claim by server about 2 of 4 parties in 1 of 80 seeds",)
+
+
+def test_an_observer_is_no_party_that_is_left_out():
+    observed = {"observers": ("P4", "server"), "asset": "vocabulary", "metric": "f1"}
+    trials = [trial(0.5, f"P{k + 1}", **observed) for k in range(3)]
+    assert the_only([case([], s, trials=tuple(trials)) for s in range(80)]).verdict == "no leak"
+
+
 def test_the_pooled_reference_is_no_setting_of_a_federation():
     reference = replace(SETTING, id="pooled", reference=True)
     records = [case([0.9] * 8, 0, reference), *guesses(80)]
@@ -414,7 +434,7 @@ def test_a_few_members_that_are_sure_forbid_that_nothing_leaks_though_the_rankin
     def ranked(rate):
         told = {"asset": "membership", "baseline": 0.1, "metric": metric}
         auc = trial(0.9, asset="membership", metric="auc", baseline=0.9)
-        return the_only([case([], s, trials=(auc, trial(rate, **told))) for s in range(80)])
+        return the_only([case([], s, ALONE, trials=(auc, trial(rate, **told))) for s in range(80)])
 
     assert ranked(0.1).verdict == "no leak"
     found = ranked(0.6)
@@ -433,7 +453,7 @@ def test_what_is_got_beside_the_headline_metric_forbids_that_nothing_leaks(asset
     def told(value):
         whole = trial(0.5, asset=asset, metric=headline, baseline=0.5)
         also = trial(value, asset=asset, metric=beside, baseline=0.1)
-        return the_only([case([], s, trials=(whole, also)) for s in range(80)])
+        return the_only([case([], s, ALONE, trials=(whole, also)) for s in range(80)])
 
     assert told(0.1).verdict == "no leak"
     found = told(0.6)
