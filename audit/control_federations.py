@@ -8,7 +8,8 @@ That is draw 0. In every other draw the first three hold a random set of random 
 around random means, independently of each other and of the other draws; the last party holds the same values in all of
 them. A *twin* has the shape of draw 0, sizes and row counts included, and shares no value or number with it; its
 parties hold each other's values where those of draw 0 hold different ones. What hides must not tell the two apart:
-neither by values nor by how many of them are shared.
+neither by values nor by how many of them are shared. *Turned*, the parties of draw 0 exchange their numbers of rows,
+and the first three their values: what all hold together is as much as before, and what each holds is not.
 
 Where a control is about evaluation, a small model is trained for a round, with validation, and evaluated on rows that
 are drawn to be held out. Parties of a control about engineered features are those of `control_features`.
@@ -29,6 +30,7 @@ from leakledger.audit.control_features import engineered
 from leakledger.audit.control_parties import (
     NAMES,
     PARTIES,
+    TURNED,
     TWIN,
     ControlFederation,
     Options,
@@ -145,8 +147,8 @@ def held(draw: int = 0) -> dict[str, dict[str, frozenset[str]]]:
     """Party -> feature -> values.
 
     Draw 0: disjoint values at all parties but the last, which holds them all. The twin: as many others, each set within
-    that of the next party. Other draws: sets of 1 to `LARGEST` of all candidates, each size and each set of one size
-    with one chance, and all of them at the last party.
+    that of the next party. Turned: the first three hold what the next of them did. Other draws: sets of 1 to `LARGEST`
+    of all candidates, each size and each set of one size with one chance, and all of them at the last party.
     """
     if draw > 0:
         return _drawn(np.random.default_rng(draw))
@@ -160,6 +162,8 @@ def held(draw: int = 0) -> dict[str, dict[str, frozenset[str]]]:
         for p in range(PARTIES - 1)
     }
     everything = {f: frozenset().union(*(values[f] for values in own.values())) for f in FEATURES}
+    if draw == TURNED:
+        own = dict(zip(own, [*list(own.values())[1:], own[NAMES[0]]], strict=True))
     return {**own, NAMES[-1]: everything}
 
 
@@ -203,7 +207,8 @@ def _held_out(party: int, rows: int, draw: int) -> NDArray[np.int64]:
 
 def _table(party: int, values: Mapping[str, frozenset[str]], draw: int, numeric_target: bool = False) -> Table:
     coins = np.random.default_rng([party, abs(draw)] if draw > 0 else [party, 0, abs(draw)])
-    rows = int(coins.integers(FEWEST_ROWS, MOST_ROWS)) if draw > 0 else 20 + 3 * party
+    place = PARTIES - 1 - party if draw == TURNED else party
+    rows = int(coins.integers(FEWEST_ROWS, MOST_ROWS)) if draw > 0 else 20 + 3 * place
     columns = {f: np.resize(sorted(v), rows) for f, v in values.items()}
     means = coins.normal(0, 10, len(COLUMNS)) if draw > 0 else 10.0 * party - 500.0 * (draw == TWIN)
     numbers = coins.normal(means, SPREAD + party, (rows, len(COLUMNS)))
@@ -228,6 +233,7 @@ __all__ = [
     "SCHEMA",
     "SPREAD",
     "TRAINING",
+    "TURNED",
     "TWIN",
     "WHOLE",
     "ControlFederation",

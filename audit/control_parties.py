@@ -13,6 +13,7 @@ PARTIES = 4
 NAMES = tuple(f"P{p + 1}" for p in range(PARTIES))  # as parties of a split table: what is known by name shows here
 Options = tuple[tuple[str, Any], ...]
 TWIN = -1  # the number of the draw that is the twin of draw 0
+TURNED = -2  # and of the one in which its parties exchange how much they hold
 
 
 @dataclass(frozen=True)

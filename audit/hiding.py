@@ -5,15 +5,16 @@ read; that they say nothing is checked here. A method runs, with the options of 
 federations of the same shape, with other values of which parties share more (`control_federations`, draw 0 and its
 twin), several times each with fresh coins. Message by message, what was sent must have the same size in both worlds;
 must be the same in both where it does not depend on coins, as a whole or, where messages are small enough to play many
-runs, byte by byte near its ends; and must have bytes of the same distribution. A kind that fails leaks, or does not
-hide what it says it hides; it counts as not read.
+runs, byte by byte near its ends; and must have bytes of the same distribution. Steps of the protocol must be as much
+alike where parties hold as many rows and values as others did. A kind that fails leaks, or does not hide what it says
+it hides; it counts as not read.
 
 An aggregation of updates is checked alike, on made-up updates of two worlds, and columns that are exchanged under
 encryption on two made-up tables.
 
 What it cannot see: a dependence on values that leaves sizes and the frequencies of bytes as they are, and no byte near
-an end alone. It is a smoke detector for a secret that is sent as it is, beside something fresh or not, or sized by what
-it holds.
+an end alone; how many rows or values a party holds, where the length of what is encrypted, shared or sealed tells it.
+It is a smoke detector for a secret that is sent as it is, beside something fresh or not, or sized by what it holds.
 """
 
 from collections import defaultdict
@@ -28,7 +29,7 @@ from numpy.typing import NDArray
 from scipy.special import fdtrc
 
 from leakledger.audit.control_features import engineered
-from leakledger.audit.control_federations import TWIN, ControlFederation, Options, frozen, run_methods
+from leakledger.audit.control_federations import TURNED, TWIN, ControlFederation, Options, frozen, run_methods
 from leakledger.preprocess.aggregation import AGGREGATIONS, Aggregation
 from leakledger.preprocess.messages import HIDING, ClientGradient, Disclosure, kind_of
 from leakledger.preprocess.secret import pinned
@@ -42,6 +43,7 @@ UPDATES, ENTRIES = 4, 2_000  # clients whose updates are aggregated, or as many 
 MANY, LIGHT = 10, 2**20  # of each world where one run has no more than so many bytes that are to hide
 EDGE = 512  # bytes from each end that are compared one by one, where there are many runs
 LEAST = 1_000  # bytes of one kind and run that a comparison of their frequencies takes
+FIXED = "it depends on values and not on coins"
 HIDDEN = HIDING | {Disclosure.CONTROL}
 
 
@@ -50,7 +52,9 @@ def hides(encoder: str, encoder_options: Options, scaler: str, scaler_options: O
     """Topic -> what tells the worlds apart ("" for nothing), of each kind that is to hide, and of what was sealed."""
     afresh = run_methods.__wrapped__  # not kept: there are methods whose messages are hundreds of megabytes
     return _compared(
-        lambda draw, coins: _hidden(afresh(encoder, encoder_options, scaler, scaler_options, draw, coins)), (0, TWIN)
+        lambda draw, coins: _hidden(afresh(encoder, encoder_options, scaler, scaler_options, draw, coins)),
+        (0, TWIN),
+        TURNED,
     )
 
 
@@ -69,16 +73,23 @@ def hides_columns(exchange: str, transformations: tuple[str, ...]) -> Mapping[st
     return _compared(lambda draw, coins: _hidden(afresh(options, draw, coins)), (0, TWIN))
 
 
-def _compared(play: "Callable[[int, int], Run]", worlds: Sequence[int]) -> Mapping[str, str]:
+def _compared(play: "Callable[[int, int], Run]", worlds: Sequence[int], turned: int | None = None) -> Mapping[str, str]:
     """What tells two worlds apart, by topic; `play` is given a world and the number of the coins. Where a run says
-    little, there are `MANY` runs of each.
+    little, there are `MANY` runs of each. In the world `turned` parties hold as many rows and values as others did.
     """
     runs = [[play(world, coins) for coins in range(RUNS)] for world in worlds]
-    if 0 < sum(t.size for traces in runs[0][0].values() for t in traces) <= LIGHT:
+    light = 0 < sum(t.size for traces in runs[0][0].values() for t in traces) <= LIGHT
+    if light:
         for world, own in zip(worlds, runs, strict=True):
             own += [play(world, coins) for coins in range(RUNS, MANY)]
     topics = sorted({topic for own in runs for run in own for topic in run})
-    return {t: tells_apart([[run.get(t, []) for run in own] for own in runs]) for t in topics}
+    found = {t: tells_apart([[run.get(t, []) for run in own] for own in runs]) for t in topics}
+    if turned is None or not topics:
+        return found
+    beyond = [play(turned, coins) for coins in range(MANY if light else 1)]
+    return {
+        t: found[t] or _tells_sizes(t, [[run.get(t, []) for run in own] for own in (runs[0], beyond)]) for t in topics
+    }
 
 
 def _aggregated(method: Aggregation, options: Options, world: int, coins: int) -> Iterable[Message]:
@@ -149,13 +160,23 @@ def tells_apart(worlds: Sequence[Sequence[Sequence[Trace]]]) -> str:
         if _sizes_differ([t.size for t in one], [t.size for t in other]):
             return "its size depends on values"
         if len({t.digest for t in one}) == len({t.digest for t in other}) == 1 and one[0].digest != other[0].digest:
-            return "it depends on values and not on coins"
+            return FIXED
         if len(one) >= MANY and any(
             _fixed_by_values([t.edges[e] for t in one], [t.edges[e] for t in other], e) for e in (0, 1)
         ):
             return "some of its bytes depend on values and not on coins"
     nothing = np.zeros(256, np.int64)
-    return _bytes_differ(np.array([[sum((t.frequencies for t in run), nothing) for run in world] for world in worlds]))
+    return _bytes_differ([np.array([sum((t.frequencies for t in run), nothing) for run in world]) for world in worlds])
+
+
+def _tells_sizes(topic: str, worlds: Sequence[Sequence[Sequence[Trace]]]) -> str:
+    """What differs where parties hold as many rows and values as others did. A step of the protocol says nothing of
+    that. What is encrypted, shared or sealed may be as long as what it holds, which is no number for everyone to read.
+    """
+    if kind_of(topic).discloses is Disclosure.CONTROL:
+        return tells_apart(worlds)
+    one, other = ({tuple(t.digest for t in run) for run in world} for world in worlds)
+    return FIXED if len(one) == 1 < len(worlds[0]) and one != other else ""
 
 
 def _fixed_by_values(one: Sequence[bytes], other: Sequence[bytes], end: int) -> bool:
@@ -175,19 +196,20 @@ def _sizes_differ(one: Sequence[int], other: Sequence[int]) -> bool:
     return abs(float(np.mean(one)) - float(np.mean(other))) > FAR * scatter
 
 
-def _bytes_differ(frequencies: NDArray[np.int64]) -> str:
-    """Whether the frequencies (worlds, runs, 256) of byte values differ more between worlds than between runs of one.
+def _bytes_differ(frequencies: Sequence[NDArray[np.int64]]) -> str:
+    """Whether the frequencies, (runs, 256) of each world, of byte values differ more between worlds than between runs.
 
     Runs of one world say how far chance alone goes: bytes may repeat (the same table for several recipients), so counts
     scatter more than independent ones. The ratio of the two chi-squares, each by its degrees of freedom, has an F
     distribution where the worlds are alike.
     """
-    counts = frequencies.astype(np.float64)
-    if counts.sum() < LEAST * sum(len(world) for world in counts):
+    sums = np.array([world.sum(0) for world in frequencies], np.float64)  # (worlds, 256)
+    if sums.sum() < LEAST * sum(len(world) for world in frequencies):
         return ""
-    counts = counts[..., counts.sum((0, 1)) > 0]
+    occur = sums.sum(0) > 0
+    counts = [world[:, occur].astype(np.float64) for world in frequencies]
     within = sum(_chi_square(world) for world in counts)
-    between, freedom = _chi_square(counts.sum(1)), counts.shape[-1] - 1
+    between, freedom = _chi_square(sums[:, occur]), int(occur.sum()) - 1
     spare = freedom * sum(len(world) - 1 for world in counts)
     if not freedom or not spare:
         return ""

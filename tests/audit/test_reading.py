@@ -71,6 +71,17 @@ class ToyShare(Payload):
 
 
 @dataclass(frozen=True)
+class ToyStep(Payload):
+    """How many rows the sender has, by a kind of message that says it is only about how the protocol goes on."""
+
+    topic = "toy.step"
+    discloses = Disclosure.CONTROL
+    about = About.NOBODY
+
+    rows: int
+
+
+@dataclass(frozen=True)
 class ToyOutcome(Payload):
     """The same, by a kind of message that says it is about all clients together."""
 
@@ -112,6 +123,18 @@ def in_a_share(table) -> ToyShare:
     return ToyShare(Share(counted(table)))
 
 
+def in_a_step(table) -> ToyStep:
+    return ToyStep(len(table))
+
+
+def values_in_a_step(table) -> ToyStep:
+    return ToyStep(table.frame[table.schema.categorical[0]].nunique())
+
+
+def rows_in_a_share(table) -> ToyShare:
+    return ToyShare(Share(len(table)))
+
+
 @dataclass(frozen=True)
 class Toy(Local):
     """`local`, and every client's value counts, sent to the server in the clear."""
@@ -138,12 +161,28 @@ class Numbering(Toy):
     name = "numbering"
 
 
+@dataclass(frozen=True)
+class Stepping(Toy):
+    name = "stepping"
+
+
+@dataclass(frozen=True)
+class CountingValues(Toy):
+    name = "counting-values"
+
+
+@dataclass(frozen=True)
+class SharingRows(Toy):
+    name = "sharing-rows"
+
+
 TOLD = {"toy": in_counts, "hinting": in_a_hint, "sharing": in_a_share, "numbering": in_numbers}
+TOLD |= {"stepping": in_a_step, "counting-values": values_in_a_step, "sharing-rows": rows_in_a_share}
 
 
 @pytest.fixture
 def registered(monkeypatch):
-    for kind in (Toy, Hinting, Sharing, Numbering):
+    for kind in (Toy, Hinting, Sharing, Numbering, Stepping, CountingValues, SharingRows):
         monkeypatch.setitem(ENCODERS, kind.name, kind)
 
 
@@ -171,6 +210,13 @@ def test_what_says_that_it_hides_and_does_not_is_listed_with_what_gives_it_away(
     (case,) = audited(tmp_path / "run", encoder).cases
     (found,) = (u for u in case.unread if u.topic == topic)
     assert "depends on values" in found.reason or "depend on values" in found.reason
+
+
+@pytest.mark.parametrize("encoder", ["stepping", "counting-values", "sharing-rows"])
+def test_how_much_a_party_holds_is_not_hidden_by_a_message_that_states_it(registered, encoder):
+    """Two worlds in which every party holds as many rows and values as in the other cannot tell."""
+    (told,) = hides(encoder, (), "local", ()).values()
+    assert told == "it depends on values and not on coins"
 
 
 def test_numbers_that_are_read_out_but_not_understood_are_not_called_read(registered, tmp_path):
