@@ -13,7 +13,15 @@ from dataclasses import replace
 from leakledger.audit.case import Case
 from leakledger.audit.config import Config
 from leakledger.audit.config_features import VERTICAL
-from leakledger.audit.federate import divided, make_encoder, make_scaler, party_tables, whole_table
+from leakledger.audit.control_federations import frozen, run_methods
+from leakledger.audit.federate import (
+    divided,
+    make_encoder,
+    make_scaler,
+    party_tables,
+    public_options,
+    whole_table,
+)
 from leakledger.audit.records import PrivacyAccount, PrivacyPart, Setting
 from leakledger.defenses.accounting.chain import NoGuarantee, mechanism_of
 from leakledger.defenses.accounting.guarantee import LARGE_DELTA
@@ -21,6 +29,8 @@ from leakledger.defenses.accounting.mechanism import GaussianMechanism, Relation
 from leakledger.defenses.accounting.releases import Release, composed_epsilon, in_words, rounds_up
 from leakledger.preprocess.data.schema import Schema
 from leakledger.preprocess.data.table import Table
+from leakledger.preprocess.messages import Disclosure
+from leakledger.preprocess.method_errors import is_own
 from leakledger.preprocess.training.base import validation_rows
 from leakledger.preprocess.views import Mechanism, TrainingSpec
 
@@ -125,7 +135,8 @@ def _account(
     if training is not None:
         alone = rounds_up(composed_epsilon([], training, delta, relation))
         parts.append(PrivacyPart("training", str(training), alone))
-    outside = (*_of_delta(delta, most, unit), *OUTSIDE)
+    trusted = [f"that {name} adds the noise that it states: it is a plugin's" for name in _taken_at_their_word(case)]
+    outside = (*_of_delta(delta, most, unit), *trusted, *OUTSIDE)
     if missing:
         return PrivacyAccount(unit, relation, delta, None, "", tuple(parts), tuple(missing), outside)
     epsilon = rounds_up(composed_epsilon(releases, training, delta, relation))
@@ -179,8 +190,23 @@ def _of_rows(config: Config, case: Case, negotiated: Sequence[str]) -> Iterator[
     for name, method in (("encoder", make_encoder(case)), ("scaler", make_scaler(case))):
         if method.unprotected:
             yield f"{name}: {method.unprotected}"
+    if _taken_at_their_word(case) and (told := _without_noise(case)):
+        yield f"preprocessing: clients send {', '.join(told)}, which is of no kind that is under noise"
     if case.training.spec.patience is not None:
         yield "early stopping: train.validation tells the loss over a client's validation rows as it is"
+
+
+def _taken_at_their_word(case: Case) -> list[str]:
+    """The methods of plugins that say of themselves that nothing of the rows is sent without noise."""
+    return [m.name for m in (make_encoder(case), make_scaler(case)) if not is_own(m) and not m.unprotected]
+
+
+def _without_noise(case: Case) -> list[str]:
+    """The topics of what clients say of their rows without noise, on made-up tables."""
+    encoder, scaler = (frozen(public_options(m)) for m in (make_encoder(case), make_scaler(case)))
+    made = run_methods(case.preprocessing.encoder, encoder, case.preprocessing.scaler, scaler, 0)
+    sent = {m.kind for m in made.fed.ledger if m.sender in made.fed.clients}
+    return sorted(kind.topic for kind in sent if kind.discloses not in (Disclosure.NOISED, Disclosure.CONTROL))
 
 
 def _of_client(case: Case, noised: Sequence[Mechanism], rows: int) -> Iterator[str]:

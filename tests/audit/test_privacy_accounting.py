@@ -1,6 +1,7 @@
 """What a case guarantees: one epsilon over everything that a client sends, or the steps that have none."""
 
 import json
+from dataclasses import dataclass
 
 import pytest
 from click.testing import CliRunner
@@ -22,6 +23,9 @@ from leakledger.audit.records import PrivacyAccount, PrivacyPart
 from leakledger.audit.run import run_audit
 from leakledger.defenses.accounting.guarantee import guarantee
 from leakledger.defenses.accounting.mechanism import GaussianMechanism
+from leakledger.preprocess.messages import LocalExtremes
+from leakledger.preprocess.scalers import SCALERS
+from leakledger.preprocess.scalers.federated_minmax import FederatedMinMax
 from leakledger.preprocess.secret import PUBLIC_MASTER
 
 JOBS = ["student", "farming or unskilled", "white-collar", "skilled", "managerial", "professional"]
@@ -122,6 +126,39 @@ WITHOUT = {
     "clipping without noise": ({"defense": {"name": "example-clipping", "clip_norm": 1.0}}, "without noise"),
     "no defense": ({"defense": {"name": "none"}}, "training: nothing is done to updates"),
 }  # fmt: skip
+
+
+def exact_extremes(columns) -> LocalExtremes:
+    return LocalExtremes(columns.min(0), columns.max(0))
+
+
+@dataclass(frozen=True)
+class Under(FederatedMinMax):
+    """A plugin's scaler, made from one that adds noise."""
+
+    name = "under"
+
+
+@dataclass(frozen=True)
+class Beside(Under):
+    """The same, which tells the server the exact numbers beside those under noise."""
+
+    name = "beside"
+
+    def fit(self, fed, columns):
+        fed.gather({c: fed.local(c, exact_extremes, x) for c, x in columns.items()}, to=fed.server)
+        return super().fit(fed, columns)
+
+
+def test_a_plugin_that_sends_exact_numbers_beside_noised_ones_has_no_epsilon(monkeypatch):
+    """It says of itself, as what it is made from does, that nothing goes without noise."""
+    for kind in (Under, Beside):
+        monkeypatch.setitem(SCALERS, kind.name, kind)
+    under, beside = (account(preprocessing={**NOISED, "scaler": name}) for name in ("under", "beside"))
+    assert under.epsilon == account(preprocessing={**NOISED, "scaler": "federated-minmax"}).epsilon
+    assert "that under adds the noise that it states: it is a plugin's" in under.outside
+    assert beside.epsilon is None
+    assert beside.missing == ("preprocessing: clients send minmax.local, which is of no kind that is under noise",)
 
 
 @pytest.mark.parametrize("name", WITHOUT)
