@@ -52,7 +52,9 @@ def resolved(layout: FeatureLayout, encoded: Array, error: Array) -> Mask:
     """(n,) whether standard errors (n, L) leave no number of rows (n, d) another value: none at all where it is a whole
     one, otherwise none beyond a thousandth of a deviation (`deviations`) or beyond the precision of floats.
 
-    Where the encoding is no affine map, an error counts in raw units, by the slope at the row's own number.
+    Where the encoding is no affine map, an error counts in raw units, by the slope at the row's own number. A scale of
+    1 may stand in for a deviation of 0, in which rounding left nothing of a narrow column: where rows can be told apart
+    in it, it is no constant, and they tell its deviation.
     """
     columns = encoded[:, [b.start for b in layout.numeric]]
     error = SURE * error
@@ -60,6 +62,9 @@ def resolved(layout: FeatureLayout, encoded: Array, error: Array) -> Mask:
     whole = np.array([b.integer and b.scaled for b in layout.numeric], bool) & (raw_error < NEAR_WHOLE)
     constant = np.array([b.scaled and b.low is not None and b.low == b.high for b in layout.numeric], bool)
     near = error <= np.maximum(EXACT * deviations(layout, columns), FLOAT * np.abs(columns).clip(1))
+    spread = columns.std(axis=0) if len(columns) else np.zeros(columns.shape[1])
+    stand_in = np.array([b.scale == 1 for b in layout.numeric], bool) & (spread > error)
+    near &= ~stand_in | (error <= EXACT * spread)
     raw = numbers(layout, encoded)
     affine = np.array([b.affine for b in layout.numeric], bool)
     near = np.where(affine, near, raw_error <= EXACT * of_most(raw))

@@ -106,6 +106,16 @@ def test_the_deviation_of_a_column_scaled_by_its_range_is_what_rows_show_without
     assert deviations(block(), -SKEWED)[0] == 1  # and here is none
 
 
+@pytest.mark.parametrize(("error", "sure"), [(1e-6, False), (1e-8, True)])
+def test_where_a_scale_of_1_stands_in_for_a_deviation_that_was_lost_rows_tell_the_deviation(error, sure):
+    """A secure sum leaves nothing of a deviation of a thousandth beside a mean of 1e9."""
+    rows = np.array([[0.0004], [-0.0009], [0.0012], [0.0001]])
+    assert resolved(block(shift=1e9, scale=1.0), rows, np.full(rows.shape, error / 4)).all() == sure
+    assert resolved(block(shift=1e9, scale=2.0), rows, np.full(rows.shape, error / 4)).all()
+    constant = np.full(rows.shape, 1e-7)
+    assert resolved(block(shift=1e9, scale=1.0), constant, np.full(rows.shape, error / 4)).all()
+
+
 @pytest.mark.parametrize(
     ("layout", "error", "sure"),
     [
