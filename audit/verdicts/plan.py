@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from leakledger.attacks import ATTACKS
 from leakledger.audit.case import Case
 from leakledger.audit.clusters import SEEDS
 from leakledger.audit.config import Config
@@ -15,6 +16,12 @@ def verdicts_need(config: Config, todo: Sequence[Case]) -> Iterator[str]:
     seeds = len(config.audit.seeds)
     fewest_clusters = min((c.setting.parties for c in todo), default=0) * seeds
     yield from needs(policy_of(config.in_force()), seeds, fewest_clusters)
+    trained = max((c.training.spec.rounds for c in todo if not c.features and not c.alignment), default=0)
+    if any("records" in ATTACKS[a].asset for a in config.attacks.use) and len(config.attacks.rounds) < trained:
+        yield (
+            f"attacks.rounds has {len(config.attacks.rounds)} of up to {trained} rounds, and that no row leaks takes "
+            "every one; a leak may be found in any."
+        )
 
 
 def needs(policy: Policy, seeds: int, clusters: int) -> Iterator[str]:

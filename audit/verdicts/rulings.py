@@ -214,7 +214,9 @@ def missing_for(
     yield from dict.fromkeys(_silences(cell))
     if cell.left_out:
         yield f"no claim about {cell.left_out} of the attacked batches"
-    if asset != "records":  # of which batches are counted, since not every client has one in each round
+    if asset == "records":  # of which batches are counted, since not every client has one in each round
+        yield from _unattacked_rounds(cases)
+    else:
         yield from _left_out(usable, cases[0].setting.parties)
     if not cell.series:
         yield "no attack made a claim"
@@ -233,6 +235,15 @@ def _silences(cell: Cell) -> Iterator[str]:
             yield f"{attack} by {'+'.join(who)} made no claim in {len(silent)} of {of} seeds: {reason}"
         else:
             yield f"{attack} made no claim: {reason}"
+
+
+def _unattacked_rounds(cases: Iterable[CaseRecord]) -> Iterator[str]:
+    """How many rounds no batch was attacked of, in the case with most; nothing where there is none."""
+    trained = [(int(u.value), r) for r in cases for u in r.utility if u.metric == "rounds"]
+    left = [(n - len({t.round for t in r.trials if t.asset == "records" and t.victim}), n) for n, r in trained]
+    most, rounds = max(left, default=(0, 0))
+    if most > 0:
+        yield f"{most} of {rounds} rounds of training were not attacked"
 
 
 def _left_out(usable: Iterable[Series], parties: int) -> Iterator[str]:

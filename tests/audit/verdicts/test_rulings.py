@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from leakledger.audit.case import cases
 from leakledger.audit.records import (
     SCORER,
     UNTIMED,
@@ -18,10 +19,11 @@ from leakledger.audit.records import (
     UtilityScore,
 )
 from leakledger.audit.summary import scores, utility
-from leakledger.audit.verdicts.plan import needs
+from leakledger.audit.verdicts.plan import needs, verdicts_need
 from leakledger.audit.verdicts.policy import Policy, policy_of
 from leakledger.audit.verdicts.rulings import rulings
 from leakledger.audit.verdicts.words import verdict
+from tests.audit.example import config
 
 SETTING = Setting("a", "data", "iid", 4, "a", "a", "none", "fedsgd", False)
 ALONE = replace(SETTING, parties=1)  # of whom the server may learn something
@@ -317,6 +319,22 @@ def test_a_batch_left_out_beside_others_forbids_that_nothing_leaks():
     left = Trial("tableak", ("server",), "records", "", "P1", 0, "abstained", reason="no claim about this batch")
     records[0] = replace(records[0], trials=(*records[0].trials, left))
     assert "no claim about 1 of the attacked batches" in the_only(records).missing
+
+
+@pytest.mark.parametrize("trained", [1, 3])
+def test_rounds_whose_updates_no_attack_looked_at_forbid_that_nothing_leaks(trained):
+    """By default the first round alone is attacked, of however many there are."""
+    records = [replace(r, utility=(UtilityRow("rounds", float(trained)),)) for r in guesses(80)]
+    found = the_only(records)
+    assert found.missing == (("2 of 3 rounds of training were not attacked",) if trained == 3 else ())
+    assert found.verdict == ("no leak" if trained == 1 else "inconclusive")
+
+
+@pytest.mark.parametrize(("use", "rounds", "said"), [("span", [0], 1), ("span", [0, 1, 2], 0), ("plaintext", [0], 0)])
+def test_that_rounds_are_left_out_is_said_beforehand_where_rows_are_attacked(use, rounds, said):
+    settings = config(attacks={"use": [use], "rounds": rounds}, audit={"seeds": list(range(40))})
+    lines = list(verdicts_need(settings, cases(settings)))
+    assert [line.partition(",")[0] for line in lines] == ["attacks.rounds has 1 of up to 3 rounds"] * said
 
 
 def test_batches_in_which_the_prior_is_better_do_not_make_up_for_those_that_leak():
