@@ -9,6 +9,7 @@ every control held. Everything else is inconclusive.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from leakledger.audit.bounds import above_bounds
 from leakledger.audit.clusters import mean_interval
 from leakledger.audit.gate.policy import Gate, LeakageGate
 from leakledger.audit.gate.snapshot import Cell
@@ -61,7 +62,7 @@ def measured(series: Series | None) -> tuple[float | None, float | None, float |
 
 def ceilings(records: Sequence[CaseRecord], gates: Sequence[LeakageGate], gate: Gate) -> Iterator[Ceiling]:
     """One for each cell that a gate with a ceiling judges."""
-    broken = Failures(failed_controls(records))
+    broken = Failures(failed_controls(records) | above_bounds(records))
     for key, cell in cells(records).items():
         judge = next((g for g in gates if key[2] != CHECKS and g.judges(key[1], key[2])), None)
         if judge is None or judge.ceiling is None:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from leakledger.attacks.base import clients_of
 from leakledger.attacks.observed.undeclared import STATED_POOLED
+from leakledger.audit.bounds import above_bounds
 from leakledger.audit.chain import canonical, digest_of, digest_of_file
 from leakledger.audit.leakage import adversary
 from leakledger.audit.plugins import versions_behind
@@ -31,6 +32,7 @@ from leakledger.audit.verdicts.evidence import CHECKS, asset_of_trial, decides, 
 
 UNTRIED, UNTRUE = "leaky, not played", "certificate"
 """Kinds of `Broken` that are no failed control: none was played; an attack vouched for something that is not so."""
+BOUND = "bound"  # the kind of `Broken` of an attack that got more than no adversary can
 OWNER = "owner"  # is measured of identical rows alone
 BESIDE = frozenset({"exact_rows", "identical_rows", OWNER, "tpr_at_0.1%", "tpr_at_1%", "count_rank", "exact_values"})
 """Metrics that are compared beside those that decide a verdict, and tell what these do not. One row of four, and no
@@ -293,7 +295,7 @@ def _merged(clusters: Iterable[Cluster]) -> Iterator[Cluster]:
 
 def _facts(cases: Sequence[CaseRecord]) -> Iterator[Fact]:
     """Facts of trusted attacks; none of an attack in a cell in which it vouched for something that is not so."""
-    failed = failed_controls(cases)
+    failed = failed_controls(cases) | above_bounds(cases)
     shown: dict[tuple[Cell, str, str], dict[tuple[tuple[str, ...], str], dict[int, None]]] = {}
     texts: dict[tuple[Cell, str, str], str] = {}
     wrong = {
@@ -339,6 +341,7 @@ def _broken(cases: Sequence[CaseRecord]) -> Iterator[Broken]:
     untried = {(c.setting.id, t.attack) for c, t in _trials(cases) if t.status == "scored" and decides(t)} - leaky
     yield from (Broken(*key) for key in sorted(failed))
     untrue = {(c.setting.id, t.attack) for c, t in _trials(cases) if t.certain_wrong}
+    yield from (Broken(setting, attack, BOUND) for setting, attack in sorted(above_bounds(cases)))
     yield from (Broken(setting, attack, UNTRIED) for setting, attack in sorted(untried))
     yield from (Broken(setting, attack, UNTRUE) for setting, attack in sorted(untrue))
 

@@ -293,6 +293,19 @@ def test_a_ceiling_quotes_the_attack_that_gets_most_of_those_above_it_and_not_th
     assert (below.status, below.attack) == ("inconclusive", "strong")
 
 
+def test_an_attack_that_gets_more_than_no_adversary_can_passes_fails_and_finds_nothing():
+    """The page calls that a failed control: the noise is not what is stated, or the truth is told elsewhere."""
+    whole = {"metric": "exact_rows", "bound": 0.55}  # of which 0.9 is got
+    broken = record(FLAT, more=lambda seed: (trial(0.8, certain=1, **whole),))
+    again = decided(broken, broken, leakage=MARGIN)
+    check = only(again, "regression")
+    assert check.status == "inconclusive"
+    assert "the bound control of made did not hold in this run" in check.reasons
+    assert only(decided(broken, leakage=[{"ceiling": 0.1}]), "ceiling").status == "inconclusive"
+    vouched = record(FLAT, more=lambda seed: (trial(0.8, **whole), trial(1.0, certain=1)))
+    assert not [c for c in decided(vouched, findings={"forbid": "any"}).checks if c.status == "fail"]
+
+
 def test_a_ceiling_quotes_no_measurement_that_nothing_made():
     blind = record(None)
     check = only(decided(blind, leakage=[{"ceiling": 0.2}]), "ceiling")
