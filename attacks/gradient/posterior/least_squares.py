@@ -11,6 +11,7 @@ from torch import Tensor
 PATIENCE = 3  # rounds of exchanging all, in a row, that do not lessen how many break a condition
 ROUNDS = 100
 TIGHT = 1e-9  # of the largest target: a slope not steeper is none
+ROUNDED = 1e-12  # of the diagonal, added where double precision leaves a ridge no trace
 
 
 def non_negative(gram: Tensor, target: Tensor, ridge: float, start: Tensor | None = None) -> Tensor:
@@ -43,9 +44,14 @@ def non_negative(gram: Tensor, target: Tensor, ridge: float, start: Tensor | Non
 
 
 def _solved(steady: Tensor, target: Tensor, free: Tensor) -> Tensor:
-    """(n,) the solution with all but the free coefficients zero."""
+    """(n,) the solution with all but the free coefficients zero; some solution where rounding does not tell these
+    apart, as of equal rows whose numbers are far beyond a ridge.
+    """
     solution, chosen = torch.zeros_like(target), torch.nonzero(free)[:, 0]
     if len(chosen):
         block = steady[chosen][:, chosen]
-        solution[chosen] = torch.linalg.solve(block, target[chosen])
+        found, singular = torch.linalg.solve_ex(block, target[chosen])
+        if singular:
+            found = torch.linalg.solve(block + ROUNDED * block.diagonal().diag(), target[chosen])
+        solution[chosen] = found
     return solution

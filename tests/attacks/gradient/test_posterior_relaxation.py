@@ -38,6 +38,14 @@ def test_least_squares_are_those_of_scipy(seed, wide, deep, near):
     assert non_negative(gram, target, ridge, start).numpy() == pytest.approx(expected, abs=1e-6)
 
 
+def test_equal_rows_share_a_weight_where_a_ridge_is_below_rounding():
+    """Behind quartiles of 0 a number is not scaled: squares of 1e10 beside a ridge of 1e-8."""
+    gram, target = torch.full((2, 2), 1e10, dtype=torch.float64), torch.full((2,), 3e10, dtype=torch.float64)
+    weights = non_negative(gram, target, 1e-8, torch.ones(2))
+    assert float(weights.sum()) == pytest.approx(3)
+    assert weights.tolist() == pytest.approx([1.5, 1.5], abs=1e-3)
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("clip", [None, 0.5])
 def test_products_of_atoms_are_those_of_the_gradients_that_they_stand_for(weighted, clip):
