@@ -5,7 +5,7 @@ case whose federation a party ends is kept as aborted, and the others go on.
 """
 
 import json
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -27,7 +27,7 @@ from leakledger.audit.estimate import check_fits, estimate
 from leakledger.audit.federate import Federated, OnAbort, make_encoder, make_scaler, public_options
 from leakledger.audit.granted import attempts, granted_knowledge, make_attack
 from leakledger.audit.guarded import guarded
-from leakledger.audit.hiding import hides, hides_columns, hides_updates
+from leakledger.audit.hiding import hides, hides_columns, hides_updates, is_hidden
 from leakledger.audit.input_files import by_key, check_unchanged, digests
 from leakledger.audit.installed import check_extras
 from leakledger.audit.observe import observations
@@ -51,8 +51,9 @@ from leakledger.preprocess.atomic_file import private_folder, remove_leftovers
 from leakledger.preprocess.features.transformations import BINARY
 from leakledger.preprocess.ledger import Ledger
 from leakledger.preprocess.secret import derive
+from leakledger.preprocess.told_failure import ToldFailure
 from leakledger.preprocess.transcript import write_transcript
-from leakledger.preprocess.views import PublicFacts, View
+from leakledger.preprocess.views import Message, PublicFacts, View
 
 Progress = Callable[[str, int, int], None]
 """Called with the name of a finished case, how many are done and how many there are."""
@@ -229,6 +230,7 @@ def run_case(
     knowledge, attempted = granted_knowledge(config, truth), attempts(config, truth)
     prior = baseline(truth, knowledge, stream(case.seed, BASELINE_STREAM), config.audit.baseline_draws)
     with clock.stage("attacks"):
+        hiding = hiding_of(case, federated.ledger)
         for observers in observer_sets(config.audit.observers, federated.public):
             view = view_of(observers, truth)
             ran = []
@@ -236,7 +238,7 @@ def run_case(
                 steps.attack(name, observers)
                 play = Play(make_attack(name, config, case), view, knowledge, truth, prior)
                 ran.append(kept.add(play, attempted, config.audit.baseline_draws, case.seed))
-            kept.unread += unread(view, federated.ledger, ran, kept.controls, hiding_of(case))
+            kept.unread += unread(view, federated.ledger, ran, kept.controls, hiding)
             views.append(view)
         tried, coins = attempted if _attacks_records(config) else (), stream(case.seed, SCORER_STREAM)
         kept.controls += scorer_controls(truth, views, tried, prior, coins)
@@ -286,19 +288,35 @@ def _attacks_records(config: Config) -> bool:
     return any("records" in ATTACKS[name].asset for name in config.attacks.use)
 
 
-def hiding_of(case: Case) -> Mapping[str, str]:
+def hiding_of(case: Case, ledger: Ledger) -> Mapping[str, str]:
     """What the named check says of the case's encoder and scaler and how it aggregates updates, or of how columns are
-    exchanged for features: topic -> what tells two worlds apart.
+    exchanged for features: topic -> what tells two worlds apart, or why it was not checked.
     """
     if case.features is not None and case.features.flfe.exchange != "masked":
         flfe = case.features.flfe
-        return hides_columns(flfe.exchange, tuple(t for t in flfe.tried if t in BINARY))
+        tried = tuple(t for t in flfe.tried if t in BINARY)
+        return _checked(ledger, lambda: hides_columns(flfe.exchange, tried))
     if case.features is not None or case.alignment is not None:
         return {}  # nothing that is sent says that it hides by itself
     encoder, scaler = (frozen(public_options(m)) for m in (make_encoder(case), make_scaler(case)))
-    methods = hides(case.preprocessing.encoder, encoder, case.preprocessing.scaler, scaler)
-    updates = hides_updates(case.training.aggregation, frozen(public_options(case.training.protocol)))
+    chosen, protocol = case.preprocessing, frozen(public_options(case.training.protocol))
+    prepared = max((i for i, m in enumerate(ledger, 1) if m.step in ("encode", "scale")), default=0)
+    told, trained = list(ledger)[:prepared], list(ledger)[prepared:]
+    methods = _checked(told, lambda: hides(chosen.encoder, encoder, chosen.scaler, scaler))
+    updates = _checked(trained, lambda: hides_updates(case.training.aggregation, protocol))
     return {**updates, **methods, **{topic: why for topic, why in updates.items() if why}}
+
+
+def _checked(messages: Iterable[Message], check: Callable[[], Mapping[str, str]]) -> Mapping[str, str]:
+    """What the named check of `messages` finds. A method may refuse what the check makes up where it took what the
+    parties hold: then nothing is known of those that were to hide.
+    """
+    try:
+        return check()
+    except (ValueError, ToldFailure) as error:
+        tell_cause(error)
+        why = f"whether it does was not checked, since made-up values were refused: {error}"
+        return {m.topic: why for m in messages if is_hidden(m)}
 
 
 def utility_rows(federated: Federated) -> tuple[UtilityRow, ...]:

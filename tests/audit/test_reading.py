@@ -254,6 +254,38 @@ def test_lengths_of_sealed_messages_may_tell_a_relay_how_many_values_are_shared(
     assert set(hides("dh-psi", sealed, "local", ()).values()) == {""}
 
 
+@pytest.mark.parametrize(
+    ("preprocessing", "training", "unchecked"),
+    [
+        (
+            {"encoder": "bytes-norm", "scaler": "local", "passes": 1, "route": "sealed"},
+            {"rounds": 1, "batch_size": 4, "aggregation": "he-aggregation"},
+            "bytes-norm.moments.part",
+        ),
+        (
+            {"encoder": "local", "scaler": "local"},
+            {"rounds": 1, "batch_size": 1, "aggregation": "secure-aggregation", "ring_bits": 32, "fraction_bits": 25},
+            "secure-aggregation.masked",
+        ),
+    ],
+)
+def test_a_method_that_refuses_what_the_check_makes_up_ends_no_case_and_its_messages_count_as_unread(
+    tmp_path, preprocessing, training, unchecked
+):
+    """All values of one made-up feature begin alike, and made-up updates are larger than those of one row."""
+    settings = config(
+        data={"source": "breast_cancer", "rows": 90} if preprocessing["encoder"] == "local" else {"rows": 90},
+        preprocessing=[preprocessing],
+        training=training,
+        attacks={"use": ["plaintext"]},
+        audit={"seeds": [0], "jobs": 1, "observers": ["server"]},
+    )
+    (case,) = run_audit(settings, tmp_path / "run", master=PUBLIC_MASTER).cases
+    why = {u.topic: u.reason for u in case.unread}
+    assert "was not checked, since made-up values were refused: " in why[unchecked]
+    assert all("not checked" not in why.get(t, "") for t in ("he-aggregation.update", "train.model"))
+
+
 def told_apart(worlds):
     return tells_apart([[[Trace.of(body) for body in run] for run in world] for world in worlds])
 
