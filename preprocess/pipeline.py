@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakledger.preprocess.candidate_check import check_candidates
+from leakledger.preprocess.column_errors import check_finite, naming_columns
 from leakledger.preprocess.data.schema import Schema
 from leakledger.preprocess.data.table import Table
 from leakledger.preprocess.encoders.base import Encoder, EncoderFit, Encoding
@@ -55,11 +56,12 @@ def prepare(
     """Fits on the training tables and transforms both, once where `test` is `train` itself. Columns: numeric features
     first, then the categorical blocks.
 
-    Raises what `naming_method` makes of an error of the encoder or the scaler.
+    Raises ValueError, with the name of the column, for numbers that are not finite, which no scaler is handed; and what
+    `naming_method` makes of an error of the encoder or the scaler.
     """
     everything = scaler.columns == "all"
     encoding, scaling = partial(naming_method, "encoder", encoder), partial(naming_method, "scaler", scaler)
-    with fed.scope("encode"), encoding():
+    with fed.scope("encode"), encoding(), naming_columns(lambda i: f"column {schema.categorical[i]!r}"):
         encoded = encoder.fit(fed, schema, {c: fed.local(c, Table.lent, t) for c, t in train.items()})
         check_fit(encoded, EncoderFit, fed.clients)
 
@@ -68,10 +70,12 @@ def prepare(
             return {c: fed.local(c, encode_table, t, encoded.encodings[c], encoded.blocks) for c, t in tables.items()}
 
     columns = columns_of(train)
-    with fed.scope("scale"), scaling():
-        chosen = {c: fed.local(c, Columns.whole if everything else Columns.numeric, x) for c, x in columns.items()}
-        scaled = scaler.under(schema).fit(fed, chosen)
-        check_fit(scaled, ScalerFit, fed.clients)
+    with fed.scope("scale"), naming_columns(partial(name_of_column, schema, encoded.blocks.value)):
+        taken = {c: fed.local(c, Columns.whole if everything else Columns.numeric, x) for c, x in columns.items()}
+        chosen = {c: fed.local(c, check_finite, x) for c, x in taken.items()}
+        with scaling():
+            scaled = scaler.under(schema).fit(fed, chosen)
+            check_fit(scaled, ScalerFit, fed.clients)
 
     def scaled_rows(columns: Mapping[str, At[Columns]]) -> dict[str, At[Encoded]]:
         with scaling():
@@ -110,6 +114,17 @@ def encode_table(table: Table, encoding: Encoding, blocks: tuple[Block, ...]) ->
     check_candidates(table, blocks, candidates, codes)
     stacked = np.array(candidates, np.int64).reshape(len(candidates), len(table)).T
     return Columns(table.numbers(), codes, table.labels(), stacked)
+
+
+def name_of_column(schema: Schema, blocks: tuple[Block, ...], column: int) -> str:
+    """What errors call a column: a numeric feature by its name, an encoded one by the feature, or all features that
+    share it, and its place among theirs.
+    """
+    if column < len(schema.numeric):
+        return f"column {schema.numeric[column]!r}"
+    place = column - len(schema.numeric)
+    of = [b for b in blocks if b.start <= place < b.start + b.width]
+    return f"column {place - of[0].start + 1} of the encoded {', '.join(repr(b.feature) for b in of)}"
 
 
 def finish(columns: Columns, scaling: Scaling) -> Encoded:

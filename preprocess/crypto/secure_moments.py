@@ -34,6 +34,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from leakledger.preprocess.column_errors import ColumnError
 from leakledger.preprocess.crypto.secure_sum import Route, check_clients, secure_sum
 from leakledger.preprocess.crypto.sharing import Number, Proportional, Ring, Sharing, Weights
 from leakledger.preprocess.federation import At, Federation, Public
@@ -105,7 +106,7 @@ def secure_moments(
 
     `method` names the sums (`messages.sums`): `<method>.mean` and `<method>.variance`, in one pass `<method>.moments`.
     Raises ValueError for fewer than three clients, for a number that is not finite or out of range, when no party holds
-    a row, and where rounding leaves too little of a deviation from one pass.
+    a row, and ColumnError where rounding leaves too little of a deviation from one pass.
     """
     check_clients(columns)
     one = options.passes == 1
@@ -146,11 +147,12 @@ def read_totals(counts: Counts, squares: bool, totals: list[Fraction], rounding:
     means = [s / n for s, n in zip(sums, rows, strict=True)]
     around = totals[len(told) + columns :] or [Fraction(0)] * columns
     spread = [q - n * m * m for q, n, m in zip(around, rows, means, strict=True)] if squares else around
-    for column, (left, whole) in enumerate(zip(spread, around, strict=True), 1):
+    for column, (left, whole) in enumerate(zip(spread, around, strict=True)):
         if left * UNSURE < 3 * Fraction(rounding) * whole:  # that of the squares, and twice that of the mean
-            raise ValueError(
-                f"column {column} deviates from its mean by too little for one pass of proportional parts, or not at "
-                'all; set passes = 2 or sharing = "ring", or leave it out'
+            raise ColumnError(
+                column,
+                "deviates from its mean by too little for one pass of proportional parts, or not at all; set passes = "
+                '2 or sharing = "ring", or leave it out',
             )
     return Moments(tuple(rows), tuple(means), tuple(spread))
 

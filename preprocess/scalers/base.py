@@ -75,7 +75,7 @@ class Scaler(ABC):
 
     @abstractmethod
     def fit(self, fed: Federation, columns: Mapping[str, At[Matrix]]) -> ScalerFit:
-        """Runs the protocol over the (rows, columns) matrices of all clients."""
+        """Runs the protocol over the (rows, columns) matrices of all clients, whose numbers are finite (`prepare`)."""
 
     def under(self, schema: Schema) -> Self:
         """This scaler with what it needs to know of the declared columns. Raises ValueError for what is missing."""
@@ -142,21 +142,8 @@ class NoisedScaler(Scaler):
         return "" if self.scaler_epsilon is not None else super().unprotected
 
 
-def finite(fed: Federation, columns: Mapping[str, At[Matrix]]) -> dict[str, At[Matrix]]:
-    """The columns, checked by each client before it tells anything. Raises ValueError where some are not finite."""
-    return {c: fed.local(c, check_finite, x) for c, x in columns.items()}
-
-
-def check_finite(columns: Matrix) -> Matrix:
-    """The columns. Raises ValueError, by the number of the column, for numbers that are not finite."""
-    if bad := np.flatnonzero(~np.isfinite(columns).all(axis=0)).tolist():
-        raise ValueError(f"column {bad[0] + 1} holds numbers that are not finite; remove or impute them first")
-    return columns
-
-
 def check_ranges(columns: Matrix, ranges: Ranges, party: str, who: str) -> Matrix:
     """The columns. Raises ValueError, naming party and feature, for a value outside its declared range."""
-    check_finite(columns)
     for feature, (low, high), values in zip(ranges.features, ranges.bounds, columns.T, strict=True):
         if not ((values >= low) & (values <= high)).all():
             raise ValueError(

@@ -25,7 +25,6 @@ from leakledger.preprocess.scalers.base import (
     NoisedScaler,
     PublicScaling,
     ScalerFit,
-    finite,
     nonzero,
     shared_fit,
 )
@@ -56,7 +55,6 @@ class FederatedMinMax(NoisedScaler):
         return None if self.quantile is None else as_level(self.quantile)
 
     def fit(self, fed: Federation, columns: Mapping[str, At[Matrix]]) -> ScalerFit:
-        columns = finite(fed, columns)
         if self.scaler_epsilon is not None:
             return self._fit_noised(fed, columns, self.declared(), self.scaler_epsilon)
         extremes = {c: fed.local(c, local_extremes, x) for c, x in columns.items()}

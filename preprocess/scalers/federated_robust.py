@@ -28,7 +28,6 @@ from leakledger.preprocess.scalers.base import (
     Scaler,
     ScalerFit,
     check_ranges,
-    finite,
     shared_fit,
 )
 from leakledger.preprocess.scalers.federated_minmax import global_extremes, local_extremes
@@ -78,10 +77,7 @@ class FederatedRobust(Scaler):
         return ()
 
     def fit(self, fed: Federation, columns: Mapping[str, At[Matrix]]) -> ScalerFit:
-        """Raises ValueError for numbers that are not finite, which have no rank, and, naming party and feature, for a
-        value outside its declared range.
-        """
-        columns = finite(fed, columns)
+        """Raises ValueError, naming party and feature, for a value outside its declared range."""
         if self.search_from == "declared":
             if self.ranges is None:
                 raise ValueError(f"{self.name} was not told the declared ranges: call under(schema) first")

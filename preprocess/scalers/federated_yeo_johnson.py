@@ -14,7 +14,7 @@ from functools import partial
 from leakledger.preprocess.federation import At, Federation
 from leakledger.preprocess.messages import GlobalPowers, LocalLogs, LocalPowerMoments, TriedPowers
 from leakledger.preprocess.options import check_options, option
-from leakledger.preprocess.scalers.base import Matrix, Scaler, ScalerFit, finite, shared_fit
+from leakledger.preprocess.scalers.base import Matrix, Scaler, ScalerFit, shared_fit
 from leakledger.preprocess.scalers.one_party import POWERS, PRECISION, REACH, check_columns, of_powers
 from leakledger.preprocess.scalers.power_search import (
     PowerSearch,
@@ -47,8 +47,6 @@ class FederatedYeoJohnson(Scaler):
             raise ValueError(f"powers is {self.powers}; it must be odd, so that one is the best of the round before")
 
     def fit(self, fed: Federation, columns: Mapping[str, At[Matrix]]) -> ScalerFit:
-        """Raises ValueError for numbers that are not finite."""
-        columns = finite(fed, columns)
         logs = fed.gather({c: fed.local(c, local_logs, x) for c, x in columns.items()}, to=fed.server)
         search = fed.local(fed.server, begun, self.reach, *logs)
         for number in range(rounds(self.reach, self.power_precision, self.powers)):

@@ -43,7 +43,6 @@ from leakledger.preprocess.scalers.base import (
     PublicScaling,
     ScalerFit,
     beyond_rounding,
-    finite,
     nonzero,
     shared_fit,
 )
@@ -64,7 +63,6 @@ class FederatedZScore(NoisedScaler):
     said_to_share = "each client's count, means and deviations, with the server; pooled ones, with all (section 5.2)"
 
     def fit(self, fed: Federation, columns: Mapping[str, At[Matrix]]) -> ScalerFit:
-        columns = finite(fed, columns)
         if self.scaler_epsilon is not None:
             return self._fit_noised(fed, columns, self.declared())
         means = {c: fed.local(c, count_and_means, x) for c, x in columns.items()}

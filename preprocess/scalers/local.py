@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from leakledger.preprocess.federation import At, Federation
 from leakledger.preprocess.options import option
-from leakledger.preprocess.scalers.base import Matrix, PublicScaling, Scaler, ScalerFit, as_scaling, finite
+from leakledger.preprocess.scalers.base import Matrix, PublicScaling, Scaler, ScalerFit, as_scaling
 from leakledger.preprocess.scalers.one_party import BY, By, check_columns
 
 
@@ -34,7 +34,6 @@ class Local(Scaler):
         return "local scales a client's rows by their own statistics, so one record changes how all others look"
 
     def fit(self, fed: Federation, columns: Mapping[str, At[Matrix]]) -> ScalerFit:
-        columns = finite(fed, columns)
         own = {c: fed.local(c, BY[self.by], x) for c, x in columns.items()}
         scalings = {c: fed.local(c, as_scaling, s) for c, s in own.items()}
         return ScalerFit(scalings, fed.public(nothing_but_the_kind, self.by == "robust"))

@@ -21,7 +21,6 @@ from leakledger.preprocess.scalers.base import (
     Scaler,
     ScalerFit,
     beyond_rounding,
-    finite,
     nonzero,
     shared_fit,
 )
@@ -45,7 +44,6 @@ class Pooled(Scaler):
         check_columns(self.by, self.columns)
 
     def fit(self, fed: Federation, columns: Mapping[str, At[Matrix]]) -> ScalerFit:
-        columns = finite(fed, columns)
         tables = {c: fed.local(c, PooledColumns, x) for c, x in columns.items()}
         received = fed.gather(tables, to=fed.server)
         if self.by == "robust":

@@ -31,7 +31,6 @@ from leakledger.preprocess.scalers.base import (
     Scaler,
     ScalerFit,
     Scaling,
-    finite,
     nonzero,
     shared_fit,
 )
@@ -48,8 +47,8 @@ class ZScoreSac(SacOptions, Scaler):
     said_to_share = "pooled sums, mean and deviation, with everyone; no local value (section 8.4)"
 
     def fit(self, fed: Federation, columns: Mapping[str, At[Matrix]]) -> ScalerFit:
-        """Raises ValueError for fewer than three clients, numbers that are not finite, or sums out of range."""
-        moments = secure_moments(fed, finite(fed, columns), self, self.scheme(), SUMMARIES, self.name)
+        """Raises ValueError for fewer than three clients or sums out of range."""
+        moments = secure_moments(fed, columns, self, self.scheme(), SUMMARIES, self.name)
         statistics = {c: fed.local(c, partial(Moments.zscore, ddof=self.ddof), m) for c, m in moments.items()}
         if self.publish == "everyone":
             return shared_fit(fed, columns, fed.public(as_public, announce(fed, statistics, ZScoreAnnounced)))

@@ -7,7 +7,7 @@ from scipy.stats import yeojohnson_normmax
 from sklearn.preprocessing import MinMaxScaler, PowerTransformer, RobustScaler, StandardScaler
 
 from leakledger.preprocess.data.schema import Schema
-from leakledger.preprocess.scalers import ALIASES, ENCRYPTED, SCALERS, canonical
+from leakledger.preprocess.scalers import ALIASES, SCALERS, canonical
 from leakledger.preprocess.secret import pinned
 from leakledger.preprocess.transport.simulated import Simulated
 from tests.every import every
@@ -233,18 +233,6 @@ def test_more_powers_a_round_take_fewer_rounds_to_the_same_power():
         found[powers] = fit.public.value.power, len([m for m in fed.ledger if m.topic == "yeo-johnson.local"])
     np.testing.assert_allclose(found[3][0], found[21][0], atol=2e-6)
     assert found[21][1] < found[3][1] / 2
-
-
-@every("name", [*(n for n in SCALERS if n not in ENCRYPTED), *ALIASES])
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_numbers_that_are_not_finite_are_refused_by_party_and_column_before_anything_is_told(name, bad):
-    real, options = canonical(name)
-    parts = [np.ones((3, 2)), np.array([[1.0, 2.0], [3.0, bad]]), np.zeros((2, 2))]
-    fed = Simulated([f"P{i + 1}" for i in range(len(parts))], secret=pinned(0))
-    with pytest.raises(ValueError, match="column 2 holds numbers that are not finite") as error:
-        SCALERS[real](**options).fit(fed, {c: fed.at(c, x) for c, x in zip(fed.clients, parts, strict=True)})
-    assert "at P2" in error.value.__notes__[0]
-    assert len(fed.ledger) == 0
 
 
 def test_quartiles_and_powers_are_for_numbers_only():
