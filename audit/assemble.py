@@ -13,7 +13,7 @@ from leakledger.audit.frontier import frontier
 from leakledger.audit.leakage import leakage_table
 from leakledger.audit.limits import LARGEST
 from leakledger.audit.provenance import other_code
-from leakledger.audit.records import AuditRecord, CaseRecord
+from leakledger.audit.records import AuditRecord, CaseRecord, metric_title
 from leakledger.audit.scoring.metrics import PERFECT
 from leakledger.audit.signature import read_signature
 from leakledger.audit.store import FILE, Store, StoreError
@@ -68,10 +68,10 @@ def _unsound(record: CaseRecord, case: Case) -> str:
         if t.metric not in PERFECT:
             return f"a score has the metric {t.metric!r}, which is none"
         if t.value is None or t.baseline is None:
-            return f"a score of {t.metric} has no value"
+            return f"a score of {metric_title(t.metric)} has no value"
         low, high = limits_of(t.metric) or (-LARGEST, 1.0 if PERFECT[t.metric] == 1.0 else LARGEST)
         if not low - ROUNDED <= min(t.value, t.baseline) <= max(t.value, t.baseline) <= high + ROUNDED:
-            return f"a score of {t.metric} is not from {low:g} to {high:g}"
+            return f"a score of {metric_title(t.metric)} is not from {low:g} to {high:g}"
     if strange := [u for u in record.utility if u.metric not in UTILITY_ORDER or abs(u.value) > LARGEST]:
         return f"it has a utility that is none, {strange[0].metric!r}"
     return ""

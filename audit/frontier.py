@@ -31,6 +31,7 @@ from leakledger.audit.records import (
     Setting,
     UtilityScore,
     at_most,
+    metric_title,
     speaks,
 )
 
@@ -243,7 +244,7 @@ def _table(title: str, by: Mapping[str, Mapping[str, FrontierPoint]]) -> Frontie
             "defense": p.defense,
             **({"epsilon of training": _epsilon(p)} if spent else {}),
             **{asset: _cell(by[asset].get(setting)) for asset in changed},
-            p.utility_metric: f"{p.utility:.3f}{beside(p.utility_low, p.utility_high, 2)}",
+            metric_title(p.utility_metric): f"{p.utility:.3f}{beside(p.utility_low, p.utility_high, 2)}",
         }
         for setting, p in own.items()
     )

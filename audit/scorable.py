@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from leakledger.attacks.base import Attack, Claim, FindingClaim, RecordsClaim, StatisticClaim, clients_of
-from leakledger.audit.records import Trial
+from leakledger.audit.records import Trial, metric_title
 from leakledger.audit.truth import Truth
 from leakledger.preprocess.method_errors import is_own
 from leakledger.preprocess.told_failure import ON_REQUEST, ToldFailure
@@ -40,7 +40,8 @@ def check_measured(attack: Attack, trials: Sequence[Trial]) -> None:
     """
     for t in trials:
         if any(x is not None and not abs(x) < BEYOND for x in (t.value, t.baseline, t.spread)):
-            raise ToldFailure(f"the claims of {attack.technique} cannot be scored: {t.metric} of them is no number")
+            score = f"a score of {metric_title(t.metric)} is no number"
+            raise ToldFailure(f"the claims of {attack.technique} cannot be scored: {score}")
 
 
 def about_of(claim: Claim) -> tuple[object, ...]:

@@ -22,7 +22,7 @@ from leakledger.audit.frontier import tables as frontier_tables
 from leakledger.audit.intervals import beside
 from leakledger.audit.leakage import adversary, asset_of
 from leakledger.audit.privacy_words import privacy_lines, worst
-from leakledger.audit.records import AuditRecord, FrontierPoint, PrivacyAccount, Score, Setting, at_most
+from leakledger.audit.records import AuditRecord, FrontierPoint, PrivacyAccount, Score, Setting, at_most, metric_title
 from leakledger.audit.store import deciding
 from leakledger.audit.summary import headline
 from leakledger.audit.sweep import Strengths
@@ -161,7 +161,7 @@ def _bounds_in_words(record: AuditRecord) -> Iterator[str]:
         spread = "" if b.low is None else f" [{b.low:.3f}, {b.high:.3f}]"
         failed = "" if b.passed else ": above its bound, a failed control"
         who = f"{b.attack} ({'+'.join(b.observers)})"
-        got, most = f"{b.value:.3f}{spread} of {b.metric}", at_most(b.bound, 3)
+        got, most = f"{b.value:.3f}{spread} of {metric_title(b.metric)}", at_most(b.bound, 3)
         yield f"  {b.setting}: {who} gets {got}, at most {most} can be had{failed}"
 
 

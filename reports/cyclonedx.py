@@ -4,8 +4,9 @@ import hashlib
 from typing import Any
 from uuid import UUID
 
-from leakledger.audit.records import AuditRecord, Score, UtilityScore, speaks
+from leakledger.audit.records import AuditRecord, Score, UtilityScore, metric_title, speaks
 from leakledger.reports.text import visible
+from leakledger.reports.words import asset_of, noun
 
 UTILITY = ("f1", "accuracy", "auroc", "r2", "mae")
 
@@ -51,7 +52,7 @@ def _counts(s: Score) -> bool:
 def _leak(s: Score) -> dict[str, Any]:
     """Advantage over the prior: 0 nothing beyond it, 1 everything."""
     metric: dict[str, Any] = {
-        "type": visible(f"leakage advantage: {s.asset}, {s.metric}"),
+        "type": visible(f"leakage advantage: {noun(asset_of(s))}"),
         "value": f"{s.advantage:.4f}",
         "slice": visible(f"{s.attack} by {'+'.join(s.observers)}, {s.clusters} clusters"),
     }
@@ -59,7 +60,11 @@ def _leak(s: Score) -> dict[str, Any]:
 
 
 def _worth(u: UtilityScore) -> dict[str, Any]:
-    metric = {"type": u.metric, "value": f"{u.value:.4f}", "slice": f"held-out rows of all parties, {u.seeds} seeds"}
+    metric = {
+        "type": metric_title(u.metric),
+        "value": f"{u.value:.4f}",
+        "slice": f"held-out rows of all parties, {u.seeds} seeds",
+    }
     return _with_interval(metric, u.low, u.high)
 
 

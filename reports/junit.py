@@ -11,6 +11,7 @@ from leakledger.audit.gate_records import Check, GateOutcome
 from leakledger.audit.records import AuditRecord, Score
 from leakledger.reports.text import visible
 from leakledger.reports.wording import said, title
+from leakledger.reports.words import asset_of, noun
 
 GATE = "gate"  # the suite of checks that are of no setting
 
@@ -42,7 +43,7 @@ def _suite(root: Xml.Element, setting: str, checks: Sequence[Check], silent: Seq
         case = Xml.SubElement(suite, "testcase", {"classname": _flat(f"{c.kind}.{who}"), "name": _flat(name)})
         _say(case, c)
     for s in silent:
-        name = f"{s.attack} about {s.asset}"
+        name = f"{s.attack} about {noun(asset_of(s))}"
         case = Xml.SubElement(suite, "testcase", {"classname": _flat("+".join(s.observers)), "name": _flat(name)})
         Xml.SubElement(case, "skipped", {"message": _flat(f"not applicable: {s.reason}")})
     _total(suite, suite.iter("testcase"))

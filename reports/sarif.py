@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from leakledger.audit.gate_records import Check, GateOutcome, worst_first
-from leakledger.audit.records import AuditRecord, Observation
+from leakledger.audit.records import AuditRecord, Observation, metric_title
 from leakledger.reports.taxonomy import places
 from leakledger.reports.text import visible
 from leakledger.reports.wording import said, slug, title, uri
+from leakledger.reports.words import noun
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json"
 INFORMATION = "https://pypi.org/project/leakledger/"
@@ -116,8 +117,8 @@ def _about(check: Check) -> str:
     return {
         "ceiling": f"What {attack} gets beyond the prior is above the policy's ceiling.",
         "regression": f"What {attack} gets beyond the prior has grown since the baseline.",
-        "finding": f"The transcript shows {visible(check.asset)}, without statistics.",
-        "utility": f"The model has lost {visible(check.asset)} since the baseline.",
+        "finding": f"The transcript shows {visible(noun(check.asset))}, without statistics.",
+        "utility": f"The model has lost {visible(metric_title(check.asset))} since the baseline.",
         "precondition": "A question of the policy cannot be answered.",
     }[check.kind]
 

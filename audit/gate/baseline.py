@@ -19,6 +19,7 @@ from leakledger.audit.chain import Entry, canonical, digest_of, extended
 from leakledger.audit.gate.snapshot import Snapshot, Subject
 from leakledger.audit.gate_records import BaselineNote
 from leakledger.audit.limits import LARGEST
+from leakledger.audit.records import metric_title
 from leakledger.audit.summary import ROUNDED, limits_of
 from leakledger.preprocess.atomic_file import atomic_file
 
@@ -132,11 +133,12 @@ def _unsound(s: Snapshot) -> str:
         if not all(
             c.seed in s.seeds and -LARGEST <= min(c.value, c.prior) <= max(c.value, c.prior) < MOST for c in m.clusters
         ):
-            return f"a series of {m.metric} has a figure that it cannot have, or a seed that is none of its run"
+            what = "a figure that it cannot have, or a seed that is none of its run"
+            return f"a series of {metric_title(m.metric)} has {what}"
     for metric, by_seed in ((metric, of) for found in s.utility.values() for metric, of in found.items()):
         low, high = limits_of(metric) or (-LARGEST, LARGEST)
         if not all(low <= value < high + ROUNDED for value in by_seed.values()):
-            return f"{metric} is not from {low:g} to {high:g}"
+            return f"{metric_title(metric)} is not from {low:g} to {high:g}"
     return ""
 
 

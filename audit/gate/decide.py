@@ -30,7 +30,7 @@ from leakledger.audit.gate_records import (
     WaiverNote,
 )
 from leakledger.audit.leakage import adversary
-from leakledger.audit.records import POWER, AuditRecord
+from leakledger.audit.records import ASSETS, POWER, AuditRecord, metric_title
 from leakledger.audit.verdicts.evidence import GROUPS, asset_of_trial, is_calibrator
 from leakledger.audit.verdicts.significance import holm
 from leakledger.audit.verdicts.words import ASKED, unasked
@@ -261,7 +261,8 @@ def _check(
 def _question(kind: CheckKind, cell: Cell, entry: str = "") -> str:
     """What is asked of whom, and the entry of the policy that asks: no two checks of a setting are called alike."""
     by = f" by {cell.adversary}" if cell.adversary else ""
-    return f"{kind}: {cell.asset}{by}{f' ({entry})' if entry else ''}"
+    asset = metric_title(cell.asset) if kind == "utility" else ASSETS.get(cell.asset, cell.asset)
+    return f"{kind}: {asset}{by}{f' ({entry})' if entry else ''}"
 
 
 def _unanswered(policy: Policy, now: Snapshot, asked: Asked, note: BaselineNote | None) -> Iterator[Check]:
@@ -279,7 +280,8 @@ def _unanswered(policy: Policy, now: Snapshot, asked: Asked, note: BaselineNote 
         if g.regression and note is None:
             yield _open(name, "it asks for a comparison, and no baseline was given")
         elif id(g) not in judged and (g.ceiling is not None or (compared and g.regression is not False)):
-            yield _open(name, f"nothing was measured of {g.adversary} adversaries about {', '.join(g.assets[:3])}")
+            about = ", ".join(ASSETS[a] for a in g.assets[:3])
+            yield _open(name, f"nothing was measured of {g.adversary} adversaries about {about}")
     if policy.utility and note is None:
         yield _open("utility", "it asks for a comparison, and no baseline was given")
     if policy.findings.forbid != "none":

@@ -9,6 +9,7 @@ from leakledger.audit.gate.differences import Sample, clusters_needed, enough_to
 from leakledger.audit.gate.levels import levels
 from leakledger.audit.gate.parts import SHARE
 from leakledger.audit.gate.policy import Policy, PolicyError
+from leakledger.audit.records import metric_title
 from leakledger.audit.verdicts.ceilings import fewest
 from leakledger.audit.verdicts.significance import FEWEST
 
@@ -41,7 +42,7 @@ def gate_needs(policy: Policy, clusters: int, seeds: int, baseline: Baseline | N
             short = f", this configuration has {seeds} seeds" if seeds < least else ""
             yield f"{name}: a pass below ceiling {g.ceiling:g} takes {least} seeds without any gain{short}."
     for u in policy.utility:
-        words = f"{u.name or u.metric}: a pass below margin {u.margin:g}"
+        words = f"{u.name or metric_title(u.metric)}: a pass below margin {u.margin:g}"
         yield _planned(words, policy.gate.sd, u.margin, policy, clusters, f"assumed scatter {policy.gate.sd:g}")
 
 

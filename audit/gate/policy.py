@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from leakledger.attacks import ATTACKS
-from leakledger.audit.records import ASSETS
+from leakledger.audit.records import ASSETS, metric_title
 from leakledger.preprocess.data.suggest import closest
 
 UTILITIES = ("f1", "accuracy", "auroc", "r2", "mae")
@@ -91,9 +91,8 @@ class UtilityGate(Section):
     def _can_pass_and_fail(self) -> "UtilityGate":
         _check_order(self.floor, self.margin)
         if self.metric in SHARES and self.margin >= 1:
-            raise ValueError(
-                f"margin {self.margin:g} is no less than all that {self.metric} can lose; ask for less than 1"
-            )
+            name = metric_title(self.metric)
+            raise ValueError(f"margin {self.margin:g} is no less than all that {name} can lose; ask for less than 1")
         return self
 
 

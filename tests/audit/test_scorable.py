@@ -66,7 +66,7 @@ def test_a_score_that_is_no_number_ends_the_case_under_the_name_of_the_attack(sc
     """
     good = {"metric": "mean", "value": 0.5, "baseline": None, "spread": 0.0}
     check_measured(FOREIGN, [SimpleNamespace(**good)])
-    with pytest.raises(ToldFailure, match=r"^the claims of strange cannot be scored: mean of them is no number$"):
+    with pytest.raises(ToldFailure, match=r"^the claims of strange cannot be scored: a score of means is no number$"):
         check_measured(FOREIGN, [SimpleNamespace(**good), SimpleNamespace(**good | scored)])
 
 

@@ -194,6 +194,6 @@ def test_the_model_card_has_leakage_with_intervals_and_utility():
     card = json.loads(json.dumps(model_card(example())))
     assert (card["bomFormat"], card["specVersion"]) == ("CycloneDX", "1.6")
     metrics = card["components"][1]["modelCard"]["quantitativeAnalysis"]["performanceMetrics"]
-    assert any(m["type"].startswith("leakage advantage") and "confidenceInterval" in m for m in metrics)
-    assert {"f1"} <= {m["type"] for m in metrics}
+    assert any(m["type"].startswith("leakage advantage: ") and "confidenceInterval" in m for m in metrics)
+    assert {"F1", "leakage advantage: cells of rows"} <= {m["type"] for m in metrics}
     assert all(isinstance(m["value"], str) for m in metrics)

@@ -71,7 +71,7 @@ def with_figure(value):
         ({"seeds": SEEDS[:-1]}, "or a seed that is none of its run"),
         ({"seeds": ()}, "it is of no seed"),
         ({"data": {"name": "made"}}, "it does not say the rows of its data"),
-        ({"utility": {"s1": {"auroc": {"0": -1e9}}}}, "auroc is not from 0 to 1"),
+        ({"utility": {"s1": {"auroc": {"0": -1e9}}}}, "AUROC is not from 0 to 1"),
     ],
 )
 def test_what_no_run_measured_is_refused_though_its_chain_holds(path, forged, told):

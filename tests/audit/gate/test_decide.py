@@ -426,3 +426,12 @@ def test_no_two_checks_of_a_setting_are_called_alike():
     assert {"finding: records by server", "finding: records by one client"} <= {*names}
     assert "ceiling: records by server (nobody learns rows)" in names
     assert len(names) == len({*names})
+
+
+def test_checks_are_called_by_the_plain_names_of_what_they_are_about():
+    of_tests = record(FLAT, more=lambda seed: (trial(0.4, asset="held_out_mean", metric="held_out_mean"),))
+    gates = [{"assets": ["held_out_mean"], "margin": 0.1}]
+    outcome = decided(of_tests, of_tests, leakage=gates, utility=[{"metric": "auroc", "margin": 0.1}])
+    assert {"regression: held-out means by server", "utility: AUROC"} <= {c.gate for c in outcome.checks}
+    nobody = decided(of_tests, of_tests, leakage=[{"adversary": "2 clients", "assets": ["held_out_rate"]}])
+    assert any(c.reasons[0].endswith("2 clients adversaries about held-out rates") for c in nobody.checks)

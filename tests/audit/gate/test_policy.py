@@ -21,7 +21,7 @@ from tests.audit.gate.made import baseline, record
         ("[[leakage]]\nfloor = 0.2\nmargin = 0.1", "floor 0.2 must be below margin 0.1"),
         ("[[utility]]\nmargin = 0.1", "utility[1].metric"),
         ("[[utility]]\nmetric = 'aurc'", "did you mean 'auroc'"),
-        ("[[utility]]\nmetric = 'auroc'\nmargin = 1.0", "margin 1 is no less than all that auroc can lose"),
+        ("[[utility]]\nmetric = 'auroc'\nmargin = 1.0", "margin 1 is no less than all that AUROC can lose"),
         ("[findings]\nforbid = 'all'", "findings.forbid"),
         ("[findings]\nallow = ['stated', 'plaintxt-told']", "findings.allow[2]: 'plaintxt-told' is no check"),
         ("[findings]\nallow = ['Plaintext-Told']", "did you mean 'plaintext-told'"),
@@ -75,7 +75,7 @@ def test_the_clusters_that_a_pass_needs_are_printed_and_follow_the_baseline():
     assert "takes 27 clusters (assumed scatter 0.1), this configuration has 12" in regression
     assert "of other seeds it takes 59 seeds or more, this configuration has 12." in others
     assert "takes 29 seeds" in ceiling
-    assert utility.startswith("f1")
+    assert utility.startswith("F1: a pass below margin")
     wild = baseline(record([0.0, 0.9] * 6))
     assert "the largest of the baseline" in list(gate_needs(policy, 12, 12, wild))[1]
 
