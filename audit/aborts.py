@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from leakledger.audit.case import Case
 from leakledger.audit.observe import observations
-from leakledger.audit.records import Aborted, CaseRecord, Ruling, Verdict
+from leakledger.audit.records import Aborted, CaseRecord, Ruling, Verdict, plural
 from leakledger.audit.terminal import ITSELF, echo, tell_unforeseen
 from leakledger.preprocess.ledger import Ledger
 from leakledger.preprocess.told_failure import DEBUG, ToldFailure
@@ -56,7 +56,7 @@ def _unsettled(ruling: Ruling, cases: int) -> Ruling:
 
 
 def _lost(cases: int) -> str:
-    return f"{'1 case was' if cases == 1 else f'{cases} cases were'} aborted and not attacked"
+    return f"{plural(cases, 'case was', 'cases were')} aborted and not attacked"
 
 
 def with_aborts(verdict: Verdict, aborted: Sequence[CaseRecord]) -> Verdict:

@@ -15,7 +15,7 @@ from leakledger.audit.installed import check_extras
 from leakledger.audit.privacy_accounting import planned_accounts
 from leakledger.audit.privacy_words import privacy_lines
 from leakledger.audit.provenance import partitioned, run_facts
-from leakledger.audit.records import DataFacts, PrivacyAccount
+from leakledger.audit.records import DataFacts, PrivacyAccount, plural
 from leakledger.audit.store import FILE, Store
 from leakledger.audit.table_account import TableAccount, table_account
 from leakledger.audit.tables import setting_name
@@ -50,7 +50,8 @@ class Account:
                 f"Not declared, so parties agree by messages: {', '.join(self.data.negotiated)}. A schema that lists "
                 "categorical, numeric, integer and classes (or task = regression) spares them."
             )
-        yield f"{len(self.cases)} cases; each verdict rests on {self.clusters} clusters (parties x seeds) at least."
+        rests = f"each verdict rests on {plural(self.clusters, 'cluster')} (parties x seeds) at least"
+        yield f"{plural(len(self.cases), 'case')}; {rests}."
         yield from self.verdicts
         yield from privacy_lines(self.privacy)
         yield self.estimate.in_words()

@@ -36,6 +36,7 @@ from leakledger.audit.input_files import digest_of, digests
 from leakledger.audit.installed import extras
 from leakledger.audit.pool import one_thread
 from leakledger.audit.provenance import code, instrument, versions
+from leakledger.audit.records import plural
 from leakledger.audit.store import transcript_name
 from leakledger.preprocess.atomic_file import PRIVATE, atomic_file, private_folder
 from leakledger.preprocess.crypto.seal import check_installed
@@ -359,7 +360,9 @@ def _result(future: Any, distributed: Any, address: str) -> Outcome:
         outcome: Outcome = future.result()
         return outcome
     except distributed.KilledWorker as error:
-        raise ToldFailure(f"{future.key}: {error.allowed_failures} workers died of it (out of memory?)") from None
+        raise ToldFailure(
+            f"{future.key}: {plural(error.allowed_failures, 'worker')} died of it (out of memory?)"
+        ) from None
     except (CancelledError, distributed.comm.CommClosedError):
         raise ValueError(f"--cluster {address}: the scheduler is gone; {AGAIN}") from None
 

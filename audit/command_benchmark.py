@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from leakledger.audit.command import OneLine, check_output, console, reports_problems, write_file
+from leakledger.audit.records import plural
 from leakledger.audit.terminal import echo
 
 PLOTS = {"growth": "growth", "dp_sgd": "sandwich"}  # benchmarks with a picture, and who draws it (`reports.html`)
@@ -107,4 +108,4 @@ def benchmark(
 
 
 def _tell(done: int, of: int) -> None:
-    echo(f"{done} of {of} batches finished", err=True)
+    echo(f"{done} of {plural(of, 'batch', 'batches')} finished", err=True)

@@ -9,6 +9,7 @@ import click
 
 from leakledger.audit.command import console, notes, reports_problems
 from leakledger.audit.command_report import write_run_report
+from leakledger.audit.records import plural
 from leakledger.audit.terminal import echo
 
 
@@ -84,7 +85,10 @@ def _frontier_record(source: Path | None, output: Path | None, overrides: tuple[
     command = tables.frontier_command(source, overrides, named)
     if not (folder / RESULTS).is_file():
         takes = account_of(settings, folder.name, command, folder).estimate.in_words()
-        echo(f"{len(cases(settings))} cases under {len(settings.defense)} defenses are run. {takes}", err=True)
+        echo(
+            f"To run: {plural(len(cases(settings)), 'case')} under {plural(len(settings.defense), 'defense')}. {takes}",
+            err=True,
+        )
     with shown(notes, len(cases(settings)), "normal") as progress:
         record = run_audit(settings, folder, command=command, progress=progress.finished, on_step=progress.step)
     echo(f"Report: {write_run_report(folder, record, False)}", err=True)

@@ -23,6 +23,7 @@ from leakledger.audit.command import (
     show_rows,
     write_file,
 )
+from leakledger.audit.records import plural
 from leakledger.audit.terminal import echo
 from leakledger.preprocess.atomic_file import is_stream
 
@@ -234,7 +235,10 @@ def compare(before: Path, after: Path, as_json: bool) -> None:
         return
     shown = len(rows(outcome))
     show_rows(table[:shown], as_json, f"{after} against {before}")
-    for line in [*([f"{len(table) - shown} more are no worse."] if table[shown:] else []), *below]:
+    for line in [
+        *([f"{plural(len(table) - shown, 'more is', 'more are')} no worse."] if table[shown:] else []),
+        *below,
+    ]:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from leakledger.audit.command import OneLine, console, reports_problems, write_file
+from leakledger.audit.records import plural
 from leakledger.audit.terminal import echo
 
 
@@ -62,9 +63,11 @@ def validate(
         echo(json.dumps(told, indent=1))
         return
     data = account.data
-    tables.print_rows(console, account.column_rows(), f"Columns of {data.name} ({account.table.rows} rows)")
+    tables.print_rows(console, account.column_rows(), f"Columns of {data.name} ({plural(account.table.rows, 'row')})")
     named = [{"case": c.id, "method": c.setting.method, **_named(c.setting)} for c in account.cases]
-    tables.print_rows(console, named, f"{config}: {len(named)} cases on {data.rows} rows of {data.name}")
+    tables.print_rows(
+        console, named, f"{config}: {plural(len(named), 'case')} on {plural(data.rows, 'row')} of {data.name}"
+    )
     if "source" not in settings.data.model_fields_set:
         console.print(f"{config}: [data] names no source: this is about the embedded table {data.name}.", markup=False)
     for sentence in account.sentences():

@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping
 import pandas as pd
 
 from leakledger.attacks.base import Dependencies
+from leakledger.audit.records import plural
 from leakledger.preprocess.data.schema import Schema
 from leakledger.preprocess.data.suggest import closest
 from leakledger.preprocess.data.table import Table
@@ -25,7 +26,8 @@ def known_dependencies(tables: Collection[Table], determined: Mapping[str, str])
         if several:
             raise ValueError(
                 f"attacks.determined: {by!r} does not determine {feature!r}: {several} of its "
-                f"{pairs[by].nunique()} values go with several of {feature!r}; remove this pair"
+                f"{plural(pairs[by].nunique(), 'value goes', 'values go')} with several of {feature!r}; remove "
+                "this pair"
             )
         kind = str if feature in schema.categorical else float
         found[by, feature] = {str(v): kind(w) for v, w in zip(pairs[by], pairs[feature], strict=True)}

@@ -4,6 +4,8 @@ from collections import Counter
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from leakledger.audit.records import plural
+
 VERSION = 2  # 1 had the loss of a utility as what is `observed`
 
 Status = Literal["pass", "fail", "inconclusive", "waived"]
@@ -141,7 +143,7 @@ class GateOutcome:
             if s in found
         ]
         bad = [w for w in self.waivers if w.fate in ("expired", "invalid", "exceeded")]
-        parts += [f"{len(bad)} waiver{'' if len(bad) == 1 else 's'} void"] if bad else []
+        parts += [f"{plural(len(bad), 'waiver')} void"] if bad else []
         passed = f"{found.get('pass', 0)} passed"
         return f"{self.status.upper()}: {', '.join([*parts, passed])}."
 
@@ -154,8 +156,10 @@ class GateOutcome:
         if not short:
             return ""
         most, have = max(c.needed or 0 for c in short), min(c.clusters for c in short)
+        too_few = plural(len(short), "inconclusive check has", "inconclusive checks have")
+        them = "all of them" if len(short) > 1 else "it"
         return (
-            f"Power: {len(short)} inconclusive checks have too few clusters ({have}); {most} would decide all of them "
+            f"Power: {too_few} too few clusters ({have}); {most} would decide {them} "
             f"with power {self.power:.0%} if nothing changed, where clusters are all that is missing."
         )
 

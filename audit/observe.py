@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from leakledger.audit.records import Observation
+from leakledger.audit.records import Observation, plural
 from leakledger.preprocess.ledger import Ledger
 from leakledger.preprocess.messages import KINDS
 from leakledger.preprocess.views import Message, PublicFacts
@@ -76,4 +76,4 @@ def describe(value: Any, depth: int = 0) -> str:
         kind = "texts" if value and all(isinstance(v, str) for v in value) else "items"
         return f"{len(value)} {kind}"
     names = {str: "text", bytes: "bytes", bool: "yes/no", int: "number", float: "number", type(None): "nothing"}
-    return f"{len(value)} bytes" if isinstance(value, bytes) else names.get(type(value), "value")
+    return plural(len(value), "byte") if isinstance(value, bytes) else names.get(type(value), "value")

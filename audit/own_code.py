@@ -30,7 +30,7 @@ from leakledger.audit.planted_batches import FEWEST, PlantedBatches, advantage_o
 from leakledger.audit.planted_controls import POPULATION, planted_controls
 from leakledger.audit.plugins import failure
 from leakledger.audit.record_controls import AT_BASELINE
-from leakledger.audit.records import POWER, Control
+from leakledger.audit.records import POWER, Control, plural
 from leakledger.audit.tables_html import html_table
 from leakledger.preprocess.data.suggest import closest
 from leakledger.preprocess.views import CategoricalBlock, FeatureLayout, Mechanism, NumericBlock, Task, TrainingSpec
@@ -83,7 +83,7 @@ class AttackResult:
         if not self.trials or not len(self.rows) or any(not t.passed for t in self.trials):
             raise AssertionError(f"inconclusive: {self.summary}{self._what_decides}")
         if len(self.rows) > at_most:
-            raise AssertionError(f"{self._unproven}. At most {at_most} rows may be claimed where that is so.")
+            raise AssertionError(f"{self._unproven}. At most {plural(at_most, 'row')} may be claimed where that is so.")
         self._say_what_is_trusted()
 
     def assert_low_advantage(self, at_most: float = AT_BASELINE) -> None:
@@ -179,12 +179,12 @@ class AttackResult:
         doubt = f" Controls failed: {', '.join(failed)}." if failed else doubt
         doubt += f" Controls tell of this update only if {self._trusted}." if self.on_trust else ""
         if verified:
-            of = f"{verified} of {len(self.rows)} claimed rows"
+            of = f"{verified} of {plural(len(self.rows), 'claimed row')}"
             return f"{self.technique} proved {of}: this update gives them away.{doubt}"
         if len(self.rows) and self._power is not None:
             return f"{self.technique}: {self._unproven}.{doubt}"
         if len(self.rows):
-            return f"{self.technique} claims {len(self.rows)} rows and proves none of them.{doubt}"
+            return f"{self.technique} claims {plural(len(self.rows), 'row')} and proves none of them.{doubt}"
         return f"{self.technique} claims nothing: {self.reason}. That is no evidence that nothing leaks.{doubt}"
 
     def __str__(self) -> str:

@@ -14,6 +14,7 @@ import pandas as pd
 
 from leakledger.audit.config_file import config_of
 from leakledger.audit.config_template import TWO_METHODS, chooses_methods, config_text
+from leakledger.audit.records import plural
 from leakledger.audit.table_account import remark_of, role_of
 from leakledger.audit.terminal import printable
 from leakledger.preprocess.data.errors import DataError
@@ -80,9 +81,9 @@ def _check_classes(target: ColumnSurvey, rows: int, data: Path) -> None:
         "thousands": "looks like numbers with separators of thousands, which are not read",
     }
     raise DataError(
-        f"{data}: {target.name!r} {what.get(target.remark, 'has very many classes')} ({target.levels} values in {rows} "
-        "rows), and each would be written down as a class; name another column with --target, or declare its classes "
-        "in a schema beside it"
+        f"{data}: {target.name!r} {what.get(target.remark, 'has very many classes')} ({plural(target.levels, 'value')} "
+        f"in {plural(rows, 'row')}), and each would be written down as a class; name another column with --target, or "
+        "declare its classes in a schema beside it"
     )
 
 
@@ -130,7 +131,8 @@ def _missing(frame: pd.DataFrame, target: str, columns: Sequence[ColumnSurvey], 
 def _head(frame: pd.DataFrame, columns: Sequence[ColumnSurvey], schema: Schema) -> str:
     """The account of the columns as comments, and the line that begins the table."""
     lines = [
-        f"What the columns of {len(frame)} rows seem to hold; examples are masked (9: a digit, a or A: a letter).",
+        f"What the columns of {plural(len(frame), 'row')} seem to hold; examples are masked (9: a digit, a or A: a "
+        "letter).",
         "Correct the lists below where this is wrong: they are public input, known to all who take part. `drop`",
         "leaves columns out: what names rows tells nothing of them, and each date would be an input of its own.",
         "Name in `sensitive` what would harm people if it were told, as a diagnosis: a table does not say that itself.",

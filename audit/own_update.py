@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from leakledger.audit.records import plural
 from leakledger.audit.stated_defenses import refuse_undefended, taken_on_trust
 from leakledger.defenses import defense_of
 from leakledger.preprocess.messages import ClientGradient, ClientWeights, GlobalModel, Payload
@@ -109,7 +110,8 @@ def view_of_update(
     check_weights(spec, before)
     check_weights(spec, found)
     if spec.inputs != layout.width:
-        raise ValueError(f"layout has {layout.width} columns, the network {spec.inputs} inputs; name every column")
+        width = plural(layout.width, "column")
+        raise ValueError(f"layout has {width}, the network {plural(spec.inputs, 'input')}; name every column")
     stated, steps = _stated(mechanisms), training_of(training, trained)
     refuse_undefended(stated, *_told(before, found, trained), rows, steps)
     sent: Payload = ClientWeights(rows, found) if trained else ClientGradient(rows, found)

@@ -20,6 +20,7 @@ from typing import NamedTuple, TypeVar
 import torch
 from threadpoolctl import threadpool_limits
 
+from leakledger.audit.records import plural
 from leakledger.audit.steps import Listener, listen, listening, pass_on
 from leakledger.audit.terminal import crashes_told
 from leakledger.preprocess.told_failure import ToldFailure
@@ -80,7 +81,7 @@ def each(
 
 def _any_of(names: Sequence[str]) -> str:
     others = len(names) - SHOWN
-    return " or ".join([*names[:SHOWN], *([f"{others} others"] if others > 0 else [])])
+    return " or ".join([*names[:SHOWN], *([plural(others, "other")] if others > 0 else [])])
 
 
 def _hear(ear: connection.Connection, on_step: Listener | None, at_work: set[int]) -> None:

@@ -22,7 +22,7 @@ from leakledger.audit.federate import (
     public_options,
     whole_table,
 )
-from leakledger.audit.records import PrivacyAccount, PrivacyPart, Setting
+from leakledger.audit.records import PrivacyAccount, PrivacyPart, Setting, plural
 from leakledger.defenses.accounting.chain import NoGuarantee, mechanism_of
 from leakledger.defenses.accounting.guarantee import LARGE_DELTA
 from leakledger.defenses.accounting.mechanism import GaussianMechanism, Relation, Sampling, Unit
@@ -146,7 +146,10 @@ def _account(
 def _of_delta(delta: float, rows: int, unit: Unit) -> Iterator[str]:
     """What a large delta allows, of a client with so many `rows`."""
     if unit == "record" and delta * rows >= 1:
-        yield f"what delta {delta:g} allows: telling one of {rows:,} rows as it is, drawn by lot, at an epsilon of 0"
+        yield (
+            f"what delta {delta:g} allows: telling one of {plural(rows, 'row')} as it is, drawn by lot, at an epsilon "
+            "of 0"
+        )
     elif delta >= LARGE_DELTA:
         yield f"what delta {delta:g} allows: telling all rows as they are with that chance, at an epsilon of 0"
 

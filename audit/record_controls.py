@@ -48,7 +48,7 @@ from leakledger.audit.made_up import (
 )
 from leakledger.audit.outcomes import outcome_of
 from leakledger.audit.play import Play
-from leakledger.audit.records import POWER, Control
+from leakledger.audit.records import POWER, Control, plural
 from leakledger.audit.scoring.best_prior import best_prior
 from leakledger.audit.scoring.metrics import advantage
 from leakledger.audit.scoring.records import PriorOnly, compare, from_marginals, measure
@@ -289,7 +289,7 @@ def _behind(observed: Observed) -> str:
     if isinstance(observed, Sent):
         return ""
     clients = len(observed.clients)
-    return f" of {clients} client{'s' if clients > 1 else ''} behind two models"
+    return f" of {plural(clients, 'client')} behind two models"
 
 
 def _luck(baseline: float, prior: PriorOnly, trials: int = 1) -> float:

@@ -37,7 +37,7 @@ from leakledger.audit.pool import Clock, each
 from leakledger.audit.privacy_accounting import privacy_accounts
 from leakledger.audit.provenance import partitioned, run_facts
 from leakledger.audit.reading import unread
-from leakledger.audit.records import AuditRecord, CaseRecord, RunFacts, UtilityRow, results
+from leakledger.audit.records import AuditRecord, CaseRecord, RunFacts, UtilityRow, plural, results
 from leakledger.audit.run_files import keep_results
 from leakledger.audit.run_secret import check_secret, master_secret, secret_text
 from leakledger.audit.scorer_controls import scorer_controls
@@ -177,7 +177,8 @@ def resumable(store: Store, total: int) -> Iterator[Callable[[], None]]:
         except BaseException as error:
             if not isinstance(error, KeyboardInterrupt) and not interrupted():
                 raise
-            kept = f"{len(store.finished())} of {total} cases are finished and kept in {store.folder}"
+            finished = f"{len(store.finished())} of {plural(total, 'case is', 'cases are')} finished"
+            kept = f"{finished} and kept in {store.folder}"
             raise Interrupted(f"interrupted: {kept}; the same command does the rest") from None
 
 

@@ -26,7 +26,7 @@ from leakledger.attacks.observed.gradients import poisson
 from leakledger.attacks.observed.sums import find_sums
 from leakledger.audit.cells import TOLERANCE, Cells
 from leakledger.audit.made_up import made_up_update
-from leakledger.audit.records import SCORER, Control
+from leakledger.audit.records import SCORER, Control, plural
 from leakledger.audit.scoring.best_prior import BestPrior
 from leakledger.audit.scoring.columns import score_columns
 from leakledger.audit.scoring.metrics import Measured
@@ -211,7 +211,7 @@ def _explained_sums(
             rounding = DEVIATIONS * update.noise * seen.size**0.5 / size
             off, most = float(np.linalg.norm(seen - own)) / size, max(EXPLAINED, rounding)
             yield _at_most(
-                f"the rows that count as true make the sum over {clients} clients: relative error", off, most
+                f"the rows that count as true make the sum over {plural(clients, 'client')}: relative error", off, most
             )
 
 

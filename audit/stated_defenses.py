@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from leakledger.audit.records import plural
 from leakledger.preprocess.views import Mechanism, TrainingSpec
 
 Arrays = Mapping[str, NDArray[np.floating[Any]]]
@@ -137,9 +138,9 @@ def _refuse_repeated(sigma: float, update: Arrays, rounding: Mapping[str, float]
         by_zeros = _zero_by_chance(zeros, array, rounding[name], sigma)
         by_values = _as_many(array.size - values, array.size, values * spacing * _density(sigma))
         if min(by_zeros, by_values) < BY_CHANCE:
-            seen = f"{zeros} of {array.size} entries of {name} are zero"
+            seen = f"{zeros} of {plural(array.size, 'entry', 'entries')} of {name} are zero"
             if by_zeros >= BY_CHANCE:
-                seen = f"the {array.size} entries of {name} have {values} values"
+                seen = f"the {plural(array.size, 'entry', 'entries')} of {name} have {plural(values, 'value')}"
             raise ValueError(
                 f"mechanisms: noise of deviation {sigma:g} is stated to come last, but {seen}, which noise leaves "
                 "nowhere; state all that was done, in its order"
@@ -173,8 +174,8 @@ def _refuse_unpruned(share: float, update: Arrays) -> None:
     for name, array in update.items():
         if (zeros := int((array == 0).sum())) < int(share * array.size):
             raise ValueError(
-                f"mechanisms: pruning of {share:g} of each tensor is stated, but {zeros} of {array.size} entries of "
-                f"{name} are zero; give the update as it was sent"
+                f"mechanisms: pruning of {share:g} of each tensor is stated, but {zeros} of "
+                f"{plural(array.size, 'entry', 'entries')} of {name} are zero; give the update as it was sent"
             )
 
 
@@ -192,9 +193,9 @@ def _refuse_unrounded(
         between = int((np.abs(place - np.rint(place)) > off).sum())
         if off < OFF_LEVEL[1] and between:
             raise ValueError(
-                f"mechanisms: quantisation to {quantisation.parameters['bits']} bits is stated, but {between} of "
-                f"{array.size} entries of {name} are between its {2 * highest + 1} levels; give the "
-                "update as it was sent"
+                f"mechanisms: quantisation to {plural(int(quantisation.parameters['bits']), 'bit')} is stated, but "
+                f"{between} of {plural(array.size, 'entry', 'entries')} of {name} are between its {2 * highest + 1} "
+                "levels; give the update as it was sent"
             )
 
 

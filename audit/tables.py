@@ -22,7 +22,16 @@ from leakledger.audit.frontier import tables as frontier_tables
 from leakledger.audit.intervals import beside
 from leakledger.audit.leakage import adversary, asset_of
 from leakledger.audit.privacy_words import privacy_lines, worst
-from leakledger.audit.records import AuditRecord, FrontierPoint, PrivacyAccount, Score, Setting, at_most, metric_title
+from leakledger.audit.records import (
+    AuditRecord,
+    FrontierPoint,
+    PrivacyAccount,
+    Score,
+    Setting,
+    at_most,
+    metric_title,
+    plural,
+)
 from leakledger.audit.store import deciding
 from leakledger.audit.summary import headline
 from leakledger.audit.sweep import Strengths
@@ -85,7 +94,7 @@ def print_verdict(console: Console, record: AuditRecord, report: Path) -> None:
     ]
     print_rows(console, rows[:MOST_ROWS], "Leakage and utility, worst first")
     if len(rows) > MOST_ROWS:
-        console.print(f"{len(rows) - MOST_ROWS} more rows are in the report.")
+        console.print(f"{plural(len(rows) - MOST_ROWS, 'more row is', 'more rows are')} in the report.")
     for line in _unanswered(record, {_question(s) for s in shown if not is_calibrator(s.attack)}):
         console.print(line, markup=False, highlight=False)
     for line in _records_in_words(record, reference):
@@ -132,7 +141,7 @@ def _unanswered(record: AuditRecord, shown: Set[tuple[str, str, str]]) -> Iterat
             settings.setdefault(key, set()).add(r.setting)
     among = len({r.setting for r in record.rulings})
     for who, why in list(assets)[:MOST_OPEN]:
-        of = f"{', '.join(assets[who, why])} by {who} in {len(settings[who, why])} of {among} settings"
+        of = f"{', '.join(assets[who, why])} by {who} in {len(settings[who, why])} of {plural(among, 'setting')}"
         yield f"Not answered: {of}: {why}."
     if (more := len(assets) - MOST_OPEN) > 0:
         yield f"{more} more open {'question is' if more == 1 else 'questions are'} in the report."

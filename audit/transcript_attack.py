@@ -44,7 +44,7 @@ from leakledger.audit.outcomes import outcome_of
 from leakledger.audit.own_code import claimed_rows
 from leakledger.audit.planted_controls import planted_controls
 from leakledger.audit.reading import Ran, unread
-from leakledger.audit.records import Aborted, Control, Unread
+from leakledger.audit.records import Aborted, Control, Unread, plural
 from leakledger.defenses import defense_of
 from leakledger.preprocess.data.suggest import closest
 from leakledger.preprocess.messages import KINDS, kind_of
@@ -221,13 +221,17 @@ def _told(claim: Claim, reveal: bool) -> Iterator[dict[str, str]]:
         yield _row(claim.party, claim.feature, "values", told, proven if claim.vouched else "")
     elif isinstance(claim, MembershipClaim):
         best = claim.values[int(np.argmax(claim.scores))] if reveal and claim.values else MASK
-        told = f"{len(claim.values)} candidates, likeliest {best}"
+        told = f"{plural(len(claim.values), 'candidate')}, likeliest {best}"
         proven = f"{len(claim.proven)} of them" if claim.proven else ""
         yield _row(claim.party, claim.feature, "membership", told, proven)
     elif isinstance(claim, ColumnClaim):
         known = int(np.isfinite(claim.values).sum())
         yield _row(
-            claim.party, claim.feature, f"column ({claim.relation})", f"{known} of {len(claim.values)} records", ""
+            claim.party,
+            claim.feature,
+            f"column ({claim.relation})",
+            f"{known} of {plural(len(claim.values), 'record')}",
+            "",
         )
     elif isinstance(claim, FindingClaim):
         yield _row(claim.party, "", f"check {claim.check}", claim.text, "yes")
@@ -236,7 +240,7 @@ def _told(claim: Claim, reveal: bool) -> Iterator[dict[str, str]]:
 def _records(claim: RecordsClaim) -> dict[str, str]:
     """One line for the batch."""
     verified = 0 if claim.verified is None else int(claim.verified.sum())
-    counted = f"{len(claim.numbers)} rows, {verified} proven"
+    counted = f"{plural(len(claim.numbers), 'row')}, {verified} proven"
     return _row(claim.victim, "", f"records of round {claim.round}", counted, "yes" if verified else "")
 
 

@@ -22,6 +22,7 @@ from leakledger.preprocess.atomic_file import remove_leftovers
 from leakledger.preprocess.ledger import Ledger
 from leakledger.preprocess.messages import ClientGradient, ClientWeights, GlobalModel, Payload
 from leakledger.preprocess.messages.base import KINDS
+from leakledger.preprocess.nouns import plural
 from leakledger.preprocess.options import check_options
 from leakledger.preprocess.transcript import write_transcript
 from leakledger.preprocess.views import (
@@ -168,9 +169,8 @@ def _check_facts(public: PublicFacts) -> None:
 
         layer_shapes(public.model)
         if public.layout is not None and public.layout.width != public.model.inputs:
-            raise ValueError(
-                f"layout has {public.layout.width} columns, the model {public.model.inputs} inputs; name every column"
-            )
+            width = plural(public.layout.width, "column")
+            raise ValueError(f"layout has {width}, the model {plural(public.model.inputs, 'input')}; name every column")
     try:
         encode(public.to_plain())
     except ValueError as error:

@@ -5,7 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from leakledger.audit.records import AuditRecord, Score, UtilityScore, metric_title, speaks
-from leakledger.reports.text import visible
+from leakledger.reports.text import plural, visible
 from leakledger.reports.words import asset_of, noun
 
 UTILITY = ("f1", "accuracy", "auroc", "r2", "mae")
@@ -54,7 +54,7 @@ def _leak(s: Score) -> dict[str, Any]:
     metric: dict[str, Any] = {
         "type": visible(f"leakage advantage: {noun(asset_of(s))}"),
         "value": f"{s.advantage:.4f}",
-        "slice": visible(f"{s.attack} by {'+'.join(s.observers)}, {s.clusters} clusters"),
+        "slice": visible(f"{s.attack} by {'+'.join(s.observers)}, {plural(s.clusters, 'cluster')}"),
     }
     return _with_interval(metric, s.advantage_low, s.advantage_high)
 
@@ -63,7 +63,7 @@ def _worth(u: UtilityScore) -> dict[str, Any]:
     metric = {
         "type": metric_title(u.metric),
         "value": f"{u.value:.4f}",
-        "slice": f"held-out rows of all parties, {u.seeds} seeds",
+        "slice": f"held-out rows of all parties, {plural(u.seeds, 'seed')}",
     }
     return _with_interval(metric, u.low, u.high)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from leakledger.audit.records import ASSETS, AuditRecord, Observation, Ruling, metric_title
 from leakledger.reports.taxonomy import EDPB_28_2024, SP_800_226, places
-from leakledger.reports.text import interval, number, together
+from leakledger.reports.text import interval, number, plural, together
 from leakledger.reports.wording import markdown as safe
 
 BLANK = "**[to be filled in by the controller]**"
@@ -34,7 +34,7 @@ def _description(record: AuditRecord) -> Iterator[str]:
     yield "## (a) Description of the processing\n"
     yield f"* Purposes and legitimate interests: {BLANK}"
     columns = f"{d.categorical} categorical and {d.numeric} numeric columns"
-    yield f"* Table: {d.rows:,} rows, {columns}, target {safe(d.target)}"
+    yield f"* Table: {plural(d.rows, 'row')}, {columns}, target {safe(d.target)}"
     yield f"* Columns declared sensitive: {safe(', '.join(d.sensitive)) or 'none was declared'}"
     yield f"* Data subjects, categories of data, retention: {BLANK}"
     for partition, parties in d.party_rows.items():
@@ -51,7 +51,7 @@ def _flows(record: AuditRecord) -> Iterator[str]:
     rows = [(c.setting.method, o) for c in first.values() for o in c.observations if o.role == "received"]
     yield from (_flow(method, o) for method, o in rows[:MOST])
     if len(rows) > MOST:
-        yield f"| {len(rows) - MOST} more are in the report | | | | | | | |"
+        yield f"| {plural(len(rows) - MOST, 'more is', 'more are')} in the report | | | | | | | |"
 
 
 def _flow(method: str, o: Observation) -> str:

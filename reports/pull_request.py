@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from leakledger.audit.gate_records import Check, GateOutcome, worst_first
 from leakledger.reports.sarif import Source
-from leakledger.reports.text import interval, number, visible
+from leakledger.reports.text import interval, number, plural, visible
 from leakledger.reports.wording import markdown as safe
 from leakledger.reports.wording import said, title
 
@@ -23,7 +23,7 @@ def summary(outcome: GateOutcome) -> str:
     open_ones = [c for c in worst_first(outcome.checks) if c.status != "pass"]
     lines += _table(open_ones[:MOST])
     if len(open_ones) > MOST:
-        lines.append(f"{len(open_ones) - MOST} more are in the full output.\n")
+        lines.append(f"{plural(len(open_ones) - MOST, 'more is', 'more are')} in the full output.\n")
     passed = [c for c in outcome.checks if c.status == "pass"]
     if passed:
         lines += ["<details><summary>What passed</summary>", "", *_table(passed[:MOST]), "</details>", ""]
@@ -67,7 +67,8 @@ def _notes(outcome: GateOutcome) -> Iterator[str]:
     yield from (safe(n) for n in outcome.notes)
     if outcome.power_sentence:
         yield safe(outcome.power_sentence)
-    yield f"Head of the record: `{outcome.head}`. False alarms: {outcome.alpha:g} over {outcome.family} hypotheses."
+    family = plural(outcome.family, "hypothesis", "hypotheses")
+    yield f"Head of the record: `{outcome.head}`. False alarms: {outcome.alpha:g} over {family}."
 
 
 def annotations(outcome: GateOutcome, source: Source) -> Iterator[str]:

@@ -13,7 +13,7 @@ from typing import Any
 from leakledger.audit.gate_records import Check, GateOutcome, worst_first
 from leakledger.audit.records import AuditRecord, Observation, metric_title
 from leakledger.reports.taxonomy import places
-from leakledger.reports.text import visible
+from leakledger.reports.text import plural, visible
 from leakledger.reports.wording import said, slug, title, uri
 from leakledger.reports.words import noun
 
@@ -185,5 +185,6 @@ def _flow(check: Check, record: AuditRecord, place: Mapping[str, Any]) -> list[d
 
 
 def _step(o: Observation, place: Mapping[str, Any]) -> dict[str, Any]:
-    text = visible(f"{o.sender} → {o.observer} ({o.role}): {o.topic}, {o.form}, {o.messages} messages, {o.size} bytes")
+    amount = f"{plural(o.messages, 'message')}, {plural(o.size, 'byte')}"
+    text = visible(f"{o.sender} → {o.observer} ({o.role}): {o.topic}, {o.form}, {amount}")
     return {"location": {"physicalLocation": dict(place), "message": {"text": text}}}

@@ -5,6 +5,7 @@ import unicodedata
 from collections.abc import Iterable
 
 from leakledger.audit.records import at_most
+from leakledger.audit.records import plural as plural
 
 BLANK = "–"
 # Characters that turn the direction of the text after them: a name could disguise itself, or its neighbours.
@@ -105,11 +106,6 @@ def percent(value: float | None) -> str:
 
 def _short(value: float) -> str:
     return f"{value:.3g}".replace("-", "−")
-
-
-def plural(n: int, one: str, many: str | None = None) -> str:
-    """`n` with its noun: 1 case, 2 cases."""
-    return f"{n:,} {one if n == 1 else many or one + 's'}"
 
 
 def together(names: Iterable[str]) -> str:

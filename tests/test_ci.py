@@ -103,7 +103,7 @@ def test_the_fixture_shows_no_secret_and_no_row_where_an_audit_cannot_run(tmp_pa
     )
     told = pytested(tmp_path, "--tb=long", "-l", "test_it.py")
     assert "2 failed" in told, told
-    assert "column 'age' holds numbers, but text in 1 rows" in told
+    assert "column 'age' holds numbers, but text in 1 row" in told
     assert "ZeroDivisionError" in told
     assert "Jane" not in told
     assert "ZZ" not in told  # the secret's bytes

@@ -81,7 +81,7 @@ def unsuitable(
     if codes > LARGEST_CODEBOOK:
         return f"the codes of all candidates are {codes:.1e} numbers, at most {LARGEST_CODEBOOK:.1e} fit: list fewer"
     if not layout.blocks or layout.width != spec.inputs:
-        return f"the layout describes {layout.width} columns, the model takes {spec.inputs}"
+        return f"the layout is {layout.width} wide, the model takes {spec.inputs}"
     return None
 
 

@@ -92,7 +92,7 @@ def row_space(update: ObservedUpdate, tolerance: float) -> RowSpace | str:
     rows, noise = update.rows, update.noise
     gradient = affine(update.gradient, 0)
     if rows >= min(gradient.shape):
-        return f"a batch of {rows} rows does not leave a gap in the spectrum of a {gradient.shape} gradient"
+        return f"a batch of {update.size} does not leave a gap in the spectrum of a {gradient.shape} gradient"
     if not gradient.any():
         return "its first layer is zero: no row activates a neuron"
     floor = tolerance * update.roundoff
@@ -100,5 +100,5 @@ def row_space(update: ObservedUpdate, tolerance: float) -> RowSpace | str:
     floor = max(floor, SURE * noise * float(np.sqrt(gradient.shape).sum()) / float(values[0]))
     rank = int((values > floor * values[0]).sum())
     if values[rows] > floor * values[0] or values[rows - 1] <= GAP * values[rows]:  # both 0: few neurons ever moved
-        return f"its numerical rank is {rank} and the batch has {rows} rows, or rounding and noise blur the difference"
+        return f"its numerical rank is {rank} and the batch has {update.size}, or noise and rounding blur it"
     return RowSpace(gradient, left[:, :rows] * values[:rows], right[:rows], noise, update.rate, update.roundoff)

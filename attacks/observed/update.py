@@ -113,6 +113,11 @@ class ObservedUpdate:
     sums: BatchSums | None = field(default=None, repr=False)
 
     @property
+    def size(self) -> str:
+        """How many rows, in words."""
+        return f"{self.rows} row{'' if self.rows == 1 else 's'}"
+
+    @property
     def rate(self) -> float:
         """The weights moved by -rate * gradient while it was summed up; 0 where they stood still."""
         return 0.0 if self.schedule is None else self.schedule.rate

@@ -52,7 +52,7 @@ from leakledger.audit.config import Config
 from leakledger.audit.federate import Federated, federate
 from leakledger.audit.granted import attempts, granted_knowledge, make_attack
 from leakledger.audit.intervals import interval
-from leakledger.audit.records import Trial
+from leakledger.audit.records import Trial, plural
 from leakledger.audit.scoring import score
 from leakledger.audit.scoring.records import compare, measure
 from leakledger.audit.truth import Truth
@@ -180,7 +180,9 @@ def deciles(
             cells = [c for batch in own for c in batch]
             said = 100 * float(np.mean([c.probability for c in cells]))
             share, low, high = share_right([sum(c.right for c in b) for b in own], [len(b) for b in own])
-            note = f"{len(cells)} cells of {len(own)} batches, said {said:.1f} % on average"
+            note = (
+                f"{plural(len(cells), 'cell')} of {plural(len(own), 'batch', 'batches')}, said {said:.1f} % on average"
+            )
             metric = f"{kind} said {tenth / 10:.1f}"
             yield Row(benchmark, dataset, setting, metric, share, low, high, None, "%", len(own), note)
 

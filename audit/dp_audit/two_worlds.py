@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from leakledger.audit.dp_audit.proportions import Floats, at_least, at_most
+from leakledger.audit.records import plural
 from leakledger.defenses.accounting.gaussian import epsilon_of
 from leakledger.defenses.accounting.guarantee import digits
 
@@ -173,9 +174,8 @@ def _halves(world: NDArray[Any], coins: np.random.Generator) -> tuple[Floats, Fl
     if samples.ndim != 1 or len(samples) < FEWEST:
         raise ValueError(f"a world has shape {samples.shape}; it needs a list of {FEWEST} samples or more")
     if np.isnan(samples).any():
-        raise ValueError(
-            f"{int(np.isnan(samples).sum())} samples of a world are no numbers; say what an adversary sees"
-        )
+        bad = plural(int(np.isnan(samples).sum()), "sample")
+        raise ValueError(f"a world has {bad} without a number; say what an adversary sees")
     shuffled = coins.permutation(samples)
     half = len(shuffled) // 2
     return shuffled[:half], shuffled[half:]

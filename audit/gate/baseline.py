@@ -19,7 +19,7 @@ from leakledger.audit.chain import Entry, canonical, digest_of, extended
 from leakledger.audit.gate.snapshot import Snapshot, Subject
 from leakledger.audit.gate_records import BaselineNote
 from leakledger.audit.limits import LARGEST
-from leakledger.audit.records import metric_title
+from leakledger.audit.records import metric_title, plural
 from leakledger.audit.summary import ROUNDED, limits_of
 from leakledger.preprocess.atomic_file import atomic_file
 
@@ -74,7 +74,9 @@ def moved(snapshot: Snapshot, author: str, reason: str, before: Sequence[Move] =
         if not text.strip():
             raise ValueError(f"--{name}: a baseline moves with an author and a reason; {name} is empty")
     if snapshot.incomplete:
-        raise ValueError(f"{snapshot.run}: {snapshot.incomplete} cases did not run to the end; finish the run first")
+        raise ValueError(
+            f"{snapshot.run}: {plural(snapshot.incomplete, 'case')} did not run to the end; finish the run first"
+        )
     content = digest_of(canonical(_SNAPSHOT.dump_python(snapshot, mode="json")))
     created = now or datetime.now(UTC).isoformat(timespec="seconds")
     move = Move(author, reason, created, snapshot.run, snapshot.head, content, "")
@@ -215,7 +217,7 @@ def _stale(now: Snapshot, before: Snapshot) -> list[str]:
     elif now.versions["instrument"] != before.versions["instrument"]:
         found.append("it was measured by other attacks or another scoring than this run")
     if matched(now.subjects, before.subjects) is None:
-        found.append(f"it has {len(before.subjects)} settings, this run {len(now.subjects)}")
+        found.append(f"it has {plural(len(before.subjects), 'setting')}, this run {len(now.subjects)}")
     if before.incomplete:
         found.append("its run was not finished")
     return found

@@ -6,6 +6,7 @@ from typing import Any
 from leakledger.audit.gate.baseline import Baseline
 from leakledger.audit.gate_records import Check, GateOutcome, worst_first
 from leakledger.audit.intervals import no_less, no_more
+from leakledger.audit.records import plural
 
 MOST_PASSED = 10  # of what passed; the rest is in the exports
 
@@ -62,17 +63,18 @@ def lines(outcome: GateOutcome) -> Iterator[str]:
     yield from outcome.notes
     if outcome.power_sentence:
         yield outcome.power_sentence
-    yield f"False alarms: at most {outcome.alpha:g} over {outcome.family} hypotheses."
+    yield f"False alarms: at most {outcome.alpha:g} over {plural(outcome.family, 'hypothesis', 'hypotheses')}."
     yield f"Head of the record: {outcome.head}"
 
 
 def about(baseline: Baseline) -> list[str]:
     """A baseline in lines: what it holds, and who moved it."""
     s = baseline.snapshot
+    numbers = plural(sum(len(m.clusters) for m in s.measures), "number")
     found = [
         f"Run {s.run}, begun {s.created}, seeds {', '.join(map(str, s.seeds))}",
-        f"Data: {s.data['name']}, {s.data['rows']} rows; versions: leakledger {s.versions.get('leakledger')}",
-        f"{len(s.measures)} series, {sum(len(m.clusters) for m in s.measures)} numbers, {len(s.facts)} facts",
+        f"Data: {s.data['name']}, {plural(s.data['rows'], 'row')}; versions: leakledger {s.versions.get('leakledger')}",
+        f"{len(s.measures)} series, {numbers}, {plural(len(s.facts), 'fact')}",
         *(f"Setting {x.id}: {x.words}" for x in s.subjects),
     ]
     return [*found, *_moves(baseline.history)]

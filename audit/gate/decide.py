@@ -30,7 +30,7 @@ from leakledger.audit.gate_records import (
     WaiverNote,
 )
 from leakledger.audit.leakage import adversary
-from leakledger.audit.records import ASSETS, POWER, AuditRecord, metric_title
+from leakledger.audit.records import ASSETS, POWER, AuditRecord, metric_title, plural
 from leakledger.audit.verdicts.evidence import GROUPS, asset_of_trial, is_calibrator
 from leakledger.audit.verdicts.significance import holm
 from leakledger.audit.verdicts.words import ASKED, unasked
@@ -144,7 +144,7 @@ def _checks(
 def _finished(check: Check, now: Snapshot) -> Check:
     """The check, with no pass where cases of the run are missing."""
     if now.incomplete and check.status == "pass":
-        reason = f"{now.incomplete} cases of the run did not run to the end"
+        reason = f"{plural(now.incomplete, 'case')} of the run did not run to the end"
         return replace(check, status="inconclusive", reasons=(reason, *check.reasons))
     return check
 

@@ -17,6 +17,7 @@ from leakledger.audit.gate.baseline import UNKEPT
 from leakledger.audit.gate.policy import Findings
 from leakledger.audit.gate.snapshot import Fact, Snapshot
 from leakledger.audit.gate_records import Status
+from leakledger.audit.records import plural
 
 NAMED = 3  # parties that one reason names
 
@@ -104,7 +105,7 @@ def _can_grow(group: Sequence[Fact], known: Sequence[Fact], cases: int) -> int:
 def _known(group: Sequence[Fact], cases: int, known: Sequence[Fact], known_cases: int, levels: Levels) -> Found:
     """What the baseline had under some of its seeds."""
     seeds, before = len(_seeds(group)), len(_seeds(known))
-    where = f"in {seeds} of {cases} seeds; before in {before} of {known_cases}"
+    where = f"in {seeds} of {plural(cases, 'seed')}; before in {before} of {known_cases}"
     p = _more(seeds, cases, before, known_cases)
     if p <= levels.corrected:
         return Found(group[0], "fail", f"{group[0].text} ({where}, by chance with p = {p:.2g})", False)
@@ -116,8 +117,8 @@ def _known(group: Sequence[Fact], cases: int, known: Sequence[Fact], known_cases
         always = n == cases and k == 0
         sure = p <= (levels.single if always else levels.corrected)
         if always or p <= levels.single:
-            told = f"{f'of {party} ' if party else ''}to {'+'.join(observers)} in {n} of {cases} seeds, {k} before"
-            grown.append((not sure, p, told))
+            whom = f"{f'of {party} ' if party else ''}to {'+'.join(observers)}"
+            grown.append((not sure, p, f"{whom} in {n} of {plural(cases, 'seed')}, {k} before"))
     if not grown:
         return Found(group[0], "pass", where, False)
     grown.sort()
@@ -146,7 +147,7 @@ def _unknown(f: Found) -> Found:
 def _judged(group: Sequence[Fact], known: bool, cases: int, rules: Findings, compared: bool) -> Found:
     """What the baseline did not have, and what is forbidden or allowed whether it had it or not."""
     first, seeds = group[0], len(_seeds(group))
-    where = f"in {seeds} of {cases} seeds"
+    where = f"in {seeds} of {plural(cases, 'seed')}"
     if first.what in rules.allow:
         return Found(first, "pass", f"{where}; the policy accepts it", not known)
     if rules.forbid == "any" or not compared:

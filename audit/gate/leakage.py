@@ -36,7 +36,7 @@ from leakledger.audit.gate.policy import Gate, LeakageGate
 from leakledger.audit.gate.snapshot import BESIDE, UNTRUE, Cell, Measure, Snapshot
 from leakledger.audit.gate_records import Status
 from leakledger.audit.intervals import no_less
-from leakledger.audit.records import POWER, SCORER, metric_title
+from leakledger.audit.records import POWER, SCORER, metric_title, plural
 from leakledger.audit.verdicts.ceilings import fewest
 from leakledger.audit.verdicts.significance import FEWEST
 
@@ -243,9 +243,9 @@ def _doubts(
             silence = played[c.measure.attack].silence or "of this series"
             yield f"{c.measure.attack} made no claim ({silence}), and no control shows that it works here"
         elif c.fewer:
-            yield f"{c.measure.attack} makes no claim about {c.fewer} clusters that it attacked before"
+            yield f"{c.measure.attack} makes no claim about {plural(c.fewer, 'cluster')} that it attacked before"
         if c.more:
-            yield f"{c.measure.attack} makes claims about {c.more} clusters of which it had none before"
+            yield f"{c.measure.attack} makes claims about {plural(c.more, 'cluster')} of which it had none before"
 
 
 def answer(r: Regression, p: float | None, family: int, gate: Gate) -> tuple[Status, list[str], Compared]:
@@ -259,10 +259,10 @@ def answer(r: Regression, p: float | None, family: int, gate: Gate) -> tuple[Sta
     reasons = list(dict.fromkeys(r.doubts))
     hypotheses = round(family * len(r.compared) / (1 - (SHARE if r.parts else 0)))
     if r.clusters < FEWEST:
-        reasons.append(f"{r.clusters} clusters; from {FEWEST} on they can say something")
+        reasons.append(f"{plural(r.clusters, 'cluster')}; from {FEWEST} on they can say something")
     elif hypotheses * smallest_p(r.clusters) > gate.alpha:
         enough = enough_to_fail(hypotheses, gate.alpha)
-        none = f"{r.clusters} clusters can fail none of {family} checks, so they pass none either"
+        none = f"{plural(r.clusters, 'cluster')} can fail none of {plural(family, 'check')}, so they pass none either"
         reasons.append(f"{none}; {enough} can")
     else:
         open_ones = [c for c in r.compared if c.difference.high is None or c.difference.high >= r.gate.margin]

@@ -9,7 +9,7 @@ from leakledger.audit.gate.differences import Sample, clusters_needed, enough_to
 from leakledger.audit.gate.levels import levels
 from leakledger.audit.gate.parts import SHARE
 from leakledger.audit.gate.policy import Policy, PolicyError
-from leakledger.audit.records import metric_title
+from leakledger.audit.records import metric_title, plural
 from leakledger.audit.verdicts.ceilings import fewest
 from leakledger.audit.verdicts.significance import FEWEST
 
@@ -36,11 +36,11 @@ def gate_needs(policy: Policy, clusters: int, seeds: int, baseline: Baseline | N
             yield _planned(f"{name}: a pass below margin {g.margin:g}", scatter, g.margin, policy, clusters, whence)
             least = fewest(g.margin, policy.gate.alpha)
             few = f", this configuration has {seeds}" if seeds < least else ""
-            yield f"{name}: beside a baseline of other seeds it takes {least} seeds or more{few}."
+            yield f"{name}: beside a baseline of other seeds it takes {plural(least, 'seed')} or more{few}."
         if g.ceiling is not None:
             least = max(fewest(g.ceiling, policy.gate.alpha), SEEDS)
-            short = f", this configuration has {seeds} seeds" if seeds < least else ""
-            yield f"{name}: a pass below ceiling {g.ceiling:g} takes {least} seeds without any gain{short}."
+            short = f", this configuration has {plural(seeds, 'seed')}" if seeds < least else ""
+            yield f"{name}: a pass below ceiling {g.ceiling:g} takes {plural(least, 'seed')} without any gain{short}."
     for u in policy.utility:
         words = f"{u.name or metric_title(u.metric)}: a pass below margin {u.margin:g}"
         yield _planned(words, policy.gate.sd, u.margin, policy, clusters, f"assumed scatter {policy.gate.sd:g}")
@@ -49,11 +49,12 @@ def gate_needs(policy: Policy, clusters: int, seeds: int, baseline: Baseline | N
 def _can_fail(policy: Policy, clusters: int, family: int) -> None:
     if clusters < FEWEST:
         raise PolicyError(
-            f"the gate can never fail nor pass on {clusters} clusters per setting; from {FEWEST} on it can: add seeds"
+            f"the gate can never fail nor pass on {plural(clusters, 'cluster')} per setting; from {FEWEST} on it "
+            "can: add seeds"
         )
     if family * smallest_p(clusters) > policy.gate.alpha:
         raise PolicyError(
-            f"{clusters} clusters can fail none of {family} checks at alpha {policy.gate.alpha:g}; "
+            f"{plural(clusters, 'cluster')} can fail none of {plural(family, 'check')} at alpha {policy.gate.alpha:g}; "
             f"{enough_to_fail(family, policy.gate.alpha)} can: add seeds or join checks"
         )
 
@@ -64,15 +65,16 @@ def _at_once(policy: Policy, clusters: int) -> str:
     most = int(alpha / smallest_p(clusters))
     several = f"; {MANY} take {enough_to_fail(MANY, alpha)}" if most < MANY else ""
     return (
-        f"{clusters} clusters can fail {most:,} comparisons at once{several}. An entry of [[leakage]] is one for each "
-        "setting, adversary, thing to learn and attack that claims anything of it, beside single parties and columns."
+        f"{plural(clusters, 'cluster')} can fail {plural(most, 'comparison')} at once{several}. An entry of "
+        "[[leakage]] is one for each setting, adversary, thing to learn and attack that claims anything of it, beside "
+        "single parties and columns."
     )
 
 
 def _planned(words: str, scatter: float, margin: float, policy: Policy, have: int, whence: str) -> str:
     needed = clusters_needed(scatter, margin, policy.gate.alpha, policy.gate.power)
-    takes = "more clusters than any run has" if needed is None else f"{needed} clusters"
-    short = f", this configuration has {have} clusters" if needed is None or have < needed else ""
+    takes = "more clusters than any run has" if needed is None else plural(needed, "cluster")
+    short = f", this configuration has {plural(have, 'cluster')}" if needed is None or have < needed else ""
     return f"{words} with power {policy.gate.power:.0%} takes {takes} ({whence}){short}."
 
 

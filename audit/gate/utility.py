@@ -15,7 +15,7 @@ from leakledger.audit.gate.policy import Gate, UtilityGate
 from leakledger.audit.gate.snapshot import Snapshot
 from leakledger.audit.gate_records import Status
 from leakledger.audit.intervals import no_less
-from leakledger.audit.records import metric_title
+from leakledger.audit.records import metric_title, plural
 from leakledger.audit.verdicts.significance import FEWEST
 
 ERRORS = ("mae",)  # less is better
@@ -72,9 +72,9 @@ def answer(loss: Loss, p: float | None, family: int, gate: Gate) -> tuple[Status
     if p is not None and p <= gate.alpha:
         return "fail", f"{moved}: lost {abs(d.mean):.3f}"
     if d.high is None:
-        return "inconclusive", f"{moved}; {d.clusters} seeds, from {FEWEST} on they can say something"
+        return "inconclusive", f"{moved}; {plural(d.clusters, 'seed')}, from {FEWEST} on they can say something"
     if family * smallest_p(d.clusters) > gate.alpha:
-        none = f"{d.clusters} seeds can fail none of {family} checks, so they pass none either"
+        none = f"{plural(d.clusters, 'seed')} can fail none of {plural(family, 'check')}, so they pass none either"
         return "inconclusive", f"{moved}; {none}; {enough_to_fail(family, gate.alpha)} can"
     if d.high >= g.margin:
         return "inconclusive", f"{moved}; may have lost up to {no_less(d.high, 3)}, margin {g.margin:g}"

@@ -68,6 +68,7 @@ from leakledger.audit.records.trials import (
     SurestShare,
     Trial,
 )
+from leakledger.preprocess.nouns import plural
 
 __all__ = [
     "ASSETS",
@@ -122,6 +123,7 @@ __all__ = [
     "failed_controls",
     "metric_title",
     "plain_name",
+    "plural",
     "results",
     "speaks",
 ]

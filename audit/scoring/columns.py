@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakledger.attacks.base import ColumnClaim
-from leakledger.audit.records import CellDetail, FeatureShare
+from leakledger.audit.records import CellDetail, FeatureShare, plural
 from leakledger.audit.scoring.metrics import Measured
 from leakledger.audit.truth import Truth
 
@@ -42,7 +42,8 @@ class Agreement:
 def column_agreement(claim: ColumnClaim, column: Floats) -> Agreement:
     """The claim beside the true column (n,). Raises ValueError for claims about another number of records."""
     if len(claim.values) != len(column):
-        raise ValueError(f"{claim.party}, {claim.feature}: {len(claim.values)} values claimed of {len(column)} records")
+        lengths = f"{plural(len(claim.values), 'value')} claimed of {plural(len(column), 'record')}"
+        raise ValueError(f"{claim.party}, {claim.feature}: {lengths}")
     magnitudes = claim.relation in ("magnitude", "magnitude-estimate")
     truth, told = (np.abs(x) if magnitudes else x for x in (column, claim.values))
     near = np.abs(told - truth) <= EXACT * np.maximum(np.abs(truth), truth.std())

@@ -6,6 +6,7 @@ from leakledger.attacks import ATTACKS
 from leakledger.audit.case import Case
 from leakledger.audit.clusters import SEEDS
 from leakledger.audit.config import Config
+from leakledger.audit.records import plural
 from leakledger.audit.verdicts.ceilings import fewest
 from leakledger.audit.verdicts.policy import Policy, policy_of
 from leakledger.audit.verdicts.significance import FEWEST
@@ -29,8 +30,8 @@ def needs(policy: Policy, seeds: int, clusters: int) -> Iterator[str]:
     least = max(fewest(policy.ceiling, policy.alpha), SEEDS)
     if clusters < FEWEST:
         yield (
-            f"{clusters} clusters per setting cannot show a leak in the mean, only one that needs no statistics; "
-            f"from {FEWEST} on they can."
+            f"{plural(clusters, 'cluster')} per setting cannot show a leak in the mean, only one that needs no "
+            f"statistics; from {FEWEST} on they can."
         )
     if seeds < least:
         yield (

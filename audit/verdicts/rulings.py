@@ -19,7 +19,7 @@ from leakledger.audit.bounds import above_bounds
 from leakledger.audit.clusters import SEEDS, mean_interval
 from leakledger.audit.intervals import no_less
 from leakledger.audit.leakage import SERVER, adversary
-from leakledger.audit.records import POWER, SCORER, UNTIMED, CaseRecord, Observers, Ruling, failed_controls
+from leakledger.audit.records import POWER, SCORER, UNTIMED, CaseRecord, Observers, Ruling, failed_controls, plural
 from leakledger.audit.scoring.metrics import PERFECT
 from leakledger.audit.summary import advantage_interval
 from leakledger.audit.verdicts.ceilings import fewest, independent, upper_bound
@@ -232,7 +232,7 @@ def _silences(cell: Cell) -> Iterator[str]:
         reason = min(silent.values())
         if spoken := heard.get((attack, who)):
             of = len(spoken | silent.keys())
-            yield f"{attack} by {'+'.join(who)} made no claim in {len(silent)} of {of} seeds: {reason}"
+            yield f"{attack} by {'+'.join(who)} made no claim in {len(silent)} of {plural(of, 'seed')}: {reason}"
         else:
             yield f"{attack} made no claim: {reason}"
 
@@ -297,12 +297,12 @@ def _unbounded(series: Series, policy: Policy) -> Iterator[str]:
         values = independent(part.without_losses.advantages, part.seeds, needed)
         if len(values) < needed:
             seeds = len(set(part.seeds))
-            have = f"{seeds} seed{'s' if seeds > 1 else ''}"
-            yield f"{have}, of at least {needed} that no leak above {policy.ceiling:g} needs"
+            yield f"{plural(seeds, 'seed')}, of at least {needed} that no leak above {policy.ceiling:g} needs"
             return
         bound = upper_bound(values, policy.alpha)
         if bound >= policy.ceiling:
             of = f" of {part.victims[0]}" if part is not series else ""
             column = f" in column {series.column}" if series.column else ""
-            yield f"{who} may get up to {no_less(bound, 2)}{of}{column}, in {len(values)} independent clusters"
+            among = plural(len(values), "independent cluster")
+            yield f"{who} may get up to {no_less(bound, 2)}{of}{column}, in {among}"
             return

@@ -13,6 +13,7 @@ from leakledger.audit.records import (
     Setting,
     UtilityScore,
     Verdict,
+    plural,
     speaks,
 )
 from leakledger.audit.verdicts.evidence import CHECKS, GROUPS
@@ -89,7 +90,7 @@ def _leak_sentence(
     rest = ", ".join(NOUNS[r.asset] for r in others if r.asset != CHECKS)
     places = len({r.setting for r in leaks})
     effect = _effect(first, settings[first.setting], all_scores)
-    return f"Leaks in {places} of {federated} settings: {effect}{'; also ' if rest else ''}{rest}."
+    return f"Leaks in {places} of {plural(federated, 'setting')}: {effect}{'; also ' if rest else ''}{rest}."
 
 
 def _effect(r: Ruling, setting: Setting, all_scores: Sequence[Score]) -> str:

@@ -14,6 +14,7 @@ from leakledger.preprocess.data.impute import filled
 from leakledger.preprocess.data.schema import Schema
 from leakledger.preprocess.data.suggest import closest
 from leakledger.preprocess.data.table import Table
+from leakledger.preprocess.nouns import plural
 
 Missing = Literal["error", "drop", "impute", "keep"]
 LARGEST = 1e150  # beyond, a square is no float64, and a column with one has no deviation to scale it with
@@ -83,7 +84,7 @@ def _check_values(frame: pd.DataFrame, schema: Schema, source: str) -> None:
 def _refuse(bad: NDArray[np.bool_], column: object, source: str, problem: str) -> None:
     """Raises DataError for the first of the bad rows."""
     if bad.any():
-        more = f" (and {bad.sum() - 1} more rows)" if bad.sum() > 1 else ""
+        more = f" (and {plural(int(bad.sum()) - 1, 'more row')})" if bad.sum() > 1 else ""
         raise DataError(f"{source}: row {bad.argmax() + 1}{more}: column {column!r} {problem}")
 
 
@@ -95,7 +96,9 @@ def _treat_missing(frame: pd.DataFrame, schema: Schema, source: str, missing: Mi
         return frame
     if missing == "error":
         listed = ", ".join(f"{c} {n}" for c, n in counts.items())
-        raise DataError(f"{source}: missing values: {listed} (of {len(frame)} rows); set missing to 'drop' or 'impute'")
+        raise DataError(
+            f"{source}: missing values: {listed} (of {plural(len(frame), 'row')}); set missing to 'drop' or 'impute'"
+        )
     if missing == "drop":
         kept = frame.dropna(subset=used).reset_index(drop=True)
         if kept.empty:
@@ -103,5 +106,5 @@ def _treat_missing(frame: pd.DataFrame, schema: Schema, source: str, missing: Mi
         return kept
     if schema.target in counts:
         n = counts[schema.target]
-        raise DataError(f"{source}: target {schema.target!r} is missing in {n} rows; set missing to 'drop'")
+        raise DataError(f"{source}: target {schema.target!r} is missing in {plural(n, 'row')}; set missing to 'drop'")
     return frame

@@ -15,6 +15,7 @@ from leakledger.preprocess.data.errors import DataError
 from leakledger.preprocess.data.profile import Kind, distinct_classes, kind_of
 from leakledger.preprocess.data.schema import Schema
 from leakledger.preprocess.data.schema_file import Declared
+from leakledger.preprocess.nouns import plural
 
 
 def infer_schema(frame: pd.DataFrame, target: str | None = None) -> Schema:
@@ -76,7 +77,7 @@ def _refuse_unclear(frame: pd.DataFrame, columns: Collection[str], basis: Basis,
         word = words(column)
         if word.sum() < column.notna().sum() / 2:
             raise DataError(
-                f"{basis.source}: column {name!r} holds numbers, but text in {word.sum()} rows (the first is row "
-                f"{word.argmax() + 1}); set data.na_values where the text means missing, "
-                "data.decimal where numbers have a comma, or declare in a schema what it is"
+                f"{basis.source}: column {name!r} holds numbers, but text in {plural(int(word.sum()), 'row')} (the "
+                f"first is row {word.argmax() + 1}); set data.na_values where the text means missing, data.decimal "
+                "where numbers have a comma, or declare in a schema what it is"
             )

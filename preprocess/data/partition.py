@@ -20,6 +20,7 @@ from leakledger.preprocess.data.impute import filled
 from leakledger.preprocess.data.parties import named, numbered
 from leakledger.preprocess.data.suggest import closest
 from leakledger.preprocess.data.table import Table
+from leakledger.preprocess.nouns import plural
 
 Owners = NDArray[np.int64]  # (rows,) the position of the party that each row goes to
 DRAWS = 1_000  # of the shares of a Dirichlet split, until every party has its minimum
@@ -48,7 +49,7 @@ class Partition(ABC):
         poorest = int(counts.argmin())
         if counts[poorest] < self.minimum:
             raise DataError(
-                f"{table.name}: {self.name} gives party {names[poorest]} {counts[poorest]} rows, "
+                f"{table.name}: {self.name} gives party {names[poorest]} {plural(int(counts[poorest]), 'row')}, "
                 f"the minimum is {self.minimum}; {self.remedy}"
             )
         order = np.argsort(owners, kind="stable")
@@ -68,7 +69,7 @@ class Partition(ABC):
             raise DataError(f"{self.name}: minimum is {self.minimum}; every party needs at least one row")
         if len(table) < self.parties * self.minimum:
             raise DataError(
-                f"{table.name}: {len(table)} rows cannot give {self.parties} parties {self.minimum} each; "
+                f"{table.name}: {plural(len(table), 'row')} cannot give {self.parties} parties {self.minimum} each; "
                 "use fewer parties, or a smaller minimum"
             )
 
@@ -99,10 +100,12 @@ class ByColumn(Partition):
     def owners(self, table: Table, rng: np.random.Generator) -> Owners:
         codes, values = pd.factorize(table.values(self.column), sort=True)
         if empty := int((codes < 0).sum()):
-            raise DataError(f"{table.name}: column {self.column!r} is empty in {empty} rows; fill it to split by it")
+            raise DataError(
+                f"{table.name}: column {self.column!r} is empty in {plural(empty, 'row')}; fill it to split by it"
+            )
         if (n := len(values)) != self.parties:
             raise DataError(
-                f"{table.name}: column {self.column!r} has {n} values; set parties to {n}, not {self.parties}"
+                f"{table.name}: column {self.column!r} has {plural(n, 'value')}; set parties to {n}, not {self.parties}"
             )
         return codes.astype(np.int64)
 

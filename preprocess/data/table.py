@@ -16,6 +16,7 @@ from leakledger.preprocess.data.columns import as_numbers, as_text
 from leakledger.preprocess.data.errors import DataError
 from leakledger.preprocess.data.schema import Schema
 from leakledger.preprocess.data.suggest import closest
+from leakledger.preprocess.nouns import plural
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +162,7 @@ class Table:
         if not 0 < test_fraction < 1:
             raise DataError(f"{self.name}: test fraction {test_fraction} is outside (0, 1)")
         if n < 2:
-            raise DataError(f"{self.name}: {n} rows cannot be split into training and test rows")
+            raise DataError(f"{self.name}: {plural(n, 'row')} cannot be split into training and test rows")
         held_out = min(max(round(n * test_fraction), 1), n - 1)
         order = rng.permutation(n)
         if self.schema.classes:

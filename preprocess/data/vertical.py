@@ -9,6 +9,7 @@ from leakledger.preprocess.data.errors import DataError
 from leakledger.preprocess.data.parties import RESERVED, numbered
 from leakledger.preprocess.data.suggest import closest
 from leakledger.preprocess.data.table import Table
+from leakledger.preprocess.nouns import plural
 
 SERVER = "server"  # may hold the labels, and no column
 
@@ -54,7 +55,7 @@ def columns_of_parties(
         return {p: tuple(own) for p, own in columns.items()}
     if len(schema.numeric) < parties:
         raise DataError(
-            f"{table.name}: {len(schema.numeric)} numeric columns cannot be dealt out to {parties} parties; "
+            f"{table.name}: {plural(len(schema.numeric), 'numeric column')} cannot be dealt out to {parties} parties; "
             "use fewer parties"
         )
     dealt = np.array_split(np.arange(len(schema.numeric)), parties)

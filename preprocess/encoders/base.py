@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from leakledger.preprocess.data.schema import Schema
 from leakledger.preprocess.data.table import Table
 from leakledger.preprocess.federation import At, Federation, Public
+from leakledger.preprocess.nouns import plural
 from leakledger.preprocess.options import option
 from leakledger.preprocess.views import Block, CategoricalBlock, Mechanism
 
@@ -70,7 +71,8 @@ class DictionaryEncoding:
         """(rows,) the number of each row's value; -1 where it is not in the dictionary."""
         numbers = positions(table, feature, self.dictionaries_[feature])
         if self.unseen == "error" and (numbers < 0).any():
-            raise ValueError(f"{feature}: {int((numbers < 0).sum())} rows hold a value that is not in the dictionary")
+            hold = plural(int((numbers < 0).sum()), "row holds", "rows hold")
+            raise ValueError(f"{feature}: {hold} a value that is not in the dictionary")
         return numbers
 
 

@@ -46,6 +46,7 @@ from leakledger.preprocess.messages import NoisedTallies, NoisedTallyTotals, Tar
 from leakledger.preprocess.noise.calibration import Noise
 from leakledger.preprocess.noise.categories import noised_table
 from leakledger.preprocess.noise.integers import ByteStream, from_stream
+from leakledger.preprocess.nouns import plural
 from leakledger.preprocess.options import check_options, option
 from leakledger.preprocess.views import CategoricalBlock, Mechanism, NumericBlock
 
@@ -224,9 +225,8 @@ class TargetEncoding:
         place = {v: k for k, v in enumerate(of.values)}
         order = np.array([place.get(v, len(place)) for v in values], np.int64)
         if self.encoder_.unseen == "error" and (unseen := order[numbers] == len(place)).any():
-            raise ValueError(
-                f"{feature}: {int(unseen.sum())} rows hold a value that was not seen when the encoding was learned"
-            )
+            hold = plural(int(unseen.sum()), "row holds", "rows hold")
+            raise ValueError(f"{feature}: {hold} a value that was not seen when the encoding was learned")
         none = np.zeros((1, len(self.tallies_.sums)))
         return numbers, np.append(of.counts, 0)[order], np.vstack([of.sums, none])[order]
 

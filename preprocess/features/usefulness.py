@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from leakledger.preprocess.features.model_evaluation import Base, Matrix, f1, transformed
 from leakledger.preprocess.features.sketch import Labels
+from leakledger.preprocess.nouns import plural
 
 Candidate = tuple[str, tuple[int, ...]]
 """A transformation, and the numbers of the columns that it takes."""
@@ -36,6 +37,6 @@ def check_folds(labels: Labels, folds: int) -> None:
     least = min(int((labels == k).sum()) for k in set(labels.tolist()))
     if least < folds:
         raise ValueError(
-            f"a class has {least} held-out records, too few for {folds} folds; use a larger data.test_fraction, "
-            "or fewer folds"
+            f"a class has {plural(least, 'held-out record')}, too few for {folds} folds; use a larger "
+            "data.test_fraction, or fewer folds"
         )

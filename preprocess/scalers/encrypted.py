@@ -24,6 +24,7 @@ from leakledger.preprocess.data.schema import Schema
 from leakledger.preprocess.federation import At, Federation, Public
 from leakledger.preprocess.messages import GlobalRanks, LocalRanks, SearchPoints
 from leakledger.preprocess.noise.columns import Ranges, declared_ranges
+from leakledger.preprocess.nouns import plural
 from leakledger.preprocess.options import check_options, option
 from leakledger.preprocess.scalers.base import (
     Matrix,
@@ -137,7 +138,9 @@ def on_ranges(ranges: Ranges) -> PublicScaling:
 def check_rows(columns: Matrix, most: int, party: str, who: str) -> Matrix:
     """The columns. Raises ValueError where a party has more rows than fit."""
     if len(columns) > most:
-        raise ValueError(f"{who}: {party} has {len(columns)} rows, and {most} is its share of what fits a ciphertext")
+        raise ValueError(
+            f"{who}: {party} has {plural(len(columns), 'row')}, and {most} is its share of what fits a ciphertext"
+        )
     return columns
 
 

@@ -319,7 +319,7 @@ BAD = {
     "neither": ({"gradient": None}, "give gradient=, or after="),
     "both": ({"after": NET}, "one of them"),
     "no size": ({"labels": None}, "labels=, or rows="),
-    "a column too few": ({"layout": {"age": None}}, "layout has 1 columns, the network 4 inputs"),
+    "a column too few": ({"layout": {"age": None}}, "layout has 1 column, the network 4 inputs"),
     "a strange column": ({"layout": {"age": "number"}}, "'age' is 'number'"),
     "a column of two names": ({"layout": {**COLUMNS, "ward": ["a", "b", "a"]}}, "'ward' lists a value twice"),
     "a deviation without end": ({"layout": {**COLUMNS, "age": (50.0, float("inf"))}}, r"'age' is \(50.0, inf\)"),

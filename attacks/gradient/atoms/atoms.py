@@ -85,7 +85,7 @@ class Atoms(Inversion):
         if isinstance(whole, str):
             return Abstained(f"{source}: {whole}")
         if not whole.spaces.full:
-            return Abstained(f"{source}: {update.rows} rows leave no layer of {hidden} a direction that none has")
+            return Abstained(f"{source}: no layer of {hidden} has a direction that a batch of {update.size} leaves")
         known = np.zeros((0, update.layout.width)) if known is None else np.asarray(known, np.float64)
         found, left = solve(whole, known, self._budget(knowledge), np.random.default_rng([self.seed, update.round]))
         if not len(found):

@@ -144,7 +144,7 @@ def layer_of(
     rank = int((values > floor).sum())
     if rank > rows:
         if values[rows] > max(COARSE * floor, SUBTRACTED * roundoff * subtracted):
-            return f"the numerical rank of layer {number} is {rank} and the batch has {rows} rows: noise hides them"
+            return f"the numerical rank of layer {number} is {rank}, above the {rows} of the batch: noise hides them"
         rank = rows
     open = float(np.prod(np.array(seen.shape) - rank))
     unit = max(1.0, float(np.sqrt((values[rank:] ** 2).sum() / max(open, 1.0))))

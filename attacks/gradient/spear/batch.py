@@ -44,10 +44,10 @@ def unsolved(update: ObservedUpdate, tolerance: float) -> UnsolvedBatch | str:
     rows, last = update.rows, len(update.model.hidden) - 1
     gradient = affine(update.gradient, last)
     if rows >= min(gradient.shape):
-        return f"a batch of {rows} rows does not leave a gap in the spectrum of a {gradient.shape} gradient"
+        return f"a batch of {update.size} does not leave a gap in the spectrum of a {gradient.shape} gradient"
     values = np.linalg.svd(gradient, compute_uv=False)
     of_noise = SURE * update.noise * float(np.sqrt(gradient.shape).sum())
     rank = int((values > max(tolerance * update.roundoff * values[0], of_noise)).sum())
     if rank > rows:
-        return f"its numerical rank is {rank} and the batch has {rows} rows: noise hides their subspace"
+        return f"its numerical rank is {rank} and the batch has {update.size}: noise hides their subspace"
     return UnsolvedBatch(update.layout, update.weights, update.gradient, rows, rank, update.roundoff)

@@ -104,5 +104,5 @@ class Spear(Inversion):
             )
         rows, residual, proven, exact = certified(batch, recovered, self.residual)
         if not proven.any():
-            return Abstained(f"{source}: none of the {len(rows)} rows found explains its part of it")
+            return Abstained(f"{source}: no row of the {len(rows)} found explains its part of it")
         return claim(update, rows, residual, proven, exact)

@@ -10,6 +10,7 @@ from math import ceil
 
 from leakledger.audit.dp_claims.readers.base import COINS, DRAWN, PRECISION, Nothing, Reader, Reading
 from leakledger.audit.dp_claims.readers.plain import NO_NOISE
+from leakledger.audit.records import plural
 from leakledger.defenses.accounting.mechanism import ROUNDING, GaussianMechanism, Relation, Sampling
 from leakledger.preprocess.options import option
 
@@ -36,7 +37,7 @@ class Opacus(Reader):
 
     def reading(self) -> Reading:
         steps = self._steps()
-        explained = [f"{steps:,} steps with a chance of {self.sample_rate:g} each."]
+        explained = [f"{plural(steps, 'step')} with a chance of {self.sample_rate:g} each."]
         if not self.poisson_sampling:
             explained.append(
                 "Batches are shuffled, so every record is in one of each pass, and passes count, not chances: all of "

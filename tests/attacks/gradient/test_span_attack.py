@@ -60,7 +60,7 @@ def test_a_noisy_gradient_is_abstained_from_with_rank_and_batch_size(count, nois
     outcome = attack(observe(rows_of(LAYOUT, count, 0)[2], noise=noise))
     assert isinstance(outcome, Abstained)
     assert "rank" in outcome.reason
-    assert f"{count} rows" in outcome.reason
+    assert f"{count} row" in outcome.reason
 
 
 def test_rows_that_depend_on_each_other_are_abstained_from():

@@ -102,7 +102,7 @@ def test_a_noisy_gradient_is_abstained_from(layout, count, noise):
     )
     assert isinstance(outcome, Abstained)
     assert "rank" in outcome.reason
-    assert f"{count} rows" in outcome.reason
+    assert f"{count} row" in outcome.reason
 
 
 def test_a_gradient_zero_in_every_entry_is_abstained_from():

@@ -475,7 +475,7 @@ def test_a_billion_rows_whose_labels_nobody_knows_take_no_memory_either():
         ({"activation": "softplus"}, "softplus"),
         ({"outputs": 1, "task": "regression"}, "regression"),
         ({"outputs": 1}, "2.weight has shape (2, 30), the model needs (1, 30)"),
-        ({"inputs": 11}, "the layout describes 10 columns, the model takes 11"),
+        ({"inputs": 11}, "the layout is 10 wide, the model takes 11"),
         ({"hidden": (40, 31)}, "1.weight"),
     ],
 )

@@ -134,7 +134,7 @@ def test_gradients_that_cannot_be_read_do_not_hide_those_that_can():
         ([model(), update()], {"labels": {("ann", 0): np.array([0, 2])}}, "class numbers from 0 to 1"),
         ([model(), update()], {"layout": None}, "feature layout"),
         ([model(), update()], {"spec": None}, "no model"),
-        ([model(), update()], {"layout": FeatureLayout(LAYOUT.blocks[:1])}, "1 columns, the model takes 3"),
+        ([model(), update()], {"layout": FeatureLayout(LAYOUT.blocks[:1])}, "the layout is 1 wide, the model takes 3"),
         ([model(), update()], {"spec": ModelSpec(3, 1, (4,), task="regression")}, "regression"),
         ([model(), update()], {"spec": ModelSpec(3, 1, (4,))}, r"1\.(weight|bias)"),
         ([model(), update()], {"spec": ModelSpec(3, 2, (4,), "softplus")}, "softplus"),

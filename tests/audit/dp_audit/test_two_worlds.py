@@ -89,7 +89,7 @@ def test_the_same_coins_give_the_same_answer():
     [
         (np.zeros(3), {}, "shape"),
         (np.zeros((5, 2)), {}, r"\(5, 2\)"),
-        (np.array([0.0, 1, 2, 3, np.nan]), {}, "1 samples"),
+        (np.array([0.0, 1, 2, 3, np.nan]), {}, "1 sample without a number"),
         (np.zeros(8), {"delta": 1.0}, "delta is 1.0"),
         (np.zeros(8), {"confidence": 0.3}, "confidence is 0.3"),
     ],

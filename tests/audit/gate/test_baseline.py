@@ -84,7 +84,7 @@ def test_it_needs_an_author_a_reason_and_a_finished_run():
     for author, reason in (("", "why"), ("who", "  ")):
         with pytest.raises(ValueError, match="author and a reason"):
             moved(snapshot(MADE), author, reason)
-    with pytest.raises(ValueError, match="1 cases did not run"):
+    with pytest.raises(ValueError, match="1 case did not run"):
         moved(snapshot(record(np.zeros(12), missing=1)), "who", "why")
 
 

@@ -269,12 +269,12 @@ def test_severity_is_computed_again_from_its_vector(status):
 
 def test_how_many_clusters_would_decide_what_is_open_is_said_wherever_it_is_read():
     wild = decided(record(FLAT + noise(4, 0.3)), record(FLAT + noise(5, 0.3)), leakage=[{"margin": 0.05}])
-    assert re.search(r"\d+ would decide all of them", wild.power_sentence)
+    assert re.search(r"\d+ would decide it with power", wild.power_sentence)
     needed = str(only(wild, "regression").needed)
     assert needed in wild.power_sentence
     assert wild.power_sentence in list(lines(wild))
     assert any(line.startswith("::notice") and f"{needed} would decide" in line for line in annotations(wild, Source()))
-    assert "would decide all of them" in summary(wild)
+    assert "would decide it with power" in summary(wild)
     unheld = decided(record(0 * FLAT, held=controls(leaky=False)), leakage=[{"ceiling": 0.1}])
     assert unheld.power_sentence.endswith(", where clusters are all that is missing.")
     passed = decided(record(FLAT), record(FLAT), leakage=MARGIN)

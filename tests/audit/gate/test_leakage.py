@@ -337,4 +337,4 @@ def test_series_of_two_runs_that_share_no_cluster_are_open_without_a_warning():
 
     outcome = decided(audit(5), audit(4), leakage=MARGIN)
     assert outcome.exit_code == 11
-    assert any("no claim about 1 clusters" in r for r in only(outcome, "regression").reasons)
+    assert any("no claim about 1 cluster that" in r for r in only(outcome, "regression").reasons)

@@ -394,7 +394,7 @@ def test_twenty_null_settings_are_seldom_called_a_leak_and_one_leak_among_them_i
 def test_the_sentence_says_what_leaks_and_how_surely():
     found = said([case([0.9, 0.8, 0.95, 0.85], s) for s in range(2)])
     assert found.status == "leaks"
-    start = "Leaks in 1 of 1 settings: tableak by server gets 87.5% of cells of records under a (prior alone 50.0%"
+    start = "Leaks in 1 of 1 setting: tableak by server gets 87.5% of cells of records under a (prior alone 50.0%"
     assert found.leakage.startswith(start)
     assert "Best F1 0.550 by a" in found.utility
 

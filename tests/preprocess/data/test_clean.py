@@ -35,7 +35,7 @@ def changed(row, **cells):
 
 BAD = {
     "text": (changed(2, age=SECRET), "row 3: column 'age' holds text, not a number"),
-    "several texts": (changed(0, age=SECRET)[:1] + changed(3, age="x")[1:], r"row 1 \(and 1 more rows\): column 'age'"),
+    "several texts": (changed(0, age=SECRET)[:1] + changed(3, age="x")[1:], r"row 1 \(and 1 more row\): column 'age'"),
     "inf": (changed(1, age="inf"), "row 2: column 'age' is not finite"),
     "minus inf": (changed(1, age="-Infinity"), "row 2: column 'age' is not finite"),
     "nan": (changed(3, age="nan"), "row 4: column 'age' is not finite; leave the field empty"),
@@ -97,7 +97,7 @@ def test_of_several_most_frequent_values_the_first_in_sorted_order_fills():
 
 
 def test_a_missing_target_is_never_made_up():
-    with pytest.raises(DataError, match="target 'y' is missing in 1 rows; set missing to 'drop'"):
+    with pytest.raises(DataError, match="target 'y' is missing in 1 row; set missing to 'drop'"):
         read([*ROWS, ("none", "1", "")], missing="impute")
 
 

@@ -53,7 +53,7 @@ def test_leading_zeros_make_a_column_of_a_file_categorical():
 
 def test_numbers_with_some_text_are_refused_with_the_first_row():
     with pytest.raises(
-        DataError, match=r"^t\.csv: column 'x' holds numbers, but text in 1 rows \(the first is row 3\);"
+        DataError, match=r"^t\.csv: column 'x' holds numbers, but text in 1 row \(the first is row 3\);"
     ):
         infer(x=["1", "2", "NA", "4"], y=["a", "b", "a", "b"])
     assert infer(x=["1", "b", "c", "4"], y=["a", "b", "a", "b"]).categorical == ("x",)

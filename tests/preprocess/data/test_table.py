@@ -178,7 +178,7 @@ def test_a_fraction_outside_zero_and_one_is_refused(fraction):
 
 def test_one_row_cannot_be_split_and_two_are_one_each():
     assert [len(p) for p in table().rows(np.arange(2)).split(0.5, np.random.default_rng(0))] == [1, 1]
-    with pytest.raises(DataError, match="1 rows cannot be split"):
+    with pytest.raises(DataError, match="1 row cannot be split"):
         table().rows(np.arange(1)).split(0.5, np.random.default_rng(0))
 
 
