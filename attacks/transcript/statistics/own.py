@@ -78,25 +78,34 @@ def own_tables(view: View) -> dict[str, OwnTable]:
     clients = [c for c in view.public.clients if c in view.observers]
     if missing := [c for c in clients if c not in view.inputs]:
         raise Unreadable(f"the view holds no table of its own observer {missing[0]}")
+    return {c: _read(c, view.inputs[c]) for c in clients}
+
+
+def _read(client: str, plain: Any) -> OwnTable:
+    """The table. Raises Unreadable without quoting what is in it: an error of NumPy names the value."""
     try:
-        return {c: _read(view.inputs[c]) for c in clients}
-    except (KeyError, TypeError, IndexError, ValueError) as error:
-        raise Unreadable(f"an observer's own input is no table of columns ({type(error).__name__}: {error})") from None
+        table = _columns(plain)
+    except (KeyError, TypeError, IndexError, ValueError, AttributeError, OverflowError):
+        raise Unreadable(
+            f"the own input of {client} is no table: `columns` has for each feature an array of numbers, or `values` "
+            "and `codes`, as many for all"
+        ) from None
+    if any((numbers >= len(values)).any() for values, numbers in table.texts.values()):
+        raise Unreadable(f"the own input of {client} is no table: a code is the number of no value")
+    return table
 
 
-def _read(plain: Mapping[str, Any]) -> OwnTable:
+def _columns(plain: Any) -> OwnTable:
     columns, texts = {}, {}
     for name, column in plain["columns"].items():
         if isinstance(column, np.ndarray):
             columns[name] = np.asarray(column, np.float64)
         else:
             values, numbers = tuple(str(v) for v in column["values"]), np.asarray(column["codes"], np.int64)
-            if (numbers >= len(values)).any():
-                raise ValueError(f"{name!r} has a number of no value")
             texts[name] = values, numbers
     lengths = {*(len(c) for c in columns.values()), *(len(numbers) for _, numbers in texts.values())}
     if len(lengths) != 1:
-        raise ValueError(f"columns of {sorted(lengths)} rows")
+        raise ValueError("columns differ in length")
     return OwnTable(lengths.pop(), columns, texts)
 
 

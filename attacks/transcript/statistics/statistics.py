@@ -147,10 +147,9 @@ class Statistics(Attack):
         except Unreadable as error:
             return NotApplicable(str(error))
         except MISFITS as error:
-            said = "" if isinstance(error, KeyError) else f": {error}"  # a key may be a value of somebody's
-            return NotApplicable(
+            return NotApplicable(  # without the text of an error, which may quote a value of somebody's
                 "messages do not fit together as their protocols have them, or this attack takes them for something "
-                f"else ({type(error).__name__}{said})"
+                f"else ({type(error).__name__})"
             )
 
     def _claims(self, view: View, knowledge: AuxiliaryKnowledge) -> Outcome:

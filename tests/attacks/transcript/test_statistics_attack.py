@@ -1,3 +1,4 @@
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +13,7 @@ from leakledger.attacks.transcript.statistics.differences import rounds
 from leakledger.attacks.transcript.statistics.own import own_tables
 from leakledger.attacks.transcript.statistics.published import published_claims
 from leakledger.attacks.transcript.statistics.seen import own_weights
+from leakledger.preprocess.messages import LocalMeans
 from leakledger.preprocess.scalers.federated_minmax import FederatedMinMax
 from leakledger.preprocess.scalers.federated_zscore import FederatedZScore
 from leakledger.preprocess.scalers.pooled import Pooled
@@ -178,7 +180,11 @@ def test_parts_of_another_form_are_refused():
     ("given", "reason"),
     [
         ({}, "no table of its own observer P1"),
-        ({"P1": 3}, "is no table"),
+        ({"P1": 3}, "the own input of P1 is no table: `columns` has for each feature"),
+        ({"P1": {"columns": {"f0": np.array(["Smith"])}}}, "as many for all"),
+        ({"P1": {"columns": {"f0": {"values": ["a"], "codes": ["Smith"]}}}}, "as many for all"),
+        ({"P1": {"columns": {"f0": {"values": ["a"], "codes": [1]}}}}, "a code is the number of no value"),
+        ({"P1": {"columns": {"f0": np.ones(3), "f1": np.ones(2)}}}, "as many for all"),
         ({"P1": {"columns": {"f0": np.ones(3)}}}, "'f1'"),
     ],
 )
@@ -186,6 +192,18 @@ def test_an_observer_without_a_usable_table_of_its_own_makes_no_claim(given, rea
     outcome = run(replace(view_of(PARTS, ["P1"]), inputs=given))
     assert isinstance(outcome, NotApplicable)
     assert reason in outcome.reason
+    assert "Smith" not in outcome.reason
+    assert not any(quoted in outcome.reason for quoted in ("convert", "literal", "broadcast", "subscriptable"))
+
+
+def test_messages_of_other_shapes_are_no_reason_to_quote_what_numpy_says_of_them():
+    view = view_of(PARTS, ["server"], FederatedZScore())
+    bad = next(m for m in view.messages if m.topic == LocalMeans.topic)
+    body = encode(replace(bad.payload, mean=np.ones((3, 5))).to_plain())
+    view = replace(view, messages=tuple(replace(m, body=body, content=body) if m is bad else m for m in view.messages))
+    outcome = run(view)
+    assert isinstance(outcome, NotApplicable)
+    assert re.search(r"messages do not fit together .* something else \(\w+\)$", outcome.reason)
 
 
 def test_whole_numbers_in_a_published_mean_betray_how_many_rows_it_is_over():
