@@ -73,7 +73,6 @@ def describe(value: Any, depth: int = 0) -> str:
         rest = [f"and {len(value) - 6} more"] if len(value) > 6 else []
         return ", ".join(shown + rest) if depth == 0 else "{" + ", ".join(shown + rest) + "}"
     if isinstance(value, list):
-        kind = "texts" if value and all(isinstance(v, str) for v in value) else "items"
-        return f"{len(value)} {kind}"
+        return plural(len(value), "text" if value and all(isinstance(v, str) for v in value) else "item")
     names = {str: "text", bytes: "bytes", bool: "yes/no", int: "number", float: "number", type(None): "nothing"}
     return plural(len(value), "byte") if isinstance(value, bytes) else names.get(type(value), "value")

@@ -4,15 +4,17 @@ What an audit knows is filled in: parties, flows, sizes, what adversaries got un
 can say is a marked blank. It states what was tested, and never whether that is enough.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
-from leakledger.audit.records import ASSETS, AuditRecord, Observation, Ruling, metric_title
+from leakledger.audit.records import ASSETS, AuditRecord, Observation, Ruling, Setting, metric_title
+from leakledger.reports.observations import fans, folded, parties, topics
 from leakledger.reports.taxonomy import EDPB_28_2024, SP_800_226, places
 from leakledger.reports.text import interval, number, plural, together
 from leakledger.reports.wording import markdown as safe
 
 BLANK = "**[to be filled in by the controller]**"
 MOST = 60  # rows of a table
+FLOW = ("message", "from", "to", "passed on by", "form", "content", "messages", "bytes")
 
 
 def dpia(record: AuditRecord) -> str:
@@ -37,26 +39,72 @@ def _description(record: AuditRecord) -> Iterator[str]:
     yield f"* Table: {plural(d.rows, 'row')}, {columns}, target {safe(d.target)}"
     yield f"* Columns declared sensitive: {safe(', '.join(d.sensitive)) or 'none was declared'}"
     yield f"* Data subjects, categories of data, retention: {BLANK}"
-    for partition, parties in d.party_rows.items():
-        rows = ", ".join(f"{safe(p)} {n:,}" for p, n in parties.items())
+    for partition, held in d.party_rows.items():
+        rows = ", ".join(f"{safe(p)} {n:,}" for p, n in held.items())
         yield f"* Parties under {safe(partition)}, with rows: {rows}"
     yield "\n### Flows between parties\n"
-    yield "| setting | from | to | message | form | content | messages | bytes |\n|---|---|---|---|---|---|---|---|"
+    yield "A line is what each of those in *from* told each of those in *to* but itself, in a setting's first case."
+    yield "Amounts are of all of them together; in brackets, of one of those to one of these, least to most.\n"
     yield from _flows(record)
-    yield ""
 
 
 def _flows(record: AuditRecord) -> Iterator[str]:
-    first = {c.setting.id: c for c in reversed(record.cases)}
-    rows = [(c.setting.method, o) for c in first.values() for o in c.observations if o.role == "received"]
-    yield from (_flow(method, o) for method, o in rows[:MOST])
-    if len(rows) > MOST:
-        yield f"| {plural(len(rows) - MOST, 'more is', 'more are')} in the report | | | | | | | |"
+    """A table for all settings whose parties told each other the same: a line for each kind of message."""
+    alike: dict[tuple[str, ...], dict[str, str]] = {}
+    for case in record.cases:
+        holders = record.run.data.party_rows.get(case.setting.partition, {})
+        if not any(case.setting.id in settings for settings in alike.values()):
+            lines = tuple(_lines(folded(case.observations, holders), holders))
+            alike.setdefault(lines, {})[case.setting.id] = _words(case.setting)
+    for lines, settings in alike.items():
+        yield from (f"* {safe(words)}" for words in settings.values())
+        yield f"\n| {' | '.join(FLOW)} |\n|{'---|' * len(FLOW)}"
+        yield from lines
+        yield ""
 
 
-def _flow(method: str, o: Observation) -> str:
-    names = [method, o.sender, o.observer, o.topic, o.form, o.content]
-    return f"| {' | '.join(safe(n) for n in names)} | {o.messages:,} | {o.size:,} |"
+def _words(s: Setting) -> str:
+    defense = "no defense" if s.defense == "none" else s.defense
+    return f"{s.method}{' (pooled reference)' if s.reference else ''}, {defense}, {s.training}, {s.partition}"
+
+
+def _lines(rows: Sequence[Observation], holders: Iterable[str]) -> Iterator[str]:
+    place = parties(rows, holders).index
+    received = [o for o in rows if o.role == "received"]
+    for topic in dict.fromkeys(topic for _, topic in topics(rows)):
+        for form in dict.fromkeys(o.form for o in received if o.topic == topic):
+            told = [o for o in received if (o.topic, o.form) == (topic, form)]
+            for senders, recipients in fans(list(dict.fromkeys((o.sender, o.observer) for o in told))):
+                own = [o for o in told if o.sender in senders and o.observer in recipients]
+                relays = [o for o in rows if o.role == "relayed" and o.topic == topic and o.sender in senders]
+                yield _line(own, relays, sorted(senders, key=place), sorted(recipients, key=place))
+
+
+def _line(
+    told: Sequence[Observation], relays: Sequence[Observation], senders: Sequence[str], recipients: Sequence[str]
+) -> str:
+    reads = {o.observer for o in relays if o.form == "plaintext"}
+    via = {o.observer: "reads it" if o.observer in reads else "cannot read it" for o in relays}
+    pairs: dict[tuple[str, str], list[Observation]] = {}
+    for o in told:
+        pairs.setdefault((o.sender, o.observer), []).append(o)
+    names = [
+        told[0].topic,
+        ", ".join(senders),
+        ", ".join(recipients),
+        ", ".join(f"{party}, which {can}" for party, can in via.items()),
+        told[0].form,
+        " or ".join(dict.fromkeys(o.content for o in told)),
+    ]
+    amounts = [[sum(getattr(o, of) for o in own) for own in pairs.values()] for of in ("messages", "size")]
+    return f"| {' | '.join([*map(safe, names), *map(_amount, amounts)])} |"
+
+
+def _amount(of_pairs: Sequence[int]) -> str:
+    """The sum, and what one sender and recipient have of it."""
+    least, most = min(of_pairs), max(of_pairs)
+    one = f"{least:,}" if least == most else f"{least:,} to {most:,}"
+    return f"{sum(of_pairs):,}" + (f" ({one})" if len(of_pairs) > 1 else "")
 
 
 def _necessity() -> Iterator[str]:

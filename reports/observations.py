@@ -112,7 +112,7 @@ def _exchanges_of(step: str, topic: str, observations: Sequence[Observation]) ->
     first, last = min(o.first_round for o in rows), max(o.last_round for o in rows)
     return [
         Transfer(step, topic, senders, recipients, via, sealed, _messages(rows, senders, recipients), first, last)
-        for senders, recipients in _fans(pairs)
+        for senders, recipients in fans(pairs)
     ]
 
 
@@ -122,7 +122,7 @@ def _messages(rows: Sequence[Observation], senders: Sequence[str], recipients: S
     return arrived or sum(o.messages for o in rows if o.role == "sent" and o.sender in senders)
 
 
-def _fans(pairs: Sequence[tuple[str, str]]) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
+def fans(pairs: Sequence[tuple[str, str]]) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
     """`pairs` as few (senders, recipients) in which every sender reaches every recipient but itself."""
     senders, recipients = (tuple(dict.fromkeys(side)) for side in zip(*pairs, strict=True))
     everyone = {(s, r) for s in senders for r in recipients if s != r}

@@ -1,4 +1,5 @@
 import csv
+import html
 import json
 import re
 import subprocess
@@ -11,6 +12,7 @@ import pytest
 from junitparser import Failure, JUnitXml, Skipped
 
 from leakledger.audit.gate_records import BaselineNote, Check, GateOutcome, Severity, WaiverNote
+from leakledger.audit.records import Observation
 from leakledger.reports.cyclonedx import model_card
 from leakledger.reports.dpia import BLANK, dpia
 from leakledger.reports.junit import junit
@@ -188,6 +190,43 @@ def test_the_assessment_fills_what_is_known_and_marks_what_people_must_say():
     for case in example().cases:
         for found in case.recovered:
             assert not any(cell.value in text for cell in found.cells if len(cell.value) > 4)
+
+
+def told(observer, sender, topic="zscore.mean", role="received", form="plaintext", content="float64[2]", **more):
+    more = {"messages": 1, "size": 26, "first_round": 0, "last_round": 0, **more}
+    return Observation(observer, topic, "scale", sender, role, form, content, **more)
+
+
+def flows(*observations):
+    """The lines of flows of a record whose settings have these cases."""
+    record = example()
+    cases = [replace(c, observations=tuple(of)) for c, of in zip(record.cases, observations, strict=False)]
+    named = [replace(c, setting=replace(c.setting, id=f"s{k}", defense=f"d{k}")) for k, c in enumerate(cases)]
+    text = dpia(replace(record, cases=tuple(named), rulings=()))
+    return html.unescape(text.partition("### Flows between parties")[2].partition("## (b)")[0]).splitlines()
+
+
+def test_flows_of_the_assessment_are_a_line_for_each_kind_of_message_with_all_who_told_and_were_told_it():
+    up = [told("server", p, size=20 + k, content=f"float64[{k}]") for k, p in enumerate(("A", "B", "C"))]
+    down = [told(p, "server", "zscore.global", messages=2) for p in ("A", "B", "C")]
+    among = [told(r, s, "sac.part", content="float64[1]") for s in "ABC" for r in "ABC" if r != s]
+    passed = [told("server", s, "sac.part", "relayed") for s in "ABC"]
+    contents = "float64[0] or float64[1] or float64[2]"
+    assert [line for line in flows([*up, *down, *among, *passed]) if line.startswith(("| zscore", "| sac"))] == [
+        f"| zscore.mean | A, B, C | server |  | plaintext | {contents} | 3 (1) | 63 (20 to 22) |",
+        "| zscore.global | server | A, B, C |  | plaintext | float64[2] | 6 (2) | 78 (26) |",
+        "| sac.part | A, B, C | A, B, C | server, which reads it | plaintext | float64[1] | 6 (1) | 156 (26) |",
+    ]
+
+
+def test_settings_with_the_same_flows_share_a_table_of_them_and_others_have_their_own():
+    one, other = [told("server", "A")], [told("server", "A", form="ciphertext")]
+    assert [line[0] for line in flows(one, one, other) if line.startswith(("* ", "| zscore"))] == list("**|*|")
+
+
+def test_no_flow_of_the_assessment_is_left_out_however_many_there_are():
+    many = [told("server", "A", f"kind.{k}") for k in range(100)]
+    assert sum(line.startswith("| kind.") for line in flows(many)) == 100
 
 
 def test_the_model_card_has_leakage_with_intervals_and_utility():
