@@ -17,7 +17,6 @@ from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Any
 
-from leakledger.audit.intervals import beside
 from leakledger.audit.leakage import asset_of
 from leakledger.audit.records import (
     ASSETS,
@@ -31,6 +30,7 @@ from leakledger.audit.records import (
     Setting,
     UtilityScore,
     at_most,
+    beside,
     metric_title,
     speaks,
 )

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from leakledger.attacks.base import Attack, AuxiliaryKnowledge, RecordsClaim
 from leakledger.audit.cells import Cells
-from leakledger.audit.intervals import CONFIDENCE, no_less, no_more, quantile
+from leakledger.audit.intervals import CONFIDENCE, quantile
 from leakledger.audit.planted_controls import Trial, trial_like
+from leakledger.audit.records import within
 from leakledger.preprocess.views import View
 
 FEWEST = 2  # batches of which a mean has an interval
@@ -44,7 +45,7 @@ class Advantage:
     def __str__(self) -> str:
         return (
             f"{self.value:.0%} of the cells where guessing gets {self.baseline:.0%}, an advantage of "
-            f"{self.advantage:.2f} ({CONFIDENCE:.0%} interval {no_more(self.low, 2)} to {no_less(self.high, 2)}, "
+            f"{self.advantage:.2f} ({CONFIDENCE:.0%} interval {within(self.low, self.high, 2)}, "
             f"{self.batches} planted batches)"
         )
 

@@ -19,7 +19,6 @@ from leakledger.audit.case import source_name
 from leakledger.audit.config import Config
 from leakledger.audit.config_file import environment_overrides
 from leakledger.audit.frontier import tables as frontier_tables
-from leakledger.audit.intervals import beside
 from leakledger.audit.leakage import adversary, asset_of
 from leakledger.audit.privacy_words import privacy_lines, worst
 from leakledger.audit.records import (
@@ -29,8 +28,10 @@ from leakledger.audit.records import (
     Score,
     Setting,
     at_most,
+    beside,
     metric_title,
     plural,
+    within,
 )
 from leakledger.audit.store import deciding
 from leakledger.audit.summary import headline
@@ -167,7 +168,7 @@ def _bounds_in_words(record: AuditRecord) -> Iterator[str]:
     if own:
         yield "Whole rows, and what no adversary can exceed under the defense:"
     for b in sorted(own, key=lambda b: (b.passed, -b.value))[:MOST_ROWS]:
-        spread = "" if b.low is None else f" [{b.low:.3f}, {b.high:.3f}]"
+        spread = beside(b.low, b.high, 3)
         failed = "" if b.passed else ": above its bound, a failed control"
         who = f"{b.attack} ({'+'.join(b.observers)})"
         got, most = f"{b.value:.3f}{spread} of {metric_title(b.metric)}", at_most(b.bound, 3)
@@ -263,7 +264,7 @@ def benchmark_rows(rows: Sequence[Row]) -> list[dict[str, str]]:
             "setting": ", ".join(f"{k}={v}" for k, v in r.setting.items()),
             "metric": r.metric,
             "measured": f"{r.measured:.2f} {r.unit}",
-            "95 % interval": "" if r.low is None else f"{r.low:.2f} to {r.high:.2f}",
+            "95 % interval": "" if r.low is None or r.high is None else within(r.low, r.high, 2),
             "published": "" if r.published is None else f"{r.published:.{1 if r.unit == '%' else 2}f} {r.unit}",
             "n": str(r.n),
         }

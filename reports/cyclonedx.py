@@ -4,7 +4,7 @@ import hashlib
 from typing import Any
 from uuid import UUID
 
-from leakledger.audit.records import AuditRecord, Score, UtilityScore, metric_title, speaks
+from leakledger.audit.records import AuditRecord, Score, UtilityScore, at_least, at_most, metric_title, speaks
 from leakledger.reports.text import plural, visible
 from leakledger.reports.words import asset_of, noun
 
@@ -71,7 +71,7 @@ def _worth(u: UtilityScore) -> dict[str, Any]:
 def _with_interval(metric: dict[str, Any], low: float | None, high: float | None) -> dict[str, Any]:
     if low is None or high is None:
         return metric
-    return {**metric, "confidenceInterval": {"lowerBound": f"{low:.4f}", "upperBound": f"{high:.4f}"}}
+    return {**metric, "confidenceInterval": {"lowerBound": at_least(low, 4), "upperBound": at_most(high, 4)}}
 
 
 def _limits(record: AuditRecord, setting: str) -> list[str]:

@@ -19,6 +19,9 @@ from leakledger.audit.records import (
     Score,
     Setting,
     UtilityScore,
+    at_least,
+    at_most,
+    beside,
     metric_title,
     plain_name,
     speaks,
@@ -232,7 +235,7 @@ def _measured(ruling: Ruling | None, score: Score | None, *, named: bool, interv
         unit = "cells" if score.metric == "accuracy" else noun(asset_of(score))
         within = ""
         if interval and score.low is not None and score.high is not None:
-            within = f" ({share(score.low)} to {share(score.high)})"
+            within = f" ({at_least(100 * score.low, 0)}\u00a0% to {at_most(100 * score.high, 0)}\u00a0%)"
         return f"{share(value)}{f' of {unit}' if named else ''} right{within}, guessing {share(prior)}"
     if ruling is not None and ruling.asset == CHECKS:
         return next(iter(ruling.reasons), "")
@@ -354,7 +357,7 @@ def utility_words(scores: Iterable[UtilityScore]) -> list[tuple[str, str, str]]:
         (
             "nothing learnt" if u.metric.startswith("majority") else metric_title(u.metric),
             f"{u.value:.2f}",
-            "" if u.low is None else f"[{u.low:.2f}, {u.high:.2f}]",
+            beside(u.low, u.high, 2).strip(),
         )
         for u in scores
     ]

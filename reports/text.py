@@ -2,9 +2,9 @@
 
 import math
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
-from leakledger.audit.records import at_most
+from leakledger.audit.records import at_least, at_most
 from leakledger.audit.records import plural as plural
 
 BLANK = "–"
@@ -59,13 +59,30 @@ def seconds(value: float | None) -> str:
 
 
 def interval(low: float | None, high: float | None) -> str:
-    """[low, high] rounded outwards where they have three decimals, or a dash where either end is missing."""
-    return BLANK if low is None or high is None else f"[{number(0.0 - _up(-low))}, {number(_up(high))}]"
+    """[low, high] rounded outwards, or a dash where either end is missing."""
+    return BLANK if low is None or high is None else f"[{lower(low)}, {upper(high)}]"
 
 
-def _up(value: float) -> float:
-    """The least number of three decimals that is no less, if that is how `number` writes it; else the value."""
-    return float(at_most(value, 3)) + 0.0 if 0.0005 <= abs(value) < 1000 else value
+def lower(value: float | None) -> str:
+    """A lower end in the digits of `number`, rounded down."""
+    return _outwards(value, at_least)
+
+
+def upper(value: float | None) -> str:
+    """An upper end in the digits of `number`, rounded up."""
+    return _outwards(value, at_most)
+
+
+def _outwards(value: float | None, rounded: Callable[[float, int], str]) -> str:
+    if value is None or not math.isfinite(value):
+        return number(value)
+    if abs(value) >= 1000:
+        text = f"{int(rounded(value, 0)):,}"
+    elif 0 < abs(value) < 0.0005:
+        text = f"{float(rounded(value, 1 - math.floor(math.log10(abs(value))))):.1e}"
+    else:
+        text = rounded(value, 3)
+    return text.replace("-", "−")
 
 
 def size(octets: float | None) -> str:

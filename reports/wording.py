@@ -4,7 +4,7 @@ import re
 from urllib.parse import quote
 
 from leakledger.audit.gate_records import Check
-from leakledger.reports.text import number, visible
+from leakledger.reports.text import BLANK, lower, number, upper, visible
 
 PLAIN = re.compile(r"[^0-9A-Za-z \u00a0-\U0010ffff]")
 
@@ -18,23 +18,23 @@ def title(check: Check) -> str:
 def said(check: Check) -> str:
     """The answer in a sentence, with the figures behind it."""
     parts = "; ".join(check.reasons)
-    figures = [f"{name} {number(value)}" for name, value in _figures(check) if value is not None]
+    figures = [f"{name} {shown}" for name, shown in _figures(check) if shown != BLANK]
     more = f" ({', '.join(figures)})" if figures else ""
     waiver = f" Waived by {check.waiver}." if check.waiver else ""
     return visible(f"{check.status.upper()}: {parts}{more}.{waiver}").replace("\n", " ").replace("\t", " ")
 
 
-def _figures(check: Check) -> list[tuple[str, float | None]]:
+def _figures(check: Check) -> list[tuple[str, str]]:
     if check.kind in ("finding", "precondition"):
         return []
     return [
-        ("observed", check.observed),
-        ("before", check.before),
-        ("lost", check.lost),
-        ("low", check.low),
-        ("high", check.high),
-        ("limit", check.limit),
-        ("corrected p", check.p),
+        ("observed", number(check.observed)),
+        ("before", number(check.before)),
+        ("lost", number(check.lost)),
+        ("low", lower(check.low)),
+        ("high", upper(check.high)),
+        ("limit", number(check.limit)),
+        ("corrected p", number(check.p)),
     ]
 
 

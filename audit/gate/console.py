@@ -5,8 +5,7 @@ from typing import Any
 
 from leakledger.audit.gate.baseline import Baseline
 from leakledger.audit.gate_records import Check, GateOutcome, worst_first
-from leakledger.audit.intervals import no_less, no_more
-from leakledger.audit.records import plural
+from leakledger.audit.records import at_least, at_most, plural
 
 MOST_PASSED = 10  # of what passed; the rest is in the exports
 
@@ -39,12 +38,12 @@ def _row(c: Check) -> dict[str, Any]:
 
 def _beside(c: Check) -> str:
     """What a waiver would have to cover, where that is more than what stands under "now"."""
-    return f", {no_less(c.cost, 3)} at most" if c.most is not None and c.cost > abs(c.observed or 0.0) else ""
+    return f", {at_most(c.cost, 3)} at most" if c.most is not None and c.cost > abs(c.observed or 0.0) else ""
 
 
 def _bounds(c: Check) -> str:
     """The interval, rounded outwards."""
-    return "" if c.low is None else f"{no_more(c.low, 3)} to {'' if c.high is None else no_less(c.high, 3)}"
+    return "" if c.low is None else f"{at_least(c.low, 3)} to {'' if c.high is None else at_most(c.high, 3)}"
 
 
 def _number(value: float | None) -> str:

@@ -35,8 +35,7 @@ from leakledger.audit.gate.parts import SHARE, WHOLE, Part, Sides, by_series, pa
 from leakledger.audit.gate.policy import Gate, LeakageGate
 from leakledger.audit.gate.snapshot import BESIDE, UNTRUE, Cell, Measure, Snapshot
 from leakledger.audit.gate_records import Status
-from leakledger.audit.intervals import no_less
-from leakledger.audit.records import POWER, SCORER, metric_title, plural
+from leakledger.audit.records import POWER, SCORER, at_most, metric_title, plural
 from leakledger.audit.verdicts.ceilings import fewest
 from leakledger.audit.verdicts.significance import FEWEST
 
@@ -268,7 +267,7 @@ def answer(r: Regression, p: float | None, family: int, gate: Gate) -> tuple[Sta
         open_ones = [c for c in r.compared if c.difference.high is None or c.difference.high >= r.gate.margin]
         if open_ones:
             worst = max(open_ones, key=lambda c: c.difference.high or 0.0)
-            high = "an unknown amount" if worst.difference.high is None else no_less(worst.difference.high, 2)
+            high = "an unknown amount" if worst.difference.high is None else at_most(worst.difference.high, 2)
             reasons.append(f"{worst.who} may have grown by up to {high}, margin {r.gate.margin:g}")
             if not worst.pairs:
                 reasons.append("the same seeds as before would be compared in pairs, which takes fewer clusters")

@@ -14,8 +14,7 @@ from leakledger.audit.gate.differences import Difference, Sample, enough_to_fail
 from leakledger.audit.gate.policy import Gate, UtilityGate
 from leakledger.audit.gate.snapshot import Snapshot
 from leakledger.audit.gate_records import Status
-from leakledger.audit.intervals import no_less
-from leakledger.audit.records import metric_title, plural
+from leakledger.audit.records import at_most, metric_title, plural
 from leakledger.audit.verdicts.significance import FEWEST
 
 ERRORS = ("mae",)  # less is better
@@ -77,5 +76,5 @@ def answer(loss: Loss, p: float | None, family: int, gate: Gate) -> tuple[Status
         none = f"{plural(d.clusters, 'seed')} can fail none of {plural(family, 'check')}, so they pass none either"
         return "inconclusive", f"{moved}; {none}; {enough_to_fail(family, gate.alpha)} can"
     if d.high >= g.margin:
-        return "inconclusive", f"{moved}; may have lost up to {no_less(d.high, 3)}, margin {g.margin:g}"
+        return "inconclusive", f"{moved}; may have lost up to {at_most(d.high, 3)}, margin {g.margin:g}"
     return "pass", f"{moved}; lost less than {g.margin:g}"

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from leakledger.audit.gate_records import Check, WaiverNote
-from leakledger.audit.intervals import no_less
+from leakledger.audit.records import at_most
 from leakledger.preprocess.data.suggest import closest
 
 TEXTS = ("id", "fingerprint", "scope", "reason", "owner", "approver")
@@ -159,7 +159,7 @@ def apply(waivers: Sequence[Waiver], checks: Sequence[Check]) -> tuple[list[Chec
         check = left[failed[0]]
         observed = check.cost
         if observed > w.max_observed + SLACK:
-            text = f"{no_less(observed, 3)} was measured, max_observed is {w.max_observed:g}"
+            text = f"{at_most(observed, 3)} was measured, max_observed is {w.max_observed:g}"
             notes.append(w.note("exceeded", text))
             continue
         left[failed[0]] = replace(check, status="waived", waiver=w.id)

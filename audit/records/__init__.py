@@ -43,7 +43,7 @@ from leakledger.audit.records.case import (
     case_digest,
     failed_controls,
 )
-from leakledger.audit.records.digits import at_most
+from leakledger.audit.records.digits import at_least, at_most, beside, within
 from leakledger.audit.records.metrics import metric_title, plain_name
 from leakledger.audit.records.scores import (
     BoundCheck,
@@ -118,7 +118,9 @@ __all__ = [
     "UtilityRow",
     "UtilityScore",
     "Verdict",
+    "at_least",
     "at_most",
+    "beside",
     "case_digest",
     "failed_controls",
     "metric_title",
@@ -126,4 +128,5 @@ __all__ = [
     "plural",
     "results",
     "speaks",
+    "within",
 ]

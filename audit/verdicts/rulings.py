@@ -17,9 +17,18 @@ import numpy as np
 
 from leakledger.audit.bounds import above_bounds
 from leakledger.audit.clusters import SEEDS, mean_interval
-from leakledger.audit.intervals import no_less
 from leakledger.audit.leakage import SERVER, adversary
-from leakledger.audit.records import POWER, SCORER, UNTIMED, CaseRecord, Observers, Ruling, failed_controls, plural
+from leakledger.audit.records import (
+    POWER,
+    SCORER,
+    UNTIMED,
+    CaseRecord,
+    Observers,
+    Ruling,
+    at_most,
+    failed_controls,
+    plural,
+)
 from leakledger.audit.scoring.metrics import PERFECT
 from leakledger.audit.summary import advantage_interval
 from leakledger.audit.verdicts.ceilings import fewest, independent, upper_bound
@@ -304,5 +313,5 @@ def _unbounded(series: Series, policy: Policy) -> Iterator[str]:
             of = f" of {part.victims[0]}" if part is not series else ""
             column = f" in column {series.column}" if series.column else ""
             among = plural(len(values), "independent cluster")
-            yield f"{who} may get up to {no_less(bound, 2)}{of}{column}, in {among}"
+            yield f"{who} may get up to {at_most(bound, 2)}{of}{column}, in {among}"
             return

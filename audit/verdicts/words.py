@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Sequence, Set
 
-from leakledger.audit.intervals import no_less, no_more
 from leakledger.audit.records import (
     ASSETS,
     INFORMATION,
@@ -15,6 +14,7 @@ from leakledger.audit.records import (
     Verdict,
     plural,
     speaks,
+    within,
 )
 from leakledger.audit.verdicts.evidence import CHECKS, GROUPS
 
@@ -99,7 +99,7 @@ def _effect(r: Ruling, setting: Setting, all_scores: Sequence[Score]) -> str:
     score = next((s for s in all_scores if _speaks_for(s, r)), None)
     if score is None or score.value is None or score.baseline is None:
         return f"{r.reasons[0]} under {where}"
-    spread = "" if r.low is None or r.high is None else f", {no_more(r.low, 2)} to {no_less(r.high, 2)}"
+    spread = "" if r.low is None or r.high is None else f", {within(r.low, r.high, 2)}"
     who = f"{score.attack} by {'+'.join(score.observers)}"
     if score.metric != r.metric and r.advantage is not None:  # what shows it is not the share of hits
         what = "the bits" if r.metric.endswith(INFORMATION) else "the worst record"
@@ -141,9 +141,7 @@ def _utility_sentence(rows: Sequence[UtilityScore], reference: set[str]) -> str:
     parts = []
     if best is not None:
         defense = "" if best.defense == "none" else f" with {best.defense}"
-        spread = (
-            "" if best.low is None or best.high is None else f" ({no_more(best.low, 3)} to {no_less(best.high, 3)})"
-        )
+        spread = "" if best.low is None or best.high is None else f" ({within(best.low, best.high, 3)})"
         parts.append(f"best {name} {best.value:.3f}{spread} by {best.method}{defense}, {best.training}")
         own = (u.value for u in rows if (u.setting, u.metric) == (best.setting, f"majority_{main}"))
         parts += [f"who always says the commonest class has {value:.3f}" for value in own]

@@ -90,11 +90,11 @@ def test_an_interval_needs_both_ends():
     assert text.interval(None, 0.25) == "–"
 
 
-def test_an_interval_is_rounded_outwards_where_it_has_three_decimals():
+def test_an_interval_is_rounded_outwards():
     assert text.interval(0.6046, 0.9971) == "[0.604, 0.998]"
     assert text.interval(-0.5001, 0.1004) == "[−0.501, 0.101]"
     assert text.interval(0.0007, 1.0) == "[0.000, 1.000]"
-    assert text.interval(2e-9, 1234.5) == "[2.0e−09, 1,234]"
+    assert text.interval(2e-9, 1234.5) == "[2.0e−09, 1,235]"
 
 
 def test_one_round_and_many_read_as_such():
