@@ -90,19 +90,20 @@ def run(options: Options) -> Iterator[Row]:
 
 
 def measure(options: Options, source: str, of: Sequence[Mapping[str, str]]) -> Iterator[Row]:
-    """Rows of some methods, over all seeds. Cases of all of them share one pool."""
+    """Rows of some methods in their order, over all seeds. Cases of all of them share one pool."""
     played = [
         Played(config, case, None if options.quick else on_gradients(config))
         for m in of
         for config in [settings(options, source, m)]
         for case in cases(config)
     ]
+    waiting = {item.case.setting.id: len(item.config.audit.seeds) for item in played}
     parts = defaultdict[str, list[Found]](list)
     for item, found in each_unfinished(one_case, played, Found, options):
-        done = parts[item.case.setting.id]
-        done.append(found)
-        if len(done) == len(item.config.audit.seeds):
-            yield from of_method(dataset_name(source), sorted(done, key=lambda f: f.record.seed))
+        parts[item.case.setting.id].append(found)
+        while waiting and len(parts[first := next(iter(waiting))]) == waiting[first]:
+            del waiting[first]
+            yield from of_method(dataset_name(source), sorted(parts[first], key=lambda f: f.record.seed))
 
 
 def one_case(item: Played) -> tuple[Played, Found]:

@@ -96,6 +96,12 @@ def test_a_kind_of_adversary_without_a_claim_has_a_row_that_says_so():
     ]
 
 
+def test_methods_come_in_their_order_however_their_cases_end(monkeypatch):
+    monkeypatch.setattr(transcripts, "each_unfinished", lambda work, items, kind, options: map(work, items[::-1]))
+    rows = list(run(Options(quick=True, only=("encoder=uhe", "encoder=local"))))
+    assert list(dict.fromkeys(r.setting["encoder"] for r in rows)) == [e for e in ENCODERS if e in ("uhe", "local")]
+
+
 def test_finished_cases_are_not_played_again(tmp_path, monkeypatch):
     asked = Options(quick=True, only=("encoder=local",), resume=str(tmp_path / "cases.jsonl"), jobs=1)
     first = list(run(asked))

@@ -159,7 +159,7 @@ class Statistics(Attack):
         found = rounds(runs, tables, _announced(view))
         known, more = party_facts(found)
         open_, two = inferred(found, known, tables, self.level, self.seed)
-        sure = [*told, *trained_rows(view), *known_claims(known), *target_claims(view, tables)]
+        sure = [*told, *trained_rows(view), *known_claims(known), *target_claims(view, tables, knowledge)]
         ranked = list(distribution_claims(view, tables))
         claims = _first_of(
             [

@@ -1,15 +1,16 @@
 """What the shared exchange of target encoding says: rows, and per value of a feature how often and with which target.
 
 `target.local` tells the server each client's own tallies. `target.global` tells everyone their sum: less the observers'
-own tallies it is the tallies of the clients outside, and exact about one of them where it is alone. Rates are of the
-positive class of a binary target; other targets give counts and frequencies only.
+own tallies it is the tallies of the clients outside, and exact about one of them where it is alone. A value that
+exists, as granted knowledge or another tally says, and that a tally does not list, is in none of its rows. Rates are of
+the positive class of a binary target; other targets give counts and frequencies only.
 """
 
 from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from leakledger.attacks.base import Statistic, StatisticClaim
+from leakledger.attacks.base import AuxiliaryKnowledge, Statistic, StatisticClaim
 from leakledger.attacks.transcript.statistics.own import OwnTable
 from leakledger.preprocess.messages import TargetTally, TargetTotals
 from leakledger.preprocess.views import View
@@ -17,18 +18,32 @@ from leakledger.preprocess.views import View
 Tally = tuple[float, float]  # rows, and of them with the positive class
 
 
-def target_claims(view: View, tables: Mapping[str, OwnTable]) -> Iterable[StatisticClaim]:
+def target_claims(
+    view: View, tables: Mapping[str, OwnTable], knowledge: AuxiliaryKnowledge
+) -> Iterable[StatisticClaim]:
     """Claims about senders of local tallies, and about the one client outside. Raises Unreadable as tables do."""
     binary = view.public.schema.get("task") == "binary"
-    for m in view.received(TargetTally):
-        yield from _claims(m.sender, _read(m.payload), binary, (m.sequence,))
-    outside = [c for c in view.public.clients if c not in view.observers]
+    own = [(m, _read(m.payload)) for m in view.received(TargetTally)]
     told = next(view.readable(TargetTotals), None)
+    totals = {} if told is None else _read(told.payload)
+    existing = dict.fromkeys((f, v) for f, values in knowledge.dictionaries.items() for v in values)
+    existing.update(dict.fromkeys(key for tallies in (totals, *(t for _, t in own)) for key in tallies))
+    for m, tallies in own:
+        yield from _claims(m.sender, _of_all(existing, tallies), binary, (m.sequence,))
+    outside = [c for c in view.public.clients if c not in view.observers]
     if told is not None and len(outside) == 1 and tables:
-        left = _read(told.payload)
+        left = totals
         for table in tables.values():
             left = {key: _less(rows, positive, table, *key, view=view) for key, (rows, positive) in left.items()}
-        yield from _claims(outside[0], left, binary, (told.sequence,))
+        yield from _claims(outside[0], _of_all(existing, left), binary, (told.sequence,))
+
+
+def _of_all(
+    existing: Iterable[tuple[str, str]], tallies: Mapping[tuple[str, str], Tally]
+) -> dict[tuple[str, str], Tally]:
+    """The tallies, with none of what exists and is not listed, of each feature that they tell of."""
+    features = {feature for feature, _ in tallies}
+    return {**{key: (0.0, 0.0) for key in existing if key[0] in features}, **tallies}
 
 
 def _read(told: TargetTally | TargetTotals) -> dict[tuple[str, str], Tally]:

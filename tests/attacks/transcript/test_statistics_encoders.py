@@ -30,7 +30,7 @@ def party_tables(count):
     return [Table(f, SCHEMA, "t") for f in frames[:count]]
 
 
-def claims_of(encoder, count, observers):
+def claims_of(encoder, count, observers, **granted):
     own = party_tables(count)
     fed = Simulated([f"P{i + 1}" for i in range(count)], secret=pinned(0))
     encoder.fit(fed, SCHEMA, {c: fed.at(c, t) for c, t in zip(fed.clients, own, strict=True)})
@@ -46,7 +46,7 @@ def claims_of(encoder, count, observers):
         PublicFacts(fed.clients, "server", schema=schema),
         inputs={c: t.to_plain() for c, t in zip(fed.clients, own, strict=True)},
     )
-    outcome = Statistics().run(view, AuxiliaryKnowledge())
+    outcome = Statistics().run(view, AuxiliaryKnowledge(**granted))
     return {(c.party, c.feature, c.statistic, c.value): c for c in outcome}
 
 
@@ -91,6 +91,17 @@ def test_a_value_that_the_last_client_lacks_has_frequency_zero_and_no_rate():
     found = claims_of(Target(exchange="shared"), 2, ["P1"])
     assert found["P2", "ward", "frequency", "c"].estimate == 0
     assert ("P2", "ward", "target_rate", "c") not in found
+
+
+@pytest.mark.parametrize(("observers", "party"), [("server", "P1"), ("server", "P2"), ("P1", "P2")])
+def test_what_exists_and_a_tally_does_not_list_has_frequency_zero(observers, party):
+    granted = {"ward": ("a", "b", "c", "d", "z")}
+    found = claims_of(Target(exchange="shared"), 2, [observers], dictionaries=granted)
+    claimed = {v: c for (p, f, s, v), c in found.items() if (p, f, s) == (party, "ward", "frequency")}
+    assert set(claimed) == set("abcdz")
+    for value, claim in claimed.items():
+        frequency = np.mean(np.array(WARDS[int(party[1]) - 1]) == value)
+        assert claim.low == claim.high == claim.estimate == pytest.approx(frequency)
 
 
 def test_padding_beyond_the_own_dictionary_is_the_last_clients_size():
