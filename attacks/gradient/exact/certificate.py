@@ -63,7 +63,7 @@ def resolved(layout: FeatureLayout, encoded: Array, error: Array) -> Mask:
     constant = np.array([b.scaled and b.low is not None and b.low == b.high for b in layout.numeric], bool)
     near = error <= np.maximum(EXACT * deviations(layout, columns), FLOAT * np.abs(columns).clip(1))
     spread = columns.std(axis=0) if len(columns) else np.zeros(columns.shape[1])
-    stand_in = np.array([b.scale == 1 for b in layout.numeric], bool) & (spread > error)
+    stand_in = np.array([b.scale == 1 and has_deviation(b) for b in layout.numeric], bool) & (spread > error)
     near &= ~stand_in | (error <= EXACT * spread)
     raw = numbers(layout, encoded)
     affine = np.array([b.affine for b in layout.numeric], bool)

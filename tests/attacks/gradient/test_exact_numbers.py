@@ -116,6 +116,13 @@ def test_where_a_scale_of_1_stands_in_for_a_deviation_that_was_lost_rows_tell_th
     assert resolved(block(shift=1e9, scale=1.0), constant, np.full(rows.shape, error / 4)).all()
 
 
+def test_a_scale_of_1_that_is_a_public_range_stands_in_for_nothing():
+    """Codes of target encoding are rates, whose range is 1: in a batch most may be equal."""
+    rows, error = np.array([[0.2], [0.2], [0.2], [0.20001]]), np.full((4, 1), 1e-8)
+    assert resolved(block(shift=0.0, scale=1.0, low=0.0, high=1.0), rows, error).all()
+    assert not resolved(block(shift=0.0, scale=1.0), rows, error).any()
+
+
 @pytest.mark.parametrize(
     ("layout", "error", "sure"),
     [
