@@ -361,7 +361,7 @@ def test_a_frontier_is_a_run_that_continues_and_is_printed_again(tmp_path):
     rows = json.loads(first.stdout)
     assert {r["family"] for r in rows} >= {"none", "example-clipping"}
     assert all({"leakage", "leakage_low", "bound", "utility", "front", "strength"} <= r.keys() for r in rows)
-    assert "defenses are run. Roughly" in first.stderr.splitlines()[0]
+    assert " defenses. Roughly" in first.stderr.splitlines()[0]
     again = CliRunner().invoke(main, args)
     assert again.stdout == first.stdout
     assert json.loads((out / "results.json").read_text())["frontier"] == rows

@@ -242,7 +242,7 @@ def test_a_method_on_ciphertexts_is_tried_on_few_rows_and_refused_for_none_of_th
         '[data]\nsource = "t.csv"\ntarget = "ill"\nmissing = "impute"\n'
         '[preprocessing]\nencoder = "dh-psi"\nunseen = "error"\nscaler = "local"\n[audit]\nseeds = [0]\n'
     )
-    assert "1 case on" in call("validate", tmp_path / "a.toml").stdout
+    assert "1 case; each verdict" in call("validate", tmp_path / "a.toml").stdout
 
 
 @pytest.mark.parametrize("width", [60, 80, 200])

@@ -163,7 +163,7 @@ def of_trial(**fields):
         (of_trial(value=float("inf")), "validation error"),
         (of_trial(value=1e308), "a score of accuracy is not from 0 to 1"),
         (of_trial(baseline=-0.5), "a score of accuracy is not from 0 to 1"),
-        (of_trial(metric="rmse", value=1e300), r"a score of rmse is not from -1e\+50 to 1e\+50"),
+        (of_trial(metric="rmse", value=1e300), r"a score of root mean squared error is not from -1e\+50 to 1e\+50"),
         (of_trial(value=None), "a score of accuracy has no value"),
         (of_trial(metric="fun"), "a score has the metric 'fun', which is none"),
         (lambda case: case["utility"][0].update(value=float("-inf")), "validation error"),
