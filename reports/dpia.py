@@ -4,6 +4,7 @@ What an audit knows is filled in: parties, flows, sizes, what adversaries got un
 can say is a marked blank. It states what was tested, and never whether that is enough.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from leakledger.audit.records import ASSETS, AuditRecord, Observation, Ruling, Setting, metric_title
@@ -118,19 +119,23 @@ def _risks(record: AuditRecord) -> Iterator[str]:
     yield "| setting | adversary | what | verdict | advantage | 95 % interval | LINDDUN | NIST AI 100-2 |"
     yield f"|{'---|' * 8}"
     methods = {c.setting.id: c.setting for c in record.cases}
-    for r in _worst(record.rulings):
+    ranked = _worst_first(record.rulings)
+    for r in ranked[:MOST]:
         s = methods[r.setting]
         place = places(r.asset)
         names = [f"{s.method}, {s.defense}", r.adversary, ASSETS.get(r.asset, r.asset), r.verdict]
         figures = [number(r.advantage), interval(r.low, r.high)]
         heads = [", ".join(place.linddun), place.nist_ai_100_2]
         yield f"| {' | '.join([*map(safe, names), *figures, *map(safe, heads)])} |"
+    if rest := ranked[MOST:]:
+        left = Counter(r.verdict for r in rest)
+        yield f"\n{len(rest)} more are in the report: {', '.join(f'{n} {verdict}' for verdict, n in left.items())}."
     yield f"\n* Likelihood and severity for data subjects, from their perspective: {BLANK}\n"
 
 
-def _worst(rulings: Iterable[Ruling]) -> list[Ruling]:
+def _worst_first(rulings: Iterable[Ruling]) -> list[Ruling]:
     order = {"leaks": 0, "inconclusive": 1, "no leak": 2}
-    return sorted(rulings, key=lambda r: (order[r.verdict], -(r.advantage or 0.0)))[:MOST]
+    return sorted(rulings, key=lambda r: (order[r.verdict], -(r.advantage or 0.0)))
 
 
 def _measures(record: AuditRecord) -> Iterator[str]:

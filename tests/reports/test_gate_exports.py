@@ -229,6 +229,15 @@ def test_no_flow_of_the_assessment_is_left_out_however_many_there_are():
     assert sum(line.startswith("| kind.") for line in flows(many)) == 100
 
 
+def test_risks_beyond_a_table_of_the_assessment_are_counted_by_verdict():
+    record = example()
+    (known, *_) = record.rulings
+    many = [replace(known, verdict=v) for v in ("inconclusive", "leaks", "no leak") for _ in range(50)]
+    text = dpia(replace(record, rulings=tuple(many)))
+    assert "90 more are in the report: 40 inconclusive, 50 no leak." in text
+    assert "more are in the report" not in dpia(replace(record, rulings=tuple(many[:60])))
+
+
 def test_the_model_card_has_leakage_with_intervals_and_utility():
     card = json.loads(json.dumps(model_card(example())))
     assert (card["bomFormat"], card["specVersion"]) == ("CycloneDX", "1.6")
