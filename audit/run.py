@@ -301,10 +301,10 @@ def hiding_of(case: Case, ledger: Ledger) -> Mapping[str, str]:
         return {}  # nothing that is sent says that it hides by itself
     encoder, scaler = (frozen(public_options(m)) for m in (make_encoder(case), make_scaler(case)))
     chosen, protocol = case.preprocessing, frozen(public_options(case.training.protocol))
-    prepared = max((i for i, m in enumerate(ledger, 1) if m.step in ("encode", "scale")), default=0)
-    told, trained = list(ledger)[:prepared], list(ledger)[prepared:]
-    methods = _checked(told, lambda: hides(chosen.encoder, encoder, chosen.scaler, scaler))
-    updates = _checked(trained, lambda: hides_updates(case.training.aggregation, protocol))
+    messages = list(ledger)
+    prepared = max((i for i, m in enumerate(messages, 1) if m.step in ("encode", "scale")), default=0)
+    methods = _checked(messages[:prepared], lambda: hides(chosen.encoder, encoder, chosen.scaler, scaler))
+    updates = _checked(messages[prepared:], lambda: hides_updates(case.training.aggregation, protocol))
     return {**updates, **methods, **{topic: why for topic, why in updates.items() if why}}
 
 

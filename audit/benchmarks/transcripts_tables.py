@@ -56,15 +56,18 @@ def entry(rows: Sequence[Row]) -> str:
 
 def _at_least(r: Row) -> float:
     """What it surely learns: all of it where all is proven, else the lower end of the interval."""
-    everything = r.setting.get("proven") == r.n and r.measured >= WHOLE
-    return r.measured if everything or r.low is None else max(r.low, 0.0)
+    return r.measured if r.low is None or _all_is_proven(r) else max(r.low, 0.0)
+
+
+def _all_is_proven(r: Row) -> bool:
+    return bool(r.setting.get("proven") == r.n and r.measured >= WHOLE)
 
 
 def _advantage(r: Row) -> str:
     proven = r.setting.get("proven", 0)
     if "prior alone" in r.note:
         return "known to the prior"
-    if r.low is None or r.high is None or r.high - r.low < 0.005 or (proven == r.n and r.measured >= WHOLE):
+    if r.low is None or r.high is None or r.high - r.low < 0.005 or _all_is_proven(r):
         text = f"{r.measured:.2f}"
     elif r.low <= 0 and not proven:
         return "not shown"
