@@ -80,7 +80,7 @@ def _block(name: str, start: int, column: Column) -> Block:
         return CategoricalBlock(name, start, len(column), tuple(map(str, column)))
     numbers = isinstance(column, tuple) and len(column) == 2 and all(isinstance(v, int | float) for v in column)
     if numbers and np.isfinite(column).all() and float(column[1]) > 0:
-        return NumericBlock(name, start, float(column[0]), float(column[1]))
+        return NumericBlock(name, start, float(column[0]), float(column[1]), unit="deviation")
     raise ValueError(f"layout: {name!r} is {column!r}; write a list of values, (mean, deviation), or None for a number")
 
 

@@ -156,7 +156,7 @@ def _numeric_block(schema: Schema, feature: str, column: int, scaling: PublicSca
 
     low, high = schema.ranges.get(feature, (at(scaling.low), at(scaling.high)))
     shift, scale, power = at(scaling.shift), at(scaling.scale), at(scaling.power)
-    return NumericBlock(feature, column, shift, scale, low, high, feature in schema.integer, power, scaling.quartiles)
+    return NumericBlock(feature, column, shift, scale, low, high, feature in schema.integer, power, scaling.unit)
 
 
 def _scaled_block(block: Block, scaling: PublicScaling) -> Block:
@@ -167,9 +167,9 @@ def _scaled_block(block: Block, scaling: PublicScaling) -> Block:
     own = slice(block.start, block.start + block.width)
     if isinstance(block, NumericBlock):
         if scaling.shift is None or scaling.scale is None or block.shift is None or block.scale is None:
-            return replace(block, shift=None, scale=None)
+            return replace(block, shift=None, scale=None, unit=scaling.unit)
         a, b = float(scaling.shift[own.start]), float(scaling.scale[own.start])
-        return replace(block, shift=block.shift + block.scale * a, scale=block.scale * b)
+        return replace(block, shift=block.shift + block.scale * a, scale=block.scale * b, unit=scaling.unit)
     if scaling.shift is None or scaling.scale is None:
         return block
     return replace(block, shift=tuple(map(float, scaling.shift[own])), scale=tuple(map(float, scaling.scale[own])))

@@ -11,7 +11,7 @@ about the columns. `FeatureLayout` states it, block by block.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -137,14 +137,20 @@ class Abort:
         return {"party": self.party, "step": self.step, "round": self.round, "reason": self.reason}
 
 
+# What of a column a scaler makes 1: its standard deviation, an estimate of that through noise, the distance of its
+# extremes or of its quartiles; "" where the method does not say.
+Unit = Literal["", "deviation", "noised deviation", "range", "quartiles"]
+UNITS: Final[tuple[str, ...]] = get_args(Unit)
+
+
 @dataclass(frozen=True)
 class NumericBlock:
     """One numeric feature in one column: encoded = (curve(raw) - shift) / scale, an increasing map.
 
     The curve is that of Yeo and Johnson with `power`, and none where that is None: then the map is affine. `shift` and
     `scale` are None where no party publishes them (each party scaled by its own statistics). `low` and `high` are
-    public bounds of the raw value, where there are any. `integer` says that raw values are whole numbers. `quartiles`
-    says that columns were scaled by the distance of their quartiles, published or not, which is no deviation.
+    public bounds of the raw value, where there are any. `integer` says that raw values are whole numbers. `unit` says
+    what of the column became 1 when it was scaled, published or not.
 
     Whoever reads a scaled number back goes through `raw`, `encoded` and `slope`. Where nothing can be read back, the
     encoded column's own units stand for the raw ones, and all three are those of the identity.
@@ -158,7 +164,11 @@ class NumericBlock:
     high: float | None = None
     integer: bool = False
     power: float | None = None
-    quartiles: bool = False
+    unit: Unit = ""
+
+    def __post_init__(self) -> None:
+        if self.unit not in UNITS:
+            raise ValueError(f"{self.feature}: the unit {self.unit!r} is none of {UNITS}")
 
     @property
     def width(self) -> int:

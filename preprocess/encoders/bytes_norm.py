@@ -94,10 +94,10 @@ class BytesNorm(SacOptions, TextEncoder):
 
     def _block(self, schema: Schema, code: Any, feature: str, i: int, known: tuple[float, float] | None) -> Block:
         if known is None:
-            return NumericBlock(feature, i)
+            return NumericBlock(feature, i, unit="deviation")
         mean, std = float(known[0]), float(nonzero(np.asarray(known[1])))
         if (values := self.known_values(schema, feature)) is None:
-            return NumericBlock(feature, i, mean, std, low=0.0, integer=True)
+            return NumericBlock(feature, i, mean, std, low=0.0, integer=True, unit="deviation")
         return named_block(feature, i, values, [zscore(code(feature, v), mean, std) for v in values], 1)
 
 

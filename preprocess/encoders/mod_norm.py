@@ -70,7 +70,7 @@ class ModNorm(SacOptions, TextEncoder):
 
     def blocks(self, schema: Schema, told: Mapping[str, Any] | None) -> tuple[Block, ...]:
         if told is None:
-            return tuple(NumericBlock(feature, i) for i, feature in enumerate(schema.categorical))
+            return tuple(NumericBlock(feature, i, unit="deviation") for i, feature in enumerate(schema.categorical))
         return tuple(self._block(schema, feature, i, told) for i, feature in enumerate(schema.categorical))
 
     def _block(self, schema: Schema, feature: str, i: int, told: Mapping[str, Any]) -> Block:

@@ -19,7 +19,7 @@ from leakledger.preprocess.federation import At, Federation, Public
 from leakledger.preprocess.noise.columns import Ranges, declared_ranges
 from leakledger.preprocess.options import check_options, option
 from leakledger.preprocess.power import yeo_johnson
-from leakledger.preprocess.views import Mechanism
+from leakledger.preprocess.views import Mechanism, Unit
 
 Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]
@@ -45,14 +45,18 @@ class Scaling:
 
 @dataclass(frozen=True)
 class PublicScaling:
-    """What is public of a scaling; None where nothing is. `quartiles`: every party scales by the distance of those."""
+    """What is public of a scaling; None where nothing is.
+
+    `unit` is what every party scales by, published or not. Leave it "" for anything else: a number counts as exact to a
+    thousandth of a deviation, and a scale that is taken for one and is not gives certificates to wrong rows.
+    """
 
     shift: Vector | None = None
     scale: Vector | None = None
     low: Vector | None = None
     high: Vector | None = None
     power: Vector | None = None
-    quartiles: bool = False
+    unit: Unit = ""
 
 
 @dataclass(frozen=True)

@@ -93,7 +93,7 @@ def global_extremes(*parts: LocalExtremes) -> GlobalExtremes:
 
 def by_range(bounds: GlobalExtremes) -> PublicScaling:
     low, high = bounds.minimum, bounds.maximum
-    return PublicScaling(shift=low, scale=nonzero(high - low), low=low, high=high)
+    return PublicScaling(shift=low, scale=nonzero(high - low), low=low, high=high, unit="range")
 
 
 def outermost(*parts: NoisedExtremes) -> NoisedGlobalExtremes:
@@ -109,4 +109,4 @@ def by_places(ranges: Ranges, told: NoisedGlobalExtremes) -> PublicScaling:
     least, greatest = ranges.middle - ranges.half, ranges.middle + ranges.half
     low = np.where(crossed, least, at_places(told.minimum, ranges))
     high = np.where(crossed, greatest, at_places(told.maximum, ranges))
-    return PublicScaling(shift=low, scale=high - low, low=least, high=greatest)
+    return PublicScaling(shift=low, scale=high - low, low=least, high=greatest, unit="range")

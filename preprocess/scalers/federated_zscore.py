@@ -120,8 +120,8 @@ def pooled_std(ddof: int, total: int, told: GlobalMeans, *parts: LocalSquares) -
 
 def from_totals(ranges: Ranges, noise: Noise, ddof: int, told: NoisedMomentTotals) -> PublicScaling:
     mean, std = mean_and_std(told, ranges, noise, ddof)
-    return PublicScaling(shift=mean, scale=std)
+    return PublicScaling(shift=mean, scale=std, unit="noised deviation")
 
 
 def as_public(means: GlobalMeans, deviations: GlobalDeviations) -> PublicScaling:
-    return PublicScaling(shift=means.mean, scale=nonzero(deviations.std))
+    return PublicScaling(shift=means.mean, scale=nonzero(deviations.std), unit="deviation")

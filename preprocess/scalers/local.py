@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from leakledger.preprocess.federation import At, Federation
 from leakledger.preprocess.options import option
 from leakledger.preprocess.scalers.base import Matrix, PublicScaling, Scaler, ScalerFit, as_scaling
-from leakledger.preprocess.scalers.one_party import BY, By, check_columns
+from leakledger.preprocess.scalers.one_party import BY, UNITS, By, check_columns
+from leakledger.preprocess.views import Unit
 
 
 @dataclass(frozen=True)
@@ -36,8 +37,8 @@ class Local(Scaler):
     def fit(self, fed: Federation, columns: Mapping[str, At[Matrix]]) -> ScalerFit:
         own = {c: fed.local(c, BY[self.by], x) for c, x in columns.items()}
         scalings = {c: fed.local(c, as_scaling, s) for c, s in own.items()}
-        return ScalerFit(scalings, fed.public(nothing_but_the_kind, self.by == "robust"))
+        return ScalerFit(scalings, fed.public(nothing_but_the_unit, UNITS[self.by]))
 
 
-def nothing_but_the_kind(quartiles: bool) -> PublicScaling:
-    return PublicScaling(quartiles=quartiles)
+def nothing_but_the_unit(unit: Unit) -> PublicScaling:
+    return PublicScaling(unit=unit)

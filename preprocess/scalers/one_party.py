@@ -10,6 +10,7 @@ from leakledger.preprocess.messages import GlobalPowers
 from leakledger.preprocess.scalers.base import Matrix, PublicScaling, Vector, beyond_rounding, nonzero
 from leakledger.preprocess.scalers.power_search import local_logs, local_moments, narrowed, rounds, start, tried
 from leakledger.preprocess.scalers.quantile_search import LEVELS
+from leakledger.preprocess.views import Unit
 
 By = Literal["zscore", "minmax", "robust", "yeo-johnson"]
 ONLY_NUMBERS = ("robust", "yeo-johnson")
@@ -26,12 +27,12 @@ def check_columns(by: By, columns: str) -> None:
 
 def by_deviation(columns: Matrix) -> PublicScaling:
     mean = columns.mean(axis=0)
-    return PublicScaling(mean, nonzero(beyond_rounding(columns.std(axis=0), mean)))
+    return PublicScaling(mean, nonzero(beyond_rounding(columns.std(axis=0), mean)), unit="deviation")
 
 
 def by_range(columns: Matrix) -> PublicScaling:
     low, high = columns.min(axis=0), columns.max(axis=0)
-    return PublicScaling(low, nonzero(high - low))
+    return PublicScaling(low, nonzero(high - low), unit="range")
 
 
 def by_quartiles(columns: Matrix) -> PublicScaling:
@@ -41,7 +42,7 @@ def by_quartiles(columns: Matrix) -> PublicScaling:
 def of_quartiles(quartiles: Matrix, low: Vector | None = None, high: Vector | None = None) -> PublicScaling:
     """Scaled = (x - median) / (third quartile - first), by quartiles (3, columns)."""
     first, median, third = quartiles
-    return PublicScaling(median, nonzero(third - first), low, high, quartiles=True)
+    return PublicScaling(median, nonzero(third - first), low, high, unit="quartiles")
 
 
 def by_power(columns: Matrix) -> PublicScaling:
@@ -50,7 +51,7 @@ def by_power(columns: Matrix) -> PublicScaling:
 
 def of_powers(told: GlobalPowers) -> PublicScaling:
     """Bent by the power, then scaled to mean 0 and deviation 1."""
-    return PublicScaling(told.mean, nonzero(told.std), power=told.power)
+    return PublicScaling(told.mean, nonzero(told.std), power=told.power, unit="deviation")
 
 
 def likeliest_power(columns: Matrix) -> GlobalPowers:
@@ -64,4 +65,7 @@ def likeliest_power(columns: Matrix) -> GlobalPowers:
 
 BY: Final[Mapping[By, Callable[[Matrix], PublicScaling]]] = MappingProxyType(
     {"zscore": by_deviation, "minmax": by_range, "robust": by_quartiles, "yeo-johnson": by_power}
+)
+UNITS: Final[Mapping[By, Unit]] = MappingProxyType(
+    {"zscore": "deviation", "minmax": "range", "robust": "quartiles", "yeo-johnson": "deviation"}
 )

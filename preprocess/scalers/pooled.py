@@ -76,8 +76,8 @@ def by_quartiles_told(told: PooledQuantiles) -> PublicScaling:
 
 
 def by_range_told(told: PooledStatistics) -> PublicScaling:
-    return PublicScaling(told.minimum, nonzero(told.maximum - told.minimum), told.minimum, told.maximum)
+    return PublicScaling(told.minimum, nonzero(told.maximum - told.minimum), told.minimum, told.maximum, unit="range")
 
 
 def as_public(told: PooledStatistics) -> PublicScaling:
-    return PublicScaling(told.mean, nonzero(told.std), told.minimum, told.maximum)
+    return PublicScaling(told.mean, nonzero(told.std), told.minimum, told.maximum, unit="deviation")

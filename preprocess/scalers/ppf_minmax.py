@@ -57,4 +57,4 @@ def by_ends(ranges: Ranges, within: float | Vector, ends: GlobalExtremes) -> Pub
     """Rows may lie beyond the ends by `within`."""
     low, high = ends.minimum, ends.maximum
     least, most = np.maximum(low - within, ranges.low), np.minimum(high + within, ranges.high)
-    return PublicScaling(shift=low, scale=nonzero(high - low), low=least, high=most)
+    return PublicScaling(shift=low, scale=nonzero(high - low), low=least, high=most, unit="range")

@@ -88,7 +88,7 @@ SUMMARIES = Summaries(len, column_sums, column_squares)
 
 
 def as_public(statistics: Mapping[str, Any]) -> PublicScaling:
-    return PublicScaling(statistics["mean"], nonzero(statistics["std"]))
+    return PublicScaling(statistics["mean"], nonzero(statistics["std"]), unit="deviation")
 
 
 def as_own(statistics: Mapping[str, Any]) -> Scaling:

@@ -25,7 +25,7 @@ from leakledger.preprocess.wire import encode
 JOBS = tuple(float(i) for i in range(1, 10))
 LAYOUT = FeatureLayout(
     (
-        NumericBlock("age", 0, shift=40.0, scale=13.0, integer=True),
+        NumericBlock("age", 0, shift=40.0, scale=13.0, integer=True, unit="deviation"),
         CategoricalBlock("job", 1, 9, shift=tuple(1 / (3 + i) for i in JOBS), scale=tuple(0.1 + i / 20 for i in JOBS)),
         CategoricalBlock("city", 10, 8),
         NumericBlock("score", 18),

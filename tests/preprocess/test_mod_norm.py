@@ -68,7 +68,7 @@ def test_a_public_dictionary_names_the_candidates():
 
 def test_unpublished_statistics_leave_nothing_public_and_the_same_codes():
     _, fit, encoded = encode(three(), publish="parties")
-    assert fit.blocks.value == (NumericBlock("ward", 0), NumericBlock("diet", 1))
+    assert fit.blocks.value == (NumericBlock("ward", 0, unit="deviation"), NumericBlock("diet", 1, unit="deviation"))
     _, _, published = encode(three())
     for p in encoded:
         np.testing.assert_array_equal(encoded[p], published[p])

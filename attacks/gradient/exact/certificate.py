@@ -15,7 +15,7 @@ from leakledger.attacks.gradient.exact.rows import NEAR_WHOLE, numbers
 from leakledger.attacks.observed.affine import Array, with_ones
 from leakledger.attacks.observed.row_space import RowSpace
 from leakledger.attacks.observed.tabular import slopes
-from leakledger.preprocess.views import FeatureLayout, NumericBlock
+from leakledger.preprocess.views import FeatureLayout
 
 # The largest relative residual that certifies rows, by default. Too small: the rounding of float32 gradients refutes
 # true rows; too large: rows that are nearly right pass. No false row among 6,800 of Adult and German was verified
@@ -35,7 +35,6 @@ EXACT = 1e-3
 # has a deviation of at least a thousandth of that in tables of up to half a million rows.
 FLOAT = 1e-6
 OUTER = 8  # one row in so many is left out of a deviation; fewer, and rare large numbers excuse any error
-RANGE = 1e-6  # a scale this near to the distance of the bounds, relative to it, is that distance
 
 
 def granted(gradient: Array, noise: float, limit: float) -> float:
@@ -53,18 +52,20 @@ def resolved(layout: FeatureLayout, encoded: Array, error: Array) -> Mask:
     one, otherwise none beyond a thousandth of a deviation (`deviations`) or beyond the precision of floats.
 
     Where the encoding is no affine map, an error counts in raw units, by the slope at the row's own number. A scale of
-    1 may stand in for a deviation of 0, in which rounding left nothing of a narrow column: where rows can be told apart
-    in it, it is no constant, and they tell its deviation.
+    1, or one that is not public, may stand in for a deviation of 0, in which rounding left nothing of a narrow column:
+    where rows can be told apart in it, it is no constant, and they tell its deviation. A column that is scaled by
+    nobody knows what may be as narrow beside it as floats are precise.
     """
     columns = encoded[:, [b.start for b in layout.numeric]]
     error = SURE * error
     raw_error = error * slopes(layout.numeric, columns)
     whole = np.array([b.integer and b.scaled for b in layout.numeric], bool) & (raw_error < NEAR_WHOLE)
     constant = np.array([b.scaled and b.low is not None and b.low == b.high for b in layout.numeric], bool)
-    near = error <= np.maximum(EXACT * deviations(layout, columns), FLOAT * np.abs(columns).clip(1))
+    floats = np.array([0.0 if b.scaled and not b.unit else FLOAT for b in layout.numeric])
+    near = error <= np.maximum(EXACT * deviations(layout, columns), floats * np.abs(columns).clip(1))
     spread = columns.std(axis=0) if len(columns) else np.zeros(columns.shape[1])
-    stand_in = np.array([b.scale == 1 and has_deviation(b) for b in layout.numeric], bool) & (spread > error)
-    near &= ~stand_in | (error <= EXACT * spread)
+    stand_in = np.array([b.scale in (1, None) and b.unit == "deviation" for b in layout.numeric], bool)
+    near &= ~(stand_in & (spread > error)) | (error <= EXACT * spread)
     raw = numbers(layout, encoded)
     affine = np.array([b.affine for b in layout.numeric], bool)
     near = np.where(affine, near, raw_error <= EXACT * of_most(raw))
@@ -75,13 +76,11 @@ def resolved(layout: FeatureLayout, encoded: Array, error: Array) -> Mask:
 def deviations(layout: FeatureLayout, columns: Array) -> Array:
     """(L,) at most the standard deviation of each numeric feature, in encoded units, as far as `columns` (n, L) tell.
 
-    A public scale is the deviation, unless it is the public range, or the distance of quartiles, of which a deviation
-    may be a third or less. These say nothing, and a scale that is not public may be one; there the rows tell.
+    It is 1 where columns are in units of it. Of a range or a distance of quartiles it may be a third or less, of a
+    noised one, or of what nobody says, anything: there the rows tell.
     """
-    quartiles = np.array([b.quartiles for b in layout.numeric], bool)
-    beyond = ((columns < -EXACT) | (columns > 1 + EXACT)).any(axis=0)  # which no range leaves
-    known = (beyond | np.array([has_deviation(b) for b in layout.numeric], bool)) & ~quartiles
-    return np.where(known, 1.0, np.minimum(of_most(columns), 1.0))
+    standard = np.array([b.unit == "deviation" for b in layout.numeric], bool)
+    return np.where(standard, 1.0, np.minimum(of_most(columns), 1.0))
 
 
 def of_most(columns: Array) -> Array:
@@ -91,15 +90,6 @@ def of_most(columns: Array) -> Array:
         return np.zeros(columns.shape[1])
     near = np.argsort(np.abs(columns - np.median(columns, axis=0)), axis=0, kind="stable")[:kept]
     return np.asarray(np.take_along_axis(columns, near, axis=0).std(axis=0))
-
-
-def has_deviation(block: NumericBlock) -> bool:
-    """Whether the scale of a numeric column is public and is not the distance of its public bounds."""
-    if block.scale is None or block.shift is None:
-        return False
-    if block.low is None or block.high is None:
-        return True
-    return not np.isclose(block.encoded(block.high) - block.encoded(block.low), 1.0, rtol=RANGE, atol=0.0)
 
 
 def singled_out(space: RowSpace, weight: Array, bias: Array, encoded: Array) -> tuple[Mask, Array]:

@@ -41,6 +41,7 @@ LARGEST_CHOICE = 64  # candidates that are all weighed at each visit; of more, s
 # Rows that the prior without known rows is worth, and its least share where these rows are an observer's own.
 BASE_ROWS, BASE_SHARE = 10.0, 0.5
 KERNELS = 512  # of values that occur once, so many are smoothed, which is enough for their shape
+STANDARD = ("deviation", "noised deviation", "quartiles")  # units of columns about 0 that moments describe
 QUARTILES = 1.349  # deviations between the quartiles of a normal column
 SAME = 1e-9  # relative: a variance this near to that of two values is theirs
 
@@ -198,8 +199,8 @@ def _numeric(block: NumericBlock, knowledge: AuxiliaryKnowledge, facts: RowFacts
     encoded = _values(block, low, high)
     raw = block.raw(encoded)
     raw = np.round(raw) if block.integer and block.scaled else raw
-    standardised = (block.scaled or block.quartiles) and low < 0 < high
-    unit = QUARTILES if block.quartiles else 1.0
+    standardised = block.unit in STANDARD and low < 0 < high
+    unit = QUARTILES if block.unit == "quartiles" else 1.0
     shares = np.exp(most_uncertain(encoded * unit)) if standardised else np.full(len(raw), 1 / len(raw))
     shares = _like_known_rows(shares, raw, places(block, facts, raw), facts.rows_of == "observers")
     if block.feature in facts.moments and facts.rows_of != "client":
@@ -221,7 +222,7 @@ def _two_valued(block: NumericBlock) -> NumericBlock:
     """
     if not block.integer or block.shift is None or block.scale is None or block.low is not None:
         return block
-    if block.quartiles or block.power is not None:  # then these are no moments
+    if block.unit != "deviation" or block.power is not None:  # then these are no moments
         return block
     variance = block.shift * (1 - block.shift)
     alike = variance > 0 and abs(block.scale**2 - variance) <= SAME * variance

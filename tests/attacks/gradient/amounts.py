@@ -20,7 +20,7 @@ def table(seed):
     categories = coins.choice(KINDS, (TABLE, 1), p=coins.dirichlet(np.full(KINDS, 2.0)))
     low, high = numbers.min(0), numbers.max(0)
     blocks = [
-        NumericBlock(f"n{k}", k, shift=a, scale=b - a, low=a, high=b, integer=True)
+        NumericBlock(f"n{k}", k, shift=a, scale=b - a, low=a, high=b, integer=True, unit="range")
         for k, (a, b) in enumerate(zip(low, high, strict=True))
     ]
     layout = FeatureLayout((*blocks, CategoricalBlock("kind", len(blocks), KINDS)))

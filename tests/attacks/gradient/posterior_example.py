@@ -17,7 +17,7 @@ from tests.attacks.example import LAYOUT
 TINY = FeatureLayout(
     (
         CategoricalBlock("ward", 0, 3, shift=(0.2, 0.3, 0.5), scale=(0.4, 0.5, 0.5)),
-        NumericBlock("age", 3, shift=40.0, scale=13.0, low=20.0, high=80.0, integer=True),
+        NumericBlock("age", 3, shift=40.0, scale=13.0, low=20.0, high=80.0, integer=True, unit="deviation"),
         CategoricalBlock("sex", 4, 2),
     )
 )

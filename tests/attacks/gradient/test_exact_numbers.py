@@ -5,7 +5,7 @@ import pytest
 
 from leakledger.attacks.base import AuxiliaryKnowledge, RecordsClaim
 from leakledger.attacks.gradient.exact import certificate
-from leakledger.attacks.gradient.exact.certificate import determined_rows, deviations, has_deviation, resolved
+from leakledger.attacks.gradient.exact.certificate import determined_rows, deviations, resolved
 from leakledger.attacks.gradient.exact.numbers import determined
 from leakledger.attacks.gradient.linear_layer import LinearLayer
 from leakledger.attacks.gradient.span import Span
@@ -88,39 +88,35 @@ def block(**fields):
     return FeatureLayout((NumericBlock("n", 0, **fields),))
 
 
-RANGE = block(shift=0.0, scale=1e6, low=0.0, high=1e6, integer=True)
-DEVIATION = block(shift=0.0, scale=1e6, low=0.0, high=1e7, integer=True)
+RANGE = block(shift=0.0, scale=1e6, low=0.0, high=1e6, integer=True, unit="range")
+DEVIATION = block(shift=0.0, scale=1e6, low=0.0, high=1e7, integer=True, unit="deviation")
 SKEWED = np.array([[0.01], [0.012], [0.014], [0.011], [0.015], [0.01], [0.012], [0.9]])
-
-
-def test_a_scale_is_a_deviation_unless_it_is_the_range_or_not_public():
-    assert [has_deviation(layout.numeric[0]) for layout in (RANGE, DEVIATION, block())] == [False, True, False]
-    assert has_deviation(block(shift=0.0, scale=2.0).numeric[0])
 
 
 def test_the_deviation_of_a_column_scaled_by_its_range_is_what_rows_show_without_the_outermost():
     assert deviations(RANGE, SKEWED)[0] == pytest.approx(SKEWED[:7].std())
     assert deviations(DEVIATION, SKEWED)[0] == 1
     assert deviations(RANGE, SKEWED[:1])[0] == 0
-    assert deviations(block(), SKEWED)[0] < 0.01  # of a scale that is not public, which may be a range
-    assert deviations(block(), -SKEWED)[0] == 1  # and here is none
+    assert deviations(block(), SKEWED)[0] < 0.01  # of a column that may be scaled by anything
+    assert deviations(block(unit="deviation"), SKEWED)[0] == 1  # whatever that is
 
 
 @pytest.mark.parametrize(("error", "sure"), [(1e-6, False), (1e-8, True)])
 def test_where_a_scale_of_1_stands_in_for_a_deviation_that_was_lost_rows_tell_the_deviation(error, sure):
     """A secure sum leaves nothing of a deviation of a thousandth beside a mean of 1e9."""
     rows = np.array([[0.0004], [-0.0009], [0.0012], [0.0001]])
-    assert resolved(block(shift=1e9, scale=1.0), rows, np.full(rows.shape, error / 4)).all() == sure
-    assert resolved(block(shift=1e9, scale=2.0), rows, np.full(rows.shape, error / 4)).all()
+    assert resolved(block(shift=1e9, scale=1.0, unit="deviation"), rows, np.full(rows.shape, error / 4)).all() == sure
+    assert resolved(block(shift=1e9, scale=2.0, unit="deviation"), rows, np.full(rows.shape, error / 4)).all()
+    assert resolved(block(unit="deviation"), rows, np.full(rows.shape, error / 4)).all() == sure  # or a secret scale
     constant = np.full(rows.shape, 1e-7)
-    assert resolved(block(shift=1e9, scale=1.0), constant, np.full(rows.shape, error / 4)).all()
+    assert resolved(block(shift=1e9, scale=1.0, unit="deviation"), constant, np.full(rows.shape, error / 4)).all()
 
 
 def test_a_scale_of_1_that_is_a_public_range_stands_in_for_nothing():
     """Codes of target encoding are rates, whose range is 1: in a batch most may be equal."""
     rows, error = np.array([[0.2], [0.2], [0.2], [0.20001]]), np.full((4, 1), 1e-8)
-    assert resolved(block(shift=0.0, scale=1.0, low=0.0, high=1.0), rows, error).all()
-    assert not resolved(block(shift=0.0, scale=1.0), rows, error).any()
+    assert resolved(block(shift=0.0, scale=1.0, low=0.0, high=1.0, unit="range"), rows, error).all()
+    assert not resolved(block(shift=0.0, scale=1.0, unit="deviation"), rows, error).any()
 
 
 @pytest.mark.parametrize(

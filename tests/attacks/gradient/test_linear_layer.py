@@ -24,7 +24,7 @@ from tests.attacks.example import server_view
 
 LAYOUT = FeatureLayout(
     (
-        NumericBlock("age", 0, shift=40.0, scale=13.0, low=17.0, high=90.0),
+        NumericBlock("age", 0, shift=40.0, scale=13.0, low=17.0, high=90.0, unit="deviation"),
         CategoricalBlock("job", 1, 6, shift=(0.1,) * 6, scale=(0.3,) * 6),
         NumericBlock("score", 7),
         CategoricalBlock("city", 8, 6),

@@ -18,7 +18,7 @@ from tests.attacks.gradient.posterior_example import TINY, drawn, evidence_about
 
 FALSE_ALARMS = 1e-4
 WARDS = CategoricalBlock("ward", 0, 3, ("east", "north", "west"))
-AGE = NumericBlock("age", 0, shift=40.0, scale=13.0, low=20.0, high=80.0, integer=True)
+AGE = NumericBlock("age", 0, shift=40.0, scale=13.0, low=20.0, high=80.0, integer=True, unit="deviation")
 
 
 def shares(block, **facts):
@@ -35,13 +35,13 @@ def moments(block, **facts):
 
 
 def test_a_column_of_zeros_and_ones_has_its_mean_for_frequency():
-    block = NumericBlock("owns", 0, shift=0.1, scale=0.3, integer=True)
+    block = NumericBlock("owns", 0, shift=0.1, scale=0.3, integer=True, unit="deviation")
     p, cell = shares(block)
     assert cell.raw.tolist() == [0.0, 1.0]
     assert p[1] == pytest.approx(0.1, abs=1e-4)
     p, cell = shares(NumericBlock("owns", 0, shift=0.1, scale=0.4, integer=True))
     assert len(cell.raw) > 2
-    assert len(shares(NumericBlock("owns", 0, shift=0.1, scale=0.3, integer=True, quartiles=True))[1].raw) > 2
+    assert len(shares(NumericBlock("owns", 0, shift=0.1, scale=0.3, integer=True, unit="quartiles"))[1].raw) > 2
     p, _ = shares(NumericBlock("owns", 0, shift=0.0, scale=1.0, low=0.0, high=1.0, integer=True))
     assert p == pytest.approx([0.5, 0.5])  # scaled by its range: nothing says how many are 1
 
@@ -69,7 +69,7 @@ def test_a_column_in_unknown_units_that_is_standardised_is_not_even():
 
 
 def test_a_column_scaled_by_its_quartiles_has_them_for_a_prior():
-    _, std = moments(NumericBlock("age", 0, shift=40.0, scale=13.0, quartiles=True))
+    _, std = moments(NumericBlock("age", 0, shift=40.0, scale=13.0, unit="quartiles"))
     assert std == pytest.approx(13 / 1.349, rel=0.02)
 
 
@@ -103,7 +103,7 @@ def test_known_rows_say_how_common_values_are():
     assert (mean, std) == pytest.approx((45, 10), rel=0.01)  # of their shape, with the client's own moments
 
 
-GAIN = NumericBlock("gain", 0, shift=2000.0, scale=7000.0, low=0.0, high=100_000.0, integer=True)
+GAIN = NumericBlock("gain", 0, shift=2000.0, scale=7000.0, low=0.0, high=100_000.0, integer=True, unit="deviation")
 
 
 def test_a_number_that_most_known_rows_have_is_as_common_as_there():
@@ -150,7 +150,7 @@ def test_the_tree_has_the_edges_that_made_the_rows():
 def test_a_number_of_few_values_goes_with_the_category_that_determines_it():
     """Sixteen values in eight bins left two categories to each."""
     grade = CategoricalBlock("grade", 0, 16, tuple("abcdefghijklmnop"))
-    years = NumericBlock("years", 16, shift=8.0, scale=4.0, low=1.0, high=16.0, integer=True)
+    years = NumericBlock("years", 16, shift=8.0, scale=4.0, low=1.0, high=16.0, integer=True, unit="deviation")
     held = np.random.default_rng(0).integers(0, 16, 4000)
     facts = RowFacts(rows={"grade": np.array(grade.values)[held], "years": held + 1.0})
     layout = FeatureLayout((grade, years))

@@ -157,7 +157,7 @@ def table_layout(folder, name):
         start += len(values)
     for column in schema["numeric"]:
         values = table[column].to_numpy(float)
-        blocks.append(NumericBlock(column, start, shift=values.mean(), scale=values.std()))
+        blocks.append(NumericBlock(column, start, shift=values.mean(), scale=values.std(), unit="deviation"))
         parts.append((values[:, None] - values.mean()) / values.std())
         start += 1
     return FeatureLayout(tuple(blocks)), np.stack(picks, -1), table[schema["numeric"]].to_numpy(float), np.hstack(parts)

@@ -85,7 +85,7 @@ WHOLE = FeatureLayout(
     (
         CategoricalBlock("job", 0, 4),
         CategoricalBlock("city", 4, 4),
-        NumericBlock("age", 8, shift=40.0, scale=13.0, low=17.0, high=90.0, integer=True),
+        NumericBlock("age", 8, shift=40.0, scale=13.0, low=17.0, high=90.0, integer=True, unit="deviation"),
     )
 )
 

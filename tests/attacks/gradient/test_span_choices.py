@@ -26,7 +26,7 @@ def layout(towns=None, height=None, shop=6):
     region = CategoricalBlock("region", town.width, 3, REGIONS)
     kind = CategoricalBlock("shop", region.start + 3, shop, tuple(map(str, range(shop))))
     at = kind.start + kind.width
-    high = height or NumericBlock("height", at, shift=300.0, scale=250.0)
+    high = height or NumericBlock("height", at, shift=300.0, scale=250.0, unit="deviation")
     return FeatureLayout(
         (town, region, kind, replace(high, start=at), NumericBlock("x", at + 1), NumericBlock("y", at + 2))
     )

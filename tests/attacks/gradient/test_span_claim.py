@@ -27,7 +27,7 @@ LAYOUT = FeatureLayout(
         CategoricalBlock("town", 0, 8, TOWNS, CODES),
         CategoricalBlock("side", 1, 2, ("left", "right")),
         CategoricalBlock("shop", 3, 6, tuple("abcdef")),
-        NumericBlock("height", 9, shift=3.0, scale=2.0),
+        NumericBlock("height", 9, shift=3.0, scale=2.0, unit="deviation"),
         *(NumericBlock(f"n{i}", 10 + i) for i in range(5)),
     )
 )

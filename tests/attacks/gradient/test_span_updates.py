@@ -23,7 +23,8 @@ from tests.attacks.gradient.test_span_attack import table_layout
 
 NOTHING = AuxiliaryKnowledge()
 # The scale of every number is public, so that one row tells what is near.
-STATED = FeatureLayout(tuple(replace(b, shift=0.0, scale=1.0) if b.feature == "score" else b for b in LAYOUT.blocks))
+SCALE = {"shift": 0.0, "scale": 1.0, "unit": "deviation"}
+STATED = FeatureLayout(tuple(replace(b, **SCALE) if b.feature == "score" else b for b in LAYOUT.blocks))
 FEW = {"restarts": 2, "iterations": 20, "refinement": 10, "prior_weights": (0.1,)}
 BRIEF = {"chains": 8, "repairs": 2, "pool": 128}  # a posterior that need not find anything
 

@@ -18,7 +18,7 @@ from tests.every import every
 
 NARROW = FeatureLayout(  # 9 columns; with the ones column they span 7 dimensions
     (
-        NumericBlock("age", 0, shift=40.0, scale=13.0, integer=True),
+        NumericBlock("age", 0, shift=40.0, scale=13.0, integer=True, unit="deviation"),
         CategoricalBlock("sex", 1, 2, shift=(0.4, 0.6), scale=(0.49, 0.49)),
         NumericBlock("score", 3),
         CategoricalBlock("ward", 4, 3),

@@ -32,7 +32,7 @@ from tests.every import every
 
 LAYOUT = FeatureLayout(
     (
-        NumericBlock("age", 0, shift=40.0, scale=13.0, low=17.0, high=90.0, integer=True),
+        NumericBlock("age", 0, shift=40.0, scale=13.0, low=17.0, high=90.0, integer=True, unit="deviation"),
         CategoricalBlock("job", 1, 4, shift=(0.4, 0.3, 0.2, 0.1), scale=(0.49, 0.46, 0.4, 0.3)),
         CategoricalBlock("city", 5, 3, codes=np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]])),
         NumericBlock("score", 7),

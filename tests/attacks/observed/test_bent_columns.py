@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from leakledger.attacks.gradient.exact.candidates import settled_numbers
-from leakledger.attacks.gradient.exact.certificate import deviations, has_deviation, resolved
+from leakledger.attacks.gradient.exact.certificate import deviations, resolved
 from leakledger.attacks.gradient.exact.polish import with_integers
 from leakledger.attacks.gradient.exact.rows import numbers
 from leakledger.attacks.observed.tabular import StructuralPrior
-from leakledger.preprocess.views import CategoricalBlock, FeatureLayout, NumericBlock
+from leakledger.preprocess.views import UNITS, CategoricalBlock, FeatureLayout, NumericBlock
 
 BENT = NumericBlock("amount", 0, shift=3.0, scale=0.8, low=0.0, high=5e4, integer=True, power=-0.1)
 STRAIGHT = NumericBlock("age", 1, shift=40.0, scale=10.0, low=17.0, high=90.0)
@@ -53,16 +53,24 @@ def test_nothing_is_settled_in_advance_about_a_column_that_no_sum_is_linear_in()
 
 
 @pytest.mark.parametrize("published", [True, False])
-def test_the_distance_of_quartiles_is_taken_for_no_deviation(published):
+@pytest.mark.parametrize("unit", UNITS)
+def test_no_other_unit_is_taken_for_a_deviation(unit, published):
     shift, scale = (1.0, 2.0) if published else (None, None)
-    block = NumericBlock("dose", 0, shift, scale, quartiles=True)
+    block = NumericBlock("dose", 0, shift, scale, unit=unit)
     columns = np.array([[-3.0], [-0.1], [0.0], [0.1], [0.2], [0.1], [0.0], [0.1]])
-    assert deviations(FeatureLayout((block,)), columns)[0] < 0.2
-    plain = NumericBlock("dose", 0, shift, scale)
-    assert deviations(FeatureLayout((plain,)), columns)[0] == 1.0
+    found = deviations(FeatureLayout((block,)), columns)[0]
+    assert (found == 1.0) if unit == "deviation" else (found < 0.2)
 
 
-def test_a_range_is_known_as_one_behind_a_curve_too():
-    low, high = (float(NumericBlock("x", 0, 0.0, 1.0, power=0.5).encoded(x)) for x in (2.0, 30.0))
-    assert not has_deviation(NumericBlock("x", 0, low, high - low, 2.0, 30.0, power=0.5))
-    assert has_deviation(NumericBlock("x", 0, low, (high - low) / 6, 2.0, 30.0, power=0.5))
+def test_a_unit_that_nobody_knows_is_refused():
+    with pytest.raises(ValueError, match="dose: the unit 'max' is none of "):
+        NumericBlock("dose", 0, unit="max")
+
+
+def test_a_number_is_exact_beside_the_deviation_and_not_beside_what_it_was_scaled_by():
+    """Of a column 1e6 ± 1 divided by 1e6 an error of a millionth is a whole deviation."""
+    rows, error = 1 + np.array([[-1e-6], [0.0], [1e-6], [2e-6]]), np.full((4, 1), 1e-7)
+    unknown, extremes = (FeatureLayout((NumericBlock("n", 0, 0.0, 1e6, unit=u),)) for u in ("", "range"))
+    assert not resolved(unknown, rows, error).any()
+    assert resolved(unknown, rows, error * 1e-3).all()
+    assert resolved(extremes, rows, error).all()  # no column between extremes of 0 and 1e6 is as narrow
