@@ -64,11 +64,14 @@ def encoded(prior: StructuralPrior, claim: RecordsClaim | None) -> Array:
 
 
 def joined(prior: StructuralPrior, update: ObservedUpdate, proven: RecordsClaim, guessed: RecordsClaim) -> RecordsClaim:
-    """Proven rows and guessed ones; where these are of the whole batch, those most like proven rows give way."""
-    if len(guessed.numbers) == update.rows:
+    """Proven rows and guessed ones; where these are too many, those most like proven rows give way."""
+    excess = len(proven.numbers) + len(guessed.numbers) - update.rows
+    if excess > 0:
         known, rows = (Rows(c.categories, c.numbers) for c in (proven, guessed))
-        double = linear_sum_assignment(differing_share(known, rows, prior.deviation))[1]
-        guessed = some(guessed, np.delete(np.arange(update.rows), double))
+        unlike = differing_share(known, rows, prior.deviation)
+        mine, double = linear_sum_assignment(unlike)
+        double = double[np.argsort(unlike[mine, double], kind="stable")[:excess]]
+        guessed = some(guessed, np.delete(np.arange(len(guessed.numbers)), double))
     return replace(
         proven,
         categories=np.concatenate([proven.categories, guessed.categories]),

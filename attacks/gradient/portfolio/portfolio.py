@@ -1,11 +1,11 @@
 """Portfolio: the exact attacks first; what they prove leaves the problem; for the rest of the batch the posterior where
 the update is defended, and where it is not, TabLeak, and the posterior from where that ends.
 
-A proven row's share of the gradient (`exact`) is subtracted (`remainder`): what is left is the gradient of a smaller
-batch, which TabLeak inverts better than the whole. Its rows are where chains of the posterior begin, beside those of
-the row space; the likeliest batches of all are kept, so that TabLeak's is left only for one that explains the update
-better. Under noise nothing can be proven; there the defense, which is public, is part of the problem, and `posterior`
-solves it.
+A proven row's share of the gradient (`exact`) is subtracted (`remainder`), and that of rows which neurons show and only
+one label fits (`peeling`): what is left is the gradient of a smaller batch, which TabLeak inverts better than the
+whole. Its rows are where chains of the posterior begin, beside those of the row space; the likeliest batches of all are
+kept, so that TabLeak's is left only for one that explains the update better. Under noise nothing can be proven; there
+the defense, which is public, is part of the problem, and `posterior` solves it.
 
 Weights after local training (FedAvg) are solved by `linear_layer` and `span` alone, as the sums of gradients that they
 are; where these do not give all rows, TabLeak on FedAvg fills in, and the posterior goes on from there.
@@ -29,9 +29,9 @@ from leakledger.attacks.base import (
 from leakledger.attacks.gradient.atoms import Atoms
 from leakledger.attacks.gradient.inversion import Inversion
 from leakledger.attacks.gradient.linear_layer import LinearLayer
-from leakledger.attacks.gradient.portfolio.claims import encoded, joined, solves, verified
+from leakledger.attacks.gradient.portfolio.claims import joined, solves, verified
 from leakledger.attacks.gradient.portfolio.exact import ExactAttacks, exact_rows
-from leakledger.attacks.gradient.portfolio.remainder import remainder
+from leakledger.attacks.gradient.portfolio.peeling import peeled
 from leakledger.attacks.gradient.posterior import Posterior
 from leakledger.attacks.gradient.span import Span
 from leakledger.attacks.gradient.spear import Spear
@@ -108,10 +108,13 @@ class Portfolio(Inversion):
             for i, u in enumerate(updates)
             if not isinstance(outcomes[i], RecordsClaim) or ((c := proven[i]) and len(c.numbers) < u.rows)
         ]
-        left = [remainder(updates[i], encoded(prior, proven[i])) or updates[i] for i in open]
-        guesses = self._tableak().invert_all(left, knowledge) if left else []
-        for i, rest, guess in zip(open, left, guesses, strict=True):
-            outcomes[i] = _completed(prior, updates[i], proven[i], self._improved(rest, knowledge, guess))
+        linear = LinearLayer(**self.linear_layer)
+        parts = {i: peeled(updates[i], knowledge, prior, proven[i], linear) for i in open}
+        left = {i: rest for i, (_, rest) in parts.items() if rest is not None}
+        guesses = dict(zip(left, self._tableak().invert_all([*left.values()], knowledge), strict=True)) if left else {}
+        for i, (found, _) in parts.items():
+            rest = self._improved(left[i], knowledge, guesses[i]) if i in left else None
+            outcomes[i] = _completed(prior, updates[i], found, rest)
         return [o for o in outcomes if o is not None]
 
     def _of_first_layer(self, update: ObservedUpdate, knowledge: AuxiliaryKnowledge) -> Inverted:
@@ -183,9 +186,9 @@ class Portfolio(Inversion):
 
 
 def _completed(
-    prior: StructuralPrior, update: ObservedUpdate, proven: RecordsClaim | None, guess: Inverted
-) -> Inverted:
-    """Proven rows with those that TabLeak guessed of the rest, as far as there are both."""
-    if proven is None:
-        return guess
-    return joined(prior, update, proven, guess) if isinstance(guess, RecordsClaim) else proven
+    prior: StructuralPrior, update: ObservedUpdate, found: RecordsClaim | None, guess: Inverted | None
+) -> Inverted | None:
+    """Rows that were found with those that are guessed of the rest, as far as there are both."""
+    if found is None or not isinstance(guess, RecordsClaim):
+        return found or guess
+    return joined(prior, update, found, guess)

@@ -2,14 +2,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 from scipy.optimize import linear_sum_assignment
 
-from leakledger.attacks.base import Abstained, AuxiliaryKnowledge, NotApplicable
+from leakledger.attacks.base import Abstained, AuxiliaryKnowledge, NotApplicable, RecordsClaim
 from leakledger.attacks.gradient.atoms import Atoms
 from leakledger.attacks.gradient.linear_layer import LinearLayer
 from leakledger.attacks.gradient.portfolio import Portfolio
 from leakledger.attacks.gradient.portfolio.claims import certain, joined, some, strongest
 from leakledger.attacks.gradient.portfolio.exact import exact_rows
+from leakledger.attacks.gradient.portfolio.peeling import peeled
 from leakledger.attacks.gradient.portfolio.remainder import labels_left, remainder
 from leakledger.attacks.gradient.posterior import Posterior
 from leakledger.attacks.gradient.span import Span
@@ -18,7 +20,7 @@ from leakledger.attacks.gradient.tableak import TabLeak
 from leakledger.attacks.observed.gradients import find_gradients
 from leakledger.attacks.observed.tabular import StructuralPrior
 from leakledger.preprocess.models import as_arrays, as_tensors, gradient
-from leakledger.preprocess.views import Mechanism, View
+from leakledger.preprocess.views import FeatureLayout, Mechanism, NumericBlock, View
 from tests.attacks.example import LAYOUT, exact, observe, rows_of
 
 SHORT = {"restarts": 3, "iterations": 40}
@@ -70,6 +72,83 @@ def test_what_remains_of_a_batch_is_the_gradient_of_the_rows_that_are_left():
     assert left.labels.tolist() == sorted(y.tolist())
     for name, g in expected.items():
         assert np.allclose(left.gradient[name], g, atol=1e-5 * np.abs(g).max())
+
+
+GAINS = FeatureLayout(tuple(NumericBlock(f"n{i}", i, 0.0, 1.0, unit="quartiles") for i in range(12)))
+
+
+def with_gains(seed, count=8):
+    """Rows (n, 12) in units of quartiles; of two columns, as of capital gains, most numbers are 0 and some enormous."""
+    coins = np.random.default_rng(seed)
+    rows = coins.normal(size=(count, 12))
+    rows[:, :2] = np.where(coins.random((count, 2)) < 0.3, np.round(coins.uniform(500, 20000, (count, 2))), 0)
+    return rows
+
+
+def alike(claim, rows):
+    """(m, n) which claimed row is which of the batch."""
+    return np.isclose(claim.numbers[:, None], rows, rtol=1e-3, atol=0.05).all(2)
+
+
+def test_rows_that_are_peeled_are_rows_of_the_batch_and_what_is_left_is_the_gradient_of_the_others():
+    found = 0
+    for seed in (0, 1, 9, 10):
+        rows = with_gains(seed)
+        view = observe(rows, GAINS)
+        update = update_in(view, labels(8))
+        claim, rest = peeled(update, labels(8), StructuralPrior(GAINS, {}), None, LinearLayer())
+        assert not claim.verified.any()
+        same = alike(claim, rows)
+        assert (same.sum(1) == 1).all()
+        assert (same.sum(0) <= 1).all()
+        found += len(claim.numbers)
+        others = np.flatnonzero(~same.any(0))
+        assert (rest.rows if rest else 0) == len(others)
+        if rest is None:
+            continue
+        assert rest.labels.tolist() == sorted(others % 2)
+        x, y = as_tensors({"x": rows[others]})["x"], torch.tensor(others % 2)
+        expected = as_arrays(gradient(view.public.model, as_tensors(update.weights), x, y))
+        for name, g in expected.items():
+            assert np.abs(rest.gradient[name] - g).max() < 1e-4 * np.abs(update.gradient[name]).max()
+    assert found >= 16
+
+
+@pytest.mark.parametrize("seed", [9, 10])
+def test_a_proven_row_is_peeled_once(seed):
+    rows = with_gains(seed)
+    update, prior = update_in(observe(rows, GAINS), labels(8)), StructuralPrior(GAINS, {})
+    first, _ = peeled(update, labels(8), prior, None, LinearLayer())
+    known = replace(some(first, np.array([0])), verified=np.ones(1, bool))
+    again, rest = peeled(update, labels(8), prior, known, LinearLayer())
+    assert (alike(again, rows).sum(0) <= 1).all()
+    assert again.verified.sum() == 1
+    assert len(again.numbers) + rest.rows == 8
+
+
+def test_a_batch_that_is_peeled_whole_needs_no_guess(monkeypatch):
+    monkeypatch.setattr(TabLeak, "invert_all", lambda *arguments: pytest.fail("nothing is left to guess"))
+    rows = with_gains(1)
+    claim = played(observe(rows, GAINS), labels(8))
+    assert alike(claim, rows).sum() == 8
+    assert not claim.verified.any()
+
+
+def test_of_networks_whose_shares_of_rows_are_unknown_nothing_is_peeled():
+    view = observe(with_gains(0), GAINS)
+    update = replace(update_in(view, labels(8)), model=replace(view.public.model, dropout=0.2))
+    found, rest = peeled(update, labels(8), StructuralPrior(GAINS, {}), None, LinearLayer())
+    assert found is None
+    assert rest is update
+
+
+def test_guessed_rows_most_like_proven_ones_give_way_where_together_they_are_too_many():
+    rows, prior = with_gains(0), StructuralPrior(GAINS, {})
+    update = update_in(observe(rows, GAINS), labels(8))
+    claim = RecordsClaim("ann", 0, np.zeros((8, 0), np.int64), rows, np.zeros((8, 0)), np.zeros((8, 12)), (0, 1))
+    proven, guess = some(claim, np.arange(5)), some(claim, np.array([6, 1, 7, 3, 5]))
+    together = joined(prior, update, proven, guess)
+    assert np.array_equal(together.numbers, rows[[0, 1, 2, 3, 4, 6, 7, 5]])
 
 
 def test_rows_that_are_not_in_the_batch_leave_no_remainder():
@@ -131,6 +210,7 @@ def test_proven_rows_stay_and_what_is_left_fills_the_batch(monkeypatch):
         return some(exact_rows(*arguments), np.arange(3))
 
     monkeypatch.setattr("leakledger.attacks.gradient.portfolio.portfolio.exact_rows", three)
+    monkeypatch.setattr(LinearLayer, "invert", lambda *arguments: Abstained("nothing"))
     claim = played(view, labels(8), posterior=FEW)
     assert len(claim.numbers) == 8
     assert claim.verified.tolist() == [True] * 3 + [False] * 5
@@ -171,6 +251,7 @@ def test_rows_that_a_search_found_without_proof_go_before_those_that_tableak_gue
     (found,) = Spear().run(observe(encoded), AuxiliaryKnowledge())
     six = some(found, np.arange(6))
     unsure = replace(found, residual=np.full(8, 1e-4), verified=np.arange(8) > 6)
+    monkeypatch.setattr(LinearLayer, "invert", lambda *arguments: Abstained("nothing"))
     monkeypatch.setattr(Span, "invert", lambda *arguments: six)
     monkeypatch.setattr(Spear, "invert", lambda *arguments: unsure)
     monkeypatch.setattr(Atoms, "invert", lambda *arguments: Abstained("nothing"))
@@ -182,10 +263,11 @@ def test_rows_that_a_search_found_without_proof_go_before_those_that_tableak_gue
     assert len(played(observe(encoded), AuxiliaryKnowledge()).numbers) == 6
 
 
-def test_rows_that_single_neurons_show_are_no_batch_unless_they_are_proven(monkeypatch):
+def test_mixtures_that_single_neurons_show_are_no_batch(monkeypatch):
     _, _, encoded = rows_of(LAYOUT, 8, 0)
     (found,) = Spear().run(observe(encoded), AuxiliaryKnowledge())
-    monkeypatch.setattr(LinearLayer, "invert", lambda *arguments: replace(found, verified=np.zeros(8, bool)))
+    mixed = replace(found, numbers=found.numbers.mean(0) + np.zeros((8, 1)), verified=np.zeros(8, bool))
+    monkeypatch.setattr(LinearLayer, "invert", lambda *arguments: mixed)
     monkeypatch.setattr(Span, "invert", lambda *arguments: Abstained("nothing"))
     monkeypatch.setattr(Spear, "invert", lambda *arguments: Abstained("nothing"))
     monkeypatch.setattr(Atoms, "invert", lambda *arguments: Abstained("nothing"))
