@@ -237,6 +237,7 @@ def _environment() -> Environment:
     environment.filters |= {
         "at_most": at_most,
         "utility": utility.shown,
+        "ends": utility.ends,
         "asset_name": asset_name,
         "metric": metric_title,
         "worth": overview.utility_words,

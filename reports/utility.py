@@ -1,9 +1,10 @@
 """The utility metrics of an audit as tables, and the one that stands for utility in the leakage-utility plane."""
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from leakledger.audit.records import UtilityScore, metric_title, plain_name
+from leakledger.audit.records import UtilityScore, at_least, at_most, metric_title, plain_name
 from leakledger.reports import text
 
 # The first of these that an audit measured is its main metric: all are better when higher.
@@ -60,3 +61,18 @@ def shown(value: float | None, metric: str) -> str:
     if name in COUNTS:
         return text.count(value)
     return text.seconds(value) if name == "seconds" else text.number(value)
+
+
+def ends(low: float | None, high: float | None, metric: str) -> str:
+    """The interval [low, high] in the units of `shown`, rounded outwards; "" where there is none."""
+    if low is None or high is None:
+        return ""
+    if plain_name(metric) not in COSTS:
+        return text.interval(low, high)
+    return f"[{shown(_outwards(low, metric, at_least), metric)}, {shown(_outwards(high, metric, at_most), metric)}]"
+
+
+def _outwards(value: float, metric: str, rounded: Callable[[float, int], str]) -> float:
+    """An end rounded to the digits in which `shown` has it: three of bytes, one decimal of counts and seconds."""
+    digits = min(0, 2 - math.floor(math.log10(abs(value)))) if plain_name(metric) in BYTES and value else 1
+    return float(rounded(value, digits))

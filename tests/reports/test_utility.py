@@ -1,8 +1,10 @@
 from dataclasses import replace
 
+import pytest
+
 from leakledger.audit.records.metrics import TITLES, metric_title
 from leakledger.audit.scoring.metrics import PERFECT
-from leakledger.reports.utility import COSTS, WIDEST, main_metric, shown, tables
+from leakledger.reports.utility import COSTS, WIDEST, ends, main_metric, shown, tables
 from tests.reports.example import setting, utility
 
 ROWS = [row for i in (1, 2) for row in utility(i, setting(i))]
@@ -57,3 +59,19 @@ def test_many_metrics_are_split_over_tables_that_fit_a_page():
 def test_metrics_are_shown_in_their_units():
     pairs = [("bytes", 68_345_612.0), ("Rounds", 100.0), ("seconds", 21.84), ("f1", 0.8613), ("mae", None)]
     assert [shown(v, m) for m, v in pairs] == ["68.3 MB", "100", "21.8", "0.861", "–"]
+
+
+@pytest.mark.parametrize(
+    ("metric", "low", "high", "said"),
+    [
+        ("f1", 0.86149, 0.86151, "[0.861, 0.862]"),
+        ("bytes", 68_345_612.0, 68_345_612.0, "[68.3 MB, 68.4 MB]"),
+        ("bytes", 999_600.0, 1_000_400.0, "[999 kB, 1.01 MB]"),
+        ("bytes", 12.3, 0.0, "[12 B, 0 B]"),
+        ("rounds", 100.0, 1100.04, "[100, 1,100.1]"),
+        ("seconds", 21.87, 21.82, "[21.8, 21.9]"),
+        ("seconds", None, 1.0, ""),
+    ],
+)
+def test_intervals_of_metrics_are_rounded_outwards_in_their_units(metric, low, high, said):
+    assert ends(low, high, metric) == said
