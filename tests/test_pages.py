@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from leakledger.attacks import ATTACKS
+from leakledger.audit.records import at_least, at_most
 from leakledger.defenses import DEFENSES
 from leakledger.preprocess.aggregation import AGGREGATIONS
 from leakledger.preprocess.encoders import ENCODERS
@@ -55,9 +56,13 @@ def rounded(said, number):
 
 
 def quoted(said, row):
-    """Whether "mean (low to high)", or a mean alone, is that of a row."""
-    numbers = re.findall(r"-?[\d.]+", said)
-    return all(rounded(s, row[n]) for s, n in zip(numbers, ("measured", "low", "high"), strict=False))
+    """Whether "mean (low to high)", or a mean alone, is that of a row, the interval rounded outwards."""
+    mean, *ends = re.findall(r"-?[\d.]+", said)
+    places = [len(end.partition(".")[2]) for end in ends]
+    return rounded(mean, row["measured"]) and ends == [
+        outwards(row[name], digits)
+        for name, outwards, digits in zip(("low", "high"), (at_least, at_most), places, strict=False)
+    ]
 
 
 def test_the_table_of_the_adversary_who_knows_the_noise_is_what_was_measured():

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from leakledger.audit.case import source_name
+from leakledger.audit.records import within
 from leakledger.preprocess.atomic_file import atomic_file
 from leakledger.preprocess.data.read import read_table
 from leakledger.preprocess.data.suggest import closest
@@ -195,6 +196,15 @@ def plain_table(rows: Sequence[Mapping[str, Any]]) -> str:
 def table_line(cells: Sequence[object]) -> str:
     """A line of a Markdown table."""
     return f"| {' | '.join(map(str, cells))} |"
+
+
+def with_interval(row: Row, places: int, ends: int | None = None) -> str:
+    """What was measured, in so many decimals, with its interval, rounded outwards, where it has one: "0.61 (0.55 to
+    0.67)". `ends`: the decimals of the interval, where it has others.
+    """
+    if row.low is None or row.high is None:
+        return f"{row.measured:.{places}f}"
+    return f"{row.measured:.{places}f} ({within(row.low, row.high, places if ends is None else ends)})"
 
 
 def kept(path: Path) -> list[Row]:

@@ -21,6 +21,7 @@ from leakledger.audit.clusters import ratio_interval
 from leakledger.audit.config import Config
 from leakledger.audit.federate import federate
 from leakledger.audit.pool import each
+from leakledger.audit.records import beside
 from leakledger.audit.scoring.best_prior import best_prior
 from leakledger.audit.scoring.records import measure, prior_only
 from leakledger.audit.scoring.target_batches import population_without
@@ -133,5 +134,4 @@ def _strongest(rows: Sequence[Row]) -> str:
     if not claimed:
         return "–"
     best = max(claimed, key=lambda r: r.measured)
-    limits = f" [{best.low:+.2f}, {best.high:+.2f}]" if best.low is not None and best.high is not None else ""
-    return f"{best.setting['adversary']} {best.measured:+.2f}{limits}"
+    return f"{best.setting['adversary']} {best.measured:+.2f}{beside(best.low, best.high, 2)}"

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from leakledger.audit.benchmarks.base import Options, Row, by_setting, dataset_name, plain_table
+from leakledger.audit.benchmarks.base import Options, Row, by_setting, dataset_name, plain_table, with_interval
 from leakledger.audit.benchmarks.gradients import attack_batches, figure
 from leakledger.audit.benchmarks.tableak import settings
 from leakledger.audit.bounds import mean_bound
@@ -22,7 +22,7 @@ from leakledger.audit.case import cases
 from leakledger.audit.clusters import mean_interval
 from leakledger.audit.config import Config
 from leakledger.audit.pool import each
-from leakledger.audit.records import Trial
+from leakledger.audit.records import Trial, at_most
 
 CLIP_NORM = 1.0
 MULTIPLIERS, QUICK_MULTIPLIERS = (0.05, 0.1, 0.2, 0.5, 1.0), (0.1, 1.0)
@@ -99,12 +99,14 @@ def markdown(rows: Sequence[Row]) -> str:
 def _line(dataset: str, size: int, multiplier: float, found: Mapping[str, Row]) -> dict[str, str]:
     def said(metric: str) -> str:
         row = found.get(metric)
-        if row is None:
-            return "none"
-        return f"{row.measured:.1f}" + ("" if row.low is None else f" ({row.low:.0f} to {row.high:.0f})")
+        return "none" if row is None else with_interval(row, 1, 0)
+
+    def bound(metric: str) -> str:
+        row = found.get(f"{metric}, bound")
+        return "none" if row is None else at_most(row.measured, 1)
 
     line = {"table": dataset, "rows": str(size), "noise multiplier": f"{multiplier:g}"}
     for metric, words in (("exact_rows", "whole rows"), ("accuracy", "cells")):
         line |= {words: said(metric), f"{words}, prior only": said(f"{metric}, prior only")}
-        line |= {f"{words}, bound": said(f"{metric}, bound")}
+        line |= {f"{words}, bound": bound(metric)}
     return line

@@ -20,7 +20,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from leakledger.audit.benchmarks.base import Options, Row, by_setting, dataset_name, table_line
+from leakledger.audit.benchmarks.base import Options, Row, by_setting, dataset_name, table_line, with_interval
 from leakledger.audit.benchmarks.fedllm_data import divided
 from leakledger.audit.benchmarks.fedllm_methods import METHODS
 from leakledger.audit.benchmarks.fedllm_task import HeldOut, Task
@@ -172,12 +172,7 @@ def _cell(of: Mapping[str, Row]) -> str:
     if "weighted f1" not in of:  # not measured, or interrupted within
         return "–"
     known = "–" if of["f1"].published is None else f"{of['f1'].published:.2f}"
-    return "; ".join([known, *(_with_interval(of[metric]) for metric in ("f1", "f1, best threshold", "weighted f1"))])
-
-
-def _with_interval(row: Row) -> str:
-    own = f"{row.measured:.2f}"
-    return own if row.low is None or row.high is None else f"{own} ({row.low:.2f} to {row.high:.2f})"
+    return "; ".join([known, *(with_interval(of[metric], 2) for metric in ("f1", "f1, best threshold", "weighted f1"))])
 
 
 def _accuracy(confusion: NDArray[np.int64]) -> float:

@@ -29,7 +29,7 @@ import numpy as np
 from scipy.stats import beta
 
 from leakledger.attacks.base import StatisticClaim, claims_in
-from leakledger.audit.benchmarks.base import Options, Row, table_line
+from leakledger.audit.benchmarks.base import Options, Row, table_line, with_interval
 from leakledger.audit.benchmarks.gradients import figure
 from leakledger.audit.benchmarks.posteriors_federations import Cell, RingCell, StatisticsCell, federation
 from leakledger.audit.benchmarks.posteriors_known import held_by_who_knows, knows
@@ -219,7 +219,7 @@ def _entry(rows: Sequence[Row]) -> str:
     if (share := by.get(COVERAGE)) is not None:
         width = f", width {by[WIDTH].measured:.2f}" if WIDTH in by else ""
         width += f", {by[KNOWN].measured:.0f} of who knows the cell" if KNOWN in by else ""
-        found.append(f"{share.measured:.0f} ({share.low:.0f} to {share.high:.0f}){width}")
+        found.append(with_interval(share, 0) + width)
     if (wrong := by.get(WRONG)) is not None:
         found.append(f"{wrong.setting['claims']} exact" + (f", {wrong.measured:.1f} % wrong" if wrong.measured else ""))
     return "; ".join(found) or "–"

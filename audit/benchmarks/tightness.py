@@ -25,11 +25,12 @@ from numpy.typing import NDArray
 from scipy.integrate import quad
 from scipy.special import ndtr
 
-from leakledger.audit.benchmarks.base import Options, Row, by_setting, dataset_name, plain_table
+from leakledger.audit.benchmarks.base import Options, Row, by_setting, dataset_name, plain_table, with_interval
 from leakledger.audit.benchmarks.tableak import settings
 from leakledger.audit.case import cases
 from leakledger.audit.dp_audit.proportions import at_least, at_most
 from leakledger.audit.federate import federate
+from leakledger.audit.records import digits
 from leakledger.defenses.accounting.mechanism import GaussianMechanism
 from leakledger.defenses.accounting.reconstruction import most_success
 from leakledger.preprocess.models import initial_weights
@@ -139,8 +140,8 @@ def _line(name: str, k: int, multiplier: float, found: Mapping[str, Row]) -> dic
         "candidates": name,
         "k": str(k),
         "noise multiplier": f"{multiplier:g}",
-        "identified, %": f"{own.measured:.1f} ({own.low:.1f} to {own.high:.1f})",
+        "identified, %": with_interval(own, 1),
         "expected, %": f"{expected.measured:.1f}" if expected else "",
-        "bound, %": f"{found['bound'].measured:.1f}",
-        "bound over measured": f"{ratio.measured:.2f} ({ratio.low:.2f} to {ratio.high:.2f})" if ratio else "",
+        "bound, %": digits.at_most(found["bound"].measured, 1),
+        "bound over measured": with_interval(ratio, 2) if ratio else "",
     }

@@ -10,7 +10,7 @@ failed. A dash is no claim at all.
 
 from collections.abc import Iterator, Sequence
 
-from leakledger.audit.benchmarks.base import Row, table_line
+from leakledger.audit.benchmarks.base import Row, table_line, with_interval
 from leakledger.audit.benchmarks.transcripts_claims import FACTOR, LACKED
 from leakledger.audit.records import ASSETS
 
@@ -72,7 +72,7 @@ def _advantage(r: Row) -> str:
     elif r.low <= 0 and not proven:
         return "not shown"
     else:
-        text = f"{r.measured:.2f} ({r.low:.2f} to {r.high:.2f})"
+        text = with_interval(r, 2)
     text = f"{text} proven" if proven else text
     text = text if r.n == r.setting["of"] else f"{text} [{r.n}/{r.setting['of']}]"
     return f"{text}, a control failed" if "a control of this attack failed" in r.note else text
@@ -84,7 +84,7 @@ def _claims(rows: Sequence[Row]) -> Iterator[str]:
         if r.metric == FACTOR:
             yield f"counts within a factor of {r.measured:.1f}"
         if r.metric == LACKED and r.low is not None and r.low > COIN:
-            yield f"{LACKED}: AUC {r.measured:.2f} ({r.low:.2f} to {r.high:.2f})"
+            yield f"{LACKED}: AUC {with_interval(r, 2)}"
 
 
 def named(method: str) -> str:
