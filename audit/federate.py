@@ -26,6 +26,7 @@ from leakledger.audit.case_protocol import (
 from leakledger.audit.config import Config
 from leakledger.audit.config_alignment import SCHEMAS
 from leakledger.audit.config_features import VERTICAL
+from leakledger.audit.control_parties import Options, frozen
 from leakledger.preprocess.aggregation import Aggregation
 from leakledger.preprocess.alignment.text_encoder import is_named
 from leakledger.preprocess.data.basis import Basis
@@ -309,6 +310,12 @@ def public_options(method: Encoder | Scaler | Aggregation) -> dict[str, Any]:
     values = {f.name: getattr(method, f.name) for f in fields(method)}
     plain = {name: list(v) if isinstance(v, tuple) else v for name, v in values.items()}
     return {n: v for n, v in plain.items() if _is_plain(v) and not n.endswith("_model")}
+
+
+def frozen_methods(case: Case) -> tuple[str, Options, str, Options]:
+    """The encoder and the scaler of a case with their public options: what runs them on made-up tables."""
+    encoder, scaler = (frozen(public_options(m)) for m in (make_encoder(case), make_scaler(case)))
+    return case.preprocessing.encoder, encoder, case.preprocessing.scaler, scaler
 
 
 def _is_plain(value: Any) -> bool:

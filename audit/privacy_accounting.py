@@ -13,13 +13,13 @@ from dataclasses import replace
 from leakledger.audit.case import Case
 from leakledger.audit.config import Config
 from leakledger.audit.config_features import VERTICAL
-from leakledger.audit.control_federations import frozen, run_methods
+from leakledger.audit.control_federations import run_methods
 from leakledger.audit.federate import (
     divided,
+    frozen_methods,
     make_encoder,
     make_scaler,
     party_tables,
-    public_options,
     whole_table,
 )
 from leakledger.audit.records import PrivacyAccount, PrivacyPart, Setting, plural
@@ -206,8 +206,7 @@ def _taken_at_their_word(case: Case) -> list[str]:
 
 def _without_noise(case: Case) -> list[str]:
     """The topics of what clients say of their rows without noise, on made-up tables."""
-    encoder, scaler = (frozen(public_options(m)) for m in (make_encoder(case), make_scaler(case)))
-    made = run_methods(case.preprocessing.encoder, encoder, case.preprocessing.scaler, scaler, 0)
+    made = run_methods(*frozen_methods(case), 0)
     sent = {m.kind for m in made.fed.ledger if m.sender in made.fed.clients}
     return sorted(kind.topic for kind in sent if kind.discloses not in (Disclosure.NOISED, Disclosure.CONTROL))
 

@@ -22,9 +22,9 @@ from leakledger.audit.case_kinds import run_federation, truth_of
 from leakledger.audit.case_results import CaseResults
 from leakledger.audit.cluster import Cluster, connected, each_on_cluster
 from leakledger.audit.config import Config
-from leakledger.audit.control_federations import frozen
+from leakledger.audit.control_parties import frozen
 from leakledger.audit.estimate import check_fits, estimate
-from leakledger.audit.federate import Federated, OnAbort, make_encoder, make_scaler, public_options
+from leakledger.audit.federate import Federated, OnAbort, frozen_methods, public_options
 from leakledger.audit.granted import attempts, granted_knowledge, make_attack
 from leakledger.audit.guarded import guarded
 from leakledger.audit.hiding import hides, hides_columns, hides_updates, is_hidden
@@ -299,11 +299,10 @@ def hiding_of(case: Case, ledger: Ledger) -> Mapping[str, str]:
         return _checked(ledger, lambda: hides_columns(flfe.exchange, tried))
     if case.features is not None or case.alignment is not None:
         return {}  # nothing that is sent says that it hides by itself
-    encoder, scaler = (frozen(public_options(m)) for m in (make_encoder(case), make_scaler(case)))
-    chosen, protocol = case.preprocessing, frozen(public_options(case.training.protocol))
+    chosen, protocol = frozen_methods(case), frozen(public_options(case.training.protocol))
     messages = list(ledger)
     prepared = max((i for i, m in enumerate(messages, 1) if m.step in ("encode", "scale")), default=0)
-    methods = _checked(messages[:prepared], lambda: hides(chosen.encoder, encoder, chosen.scaler, scaler))
+    methods = _checked(messages[:prepared], lambda: hides(*chosen))
     updates = _checked(messages[prepared:], lambda: hides_updates(case.training.aggregation, protocol))
     return {**updates, **methods, **{topic: why for topic, why in updates.items() if why}}
 
