@@ -1,8 +1,9 @@
 """What is told of a method that fails: its name and the kind of the error.
 
-An error quotes what it stumbled over: pandas and numpy name the value, and with it somebody's record. A ValueError of
-this package's own methods is written for whoever chose the data, and names none. Of any other error, and of all errors
-of other people's methods, nobody knows what the text holds: it stays in the traceback, which is printed on request.
+An error quotes what it stumbled over: pandas and numpy name the value, and with it somebody's record. A ValueError that
+this package's own methods raise is written for whoever chose the data, and names none. Of any other error, those of
+libraries that these methods call and all of other people's methods, nobody knows what the text holds: it stays in the
+traceback, which is printed on request.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from leakledger.preprocess.located import At, FederationError, Public
-from leakledger.preprocess.raised import functions_through, package_of
+from leakledger.preprocess.raised import functions_through, package_of, raised_itself
 from leakledger.preprocess.told_failure import ON_REQUEST, ToldFailure
 
 OWN = package_of(__name__)
@@ -23,8 +24,8 @@ class MethodError(ValueError):
 @contextmanager
 def naming_method(role: str, method: Any) -> Iterator[None]:
     """An error of `method`, an encoder, say, becomes one that names it: MethodError for a ValueError or OSError,
-    ToldFailure for others, or where it would end the whole process. Rules of the federation that it breaks, and
-    ValueErrors of the package's own methods, are raised as they are.
+    ToldFailure for others, or where it would end the whole process. Rules of the federation that it breaks, and what
+    the package's own methods say of their input, are raised as they are.
     """
     who = f"the {role} {method.name}"
     try:
@@ -36,7 +37,7 @@ def naming_method(role: str, method: Any) -> Iterator[None]:
     except SystemExit as error:
         raise ToldFailure(f"{who} called sys.exit") from error
     except Exception as error:
-        if is_own(method) and isinstance(error, ValueError | OSError | ModuleNotFoundError):
+        if is_own(method) and (isinstance(error, ModuleNotFoundError) or may_be_told(error) != ON_REQUEST):
             raise
         told = MethodError if isinstance(error, ValueError | OSError) else ToldFailure
         raise told(f"{who} raised {type(error).__name__}; {ON_REQUEST}") from error
@@ -44,7 +45,9 @@ def naming_method(role: str, method: Any) -> Iterator[None]:
 
 def may_be_told(error: BaseException) -> str:
     """The text of an error where this package itself says it of bad input or of a broken rule, else how to see it."""
-    said, through = isinstance(error, ValueError | OSError | ToldFailure), functions_through(error.__traceback__)
+    at = error.__traceback__
+    said = isinstance(error, OSError | ToldFailure) or (isinstance(error, ValueError) and raised_itself(at))
+    through = functions_through(at)
     return str(error) if said and through and package_of(through[-1][0]) in (OWN, "__main__") else ON_REQUEST
 
 

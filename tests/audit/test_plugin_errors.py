@@ -1,6 +1,7 @@
 """An error that comes out of a plugin is one line that names what was called, wherever that was."""
 
 from importlib.util import module_from_spec, spec_from_file_location
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
@@ -9,6 +10,7 @@ from leakledger.audit import plugins
 from leakledger.audit.command import reports_problems
 from leakledger.audit.outcomes import outcome_of
 from leakledger.audit.plugin_errors import naming_plugins, told_of_plugin
+from leakledger.audit.run import CaseError, naming
 from leakledger.audit.terminal import Commands
 from leakledger.preprocess.frozen import freeze
 from leakledger.preprocess.method_errors import MethodError
@@ -89,3 +91,12 @@ def test_an_attack_that_raises_what_is_no_exception_is_told_too(plugin):
 
     with pytest.raises(ToldFailure, match=r"^the attack strange raised Odd in \S+; LEAKLEDGER_DEBUG=1 shows"):
         outcome_of(Attack(), None, None)
+
+
+def test_an_error_of_a_library_within_this_package_is_told_of_a_case_without_the_value_that_it_quotes():
+    namespace = {"__name__": "leakledger.made_up"}
+    exec("def fails():\n    int('Smith, 42')", namespace)
+    line = r"^case one: ValueError; LEAKLEDGER_DEBUG=1 shows"
+    with pytest.raises(CaseError, match=line) as told, naming(SimpleNamespace(id="one")):
+        namespace["fails"]()
+    assert "Smith" not in str(told.value)

@@ -8,11 +8,12 @@ import pytest
 from leakledger.preprocess.encoders.base import EncoderFit
 from leakledger.preprocess.encoders.server_dictionary import ServerDictionary
 from leakledger.preprocess.federation import FederationError
-from leakledger.preprocess.method_errors import MethodError, naming_method
+from leakledger.preprocess.frozen import freeze
+from leakledger.preprocess.method_errors import MethodError, may_be_told, naming_method
 from leakledger.preprocess.pipeline import prepare
 from leakledger.preprocess.scalers import SCALERS
 from leakledger.preprocess.scalers.federated_zscore import FederatedZScore
-from leakledger.preprocess.told_failure import ToldFailure
+from leakledger.preprocess.told_failure import ON_REQUEST, ToldFailure
 from tests.preprocess.example import SCHEMA, simulated, table
 
 TABLES = {"P1": table(30, 1), "P2": table(30, 2)}
@@ -115,10 +116,46 @@ def test_what_is_no_fit_is_one_line_that_names_the_method(what):
 
 
 def test_what_the_packages_own_methods_say_of_the_data_and_broken_rules_are_told_as_they_are():
-    for method, error in ((ENCODER, ValueError("ward: 3 rows hold")), (failing(raises(None)), FederationError("rule"))):
-        with pytest.raises(type(error)) as caught, naming_method("encoder", method):
-            raise error
-        assert caught.value is error
+    rule = FederationError("rule")
+    with pytest.raises(FederationError) as caught, naming_method("encoder", failing(raises(None))):
+        raise rule
+    assert caught.value is rule
+    with pytest.raises(ValueError, match=r"^object cannot be public"), naming_method("encoder", ENCODER):
+        freeze(object())
     told = pytest.raises(ToldFailure, match=r"^the encoder server-dictionary raised KeyError;")
     with told, naming_method("encoder", ENCODER):
         raise KeyError(SECRET)
+
+
+def own(source):
+    """A function of this package with such a body."""
+    namespace = {"__name__": "leakledger.made_up", "np": np}
+    exec(f"def fails():\n    {source}", namespace)
+    return namespace["fails"]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "int('Smith, 42')",
+        "np.asarray(['Smith, 42'], float)",
+        "[float(x) for x in ['Smith, 42']]",
+        "np.ones(42) + np.ones(3)",
+    ],
+)
+def test_what_a_library_says_within_a_method_of_this_package_is_not_told(source):
+    """Compiled code has no frame: 'invalid literal for int()' and the value seemed to be said by whoever called it."""
+    with pytest.raises(ValueError, match="42") as said:
+        own(source)()
+    assert may_be_told(said.value) == ON_REQUEST
+    line = r"^the encoder server-dictionary raised ValueError; "
+    with pytest.raises(MethodError, match=line) as told, naming_method("encoder", ENCODER):
+        own(source)()
+    assert "42" not in str(told.value)
+
+
+@pytest.mark.parametrize("source", ["raise ValueError('3 rows')", "open('/no/such/file')"])
+def test_what_a_method_of_this_package_says_itself_is_told_and_so_is_a_file_that_cannot_be_opened(source):
+    with pytest.raises((ValueError, OSError)) as said, naming_method("encoder", ENCODER):
+        own(source)()
+    assert may_be_told(said.value) == str(said.value)
