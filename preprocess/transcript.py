@@ -78,7 +78,31 @@ def write_transcript(
 
 
 def read_transcript(path: str | os.PathLike[str]) -> Transcript:
-    """The stored run. Raises TranscriptError for a file that was changed, cut, reordered, or is no transcript."""
+    """The stored run. Raises TranscriptError for a file that was changed, cut, reordered, or is no transcript, and for
+    public facts of another form than this version writes.
+    """
+    ledger, public, meta = _whole(path)
+    try:
+        return Transcript(ledger, PublicFacts.from_plain(public), meta)
+    except Exception:  # what is read of facts of another form raises any type
+        raise TranscriptError(
+            f"{path} is whole, but has public facts that this version of leakledger cannot read; read it with the "
+            "version that wrote it, or run the audit again"
+        ) from None
+
+
+def verify_transcript(path: str | os.PathLike[str], expected_head: bytes | None = None) -> bytes:
+    """The head of the stored run, whichever version wrote its public facts. Raises TranscriptError for a file that was
+    changed, cut, reordered, or is no transcript, or when the head is not the expected.
+    """
+    head = _whole(path)[0].head
+    if expected_head is not None and head != expected_head:
+        raise TranscriptError(f"{path} is another run: its head is {head.hex()}, expected {expected_head.hex()}")
+    return head
+
+
+def _whole(path: str | os.PathLike[str]) -> tuple[Ledger, Any, Any]:
+    """The messages, and the public facts and metadata as plain data."""
     with _opened(path) as parquet:
         facts = parquet.metadata.metadata or {}
         if facts.get(b"format") in OLDER:
@@ -98,15 +122,7 @@ def read_transcript(path: str | os.PathLike[str]) -> Transcript:
         own = _facts(ledger, public, meta)
         if own.items() - facts.items() or (b"times" in facts) != (b"times" in own):
             raise TranscriptError(f"{path}: its head, public facts or metadata were changed")
-        return Transcript(ledger, PublicFacts.from_plain(decode(public)), decode(meta))
-
-
-def verify_transcript(path: str | os.PathLike[str], expected_head: bytes | None = None) -> bytes:
-    """The head of the stored run. Raises TranscriptError as `read_transcript` does, or when it is not the expected."""
-    head = read_transcript(path).ledger.head
-    if expected_head is not None and head != expected_head:
-        raise TranscriptError(f"{path} is another run: its head is {head.hex()}, expected {expected_head.hex()}")
-    return head
+        return ledger, decode(public), decode(meta)
 
 
 # Writing --------------------------------------------------------------------------------------------------------
@@ -203,14 +219,19 @@ def _digest(data: bytes) -> str:
 
 @contextmanager
 def _opened(path: str | os.PathLike[str]) -> Iterator[pq.ParquetFile]:
-    """The Parquet file; whatever the libraries say of a damaged one becomes a TranscriptError."""
+    """The Parquet file. Whatever the libraries raise of a damaged one becomes a TranscriptError without their text,
+    which may quote what they read.
+    """
     with open(path, "rb") as file:
         try:
             yield pq.ParquetFile(file, page_checksum_verification=True)
         except TranscriptError:
             raise
-        except Exception as error:  # of damaged metadata, the libraries and what is read from it raise any type
-            raise TranscriptError(f"{path} is not a whole transcript: {_line(error)}") from None
+        except Exception:  # of damaged metadata, the libraries and what is read from it raise any type
+            raise TranscriptError(
+                f"{path} is not a whole transcript: no Parquet file, or a damaged one; copy it again, or run the audit "
+                "again to have it written anew"
+            ) from None
 
 
 def _read_messages(parquet: pq.ParquetFile, path: str | os.PathLike[str]) -> Ledger:
@@ -232,14 +253,12 @@ def _rows(parquet: pq.ParquetFile, group: int, before: Ledger, path: str | os.Pa
     try:
         rows: list[dict[str, Any]] = parquet.read_row_group(group).to_pylist()
         return rows
-    except DAMAGE as error:
+    except DAMAGE:
         last = max((m.sequence for m in before), default=None)
         where = "from its first message on" if last is None else f"after message {last}"
-        raise TranscriptError(f"{path} is damaged {where}: {_line(error)}") from None
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
+        raise TranscriptError(
+            f"{path} is damaged {where}; copy it again, or run the audit again to have it written anew"
+        ) from None
 
 
 def _message(row: Mapping[str, Any], stored: dict[str, bytes]) -> Message:

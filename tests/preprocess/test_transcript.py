@@ -293,8 +293,9 @@ def test_other_files_are_no_transcripts(tmp_path: Path) -> None:
     path = tmp_path / "other.parquet"
     for content in (b"", b"PAR1", b"text" * 100):
         path.write_bytes(content)
-        with pytest.raises(TranscriptError, match=f"{path} is not a"):
+        with pytest.raises(TranscriptError, match=f"{path} is not a") as said:
             read_transcript(path)
+        assert "bytes" not in str(said.value)
     pq.write_table(pa.table({"x": [1]}), path)
     with pytest.raises(TranscriptError, match=f"{path} is not a transcript"):
         read_transcript(path)
@@ -336,6 +337,17 @@ def test_metadata_that_was_replaced_is_named(path: Path, name: str, value: bytes
     rewrite(path, lambda rows: rows, **{name: value})
     with pytest.raises(TranscriptError, match=str(path)):
         read_transcript(path)
+
+
+def test_public_facts_of_another_version_are_no_damage_and_named_without_what_python_says_of_them(path: Path) -> None:
+    """They were 'not a whole transcript: NumericBlock.__init__() got an unexpected keyword argument'."""
+    with_facts(path, encode({**PUBLIC.to_plain(), "layout": [{"kind": "numeric", "newer": 1}]}), encode(META))
+    assert verify_transcript(path) == run().head
+    with pytest.raises(
+        TranscriptError, match=r"is whole, but has public facts that this version .* cannot read"
+    ) as said:
+        read_transcript(path)
+    assert "__init__" not in str(said.value)
 
 
 def older_format(path: Path) -> None:
