@@ -45,8 +45,10 @@ def unpacked(path: Path) -> bytes:
         return content
     try:
         return gzip.decompress(content)
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise DataError(f"{path}: not a whole gzip file ({error}); fetch or compress it again") from None
+    except (gzip.BadGzipFile, EOFError, zlib.error):  # whose texts quote the first bytes of a table
+        raise DataError(
+            f"{path}: not a whole gzip file; fetch or compress it again, or take .gz off its name"
+        ) from None
 
 
 def _decode(content: bytes, path: Path, encoding: str) -> str:

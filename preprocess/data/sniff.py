@@ -73,11 +73,14 @@ def _decoded(content: bytes, encoding: str) -> str:
 
 
 def _separator(text: str) -> str:
-    """The one that cuts the first lines into the most cells, of those that cut all of them alike."""
+    """The one that cuts the first lines into the most cells, of those that cut all of them alike; where none does, that
+    of the header, so that reading names the row that differs.
+    """
     head = text.splitlines(keepends=True)[:LINES]
     widths = {s: {len(row) for row in _rows("".join(head), s)} for s in SEPARATORS}
-    alike = {s: min(found) for s, found in widths.items() if len(found) == 1}
-    return max(alike, key=lambda s: alike[s], default=",")
+    alike = {s: min(found) for s, found in widths.items() if len(found) == 1 and min(found) > 1}
+    header = "".join(head[:1])
+    return max(alike, key=lambda s: alike[s]) if alike else max(SEPARATORS, key=header.count)
 
 
 def _rows(text: str, separator: str) -> Iterator[list[str]]:

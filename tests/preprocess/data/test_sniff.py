@@ -22,6 +22,19 @@ def test_the_separator_that_cuts_all_lines_alike_is_found(tmp_path, separator):
     assert guess(tmp_path, text) == (separator, "utf-8", ".", ())
 
 
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("age,job,y\n1,a\n2,b,yes,3\n", "row 1 has 2 fields, the header 3"),
+        ('age,job,y\n1,"a,no\n2,b,yes\n', "line 3 is not CSV"),
+    ],
+)
+def test_where_lines_differ_the_header_says_how_they_are_cut_and_reading_which_line_is_wrong(tmp_path, text, problem):
+    """It was said of such a file that its header has one column, under ';'."""
+    with pytest.raises(DataError, match=problem):
+        guess(tmp_path, text)
+
+
 def test_commas_in_numbers_and_quotes_are_no_separators(tmp_path):
     assert guess(tmp_path, 'a;b\n1,5;"x,y,z"\n2;"u,v,w"\n3,25;"p"\n')[::2] == (";", ",")
 
