@@ -53,7 +53,7 @@ def frontier(
     from leakledger.audit.sweep import Strengths
 
     named = Strengths(**strengths)
-    named.check_used()
+    named.check()
     record = _frontier_record(source, output, overrides, named)
     if as_json:
         echo(json.dumps([asdict(p) for p in record.frontier], indent=1))

@@ -8,13 +8,14 @@ samples, and without amplification, for replaced rows, where batches have a fixe
 (FedAvg) the whole update is clipped in place of rows, and epsilon is a client's, whose data are replaced.
 """
 
+import re
 from dataclasses import dataclass, replace
 from math import exp, log
 from typing import Any
 
 from leakledger.audit.case import Case, cases
 from leakledger.audit.config import Config
-from leakledger.audit.config_file import config_of
+from leakledger.audit.config_file import ConfigError, config_of
 from leakledger.audit.privacy_accounting import client_sizes, relation_of, training_mechanism
 from leakledger.defenses.accounting.guarantee import guarantee
 from leakledger.defenses.accounting.mechanism import GaussianMechanism, Unit
@@ -44,8 +45,19 @@ class Strengths:
     def __bool__(self) -> bool:
         return any((self.multiplier, self.epsilon, self.noise, self.clip, self.pruned, self.bits))
 
-    def check_used(self) -> None:
-        """Raises ValueError where a delta or a clip norm is stated and nothing is swept that has one."""
+    def check(self) -> None:
+        """Raises ValueError for a strength of DP-SGD that is none, and where a delta or a clip norm is stated and
+        nothing is swept that has one.
+        """
+        for option, values in (
+            ("multiplier", self.multiplier),
+            ("epsilon", self.epsilon),
+            ("clip-norm", (self.clip_norm,)),
+        ):
+            if wrong := [v for v in values if not 0 < v < float("inf")]:
+                raise ValueError(f"--{option} {wrong[0]:g}: must be above 0 and finite")
+        if self.delta is not None and not 0 < self.delta < 1:
+            raise ValueError(f"--delta {self.delta:g}: must be above 0 and below 1")
         if self.delta is not None and not self.epsilon:
             raise ValueError(f"--delta {self.delta:g} changes nothing without --epsilon; give both")
         if self.clip_norm != Strengths.clip_norm and not (self.epsilon or self.multiplier):
@@ -64,19 +76,34 @@ def swept(config: Config, strengths: Strengths) -> Config:
     stated = config.in_force()
     if strengths.delta is not None:
         stated = config_of({**stated, "audit": {**stated["audit"], "delta": strengths.delta}}, ()).in_force()
-    return config_of({**stated, "defense": _defenses(config, strengths)}, ())
+    asked = _defenses(config, strengths)
+    try:
+        return config_of({**stated, "defense": [{"name": "none"}, *(defense for _, defense in asked)]}, ())
+    except ConfigError as error:
+        place = re.match(r"defense\[(\d+)\][^:]*: ", str(error))
+        if place is None:
+            raise
+        option, problem = asked[int(place[1]) - 2][0], str(error)[place.end() :]
+        raise ConfigError(f"{option}: {problem.partition(' (got ')[0]}") from None
 
 
-def _defenses(config: Config, s: Strengths) -> list[dict[str, Any]]:
-    clipping = _clipping(config)
-    found: list[dict[str, Any]] = [{"name": "none"}]
+def _defenses(config: Config, s: Strengths) -> list[tuple[str, dict[str, Any]]]:
+    """Each with the option that asks for it."""
+    clipping, norm = _clipping(config), s.clip_norm
     delta = config.audit.delta if s.delta is None else s.delta
-    for multiplier in [*s.multiplier, *(multiplier_for(config, e, delta) for e in s.epsilon)]:
-        found.append(_dp_sgd(clipping, s.clip_norm, _significant(multiplier * s.clip_norm / _divisor(config))))
-    found += [{"name": "gaussian-noise", "sigma": sigma} for sigma in s.noise]
-    found += [{"name": clipping, "clip_norm": norm} for norm in s.clip]
-    found += [{"name": "pruning", "share": share} for share in s.pruned]
-    return found + [{"name": "quantisation", "bits": bits} for bits in s.bits]
+    found = [(f"--multiplier {m:g}", _dp_sgd(clipping, norm, _sigma(config, m, norm))) for m in s.multiplier]
+    for e in s.epsilon:
+        multiplier = multiplier_for(config, e, delta)
+        found.append((f"--epsilon {e:g}", _dp_sgd(clipping, norm, _sigma(config, multiplier, norm))))
+    found += [(f"--noise {sigma:g}", {"name": "gaussian-noise", "sigma": sigma}) for sigma in s.noise]
+    found += [(f"--clip {norm:g}", {"name": clipping, "clip_norm": norm}) for norm in s.clip]
+    found += [(f"--pruned {share:g}", {"name": "pruning", "share": share}) for share in s.pruned]
+    return found + [(f"--bits {bits}", {"name": "quantisation", "bits": bits}) for bits in s.bits]
+
+
+def _sigma(config: Config, multiplier: float, clip_norm: float) -> float:
+    """The deviation of noise in an update, in its own units."""
+    return _significant(multiplier * clip_norm / _divisor(config))
 
 
 def _dp_sgd(clipping: str, clip_norm: float, sigma: float) -> dict[str, Any]:

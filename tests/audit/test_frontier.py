@@ -269,11 +269,28 @@ def test_sizes_that_differ_are_refused_in_one_line_that_says_what_to_do(tmp_path
     assert "--set" in line
 
 
-@pytest.mark.parametrize("option", [("--epsilon", "-1"), ("--multiplier", "0"), ("--pruned", "2"), ("--bits", "0")])
-def test_a_strength_that_no_defense_has_is_one_line(tmp_path, option):
-    result = CliRunner().invoke(main, ["frontier", "--set", "data.rows=200", *option, "-o", str(tmp_path / "run")])
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("--epsilon", "-1"),
+        ("--multiplier", "0"),
+        ("--multiplier", "nan"),
+        ("--clip-norm", "-1"),
+        ("--delta", "2"),
+        ("--noise", "inf"),
+        ("--clip", "0"),
+        ("--pruned", "2"),
+        ("--bits", "0"),
+    ],
+)
+def test_a_strength_that_no_defense_has_is_one_line_that_names_the_option(tmp_path, option, value):
+    """It named what was made of it: 'defense[2].then[1].sigma: Input should be greater than 0 (got -0.125)'."""
+    args = ["frontier", "--set", "data.rows=200", "--noise", "0.1", option, value, "-o", str(tmp_path / "run")]
+    result = CliRunner().invoke(main, args)
     assert result.exit_code == 2
-    assert len(result.stderr.strip().splitlines()) == 1
+    (line,) = result.stderr.strip().splitlines()
+    assert line.startswith(f"leakledger: {option} {value}: ")
+    assert "defense[" not in line
     assert not (tmp_path / "run").exists()
 
 
