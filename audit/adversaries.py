@@ -13,18 +13,21 @@ MOST = 10_000  # sets that one name may stand for
 GRAMMAR = 'a party, "clients", "neighbours of P3", "all but P3", "all but one", "coalitions of 2", joined by "+"'
 
 
-def observer_sets(names: Sequence[str], public: PublicFacts) -> list[Observers]:
+def observer_sets(names: Sequence[str], public: PublicFacts, where: str = "audit.observers") -> list[Observers]:
     """The observer sets that a configuration names, each once.
 
     A name is a party; "clients" (each alone); "coalitions of k" (any k clients); "all but one" or "all but P3"; or
     "neighbours of P3", the clients before and after it in the ring. Names joined by "+" observe together, in every
-    combination: "server+clients" is the server with each client. Raises ValueError for a name that says none of this,
-    a party that took no part, or a name that stands for more than `MOST` sets.
+    combination: "server+clients" is the server with each client. Raises ValueError, which says `where` they are named,
+    for a name that says none of this, a party that took no part, or a name that stands for more than `MOST` sets.
     """
     sets: dict[Observers, None] = {}
     for name in names:
-        parts = [_alternatives(part.strip(), public) for part in name.split("+")]
-        _check_count(name, prod(map(len, parts)))
+        try:
+            parts = [_alternatives(part.strip(), public) for part in name.split("+")]
+            _check_count(name, prod(map(len, parts)))
+        except ValueError as error:
+            raise ValueError(f"{where}: {error}") from None
         for chosen in product(*parts):
             sets[tuple(sorted({p for observers in chosen for p in observers}))] = None
     return list(sets)
@@ -32,9 +35,7 @@ def observer_sets(names: Sequence[str], public: PublicFacts) -> list[Observers]:
 
 def _check_count(name: str, count: int) -> None:
     if count > MOST:
-        raise ValueError(
-            f"audit.observers: {name!r} stands for {count} adversaries; at most {MOST} can be played: name some of them"
-        )
+        raise ValueError(f"{name!r} stands for {count} adversaries; at most {MOST} can be played: name some of them")
 
 
 def _alternatives(name: str, public: PublicFacts) -> list[Observers]:
@@ -54,7 +55,7 @@ def _alternatives(name: str, public: PublicFacts) -> list[Observers]:
         if size.isdecimal() and 1 <= int(size) <= len(clients):
             _check_count(name, comb(len(clients), int(size)))  # before they are listed
             return list(combinations(clients, int(size)))
-        raise ValueError(f"audit.observers: {name!r}: a size from 1 to {len(clients)} is needed, not {size!r}")
+        raise ValueError(f"{name!r}: a size from 1 to {len(clients)} is needed, not {size!r}")
     return [(_client(name, public),)]
 
 
@@ -62,7 +63,7 @@ def _client(name: str, public: PublicFacts) -> str:
     if name not in public.clients:
         everyone = sorted({*public.clients, public.server})
         near = closest(name, everyone)
-        raise ValueError(f"audit.observers: {name} took no part{near}; the parties are {everyone}; write {GRAMMAR}")
+        raise ValueError(f"{name!r} took no part{near}; the parties are {', '.join(everyone)}; write {GRAMMAR}")
     return name
 
 

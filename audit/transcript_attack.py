@@ -111,7 +111,7 @@ def attack_transcript(path: Path, observers: str = "server", names: Sequence[str
             defense_of(stored.public.mechanisms)
         except ValueError as error:
             raise ValueError(f"{path}: its mechanisms are of no defense that is installed: {error}") from None
-    views = [stored.ledger.view(who, stored.public) for who in observer_sets([observers], stored.public)]
+    views = [stored.ledger.view(who, stored.public) for who in observer_sets([observers], stored.public, "--party")]
     played = [[_play(_made(name, seed), view, seed) for name in chosen] for view in views]
     return Attacked(
         played=tuple(one for of_view in played for one in of_view),

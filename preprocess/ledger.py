@@ -74,7 +74,8 @@ class Ledger:
         if unknown := who - {*public.clients, public.server}:
             everyone = [*public.clients, public.server]
             near = closest(min(unknown), everyone)
-            raise ValueError(f"{sorted(unknown)} took no part{near}; the parties are {everyone}")
+            named = ", ".join(map(repr, sorted(unknown)))
+            raise ValueError(f"{named} took no part{near}; the parties are {', '.join(everyone)}")
         seen = tuple(m.as_seen_by(who) for m in self._messages if m.involves(who))
         return View(
             observers=who,

@@ -725,7 +725,7 @@ def test_the_command_says_that_a_transcript_ends_early(tmp_path):
 def test_the_command_refuses_what_is_no_transcript_and_unknown_names(tmp_path):
     recorder().write(tmp_path / "t.parquet")
     assert "did you mean 'tableak'" in refused("attack", tmp_path / "t.parquet", "-a", "tablek")
-    assert "took no part" in refused("attack", tmp_path / "t.parquet", "-p", "C")
+    assert "--party: 'C' took no part" in refused("attack", tmp_path / "t.parquet", "-p", "C")
     (tmp_path / "x.parquet").write_bytes(b"x")
     assert "is not a whole transcript" in refused("attack", tmp_path / "x.parquet")
     with pytest.raises(TranscriptError):

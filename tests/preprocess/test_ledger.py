@@ -120,7 +120,7 @@ def test_an_abort_changes_the_head_and_every_observer_knows_of_it() -> None:
 
 
 def test_an_observer_that_took_no_part_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"\['mallory'\] took no part; the parties are \['a', 'b', 'c', 'server'\]"):
+    with pytest.raises(ValueError, match=r"^'mallory' took no part; the parties are a, b, c, server$"):
         Ledger().view({"a", "mallory"}, PUBLIC)
 
 
