@@ -29,6 +29,7 @@ from leakledger.audit.records import (
     Setting,
     at_most,
     beside,
+    check_title,
     metric_title,
     plural,
     within,
@@ -103,7 +104,8 @@ def print_verdict(console: Console, record: AuditRecord, report: Path) -> None:
     for line in privacy_lines(accounts_by_setting(record)):
         console.print(line, markup=False, highlight=False)
     if fired := sorted({f.check for r in record.cases for f in r.findings}):
-        console.print(f"Protocol checks that fired: {', '.join(fired)}.", markup=False)
+        named = ", ".join(f"{check_title(c)} ({c})" for c in fired)
+        console.print(f"Protocol checks that fired: {named}.", markup=False, highlight=False)
     failed = [(r.id, c) for r in record.cases for c in r.controls if not c.passed]
     passed = sum(len(r.controls) for r in record.cases) - len(failed)
     console.print(f"Controls: {passed} passed, {len(failed)} failed.")

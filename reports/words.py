@@ -6,7 +6,7 @@ about: rows, values, statistics, sizes, membership. What belongs to none of thes
 
 from dataclasses import dataclass
 
-from leakledger.audit.records import ASSETS, COUNTED, INFORMATION, Level, Score
+from leakledger.audit.records import ASSETS, COUNTED, INFORMATION, Level, Score, check_title
 
 CHECKS = "check"  # the asset of rulings about what checks of the protocol show
 
@@ -68,8 +68,8 @@ def level(name: str) -> str:
 
 
 def noun(asset: str) -> str:
-    """What there is to learn, in the plural; the name itself for an asset of a later version."""
-    return NOUNS.get(asset, asset.replace("_", " "))
+    """What there is to learn, in the plural, or what a check found; the name itself for one of a later version."""
+    return NOUNS.get(asset) or check_title(asset)
 
 
 def group_of(asset: str) -> str:

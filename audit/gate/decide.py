@@ -30,7 +30,7 @@ from leakledger.audit.gate_records import (
     WaiverNote,
 )
 from leakledger.audit.leakage import adversary
-from leakledger.audit.records import ASSETS, POWER, AuditRecord, metric_title, plural
+from leakledger.audit.records import ASSETS, POWER, AuditRecord, check_title, metric_title, plural
 from leakledger.audit.verdicts.evidence import GROUPS, asset_of_trial, is_calibrator
 from leakledger.audit.verdicts.significance import holm
 from leakledger.audit.verdicts.words import ASKED, unasked
@@ -261,7 +261,8 @@ def _check(
 def _question(kind: CheckKind, cell: Cell, entry: str = "") -> str:
     """What is asked of whom, and the entry of the policy that asks: no two checks of a setting are called alike."""
     by = f" by {cell.adversary}" if cell.adversary else ""
-    asset = metric_title(cell.asset) if kind == "utility" else ASSETS.get(cell.asset, cell.asset)
+    known = metric_title(cell.asset) if kind == "utility" else ASSETS.get(cell.asset, "")
+    asset = known or f"{check_title(cell.asset)} ({cell.asset})"  # the name that `findings.allow` takes
     return f"{kind}: {asset}{by}{f' ({entry})' if entry else ''}"
 
 

@@ -43,6 +43,7 @@ from leakledger.audit.records.case import (
     case_digest,
     failed_controls,
 )
+from leakledger.audit.records.checks import check_title
 from leakledger.audit.records.digits import at_least, at_most, beside, within
 from leakledger.audit.records.metrics import metric_title, plain_name
 from leakledger.audit.records.scores import (
@@ -122,6 +123,7 @@ __all__ = [
     "at_most",
     "beside",
     "case_digest",
+    "check_title",
     "failed_controls",
     "metric_title",
     "plain_name",

@@ -379,6 +379,11 @@ def test_a_gate_that_only_looked_at_what_the_policy_accepts_does_not_pass():
     assert decided(twice, leakage=MARGIN, findings=allowed).exit_code == 10
 
 
+def test_a_finding_has_a_name_for_readers_and_beside_it_the_one_that_a_policy_may_allow():
+    told = decided(record(FLAT, findings=[finding("masks-reused")]), record(FLAT), leakage=MARGIN)
+    assert only(told, "finding").gate == "finding: masks that were used twice (masks-reused) by server"
+
+
 def test_nor_does_one_whose_only_other_finding_is_waived():
     told = record(FLAT, findings=[finding(), finding("masks-reused")])
     allowed = {"allow": ["plaintext-told"]}
