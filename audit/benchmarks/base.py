@@ -211,8 +211,8 @@ def kept(path: Path) -> list[Row]:
     """The rows that `save` wrote. Raises ValueError for a file that holds none."""
     try:
         return [Row(**row) for row in json.loads(path.read_text(encoding="utf-8"))["rows"]]
-    except (ValueError, TypeError, KeyError) as error:
-        raise ValueError(f"{path}: holds no rows of a benchmark ({error}); --save writes such a file") from None
+    except (ValueError, TypeError, KeyError):
+        raise ValueError(f"{path}: holds no rows of a benchmark; --save writes such a file") from None
 
 
 def made(saved: Path | None = None) -> str:

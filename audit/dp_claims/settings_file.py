@@ -5,7 +5,6 @@ A file says `format = "flower-local-dp"`, or is an entry of an NVFlare configura
 may be the one that voids the privacy.
 """
 
-import json
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 from leakledger.audit.dp_claims.readers import READERS
 from leakledger.audit.dp_claims.readers.base import Reader
 from leakledger.audit.toml_value import toml_value
+from leakledger.preprocess import strict_json
 from leakledger.preprocess.data.suggest import closest
 from leakledger.preprocess.options import Option, in_words, options_of
 
@@ -50,7 +50,7 @@ def assigned(overrides: Iterable[str]) -> dict[str, Any]:
 def _read(path: Path) -> dict[str, Any]:
     try:
         text = path.read_text(encoding="utf-8")
-        values = json.loads(text) if path.suffix.lower() == ".json" else tomllib.loads(text)
+        values = strict_json.loads(text) if path.suffix.lower() == ".json" else tomllib.loads(text)
     except FileNotFoundError:
         raise ValueError(f"{path}: no such file") from None
     except (OSError, ValueError, RecursionError) as error:

@@ -21,6 +21,7 @@ from leakledger.audit.gate_records import BaselineNote
 from leakledger.audit.limits import LARGEST
 from leakledger.audit.records import metric_title, plural
 from leakledger.audit.summary import ROUNDED, limits_of
+from leakledger.preprocess import strict_json
 from leakledger.preprocess.atomic_file import atomic_file
 
 FORMAT, VERSION = "leakledger-baseline", 2
@@ -105,7 +106,7 @@ def write_baseline(path: Path, baseline: Baseline) -> None:
 def read_baseline(path: Path) -> Baseline:
     """The baseline in a file. Raises BaselineError for one that is missing, is none, or was changed by hand."""
     try:
-        plain = json.loads(path.read_text(encoding="utf-8"))
+        plain = strict_json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise BaselineError(f"{path}: no such file; `leakledger baseline save RUN -o {path}` writes one") from None
     except (OSError, ValueError, RecursionError) as error:  # not UTF-8, not JSON, nested too deeply

@@ -1,6 +1,5 @@
 """Schema files: what a TOML or JSON file beside a table declares about its columns."""
 
-import json
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 
+from leakledger.preprocess import strict_json
 from leakledger.preprocess.data.errors import DataError
 from leakledger.preprocess.data.suggest import closest
 
@@ -111,7 +111,7 @@ def declared_of(given: Mapping[str, Any], where: str, *, strict: bool = False) -
 def _parse(path: Path) -> dict[str, Any]:
     try:
         text = path.read_text(encoding="utf-8-sig")
-        values = tomllib.loads(text) if path.suffix.lower() == ".toml" else json.loads(text)
+        values = tomllib.loads(text) if path.suffix.lower() == ".toml" else strict_json.loads(text)
     except FileNotFoundError:
         near = closest(path.name, (p.name for p in path.parent.glob("*.schema.*")))
         raise DataError(f"{path}: no such schema file{near}") from None

@@ -98,6 +98,7 @@ def test_assignments_are_toml_and_else_text():
         ),
         ([1, 2], "a table of settings is needed"),
         ("{", "cannot be read as JSON"),
+        ('{"noise_multiplier": 0.1, "noise_multiplier": 20}', "the key 'noise_multiplier' is there twice; remove one"),
         ('{"epsilon": 1' + 5000 * "0" + "}", "cannot be read as JSON: Exceeds the limit"),
         ('{"delta": 1e-5, "epsilon": 1' + 400 * "0" + "}", "epsilon is a whole number of 401 digits"),
         ({"path": "a.b.Unheard", "args": {}}, "nothing is known of 'Unheard'"),
