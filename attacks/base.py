@@ -356,5 +356,5 @@ def check_device(device: str) -> None:
     """Raises ValueError unless torch knows a device of that name."""
     try:
         torch.device(device)
-    except RuntimeError as error:
-        raise ValueError(f"device {device!r}: {error}") from None
+    except RuntimeError:
+        raise ValueError(f"device {device!r} is unknown; write cpu, cuda, or one of its numbers, as cuda:0") from None

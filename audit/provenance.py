@@ -179,7 +179,7 @@ def device_name(device: str, said: str = "audit.device") -> str:
     """The device in words. Raises ValueError for one that this machine does not have; `said`: where it was named."""
     try:
         torch.empty(1, device=device)
-    except (RuntimeError, AssertionError) as error:
-        raise ValueError(f'{said}: {device!r} cannot be used here ({str(error).splitlines()[0]}); use "cpu"') from None
+    except (RuntimeError, AssertionError):  # whose text lists devices that no machine has
+        raise ValueError(f"{said}: {device!r} cannot be used on this machine; write cpu, or one that it has") from None
     kind = torch.device(device).type
     return torch.cuda.get_device_name(device) if kind == "cuda" else f"{kind} ({platform.machine()})"

@@ -66,3 +66,10 @@ def test_another_content_of_a_file_is_told_by_its_folder(monkeypatch, file, told
     monkeypatch.setattr(provenance, "digest_of_file", lambda path: "0" if path == changed else digest(path))
     assert {folder for folder, value in code().items() if value != before[0][folder]} == told["code"]
     assert (instrument() != before[1]) is told["instrument"]
+
+
+@pytest.mark.parametrize("device", ["warp", "cuda:99"])
+def test_a_device_that_cannot_be_used_is_named_without_what_torch_says_of_it(device):
+    with pytest.raises(ValueError, match=rf"^--device: '{device}' cannot be used on this machine; write cpu") as said:
+        provenance.device_name(device, "--device")
+    assert not any(word in str(said.value) for word in ("privateuseone", "CUDA", "NVIDIA"))

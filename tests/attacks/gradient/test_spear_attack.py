@@ -202,7 +202,7 @@ def test_settings_out_of_range_are_refused_with_their_value(options):
 
 
 def test_an_unknown_device_is_refused():
-    with pytest.raises(ValueError, match="device 'gpuu'"):
+    with pytest.raises(ValueError, match=r"^device 'gpuu' is unknown; write cpu, cuda"):
         Spear(device="gpuu")
 
 
