@@ -97,8 +97,8 @@ def all_said(kind, tenth):
     lines = []
     for row in (r for table in ("adult", "german") for r in kept(f"defended-{table}.json")):
         if row["metric"] == f"{kind} said 0.{tenth}" and "device" not in row["setting"]:
-            cells, said = re.match(r"(\d+) cells of \d+ batches, said ([\d.]+) %", row["note"]).groups()
-            cells, said = int(cells), float(said)
+            cells, said = re.match(r"([\d,]+) cells? of \d+ batch(?:es)?, said ([\d.]+) %", row["note"]).groups()
+            cells, said = int(cells.replace(",", "")), float(said)
             error = 0 if row["low"] is None else (row["high"] - row["low"]) / 3.92
             lines.append((cells, said, row["measured"], max(error, (said * (100 - said) / cells) ** 0.5)))
     cells, said, right, error = np.array(lines).T
