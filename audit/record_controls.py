@@ -7,10 +7,11 @@ models before and after a round.
 tell those of one code apart, however good the attack: where the attack doubts all that it has wrong, the trial is
 played again without the list, for codes alone, and the control says so. These clients have no defense and no sample of
 unknown size, and the public facts that the attack is given say so. *Null*: a batch of rows drawn from the
-marginals, its claims held against the real one; the attack must stay at its baseline, otherwise the scorer rewards
-guessing. *Power*: a batch of other rows of the same clients, as many as are audited, protected as is audited; where the
-attack gets no more of them than luck, its silence about the real batch proves nothing. Both are held against the best
-adversary that has the prior alone (`scoring.best_prior`), as scores are: to guess well is no leak, and no power.
+marginals, its claims held against the real one; the attack must stay at its baseline, or at what the two batches have
+in common, otherwise the scorer rewards guessing. *Power*: a batch of other rows of the same clients, as many as are
+audited, protected as is audited; where the attack gets no more of them than luck, its silence about the real batch
+proves nothing. Both are held against the best adversary that has the prior alone (`scoring.best_prior`), as scores are:
+to guess well is no leak, and no power.
 
 The rows are the clients' own since attacks read what a client said of its rows before: rows of another one would
 contradict it. Under a defense one batch is not enough to tell a strong attack from luck, whose spread is larger than
@@ -99,11 +100,12 @@ def _of_way(play: Play, observed: Observed, coins: np.random.Generator) -> Itera
         yield _leaky(play, observed, real, labels, coins)
 
     owners = truth.owners(*batch)
-    unrelated = by_owner(from_marginals(truth.population, len(real), coins), labels, owners)
+    rows = from_marginals(truth.population, len(real), coins)
+    unrelated = by_owner(rows, labels, owners)
     stated = len(real)
     if isinstance(observed, Sent):  # of a Poisson sample the update does not tell how many rows it is of
         stated = max(stated, observed.message.payload.rows)
-    yield _null(play, observed, _made_up(play, observed, unrelated, coins, defended=True), stated)
+    yield _null(play, observed, rows, _made_up(play, observed, unrelated, coins, defended=True), stated)
 
     if not play.attack.calibrator:
         yield _power(play, observed, labels, owners, coins, stated)
@@ -212,14 +214,19 @@ def _recovered(
     return _control(play, observed, kind, value, float(np.mean(guesses)), passed, expected)
 
 
-def _null(play: Play, observed: Observed, outcome: Outcome, stated: int) -> Control:
-    """Scores the claims about an unrelated batch against the real one, beside the best prior-only guess of that."""
+def _null(play: Play, observed: Observed, unrelated: Cells, outcome: Outcome, stated: int) -> Control:
+    """Scores the claims about an unrelated batch against the real one, beside the best prior-only guess of that, and
+    beside what the two have in common: of few different rows one batch is by chance the other, and to recover the one
+    is to have the other.
+    """
     claimed = next(iter(_records(outcome)), None)
     claim, truth = claimed or _no_rows(observed.batch), _terms(play, observed, claimed)
     actual = truth.batch(*observed.batch)
     prior = play.baseline.of(claim, actual, truth)
     value, baseline = _accuracy(claim, actual, truth.deviations, stated), prior.metrics["accuracy"]
-    most = baseline + _luck(baseline, prior)
+    real = play.truth.batch(*observed.batch)
+    alike = measure(unrelated, real, play.truth.deviations)["accuracy"]
+    most = max(baseline + _luck(baseline, prior), alike)
     expected = f"cells of an unrelated batch{_behind(observed)}: at most {most:.3f}"
     return _control(play, observed, "null", value, baseline, value <= most, expected)
 

@@ -184,3 +184,32 @@ def test_an_attack_without_a_claim_has_a_baseline_all_the_same():
     assert found["null"].passed
     assert found["null"].baseline > 0.2
     assert not found["power"].passed
+
+
+def null_of(attack, found):
+    play = Play(attack, view_of(("server",), found), granted_knowledge(config(**FEW), found), found)
+    return next(c for c in control_attack(play, play.knowledge.labels, np.random.default_rng(0)) if c.kind == "null")
+
+
+def test_an_attack_is_not_failed_for_unrelated_rows_that_are_by_chance_the_real_ones(monkeypatch):
+    found = truth(**FEW)
+    monkeypatch.setattr(record_controls, "from_marginals", lambda *_: found.batch("P1", 0))
+    null = null_of(Span(), found)
+    assert null.value == 1.0
+    assert null.passed
+
+
+def test_what_unrelated_rows_have_in_common_with_the_real_ones_is_no_excuse_for_more(monkeypatch):
+    found = truth(**FEW)
+    three = np.arange(3)
+    most = record_controls.joined([found.batch("P1", 0).take(three), found.batch("P2", 0).take(three[:1])])
+    monkeypatch.setattr(record_controls, "from_marginals", lambda *_: most)
+    assert null_of(Span(), found).passed
+
+    class Knowing(Guessing):
+        def guess(self, victim, round, rows):
+            real = found.batch("P1", 0).take(np.arange(rows))
+            doubt = np.ones(real.categories.shape), np.ones(real.numbers.shape)
+            return RecordsClaim(victim, round, real.categories, real.numbers, *doubt)
+
+    assert not null_of(Knowing(), found).passed
