@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from leakledger.reports import text
 from leakledger.reports.advice import Change, Cost, Effect, leaking
 from leakledger.reports.overview import Cell, Row, lost, unasked
-from leakledger.reports.words import adversary, level, listed
+from leakledger.reports.words import adversary, level, listed, nothing_said
 from leakledger.reports.words import noun as asset_noun
 
 NOTHING = "none"
@@ -111,5 +111,5 @@ def lead(made: Sequence[Change], rows: Sequence[Row], unstopped: Sequence[str]) 
         whole = "Every setting of this run leaks" if len([r for r in rows if r.cells]) > 1 else "The one setting leaks"
         sentences.append(f"{whole} {listed(list(unstopped))}: nothing that was tried stops that.")
     if open_groups := unasked(rows):
-        sentences.append(f"No attack was played on {listed(open_groups)}: nothing is said of that.")
+        sentences.append(nothing_said(open_groups))
     return sentences

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from leakledger.audit.records import AuditRecord, Score, UtilityScore, at_least, at_most, metric_title, speaks
 from leakledger.reports.text import plural, visible
-from leakledger.reports.words import asset_of, noun
+from leakledger.reports.words import asset_of, nothing_said, noun, unplayed
 
 UTILITY = ("f1", "accuracy", "auroc", "r2", "mae")
 
@@ -75,5 +75,9 @@ def _with_interval(metric: dict[str, Any], low: float | None, high: float | None
 
 
 def _limits(record: AuditRecord, setting: str) -> list[str]:
-    missing = dict.fromkeys(m for r in record.rulings if r.setting == setting for m in r.missing)
-    return [*([record.other_code] if record.other_code else []), *record.run.not_tested, *missing]
+    """What leaks, also what facts alone show and no score has, what keeps the rest open, and what was not tested."""
+    rulings = [r for r in record.rulings if r.setting == setting]
+    leaks = [f"leaks to {r.adversary}, {noun(r.asset)}: {r.reasons[0]}" for r in rulings if r.verdict == "leaks"]
+    missing = dict.fromkeys(m for r in rulings for m in r.missing)
+    others = [record.other_code, nothing_said(unplayed(r.asset for r in record.rulings))]
+    return [*leaks, *filter(None, others), *record.run.not_tested, *missing]

@@ -7,11 +7,12 @@ can say is a marked blank. It states what was tested, and never whether that is 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from leakledger.audit.records import ASSETS, AuditRecord, Observation, Ruling, Setting, metric_title
+from leakledger.audit.records import AuditRecord, Observation, Ruling, Setting, metric_title
 from leakledger.reports.observations import fans, folded, parties, topics
 from leakledger.reports.taxonomy import EDPB_28_2024, SP_800_226, places
 from leakledger.reports.text import interval, number, plural, together
 from leakledger.reports.wording import markdown as safe
+from leakledger.reports.words import nothing_said, noun, unplayed
 
 BLANK = "**[to be filled in by the controller]**"
 MOST = 60  # rows of a table
@@ -118,19 +119,23 @@ def _risks(record: AuditRecord) -> Iterator[str]:
     yield f"{EDPB_28_2024}\n"
     yield "| setting | adversary | what | verdict | advantage | 95 % interval | LINDDUN | NIST AI 100-2 |"
     yield f"|{'---|' * 8}"
-    methods = {c.setting.id: c.setting for c in record.cases}
+    words = {c.setting.id: _words(c.setting) for c in record.cases}
     ranked = _worst_first(record.rulings)
     for r in ranked[:MOST]:
-        s = methods[r.setting]
         place = places(r.asset)
-        names = [f"{s.method}, {s.defense}", r.adversary, ASSETS.get(r.asset, r.asset), r.verdict]
+        names = [words[r.setting], r.adversary, noun(r.asset), _verdict(r)]
         figures = [number(r.advantage), interval(r.low, r.high)]
         heads = [", ".join(place.linddun), place.nist_ai_100_2]
         yield f"| {' | '.join([*map(safe, names), *figures, *map(safe, heads)])} |"
     if rest := ranked[MOST:]:
-        left = Counter(r.verdict for r in rest)
+        left = Counter(map(_verdict, rest))
         yield f"\n{len(rest)} more are in the report: {', '.join(f'{n} {verdict}' for verdict, n in left.items())}."
     yield f"\n* Likelihood and severity for data subjects, from their perspective: {BLANK}\n"
+
+
+def _verdict(r: Ruling) -> str:
+    """The verdict, never without the ceiling that it is about."""
+    return f"no leak above {r.ceiling:g}" if r.verdict == "no leak" else r.verdict
 
 
 def _worst_first(rulings: Iterable[Ruling]) -> list[Ruling]:
@@ -140,19 +145,20 @@ def _worst_first(rulings: Iterable[Ruling]) -> list[Ruling]:
 
 def _measures(record: AuditRecord) -> Iterator[str]:
     yield "## (d) Measures\n"
-    yield "What each combination of methods and defenses leaves, of the worst attack, beside what the model is worth.\n"
-    yield "| setting | defense | highest advantage | verdicts | utility |\n|---|---|---|---|---|"
-    for s in dict.fromkeys(c.setting for c in record.cases):
-        of = [r for r in record.rulings if r.setting == s.id]
+    yield "The most that any attack got under each combination of methods and defenses, beside what the model is worth."
+    yield "Where verdicts are inconclusive more may leak than was got.\n"
+    yield "| setting | highest advantage | verdicts | utility |\n|---|---|---|---|"
+    for s in dict.fromkeys(c.setting for c in (*record.cases, *record.aborted)):
+        of = _worst_first(r for r in record.rulings if r.setting == s.id)
         worst = max((r.advantage for r in of if r.advantage is not None), default=None)
-        verdicts = ", ".join(f"{sum(r.verdict == v for r in of)} {v}" for v in ("leaks", "inconclusive", "no leak"))
+        counts = Counter(map(_verdict, of)).items()
+        verdicts = ", ".join(f"{n} {verdict}" for verdict, n in counts) or "nothing was judged"
         utility = ", ".join(
             f"{metric_title(u.metric)} {number(u.value)}" + ("" if u.low is None else f" {interval(u.low, u.high)}")
             for u in record.utility
             if u.setting == s.id and u.metric in ("f1", "auroc", "r2")
         )
-        kind = " (pooled reference)" if s.reference else ""
-        yield f"| {safe(s.method)}{kind} | {safe(s.defense)} | {number(worst)} | {verdicts} | {safe(utility)} |"
+        yield f"| {safe(_words(s))} | {number(worst)} | {verdicts} | {safe(utility)} |"
     yield f"\n* Organisational measures, contracts, access control: {BLANK}"
     yield "* A claim of differential privacy is to be judged under these headings of NIST SP 800-226, by `leakledger "
     yield f"  check-dp` as far as settings tell: {'; '.join(SP_800_226)}\n"
@@ -163,6 +169,8 @@ def _untested(record: AuditRecord) -> Iterator[str]:
     played = ", ".join(together(a) for a in record.run.adversaries)
     yield f"* Adversaries played: {safe(played)}"
     yield from (f"* Not tested: {safe(text)}" for text in record.run.not_tested)
+    if unasked := nothing_said(unplayed(r.asset for r in record.rulings)):
+        yield f"* {safe(unasked)}"
     unread = sorted({u.topic for c in record.cases for u in c.unread})
     yield f"* Kinds of message that no attack read: {safe(', '.join(unread)) or 'none'}"
     yield f"* Cases that did not run to the end: {record.missing + len(record.aborted)}"

@@ -39,6 +39,7 @@ from leakledger.reports.words import (
     level,
     listed,
     noun,
+    unplayed,
 )
 
 NOT_PLAYED = "no attack on it was played"
@@ -307,8 +308,7 @@ def unasked(rows: Iterable[Row]) -> list[str]:
     cells = [c for row in rows for c in row.cells]
     if {c.verdict for c in cells if c.rulings} != {"no leak"}:
         return []
-    asked = {c.group.id for c in cells if c.rulings}
-    return [g.noun for g in GROUPS if g.id not in asked]
+    return unplayed(r.asset for c in cells for r in c.rulings)
 
 
 def by_adversary(rows: Sequence[Row]) -> list[tuple[str, str]]:

@@ -4,6 +4,7 @@ The record names assets one by one (means, deviations, quartiles, ...); a first 
 about: rows, values, statistics, sizes, membership. What belongs to none of these stands under checks.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from leakledger.audit.records import ASSETS, COUNTED, INFORMATION, Level, Score, check_title
@@ -77,6 +78,12 @@ def group_of(asset: str) -> str:
     return next((g.id for g in GROUPS if asset in g.assets), CHECKS)
 
 
+def unplayed(asked: Iterable[str]) -> list[str]:
+    """The nouns of the groups that none of the assets `asked` is of: on these no attack was played."""
+    groups = {group_of(asset) for asset in asked}
+    return [g.noun for g in GROUPS if g.id not in groups]
+
+
 def asset_of(score: Score) -> str:
     """The asset that a score is about: its own, or the statistic or size that its metric names."""
     if score.asset in ASSETS:
@@ -98,3 +105,8 @@ def capitalised(text: str) -> str:
 def listed(words: list[str]) -> str:
     """a, b and c."""
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def nothing_said(groups: list[str]) -> str:
+    """A sentence that names what no attack was played on, by its nouns (`unplayed`); "" for nothing."""
+    return f"No attack was played on {listed(groups)}: nothing is said of that." if groups else ""

@@ -234,8 +234,57 @@ def test_risks_beyond_a_table_of_the_assessment_are_counted_by_verdict():
     (known, *_) = record.rulings
     many = [replace(known, verdict=v) for v in ("inconclusive", "leaks", "no leak") for _ in range(50)]
     text = dpia(replace(record, rulings=tuple(many)))
-    assert "90 more are in the report: 40 inconclusive, 50 no leak." in text
+    assert f"90 more are in the report: 40 inconclusive, 50 no leak above {known.ceiling:g}." in text
     assert "more are in the report" not in dpia(replace(record, rulings=tuple(many[:60])))
+
+
+def section(text, begins, ends):
+    return html.unescape(text.partition(begins)[2].partition(ends)[0])
+
+
+def test_the_assessment_says_no_leak_with_its_ceiling_alone():
+    record = example()
+    rulings = tuple(replace(r, verdict="no leak", ceiling=0.3) for r in record.rulings)
+    text = section(dpia(replace(record, rulings=rulings)), "## (c)", "## What was tested")
+    assert text.count("no leak above 0.3") == text.count("no leak") > 60
+
+
+def test_the_assessment_tells_settings_of_one_method_apart():
+    record = example()
+    case = record.cases[-1]
+    settings = [replace(case.setting, id=name, training=name) for name in ("fedsgd x", "fedavg y")]
+    cases = tuple(replace(case, setting=s) for s in settings)
+    rulings = tuple(replace(record.rulings[0], setting=s.id) for s in settings)
+    text = dpia(replace(record, cases=cases, rulings=rulings))
+    for part in (section(text, "## (c)", "## (d)"), section(text, "## (d)", "## What")):
+        assert all(s.id in part for s in settings)
+
+
+def test_the_assessment_has_no_count_of_leaks_where_nothing_was_judged():
+    record = example()
+    lost = replace(record.cases[-1].setting, id="lost", encoder="lost")
+    record = replace(record, aborted=(replace(record.cases[-1], setting=lost),))
+    rows = section(dpia(record), "## (d)", "## What").splitlines()
+    assert [row for row in rows if "pooled reference" in row or row.startswith("| lost")] != []
+    assert not any("0 leaks" in row for row in rows if "pooled reference" in row or row.startswith("| lost"))
+
+
+@pytest.mark.parametrize("made", [dpia, lambda record: json.dumps(model_card(record))])
+def test_exports_name_what_no_attack_was_played_on(made):
+    record = example()
+    rows = tuple(r for r in record.rulings if r.asset == "records")
+    text = html.unescape(made(replace(record, rulings=rows)))
+    assert "No attack was played on which values each party holds" in text
+    assert "No attack was played on people's rows" in html.unescape(made(replace(record, rulings=())))
+
+
+def test_the_model_card_names_what_leaks_where_a_fact_shows_it_and_no_score():
+    record = example()
+    shown = replace(record.rulings[0], setting=record.cases[-1].setting.id, verdict="leaks", advantage=None)
+    shown = replace(shown, adversary="server", asset="check", reasons=("plaintext-told fired in the view of server",))
+    card = model_card(replace(record, rulings=(shown,), scores=()))
+    limits = card["components"][-1]["modelCard"]["considerations"]["technicalLimitations"]
+    assert "leaks to server, what checks of the protocol show: plaintext-told fired in the view of server" in limits
 
 
 def test_the_model_card_has_leakage_with_intervals_and_utility():
