@@ -239,19 +239,20 @@ def _power(
     coins: np.random.Generator,
     stated: int,
 ) -> Control:
-    """Whether the attack gets more of planted rows than the best prior-only guess does, whose rows they are too. Both
-    claim `stated` rows at most.
+    """Whether the attack gets more of planted rows than the best prior-only guess does, whose rows they are too, in the
+    terms of its claims. Both claim `stated` rows at most.
     """
     looks = BATCHES if play.view.public.mechanisms else BATCHES[:1]
     values, baselines, least = list[float](), list[float](), 0.0
-    terms = play.truth.terms_of(observed.batch[0])
     while len(values) < looks[-1]:
         again = deepcopy(coins)
         sent = _planted(play.truth, owners, coins)
-        planted = sent if terms is play.truth else _planted(terms, owners, again)
         outcome = _made_up(play, observed, by_owner(sent, labels, owners), coins, defended=True)
-        claims, value, claimed = _records(outcome), 0.0, len(planted)
-        if claims and claims[0].layout in (None, terms.layout):
+        claims = _records(outcome)
+        terms = _terms(play, observed, claims[0] if claims else None)
+        planted = sent if terms is play.truth else _planted(terms, owners, again)
+        value, claimed = 0.0, len(planted)
+        if claims:
             value = _accuracy(claims[0], planted, terms.deviations, stated)
             claimed = max(claimed, min(len(claims[0].categories), stated))
         of = population_without(terms, *observed.batch)

@@ -213,3 +213,15 @@ def test_what_unrelated_rows_have_in_common_with_the_real_ones_is_no_excuse_for_
             return RecordsClaim(victim, round, real.categories, real.numbers, *doubt)
 
     assert not null_of(Knowing(), found).passed
+
+
+def test_power_is_judged_in_the_terms_of_the_claim():
+    """Claims of the sets of buckets that rows set had no power, whatever they had right."""
+    hashed = {"preprocessing": [{"encoder": "rolling-hash", "scaler": "federated-zscore"}], **FEW}
+    found = truth(**hashed)
+    play = Play(Span(), view_of(("server",), found), granted_knowledge(config(**hashed), found), found)
+    assert next(iter(Span().run(play.view, play.knowledge))).layout is not None
+    controls = control_attack(play, play.knowledge.labels, np.random.default_rng(0))
+    (power,) = (c for c in controls if c.kind == "power")
+    assert power.value == 1.0
+    assert power.passed
