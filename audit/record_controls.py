@@ -6,12 +6,12 @@ models before and after a round.
 *Leaky*: clients with a single row each, which the attack must recover. An adversary that lists values may be unable to
 tell those of one code apart, however good the attack: where the attack doubts all that it has wrong, the trial is
 played again without the list, for codes alone, and the control says so. These clients have no defense and no sample of
-unknown size, and the public facts that the attack is given say so. *Null*: a batch of rows drawn from the
-marginals, its claims held against the real one; the attack must stay at its baseline, or at what the two batches have
-in common, otherwise the scorer rewards guessing. *Power*: a batch of other rows of the same clients, as many as are
-audited, protected as is audited; where the attack gets no more of them than luck, its silence about the real batch
-proves nothing. Both are held against the best adversary that has the prior alone (`scoring.best_prior`), as scores are:
-to guess well is no leak, and no power.
+unknown size, and the public facts that the attack is given say so. *Null*: a batch of rows drawn from the marginals,
+its claims held against the real one; the attack must stay at its baseline, or at what the two batches have in common,
+otherwise the scorer rewards guessing. *Power*: a batch of other rows of the same clients, as many as the largest
+audited batch has, protected as is audited; where the attack gets no more of them than luck, its silence about the real
+batch proves nothing. Both are held against the best adversary that has the prior alone (`scoring.best_prior`), as
+scores are: to guess well is no leak, and no power.
 
 The rows are the clients' own since attacks read what a client said of its rows before: rows of another one would
 contradict it. Under a defense one batch is not enough to tell a strong attack from luck, whose spread is larger than
@@ -76,12 +76,15 @@ def record_controls(play: Play, attacked: Collection[Key], coins: np.random.Gene
 
 
 def observed_ways(play: Play, attacked: Collection[Key]) -> list[Observed]:
-    """The first update with rows that was sent, and the first that was summed, of those `attacked`."""
+    """The update of most rows that was sent, and that of most that was summed, of those `attacked`; the first of equal
+    ones. What an attack can do with the fewest rows is no power against the others.
+    """
     sent = {(m.sender, m.round): m for kind in UPDATES for m in play.view.received(kind)}
-    audited = [key for key in sorted(attacked) if len(play.truth.batch(*key))]
-    first = next((Sent(m) for key, m in sent.items() if key in audited), None)
+    sizes = {key: len(play.truth.batch(*key)) for key in sorted(attacked)}
+    audited = sorted((key for key, rows in sizes.items() if rows), key=lambda key: -sizes[key])
+    single = next((Sent(sent[key]) for key in audited if key in sent), None)
     summed = next((Summed(*key) for key in audited if key not in sent), None)
-    return [way for way in (first, summed) if way is not None]
+    return [way for way in (single, summed) if way is not None]
 
 
 def ways_left(play: Play, attacked: Collection[Key], done: Iterable[Control]) -> list[Key]:

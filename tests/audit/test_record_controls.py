@@ -225,3 +225,13 @@ def test_power_is_judged_in_the_terms_of_the_claim():
     (power,) = (c for c in controls if c.kind == "power")
     assert power.value == 1.0
     assert power.passed
+
+
+def test_power_is_asked_for_at_the_size_of_the_largest_batch():
+    """Of clients with batches of 10, 64 and 64 rows power was judged on the first: 10 rows."""
+    uneven = {**SETTINGS, "partition": {"kind": "dirichlet-quantity", "parties": 3, "beta": 0.5}}
+    found = truth(**uneven)
+    assert sorted(len(found.batch(*key)) for key in found.federated.batches) == [10, 64, 64]
+    play = Play(Guessing(), view_of(("server",), found), granted_knowledge(config(**uneven), found), found)
+    (way,) = record_controls.observed_ways(play, found.federated.batches)
+    assert len(found.batch(*way.batch)) == 64
