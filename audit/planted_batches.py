@@ -65,7 +65,7 @@ class PlantedBatches:
 def advantage_on_planted(
     attack: Attack, view: View, knowledge: AuxiliaryKnowledge, batches: int, coins: np.random.Generator
 ) -> PlantedBatches | None:
-    """The advantage on so many drawn batches of the size of the first update in the view; None where there is none to
+    """The advantage on so many drawn batches of the size of the largest update in the view; None where there is none to
     imitate, or where guessing gets everything.
     """
     trial = trial_like(attack, view, knowledge, coins)

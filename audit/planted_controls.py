@@ -2,10 +2,10 @@
 
 A view that comes from elsewhere has no data beside it, so what an attack claims of it cannot be scored. What can be
 tried is the attack: *leaky*, clients with a single drawn row each, which it must recover; *power*, a drawn batch of the
-size of the real one, under the same defense, of which it must get more than luck does; *null*, the claims about one
-drawn batch held against another one, which must be worth no more than luck. Where power is lacking, silence about the
-real update proves nothing. Drawn rows: every candidate of a category alike, encoded numbers standard normal. They may
-be easier or harder than real ones, which repeat and depend on each other.
+size of the largest real one, under the same defense, of which it must get more than luck does; *null*, the claims about
+one drawn batch held against another one, which must be worth no more than luck. Where power is lacking, silence about
+the real update proves nothing. Drawn rows: every candidate of a category alike, encoded numbers standard normal. They
+may be easier or harder than real ones, which repeat and depend on each other.
 """
 
 from dataclasses import dataclass, replace
@@ -38,8 +38,8 @@ POPULATION, SINGLES = 1_000, 4
 def planted_controls(
     attack: Attack, view: View, knowledge: AuxiliaryKnowledge, coins: np.random.Generator
 ) -> tuple[Control, ...]:
-    """The three controls by the first update that the observers hold; none where there is no update to imitate, it has
-    more than `POPULATION` rows, or the target has no classes.
+    """The three controls by the update of most rows that the observers hold; none where there is no update to imitate,
+    it has more than `POPULATION` rows, or the target has no classes.
     """
     trial = trial_like(attack, view, knowledge, coins)
     if trial is None:
@@ -64,10 +64,11 @@ def planted_controls(
 
 
 def trial_like(attack: Attack, view: View, knowledge: AuxiliaryKnowledge, coins: np.random.Generator) -> "Trial | None":
-    """The attack on updates like the first one that the observers hold; None as `planted_controls` says."""
-    update = next((m for kind in UPDATES for m in view.received(kind)), None)
+    """The attack on updates like that of most rows that the observers hold; None as `planted_controls` says."""
+    held = (m for kind in UPDATES for m in view.received(kind) if _has_model(view, m))
+    update = max(held, key=lambda m: m.payload.rows, default=None)
     layout, spec = view.public.layout, view.public.model
-    if update is None or not _has_model(view, update) or layout is None or spec is None or spec.task == "regression":
+    if update is None or layout is None or spec is None or spec.task == "regression":
         return None
     if not 0 < update.payload.rows <= POPULATION:
         return None

@@ -12,7 +12,11 @@ from leakledger.attacks.gradient.random_baseline import RandomBaseline
 from leakledger.attacks.gradient.span import Span
 from leakledger.audit.own_update import CLIENT, layout_of, view_of_update
 from leakledger.audit.planted_batches import advantage_on_planted
+from leakledger.audit.planted_controls import trial_like
+from leakledger.audit.play import view_of
+from leakledger.preprocess.messages import ClientGradient
 from leakledger.preprocess.views import Mechanism
+from tests.audit.example import truth
 
 ROWS, BATCHES = 2, 8
 LABELS = np.resize([0, 1], ROWS)
@@ -90,3 +94,13 @@ def test_the_interval_is_never_narrower_than_guesses_scatter():
 @pytest.mark.parametrize("said", ["planted rows behind such an update", "without the defense"])
 def test_it_says_what_it_measured(said):
     assert said in str(measured(SpanOrGuess(), NOISE))
+
+
+def test_trials_are_of_the_size_of_the_largest_update():
+    """Of clients with batches of 10, 64 and 64 rows they were of 10, the first."""
+    training = {"rounds": 1, "batch_size": 64}
+    found = truth(partition={"kind": "dirichlet-quantity", "parties": 3, "beta": 0.5}, training=training)
+    view = view_of(("server",), found)
+    assert [m.payload.rows for m in view.received(ClientGradient)] == [10, 64, 64]
+    trial = trial_like(Span(), view, AuxiliaryKnowledge(), np.random.default_rng(0))
+    assert trial.update.payload.rows == 64
