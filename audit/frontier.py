@@ -8,7 +8,8 @@ that no adversary exceeds under that defense.
 
 The front of a line has the defenses that no other one beats: less leakage at no less utility, or more utility at no
 more leakage. A point of which the verdict is open beats nothing and is on no front: an attack that failed is no
-defense.
+defense. It is open where nobody is shown to learn anything and somebody may, and where somebody who may learn more is
+shown to under another defense of the line: what another kind of adversary gets less of says nothing of that one.
 """
 
 from collections import defaultdict
@@ -63,8 +64,9 @@ def frontier(
         if len({s.defense for s in own}) >= LINES:
             strengths = _strengths(own)
             for asset, kind in dict.fromkeys(key[1:] for key in worst if key[0] in {s.id for s in own}):
+                about = [r for r in rulings if r.asset == asset and r.setting in {s.id for s in own}]
                 points = [
-                    _point(s, strengths[s.id], worst[s.id, asset, kind], useful[s.id], rulings, spent[s.id])
+                    _point(s, strengths[s.id], worst[s.id, asset, kind], useful[s.id], about, spent[s.id])
                     for s in own
                     if (s.id, asset, kind) in worst
                 ]
@@ -181,10 +183,9 @@ def _point(
     rulings: Sequence[Ruling],
     spent: Mapping[str, Any],
 ) -> FrontierPoint:
+    """The point of one setting; `rulings` on its asset, of the whole line."""
     room = None if score.baseline is None else 1 - score.baseline
     bounded = score.bound is not None and room
-    asset = asset_of(score)
-    said = {r.verdict for r in rulings if r.setting == s.id and r.asset == asset}
     family, parameter, value = strength
     return FrontierPoint(
         setting=s.id,
@@ -195,7 +196,7 @@ def _point(
         family=family,
         parameter=parameter,
         strength=value,
-        asset=asset,
+        asset=asset_of(score),
         metric=score.metric,
         attack=score.attack,
         observers=score.observers,
@@ -209,9 +210,20 @@ def _point(
         utility_low=useful.low,
         utility_high=useful.high,
         seeds=useful.seeds,
-        open=score.status != "scored" or ("leaks" not in said and "inconclusive" in said),
+        open=score.status != "scored" or _may_leak_more(s.id, score.advantage or 0.0, rulings),
         **spent,
     )
+
+
+def _may_leak_more(setting: str, leakage: float, rulings: Sequence[Ruling]) -> bool:
+    """Whether the verdict on a setting is open, or on an adversary who learns more than `leakage` elsewhere; `rulings`
+    are those on one asset in all settings of a line.
+    """
+    own = {r.adversary: r.verdict for r in rulings if r.setting == setting}
+    doubted = {who for who, verdict in own.items() if verdict == "inconclusive"}
+    if "leaks" not in own.values():
+        return bool(doubted)
+    return any(r.verdict == "leaks" and r.adversary in doubted and (r.advantage or 0.0) > leakage for r in rulings)
 
 
 @dataclass(frozen=True)

@@ -99,6 +99,19 @@ def test_a_setting_of_which_the_verdict_is_open_beats_nothing():
     assert not points[noise.id].front
 
 
+def test_a_setting_is_open_where_an_adversary_who_learns_more_elsewhere_may_learn_as_much():
+    plain, noise = setting("plain"), noised(0.1)
+    known = Ruling(plain.id, "server", "records", "leaks", 0.1, advantage=0.9)
+    doubt = Ruling(noise.id, "server", "records", "inconclusive", 0.1, advantage=0.0)
+    small = Ruling(noise.id, "one client", "records", "leaks", 0.1, advantage=0.02)
+    entries = (plain, 0.9, 0.8), (noise, 0.02, 0.8)
+    points = {p.setting: p for p in drawn(*entries, rulings=[known, doubt, small])}
+    assert points["plain"].front
+    assert (points[noise.id].open, points[noise.id].front) == (True, False)
+    less = {p.setting: p for p in drawn(*entries, rulings=[replace(known, advantage=0.01), doubt, small])}
+    assert (less[noise.id].open, less[noise.id].front) == (False, True)
+
+
 def test_the_bound_of_whole_rows_is_told_in_units_of_leakage():
     plain, dp = setting("plain"), noised(0.1)
     records = [CaseRecord("0", plain, 0), CaseRecord("1", dp, 0)]
