@@ -32,6 +32,7 @@ from leakledger.audit.scoring.columns import score_columns
 from leakledger.audit.scoring.metrics import Measured
 from leakledger.audit.scoring.records import from_marginals, measure, score_records
 from leakledger.audit.scoring.statistics import score_statistics
+from leakledger.audit.scoring.target_batches import population_without
 from leakledger.audit.scoring.vocabulary import score_vocabularies
 from leakledger.audit.truth import Truth
 from leakledger.defenses import Defense, chain, defense_of
@@ -84,7 +85,8 @@ def _records(truth: Truth, key: Key, prior: BestPrior, coins: np.random.Generato
     planted = _scored(_claim(key, actual.take(coins.permutation(len(actual)))), truth, prior)
     perfect = min(planted["accuracy"].value, planted["identical_rows"].value)
     yield _at_least("the rows of a batch in another order: all right", perfect, 1.0)
-    guess = _scored(_claim(key, from_marginals(truth.population, len(actual), coins)), truth, prior)["accuracy"]
+    others = population_without(truth, *key).cells  # the prior does not hold the rows under attack
+    guess = _scored(_claim(key, from_marginals(others, len(actual), coins)), truth, prior)["accuracy"]
     chance = DEVIATIONS * max(guess.spread, 1 / (actual.categories.size + actual.numbers.size))  # a cell, at least
     yield _at_most("rows drawn from the marginals: no better than the prior", guess.value, guess.baseline + chance)
     one = actual.take(np.array([0]))

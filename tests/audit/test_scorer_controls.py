@@ -65,6 +65,21 @@ def test_a_sound_scorer_passes(changes):
     assert [c for c in found if not c.passed] == []
 
 
+def test_what_the_prior_alone_would_claim_is_drawn_without_the_rows_under_attack(monkeypatch):
+    """Where a client's rows are all attacked and others' are alike, draws from its own beat the prior."""
+    settings = {**QUICK, "training": {"algorithm": "fedavg", "rounds": 1, "batch_size": 4}}
+    held, drawn = true_of(**settings), []
+
+    def noting(population, rows, coins):
+        drawn.append(len(population))
+        return scoring.from_marginals(population, rows, coins)
+
+    monkeypatch.setattr(scorer_controls, "from_marginals", noting)
+    controls(training=settings["training"])
+    batches = [len(held.batch(*key)) for key in held.federated.batches][: scorer_controls.BATCHES]
+    assert drawn == [len(held.population) - rows for rows in batches]
+
+
 @pytest.mark.parametrize("number", [0.0, 4e15, -4e15, 1e16, 1e72, -1e72])
 def test_numbers_are_moved_beyond_the_tolerance_also_where_a_float_has_no_room_for_it(number):
     """A column of one text under bytes-norm is 10^72 everywhere: a unit off it was that number again, counted as right,
