@@ -32,6 +32,7 @@ CHUNK = 2**22  # pairs looked at together: memory
 # How much an open direction may move a numeric column that counts as settled. Too small: rounding unsettles it, and its
 # promise of whole numbers rules nothing out; too large: true combinations are ruled out by numbers that are still open.
 UNSEEN = 1e-6
+NO_DIRECTION = "no direction of the first layer's row space stands out from rounding and noise"
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +71,7 @@ def find_candidates(
     `precision` is that of the basis; coordinates are as many times less precise as the codes are ill conditioned.
     """
     if not len(right):
-        return "no direction of the first layer's row space stands out from rounding and noise"
+        return NO_DIRECTION
     possible = possible_choices(layout, right, dependencies or {}, budget)
     if not all(len(c) for c in possible):
         return "no combination of categories that occur fits the known dependencies"
@@ -78,6 +79,8 @@ def find_candidates(
     columns = np.hstack([*(c.columns for c in choices), right[:, -1:]])  # (r, n)
     u, values, basis = np.linalg.svd(columns.T, full_matrices=True)
     rank = int((values > max(RANK, NOISE * precision) * values[0]).sum())
+    if not rank:
+        return NO_DIRECTION
     known = [c.codes for c in choices]
     solved = u[:, :rank] / values[:rank] @ basis[:rank]  # (n, r): from columns to coordinates
     error = precision * values[0] / values[rank - 1]

@@ -52,6 +52,19 @@ def test_an_empty_row_space_has_no_candidates(layout):
     assert found == "no direction of the first layer's row space stands out from rounding and noise"
 
 
+NUMBERS = FeatureLayout((NumericBlock("age", 0), NumericBlock("score", 1)))
+
+
+@pytest.mark.parametrize(
+    ("layout", "right", "precision"),
+    [(LAYOUT, batch([(0, 0, 0), (1, 1, 1)])[0], 1.0), (NUMBERS, np.array([[1.0, 0.0, 0.0]]), 1e-7)],
+)
+def test_a_row_space_of_which_nothing_stands_out_has_no_candidates_and_no_warning(layout, right, precision):
+    """The precision of what categories settle was divided by the last singular value: 0."""
+    found = find_candidates(layout, right, 1e-6, 10**6, 10**4, precision=precision)
+    assert found == "no direction of the first layer's row space stands out from rounding and noise"
+
+
 def test_rows_that_agree_in_every_category_leave_their_difference_open_and_others_none():
     right, rows = batch([(0, 0, 0), (0, 0, 0), (1, 2, 1)])
     candidates = find_candidates(LAYOUT, right, 1e-6, 10**6, 10**4)
