@@ -53,7 +53,7 @@ def resolved(layout: FeatureLayout, encoded: Array, error: Array) -> Mask:
 
     Where the encoding is no affine map, an error counts in raw units, by the slope at the row's own number. A scale of
     1, or one that is not public, may stand in for a deviation of 0, in which rounding left nothing of a narrow column:
-    where rows can be told apart in it, it is no constant, and they tell its deviation. A column that is scaled by
+    where rows can be told apart in it, it is no constant, and they tell its deviation. A column that is divided by
     nobody knows what may be as narrow beside it as floats are precise.
     """
     columns = encoded[:, [b.start for b in layout.numeric]]
@@ -61,7 +61,7 @@ def resolved(layout: FeatureLayout, encoded: Array, error: Array) -> Mask:
     raw_error = error * slopes(layout.numeric, columns)
     whole = np.array([b.integer and b.scaled for b in layout.numeric], bool) & (raw_error < NEAR_WHOLE)
     constant = np.array([b.scaled and b.low is not None and b.low == b.high for b in layout.numeric], bool)
-    floats = np.array([0.0 if b.scaled and not b.unit else FLOAT for b in layout.numeric])
+    floats = np.array([FLOAT if b.unit or b.scale in (1, None) else 0.0 for b in layout.numeric])
     near = error <= np.maximum(EXACT * deviations(layout, columns), floats * np.abs(columns).clip(1))
     spread = columns.std(axis=0) if len(columns) else np.zeros(columns.shape[1])
     stand_in = np.array([b.scale in (1, None) and b.unit == "deviation" for b in layout.numeric], bool)

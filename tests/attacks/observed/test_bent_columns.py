@@ -74,3 +74,5 @@ def test_a_number_is_exact_beside_the_deviation_and_not_beside_what_it_was_scale
     assert not resolved(unknown, rows, error).any()
     assert resolved(unknown, rows, error * 1e-3).all()
     assert resolved(extremes, rows, error).all()  # no column between extremes of 0 and 1e6 is as narrow
+    for scale in (1.0, None):  # nor is a column that nobody divided by anything
+        assert resolved(FeatureLayout((NumericBlock("n", 0, 0.0, scale),)), rows, error).all()
