@@ -8,8 +8,8 @@ can still be that frequent.
 
 Exact for numbers that are independent, but for the draws of uniform numbers, which leave a level of 5 % anywhere from
 4.5 to 5.4. So the unit is the seed; clusters are, where the variance between seeds is no more than chance
-(`exchangeable`). A few seeds cannot show that: what leaks under one seed of ten may not have been met by any of five. So
-whoever bounds by clusters asks for as many seeds as would do without them (`fewest`).
+(`exchangeable`). A few seeds cannot show that: what leaks under one seed of ten may not have been met by any of five.
+So whoever bounds by clusters asks for as many seeds as would do without them (`fewest`).
 """
 
 from collections.abc import Sequence
