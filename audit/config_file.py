@@ -11,7 +11,7 @@ import copy
 import json
 import os
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,15 @@ PLACES = {  # keys that name files
 
 
 class ConfigError(ValueError):
-    """A configuration that cannot be used; the text names file and key and says what to do."""
+    """A configuration that cannot be used; the text names file and key and says what to do.
+
+    `location`: the keys, and the places in lists from 0, that lead to what does not fit, and `problem` what is said of
+    it; empty where the file as a whole cannot be used.
+    """
+
+    def __init__(self, text: str, location: Sequence[str | int] = (), problem: str = "") -> None:
+        super().__init__(text)
+        self.location, self.problem = tuple(location), problem
 
 
 def load_config(
@@ -64,7 +72,7 @@ def config_of(values: dict[str, Any], overrides: Iterable[str], path: Path | Non
         with guarded():  # methods of plugins are made, to see whether their options fit
             return Config.model_validate(values)
     except ValidationError as error:
-        raise ConfigError(_first_problem(error, path, values)) from None
+        raise _first_problem(error, path, values) from None
 
 
 def relative_to(folder: Path, values: dict[str, Any]) -> dict[str, Any]:
@@ -132,7 +140,7 @@ def _set(values: dict[str, Any], keys: list[str], text: str, where: str) -> None
         table[keys[-1]] = value
 
 
-def _first_problem(error: ValidationError, path: Path | None, values: Mapping[str, Any]) -> str:
+def _first_problem(error: ValidationError, path: Path | None, values: Mapping[str, Any]) -> ConfigError:
     """The first problem in one line: file, key, what is wrong, what to do."""
     problem = error.errors(include_url=False)[0]
     location = [p for p in problem["loc"] if isinstance(p, str | int)]
@@ -140,11 +148,12 @@ def _first_problem(error: ValidationError, path: Path | None, values: Mapping[st
     prefix = f"{path}: {key}" if path else key
     if problem["type"] == "extra_forbidden":
         known = _known_keys(location[:-1])
-        return f"{prefix}: unknown key{closest(str(location[-1]), known)}; known here: {', '.join(known)}"
+        message = f"unknown key{closest(str(location[-1]), known)}; known here: {', '.join(known)}"
+        return ConfigError(f"{prefix}: {message}", location, message)
     message = problem["msg"].removeprefix("Value error, ")
     value = problem.get("input")
     shown = isinstance(value, str | int | float | bool | list) and problem["type"] not in ("option", "value_error")
-    return f"{prefix}: {message}{f' (got {json.dumps(value)})' if shown else ''}"
+    return ConfigError(f"{prefix}: {message}{f' (got {json.dumps(value)})' if shown else ''}", location, message)
 
 
 def _dotted(location: list[str | int], values: Mapping[str, Any]) -> str:

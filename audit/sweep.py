@@ -8,7 +8,6 @@ samples, and without amplification, for replaced rows, where batches have a fixe
 (FedAvg) the whole update is clipped in place of rows, and epsilon is a client's, whose data are replaced.
 """
 
-import re
 from dataclasses import dataclass, replace
 from math import exp, log
 from typing import Any
@@ -80,11 +79,10 @@ def swept(config: Config, strengths: Strengths) -> Config:
     try:
         return config_of({**stated, "defense": [{"name": "none"}, *(defense for _, defense in asked)]}, ())
     except ConfigError as error:
-        place = re.match(r"defense\[(\d+)\][^:]*: ", str(error))
-        if place is None:
-            raise
-        option, problem = asked[int(place[1]) - 2][0], str(error)[place.end() :]
-        raise ConfigError(f"{option}: {problem.partition(' (got ')[0]}") from None
+        match error.location:
+            case ("defense", int(place), *_):  # the first of which is none
+                raise ConfigError(f"{asked[place - 1][0]}: {error.problem}") from None
+        raise
 
 
 def _defenses(config: Config, s: Strengths) -> list[tuple[str, dict[str, Any]]]:

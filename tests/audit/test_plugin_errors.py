@@ -15,6 +15,7 @@ from leakledger.audit.terminal import Commands
 from leakledger.preprocess.frozen import freeze
 from leakledger.preprocess.method_errors import MethodError
 from leakledger.preprocess.told_failure import ToldFailure
+from tests.preprocess.example import of_this_package
 
 SOURCE = """
 class Odd(BaseException):
@@ -94,9 +95,7 @@ def test_an_attack_that_raises_what_is_no_exception_is_told_too(plugin):
 
 
 def test_an_error_of_a_library_within_this_package_is_told_of_a_case_without_the_value_that_it_quotes():
-    namespace = {"__name__": "leakledger.made_up"}
-    exec("def fails():\n    int('Smith, 42')", namespace)
     line = r"^case one: ValueError; LEAKLEDGER_DEBUG=1 shows"
     with pytest.raises(CaseError, match=line) as told, naming(SimpleNamespace(id="one")):
-        namespace["fails"]()
+        of_this_package(lambda: int("Smith, 42"))()
     assert "Smith" not in str(told.value)

@@ -1,6 +1,7 @@
 """Small tables and federations for tests."""
 
 from collections.abc import Mapping, Sequence
+from types import FunctionType
 
 import numpy as np
 import pandas as pd
@@ -52,3 +53,8 @@ def simulated(tables: Mapping[str, Table], seed: int = 0) -> tuple[Simulated, di
 
 def located(fed: Federation, tables: Mapping[str, Table]) -> dict[str, At[Table]]:
     return {p: fed.at(p, t) for p, t in tables.items()}
+
+
+def of_this_package(function):
+    """The function as if it stood in a module of this package."""
+    return FunctionType(function.__code__, {**function.__globals__, "__name__": "leakledger.made_up"})

@@ -14,7 +14,7 @@ from leakledger.preprocess.pipeline import prepare
 from leakledger.preprocess.scalers import SCALERS
 from leakledger.preprocess.scalers.federated_zscore import FederatedZScore
 from leakledger.preprocess.told_failure import ON_REQUEST, ToldFailure
-from tests.preprocess.example import SCHEMA, simulated, table
+from tests.preprocess.example import SCHEMA, of_this_package, simulated, table
 
 TABLES = {"P1": table(30, 1), "P2": table(30, 2)}
 SECRET = "Smith, 42"
@@ -127,35 +127,37 @@ def test_what_the_packages_own_methods_say_of_the_data_and_broken_rules_are_told
         raise KeyError(SECRET)
 
 
-def own(source):
-    """A function of this package with such a body."""
-    namespace = {"__name__": "leakledger.made_up", "np": np}
-    exec(f"def fails():\n    {source}", namespace)
-    return namespace["fails"]
+def refusing():
+    raise ValueError("3 rows")
+
+
+def opening():
+    with open("/no/such/file"):
+        pass
 
 
 @pytest.mark.parametrize(
-    "source",
+    "fails",
     [
-        "int('Smith, 42')",
-        "np.asarray(['Smith, 42'], float)",
-        "[float(x) for x in ['Smith, 42']]",
-        "np.ones(42) + np.ones(3)",
+        lambda: int(SECRET),
+        lambda: np.asarray([SECRET], float),
+        lambda: [float(x) for x in [SECRET]],
+        lambda: np.ones(42) + np.ones(3),
     ],
 )
-def test_what_a_library_says_within_a_method_of_this_package_is_not_told(source):
+def test_what_a_library_says_within_a_method_of_this_package_is_not_told(fails):
     """Compiled code has no frame: 'invalid literal for int()' and the value seemed to be said by whoever called it."""
     with pytest.raises(ValueError, match="42") as said:
-        own(source)()
+        of_this_package(fails)()
     assert may_be_told(said.value) == ON_REQUEST
     line = r"^the encoder server-dictionary raised ValueError; "
     with pytest.raises(MethodError, match=line) as told, naming_method("encoder", ENCODER):
-        own(source)()
+        of_this_package(fails)()
     assert "42" not in str(told.value)
 
 
-@pytest.mark.parametrize("source", ["raise ValueError('3 rows')", "open('/no/such/file')"])
-def test_what_a_method_of_this_package_says_itself_is_told_and_so_is_a_file_that_cannot_be_opened(source):
+@pytest.mark.parametrize("fails", [refusing, opening])
+def test_what_a_method_of_this_package_says_itself_is_told_and_so_is_a_file_that_cannot_be_opened(fails):
     with pytest.raises((ValueError, OSError)) as said, naming_method("encoder", ENCODER):
-        own(source)()
+        of_this_package(fails)()
     assert may_be_told(said.value) == str(said.value)

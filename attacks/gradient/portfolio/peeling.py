@@ -6,20 +6,16 @@ and neurons that it shared with another row show that one alone. So rows are fou
 for, and what one enormous number hid: the rest is a batch of usual size, which TabLeak and the posterior are made for.
 """
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
 from leakledger.attacks.base import AuxiliaryKnowledge, RecordsClaim
-from leakledger.attacks.gradient.exact.deflation import fit
 from leakledger.attacks.gradient.linear_layer import LinearLayer
 from leakledger.attacks.gradient.portfolio.claims import encoded, explains, joined, some
 from leakledger.attacks.gradient.portfolio.exact import NEARLY
-from leakledger.attacks.gradient.portfolio.remainder import remainder
-from leakledger.attacks.gradient.spear.batch import unsolved
+from leakledger.attacks.gradient.portfolio.remainder import fit_of, less, remainder
 from leakledger.attacks.observed.affine import Array
-from leakledger.attacks.observed.row_space import RANK_TOLERANCE
 from leakledger.attacks.observed.tabular import StructuralPrior
 from leakledger.attacks.observed.update import ObservedUpdate
 
@@ -46,8 +42,7 @@ def peeled(
     while rest.rows > 1:
         shown = attack.invert(rest, knowledge)
         rows = np.concatenate([pending, encoded(prior, shown if isinstance(shown, RecordsClaim) else None)])
-        taken = next(_taken_out(rest, rows), None)
-        if taken is None:
+        if (taken := _taken_out(rest, rows)) is None:
             return found, rest
         i, rest = taken
         alike = np.isclose(pending, rows[i], RELATIVELY, ABSOLUTELY).all(1)
@@ -60,17 +55,16 @@ def peeled(
     return found if len(pending) else _with(prior, update, found, last), None
 
 
-def _taken_out(update: ObservedUpdate, rows: Array) -> Iterator[tuple[int, ObservedUpdate]]:
-    """The number of each of the encoded `rows` (n, d) whose share is that of one row with one label, with the update of
-    the others.
+def _taken_out(update: ObservedUpdate, rows: Array) -> tuple[int, ObservedUpdate] | None:
+    """The number of the first of the encoded `rows` (n, d) whose share is that of one row with one label, with the
+    update of the others; None where there is no such row.
     """
-    batch = unsolved(update, RANK_TOLERANCE)
-    if isinstance(batch, str) or not len(rows):
-        return
-    single = fit(update.weights, batch.space, rows, update.rows, update.model.activation).single
-    for i in np.flatnonzero(single).tolist():
-        if (rest := remainder(update, rows[i : i + 1])) is not None:
-            yield i, rest
+    if not len(rows) or (fits := fit_of(update, rows)) is None:
+        return None
+    for i in np.flatnonzero(fits.single).tolist():
+        if (rest := less(update, rows[i : i + 1], fits.error[i : i + 1])) is not None:
+            return i, rest
+    return None
 
 
 def _with(

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from leakledger.attacks.gradient.exact.deflation import fit, norm, without
+from leakledger.attacks.gradient.exact.deflation import LayerFit, fit, norm, without
 from leakledger.attacks.gradient.exact.network import error_of_labels, forward
 from leakledger.attacks.gradient.spear.batch import unsolved
 from leakledger.attacks.observed.affine import Array
@@ -24,16 +24,29 @@ def remainder(update: ObservedUpdate, known: Array) -> ObservedUpdate | None:
     """
     if not len(known):
         return update
+    fits = fit_of(update, known)
+    return less(update, known, fits.error) if fits is not None and fits.single.all() else None
+
+
+def fit_of(update: ObservedUpdate, rows: Array) -> LayerFit | None:
+    """How encoded rows (n, d) fit the batch, each on its own; None where nothing can be told."""
     if update.model.norm != "none":  # shares are those of a network without norms
         return None
-    batch, left = unsolved(update, RANK_TOLERANCE), update.rows - len(known)
-    if isinstance(batch, str) or not left:
+    batch = unsolved(update, RANK_TOLERANCE)
+    if isinstance(batch, str):
         return None
-    fits = fit(update.weights, batch.space, known, update.rows, update.model.activation)
-    labels = labels_left(update.labels, labels_of(update, known, fits.error))
-    if labels is None or not fits.single.all():
+    return fit(update.weights, batch.space, rows, update.rows, update.model.activation)
+
+
+def less(update: ObservedUpdate, known: Array, error: Array) -> ObservedUpdate | None:
+    """`update` without the rows `known` (k, d), of output errors (k, C - 1); None where no row is left, or the batch
+    has not the labels of these.
+    """
+    left = update.rows - len(known)
+    labels = labels_left(update.labels, labels_of(update, known, error))
+    if not left or labels is None:
         return None
-    gradient = without(update.weights, update.gradient, known, fits.error, update.model.activation)
+    gradient = without(update.weights, update.gradient, known, error, update.model.activation)
     scaled = {name: g * update.rows / left for name, g in gradient.items()}
     return replace(update, rows=left, labels=labels, gradient=scaled)
 
