@@ -229,15 +229,22 @@ def test_a_worker_that_ends_is_a_failure_in_one_line():
         list(each(os._exit, [3, 3], 2))
 
 
-def ends_on_three(number: int) -> int:
+def ends_once_others_are_known(item: tuple[int, Path]) -> int:
+    number, others_known = item
     if number == 3:
+        while not others_known.exists():
+            time.sleep(0.01)
         os._exit(3)
     return number
 
 
-def test_a_worker_that_ends_is_named_by_what_it_was_at_and_not_by_what_is_done():
+def test_a_worker_that_ends_is_named_by_what_it_was_at_and_not_by_what_is_done(tmp_path: Path):
+    others_known = tmp_path / "known"
+    results = each(ends_once_others_are_known, [(n, others_known) for n in range(4)], 2, name=lambda i: f"item {i[0]}")
+    assert {next(results) for _ in range(3)} == {0, 1, 2}
+    others_known.touch()
     with pytest.raises(ToldFailure, match=r"^a worker process died at item 3 \(out of memory\?\); run again with"):
-        list(each(ends_on_three, [0, 1, 2, 3], 2, name=lambda n: f"item {n}"))
+        next(results)
 
 
 def test_of_many_items_at_which_a_worker_may_have_died_a_few_are_named():
