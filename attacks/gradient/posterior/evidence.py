@@ -17,8 +17,8 @@ are of the exact likelihood (`intervals`); else that changes are bounded is not 
 `approximate`: wrong rows may pass for such errors, so nothing that is claimed of it is sure. An entry that was rounded
 to the highest level is at most that; it is taken for one within half a step on either side, less than is known.
 
-Where nothing of this leaves an error, one is assumed that is small beside the update (`ASSUMED`): the rows found then
-explain the update to that much.
+Where nothing of this leaves an error, one is assumed that is small beside the update (`assumed_errors`): the rows found
+then explain the update to that much.
 """
 
 import math
@@ -31,6 +31,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from leakledger.attacks.gradient.posterior.assumed_errors import by_column, even
 from leakledger.attacks.gradient.posterior.cells import Cell
 from leakledger.attacks.gradient.posterior.intervals import Intervals
 from leakledger.attacks.observed.update import Arrays, ObservedUpdate
@@ -94,9 +95,10 @@ class Evidence:
         return max(3 * math.sqrt(self.square / float(sum(w.sum() for w in self._each_weight()))), self.noise)
 
     @property
-    def noise_of_first(self) -> float:
-        """The root mean square of the errors in the first layer."""
-        return self.noise if self.weights is None else self.noise * float((1 / self.weights[0]).mean().sqrt())
+    def equalising(self) -> Tensor:
+        """(in + 1,) what makes errors in the columns of the first layer alike, of deviation `noise`."""
+        first = self.total[0]
+        return first.new_ones(first.shape[1]) if self.weights is None else (1 / self.weights[0]).mean(0).rsqrt()
 
     def _each_weight(self) -> list[Tensor]:
         return [torch.ones_like(t) for t in self.total] if self.weights is None else self.weights
@@ -122,11 +124,6 @@ def log_ways(rows: int) -> Tensor:
     """(rows + 1,) the logarithm of how many choices there are of k of so many places, for each k."""
     k = torch.arange(rows + 1)
     return torch.lgamma(k[-1] + 1.0) - torch.lgamma(k + 1.0) - torch.lgamma(k[-1] - k + 1.0)
-
-
-# Of the entries' root mean square. Smaller: a chain that is not yet at the truth hardly moves; larger: numbers are less
-# exact than the update tells.
-ASSUMED = 0.02
 
 
 STEPS = 1001  # of an interval, over which a mean is a sum
@@ -185,14 +182,15 @@ def _mean(values: Array, rates: Array) -> float:
 @dataclass(frozen=True)
 class Channel:
     """What defenses do to a mean gradient: `noise` is the deviation of the errors in its entries; `stated`: it is said
-    to be normal noise of just that, neither assumed nor worked out of the update. `changes`: what else changed entries,
-    `bounded` if nothing was done after the only one.
+    to be normal noise of just that, neither `assumed` nor worked out of the update. `changes`: what else changed
+    entries, `bounded` if nothing was done after the only one.
     """
 
     noise: float
     clip_norm: float | None = None
     shrunk: bool = False
     stated: bool = False
+    assumed: bool = False
     changes: tuple[Change, ...] = ()
     bounded: bool = False
 
@@ -236,10 +234,11 @@ def channel(mechanisms: Sequence[Mechanism], gradient: Arrays, rounding: float =
     if not math.isfinite(variance):
         return f"defenses with errors of variance {variance} tell nothing"
     entries = np.concatenate([g.ravel() for g in gradient.values()])
-    least = ASSUMED * float(np.sqrt((entries**2).mean()))
+    least = even(entries)
     stated = not changes and variance > least**2
+    assumed = not changes and not variance
     bounded = len(changes) == 1 and mechanisms[-1].kind in CHANGES
-    return Channel(max(math.sqrt(variance), least), clip_norm, shrunk, stated, tuple(changes), bounded)
+    return Channel(max(math.sqrt(variance), least), clip_norm, shrunk, stated, assumed, tuple(changes), bounded)
 
 
 def _idle(clipping: Mechanism, after: Sequence[Mechanism], sent: Arrays, rounding: float) -> bool:
@@ -311,12 +310,15 @@ def evidence_of(update: ObservedUpdate, through: Channel, device: str) -> Eviden
         return [np.column_stack([arrays[f"{i}.weight"], arrays[f"{i}.bias"]]) for i in layers]
 
     smear = noise = math.hypot(update.stretched * through.noise, update.noise)
-    weights, intervals = None, None
+    squares, weights, intervals = None, None, None
     exact = through.bounded and not through.shrunk
     if through.changes:
         sent = {name: g / update.stretched for name, g in update.gradient.items()}
         changed = [stacked(c.mean_squares(sent)) for c in through.changes]
         squares = [smear**2 + update.stretched**2 * np.sum(c, axis=0) for c in zip(*changed, strict=True)]
+    elif through.assumed and (told_apart := by_column(stacked(update.gradient))):
+        squares = [update.noise**2 + deviations**2 for deviations in told_apart]
+    if squares is not None:
         noise = math.sqrt(min(float(s.min()) for s in squares))
         weights = [tensor((noise**2 / s).astype(np.float32)) for s in squares]
     if exact:

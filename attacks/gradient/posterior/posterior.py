@@ -137,7 +137,7 @@ class Posterior(Inversion):
                 return NotApplicable(f"the local training of {batch} is no gradient: {why}")
             step = middle
         if trained:
-            through = replace(through, bounded=False, stated=False)
+            through = replace(through, bounded=False, stated=False, assumed=False)
         try:
             prior = StructuralPrior(update.layout, knowledge.bounds)
             categorical, numeric, known = self._prior(update, knowledge)

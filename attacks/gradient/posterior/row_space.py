@@ -8,10 +8,12 @@ residual V' [x | 1] whose entries are normal with variance s² |c|², |c|² = |S
     log p(x) = - |V' x|² / (2 s² |c|²) - (entries of V' x) log |c| + log prior(x)
 
 is what one row says of itself, whatever the other rows are, by two quadratic forms in x. Many chains draw rows from it,
-cell by cell. (Distances to a noisy subspace instead of membership; for signals the idea is MUSIC, Schmidt 1986.)
+cell by cell. Columns with other errors than others are scaled so that all have the same. (Distances to a noisy subspace
+instead of membership; for signals the idea is MUSIC, Schmidt 1986.)
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -45,8 +47,10 @@ class RowSpace:
     """The two quadratic forms of the first layer's gradient, and chains of single rows `index` (n, F) on them."""
 
     def __init__(self, evidence: Evidence, cells: Sequence[Cell], index: Tensor, coins: torch.Generator) -> None:
-        self.cells, self.index, self.coins, self.noise = cells, index, coins, evidence.noise_of_first
-        total = evidence.total[0].double()
+        scale = evidence.equalising
+        self.cells = [replace(c, codes=c.codes * scale[c.columns]) for c in cells]
+        self.index, self.coins, self.noise = index, coins, evidence.noise
+        total = evidence.total[0].double() * scale
         out, width = total.shape
         _, values, directions = torch.linalg.svd(total, full_matrices=True)
         edge = (out**0.5 + width**0.5) * self.noise
@@ -56,8 +60,8 @@ class RowSpace:
         power = values[: self.rank] ** 2 - out * self.noise**2  # what noise adds to a value, in expectation
         self.forms = (rest.T @ rest).float(), (signal.T / power @ signal).float()
         self.rows = total.new_zeros(len(index), width, dtype=torch.float32)
-        self.rows[:, -1] = 1
-        for f, cell in enumerate(cells):
+        self.rows[:, -1] = scale[-1]
+        for f, cell in enumerate(self.cells):
             self.rows[:, cell.columns] += cell.codes[index[:, f]]
 
     def fits(self) -> Tensor:

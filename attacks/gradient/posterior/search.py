@@ -276,10 +276,11 @@ def _suspects(found: Chains, chain: int, most: int = LIFTED) -> Tensor:
     """(k,) rows of a chain: likelier, the more of a row lies in the directions that stand out of its residual, and the
     fewer other chains have that row. Where places have none, some of these too.
     """
-    _, values, directions = torch.linalg.svd(found.residual[0][chain].double(), full_matrices=False)
+    scale = found.evidence.equalising
+    _, values, directions = torch.linalg.svd((found.residual[0][chain] * scale).double(), full_matrices=False)
     out, width = found.residual[0].shape[1:]
-    count = max(2, int((values > (out**0.5 + width**0.5) * found.evidence.noise_of_first).sum()))
-    rows = torch.cat([found.columns[chain], torch.ones(found.rows, 1, device=found.device)], 1).double()
+    count = max(2, int((values > (out**0.5 + width**0.5) * found.evidence.noise).sum()))
+    rows = (torch.cat([found.columns[chain], torch.ones(found.rows, 1, device=found.device)], 1) * scale).double()
     inside = ((rows @ directions[:count].T) ** 2).sum(1) / (rows**2).sum(1)
     named = [f for f, cell in enumerate(found.cells) if cell.raw is None]
     held = found.index[..., named]

@@ -10,13 +10,14 @@ from leakledger.attacks.base import Abstained, AuxiliaryKnowledge, NotApplicable
 from leakledger.attacks.gradient.portfolio import Portfolio
 from leakledger.attacks.gradient.posterior import Posterior
 from leakledger.attacks.gradient.posterior.assembly import Assembly
+from leakledger.attacks.gradient.posterior.assumed_errors import ASSUMED
 from leakledger.attacks.gradient.posterior.atoms import atoms_of, with_labels
 from leakledger.attacks.gradient.posterior.blind import blind_guess
 from leakledger.attacks.gradient.posterior.cells import cells_of, most_uncertain
 from leakledger.attacks.gradient.posterior.chains import Chains, from_prior, prior_of
 from leakledger.attacks.gradient.posterior.claim import claimed
 from leakledger.attacks.gradient.posterior.claim import rows_of as rows_in
-from leakledger.attacks.gradient.posterior.evidence import ASSUMED, channel, evidence_of
+from leakledger.attacks.gradient.posterior.evidence import channel, evidence_of
 from leakledger.attacks.gradient.posterior.row_space import RowSpace, supported
 from leakledger.attacks.gradient.posterior.samples import Samples
 from leakledger.attacks.gradient.posterior.search import _suspects, search
