@@ -21,6 +21,7 @@ from nacl.signing import SigningKey, VerifyKey
 
 from leakledger.audit.chain import canonical
 from leakledger.audit.store import SIGNATURE, Store, StoreError
+from leakledger.preprocess import strict_json
 from leakledger.preprocess.atomic_file import PRIVATE, atomic_file, sync_folder
 from leakledger.preprocess.secret import SECRET_BYTES, new_secret
 
@@ -130,7 +131,7 @@ def read_signature(store: Store) -> Signature | None:
     if not path.exists():
         return None
     try:
-        plain = json.loads(path.read_bytes())
+        plain = strict_json.loads(path.read_text(encoding="utf-8"))
         if plain.pop("algorithm") != "Ed25519":
             raise ValueError("another algorithm than Ed25519")
         signature = Signature(**plain)

@@ -108,6 +108,16 @@ def test_a_signature_of_another_form_is_named(store, name, value):
         read_signature(store)
 
 
+@pytest.mark.parametrize(("name", "other"), [("algorithm", "none"), ("key", "00" * 32), ("head", "ab" * 32)])
+def test_a_signature_that_says_two_things_of_one_is_none(store, name, other):
+    sign_run(store.folder, Signer(SEED))
+    path = store.folder / FILE
+    path.write_text(path.read_text().replace(f'"{name}":', f'"{name}": {json.dumps(other)}, "{name}":'))
+    assert json.loads(path.read_text())[name] != other
+    with pytest.raises(SignatureError, match=r"signature.json: is no signature of a record$"):
+        read_signature(store)
+
+
 def test_a_run_that_is_not_finished_is_not_signed(tmp_path, facts):
     Store.create(tmp_path, facts, "now").close()
     with pytest.raises(SignatureError, match="the run is not finished"):
