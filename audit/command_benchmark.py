@@ -85,7 +85,7 @@ def benchmark(
         check_output(path, base.BEGINS, given)
     if plot is not None:
         check_output(plot, PICTURE, [*given, path])
-    rows = base.kept(kept) if kept else []
+    rows = base.kept(kept, name) if kept else []
     jobs = jobs if device == "cpu" else jobs or 1  # an accelerator is not shared unless it is said
     device_name(device, "--device")  # it is there, or a message
     options = Options(data, schema, quick, device, seeds, jobs, corpus, cache, only, resume, _tell)

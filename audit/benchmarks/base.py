@@ -113,6 +113,14 @@ BENCHMARKS = {
     "fedllm_text": "leakledger.audit.benchmarks.fedllm_text",
     "tightness": "leakledger.audit.benchmarks.tightness",
 }
+MEASURE_OF = {
+    "exact_activations": "exact",
+    "exact_dropout": "exact",
+    "fedavg_long": "fedavg",
+    "fedllm_f1_minilm": "fedllm_f1",
+    "fedllm_overlap": "fedllm_f1",
+}
+"""Benchmarks of settings of their own under the measure of another one, whose name their rows have."""
 
 
 PARTIAL = {  # tables of which not all rows are public
@@ -165,16 +173,10 @@ def check_resume(name: str) -> None:
 
 
 def markdown(name: str, rows: Sequence[Row]) -> str:
-    """The rows as Markdown: as the benchmark has them, else one table. Raises ValueError for an unknown benchmark, and
-    for rows of another one than that whose tables they are to fill.
-    """
+    """The rows as Markdown: as the benchmark has them, else one table. Raises ValueError for an unknown benchmark."""
     find(name)
     own: Callable[[Sequence[Row]], str] | None = getattr(import_module(BENCHMARKS[name]), "markdown", None)
-    if own is None:
-        return plain_table([as_plain(r) for r in rows])
-    if other := next((r.benchmark for r in rows if r.benchmark != name), None):
-        raise ValueError(f"these rows are of the benchmark {other}, not of {name}; write leakledger benchmark {other}")
-    return own(rows)
+    return plain_table([as_plain(r) for r in rows]) if own is None else own(rows)
 
 
 def by_setting(rows: Sequence[Row], *names: str) -> dict[Any, dict[str, Row]]:
@@ -207,12 +209,17 @@ def with_interval(row: Row, places: int, ends: int | None = None) -> str:
     return f"{row.measured:.{places}f} ({within(row.low, row.high, places if ends is None else ends)})"
 
 
-def kept(path: Path) -> list[Row]:
-    """The rows that `save` wrote. Raises ValueError for a file that holds none."""
+def kept(path: Path, name: str) -> list[Row]:
+    """The rows of the benchmark of this name that `save` wrote. Raises ValueError for a file that holds none, or rows
+    of another benchmark.
+    """
     try:
-        return [Row(**row) for row in json.loads(path.read_text(encoding="utf-8"))["rows"]]
+        rows = [Row(**row) for row in json.loads(path.read_text(encoding="utf-8"))["rows"]]
     except (ValueError, TypeError, KeyError):
         raise ValueError(f"{path}: holds no rows of a benchmark; --save writes such a file") from None
+    if other := next((r.benchmark for r in rows if r.benchmark != MEASURE_OF.get(name, name)), None):
+        raise ValueError(f"{path}: has rows of {other}, not of {name}; write leakledger benchmark {other}")
+    return rows
 
 
 def made(saved: Path | None = None) -> str:

@@ -264,6 +264,6 @@ def test_a_gradient_gives_the_server_whole_records_whatever_the_encoder_tells_it
 )
 def test_the_page_has_the_tables_that_the_command_prints_from_the_kept_rows(path):
     page = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8")
-    tables = as_markdown("transcripts", kept(path)).split("\n\n")
+    tables = as_markdown("transcripts", kept(path, "transcripts")).split("\n\n")
     assert len(tables) == 4  # a line above each
     assert all(table in page for table in tables)

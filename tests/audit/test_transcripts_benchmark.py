@@ -1,10 +1,12 @@
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from leakledger.audit.benchmarks import transcripts
-from leakledger.audit.benchmarks.base import Options, Row, as_plain, kept, plain_table, save
+from leakledger.audit.benchmarks.base import Options, Row, kept, plain_table, save
 from leakledger.audit.benchmarks.transcripts import NOTHING, ROWS, measure, methods, run, settings
 from leakledger.audit.benchmarks.transcripts_tables import entry, markdown
 from leakledger.audit.cli import main
@@ -119,21 +121,35 @@ def test_a_method_that_there_is_not_is_bad_input():
 def test_kept_rows_are_printed_as_markdown_without_measuring_again(tmp_path):
     path = tmp_path / "rows.json"
     save(path, "leakledger benchmark transcripts", [row(), row(encoder="local")])
-    assert kept(path) == [row(), row(encoder="local")]
+    assert kept(path, "transcripts") == [row(), row(encoder="local")]
     result = CliRunner().invoke(main, ["benchmark", "transcripts", "--kept", str(path), "--markdown"])
     assert result.exit_code == 0, result.output
     assert result.stdout.strip() == markdown([row(), row(encoder="local")])
-    result = CliRunner().invoke(main, ["benchmark", "tableak", "--kept", str(path), "--markdown"])
-    assert result.stdout.strip() == plain_table([as_plain(row()), as_plain(row(encoder="local"))])
 
 
-def test_rows_of_another_benchmark_are_refused_in_one_line_where_tables_are_its_own(tmp_path):
+@pytest.mark.parametrize("shown", [(), ("--json",), ("--markdown",)])
+@pytest.mark.parametrize("name", ["transcripts", "tableak", "dp_sgd"])
+def test_rows_of_another_benchmark_are_refused_in_one_line_however_they_are_to_be_shown(tmp_path, name, shown):
     path = tmp_path / "rows.json"
     save(path, "leakledger benchmark growth", [replace(row(), benchmark="growth")])
-    result = CliRunner().invoke(main, ["benchmark", "transcripts", "--kept", str(path), "--markdown"])
+    result = CliRunner().invoke(main, ["benchmark", name, "--kept", str(path), *shown])
     assert result.exit_code == 2
-    assert result.stderr.strip().endswith("write leakledger benchmark growth")
+    assert result.stdout == ""
+    assert result.stderr.strip().endswith(f"not of {name}; write leakledger benchmark growth")
     assert len(result.stderr.strip().splitlines()) == 1
+
+
+def kept_by_command():
+    """The files of rows in this repository, and the benchmark whose command is in each."""
+    for path in sorted((Path(__file__).parents[2] / "benchmarks" / "results").glob("*.json")):
+        words = json.loads(path.read_text(encoding="utf-8")).get("command", "").split()
+        if words[:2] == ["leakledger", "benchmark"]:
+            yield pytest.param(path, words[2], id=path.stem)
+
+
+@pytest.mark.parametrize(("path", "name"), list(kept_by_command()))
+def test_rows_that_a_command_measured_are_printed_under_its_own_name(path, name):
+    assert kept(path, name)
 
 
 @pytest.mark.parametrize("content", ["{}", "[]", "no json", '{"rows": [{"benchmark": "x"}]}'])
