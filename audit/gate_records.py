@@ -32,7 +32,8 @@ class Check:
     `observed` is what was measured now: an advantage, or a utility metric; `before` the same of the baseline;
     `difference` now less before, of a utility what was lost, with its one-sided bounds `low` and `high` at alpha, each
     by itself; of a ceiling these bound `observed`. `limit` is the margin or the ceiling. `p` is corrected for all
-    hypotheses of the gate. `needed`: clusters that answer it with the planned power, where that can be said. `most`:
+    hypotheses of the gate. `clusters`: independent ones, of a ceiling seeds; `needed`: as many as answer it with the
+    planned power beside all others, where that can be said. `most`:
     the most that any series, party or batch which bears on the answer shows. `fingerprint` names the
     question, never what was measured.
     """
@@ -155,11 +156,12 @@ class GateOutcome:
         short = [c for c in self.checks if c.status == "inconclusive" and c.needed and c.needed > c.clusters]
         if not short:
             return ""
-        most, have = max(c.needed or 0 for c in short), min(c.clusters for c in short)
+        most, have = max(c.needed or 0 for c in short), sorted({c.clusters for c in short})
+        so_few = " to ".join(map(str, dict.fromkeys([have[0], have[-1]])))
         too_few = plural(len(short), "inconclusive check has", "inconclusive checks have")
         them = "all of them" if len(short) > 1 else "it"
         return (
-            f"Power: {too_few} too few clusters ({have}); {most} would decide {them} "
+            f"Power: {too_few} too few clusters ({so_few}); {most} would decide {them} "
             f"with power {self.power:.0%} if nothing changed, where clusters are all that is missing."
         )
 

@@ -8,6 +8,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from leakledger.audit.chain import canonical, digest_of
 from leakledger.audit.gate import ceilings, findings, leakage, utility
@@ -41,6 +42,13 @@ VOID = ("expired", "invalid")
 OF_UPDATES = ("[model]", "[training]", "[defense]")  # sections that decide what an update tells of rows
 ROWS = ASKED["rows or columns"]
 CERTAIN = 1.0  # what a deterministic finding counts as, observed
+
+
+class Family(NamedTuple):
+    """The hypotheses that share alpha: `now`, and `planned` for a run in which each has clusters enough."""
+
+    now: int
+    planned: int
 
 
 @dataclass(frozen=True)
@@ -131,9 +139,9 @@ def _checks(
         if isinstance(t, ceilings.Ceiling):
             check = _of_ceiling(t, p, policy, granted)
         elif isinstance(t, leakage.Regression):
-            check = _of_regression(t, p, len(members), policy, granted)
+            check = _of_regression(t, p, Family(len(members), len(tested)), policy, granted)
         else:
-            check = _of_loss(t, p, len(members), policy)
+            check = _of_loss(t, p, Family(len(members), len(tested)), policy)
         yield _finished(replace(check, subject=words.get(check.setting, "")), now)
     for check in _unmeasured(record, policy, now, asked, matches):
         yield replace(check, subject=words.get(check.setting, ""))
@@ -166,7 +174,7 @@ def _of_ceiling(c: ceilings.Ceiling, p: float | None, policy: Policy, granted: b
     observers = series.observers
     return replace(
         check,
-        clusters=len(series.gains),
+        clusters=len({*series.seeds}),
         needed=ceilings.needed(limit, policy.gate),
         attack=series.attack,
         observers=observers,
@@ -176,8 +184,8 @@ def _of_ceiling(c: ceilings.Ceiling, p: float | None, policy: Policy, granted: b
     )
 
 
-def _of_regression(r: leakage.Regression, p: float | None, family: int, policy: Policy, granted: bool) -> Check:
-    status, reasons, worst = leakage.answer(r, p, family, policy.gate)
+def _of_regression(r: leakage.Regression, p: float | None, family: Family, policy: Policy, granted: bool) -> Check:
+    status, reasons, worst = leakage.answer(r, p, family.now, policy.gate)
     d, m = worst.difference, worst.measure
     return replace(
         _check("regression", r.gate, r.cell, status, reasons),
@@ -189,8 +197,8 @@ def _of_regression(r: leakage.Regression, p: float | None, family: int, policy: 
         low=d.low,
         high=d.high,
         p=p,
-        clusters=d.clusters,
-        needed=leakage.needed(worst, r.gate, policy.gate),
+        clusters=r.clusters,
+        needed=leakage.needed(r, worst, family.planned, policy.gate),
         attack=m.attack,
         observers=m.observers,
         metric=m.metric,
@@ -199,8 +207,8 @@ def _of_regression(r: leakage.Regression, p: float | None, family: int, policy: 
     )
 
 
-def _of_loss(loss: utility.Loss, p: float | None, family: int, policy: Policy) -> Check:
-    status, reason = utility.answer(loss, p, family, policy.gate)
+def _of_loss(loss: utility.Loss, p: float | None, family: Family, policy: Policy) -> Check:
+    status, reason = utility.answer(loss, p, family.now, policy.gate)
     cell, g, d = Cell(loss.setting, "", loss.gate.metric), loss.gate, loss.difference
     check = _check("utility", g, cell, status, (reason,))
     if d is None:
@@ -216,7 +224,7 @@ def _of_loss(loss: utility.Loss, p: float | None, family: int, policy: Policy) -
         high=d.high,
         p=p,
         clusters=d.clusters,
-        needed=clusters_needed(d.scatter, g.margin, policy.gate.alpha, policy.gate.power),
+        needed=clusters_needed(d.scatter, g.margin, policy.gate.alpha, policy.gate.power, family.planned),
         metric=g.metric,
     )
 

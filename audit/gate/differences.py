@@ -128,13 +128,15 @@ def unseen(clusters: int, alpha: float) -> float:
     return 1.0 - alpha ** (1 / clusters) if clusters else 1.0
 
 
-def clusters_needed(scatter: float, margin: float, alpha: float, power: float) -> int | None:
+def clusters_needed(scatter: float, margin: float, alpha: float, power: float, family: int = 1) -> int | None:
     """The fewest clusters whose upper bound lies below `margin` with probability `power` where nothing changed: the
-    noncentral-t form of ((z_alpha + z_power) scatter / margin)². None where that is beyond any run.
+    noncentral-t form of ((z_alpha + z_power) scatter / margin)². No fewer than can fail one of a `family` of checks.
+    None where that is beyond any run.
     """
+    least = enough_to_fail(family, alpha)
     if scatter <= 0:
-        return FEWEST
-    low, high = FEWEST, FEWEST
+        return least
+    low, high = least, least
     while _power(high, scatter, margin, alpha) < power:
         low, high = high, 2 * high
         if high > MOST_PLANNED:

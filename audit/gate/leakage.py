@@ -83,6 +83,10 @@ class Regression:
     def clusters(self) -> int:
         return min((c.difference.clusters for c in self.compared), default=0)
 
+    def hypotheses(self, family: int) -> int:
+        """As how many the series of this cell count, which is one of a `family`."""
+        return round(family * len(self.compared) / (1 - (SHARE if self.parts else 0)))
+
     @property
     def weighted(self) -> list[tuple[float, Compared]]:
         """What can be tested, with its p-value adjusted for all of the cell; 1 of what grew by less than the floor."""
@@ -256,7 +260,7 @@ def answer(r: Regression, p: float | None, family: int, gate: Gate) -> tuple[Sta
         said = f"{speaks.who} gets {speaks.now:.2f} of what the prior leaves, {speaks.before:.2f} before"
         return "fail", [said, *([f"what grew alone: {_named(single)}"] if single else [])], speaks
     reasons = list(dict.fromkeys(r.doubts))
-    hypotheses = round(family * len(r.compared) / (1 - (SHARE if r.parts else 0)))
+    hypotheses = r.hypotheses(family)
     if r.clusters < FEWEST:
         reasons.append(f"{plural(r.clusters, 'cluster')}; from {FEWEST} on they can say something")
     elif hypotheses * smallest_p(r.clusters) > gate.alpha:
@@ -338,11 +342,12 @@ def _speaks(r: Regression) -> Compared:
     return max(r.compared, key=rank)
 
 
-def needed(c: Compared, gate: LeakageGate, settings: Gate) -> int | None:
-    """Clusters that show a change of nothing to be below the margin, with the planned power; of other seeds no fewer
-    than bound what they did not meet. None of a part, which no margin bounds.
+def needed(r: Regression, c: Compared, family: int, gate: Gate) -> int | None:
+    """Clusters that show a change of nothing to be below the margin, with the planned power, and can fail one of a
+    `family` of checks; of other seeds no fewer than bound what they did not meet. None of a part, which no margin
+    bounds.
     """
     if c.part.words:
         return None
-    planned = clusters_needed(c.difference.scatter, gate.margin, settings.alpha, settings.power)
-    return planned if c.pairs or planned is None else max(planned, fewest(gate.margin, settings.alpha))
+    planned = clusters_needed(c.difference.scatter, r.gate.margin, gate.alpha, gate.power, r.hypotheses(family))
+    return planned if c.pairs or planned is None else max(planned, fewest(r.gate.margin, gate.alpha))

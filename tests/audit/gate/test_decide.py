@@ -281,6 +281,41 @@ def test_how_many_clusters_would_decide_what_is_open_is_said_wherever_it_is_read
     assert "would decide" not in passed.power_sentence + summary(passed)
 
 
+def test_as_many_clusters_as_the_gate_asks_for_decide_what_was_open():
+    def of(seeds):
+        def more(seed):
+            return [trial(0.4, attack=f"a{k}") for k in range(7)]
+
+        held = [c for name in ("made", *(f"a{k}" for k in range(7))) for c in controls(name)]
+        return record(np.full(seeds, 0.4), auroc=[0.9] * seeds, seeds=range(seeds), held=tuple(held), more=more)
+
+    def outcome(seeds):
+        return decided(of(seeds), of(seeds), leakage=MARGIN, utility=[{"metric": "auroc"}])
+
+    few = outcome(3)
+    (said,) = re.findall(r"2 .* checks have too few clusters \(3\); (\d+) would decide all", few.power_sentence)
+    assert outcome(int(said)).exit_code == 0
+    assert outcome(int(said) - 1).exit_code == 11
+    assert f"too few clusters ({int(said) - 1}); {said} would decide it" in outcome(int(said) - 1).power_sentence
+
+
+def test_too_few_clusters_are_the_fewest_and_most_of_all_checks_that_have_too_few():
+    def more(seed):
+        return [trial(0.4, observers=("P1",), victim=victim) for victim in ("P2", "P3")]
+
+    made = record(np.full(3, 0.4), auroc=[0.9] * 3, seeds=range(3), more=more)
+    outcome = decided(made, made, leakage=MARGIN, utility=[{"metric": "auroc"}], gate={"alpha": 1e-4})
+    assert [c for c in outcome.checks if c.reasons[0].startswith("6 clusters can fail none")]
+    assert "3 inconclusive checks have too few clusters (3 to 6); " in outcome.power_sentence
+
+
+def test_a_ceiling_has_seeds_for_clusters_since_as_many_seeds_are_needed():
+    made = record(0 * FLAT, more=lambda seed: [trial(0.0, victim=victim) for victim in ("P2", "P3")])
+    outcome = decided(made, leakage=[{"ceiling": 0.1}])
+    assert only(outcome, "ceiling").status == "inconclusive"
+    assert "1 inconclusive check has too few clusters (12); 29 would decide it" in outcome.power_sentence
+
+
 def test_a_ceiling_quotes_the_attack_that_gets_most_of_those_above_it_and_not_the_surest():
     wild = 0.8 + noise(3, 0.15)
     both = (*controls(), *controls("strong"))
