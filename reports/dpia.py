@@ -12,7 +12,7 @@ from leakledger.reports.observations import fans, folded, parties, topics
 from leakledger.reports.taxonomy import EDPB_28_2024, SP_800_226, places
 from leakledger.reports.text import interval, number, plural, together
 from leakledger.reports.wording import markdown as safe
-from leakledger.reports.words import nothing_said, noun, unplayed
+from leakledger.reports.words import dealt, nothing_said, noun, unplayed
 
 BLANK = "**[to be filled in by the controller]**"
 MOST = 60  # rows of a table
@@ -43,7 +43,7 @@ def _description(record: AuditRecord) -> Iterator[str]:
     yield f"* Data subjects, categories of data, retention: {BLANK}"
     for partition, held in d.party_rows.items():
         rows = ", ".join(f"{safe(p)} {n:,}" for p, n in held.items())
-        yield f"* Parties under {safe(partition)}, with rows: {rows}"
+        yield f"* Parties under {safe(partition)}, with rows{dealt(record.run.seeds)}: {rows}"
     yield "\n### Flows between parties\n"
     yield "A line is what each of those in *from* told each of those in *to* but itself, in a setting's first case."
     yield "Amounts are of all of them together; in brackets, of one of those to one of these, least to most.\n"

@@ -250,6 +250,7 @@ def _environment() -> Environment:
         "unchanged": advice_words.unchanged,
         "costs": advice_words.costs,
         "listed": words.listed,
+        "dealt": words.dealt,
     }
     environment.globals |= {"SYMBOLS": verdict.SYMBOLS}
     return environment

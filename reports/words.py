@@ -4,7 +4,7 @@ The record names assets one by one (means, deviations, quartiles, ...); a first 
 about: rows, values, statistics, sizes, membership. What belongs to none of these stands under checks.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from leakledger.audit.records import ASSETS, COUNTED, INFORMATION, Level, Score, check_title
@@ -110,3 +110,10 @@ def listed(words: list[str]) -> str:
 def nothing_said(groups: list[str]) -> str:
     """A sentence that names what no attack was played on, by its nouns (`unplayed`); "" for nothing."""
     return f"No attack was played on {listed(groups)}: nothing is said of that." if groups else ""
+
+
+def dealt(seeds: Sequence[int]) -> str:
+    """Under which seed the rows of parties are counted, behind what they are dealt by; "" where there is one: others
+    may deal others.
+    """
+    return f" under seed {seeds[0]}, the first" if len(seeds) > 1 else ""

@@ -62,7 +62,7 @@ class DataFacts:
     task: str
     sensitive: tuple[str, ...]
     fingerprint: str
-    party_rows: Mapping[str, Mapping[str, int]]  # by setting's partition, then party
+    party_rows: Mapping[str, Mapping[str, int]]  # by setting's partition, then party; under the first seed
     negotiated: tuple[str, ...] = ()  # facts of the schema that parties agree on by messages; all others are declared
 
 

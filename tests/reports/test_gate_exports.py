@@ -15,6 +15,7 @@ from leakledger.audit.gate_records import BaselineNote, Check, GateOutcome, Seve
 from leakledger.audit.records import Observation
 from leakledger.reports.cyclonedx import model_card
 from leakledger.reports.dpia import BLANK, dpia
+from leakledger.reports.html import render
 from leakledger.reports.junit import junit
 from leakledger.reports.pull_request import annotations, summary
 from leakledger.reports.sarif import FINGERPRINT, Source, sarif
@@ -267,6 +268,15 @@ def test_the_assessment_has_no_count_of_leaks_where_nothing_was_judged():
     rows = section(dpia(record), "## (d)", "## What").splitlines()
     assert [row for row in rows if "pooled reference" in row or row.startswith("| lost")] != []
     assert not any("0 leaks" in row for row in rows if "pooled reference" in row or row.startswith("| lost"))
+
+
+@pytest.mark.parametrize("written", [dpia, lambda record: html.unescape(render(record))])
+def test_of_several_seeds_the_rows_of_parties_are_said_to_be_of_the_first(written):
+    record = example()
+    assert len(record.run.seeds) > 1
+    assert f" under seed {record.run.seeds[0]}, the first" in written(record)
+    single = replace(record, run=replace(record.run, seeds=record.run.seeds[:1]))
+    assert "under seed" not in written(single)
 
 
 @pytest.mark.parametrize("made", [dpia, lambda record: json.dumps(model_card(record))])
