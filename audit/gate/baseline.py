@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -154,14 +155,24 @@ def _check_chain(path: Path, baseline: Baseline, content: str) -> None:
 
 
 def matched(now: Sequence[Subject], before: Sequence[Subject]) -> dict[str, str] | None:
-    """Setting of the candidate -> setting of the baseline: by name where there is one of that name, the others in their
-    order; None where they are not as many.
+    """Setting of the candidate -> setting of the baseline: by name where there is one of that name, each of the others
+    with the one that it has most in common with, those as like in their order; None where they are not as many.
     """
     if len(now) != len(before):
         return None
     mine, theirs = ([s.id for s in of] for of in (now, before))
-    changed = (s for s in theirs if s not in mine)
-    return {s: s if s in theirs else next(changed) for s in mine}
+    likest = sorted(product(now, before), key=lambda pair: -_in_common(*pair))  # stable: in their order
+    found = {s: s for s in mine if s in theirs}
+    for a, b in likest:
+        if a.id not in found and b.id not in found.values():
+            found[a.id] = b.id
+    return {s: found[s] for s in mine}
+
+
+def _in_common(a: Subject, b: Subject) -> int:
+    """How many parts of two settings are the same, and how many are of one kind, as their first words say."""
+    pairs = list(zip(a.parts, b.parts, strict=False))  # of a file of before there were parts: none
+    return sum(x == y for x, y in pairs) + sum(x.split()[:1] == y.split()[:1] for x, y in pairs)
 
 
 def note_on(now: Snapshot, baseline: Baseline, path: str) -> BaselineNote:

@@ -134,11 +134,12 @@ class Broken:
 
 @dataclass(frozen=True)
 class Subject:
-    """A setting, and in words what it is."""
+    """A setting, and in words what it is; `parts` one by one, as other settings may share them."""
 
     id: str
     words: str
     parties: int
+    parts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -209,7 +210,9 @@ def _of_series() -> str:
 
 def _subject(s: Setting) -> Subject:
     parts = [s.method, s.defense if s.defense != "none" else "", s.training]
-    return Subject(s.id, ", ".join(p for p in parts if p), s.parties)
+    return Subject(
+        s.id, ", ".join(p for p in parts if p), s.parties, (s.partition, s.encoder, s.scaler, s.defense, s.training)
+    )
 
 
 def _conditions(config: Mapping[str, Any]) -> dict[str, str]:

@@ -92,7 +92,7 @@ def test_it_holds_no_recovered_value_and_no_row(path):
     assert {"recovered", "cells", "detail"}.isdisjoint(path.read_text().split('"'))
 
 
-def test_a_setting_is_compared_with_that_of_its_name_and_changed_ones_in_their_order():
+def test_a_setting_is_compared_with_that_of_its_name_and_changed_ones_as_like_in_their_order():
     def named(*names):
         (subject,) = baseline(MADE).snapshot.subjects
         return [replace(subject, id=name) for name in names]
@@ -101,6 +101,24 @@ def test_a_setting_is_compared_with_that_of_its_name_and_changed_ones_in_their_o
     assert matched(named("b2", "a"), named("a", "b")) == {"b2": "b", "a": "a"}
     assert matched(named("a2", "c", "b2"), named("a", "b", "c")) == {"a2": "a", "c": "c", "b2": "b"}
     assert matched(named("a"), named("a", "b")) is None
+
+
+def test_changed_settings_are_compared_with_those_that_they_have_most_in_common_with():
+    def named(*names):
+        """Settings by partition, encoder, scaler, defense and training, one letter and one digit each."""
+        (subject,) = baseline(MADE).snapshot.subjects
+        return [replace(subject, id=n, parts=tuple(" ".join(p) for p in n.split())) for n in names]
+
+    def pairs(now, before):
+        return set(matched(named(*now), named(*before)).items())
+
+    plain, noisy = "i1 u1 z1 n0 f1", "i1 u1 z1 g1 f1"
+    longer = {"i1 u1 z1 n0 f2": plain, "i1 u1 z1 g1 f2": noisy}
+    assert pairs(longer, (plain, noisy)) == pairs(list(longer)[::-1], (plain, noisy)) == set(longer.items())
+    weaker = {"i1 u1 z1 g2 f2": noisy, "i1 u1 z1 n0 f2": plain}  # of its kind still
+    assert pairs(weaker, (plain, noisy)) == set(weaker.items())
+    other = {"i1 u1 z1 q1 f1": plain, noisy: noisy}  # by name first
+    assert pairs(other, (plain, noisy)) == set(other.items())
 
 
 def test_a_reader_is_told_which_method_or_option_changed():
