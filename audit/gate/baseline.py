@@ -182,6 +182,8 @@ def note_on(now: Snapshot, baseline: Baseline, path: str) -> BaselineNote:
     changed = [*sections, *_renamed(now.subjects, before.subjects)]
     libraries = _differing(now.versions, before.versions, ("leakledger", "instrument"))
     notes = [f"other versions of {', '.join(libraries)} than before"] if libraries else []
+    if now.head == last.record_head:
+        notes.append("This run is the one that it is compared with: that nothing grew says nothing of a change.")
     if before.columns is None:
         notes.append(UNKEPT)
     if set(now.seeds) != set(before.seeds):

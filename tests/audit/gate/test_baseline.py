@@ -121,6 +121,13 @@ def test_changed_settings_are_compared_with_those_that_they_have_most_in_common_
     assert pairs(other, (plain, noisy)) == set(other.items())
 
 
+def test_a_run_that_is_its_own_baseline_is_said_to_be_none_that_changed_anything():
+    own = "This run is the one that it is compared with"
+    assert any(own in n for n in note_on(snapshot(MADE), baseline(MADE), "b.json").notes)
+    again = replace(MADE, head="cd" * 32)
+    assert not any(own in n for n in note_on(snapshot(again), baseline(MADE), "b.json").notes)
+
+
 def test_a_reader_is_told_which_method_or_option_changed():
     before = baseline(MADE)
     (subject,) = before.snapshot.subjects
