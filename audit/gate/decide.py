@@ -404,6 +404,8 @@ def _notes(record: AuditRecord, policy: Policy, now: Snapshot, note: BaselineNot
         yield "No baseline: nothing was compared, and every finding counts as new."
     else:
         yield from note.notes
+    if pooled := dict.fromkeys(c.setting.method for c in record.cases if c.setting.reference):
+        yield f"Rows are pooled, which no federation could, and nothing is judged, under {', '.join(pooled)}"
     if policy.findings.forbid == "none":
         yield "The policy does not look at deterministic findings."
     unjudged: dict[str, set[str]] = {}

@@ -393,6 +393,17 @@ def test_what_no_entry_of_the_policy_judges_is_said():
     assert "what one client learns: size" in " ".join(decided(grown(0.9), grown(0.1), leakage=unasked).notes)
 
 
+def test_a_gate_names_what_it_does_not_judge_since_rows_are_pooled():
+    made, other = record(0 * FLAT), record(FLAT + 0.5, setting="s2")
+    pooled = tuple(replace(c, setting=replace(c.setting, scaler="pooled", reference=True)) for c in other.cases)
+    outcome = decided(replace(made, cases=made.cases + pooled), leakage=[{"ceiling": 0.3}])
+    assert [c.setting for c in outcome.checks] == ["s1"]
+    (told,) = [n for n in outcome.notes if "e + pooled" in n]
+    assert told in list(lines(outcome))
+    assert "pooled" in summary(outcome)
+    assert not [n for n in decided(made, leakage=[{"ceiling": 0.3}]).notes if "pooled" in n]
+
+
 def test_a_gate_that_asks_nothing_says_so_and_is_no_green_suite():
     made = record(FLAT)
     outcome = decided(made, made, leakage=[], findings={"forbid": "none"})
