@@ -175,6 +175,16 @@ def other_code(run: RunFacts) -> str:
     return f"This run was attacked and scored {', and '.join(found)}: what is decided here, the installed code decided."
 
 
+def other_protocols(run: RunFacts) -> str:
+    """A sentence where a run was played by code other than what is installed, so that a change of protocols since is
+    not in what it leaked. Else empty, and for a record that does not name that code.
+    """
+    now = code()
+    changed = [folder for folder in sorted({*now, *run.code}) if run.code and now.get(folder) != run.code.get(folder)]
+    where = ", ".join(changed)
+    return f"This run was played by other code than is installed now, in {where}: run the audit anew" if changed else ""
+
+
 def device_name(device: str, said: str = "audit.device") -> str:
     """The device in words. Raises ValueError for one that this machine does not have; `said`: where it was named."""
     try:

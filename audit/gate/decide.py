@@ -31,6 +31,7 @@ from leakledger.audit.gate_records import (
     WaiverNote,
 )
 from leakledger.audit.leakage import adversary
+from leakledger.audit.provenance import other_protocols
 from leakledger.audit.records import ASSETS, POWER, AuditRecord, check_title, metric_title, plural
 from leakledger.audit.verdicts.evidence import GROUPS, asset_of_trial, is_calibrator
 from leakledger.audit.verdicts.significance import holm
@@ -398,8 +399,7 @@ def _open(name: str, reason: str, setting: str = "") -> Check:
 
 
 def _notes(record: AuditRecord, policy: Policy, now: Snapshot, note: BaselineNote | None) -> Iterator[str]:
-    if record.other_code:
-        yield record.other_code
+    yield from filter(None, (record.other_code, other_protocols(record.run)))
     if note is None:
         yield "No baseline: nothing was compared, and every finding counts as new."
     else:

@@ -55,6 +55,16 @@ def test_what_reads_the_record_of_a_run_says_where_other_code_made_it_than_decid
     assert OTHER in page.read_text()
 
 
+def test_a_gate_says_where_protocols_were_changed_since_the_run_that_it_judges(made, monkeypatch):
+    told = "This run was played by other code than is installed now, in "
+    assert told not in gated(made).output
+    folder, *others = provenance.code()
+    monkeypatch.setattr(provenance, "code", lambda: {folder: "newer", **dict.fromkeys(others, "newer too")})
+    for result in (gated(made), gated(made, "--json"), call("compare", made / "run", made / "run")):
+        assert result.exit_code == 0, result.output
+        assert f"{told}{folder}" in " ".join(result.output.split())
+
+
 def test_other_versions_of_libraries_than_those_of_a_run_are_named(made, monkeypatch, tmp_path):
     report = ["report", made / "run", "-o", tmp_path / "report.html"]
     mine = provenance.versions()
