@@ -296,7 +296,9 @@ def _unanswered(policy: Policy, now: Snapshot, asked: Asked, note: BaselineNote 
         yield _open("utility", "it asks for a comparison, and no baseline was given")
     if policy.findings.forbid != "none":
         yield from _unfound(now)
-    if not now.subjects:
+    if now.incomplete:
+        yield _open("run", f"{plural(now.incomplete, 'case')} of it did not run to the end; finish it first")
+    elif not now.subjects:
         yield _open("run", "no case of a federated setting has finished")
 
 

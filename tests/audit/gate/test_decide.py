@@ -404,6 +404,16 @@ def test_a_gate_names_what_it_does_not_judge_since_rows_are_pooled():
     assert not [n for n in decided(made, leakage=[{"ceiling": 0.3}]).notes if "pooled" in n]
 
 
+def test_a_run_that_is_not_finished_is_no_pass_and_that_is_said_first_whatever_else_is_open():
+    unfinished, whole = record(FLAT, missing=7), record(FLAT)
+    other = replace(whole, cases=whole.cases + record(FLAT, setting="s2").cases)
+    for before in (whole, other):  # of the second it lacks a setting, so that the baseline is stale as well
+        outcome = decided(unfinished, before, leakage=MARGIN)
+        assert outcome.exit_code == 11
+        (run,) = [c for c in outcome.checks if c.gate == "run"]
+        assert run.reasons == ("7 cases of it did not run to the end; finish it first",)
+
+
 def test_a_gate_that_asks_nothing_says_so_and_is_no_green_suite():
     made = record(FLAT)
     outcome = decided(made, made, leakage=[], findings={"forbid": "none"})
