@@ -12,8 +12,8 @@ UTILITY = ("f1", "accuracy", "auroc", "r2", "mae")
 
 
 def model_card(record: AuditRecord) -> dict[str, Any]:
-    """A bill of materials with one machine-learning model per federated setting."""
-    settings = dict.fromkeys(c.setting for c in record.cases if not c.setting.reference)
+    """A bill of materials with one machine-learning model per federated setting of which a case has begun."""
+    settings = dict.fromkeys(c.setting for c in (*record.cases, *record.aborted) if not c.setting.reference)
     components = []
     for s in settings:
         leaks = [_leak(x) for x in record.scores if x.setting == s.id and _counts(x)]
@@ -79,5 +79,7 @@ def _limits(record: AuditRecord, setting: str) -> list[str]:
     rulings = [r for r in record.rulings if r.setting == setting]
     leaks = [f"leaks to {r.adversary}, {noun(r.asset)}: {r.reasons[0]}" for r in rulings if r.verdict == "leaks"]
     missing = dict.fromkeys(m for r in rulings for m in r.missing)
-    others = [record.other_code, nothing_said(unplayed(r.asset for r in record.rulings))]
+    left = record.missing + len(record.aborted)
+    unfinished = f"{plural(left, 'case')} of the audit did not run to the end: figures are provisional" if left else ""
+    others = [unfinished, record.other_code, nothing_said(unplayed(r.asset for r in record.rulings))]
     return [*leaks, *filter(None, others), *record.run.not_tested, *missing]

@@ -270,6 +270,19 @@ def test_the_assessment_has_no_count_of_leaks_where_nothing_was_judged():
     assert not any("0 leaks" in row for row in rows if "pooled reference" in row or row.startswith("| lost"))
 
 
+def test_a_model_card_of_a_run_that_is_not_finished_says_so_and_has_a_setting_that_a_party_ended():
+    record, told = example(), "did not run to the end"
+    record = replace(record, missing=0, aborted=())
+    assert told not in json.dumps(model_card(record))
+    last = next(c.setting for c in reversed(record.cases) if not c.setting.reference)
+    ended = tuple(c for c in record.cases if c.setting == last)
+    others = tuple(c for c in record.cases if c.setting != last)
+    card = model_card(replace(record, cases=others, aborted=ended, missing=2))
+    assert last.id in {c["bom-ref"] for c in card["components"]}
+    limits = [c["modelCard"]["considerations"]["technicalLimitations"] for c in card["components"]]
+    assert all(f"{len(ended) + 2} cases of the audit {told}: figures are provisional" in own for own in limits)
+
+
 @pytest.mark.parametrize("written", [dpia, lambda record: html.unescape(render(record))])
 def test_of_several_seeds_the_rows_of_parties_are_said_to_be_of_the_first(written):
     record = example()
