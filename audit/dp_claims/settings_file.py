@@ -48,15 +48,17 @@ def assigned(overrides: Iterable[str]) -> dict[str, Any]:
 
 
 def _read(path: Path) -> dict[str, Any]:
+    language = "JSON" if path.suffix.lower() == ".json" else "TOML"
     try:
         text = path.read_text(encoding="utf-8")
-        values = strict_json.loads(text) if path.suffix.lower() == ".json" else tomllib.loads(text)
+        values = strict_json.loads(text) if language == "JSON" else tomllib.loads(text)
     except FileNotFoundError:
         raise ValueError(f"{path}: no such file") from None
     except (OSError, ValueError, RecursionError) as error:
-        raise ValueError(f"{path}: cannot be read as {path.suffix.lstrip('.').upper() or 'TOML'}: {error}") from None
+        raise ValueError(f"{path}: cannot be read as {language}: {error}") from None
     if not isinstance(values, dict):
-        raise ValueError(f"{path}: a table of settings is needed, not {in_words(type(values))}")
+        found = "a list" if isinstance(values, list) else in_words(type(values))
+        raise ValueError(f"{path}: a table of settings is needed, not {found}")
     return values
 
 

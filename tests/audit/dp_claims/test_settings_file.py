@@ -96,7 +96,7 @@ def test_assignments_are_toml_and_else_text():
             '{"format": "flower-local-dp", "clipping_norm": Infinity, "sensitivity": 1, "epsilon": 1, "delta": 0.1}',
             "inf",
         ),
-        ([1, 2], "a table of settings is needed"),
+        ([1, 2], "a table of settings is needed, not a list"),
         ("{", "cannot be read as JSON"),
         ('{"noise_multiplier": 0.1, "noise_multiplier": 20}', "the key 'noise_multiplier' is there twice; remove one"),
         ('{"epsilon": 1' + 5000 * "0" + "}", "cannot be read as JSON: Exceeds the limit"),
@@ -113,6 +113,13 @@ def test_what_cannot_be_read_is_one_line_that_names_file_and_value(values, messa
         read_settings(path, {})
     assert str(error.value).startswith(f"{path}: ")
     assert "\n" not in str(error.value)
+
+
+def test_what_is_no_json_by_its_name_is_read_as_toml_and_called_so(tmp_path):
+    path = tmp_path / "patients.csv"
+    path.write_text("age,ill\n44,yes\n")
+    with pytest.raises(ValueError, match="cannot be read as TOML"):
+        read_settings(path, {})
 
 
 def test_a_file_that_is_not_there_is_said_to_be(tmp_path):
