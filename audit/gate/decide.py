@@ -6,6 +6,7 @@
 * *inconclusive*: everything else: too few clusters, a failed control, a stale baseline, an unfinished run.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -114,7 +115,8 @@ def _asked(
         grown = tuple(leakage.regressions(now, before, matches, policy.leakage, policy.gate))
         lost = tuple(utility.losses(now, before, matches, policy.utility, policy.gate))
     above = tuple(ceilings.ceilings(record.cases, policy.leakage, policy.gate))
-    facts = findings.found(now, before, matches, policy.findings, policy.gate.alpha, stale)
+    finished = Counter(c.setting.id for c in record.cases)  # of one that did not nobody knows what it would show
+    facts = findings.found(now, finished, before, matches, policy.findings, policy.gate.alpha, stale)
     return Asked(above, grown, lost, tuple(facts))
 
 

@@ -34,23 +34,27 @@ class Found:
 
 def found(
     now: Snapshot,
+    finished: Mapping[str, int],
     before: Snapshot | None,
     matches: Mapping[str, str],
     rules: Findings,
     alpha: float,
     stale: bool = False,
 ) -> Iterator[Found]:
-    """One for each setting, kind of adversary and fact of the run. `stale`: there is a baseline, and none `before`."""
+    """One for each setting, kind of adversary and fact of the run, of which so many cases have `finished` in each
+    setting. `stale`: there is a baseline, and none `before`.
+    """
     if rules.forbid == "none":
         return
     groups = list(_groups(now.facts).values())
     known = [_same(group[0], before.facts, matches) if before else [] for group in groups]
     can_grow = sum(_can_grow(g, k, len(before.seeds)) for g, k in zip(groups, known, strict=True)) if before else 0
     for group, its in zip(groups, known, strict=True):
+        cases = finished[group[0].cell.setting]
         if rules.forbid == "new" and before and its and group[0].what not in rules.allow:
-            yield _known(group, len(now.seeds), its, len(before.seeds), Levels(alpha, alpha / max(can_grow, 1)))
+            yield _known(group, cases, its, len(before.seeds), Levels(alpha, alpha / max(can_grow, 1)))
         else:
-            judged = _judged(group, bool(its), len(now.seeds), rules, before is not None)
+            judged = _judged(group, bool(its), cases, rules, before is not None)
             yield _unknown(judged) if stale and rules.forbid == "new" and judged.status == "fail" else judged
 
 

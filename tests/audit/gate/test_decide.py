@@ -65,6 +65,14 @@ def test_a_new_finding_in_every_seed_fails_and_a_known_one_does_not():
     assert decided(told, clean, leakage=MARGIN, findings={"forbid": "none"}).status == "pass"
 
 
+def test_a_new_finding_in_every_seed_that_finished_fails_though_others_did_not():
+    fired = record(FLAT, findings=[finding()])
+    left = replace(fired, cases=fired.cases[2:], missing=2)
+    outcome = decided(left, record(FLAT), leakage=MARGIN)
+    assert outcome.exit_code == 10
+    assert "in 10 of 10 seeds; never before" in only(outcome, "finding").reasons[0]
+
+
 def test_a_new_finding_in_some_seeds_is_open():
     some = record(FLAT, findings=[(finding(), (0, 1))])
     outcome = decided(some, record(FLAT), leakage=MARGIN)
