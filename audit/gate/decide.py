@@ -6,7 +6,6 @@
 * *inconclusive*: everything else: too few clusters, a failed control, a stale baseline, an unfinished run.
 """
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -111,12 +110,15 @@ def _asked(
 ) -> Asked:
     grown: tuple[leakage.Regression, ...] = ()
     lost: tuple[utility.Loss, ...] = ()
+    finished: dict[str, list[int]] = {}
+    for case in record.cases:
+        finished.setdefault(case.setting.id, []).append(case.seed)
     if before is not None:
-        grown = tuple(leakage.regressions(now, before, matches, policy.leakage, policy.gate))
+        grown = tuple(leakage.regressions(now, finished, before, matches, policy.leakage, policy.gate))
         lost = tuple(utility.losses(now, before, matches, policy.utility, policy.gate))
     above = tuple(ceilings.ceilings(record.cases, policy.leakage, policy.gate))
-    finished = Counter(c.setting.id for c in record.cases)  # of one that did not nobody knows what it would show
-    facts = findings.found(now, finished, before, matches, policy.findings, policy.gate.alpha, stale)
+    cases = {setting: len(seeds) for setting, seeds in finished.items()}
+    facts = findings.found(now, cases, before, matches, policy.findings, policy.gate.alpha, stale)
     return Asked(above, grown, lost, tuple(facts))
 
 

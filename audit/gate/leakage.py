@@ -14,6 +14,7 @@ columns leak is compared beside it (`audit.gate.parts`).
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -116,10 +117,26 @@ class Regression:
         return [c for q, c in found if q <= max(smallest, alpha * smallest / max(p, TINY))]
 
 
+class Seeds(NamedTuple):
+    """The seeds that were played, of a setting and of its baseline; `pairs`: whether both runs are of the same."""
+
+    now: Sequence[int]
+    before: Sequence[int]
+    pairs: bool
+
+
 def regressions(
-    now: Snapshot, before: Snapshot, matches: Mapping[str, str], gates: Sequence[LeakageGate], gate: Gate
+    now: Snapshot,
+    finished: Mapping[str, Sequence[int]],
+    before: Snapshot,
+    matches: Mapping[str, str],
+    gates: Sequence[LeakageGate],
+    gate: Gate,
 ) -> Iterator[Regression]:
-    """One for each cell that a gate judges and that either run has a claim about, or played an attack on."""
+    """One for each cell that a gate judges and that either run has a claim about, or played an attack on. `finished`:
+    the seeds under which each setting ran to its end; of others nobody knows what they would show.
+    """
+    pairs = set(now.seeds) == set(before.seeds)
     kept = before.columns is not None
     mine = _by_cell([m for m in now.measures if kept or m.metric not in BESIDE], {s: s for s in matches})
     theirs = _by_cell(before.measures, {b: a for a, b in matches.items()})
@@ -133,13 +150,14 @@ def regressions(
         its = matches[cell.setting]
         failed = _mistrusted(now, cell.setting) | _mistrusted(before, its)
         a, b = mine.get(cell, {}), theirs.get(cell, {})
+        seeds = Seeds(finished[cell.setting], before.seeds, pairs)
         compared, single = [], []
         for k in sorted({*a, *b}, key=str):
-            whole = _compared((a.get(k), b.get(k)), now, before, gate.alpha, judge.margin)
+            whole = _compared((a.get(k), b.get(k)), seeds, gate.alpha, judge.margin)
             compared.append(replace(whole, trusted=not failed & {whole.measure.attack, SCORER}))
             of_columns = (columns.get((cell.setting, *k), {}), its_columns.get((its, *k), {}))
             for part, sides in parts((a.get(k), b.get(k)), *of_columns):
-                found = _part(sides, now, before, gate.alpha)
+                found = _part(sides, seeds, gate.alpha)
                 single.append(replace(found, part=part, trusted=compared[-1].trusted))
         doubts = (*_doubts(cell, compared, now, before, matches), *([UNKEPT] if cell in unkept else []))
         yield Regression(cell, judge, tuple(compared), tuple(single), doubts)
@@ -166,40 +184,36 @@ def _grown(c: Compared, gate: LeakageGate) -> float:
     return d.p if c.trusted and d.p is not None and d.mean > gate.floor else 1.0
 
 
-def _compared(sides: Sides, now: Snapshot, before: Snapshot, alpha: float, margin: float) -> Compared:
+def _compared(sides: Sides, seeds: Seeds, alpha: float, margin: float) -> Compared:
     """One series, its growth bounded whatever the seeds."""
-    found, (mine, theirs) = _part(sides, now, before, alpha), levels(*sides)
+    found, (mine, theirs) = _part(sides, seeds, alpha), levels(*sides)
     if found.pairs:
         fewer, more = (len(x.keys() - y.keys()) if all(sides) else 0 for x, y in ((theirs, mine), (mine, theirs)))
         return replace(found, fewer=fewer, more=more)
     if found.difference.high is None:
         return found
     # What neither run met may be worse: the bound assumes nothing on it.
-    high = highest_growth(*_samples(mine, theirs, now, before), alpha, margin)
+    high = highest_growth(*_samples(mine, theirs, seeds), alpha, margin)
     return replace(found, difference=replace(found.difference, high=max(found.difference.high, high)))
 
 
-def _part(sides: Sides, now: Snapshot, before: Snapshot, alpha: float) -> Compared:
+def _part(sides: Sides, seeds: Seeds, alpha: float) -> Compared:
     """One series or a part of one; a side that made no claim has the prior alone, so 0 in each seed."""
     a, b = sides
     measure = a or b
     assert measure is not None
     mine, theirs = levels(a, b)
-    pairs = set(now.seeds) == set(before.seeds)
-    if pairs:
-        difference = _paired(mine, theirs, now.seeds, alpha)
-    else:
-        difference = unpaired(*_samples(mine, theirs, now, before), alpha)
-    own = _sample(mine, now.seeds)
+    difference = _paired(mine, theirs, alpha) if seeds.pairs else unpaired(*_samples(mine, theirs, seeds), alpha)
+    own = _sample(mine, seeds.now)
     alone = paired(own.values, np.zeros(1), own.seeds, alpha)
     silent = "" if a and b else "the run" if b else "the baseline"
-    return Compared(measure, difference, mean_share(a), alone.low, mean_share(b), silent, 0, 0, pairs)
+    return Compared(measure, difference, mean_share(a), alone.low, mean_share(b), silent, 0, 0, seeds.pairs)
 
 
-def _samples(mine: Levels, theirs: Levels, now: Snapshot, before: Snapshot) -> tuple[Sample, Sample]:
+def _samples(mine: Levels, theirs: Levels, seeds: Seeds) -> tuple[Sample, Sample]:
     """Both runs as samples of other seeds, as many clusters to a seed as any seed has."""
     each = max(Counter((run, seed) for run, of in enumerate((mine, theirs)) for seed, _, _ in of).values(), default=1)
-    return _with_silence(mine, now.seeds, each), _with_silence(theirs, before.seeds, each)
+    return _with_silence(mine, seeds.now, each), _with_silence(theirs, seeds.before, each)
 
 
 def _sample(levels: Levels, seeds: Sequence[int]) -> Sample:
@@ -217,7 +231,7 @@ def _with_silence(levels: Levels, seeds: Sequence[int], each: int) -> Sample:
     return Sample.of([*levels.values(), *np.zeros(len(silent))], [*(seed for seed, _, _ in levels), *silent])
 
 
-def _paired(a: Levels, b: Levels, seeds: Sequence[int], alpha: float) -> Difference:
+def _paired(a: Levels, b: Levels, alpha: float) -> Difference:
     """Clusters that both have, or the other's against 0 where one has none."""
     keys = sorted(a.keys() & b.keys()) if a and b else sorted({*a, *b})
     candidate: Floats = np.array([a.get(k, 0.0) for k in keys])

@@ -73,6 +73,16 @@ def test_a_new_finding_in_every_seed_that_finished_fails_though_others_did_not()
     assert "in 10 of 10 seeds; never before" in only(outcome, "finding").reasons[0]
 
 
+def test_growth_under_other_seeds_is_not_thinned_by_those_that_did_not_finish():
+    other = record(FLAT + 0.2 + noise(2), seeds=[s + 50 for s in SEEDS])
+    left = replace(other, cases=other.cases[:8], missing=4)
+    both = (decided(now, record(FLAT + noise(1)), leakage=[{"margin": 0.3}]) for now in (other, left))
+    whole, part = (only(outcome, "regression") for outcome in both)
+    assert whole.status == part.status == "fail"
+    assert (whole.clusters, part.clusters) == (12, 8)
+    assert part.difference == pytest.approx(0.2, abs=0.03)
+
+
 def test_a_new_finding_in_some_seeds_is_open():
     some = record(FLAT, findings=[(finding(), (0, 1))])
     outcome = decided(some, record(FLAT), leakage=MARGIN)
