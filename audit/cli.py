@@ -1,6 +1,7 @@
 """The command line. Exit codes: 0 pass, 1 the tool failed, 2 it was used wrongly or the input is bad, 130 interrupted.
 `verify` and `check-dp` end with 1 where what they check does not hold, `check-dp` with 11 where nobody can say; `gate`
-and `run --fail-on` with 10 for a violation, 11 where nobody can say, 12 for a void waiver.
+and `run --fail-on` with 10 for a violation, 11 where nobody can say, 12 for a void waiver; `attack` with 11 where an
+attack was not played to its end.
 
 Commands import what they use when they run: torch and pandas take seconds to load, which neither `--help` nor the
 completion of a word on a terminal should.

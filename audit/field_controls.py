@@ -22,6 +22,7 @@ from leakledger.audit.records import Control
 from leakledger.audit.scoring.vocabulary import overlap
 from leakledger.preprocess.messages import About, LocalDictionary, Payload
 from leakledger.preprocess.messages.arrays import element_type
+from leakledger.preprocess.messages.shapes import axes_of
 from leakledger.preprocess.views import FeatureLayout, Message, NumericBlock, View
 from leakledger.preprocess.wire import encode
 
@@ -48,26 +49,27 @@ def field_controls(attack: Attack, view: View) -> Iterator[Control]:
 def sample(kind: type[Payload]) -> Payload:
     """A message of this kind with made-up fields; text is planted under the name of one feature."""
     hints = get_type_hints(kind)
-    return kind(**{f.name: _filled(hints[f.name], f.name) for f in fields(kind)})
+    return kind(**{f.name: _filled(hints[f.name], f.name, axes_of(f)) for f in fields(kind)})
 
 
-def _filled(hint: Any, name: str) -> Any:
+def _filled(hint: Any, name: str, axes: tuple[str | int, ...] | None = None) -> Any:
+    """`axes`: those of a field that promises some, each of them 2 long where it has no length of its own."""
     origin = get_origin(hint)
     if hint is Any:
         return [*PLANTED] if name == FEATURE else {FEATURE: [*PLANTED]}
     if (element := element_type(hint)) is not None:
         scalar = np.dtype(np.int64 if "int" in str(element) else np.float32 if element is np.float32 else np.float64)
-        return np.ones((2, 2) if name in ("rows", "sums", "confusion") else 2, scalar)
+        return np.ones([n if isinstance(n, int) else 2 for n in (("k",) if axes is None else axes)], scalar)
     if origin in (list, tuple):
         return [*PLANTED] if get_args(hint)[0] is str else [_filled(get_args(hint)[0], name) for _ in PLANTED]
     if origin is dict:
         inner = get_args(hint)[1]
-        return {key: _filled(inner, FEATURE) for key in (PLANTED if name == FEATURE else [FEATURE])}
+        return {key: _filled(inner, FEATURE, axes) for key in (PLANTED if name == FEATURE else [FEATURE])}
     if origin in (Union, UnionType):
         return _filled(next(option for option in get_args(hint) if option is not NoneType), name)
     if is_dataclass(hint):
         own = get_type_hints(hint)
-        return hint(**{f.name: _filled(own[f.name], f.name) for f in fields(hint)})  # type: ignore[operator]
+        return hint(**{f.name: _filled(own[f.name], f.name, axes_of(f)) for f in fields(hint)})  # type: ignore[operator]
     return {int: 2, float: 0.5, str: PLANTED[0], bytes: b"control", bool: True}[hint]
 
 

@@ -30,9 +30,9 @@ from leakledger.audit.kept_settings import settings_kept
 from leakledger.audit.terminal import one_line
 from leakledger.audit.termination import interrupts_noted
 from leakledger.preprocess.method_errors import OWN, is_own, may_be_told
-from leakledger.preprocess.raised import functions_through, package_of
+from leakledger.preprocess.raised import functions_through, held_through, package_of
 from leakledger.preprocess.told_failure import ON_REQUEST, ToldFailure, exit_code
-from leakledger.preprocess.views import FeatureLayout, View
+from leakledger.preprocess.views import FeatureLayout, MalformedMessage, Message, View
 
 CLAIMS = get_args(Claim)
 TEXTS = ("feature", "value", "statistic", "check", "text", "relation")  # fields of claims
@@ -41,16 +41,28 @@ OPTIONAL = [f.name for f in fields(RecordsClaim) if f.default is None]
 CHOICES = {"statistic": get_args(Statistic), "relation": get_args(get_type_hints(ColumnClaim)["relation"])}
 
 
+class AttackError(Exception):
+    """An attack that was not played to its end: what it was given is at fault, or the attack itself."""
+
+
+class AttackInputError(AttackError, ValueError):
+    """It finds its input wrong, or what it makes of that is no outcome."""
+
+
+class AttackFailure(AttackError, ToldFailure):
+    """It raised what nobody foresaw."""
+
+
 def outcome_of(attack: Attack, view: View, knowledge: AuxiliaryKnowledge) -> Outcome:
     """What the attack returns. It works on copies of its own: what it changes in them reaches no other attack and no
-    truth; nor do settings of the process that it changes. Raises ValueError, one line that names the attack, for what
-    is no outcome of this view and for what the attack itself finds wrong with its input, and ToldFailure for its other
-    errors, or where it would end the whole process, as if nothing were left to do.
+    truth; nor do settings of the process that it changes. Raises AttackInputError, one line that names the attack, for
+    what is no outcome of this view and for what the attack itself finds wrong with its input, AttackFailure for its
+    other errors, and ToldFailure where it would end the whole process, as if nothing were left to do.
     """
     with nullcontext() if is_own(attack) else code_kept(f"the attack {attack.technique}"), _interrupts_of_users(attack):
         outcome: Outcome = _answer(attack, view, knowledge)
     if problem := _problem(outcome, view):
-        raise ValueError(f"{attack.technique} is no attack that can be scored: {problem}")
+        raise AttackInputError(f"{attack.technique} is no attack that can be scored: {problem}")
     return outcome
 
 
@@ -63,12 +75,15 @@ def _answer(attack: Attack, view: View, knowledge: AuxiliaryKnowledge) -> Any:
         raise ToldFailure(one_line(f"{attack.technique} called sys.exit({exit_code(error)})")) from error
     except KeyboardInterrupt:
         raise
+    except MalformedMessage as error:
+        raise AttackInputError(one_line(f"the attack {attack.technique} cannot read {error}")) from error
     except BaseException as error:
         of_input = isinstance(error, ValueError | OSError) or (
             isinstance(error, ModuleNotFoundError) and error.name is None  # a text that says what to install
         )
-        text = one_line(f"the attack {attack.technique} raised {type(error).__name__}{_said(attack, error)}")
-        raise (ValueError if of_input else ToldFailure)(text) from error
+        said = f"raised {type(error).__name__}{_reading(error)}{_said(attack, error)}"
+        text = one_line(f"the attack {attack.technique} {said}")
+        raise (AttackInputError if of_input else AttackFailure)(text) from error
 
 
 @contextmanager
@@ -85,6 +100,12 @@ def _interrupts_of_users(attack: Attack) -> Iterator[None]:
             raise ToldFailure(
                 f"the attack {attack.technique} raised KeyboardInterrupt, and nobody interrupted"
             ) from error
+
+
+def _reading(error: BaseException) -> str:
+    """Which message the attack was at: the one that the innermost function with any held; "" where none did."""
+    read = next(reversed(held_through(error.__traceback__, Message)), None)
+    return "" if read is None else f" at {read.name}"
 
 
 def _said(attack: Attack, error: BaseException) -> str:
@@ -110,7 +131,16 @@ def _problem(outcome: Any, view: View) -> str:
         return f"among its claims is a value of type {type(strange[0]).__name__}"
     senders = {*view.public.clients, *(m.sender for m in view.messages)}  # of a control, others than the clients
     handed = {m.sequence for m in view.messages}
-    return next(filter(None, (problem for claim in outcome for problem in _problems(claim, view, senders, handed))), "")
+    for claim in outcome:
+        if problem := next(filter(None, _problems(claim, view, senders, handed)), ""):
+            return f"{problem}{_resting(claim, view)}"
+    return ""
+
+
+def _resting(claim: Claim, view: View) -> str:
+    """The message that a claim rests on first; "" where it names none."""
+    first = next((m for m in view.messages if isinstance(claim.evidence, tuple) and m.sequence in claim.evidence), None)
+    return "" if first is None else f"; it rests on {first.name}"
 
 
 def _problems(claim: Claim, view: View, senders: set[str], handed: set[int]) -> Iterator[str]:

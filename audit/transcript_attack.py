@@ -2,13 +2,15 @@
 
 Who has only a transcript can say what attacks read out of it and whether these attacks are known to work on such
 messages, and not how much of it is right. So there are no scores and no verdict here, and silence is no evidence; kinds
-of message that no attack read are listed, and that a transcript ends early is said. What stands for itself is what an
-attack proves: a row that the update fits and no other would, a value told in the clear, one that both sides of a set
-intersection hold.
+of message that no attack read are listed, and that a transcript ends early is said. Others wrote it, so that a message
+may be malformed: an attack that fails on one is inconclusive, and says which message it was at. What stands for itself
+is what an attack proves: a row that the update fits and no other would, a value told in the clear, one that both sides
+of a set intersection hold.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +31,7 @@ from leakledger.attacks.base import (
     VocabularyClaim,
     claims_in,
 )
-from leakledger.audit.aborts import aborts_of
+from leakledger.audit.aborts import aborts_of, tell_cause
 from leakledger.audit.adversaries import observer_sets
 from leakledger.audit.config_alignment import ALIGNMENTS
 from leakledger.audit.config_alignment import PLAYED as OF_ALIGNED
@@ -40,7 +42,7 @@ from leakledger.audit.field_controls import field_controls
 from leakledger.audit.hiding import HIDDEN
 from leakledger.audit.kept_code import code_kept
 from leakledger.audit.kept_settings import settings_kept
-from leakledger.audit.outcomes import outcome_of
+from leakledger.audit.outcomes import AttackError, outcome_of
 from leakledger.audit.own_code import claimed_rows
 from leakledger.audit.planted_controls import planted_controls
 from leakledger.audit.reading import Ran, unread
@@ -48,10 +50,15 @@ from leakledger.audit.records import Aborted, Control, Unread, plural
 from leakledger.defenses import defense_of
 from leakledger.preprocess.data.suggest import closest
 from leakledger.preprocess.messages import KINDS, kind_of
+from leakledger.preprocess.messages.shapes import common_lengths
+from leakledger.preprocess.method_errors import OWN
+from leakledger.preprocess.raised import package_of
 from leakledger.preprocess.transcript import read_transcript
-from leakledger.preprocess.views import FeatureLayout, Message, PublicFacts, View
+from leakledger.preprocess.views import FeatureLayout, MalformedMessage, Message, PublicFacts, View
 
 DEFAULT = ("plaintext", "portfolio", "statistics", "ring_size", "vocabulary", "membership", "sac_audit")
+FAILED = "it was not played to its end"
+UNFINISHED = "an attack that reads this kind was not played to its end"
 UNCHECKED = "whether it does is not checked of a transcript"
 MASK = "•••"
 SHOWN = 8  # values of a vocabulary in one line
@@ -59,12 +66,17 @@ SHOWN = 8  # values of a vocabulary in one line
 
 @dataclass(frozen=True)
 class Played:
-    """One attack by some observers on a transcript: its outcome, and its controls where it applies."""
+    """One attack by some observers on a transcript: its outcome, and its controls where it applies.
+
+    `failed`: why it was not played to its end, or which message it could not read, in one line; "" where neither is so.
+    It may claim something all the same, and nobody knows what else it would have claimed.
+    """
 
     attack: Attack
     observers: tuple[str, ...]
     outcome: Outcome
     controls: tuple[Control, ...]
+    failed: str = ""
 
     @property
     def technique(self) -> str:
@@ -81,18 +93,26 @@ class Played:
 
 @dataclass(frozen=True)
 class Attacked:
-    """A transcript after the attacks on it: what was played, what was sent and not read, and who ended it early."""
+    """A transcript after the attacks on it: what was played, what was sent and not read, and who ended it early.
+
+    `inconclusive`: whether an attack was not played to its end.
+    """
 
     played: tuple[Played, ...]
     unread: tuple[Unread, ...]
     aborts: tuple[Aborted, ...]
     layout: FeatureLayout | None
 
+    @property
+    def inconclusive(self) -> bool:
+        return any(one.failed for one in self.played)
+
 
 def attack_transcript(path: Path, observers: str = "server", names: Sequence[str] = (), seed: int = 0) -> Attacked:
     """Plays the attacks on what `observers` hold of a stored transcript, which is verified first.
 
-    Without `names`, those that read what the parties do. Labels are not known. Raises ValueError for a damaged
+    Without `names`, those that read what the parties do. Labels are not known. An attack that cannot read a message, or
+    fails on what is sent, is told of (`Played.failed`), and all others are played. Raises ValueError for a damaged
     transcript, unknown attacks or parties, messages of a kind that nothing installed has, and, where rows are sought, a
     defense that nothing installed is.
     """
@@ -133,19 +153,55 @@ def played_by_default(public: PublicFacts) -> tuple[str, ...]:
 def _made(name: str, seed: int) -> Attack:
     kind = ATTACKS[name]
     known = getattr(kind, "__dataclass_fields__", {})
-    with settings_kept(), code_kept():
+    with settings_kept(), nullcontext() if package_of(kind.__module__) == OWN else code_kept():
         return kind(**{k: v for k, v in {"seed": seed, "recover_labels": True}.items() if k in known})
 
 
 def _play(attack: Attack, view: View, seed: int) -> Played:
     knowledge = AuxiliaryKnowledge()
     readable = view.restricted(attack.accepts)
-    outcome = (
-        outcome_of(attack, readable, knowledge) if readable.messages else NotApplicable("no message that it reads")
-    )
+    observers = tuple(sorted(view.observers))
+    try:
+        outcome = (
+            outcome_of(attack, readable, knowledge) if readable.messages else NotApplicable("no message that it reads")
+        )
+    except AttackError as error:
+        tell_cause(error)
+        return Played(attack, observers, NotApplicable(FAILED), (), _why_failed(attack, readable, error))
     coins = np.random.default_rng([seed, len(view.messages)])
     controls = () if isinstance(outcome, NotApplicable) else tuple(_controls(attack, view, knowledge, coins))
-    return Played(attack, tuple(sorted(view.observers)), outcome, controls)
+    return Played(attack, observers, outcome, controls, _cannot_read(attack, malformed(readable.messages)))
+
+
+def _why_failed(attack: Attack, view: View, error: AttackError) -> str:
+    """In one line: what is wrong with a message by itself, else with one beside another, else what the attack met."""
+    wrong = "" if isinstance(error.__cause__, MalformedMessage) else malformed(view.messages) or unlike(view.messages)
+    return _cannot_read(attack, wrong) or str(error)
+
+
+def _cannot_read(attack: Attack, wrong: str) -> str:
+    return f"the attack {attack.technique} cannot read {wrong}" if wrong else ""
+
+
+def malformed(messages: Iterable[Message]) -> str:
+    """What is wrong with the first message that is none of its kind; "" for none."""
+    for m in (m for m in messages if m.content is not None):
+        try:
+            _ = m.payload
+        except MalformedMessage as error:
+            return str(error)
+    return ""
+
+
+def unlike(messages: Iterable[Message]) -> str:
+    """The first message that is not as long as an earlier one of the same method where all are; "" for none."""
+    told: dict[tuple[str, str], tuple[int, Message]] = {}
+    for m in (m for m in messages if m.content is not None):
+        for axis, length in common_lengths(m.payload).items():
+            other, earlier = told.setdefault((m.topic.partition(".")[0], axis), (length, m))
+            if length != other:
+                return f"{m.name}: it has {length} {axis}, and {earlier.name} {other}"
+    return ""
 
 
 def _unread(view: View, ledger: Iterable[Message], played: Sequence[Played]) -> Iterator[Unread]:
@@ -153,13 +209,15 @@ def _unread(view: View, ledger: Iterable[Message], played: Sequence[Played]) -> 
     ran = [
         Ran(
             one.attack,
-            not isinstance(one.outcome, NotApplicable),
+            not isinstance(one.outcome, NotApplicable) and not one.failed,
             frozenset(n for c in claims_in(one.outcome) if not isinstance(c, FindingClaim) for n in c.evidence),
         )
         for one in played
     ]
     hiding = {t: UNCHECKED for t in view.topics if kind_of(t).discloses in HIDDEN}
-    return unread(view, ledger, ran, [c for one in played for c in one.controls], hiding)
+    for u in unread(view, ledger, ran, [c for one in played for c in one.controls], hiding):
+        ended = any(one.failed and one.attack.accepts(kind_of(u.topic)) for one in played)
+        yield replace(u, reason=UNFINISHED) if ended else u
 
 
 def _controls(
@@ -186,12 +244,17 @@ def claim_rows(found: Sequence[Played], reveal: bool) -> list[dict[str, Any]]:
     return rows
 
 
+def failed_lines(found: Sequence[Played]) -> list[str]:
+    """That nobody can say what else each attack finds that could not read everything, and why."""
+    return [f"Inconclusive ({'+'.join(one.observers)}): {one.failed}" for one in found if one.failed]
+
+
 def silent_rows(found: Sequence[Played]) -> list[str]:
     """Why each of the other attacks claims nothing."""
     return [
         f"{one.technique} ({'+'.join(one.observers)}): {getattr(one.outcome, 'reason', 'no claim')}"
         for one in found
-        if not claims_in(one.outcome)
+        if not claims_in(one.outcome) and not one.failed
     ]
 
 
@@ -272,7 +335,8 @@ def to_plain(found: Attacked) -> dict[str, Any]:
                 "attack": one.technique,
                 "observers": list(one.observers),
                 "claims": len(claims_in(one.outcome)),
-                "reason": getattr(one.outcome, "reason", ""),
+                "reason": one.failed or getattr(one.outcome, "reason", ""),
+                "failed": bool(one.failed),
                 "controls": [
                     {"kind": c.kind, "passed": c.passed, "value": c.value, "expected": c.expected} for c in one.controls
                 ],

@@ -1,15 +1,25 @@
-"""Through whose code an error came: module and function of each frame, the package that these are in, and whether the
-last of them raised it itself.
+"""Through whose code an error came: module and function of each frame, the package that these are in, what they held,
+and whether the last of them raised it itself.
 """
 
 from dis import opmap
 from traceback import walk_tb
 from types import TracebackType
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 def functions_through(at: TracebackType | None) -> list[tuple[str, str]]:
     """(module, name) of each function that an error came through, the one that raised it last."""
     return [(str(frame.f_globals.get("__name__", "")), frame.f_code.co_qualname) for frame, _ in walk_tb(at)]
+
+
+def held_through(at: TracebackType | None, kind: type[T]) -> list[T]:
+    """The values of that kind in the variables of each function that an error came through, the one that raised it
+    last.
+    """
+    return [held for frame, _ in walk_tb(at) for held in frame.f_locals.values() if isinstance(held, kind)]
 
 
 def raised_itself(at: TracebackType | None) -> bool:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakledger.preprocess.messages import Payload, decode_payload, kind_of
+from leakledger.preprocess.messages.shapes import broken
 from leakledger.preprocess.options import option
 from leakledger.preprocess.power import inverse, slope, yeo_johnson
 from leakledger.preprocess.wire import encode
@@ -26,6 +27,10 @@ Task = Literal["binary", "multiclass", "regression"]
 Norm = Literal["none", "batch", "layer", "group", "instance"]
 RegressionLoss = Literal["mse", "mae"]
 K = TypeVar("K", bound=Payload)
+
+
+class MalformedMessage(ValueError):
+    """A message whose content is none of its kind; the text names the message and shows nothing of the content."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +79,11 @@ class Message:
         return sum(not who.isdisjoint(hop) for hop in self.hops)
 
     @property
+    def name(self) -> str:
+        """In words, for errors about it."""
+        return f"message {self.sequence} ({self.topic}, from {self.sender})"
+
+    @property
     def kind(self) -> type[Payload]:
         """The class of the payload. Raises UnknownKind where nothing installed has this topic."""
         return kind_of(self.topic)
@@ -81,14 +91,18 @@ class Message:
     @property
     def payload(self) -> Any:
         """The payload, of the message's kind. Raises ValueError where this observer holds only the ciphertext, and
-        where the content is no message of its kind.
+        MalformedMessage where the content is no message of its kind.
         """
         if self.content is None:
             raise ValueError(f"message {self.sequence} ({self.topic}) is sealed for {self.recipient}")
         try:
-            return decode_payload(self.topic, self.content)
+            payload = decode_payload(self.topic, self.content)
+            wrong = broken(payload)
         except ValueError as error:
-            raise ValueError(f"message {self.sequence} ({self.topic}): {error}") from None
+            wrong = str(error)
+        if wrong:
+            raise MalformedMessage(f"{self.name}: {wrong}")
+        return payload
 
     @property
     def ends(self) -> tuple[str, ...]:

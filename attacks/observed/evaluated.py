@@ -19,11 +19,14 @@ import numpy as np
 
 from leakledger.attacks.base import Statistic, StatisticClaim
 from leakledger.preprocess.messages import ErrorSums, LocalLoss, PredictionCounts
-from leakledger.preprocess.views import Message, View
+from leakledger.preprocess.views import MalformedMessage, Message, View
 
 EVALUATED = (PredictionCounts, ErrorSums, LocalLoss)
 IN_PART = (LocalLoss,)
 """Of these, what tells more of rows than is claimed."""
+ROUNDING = 1e-6  # of sums over a client's rows, at most
+MOST_NUMBERS = 1e6  # of rows that are looked at; each takes memory, and so many say next to nothing
+MOST_ROWS = 2.0**50  # of which float64 still tells shares apart
 
 
 def evaluated(view: View) -> Iterator[StatisticClaim]:
@@ -50,9 +53,11 @@ def _target(m: Message) -> Iterable[StatisticClaim]:
     yield _stated(m, "held_out_count", told.rows)
     if told.rows > 0:
         mean, square = told.target / told.rows, told.target_squared / told.rows
+        if square < mean * mean * (1 - ROUNDING):
+            raise MalformedMessage(f"{m.name}: no numbers have this sum and this sum of squares")
         yield _stated(m, "held_out_mean", mean)
-        std, lost = np.sqrt(max(square - mean**2, 0.0)), 1e-12 * square  # what float64 sums lose in the difference
-        by = float(np.sqrt(max(square - mean**2, 0.0) + lost) - std)
+        std, lost = np.sqrt(max(square - mean * mean, 0.0)), 1e-12 * square  # what float64 sums lose in the difference
+        by = float(np.sqrt(max(square - mean * mean, 0.0) + lost) - std)
         yield StatisticClaim(m.sender, "", "held_out_std", float(std), float(std) - by, float(std) + by, (m.sequence,))
 
 
@@ -72,21 +77,25 @@ def _training_rows(view: View) -> Iterator[StatisticClaim]:
 
 def possible_rows(kept: int, share: float) -> np.ndarray:
     """The numbers of training rows of which a share, rounded, at least one and never all, is `kept`; none where no
-    number fits, or the share is none.
+    number fits, or the share is none, or more than `MOST_NUMBERS` may fit.
     """
-    rows = _up_to(kept, share)
+    rows = _around(kept, share)
     return np.asarray(rows[_held_back(rows, share) == kept])
 
 
 def rows_behind(trained: int, share: float) -> np.ndarray:
     """The numbers of training rows of which `trained` are left where that share validates."""
-    rows = _up_to(trained, 1 - share)
+    rows = _around(trained, 1 - share)
     return np.asarray(rows[rows - _held_back(rows, share) == trained])
 
 
-def _up_to(part: int, share: float) -> np.ndarray:
-    """All numbers of rows of which a share, rounded, can be so large a part."""
-    return np.arange(2, int((part + 1) / share) + 2) if 0 < share < 1 and part >= 1 else np.zeros(0, np.int64)
+def _around(part: int, share: float) -> np.ndarray:
+    """All numbers of rows of which a share, rounded, can be so large a part, and some more; none where a share as small
+    as that leaves more than `MOST_NUMBERS`, or nobody has so many rows.
+    """
+    if not 0 < share < 1 or part < 1 or 2 / share > MOST_NUMBERS or part / share > MOST_ROWS:
+        return np.zeros(0, np.int64)
+    return np.arange(max(2, int((part - 1) / share) - 1), int((part + 1) / share) + 2)
 
 
 def _held_back(rows: np.ndarray, share: float) -> np.ndarray:

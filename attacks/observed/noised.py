@@ -35,7 +35,7 @@ from leakledger.preprocess.messages import (
     NoisedTallyTotals,
     Payload,
 )
-from leakledger.preprocess.views import Mechanism, View
+from leakledger.preprocess.views import MalformedMessage, Mechanism, Message, View
 
 TABLES = ((NoisedCounts, NoisedCountTotals), (NoisedTallies, NoisedTallyTotals))  # a party's, and all parties'
 NOISED_TABLES = tuple(kind for pair in TABLES for kind in pair)
@@ -78,16 +78,27 @@ def noised_claims(view: View, level: float) -> Iterator[StatisticClaim]:
 
 def released(view: View, kind: type[Payload], total: type[Payload]) -> Iterator[Told]:
     """Each outside party's release: as it sent it, or from the totals, where it is the only one outside."""
-    direct = {m.sender: Told(m.sender, vars(m.payload), (m.sequence,)) for m in view.received(kind)}
+    known = noise_on(view, kind)
+    direct = {m.sender: Told(m.sender, _numbers(m, known), (m.sequence,)) for m in view.received(kind)}
     yield from direct.values()
     outside = [c for c in view.public.clients if c not in view.observers]
     everyone = next(view.readable(total), None)
     if direct or len(outside) != 1 or everyone is None:
         return
-    own = {m.sender: vars(m.payload) for m in view.readable(kind) if m.sender in view.observers}
+    own = {m.sender: _numbers(m, known) for m in view.readable(kind) if m.sender in view.observers}
     if len(own) == len(view.public.clients) - 1:
-        rest = _less(vars(everyone.payload), list(own.values()), kind)
+        rest = _less(_numbers(everyone, known), list(own.values()), kind)
         yield Told(outside[0], rest, (everyone.sequence,))
+
+
+def _numbers(message: Message, known: Known) -> Mapping[str, Any]:
+    """The fields of a release. Raises MalformedMessage for tables that are none of the declared values of features."""
+    told: Mapping[str, Any] = vars(message.payload)
+    declared = {f: len(noise["values"]) for (statistic, f), noise in known.items() if statistic == "table"}
+    for feature, cells in told.get("counts", {}).items():
+        if not cells.ndim or not cells.size or len(cells) != declared.get(feature):
+            raise MalformedMessage(f"{message.name}: it has a table that is not of the declared values of a feature")
+    return told
 
 
 def _less(total: Mapping[str, Any], own: Sequence[Mapping[str, Any]], kind: type[Payload]) -> Mapping[str, Any]:

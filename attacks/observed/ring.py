@@ -75,19 +75,18 @@ def _state(stated: dict[int, tuple[dict[str, int], int]], place: int, message: M
 
 
 def highest_numbers(message: Message) -> dict[str, int]:
-    """The payload of a message of the ring. Raises Unreadable for anything but whole numbers from -1 by feature."""
+    """The payload of a message of the ring. Raises Unreadable where it is about no feature."""
     highest: dict[str, int] = payload_of(message).highest
-    if not highest or not all(v >= -1 for v in highest.values()):
+    if not highest:
         raise Unreadable(f"message {message.sequence} ({message.topic}) does not state highest numbers by feature")
     return dict(highest)
 
 
 def payload_of(message: Message) -> Any:
-    """The payload. Raises Unreadable where the bytes are no message of their kind."""
-    try:
-        return message.payload
-    except ValueError:
-        raise Unreadable(f"message {message.sequence} ({message.topic}) cannot be decoded") from None
+    """The payload. Raises Unreadable where it is sealed for someone else."""
+    if message.content is None:
+        raise Unreadable(f"message {message.sequence} ({message.topic}) is sealed for {message.recipient}")
+    return message.payload
 
 
 def ring_order(view: View, ring: Sequence[str] | None) -> tuple[str, ...]:

@@ -112,6 +112,8 @@ def columns(view: View) -> Iterable[StatisticClaim]:
     for m in view.received(PooledColumns):
         table = m.payload.rows
         yield _exact(m, "", "count", len(table))
+        if not len(table):
+            continue
         named: Mapping[Statistic, Any] = {
             "mean": table.mean(0),
             "std": table.std(0),

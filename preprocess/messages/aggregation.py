@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakledger.preprocess.messages.base import About, Ciphertext, Disclosure, OpenedBy, Payload, Share
+from leakledger.preprocess.messages.shapes import shaped
 
 
 @dataclass(frozen=True)
@@ -35,8 +36,8 @@ class MaskKeys(Payload):
     discloses = Disclosure.CONTROL
     about = About.NOBODY
 
-    clients: list[int]
-    keys: list[bytes]
+    clients: list[int] = field(metadata=shaped("clients", least=None))
+    keys: list[bytes] = field(metadata=shaped("clients"))
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class SecretShares(Payload):
     about = About.NOBODY
     bare = True
 
-    shares: Share = field(repr=False)
+    shares: Share = field(metadata=shaped(2, 5), repr=False)
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class Sharers(Payload):
     about = About.NOBODY
     bare = True
 
-    clients: list[int]
+    clients: list[int] = field(metadata=shaped("clients", least=None))
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ class Survivors(Payload):
     about = About.NOBODY
     bare = True
 
-    clients: list[int]
+    clients: list[int] = field(metadata=shaped("clients", least=None))
 
 
 @dataclass(frozen=True)
@@ -97,8 +98,8 @@ class RevealedShares(Payload):
     discloses = Disclosure.SHARE
     about = About.NOBODY
 
-    seeds: Share = field(repr=False)
-    keys: Share = field(repr=False)
+    seeds: Share = field(metadata=shaped("survivors", 5), repr=False)
+    keys: Share = field(metadata=shaped("lost", 5), repr=False)
 
 
 @dataclass(frozen=True)
@@ -149,6 +150,6 @@ class SummedUpdate(Payload):
     discloses = Disclosure.UPDATE
     about = About.SEVERAL
 
-    clients: list[int]
-    rows: int
+    clients: list[int] = field(metadata=shaped("clients", least=None))
+    rows: int = field(metadata=shaped())
     mean: dict[str, NDArray[np.floating[Any]]] = field(repr=False)

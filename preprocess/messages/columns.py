@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakledger.preprocess.messages.base import About, Disclosure, Payload
+from leakledger.preprocess.messages.shapes import shaped
 
 Floats = NDArray[np.float64]
 
@@ -18,8 +19,8 @@ class LocalMeans(Payload):
     discloses = Disclosure.AGGREGATE
     about = About.SENDER
 
-    count: int
-    mean: Floats
+    count: int = field(metadata=shaped(least=1))
+    mean: Floats = field(metadata=shaped("columns"))
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class GlobalMeans(Payload):
     about = About.EVERYONE
     bare = True
 
-    mean: Floats
+    mean: Floats = field(metadata=shaped("columns"))
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class LocalSquares(Payload):
     about = About.SENDER
     bare = True
 
-    squares: Floats
+    squares: Floats = field(metadata=shaped("columns"))
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class GlobalDeviations(Payload):
     about = About.EVERYONE
     bare = True
 
-    std: Floats
+    std: Floats = field(metadata=shaped("columns"))
 
 
 @dataclass(frozen=True)
@@ -66,8 +67,8 @@ class LocalExtremes(Payload):
     discloses = Disclosure.AGGREGATE
     about = About.SENDER
 
-    minimum: Floats
-    maximum: Floats
+    minimum: Floats = field(metadata=shaped("columns"))
+    maximum: Floats = field(metadata=shaped("columns"))
 
 
 @dataclass(frozen=True)
@@ -78,8 +79,8 @@ class GlobalExtremes(Payload):
     discloses = Disclosure.AGGREGATE
     about = About.EVERYONE
 
-    minimum: Floats
-    maximum: Floats
+    minimum: Floats = field(metadata=shaped("columns"))
+    maximum: Floats = field(metadata=shaped("columns"))
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ class PooledColumns(Payload):
     about = About.SENDER
     bare = True
 
-    rows: Floats = field(repr=False)
+    rows: Floats = field(metadata=shaped("rows", "columns"), repr=False)
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,7 @@ class PooledStatistics(Payload):
     discloses = Disclosure.AGGREGATE
     about = About.EVERYONE
 
-    mean: Floats
-    std: Floats
-    minimum: Floats
-    maximum: Floats
+    mean: Floats = field(metadata=shaped("columns"))
+    std: Floats = field(metadata=shaped("columns"))
+    minimum: Floats = field(metadata=shaped("columns"))
+    maximum: Floats = field(metadata=shaped("columns"))

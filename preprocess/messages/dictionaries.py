@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakledger.preprocess.messages.base import About, Disclosure, Payload
+from leakledger.preprocess.messages.shapes import shaped
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ class LocalSizes(Payload):
     about = About.SENDER
     bare = True
 
-    sizes: dict[str, int]
+    sizes: dict[str, int] = field(metadata=shaped())
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ class PaddedSizes(Payload):
     about = About.EVERYONE
     bare = True
 
-    sizes: dict[str, int]
+    sizes: dict[str, int] = field(metadata=shaped())
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ class RingHighest(Payload):
     about = About.SEVERAL
     bare = True
 
-    highest: dict[str, int]
+    highest: dict[str, int] = field(metadata=shaped(least=-1))
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,7 @@ class RingMaximum(Payload):
     about = About.EVERYONE
     bare = True
 
-    highest: dict[str, int]
+    highest: dict[str, int] = field(metadata=shaped(least=-1))
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,7 @@ class UnusedIds(Payload):
     about = About.SENDER
     bare = True
 
-    numbers: dict[str, NDArray[np.int64]]
+    numbers: dict[str, NDArray[np.int64]] = field(metadata=shaped("unused"))
 
 
 @dataclass(frozen=True)
@@ -125,16 +126,16 @@ class AllUnusedIds(Payload):
     about = About.EVERYONE
     bare = True
 
-    numbers: dict[str, NDArray[np.int64]]
+    numbers: dict[str, NDArray[np.int64]] = field(metadata=shaped("unused"))
 
 
 @dataclass(frozen=True)
 class ValueTally:
     """Of each of k values of one feature: in how many rows it occurs (k,), and their target sums (k, T)."""
 
-    values: list[str] = field(repr=False)
-    counts: NDArray[np.int64] = field(repr=False)
-    sums: NDArray[np.float64] = field(repr=False)
+    values: list[str] = field(metadata=shaped("values"), repr=False)
+    counts: NDArray[np.int64] = field(metadata=shaped("values"), repr=False)
+    sums: NDArray[np.float64] = field(metadata=shaped("values", "targets"), repr=False)
 
 
 @dataclass(frozen=True)
@@ -145,8 +146,8 @@ class TargetTally(Payload):
     discloses = Disclosure.AGGREGATE
     about = About.SENDER
 
-    rows: int
-    sums: NDArray[np.float64]
+    rows: int = field(metadata=shaped())
+    sums: NDArray[np.float64] = field(metadata=shaped("targets"))
     features: dict[str, ValueTally] = field(repr=False)
 
 
@@ -158,6 +159,6 @@ class TargetTotals(Payload):
     discloses = Disclosure.AGGREGATE
     about = About.EVERYONE
 
-    rows: int
-    sums: NDArray[np.float64]
+    rows: int = field(metadata=shaped())
+    sums: NDArray[np.float64] = field(metadata=shaped("targets"))
     features: dict[str, ValueTally] = field(repr=False)

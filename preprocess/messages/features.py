@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakledger.preprocess.messages.base import About, Ciphertext, Disclosure, OpenedBy, Payload
+from leakledger.preprocess.messages.shapes import shaped
 
 Column = NDArray[np.float64]
 Arrays = NDArray[np.float32]
@@ -24,7 +25,7 @@ class RecordOrder(Payload):
     discloses = Disclosure.IDENTIFIER
     about = About.SENDER
 
-    records: int
+    records: int = field(metadata=shaped())
     digest: bytes
 
 
@@ -37,7 +38,7 @@ class ClassLabels(Payload):
     about = About.SENDER
     bare = True
 
-    labels: NDArray[np.int64] = field(repr=False)
+    labels: NDArray[np.int64] = field(metadata=shaped("records"), repr=False)
 
 
 @dataclass(frozen=True)
@@ -49,8 +50,8 @@ class FeatureTask(Payload):
     about = About.NOBODY
 
     transformation: str
-    devices: list[str]
-    features: list[str]
+    devices: list[str] = field(metadata=shaped("operands"))
+    features: list[str] = field(metadata=shaped("operands"))
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class BinNumbers(Payload):
     about = About.SENDER
     bare = True
 
-    numbers: NDArray[np.int64] = field(repr=False)
+    numbers: NDArray[np.int64] = field(metadata=shaped("records"), repr=False)
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ class FeatureSketch(Payload):
     about = About.SENDER
     bare = True
 
-    arrays: Arrays = field(repr=False)
+    arrays: Arrays = field(metadata=shaped("problems", 2, "bins"), repr=False)
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ class SketchPair(Payload):
     about = About.SEVERAL
     bare = True
 
-    arrays: Arrays = field(repr=False)
+    arrays: Arrays = field(metadata=shaped(2, "problems", 2, "bins"), repr=False)
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,7 @@ class MaskedColumn(Payload):
     about = About.SENDER
     bare = True
 
-    values: Column = field(repr=False)
+    values: Column = field(metadata=shaped("records", finite=False), repr=False)
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,7 @@ class MaskedResult(Payload):
     about = About.SEVERAL
     bare = True
 
-    values: Column = field(repr=False)
+    values: Column = field(metadata=shaped("records", finite=False), repr=False)
 
 
 @dataclass(frozen=True)
@@ -134,7 +135,7 @@ class MaskVector(Payload):
     about = About.NOBODY
     bare = True
 
-    values: Column = field(repr=False)
+    values: Column = field(metadata=shaped("records", finite=False), repr=False)
 
 
 @dataclass(frozen=True)
@@ -184,4 +185,4 @@ class NewColumn(Payload):
     about = About.SENDER
     bare = True
 
-    values: Column = field(repr=False)
+    values: Column = field(metadata=shaped("records", finite=False), repr=False)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakledger.preprocess.messages.base import About, Ciphertext, Disclosure, OpenedBy, Payload, Share
+from leakledger.preprocess.messages.shapes import shaped
 
 
 @dataclass(frozen=True)
@@ -95,8 +96,8 @@ class OtmpRoles(Payload):
 
     key_holder: str
     reconstructor: str
-    bins: int
-    capacity: int
+    bins: int = field(metadata=shaped())
+    capacity: int = field(metadata=shaped())
 
 
 @dataclass(frozen=True)
@@ -132,7 +133,7 @@ class OtmpShares(Payload):
     about = About.SENDER
     bare = True
 
-    shares: Share = field(repr=False)
+    shares: Share = field(metadata=shaped("bins", "capacity"), repr=False)
 
 
 @dataclass(frozen=True)
@@ -144,7 +145,7 @@ class OtmpMatches(Payload):
     about = About.SEVERAL
     bare = True
 
-    positions: NDArray[np.int64]
+    positions: NDArray[np.int64] = field(metadata=shaped("found", 4))
 
 
 @dataclass(frozen=True)
@@ -156,7 +157,7 @@ class OtmpPositions(Payload):
     about = About.SEVERAL
     bare = True
 
-    positions: NDArray[np.int64]
+    positions: NDArray[np.int64] = field(metadata=shaped("wanted", 2))
 
 
 @dataclass(frozen=True)
@@ -168,4 +169,4 @@ class OtmpNumbers(Payload):
     about = About.SEVERAL
     bare = True
 
-    numbers: NDArray[np.int64]
+    numbers: NDArray[np.int64] = field(metadata=shaped("wanted"))

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakledger.preprocess.messages.base import About, Disclosure, Payload
+from leakledger.preprocess.messages.shapes import shaped
 
 Whole = NDArray[np.int64]
 
@@ -20,9 +21,9 @@ class Moments(Payload):
 
     discloses = Disclosure.NOISED
 
-    count: int
-    sums: Whole
-    squares: Whole
+    count: int = field(metadata=shaped(least=None))
+    sums: Whole = field(metadata=shaped("columns", least=None))
+    squares: Whole = field(metadata=shaped("columns", least=None))
 
 
 @dataclass(frozen=True)
@@ -49,8 +50,8 @@ class Extremes(Payload):
 
     discloses = Disclosure.NOISED
 
-    minimum: Whole
-    maximum: Whole
+    minimum: Whole = field(metadata=shaped("columns", least=None))
+    maximum: Whole = field(metadata=shaped("columns", least=None))
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,13 @@ Columns are in the order of the scaler's matrix. A search runs for all columns a
 powers of each: arrays are (quantiles or powers, columns).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from leakledger.preprocess.messages.base import About, Disclosure, Payload
+from leakledger.preprocess.messages.shapes import shaped
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -25,7 +26,7 @@ class LocalRows(Payload):
     about = About.SENDER
     bare = True
 
-    count: int
+    count: int = field(metadata=shaped())
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class TotalRows(Payload):
     about = About.EVERYONE
     bare = True
 
-    count: int
+    count: int = field(metadata=shaped())
 
 
 @dataclass(frozen=True)
@@ -48,8 +49,8 @@ class SearchPoints(Payload):
     discloses = Disclosure.AGGREGATE
     about = About.EVERYONE
 
-    point: Floats
-    found: Flags
+    point: Floats = field(metadata=shaped("quantiles", "columns"))
+    found: Flags = field(metadata=shaped("quantiles", "columns"))
 
 
 @dataclass(frozen=True)
@@ -63,8 +64,8 @@ class LocalRanks(Payload):
     discloses = Disclosure.AGGREGATE
     about = About.SENDER
 
-    below: Whole
-    above: Whole
+    below: Whole = field(metadata=shaped("quantiles", "columns"))
+    above: Whole = field(metadata=shaped("quantiles", "columns"))
 
 
 @dataclass(frozen=True)
@@ -75,8 +76,8 @@ class GlobalRanks(Payload):
     discloses = Disclosure.AGGREGATE
     about = About.EVERYONE
 
-    below: Whole
-    above: Whole
+    below: Whole = field(metadata=shaped("quantiles", "columns"))
+    above: Whole = field(metadata=shaped("quantiles", "columns"))
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ class PooledQuantiles(Payload):
     about = About.EVERYONE
     bare = True
 
-    value: Floats
+    value: Floats = field(metadata=shaped("quantiles", "columns"))
 
 
 @dataclass(frozen=True)
@@ -99,8 +100,8 @@ class LocalLogs(Payload):
     discloses = Disclosure.AGGREGATE
     about = About.SENDER
 
-    count: int
-    total: Floats
+    count: int = field(metadata=shaped())
+    total: Floats = field(metadata=shaped("columns"))
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,7 @@ class TriedPowers(Payload):
     about = About.EVERYONE
     bare = True
 
-    power: Floats
+    power: Floats = field(metadata=shaped("powers", "columns"))
 
 
 @dataclass(frozen=True)
@@ -123,8 +124,8 @@ class LocalPowerMoments(Payload):
     discloses = Disclosure.AGGREGATE
     about = About.SENDER
 
-    mean: Floats
-    squares: Floats
+    mean: Floats = field(metadata=shaped("powers", "columns"))
+    squares: Floats = field(metadata=shaped("powers", "columns"))
 
 
 @dataclass(frozen=True)
@@ -135,7 +136,7 @@ class GlobalPowers(Payload):
     discloses = Disclosure.AGGREGATE
     about = About.EVERYONE
 
-    count: int
-    power: Floats
-    mean: Floats
-    std: Floats
+    count: int = field(metadata=shaped())
+    power: Floats = field(metadata=shaped("columns"))
+    mean: Floats = field(metadata=shaped("columns"))
+    std: Floats = field(metadata=shaped("columns"))

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakledger.preprocess.messages.base import About, Disclosure, OpenedBy, Payload, Share
+from leakledger.preprocess.messages.shapes import shaped
 
 
 class SecureSum(Payload):
@@ -42,7 +43,7 @@ class _Proportional(Payload):
     about = About.SENDER
     bare = True
 
-    fractions: NDArray[np.float64] = field(repr=False)
+    fractions: NDArray[np.float64] = field(metadata=shaped("numbers"), repr=False)
 
     @property
     def numbers(self) -> NDArray[Any]:
@@ -57,7 +58,7 @@ class _Uniform(Payload):
     about = About.SENDER
     bare = True
 
-    share: Share = field(repr=False)
+    share: Share = field(metadata=shaped("numbers", "limbs"), repr=False)
 
     @property
     def numbers(self) -> NDArray[Any]:
@@ -72,8 +73,8 @@ class Announced(Payload):
     discloses = Disclosure.AGGREGATE
     about = About.EVERYONE
 
-    mean: NDArray[np.float64]
-    std: NDArray[np.float64]
+    mean: NDArray[np.float64] = field(metadata=shaped("columns"))
+    std: NDArray[np.float64] = field(metadata=shaped("columns"))
 
 
 @dataclass(frozen=True)
@@ -98,9 +99,9 @@ class ModNormAnnounced(Payload):
     discloses = Disclosure.AGGREGATE
     about = About.EVERYONE
 
-    modulus: dict[str, int]
-    mean: NDArray[np.float64]
-    std: NDArray[np.float64]
+    modulus: dict[str, int] = field(metadata=shaped())
+    mean: NDArray[np.float64] = field(metadata=shaped("features"))
+    std: NDArray[np.float64] = field(metadata=shaped("features"))
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakledger.preprocess.messages.base import About, Ciphertext, Disclosure, OpenedBy, Payload, Share
+from leakledger.preprocess.messages.shapes import shaped
 
 
 @dataclass(frozen=True)
@@ -173,4 +174,4 @@ class CkksDecrypted(Payload):
     about = About.EVERYONE
     bare = True
 
-    numbers: NDArray[np.float64]
+    numbers: NDArray[np.float64] = field(metadata=shaped("numbers"))

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakledger.preprocess.messages.base import About, Disclosure, Payload
+from leakledger.preprocess.messages.shapes import shaped
 
 Tensors = dict[str, NDArray[np.floating[Any]]]
 
@@ -20,7 +21,7 @@ class Participants(Payload):
     about = About.NOBODY
     bare = True
 
-    clients: list[int]
+    clients: list[int] = field(metadata=shaped("clients", least=None))
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class ClientGradient(Payload):
     discloses = Disclosure.UPDATE
     about = About.SENDER
 
-    rows: int
+    rows: int = field(metadata=shaped())
     gradient: Tensors = field(repr=False)
 
 
@@ -58,7 +59,7 @@ class ClientWeights(Payload):
     discloses = Disclosure.UPDATE
     about = About.SENDER
 
-    rows: int
+    rows: int = field(metadata=shaped())
     weights: Tensors = field(repr=False)
 
 
@@ -73,7 +74,7 @@ class BatchNormStatistics(Payload):
     discloses = Disclosure.AGGREGATE
     about = About.SENDER
 
-    rows: int
+    rows: int = field(metadata=shaped())
     statistics: Tensors = field(repr=False)
 
 
@@ -98,7 +99,7 @@ class LocalLoss(Payload):
     about = About.SENDER
 
     loss: float
-    rows: int
+    rows: int = field(metadata=shaped())
 
 
 @dataclass(frozen=True)
@@ -135,8 +136,8 @@ class PredictionCounts(Payload):
     discloses = Disclosure.AGGREGATE
     about = About.SENDER
 
-    confusion: NDArray[np.int64]
-    scores: NDArray[np.int64] = field(repr=False)
+    confusion: NDArray[np.int64] = field(metadata=shaped("classes", "classes"))
+    scores: NDArray[np.int64] = field(metadata=shaped("classes", 2, "bins"), repr=False)
 
 
 @dataclass(frozen=True)
@@ -147,8 +148,8 @@ class ErrorSums(Payload):
     discloses = Disclosure.AGGREGATE
     about = About.SENDER
 
-    rows: int
+    rows: int = field(metadata=shaped())
     absolute: float
     squared: float
-    target: float
-    target_squared: float
+    target: float = field(metadata=shaped())
+    target_squared: float = field(metadata=shaped())

@@ -33,7 +33,7 @@ from leakledger.preprocess.messages import (
     Payload,
     RecordOrder,
 )
-from leakledger.preprocess.views import Message, View
+from leakledger.preprocess.views import MalformedMessage, Message, View
 
 SUMS, PRODUCTS = ("sum", "difference"), ("product", "quotient")
 
@@ -93,8 +93,19 @@ def column(device: str, feature: str) -> Unknown:
 
 
 def tasks(view: View) -> dict[int, FeatureTask]:
-    """Loop -> what it tried, as the observers were told or told others."""
-    return {m.round: m.payload for m in view.readable(FeatureTask)}
+    """Loop -> what it tried, as the observers were told or told others. Raises MalformedMessage for what no loop can
+    try.
+    """
+    return {m.round: _task(m, view) for m in view.readable(FeatureTask)}
+
+
+def _task(message: Message, view: View) -> FeatureTask:
+    task: FeatureTask = message.payload
+    if not task.devices or not {*task.devices} <= {*view.public.clients}:
+        raise MalformedMessage(f"{message.name}: it names no devices, or others than the public clients")
+    if len(task.devices) > 2 or (len(task.devices) == 2) != (task.transformation in SUMS + PRODUCTS):
+        raise MalformedMessage(f"{message.name}: its transformation is none of so many columns")
+    return task
 
 
 def loops(view: View) -> list[Loop]:

@@ -6,7 +6,7 @@ arrays together hold all records, whose number is known: that leaves one factor 
 """
 
 from collections.abc import Iterator, Mapping
-from itertools import count
+from itertools import count, islice
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from leakledger.preprocess.views import Message, View
 Counts = NDArray[np.int64]
 TOLERANCE = 2e-6  # relative rounding of float32 sketches
 MOST = 300  # the greatest count that such rounding can tell from its neighbours
+TRIES = 10**8  # factors and counts that are tried; records of which there are more to try are as many as none
 
 
 def from_sketches(view: View) -> Iterator[StatisticClaim | FindingClaim]:
@@ -77,15 +78,18 @@ def counts_of(arrays: NDArray[np.float32], options: Mapping[str, Any], records: 
     first, second = (p for p in parts if p is not None)
     one, other = int(first.sum()), int(second.sum())
     bins = arrays.shape[1]
-    fits = [
+    if records > one * (2 * other + 1) + other or (records // bins + 1) * (records // one) > TRIES:
+        return None  # of so many records no factor fits, or two do
+    fits = (
         (g, left // other, least)
         for least in range(records // bins + 1)  # in each bin of one array or the other, beyond what scaling shows
         for g in range(1, records // one + 1)
         if (left := records - g * one - bins * least) > 0 and left % other == 0
-    ]
-    if len(fits) != 1 or fits[0][2]:
+    )
+    found = list(islice(fits, 2))
+    if len(found) != 1 or found[0][2]:
         return None
-    return np.stack([first * fits[0][0], second * fits[0][1]])
+    return np.stack([first * found[0][0], second * found[0][1]])
 
 
 def _least_counts(shares: NDArray[np.float64]) -> Counts | None:

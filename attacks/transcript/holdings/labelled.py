@@ -79,6 +79,8 @@ def _labels(
             return None
         names = {x: (f, v) for x, f, v in elements}
         rows = answer.payload.evaluations.value
+        if not rows:
+            return None
         items = {x: Item.of(out, BINS * len(rows)) for x, out in outputs.items()}  # in the order of the request
         labels: dict[str, dict[str, int]] = {f: {} for _, f, _ in elements}
         for x, number in _opened(BatchOpener(seed), items, rows).items():

@@ -23,8 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
 
+from leakledger.attacks.observed.ring import Unreadable
+
 Floats = NDArray[np.float64]
 
+MOST_VALUES = 2**22  # of one feature; laws have a number for each size up to the sum
 DIRECT = 4096  # longer laws are convolved by FFT
 CERTAIN = 1 - 1e-9
 STEPS = 3  # lengths within a factor of 2^(1/3) are transformed together
@@ -100,6 +103,12 @@ def _raised(transform: NDArray[np.complex128], times: int) -> NDArray[np.complex
         return transform
     half = _raised(transform * transform, times // 2)
     return half * transform if times % 2 else half
+
+
+def check_size(feature: str, size: int) -> None:
+    """Raises Unreadable for a size that no feature has: its law would take more memory than there is."""
+    if size > MOST_VALUES:
+        raise Unreadable(f"more than {MOST_VALUES:,} values of {feature} are stated, which no feature has")
 
 
 def given_sums(laws: Sequence[Floats], parties: int, totals: Sequence[int]) -> list[Floats]:

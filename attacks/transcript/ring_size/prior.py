@@ -14,7 +14,7 @@ from leakledger.attacks.observed.own_rows import Counts, pooled_counts
 from leakledger.attacks.observed.ring import Unreadable
 from leakledger.attacks.transcript.ring_size.arrangement import Arrangement, Stretch, divisions
 from leakledger.attacks.transcript.ring_size.occupancy import WIDEST, Laws, Occupancy, known_of, unlike_parties
-from leakledger.attacks.transcript.ring_size.posterior import Padding, normalised, size_posteriors
+from leakledger.attacks.transcript.ring_size.posterior import Padding, check_size, normalised, size_posteriors
 from leakledger.attacks.transcript.ring_size.worlds import Worlds, worlds
 
 Floats = NDArray[np.float64]
@@ -105,6 +105,7 @@ class Prior:
         for feature, total in zip(self.features, totals, strict=True):
             if total < 0:
                 raise Unreadable(f"the observers' own values of {feature} are more than the range that holds them")
+            check_size(feature, total)
 
     def weighed(self, parties: int, totals: Sequence[int], padding: Padding) -> tuple[list[Floats], float]:
         """The posteriors from these sums alone, and the logarithm of their chance: 0 without own rows, if possible.

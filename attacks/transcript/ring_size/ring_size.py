@@ -60,7 +60,7 @@ from leakledger.attacks.observed.stated import dictionary_sizes, sizes
 from leakledger.attacks.transcript.ring_size.arrangement import Arrangement, of_boundaries, of_edges
 from leakledger.attacks.transcript.ring_size.given_up import bracketed
 from leakledger.attacks.transcript.ring_size.lengths import REQUESTS, element_counts
-from leakledger.attacks.transcript.ring_size.posterior import Padding, given_totals, interval, normalised
+from leakledger.attacks.transcript.ring_size.posterior import Padding, check_size, given_totals, interval, normalised
 from leakledger.attacks.transcript.ring_size.prior import Posteriors, Prior, sizes_of
 from leakledger.preprocess.messages import (
     ClientGradient,
@@ -177,6 +177,7 @@ class RingSize(Attack):
             alike.discard((party, feature))
             evidence[party] = evidence.get(party, set()) | sequences
         for told in (*sizes(view), *dictionary_sizes(view)):
+            check_size(told.feature, int(told.estimate))
             laws[told.party, told.feature] = np.eye(1, int(told.estimate) + 1, int(told.estimate))[0]
             evidence[told.party] = evidence.get(told.party, set()) | {*told.evidence}
         return laws, evidence, alike
@@ -236,6 +237,7 @@ class RingSize(Attack):
         prior = Prior(own, knowledge, tuple(sizes), self.spread)
         laws: Posteriors = {}
         for feature, most in sizes.items():
+            check_size(feature, most)
             reached = any(len(counts[feature]) == most for counts in own.values())
             law = given_largest(prior.laws(feature, most).overall, len(unknown), most, reached)
             laws.update({(p, feature): law for p in unknown})

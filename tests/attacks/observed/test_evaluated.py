@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leakledger.attacks.base import AuxiliaryKnowledge
-from leakledger.attacks.observed.evaluated import possible_rows
+from leakledger.attacks.observed.evaluated import possible_rows, rows_behind
 from leakledger.attacks.transcript.plaintext import Plaintext
 from leakledger.audit.play import view_of
 from leakledger.audit.scoring.statistics import score_statistics
 from leakledger.preprocess.messages import ErrorSums, LocalLoss, PredictionCounts
-from leakledger.preprocess.views import Message, PublicFacts, TrainingSpec, View
+from leakledger.preprocess.views import MalformedMessage, Message, PublicFacts, TrainingSpec, View
 from leakledger.preprocess.wire import encode
 from tests.audit.example import truth
 
@@ -63,6 +63,29 @@ def test_validation_rows_leave_few_numbers_of_training_rows_and_are_claimed_once
 def test_the_true_number_of_training_rows_is_always_possible(rows, share):
     kept = min(max(1, round(share * rows)), rows - 1)
     assert rows in possible_rows(kept, share)
+
+
+@given(part=st.integers(1, 300), share=st.floats(0.01, 0.99))
+def test_possible_numbers_of_rows_are_those_that_a_search_of_all_finds(part, share):
+    rows = np.arange(2, int((part + 1) / min(share, 1 - share)) + 3)
+    kept = np.minimum(np.maximum(1, np.round(share * rows)), rows - 1)
+    assert possible_rows(part, share).tolist() == rows[kept == part].tolist()
+    assert rows_behind(part, share).tolist() == [
+        r
+        for r, k in zip(rows.tolist(), np.minimum(np.maximum(1, np.round(share * rows)), rows - 1), strict=True)
+        if r - k == part
+    ]
+
+
+@pytest.mark.parametrize(("kept", "share"), [(2**40, 0.1), (2**53, 1e-5), (2**33, 1e-300), (1, 1e-9)])
+def test_few_numbers_of_rows_are_looked_at_however_many_a_message_states(kept, share):
+    assert len(possible_rows(kept, share)) <= 2 / share
+    assert len(possible_rows(kept, share)) < 1e6
+
+
+def test_sums_that_no_numbers_have_are_those_of_a_malformed_message():
+    with pytest.raises(MalformedMessage, match=r"evaluate\.errors, from .*no numbers have this sum"):
+        claimed(ErrorSums(4, 1.0, 1.0, 1e308, 1.0))
 
 
 @pytest.mark.parametrize(("kept", "share"), [(0, 0.1), (3, 0.0), (3, 1.0)])

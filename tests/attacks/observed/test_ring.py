@@ -6,6 +6,7 @@ import pytest
 
 from leakledger.attacks.observed.ring import Unreadable, read_ring
 from leakledger.preprocess.messages import RingHighest
+from leakledger.preprocess.views import MalformedMessage
 from leakledger.preprocess.wire import encode
 from tests.attacks.ring_example import FEATURES, SETS, run
 
@@ -43,7 +44,7 @@ def test_two_messages_about_one_boundary_must_agree():
 
 
 def test_a_highest_number_is_at_least_minus_one():
-    with pytest.raises(Unreadable, match="does not state highest numbers by feature"):
+    with pytest.raises(MalformedMessage, match=r"\(ring.highest, from P1\): highest is less than -1"):
         read_ring(with_first(EVERYONE, highest=-2), None)
     assert read_ring(with_first(EVERYONE, highest=-1), None).ends[1].tolist() == [0, 0]
 

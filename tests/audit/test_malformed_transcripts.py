@@ -1,0 +1,196 @@
+"""`leakledger attack` on transcripts that a foreign party wrote: what is wrong with a message ends the attacks that
+read it, in one line each, and no other attack.
+"""
+
+import json
+import random
+import resource
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import leakledger
+from leakledger.audit.cli import main
+from leakledger.audit.transcript_attack import attack_transcript, played_by_default
+from leakledger.preprocess.messages import (
+    KINDS,
+    GlobalMeans,
+    LocalDictionary,
+    LocalLoss,
+    LocalMeans,
+    LocalSizes,
+    LocalSquares,
+    PredictionCounts,
+)
+from leakledger.preprocess.transcript import write_transcript
+from leakledger.preprocess.views import TrainingSpec
+from tests.audit.malformed import disordered, recorded, wrong
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of numbers that are out of every range
+
+TOPICS = sorted(recorded())
+SAMPLED = 5  # of what can be wrong with messages of one kind, where not everything is tried
+MEMORY = 2**19  # KiB, of all that is tried
+SLOW_ALONE = {"portfolio": ("linear_layer", "span")}  # attacks of a minute each, and those of its parts that are not
+
+
+@pytest.fixture
+def alone(monkeypatch):
+    """Attacks without the controls on made-up federations, which look at nothing of a transcript and take minutes."""
+    monkeypatch.setattr("leakledger.audit.transcript_attack.federation_controls", lambda attack, spec: ())
+
+
+def check(tmp_path, ledger, public, topic, observers):
+    """That all attacks are played, and those that read no message of the topic to their end."""
+    path = tmp_path / "t.parquet"
+    write_transcript(path, ledger, public)
+    names = [n for name in played_by_default(public) for n in SLOW_ALONE.get(name, (name,))]
+    found = attack_transcript(path, observers, names)
+    assert [one.technique for one in found.played] == names
+    for one in found.played:
+        if one.failed:
+            assert one.attack.accepts(KINDS[topic]), one.failed
+            assert one.technique in one.failed
+            assert len(one.failed.splitlines()) == 1
+    return found
+
+
+def tried(tmp_path, topic, sampled=None):
+    """Checks what can be wrong with messages of a topic, or a sample of it, by the server and by a client."""
+    known = recorded()[topic]
+    cases = [
+        *(
+            lambda plain=plain, every=every: known.with_content(topic, plain, every)
+            for every in (False, True)
+            for _, plain in wrong(known.content(topic))
+        ),
+        *(lambda messages=messages: known.with_messages(messages) for _, messages in disordered(known.messages, topic)),
+    ]
+    chosen = cases if sampled is None else random.Random(topic).sample(cases, min(sampled, len(cases)))
+    for k, ledger in enumerate(chosen):
+        for observers in ("server", "P1") if sampled is None else (("server", "P1")[k % 2],):
+            check(tmp_path, ledger(), known.public, topic, observers)
+
+
+def recorder():
+    """A client that tells its values, and others whose messages a test adds."""
+    told = leakledger.Recorder(["P1", "P2"], training=TrainingSpec(patience=1))
+    told.send(LocalDictionary({"ward": ["surgery", "heart"]}), "P1", "server")
+    return told
+
+
+def attacked(told, folder, *options):
+    """Exit code, output and JSON of the command on what was recorded."""
+    told.write(folder / "t.parquet")
+    results = [
+        CliRunner().invoke(main, ["attack", str(folder / "t.parquet"), *options, *more]) for more in ([], ["--json"])
+    ]
+    assert all(r.exception is None or isinstance(r.exception, SystemExit) for r in results)
+    assert not any(r.stderr for r in results)
+    return results[0].exit_code, " ".join(results[0].stdout.split()), json.loads(results[1].stdout)
+
+
+def test_the_command_names_the_attack_and_the_message_plays_the_others_and_is_inconclusive(tmp_path):
+    told = recorder()
+    told.send(PredictionCounts(np.ones(2, np.int64), np.ones((2, 2, 4), np.int64)), "P2", "server")
+    code, printed, found = attacked(told, tmp_path, "-a", "plaintext", "-a", "vocabulary")
+    said = (
+        "the attack plaintext cannot read message 1 (evaluate.counts, from P2): confusion has 1 axes, not 2 "
+        "(classes, classes)"
+    )
+    assert code == 11
+    assert f"Inconclusive (server): {said}." in printed
+    assert "No claim by plaintext" not in printed
+    assert "Not read by server: evaluate.counts (1 of it): an attack that reads this kind was not played" in printed
+    assert [(a["attack"], a["failed"], a["claims"]) for a in found["attacks"]] == [
+        ("plaintext", True, 0),
+        ("vocabulary", False, 1),
+    ]
+    assert found["attacks"][0]["reason"] == said
+    assert {row["attack"] for row in found["claims"]} == {"vocabulary"}
+
+
+def test_the_command_ends_well_where_every_attack_is_played_to_its_end(tmp_path):
+    code, printed, found = attacked(recorder(), tmp_path, "-a", "plaintext", "-a", "ring_size")
+    assert code == 0
+    assert "Inconclusive" not in printed
+    assert not any(a["failed"] for a in found["attacks"])
+
+
+def test_no_memory_is_taken_for_numbers_of_rows_that_a_message_makes_up(tmp_path):
+    for rows in (2**33, 2**40):
+        told = recorder()
+        told.send(LocalLoss(1.0, rows), "P2", "server")
+        code, printed, _ = attacked(told, tmp_path, "-a", "plaintext", "--reveal")
+        assert code == 0
+        assert f"{10 * rows:.6g}" in printed
+    told = recorder()
+    told.send(LocalLoss(1.0, 2**60), "P2", "server")
+    code, printed, _ = attacked(told, tmp_path, "-a", "plaintext")
+    assert code == 11
+    assert "cannot read message 1 (train.validation, from P2): rows is more than 2^53" in printed
+
+
+def test_sizes_that_no_feature_has_are_named_and_no_law_of_them_is_made(tmp_path):
+    told = recorder()
+    told.send(LocalSizes({"ward": 2**33}), "P2", "server")
+    _, printed, _ = attacked(told, tmp_path, "-a", "ring_size")
+    assert "more than 4,194,304 values of ward are stated, which no feature has" in printed
+
+
+def test_messages_of_one_method_that_are_about_other_numbers_of_columns_are_named(tmp_path):
+    told = recorder()
+    for party, columns in (("P1", 3), ("P2", 4)):
+        told.send(LocalMeans(9, np.zeros(columns)), party, "server")
+        told.send(LocalSquares(np.ones(columns)), party, "server")
+    told.send(GlobalMeans(np.zeros(3)), "server", "P1")
+    code, printed, _ = attacked(told, tmp_path, "-a", "plaintext")
+    assert code == 11
+    assert "(zscore.mean, from P2): it has 4 columns, and message 1 (zscore.mean, from P1) 3" in printed
+
+
+def test_an_error_of_an_attack_that_no_message_explains_says_which_message_it_was_at(tmp_path, monkeypatch):
+    monkeypatch.setattr("leakledger.attacks.transcript.vocabulary.Vocabulary.run", fails)
+    code, printed, found = attacked(recorder(), tmp_path, "-a", "vocabulary", "-a", "plaintext")
+    assert code == 11
+    assert "the attack vocabulary raised KeyError at message 0 (dictionary.local, from P1) in" in printed
+    assert "age=42" not in printed
+    assert [a["claims"] for a in found["attacks"]] == [0, 2]
+
+
+def fails(self, view, knowledge):
+    message = view.messages[0]
+    raise KeyError(f"age=42 in {message.payload}")
+
+
+@pytest.mark.usefixtures("alone")
+@pytest.mark.parametrize("name", ["plaintext", "feature_exchange"])
+def test_an_error_in_a_control_of_our_own_stays_one_of_the_command(name, tmp_path, monkeypatch):
+    known = recorded()["flfe.sketch" if name == "feature_exchange" else "dictionary.local"]
+    write_transcript(tmp_path / "t.parquet", known.with_messages(known.messages), known.public)
+    controls = "federation_controls" if name == "feature_exchange" else "field_controls"
+    monkeypatch.setattr(f"leakledger.audit.transcript_attack.{controls}", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        attack_transcript(tmp_path / "t.parquet", names=[name])
+
+
+def test_every_kind_of_message_is_tried():
+    assert set(TOPICS) >= {t for t, kind in KINDS.items() if kind.__module__.startswith("leakledger.")}
+
+
+@pytest.mark.usefixtures("alone")
+@pytest.mark.parametrize("topic", TOPICS)
+def test_a_malformed_message_ends_no_attack_but_those_that_read_its_kind(topic, tmp_path):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    tried(tmp_path, topic, SAMPLED)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < MEMORY
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("alone")
+@pytest.mark.parametrize("topic", TOPICS)
+def test_nothing_that_is_wrong_with_a_message_ends_other_attacks(topic, tmp_path):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    tried(tmp_path, topic)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < MEMORY
