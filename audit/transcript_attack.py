@@ -53,6 +53,7 @@ from leakledger.preprocess.messages import KINDS, kind_of
 from leakledger.preprocess.messages.shapes import common_lengths
 from leakledger.preprocess.method_errors import OWN
 from leakledger.preprocess.raised import package_of
+from leakledger.preprocess.told_failure import ToldFailure
 from leakledger.preprocess.transcript import read_transcript
 from leakledger.preprocess.views import FeatureLayout, MalformedMessage, Message, PublicFacts, View
 
@@ -62,6 +63,10 @@ UNFINISHED = "an attack that reads this kind was not played to its end"
 UNCHECKED = "whether it does is not checked of a transcript"
 MASK = "•••"
 SHOWN = 8  # values of a vocabulary in one line
+
+
+class NothingPlanted(ValueError):
+    """A model or updates of a transcript that no rows can be planted in."""
 
 
 @dataclass(frozen=True)
@@ -169,8 +174,14 @@ def _play(attack: Attack, view: View, seed: int) -> Played:
         tell_cause(error)
         return Played(attack, observers, NotApplicable(FAILED), (), _why_failed(attack, readable, error))
     coins = np.random.default_rng([seed, len(view.messages)])
-    controls = () if isinstance(outcome, NotApplicable) else tuple(_controls(attack, view, knowledge, coins))
-    return Played(attack, observers, outcome, controls, _cannot_read(attack, malformed(readable.messages)))
+    failed = _cannot_read(attack, malformed(readable.messages))
+    if failed or isinstance(outcome, NotApplicable):
+        return Played(attack, observers, outcome, (), failed)
+    try:
+        return Played(attack, observers, outcome, tuple(_controls(attack, view, knowledge, coins)))
+    except NothingPlanted as error:
+        tell_cause(error)
+        return Played(attack, observers, outcome, (), str(error))
 
 
 def _why_failed(attack: Attack, view: View, error: AttackError) -> str:
@@ -226,11 +237,26 @@ def _controls(
     """Those that need no truth of the audited run, and have a kind of message in common with it."""
     for spec in attack.controls:
         if spec.expects == "records":
-            yield from planted_controls(attack, view, knowledge, coins)
+            yield from _planted(attack, view, knowledge, coins)
         elif spec.expects == "fields":
             yield from field_controls(attack, view)
         elif any(attack.accepts(KINDS[t]) and t in view.topics for t in shown_kinds(spec)):
             yield from federation_controls(attack, spec)
+
+
+def _planted(
+    attack: Attack, view: View, knowledge: AuxiliaryKnowledge, coins: np.random.Generator
+) -> tuple[Control, ...]:
+    """Controls of rows that go through the model of the transcript. Raises NothingPlanted where that is none."""
+    try:
+        return planted_controls(attack, view, knowledge, coins)
+    except (AttackError, ValueError, LookupError, RuntimeError, MemoryError) as error:  # what torch and numpy say of it
+        if isinstance(error, ToldFailure) and not isinstance(error, AttackError):  # of a plugin, not of the model
+            raise
+        raise NothingPlanted(
+            f"the attack {attack.technique} cannot be checked: no rows go through the model and updates that were sent "
+            f"({type(error).__name__})"
+        ) from error
 
 
 def claim_rows(found: Sequence[Played], reveal: bool) -> list[dict[str, Any]]:

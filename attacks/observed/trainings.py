@@ -27,6 +27,8 @@ from leakledger.attacks.observed.update import Arrays, ObservedUpdate, Schedule,
 from leakledger.preprocess.messages import ClientWeights, GlobalModel
 from leakledger.preprocess.views import Message, TrainingSpec, View
 
+MOST_STEPS = 2**20  # behind one message; each takes memory
+
 
 def find_trainings(
     view: View,
@@ -72,6 +74,8 @@ def _read(view: View, message: Message, knowledge: AuxiliaryKnowledge) -> Observ
         before, after = tensors(spec, model, "weights"), tensors(spec, message, "weights")
         rows = row_count(message)
         schedule = schedule_of(training, rows, min(training.batch_size or rows, rows))
+        if schedule.total > MOST_STEPS * schedule.batch:
+            return NotApplicable(f"{source} are said to be of more than {MOST_STEPS:,} local steps")
         if schedule.kept <= 0 and len(schedule.steps) > 1:  # the first step begins where the term is 0
             mu = f"a proximal term (mu {training.proximal:g} at learning rate {schedule.rate:g})"
             return NotApplicable(f"{source}: {len(schedule.steps)} local steps under {mu} take back what was before")

@@ -175,6 +175,24 @@ def test_an_error_in_a_control_of_our_own_stays_one_of_the_command(name, tmp_pat
         attack_transcript(tmp_path / "t.parquet", names=[name])
 
 
+@pytest.mark.usefixtures("alone")
+@pytest.mark.parametrize(
+    ("topic", "change"),
+    [
+        ("train.model", lambda told: {"weights": {}}),
+        ("train.model", lambda told: {"weights": {n: w[None] for n, w in told["weights"].items()}}),
+        ("train.gradient", lambda told: told | {"rows": -1}),
+        ("train.weights", lambda told: told | {"rows": 2**40}),
+    ],
+)
+def test_a_model_or_update_that_no_rows_can_be_planted_in_ends_no_other_attack(topic, change, tmp_path):
+    known = recorded()[topic]
+    ledger = known.with_content(topic, change(known.content(topic)), every=False)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    check(tmp_path, ledger, known.public, topic, "server")
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < MEMORY
+
+
 def test_every_kind_of_message_is_tried():
     assert set(TOPICS) >= {t for t, kind in KINDS.items() if kind.__module__.startswith("leakledger.")}
 
