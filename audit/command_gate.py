@@ -6,12 +6,14 @@ say, 12 a waiver is invalid or expired. `--exit-zero` turns 10, 11 and 12 into 0
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from leakledger.audit.command import (
     OneLine,
@@ -38,7 +40,13 @@ FAILING = {"leaks": 10, "inconclusive": 11}
 @click.option("--policy", "policy_path", type=FILE, required=True, help="What is asked for, and how much is too much.")
 @click.option("--baseline", "baseline_path", type=FILE, help="What to compare with, of `leakledger baseline save`.")
 @click.option("--waivers", "waivers_path", type=FILE, help="Failures that somebody answers for.")
-@click.option("--config", type=FILE, default=Path("audit.toml"), show_default=True, help="Where exports point to.")
+@click.option(
+    "--config",
+    type=FILE,
+    default=Path("audit.toml"),
+    show_default=True,
+    help="Where exports point to; if given, where it differs from what the run was configured with is said.",
+)
 @click.option("--sarif", type=FILE, help="Write SARIF 2.1.0 with every check.")
 @click.option("--sarif-github", type=FILE, help="Write SARIF as GitHub reads it: without waived and passed checks.")
 @click.option("--junit", type=FILE, help="Write JUnit XML.")
@@ -84,6 +92,8 @@ def gate(
     baseline = (str(baseline_path), read_baseline(baseline_path)) if baseline_path else None
     record = load_record(run)
     outcome = decide(record, policy, baseline, waivers)
+    if click.get_current_context().get_parameter_source("config") is ParameterSource.COMMANDLINE:
+        outcome = replace(outcome, notes=(*outcome.notes, *_configured_otherwise(record.run.config, config)))
     text = config.read_text(encoding="utf-8", errors="replace") if config.is_file() else ""
     source = Source(str(config), text)
     _write_exports(outcome, record, source, exports, [policy_path, baseline_path, waivers_path, config])
@@ -97,6 +107,22 @@ def gate(
         _print_outcome(outcome)
     if outcome.exit_code and not exit_zero:
         raise click.exceptions.Exit(outcome.exit_code)
+
+
+def _configured_otherwise(run: Mapping[str, Any], config: Path) -> Iterator[str]:
+    """A sentence where a file says otherwise than what a run was configured with: who changes the file and gates a run
+    from before is told nothing of the change.
+    """
+    from leakledger.audit.config_file import ConfigError, load_config
+    from leakledger.audit.store import deciding, first_difference
+
+    try:
+        asked = load_config(config).in_force()
+    except ConfigError as error:
+        yield f"{error}; the configuration that the run was played with is judged"
+        return
+    if where := first_difference(*(json.loads(json.dumps(deciding(c))) for c in (run, asked))):
+        yield f"This run was played with another {where} than {config} has: it is judged as it was played"
 
 
 def _write_exports(

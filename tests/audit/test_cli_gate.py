@@ -280,3 +280,16 @@ def test_exports_for_other_hands_are_printed_or_written(made):
     assert call("export", made / "run", "dpia").stdout.startswith("# Data protection impact assessment")
     call("export", made / "run", "cyclonedx", "-o", made / "card.json")
     assert json.loads((made / "card.json").read_text())["bomFormat"] == "CycloneDX"
+
+
+def test_a_gate_says_where_the_configuration_that_it_is_given_is_not_that_of_the_run(made, tmp_path):
+    """Rounds were changed in audit.toml and the run from before was gated: it passed without a line."""
+    assert "was played with another" not in gated(made, "--config", made / "audit.toml").output
+    (changed := tmp_path / "changed.toml").write_text(
+        (made / "audit.toml").read_text().replace("rounds = 1", "rounds = 2")
+    )
+    (broken := tmp_path / "broken.toml").write_text("rounds = 1")
+    result = gated(made, "--config", changed)
+    assert result.exit_code == 0
+    assert "This run was played with another training.0.rounds than" in result.stdout
+    assert "the configuration that the run was played with is judged" in gated(made, "--config", broken).stdout
