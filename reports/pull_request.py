@@ -21,14 +21,20 @@ def summary(outcome: GateOutcome) -> str:
     """The outcome as Markdown: a sentence, a table of what is not plainly passed, waivers, what was compared."""
     lines = [f"{BEGINS}{safe(outcome.sentence)}", ""]
     open_ones = [c for c in worst_first(outcome.checks) if c.status != "pass"]
-    lines += _table(open_ones[:MOST])
-    if len(open_ones) > MOST:
-        lines.append(f"{plural(len(open_ones) - MOST, 'more is', 'more are')} in the full output.\n")
+    lines += _first(open_ones)
     passed = [c for c in outcome.checks if c.status == "pass"]
     if passed:
-        lines += ["<details><summary>What passed</summary>", "", *_table(passed[:MOST]), "</details>", ""]
+        lines += ["<details><summary>What passed</summary>", "", *_first(passed), "</details>", ""]
     lines += [f"* {text}" for text in _notes(outcome)]
     return "\n".join(lines) + "\n"
+
+
+def _first(checks: Sequence[Check]) -> list[str]:
+    """A table of as many as there is room for, and how many there are beside."""
+    left = len(checks) - MOST
+    return _table(checks[:MOST]) + (
+        [f"{plural(left, 'more is', 'more are')} in the full output.\n"] if left > 0 else []
+    )
 
 
 def _table(checks: Sequence[Check]) -> list[str]:

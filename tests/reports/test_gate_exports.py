@@ -166,6 +166,16 @@ def test_no_name_is_markup_in_markdown(name):
     )
 
 
+@pytest.mark.parametrize("status", ["pass", "inconclusive"])
+def test_checks_for_which_a_summary_has_no_room_are_counted(status):
+    whole = outcome()
+    (one, *_) = (c for c in whole.checks if c.status == status)
+    text = summary(replace(whole, checks=(one,) * 57))
+    assert text.count("LL-") == 50
+    assert "7 more are in the full output." in text
+    assert "more are" not in summary(replace(whole, checks=(one,) * 50))
+
+
 @pytest.mark.parametrize("name", HOSTILE)
 def test_no_name_is_a_command_in_annotations(name):
     lines = list(annotations(outcome(name), Source()))
