@@ -183,8 +183,8 @@ def snapshot(record: AuditRecord) -> Snapshot:
         broken=tuple(_broken(cases)),
         unread=tuple(sorted({(c.setting.id, adversary(u.observers), u.topic) for c in cases for u in c.unread})),
         utility=_utility(cases),
-        conditions=_conditions(config),
-        subject={name: digest_of(canonical(config.get(name))) for name in SUBJECT},
+        conditions=_conditions(record),
+        subject={name: _digest(record, name, config.get(name)) for name in SUBJECT},
         data=_data(record),
         versions={**record.run.versions, "instrument": _instrument(record)},
         incomplete=record.missing + len(record.aborted),
@@ -215,14 +215,20 @@ def _subject(s: Setting) -> Subject:
     )
 
 
-def _conditions(config: Mapping[str, Any]) -> dict[str, str]:
-    found = {}
+def _conditions(record: AuditRecord) -> dict[str, str]:
+    config, found = record.run.config, {}
     for name in sorted(config.keys() - set(SUBJECT)):
         section = config[name]
         if isinstance(section, Mapping):
             section = {k: v for k, v in section.items() if k not in NO_CONDITION.get(name, ())}
-        found[name] = digest_of(canonical(section))
+        found[name] = _digest(record, name, section)
     return found
+
+
+def _digest(record: AuditRecord, name: str, section: Any) -> str:
+    """Of a section and what is in the files that it names, those of rows aside: these have a fingerprint."""
+    read = {k: v for k, v in record.run.inputs.items() if k.startswith(f"{name}.") and not k.startswith(OF_ROWS)}
+    return digest_of(canonical([section, read] if read else section))
 
 
 def _data(record: AuditRecord) -> dict[str, Any]:

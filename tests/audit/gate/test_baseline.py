@@ -151,3 +151,20 @@ def test_rows_of_other_seeds_are_held_against_each_other_by_their_files():
     assert told(of(20, data_source="cd"), of(0, data_source="ab")) == (("it was measured on other data: files",), False)
     assert told(of(20, data_source="cd"), of(0)) == ((), True)
     assert told(of(0, data_source="cd"), of(0, data_source="ab")) == ((), False)  # by the fingerprint
+
+
+@pytest.mark.parametrize(
+    ("key", "stale"), [("partition.0.aliases", True), ("alignment.0.encoder", True), ("preprocessing.0.model", False)]
+)
+def test_what_is_in_a_file_that_a_section_names_is_part_of_it(key, stale):
+    """A table of aliases was edited under its name: a baseline of before the edit was not stale."""
+
+    def of(digest):
+        section = key.partition(".")[0]
+        config = {**MADE.run.config, section: [{"aliases": "names.toml"}]}
+        return replace(MADE, head=digest, run=replace(MADE.run, config=config, inputs={key: digest}))
+
+    note = note_on(snapshot(of("ab")), baseline(of("cd")), "b.json")
+    assert bool(note.stale) == stale
+    assert note.changed == (() if stale else ("[preprocessing]",))
+    assert note_on(snapshot(of("ab")), baseline(of("ab")), "b.json").stale == ()
