@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from leakledger.preprocess.messages.base import Payload, Share
+from leakledger.preprocess.nouns import plural
 
 PROMISE = "promise"
 LARGEST = 2**53  # float64 has every whole number up to here, and nobody holds as many of anything
@@ -72,7 +73,7 @@ def _of_field(value: Any, promise: Promise, known: dict[str, int]) -> str:
     axes, shape = promise.axes, (len(value),) if isinstance(value, list | tuple) else np.shape(value)
     if len(shape) != len(axes):
         named = f" ({', '.join(map(str, axes))})" if axes else ""
-        return f"has {len(shape)} axes, not {len(axes)}{named}"
+        return f"has {plural(len(shape), 'axis', 'axes')}, not {len(axes)}{named}"
     for axis, length in zip(axes, shape, strict=True):
         expected = axis if isinstance(axis, int) else known.setdefault(axis, length)
         if length != expected:

@@ -96,7 +96,7 @@ def test_the_command_names_the_attack_and_the_message_plays_the_others_and_is_in
     told.send(PredictionCounts(np.ones(2, np.int64), np.ones((2, 2, 4), np.int64)), "P2", "server")
     code, printed, found = attacked(told, tmp_path, "-a", "plaintext", "-a", "vocabulary")
     said = (
-        "the attack plaintext cannot read message 1 (evaluate.counts, from P2): confusion has 1 axes, not 2 "
+        "the attack plaintext cannot read message 1 (evaluate.counts, from P2): confusion has 1 axis, not 2 "
         "(classes, classes)"
     )
     assert code == 11

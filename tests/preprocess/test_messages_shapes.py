@@ -42,12 +42,12 @@ def test_made_up_messages_of_controls_keep_what_their_kind_promises(topic):
         (PredictionCounts(np.ones((2, 2), np.int64), np.ones((3, 2, 4), np.int64)), "scores has 3 classes, not 2"),
         (PredictionCounts(np.ones((2, 2), np.int64), np.ones((2, 3, 4), np.int64)), "scores has 3 entries, not 2"),
         (PredictionCounts(-np.eye(2, dtype=np.int64), np.ones((2, 2, 4), np.int64)), "confusion is less than 0"),
-        (PooledColumns(np.ones(3)), "rows has 1 axes, not 2 (rows, columns)"),
+        (PooledColumns(np.ones(3)), "rows has 1 axis, not 2 (rows, columns)"),
         (LocalExtremes(np.ones(2), np.array([1.0, np.nan])), "maximum is not finite"),
         (LocalSizes({"ward": 2, "age": -1}), "sizes is less than 0"),
         (LocalSizes({"ward": 2**200}), "sizes is more than 2^53"),
         (RingHighest({"ward": -2}), "highest is less than -1"),
-        (OtmpShares(Share(np.ones(3))), "shares has 1 axes, not 2 (bins, capacity)"),
+        (OtmpShares(Share(np.ones(3))), "shares has 1 axis, not 2 (bins, capacity)"),
         (OtmpShares(Share(None)), "shares has 0 axes, not 2 (bins, capacity)"),
         (
             replace(TARGETS, features={"ward": replace(TALLY, counts=np.ones(3, np.int64))}),
@@ -91,7 +91,7 @@ def test_fields_without_a_promise_may_hold_anything_of_their_type():
 
 def test_an_observer_who_reads_a_message_that_breaks_its_promise_is_told_which():
     body = encode([[1.0]]), encode(PooledColumns(np.ones(3)).to_plain())
-    for content, what in zip(body, ("it is no PooledColumns: rows is list", "rows has 1 axes, not 2"), strict=True):
+    for content, what in zip(body, ("it is no PooledColumns: rows is list", "rows has 1 axis, not 2"), strict=True):
         message = Message(7, "s", 0, "pooled.columns", "P1", "server", None, False, content, content)
         with pytest.raises(MalformedMessage, match=rf"^message 7 \(pooled\.columns, from P1\): {what}"):
             _ = message.payload
