@@ -450,7 +450,7 @@ BROKEN = {
         Abstained,
         "is zero in every tensor",
     ),
-    "no rows": (lambda model, update: update.update(rows=-3), NotApplicable, "-3"),
+    "no rows": (lambda model, update: update.update(rows=-3), NotApplicable, "rows is less than 0"),
     "a billion rows": (lambda model, update: update.update(rows=10**9), NotApplicable, "do not fit 1000000000 rows"),
 }
 
