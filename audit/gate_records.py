@@ -33,9 +33,8 @@ class Check:
     `difference` now less before, of a utility what was lost, with its one-sided bounds `low` and `high` at alpha, each
     by itself; of a ceiling these bound `observed`. `limit` is the margin or the ceiling. `p` is corrected for all
     hypotheses of the gate. `clusters`: independent ones, of a ceiling seeds; `needed`: as many as answer it with the
-    planned power beside all others, where that can be said. `most`:
-    the most that any series, party or batch which bears on the answer shows. `fingerprint` names the
-    question, never what was measured.
+    planned power beside all others, where that can be said. `most`: the most that any series, party or batch which
+    bears on the answer shows. `fingerprint` names the question, never what was measured.
     """
 
     gate: str
