@@ -93,7 +93,7 @@ def gate(
     record = load_record(run)
     outcome = decide(record, policy, baseline, waivers)
     if click.get_current_context().get_parameter_source("config") is ParameterSource.COMMANDLINE:
-        outcome = replace(outcome, notes=(*outcome.notes, *_configured_otherwise(record.run.config, config)))
+        outcome = replace(outcome, notes=(*outcome.notes, *_other_configuration(record.run.config, config)))
     text = config.read_text(encoding="utf-8", errors="replace") if config.is_file() else ""
     source = Source(str(config), text)
     _write_exports(outcome, record, source, exports, [policy_path, baseline_path, waivers_path, config])
@@ -109,19 +109,19 @@ def gate(
         raise click.exceptions.Exit(outcome.exit_code)
 
 
-def _configured_otherwise(run: Mapping[str, Any], config: Path) -> Iterator[str]:
+def _other_configuration(run: Mapping[str, Any], config: Path) -> Iterator[str]:
     """A sentence where a file says otherwise than what a run was configured with: who changes the file and gates a run
     from before is told nothing of the change.
     """
     from leakledger.audit.config_file import ConfigError, load_config
-    from leakledger.audit.store import deciding, first_difference
+    from leakledger.audit.store import configured_otherwise
 
     try:
         asked = load_config(config).in_force()
     except ConfigError as error:
         yield f"{error}; the configuration that the run was played with is judged"
         return
-    if where := first_difference(*(json.loads(json.dumps(deciding(c))) for c in (run, asked))):
+    if where := configured_otherwise(run, asked):
         yield f"This run was played with another {where} than {config} has: it is judged as it was played"
 
 

@@ -235,8 +235,7 @@ class Store:
         no messages may go on where they are asked for, and not the other way round.
         """
         mine, wanted = self.facts(), facts
-        difference = first_difference(*(json.loads(json.dumps(deciding(f.config))) for f in (mine, wanted)))
-        if difference:
+        if difference := configured_otherwise(mine.config, wanted.config):
             raise StoreError(
                 f"{self.folder}: holds a run with another {difference}; choose another folder with --output"
             )
@@ -444,16 +443,23 @@ def _twice(entries: Sequence[Entry]) -> bool:
     return False
 
 
-def first_difference(a: Any, b: Any, where: str = "") -> str:
+def configured_otherwise(a: Mapping[str, Any], b: Mapping[str, Any]) -> str:
+    """The dotted name of the first thing that decides results and differs in two configurations in force; "" if none
+    does.
+    """
+    return _first_difference(*(json.loads(json.dumps(deciding(config))) for config in (a, b)))
+
+
+def _first_difference(a: Any, b: Any, where: str = "") -> str:
     """The dotted name of the first place where two plain values differ; empty if nowhere. What only one of them has
     comes last: it follows from another choice, as the options of an attack do.
     """
     if isinstance(a, dict) and isinstance(b, dict):
         keys = sorted({*a, *b}, key=lambda k: (not (k in a and k in b), k))
-        return next((d for k in keys if (d := first_difference(a.get(k), b.get(k), f"{where}.{k}"))), "")
+        return next((d for k in keys if (d := _first_difference(a.get(k), b.get(k), f"{where}.{k}"))), "")
     if isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
         pairs = enumerate(zip(a, b, strict=True))
-        return next((d for i, (x, y) in pairs if (d := first_difference(x, y, f"{where}.{i}"))), "")
+        return next((d for i, (x, y) in pairs if (d := _first_difference(x, y, f"{where}.{i}"))), "")
     return "" if a == b else where.lstrip(".") or "configuration"
 
 

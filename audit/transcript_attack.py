@@ -8,7 +8,7 @@ is what an attack proves: a row that the update fits and no other would, a value
 of a set intersection hold.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -137,7 +137,11 @@ def attack_transcript(path: Path, observers: str = "server", names: Sequence[str
         except ValueError as error:
             raise ValueError(f"{path}: its mechanisms are of no defense that is installed: {error}") from None
     views = [stored.ledger.view(who, stored.public) for who in observer_sets([observers], stored.public, "--party")]
-    played = [[_play(_made(name, seed), view, seed) for name in chosen] for view in views]
+    wrong = [malformed(view.messages) for view in views]
+    played = [
+        [_play(_made(name, seed), view, of_view, seed) for name in chosen]
+        for view, of_view in zip(views, wrong, strict=True)
+    ]
     return Attacked(
         played=tuple(one for of_view in played for one in of_view),
         unread=tuple(
@@ -162,19 +166,21 @@ def _made(name: str, seed: int) -> Attack:
         return kind(**{k: v for k, v in {"seed": seed, "recover_labels": True}.items() if k in known})
 
 
-def _play(attack: Attack, view: View, seed: int) -> Played:
+def _play(attack: Attack, view: View, wrong: Mapping[int, str], seed: int) -> Played:
+    """`wrong`: what is wrong with messages of the view that are none of their kind, by their numbers."""
     knowledge = AuxiliaryKnowledge()
     readable = view.restricted(attack.accepts)
     observers = tuple(sorted(view.observers))
+    first = next((wrong[m.sequence] for m in readable.messages if m.sequence in wrong), "")
     try:
         outcome = (
             outcome_of(attack, readable, knowledge) if readable.messages else NotApplicable("no message that it reads")
         )
     except AttackError as error:
         tell_cause(error)
-        return Played(attack, observers, NotApplicable(FAILED), (), _why_failed(attack, readable, error))
+        return Played(attack, observers, NotApplicable(FAILED), (), _why_failed(attack, readable, first, error))
     coins = np.random.default_rng([seed, len(view.messages)])
-    failed = _cannot_read(attack, malformed(readable.messages))
+    failed = _cannot_read(attack, first)
     if failed or isinstance(outcome, NotApplicable):
         return Played(attack, observers, outcome, (), failed)
     try:
@@ -184,9 +190,9 @@ def _play(attack: Attack, view: View, seed: int) -> Played:
         return Played(attack, observers, outcome, (), str(error))
 
 
-def _why_failed(attack: Attack, view: View, error: AttackError) -> str:
+def _why_failed(attack: Attack, view: View, first: str, error: AttackError) -> str:
     """In one line: what is wrong with a message by itself, else with one beside another, else what the attack met."""
-    wrong = "" if isinstance(error.__cause__, MalformedMessage) else malformed(view.messages) or unlike(view.messages)
+    wrong = "" if isinstance(error.__cause__, MalformedMessage) else first or unlike(view.messages)
     return _cannot_read(attack, wrong) or str(error)
 
 
@@ -194,14 +200,15 @@ def _cannot_read(attack: Attack, wrong: str) -> str:
     return f"the attack {attack.technique} cannot read {wrong}" if wrong else ""
 
 
-def malformed(messages: Iterable[Message]) -> str:
-    """What is wrong with the first message that is none of its kind; "" for none."""
+def malformed(messages: Iterable[Message]) -> dict[int, str]:
+    """Number of each message that is none of its kind -> what is wrong with it."""
+    found = {}
     for m in (m for m in messages if m.content is not None):
         try:
             _ = m.payload
         except MalformedMessage as error:
-            return str(error)
-    return ""
+            found[m.sequence] = str(error)
+    return found
 
 
 def unlike(messages: Iterable[Message]) -> str:

@@ -56,8 +56,9 @@ def _target(m: Message) -> Iterable[StatisticClaim]:
         if square < mean * mean * (1 - ROUNDING):
             raise MalformedMessage(f"{m.name}: no numbers have this sum and this sum of squares")
         yield _stated(m, "held_out_mean", mean)
-        std, lost = np.sqrt(max(square - mean * mean, 0.0)), 1e-12 * square  # what float64 sums lose in the difference
-        by = float(np.sqrt(max(square - mean * mean, 0.0) + lost) - std)
+        variance, lost = max(square - mean * mean, 0.0), 1e-12 * square  # what float64 sums lose in the difference
+        std = np.sqrt(variance)
+        by = float(np.sqrt(variance + lost) - std)
         yield StatisticClaim(m.sender, "", "held_out_std", float(std), float(std) - by, float(std) + by, (m.sequence,))
 
 

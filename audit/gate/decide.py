@@ -117,8 +117,7 @@ def _asked(
         grown = tuple(leakage.regressions(now, finished, before, matches, policy.leakage, policy.gate))
         lost = tuple(utility.losses(now, before, matches, policy.utility, policy.gate))
     above = tuple(ceilings.ceilings(record.cases, policy.leakage, policy.gate))
-    cases = {setting: len(seeds) for setting, seeds in finished.items()}
-    facts = findings.found(now, cases, before, matches, policy.findings, policy.gate.alpha, stale)
+    facts = findings.found(now, finished, before, matches, policy.findings, policy.gate.alpha, stale)
     return Asked(above, grown, lost, tuple(facts))
 
 
@@ -137,6 +136,7 @@ def _checks(
     tested = _tested(asked)
     members = [k for k, t in enumerate(tested) if t.p is not None]
     adjusted = dict(zip(members, holm([float(tested[k].p or 0.0) for k in members]), strict=True))
+    family = Family(len(members), len(tested))
     words = {s.id: s.words for s in now.subjects}
     granted = any(record.run.config.get("attacks", {}).get(name) == "known" for name in GRANTS)
     for k, t in enumerate(tested):
@@ -144,9 +144,9 @@ def _checks(
         if isinstance(t, ceilings.Ceiling):
             check = _of_ceiling(t, p, policy, granted)
         elif isinstance(t, leakage.Regression):
-            check = _of_regression(t, p, Family(len(members), len(tested)), policy, granted)
+            check = _of_regression(t, p, family, policy, granted)
         else:
-            check = _of_loss(t, p, Family(len(members), len(tested)), policy)
+            check = _of_loss(t, p, family, policy)
         yield _finished(replace(check, subject=words.get(check.setting, "")), now)
     for check in _unmeasured(record, policy, now, asked, matches):
         yield replace(check, subject=words.get(check.setting, ""))

@@ -34,15 +34,15 @@ class Found:
 
 def found(
     now: Snapshot,
-    finished: Mapping[str, int],
+    finished: Mapping[str, Sequence[int]],
     before: Snapshot | None,
     matches: Mapping[str, str],
     rules: Findings,
     alpha: float,
     stale: bool = False,
 ) -> Iterator[Found]:
-    """One for each setting, kind of adversary and fact of the run, of which so many cases have `finished` in each
-    setting. `stale`: there is a baseline, and none `before`.
+    """One for each setting, kind of adversary and fact of the run. `finished`: the seeds under which each setting ran
+    to its end. `stale`: there is a baseline, and none `before`.
     """
     if rules.forbid == "none":
         return
@@ -50,7 +50,7 @@ def found(
     known = [_same(group[0], before.facts, matches) if before else [] for group in groups]
     can_grow = sum(_can_grow(g, k, len(before.seeds)) for g, k in zip(groups, known, strict=True)) if before else 0
     for group, its in zip(groups, known, strict=True):
-        cases = finished[group[0].cell.setting]
+        cases = len(finished[group[0].cell.setting])
         if rules.forbid == "new" and before and its and group[0].what not in rules.allow:
             yield _known(group, cases, its, len(before.seeds), Levels(alpha, alpha / max(can_grow, 1)))
         else:

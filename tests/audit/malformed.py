@@ -26,6 +26,7 @@ TRAINED = (
     {"training": {"rounds": 1, "aggregation": "secure-aggregation"}},
     {"training": {"rounds": 1, "aggregation": "he-aggregation"}},
 )
+TOPICS = sorted(KINDS)
 RING, PARTS = (("sharing", "ring"),), (("sharing", "proportional"),)
 PREPROCESSED = (("mod-norm", RING, "local", ()), ("bytes-norm", PARTS, "local", ()))
 
@@ -78,7 +79,7 @@ def recorded() -> dict[str, Recorded]:
         for m in federation.messages:
             found.setdefault(m.topic, federation)
     known = next(iter(found.values()))
-    for topic in sorted(KINDS.keys() - found.keys()):
+    for topic in sorted({*TOPICS} - found.keys()):
         body = encode(sample(KINDS[topic]).to_plain())
         ends = (("P1", "server"), ("P2", "server"), ("server", "P1"))
         sent = (Message(k, "made up", 0, topic, a, b, None, False, body, body) for k, (a, b) in enumerate(ends))

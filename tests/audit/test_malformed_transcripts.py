@@ -25,11 +25,10 @@ from leakledger.preprocess.messages import (
 )
 from leakledger.preprocess.transcript import write_transcript
 from leakledger.preprocess.views import TrainingSpec
-from tests.audit.malformed import disordered, recorded, wrong
+from tests.audit.malformed import TOPICS, disordered, recorded, wrong
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of numbers that are out of every range
 
-TOPICS = sorted(recorded())
 SAMPLED = 5  # of what can be wrong with messages of one kind, where not everything is tried
 MEMORY = 2**19  # KiB, of all that is tried
 SLOW_ALONE = {"portfolio": ("linear_layer", "span")}  # attacks of a minute each, and those of its parts that are not

@@ -23,7 +23,7 @@ LEAST = 1e-3  # of the first biases' gradient, below which a layer that hardly m
 
 def even(entries: Array) -> float:
     """The deviation of errors that are alike in all entries."""
-    return ASSUMED * _size(entries.ravel())
+    return ASSUMED * _size(entries)
 
 
 def by_column(layers: Sequence[Array]) -> list[Array] | None:

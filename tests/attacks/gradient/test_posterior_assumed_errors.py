@@ -1,5 +1,7 @@
 """Errors that are assumed where nobody made any: as large as what a column holds, so that none hides the others."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -73,7 +75,7 @@ def test_the_row_space_is_the_same_in_whatever_units_a_column_is_told():
     for size in (1.0, 100.0):
         scale = torch.ones(network.weights[0].shape[1] + 1)
         scale[3] = size
-        own = [evidence.replace(c, codes=c.codes * scale[c.columns]) for c in cells]
+        own = [replace(c, codes=c.codes * scale[c.columns]) for c in cells]
         total = torch.randn(8, len(scale), generator=torch.Generator().manual_seed(1)) * scale
         weights = [(1 / scale**2).expand(total.shape)]
         about = evidence.Evidence([total], 1e-3, 2, None, torch.zeros(2), weights=weights)
