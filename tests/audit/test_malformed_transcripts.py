@@ -110,6 +110,16 @@ def test_the_command_names_the_attack_and_the_message_plays_the_others_and_is_in
     assert {row["attack"] for row in found["claims"]} == {"vocabulary"}
 
 
+def test_an_attack_that_passes_over_a_malformed_message_was_not_played_to_its_end(tmp_path, monkeypatch):
+    monkeypatch.setattr("leakledger.audit.transcript_attack.outcome_of", lambda attack, view, knowledge: [])
+    told = recorder()
+    told.send(PredictionCounts(np.ones(2, np.int64), np.ones((2, 2, 4), np.int64)), "P2", "server")
+    code, printed, found = attacked(told, tmp_path, "-a", "plaintext", "-a", "vocabulary")
+    assert code == 11
+    assert "the attack plaintext cannot read message 1 (evaluate.counts, from P2)" in printed
+    assert [(a["attack"], a["failed"]) for a in found["attacks"]] == [("plaintext", True), ("vocabulary", False)]
+
+
 def test_the_command_ends_well_where_every_attack_is_played_to_its_end(tmp_path):
     code, printed, found = attacked(recorder(), tmp_path, "-a", "plaintext", "-a", "ring_size")
     assert code == 0
