@@ -7,7 +7,8 @@ beforehand: the paper's comparisons take [-1, 1], its inverses up to 2^20 or 2^3
 declared ranges, which are public and never taken from rows, and a value outside is an error at its party before
 anything is encrypted. Every slot has a feature; more features than slots take several ciphertexts.
 
-Counts are whole, and are decrypted as such: `Counting` has a small ring, in which sums only are possible.
+Counts are whole, and are decrypted as such: `Counting` has a small ring, in which sums only are possible. Their scale
+is as large as that ring has room for, so that the smudging is far below 1 under the most `hiding_bits`, too.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,7 +38,7 @@ from leakledger.preprocess.scalers.base import (
 )
 from leakledger.preprocess.views import Mechanism
 
-COUNTING_RING, COUNTING_SCALE = 13, 2.0**90
+COUNTING_RING, COUNTING_SCALE = 13, 2.0**130
 MOST_COUNTED = 2.0**24  # rows of all parties
 COUNTING = 0.4, 2e7  # seconds and bytes of a search by counts, for each client
 

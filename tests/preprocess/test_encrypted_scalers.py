@@ -4,6 +4,7 @@ import os
 import signal
 from collections import Counter
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 pytest.importorskip("tenseal.sealapi")
+from leakledger.preprocess.crypto.threshold_ckks.parameters import parameters
 from leakledger.preprocess.federation import PartyLost
 from leakledger.preprocess.messages import HIDING, CkksInput, Disclosure, GlobalRanks, kind_of
 from leakledger.preprocess.noise.columns import Ranges
@@ -185,6 +187,22 @@ def test_more_rows_than_there_is_room_for_are_an_error_at_their_party(monkeypatc
     monkeypatch.setattr("leakledger.preprocess.scalers.encrypted_extremes.MOST_COUNTED", 8.0)
     with pytest.raises(ValueError, match="counts: P1 has 20 rows, and 4 is its share of what fits a ciphertext"):
         fit("ppf-robust", parts(2), search_from="declared")
+
+
+@every("hiding_bits", [1, 40, 60, 64])
+def test_a_count_is_exact_however_many_bits_are_hidden(hiding_bits):
+    fed = Simulated(["a", "b", "c"], secret=pinned("counts", hiding_bits))
+    own = {"a": [0.0, 100.0, 5592405.0], "b": [0.0, 7.0, 5592405.0], "c": [0.0, 1.0, 5592405.0]}
+    at = {c: fed.at(c, np.array(x)) for c, x in own.items()}
+    found = fed.own(shared.Counting.begin(fed, hiding_bits).of(at, 3))
+    np.testing.assert_array_equal(found, [0, 108, 3 * 5592405])
+
+
+@given(st.integers(2, 1000), st.integers(1, 64))
+def test_eight_deviations_of_the_smudging_of_a_count_are_below_a_hundredth(clients, hiding_bits):
+    run = SimpleNamespace(parameters=parameters(shared.COUNTING_RING), clients=range(clients))
+    bits = shared.counting_smudging(run, hiding_bits)
+    assert 8 * 2.0**bits * np.sqrt(clients * run.parameters.degree / 6) / shared.COUNTING_SCALE < 0.01
 
 
 def test_a_decrypted_count_that_is_not_whole_is_an_error():
