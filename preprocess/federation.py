@@ -24,7 +24,7 @@ from leakledger.preprocess.frozen import MUTABLE, first_mutable, freeze
 from leakledger.preprocess.ledger import Ledger
 from leakledger.preprocess.located import FEDERATION, At, FederationError, PartyLost, Public
 from leakledger.preprocess.messages import Payload, PublicKey, decode_payload
-from leakledger.preprocess.sealing import Identity, filled, new_identity, open_box, seal_box, unfilled
+from leakledger.preprocess.sealing import Identity, checked_key, filled, new_identity, open_box, seal_box, unfilled
 from leakledger.preprocess.secret import KeyStream, checked, generator
 from leakledger.preprocess.views import Abort, Message
 from leakledger.preprocess.wire import WireError, encode
@@ -278,7 +278,16 @@ class Federation(ABC):
         secrets = {p: self.at(p, self._secrets.get(p)) for p in self.everyone}
         self._identities = {p: self.local(p, new_identity, s) for p, s in secrets.items()}
         keys = {p: self.local(p, _public_key, i) for p, i in self._identities.items()}
-        self._keys = {p: self.broadcast(k, via=self.server).value.key for p, k in keys.items()}
+        self._keys = {p: self._told_key(p, self.broadcast(k, via=self.server).value) for p, k in keys.items()}
+
+    def _told_key(self, party: str, told: PublicKey) -> bytes:
+        """The key of `party`. Raises FederationError for one that is none, which every other party notices."""
+        try:
+            return checked_key(told.key)
+        except ValueError as error:
+            refusing = next((p for p in self.everyone if p != party and self.holds(p)), party)
+            self._abort(refusing, error)
+            raise FederationError(f"{refusing} refuses the public key of {party}: {error} (step {self.step})") from None
 
     def _tell(
         self, payload: At[Any], to: str, via: str | None, sealed: bool, kind: type[Payload] | None

@@ -36,6 +36,17 @@ def new_identity(secret: bytes) -> Identity:
     return Identity(derive(secret, "identity"))
 
 
+def checked_key(key: bytes) -> bytes:
+    """A public key as it arrived. Raises SealError for one that no secret can be agreed with: of another length than 32
+    bytes, or of low order (RFC 7748, section 6.1), which gives everybody's secret the same one.
+    """
+    try:
+        Box(PrivateKey(bytes(PrivateKey.SIZE)), PublicKey(key))
+    except CryptoError:
+        raise SealError("no secret can be agreed with it") from None
+    return key
+
+
 def seal_box(identity: Identity, recipient_key: bytes, sequence: int, content: bytes) -> bytes:
     """Ciphertext of `content` for the holder of `recipient_key`; 16 bytes longer than the content."""
     box = Box(PrivateKey(identity.secret), PublicKey(recipient_key))

@@ -3,9 +3,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nacl.public import Box, PrivateKey, PublicKey
 
+from leakledger.preprocess.federation import FederationError
 from leakledger.preprocess.sealing import Identity, SealError, filled, new_identity, open_box, seal_box, unfilled
 from leakledger.preprocess.secret import pinned
 from leakledger.preprocess.transport.simulated import Simulated
+from leakledger.preprocess.wire import encode
+from tests.preprocess.low_order import NO_KEYS
 from tests.preprocess.notes import tell
 
 # "Cryptography in NaCl", section 10 (also tests/box.c of NaCl): keys, nonce, plaintext and box of its worked example.
@@ -131,6 +134,26 @@ def test_public_keys_go_through_the_server_once_before_the_first_sealed_message(
     topics = [m.topic for m in fed.ledger]
     assert topics == ["channel.public-key"] * 6 + ["note"] * 3
     assert {m.relay for m in fed.ledger if "server" not in (m.sender, m.recipient)} == {"server", None}
+
+
+@pytest.mark.parametrize("key", [b"", bytes(31), bytes(33), *NO_KEYS])
+def test_a_public_key_that_no_secret_can_be_agreed_with_is_refused_by_name_before_anything_is_sealed(
+    key: bytes,
+) -> None:
+    class Meddling(Simulated):
+        """A federation whose relay passes on another key of b."""
+
+        def _carry(self, header, content):  # type: ignore[no-untyped-def]
+            received = super()._carry(header, content)
+            return encode(key) if (header.topic, header.sender) == ("channel.public-key", "b") else received
+
+    fed = Meddling(["a", "b"], secret=pinned(1))
+    with pytest.raises(
+        FederationError, match=r"refuses the public key of b: no secret can be agreed with it \(step start\)$"
+    ):
+        tell(fed, fed.at("a", 1), "b", "note", via="server", sealed=True)
+    assert [m.topic for m in fed.ledger if m.sealed] == []
+    assert [abort.reason for abort in fed.ledger.aborts] == ["SealError"]
 
 
 def test_a_message_that_was_changed_on_its_way_is_refused_by_name() -> None:
