@@ -13,12 +13,14 @@ and 4. Everything here is a pure function; who does what, and when, is `aggregat
 """
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
 import numpy as np
 from nacl.bindings import crypto_scalarmult, crypto_scalarmult_base
+from nacl.exceptions import CryptoError
 from nacl.utils import randombytes_deterministic
 from numpy.typing import NDArray
 
@@ -76,10 +78,12 @@ def public_key(secret: bytes) -> bytes:
 
 def pair_seed(secret: bytes, other: bytes, round: int) -> bytes:
     """The seed that the holders of two key pairs share in a round. Raises ValueError for a key that is none."""
-    try:
-        agreed = bytes(crypto_scalarmult(secret, other))
-    except Exception:  # libsodium's error for a point of low order, and for a key of another length
-        raise ValueError("a public key is no point of X25519 that a secret can be agreed with") from None
+    agreed = b""
+    if len(other) == SECRET_BYTES:  # the binding reads so many bytes whatever it is given
+        with suppress(CryptoError):  # of a point of low order
+            agreed = bytes(crypto_scalarmult(secret, other))
+    if not agreed:
+        raise ValueError("a public key is no point of X25519 that a secret can be agreed with")
     both = sorted([public_key(secret), other])
     return hkdf(agreed, b"secure aggregation" + round.to_bytes(8, "big") + both[0] + both[1], SECRET_BYTES)
 

@@ -28,6 +28,8 @@ from leakledger.preprocess.crypto.randomness import Randomness
 from leakledger.preprocess.crypto.shamir import share, shares
 from leakledger.preprocess.messages import ClientGradient, Sharers
 from leakledger.preprocess.secret import KeyStream, pinned
+from tests.every import every
+from tests.preprocess.low_order import NO_KEYS
 
 secrets = st.binary(min_size=32, max_size=32)
 rings = st.sampled_from([Ring(64, 32), Ring(64, 1), Ring(32, 12)])
@@ -82,6 +84,12 @@ def test_both_of_a_pair_agree_on_a_seed_that_is_another_one_in_another_round(one
     assert seed != pair_seed(one, public_key(other), round + 1)
     assert public_key(one) == bytes(PrivateKey(one).public_key)
     assert commitment(seed) != commitment(one)
+
+
+@every("key", [b"", b"short", bytes(range(31)), bytes(range(33)), *NO_KEYS])
+def test_no_seed_is_agreed_with_a_key_of_another_length_or_of_low_order(key):
+    with pytest.raises(ValueError, match="no point of X25519 that a secret can be agreed with"):
+        pair_seed(bytes(range(32)), key, 0)
 
 
 @given(rings, st.integers(2, 6), st.integers(1, 40), st.integers(0, 2**32))

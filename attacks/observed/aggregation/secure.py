@@ -16,12 +16,14 @@ Nothing here is the protocol's own code; what both agree on is its documented fo
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
 import numpy as np
 from nacl.bindings import crypto_scalarmult, crypto_scalarmult_base
+from nacl.exceptions import CryptoError
 from nacl.utils import randombytes_deterministic
 from numpy.typing import NDArray
 
@@ -39,6 +41,7 @@ from leakledger.preprocess.secret import KeyStream, hkdf
 from leakledger.preprocess.views import View
 
 P = 2**61 - 1  # the field of the shares
+KEY_BYTES = 32
 PART_BITS = 52  # of a secret in each of its five numbers
 REACH = 2**16  # bytes of coins that are looked through for a key
 STRIDE = 8  # bytes from one place where it can begin to the next: all draws are words
@@ -182,9 +185,19 @@ def _pair_masks(
     for u in others:
         secret, other = (keys[v], one.keys[u]) if v in keys else (keys[u], one.keys[v])
         both = b"".join(sorted([one.keys[u], one.keys[v]]))
-        seed = hkdf(crypto_scalarmult(secret, other), b"secure aggregation" + number.to_bytes(8, "big") + both, 32)
+        seed = hkdf(_agreed(secret, other), b"secure aggregation" + number.to_bytes(8, "big") + both, 32)
         total = total + _mask(seed, like) if v < u else total - _mask(seed, like)
     return total
+
+
+def _agreed(secret: bytes, other: bytes) -> bytes:
+    """The secret of two X25519 keys. Raises ValueError for a public one that is none, as a foreign transcript may have:
+    the binding reads 32 bytes whatever it is given, and of a point of low order libsodium makes no secret.
+    """
+    if len(other) == KEY_BYTES:
+        with suppress(CryptoError):
+            return bytes(crypto_scalarmult(secret, other))
+    raise ValueError("a public key for masks is no point of X25519 that a secret can be agreed with")
 
 
 def _mask(seed: bytes, like: Words) -> Words:

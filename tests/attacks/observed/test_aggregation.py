@@ -1,5 +1,7 @@
 """What a view gives of aggregated updates: the server its sums, a coalition single updates, everyone else nothing."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -10,13 +12,22 @@ from leakledger.attacks.observed.gradients import find_gradients
 from leakledger.attacks.observed.sums import find_sums, known_updates
 from leakledger.attacks.observed.trainings import find_trainings
 from leakledger.preprocess.aggregation import AGGREGATIONS
-from leakledger.preprocess.messages import ClientGradient, ClientWeights, GlobalModel, SummedUpdate
+from leakledger.preprocess.ledger import Ledger
+from leakledger.preprocess.messages import (
+    ClientGradient,
+    ClientWeights,
+    GlobalModel,
+    MaskKey,
+    MaskKeys,
+    SummedUpdate,
+)
 from leakledger.preprocess.pipeline import Encoded
 from leakledger.preprocess.secret import pinned
 from leakledger.preprocess.training import ALGORITHMS
 from leakledger.preprocess.training.base import train
 from leakledger.preprocess.transport.simulated import Simulated
 from leakledger.preprocess.views import FeatureLayout, Method, ModelSpec, NumericBlock, PublicFacts, TrainingSpec
+from leakledger.preprocess.wire import decode, encode
 from tests.preprocess.registered import aggregations
 
 SPEC = ModelSpec(3, 2, (4,))
@@ -182,6 +193,25 @@ def test_a_client_follows_the_model_that_the_server_never_has():
         assert_close(models[m.round], m.payload.weights, 1e-5)
     held = view(["server"], "he-aggregation", rounds=3)
     assert {m.round for m in with_recovered(held).readable(GlobalModel)} == {0}
+
+
+@pytest.mark.parametrize("key", [bytes(range(31)), bytes(32)])
+def test_a_key_for_masks_that_is_none_is_an_error_and_no_sum(key):
+    fed, public = trained("secure-aggregation", threshold=2, dropouts=1, dropout_step="masked-input")
+
+    def changed(m):
+        if m.kind is MaskKey and m.sender == "P1":
+            body = encode({**decode(m.content), "key": key})
+        elif m.kind is MaskKeys:
+            plain = decode(m.content)
+            body = encode({**plain, "keys": [key, *plain["keys"][1:]]})
+        else:
+            return m
+        return replace(m, content=body, body=body)
+
+    told = Ledger(map(changed, fed.ledger)).view(["server"], public)
+    with pytest.raises(ValueError, match="a public key for masks is no point of X25519"):
+        list(aggregates(told))
 
 
 def test_a_plain_view_stays_as_it_is():
