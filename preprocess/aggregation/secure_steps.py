@@ -68,8 +68,11 @@ def all_keys(clients: Sequence[int], *told: MaskKey) -> MaskKeys:
 
 
 def check_keys(keys: MaskKeys, own: Secrets, number: int, threshold: int) -> MaskKeys:
-    """The keys, if there are enough, all of them different, and the recipient's own is among them."""
+    """The keys, if there are enough, all of them different, and the recipient's own is among them; every client has a
+    number at whose successor there can be a share.
+    """
     fit = len(keys.keys) == len(keys.clients) == len(set(keys.clients)) == len(set(keys.keys)) >= threshold
+    fit = fit and all(0 <= client < P - 1 for client in keys.clients)
     if not fit or any(len(k) != SECRET_BYTES for k in keys.keys):
         raise MessageError(f"it is no list of at least {threshold} different keys, one for each client")
     if dict(zip(keys.clients, keys.keys, strict=True)).get(number) != public_key(own.key):

@@ -248,6 +248,16 @@ TAMPERED = {
         "server refuses a message of P1: it is no vector of 13 numbers",
     ),
     "a missing key": ("MaskKeys", lambda p: replace(p, keys=p.keys[:-1]), "P1 refuses .* no list of at least 3"),
+    "a client whose share would be at zero": (
+        "MaskKeys",
+        lambda p: replace(p, clients=[*p.clients[:-1], -1]),
+        "P1 refuses a message of server: it is no list of at least 3 different keys",
+    ),
+    "a client beyond the field": (
+        "MaskKeys",
+        lambda p: replace(p, clients=[*p.clients[:-1], 2**61 - 2]),
+        "P1 refuses a message of server: it is no list of at least 3 different keys",
+    ),
     "another key": (
         "MaskKeys",
         lambda p: replace(p, keys=[bytes([9, *k[1:]]) for k in p.keys]),
