@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
 
-from leakledger.preprocess.federation import At, Federation, FederationError
+from leakledger.preprocess.federation import At, Federation, FederationError, Public
 
 R = TypeVar("R")
 
@@ -15,6 +15,15 @@ class MessageError(ValueError):
 
 def accept(fed: Federation, party: str, sender: str, fn: Callable[..., R], *values: Any) -> At[R]:
     """`fed.local` for a function that reads a message of `sender`; its MessageError becomes a FederationError."""
+    return fed.local(party, _refusing(fed, f"{party} refuses", sender, fn), *values)
+
+
+def accept_public(fed: Federation, sender: str, fn: Callable[..., R], *values: Any) -> Public[R]:
+    """`fed.public` likewise, for a function that reads what `sender` told everyone."""
+    return fed.public(_refusing(fed, "all refuse", sender, fn), *values)
+
+
+def _refusing(fed: Federation, who: str, sender: str, fn: Callable[..., R]) -> Callable[..., R]:
     where = f"step {fed.step}, round {fed.round}"
 
     @wraps(fn)
@@ -22,6 +31,6 @@ def accept(fed: Federation, party: str, sender: str, fn: Callable[..., R], *valu
         try:
             return fn(*inside)
         except MessageError as error:
-            raise FederationError(f"{party} refuses a message of {sender}: {error} ({where})") from None
+            raise FederationError(f"{who} a message of {sender}: {error} ({where})") from None
 
-    return fed.local(party, reading, *values)
+    return reading

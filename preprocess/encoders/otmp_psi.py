@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from leakledger.preprocess.crypto.oprf import Blinded, blind, evaluate, finish, values
 from leakledger.preprocess.crypto.otmp import Bins, Placed, bins_for, check_shares, matches, place
 from leakledger.preprocess.crypto.randomness import randomness
-from leakledger.preprocess.crypto.refusal import MessageError, accept
+from leakledger.preprocess.crypto.refusal import MessageError, accept, accept_public
 from leakledger.preprocess.crypto.ristretto import new_scalar
 from leakledger.preprocess.encoders.ring_ids import RingIds, routed
 from leakledger.preprocess.encoders.ring_psi import Elements, PsiEncoder
@@ -63,7 +63,7 @@ class OtmpPsi(PsiEncoder):
     def shared(self, fed: Federation, allotted: RingIds, sets: Mapping[str, At[Elements]]) -> dict[str, At[Elements]]:
         ring = allotted.ring
         roles = fed.local(fed.server, assign_roles, ring, allotted.sizes)
-        bins = fed.public(read_roles, ring, allotted.sizes, fed.broadcast(roles))
+        bins = accept_public(fed, fed.server, read_roles, ring, allotted.sizes, fed.broadcast(roles))
         outputs = self._keyed_values(fed, ring, sets)
         placed = {
             p: fed.local(p, place, fed.local(p, list, sets[p]), outputs[p], i + 1, bins, THRESHOLD, randomness(fed, p))

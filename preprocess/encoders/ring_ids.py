@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakledger.preprocess.crypto.randomness import Randomness, randomness
-from leakledger.preprocess.crypto.refusal import MessageError, accept
+from leakledger.preprocess.crypto.refusal import MessageError, accept, accept_public
 from leakledger.preprocess.crypto.secure_sum import Route
 from leakledger.preprocess.data.schema import Schema
 from leakledger.preprocess.data.table import Table
@@ -129,7 +129,7 @@ class RingEncoder(Encoder):
         checked = accept(fed, ring[0], ring[-1], maximum_of, highest, schema.categorical)
         via = None if self.ring_route == "direct" else fed.server
         maximum = fed.broadcast(checked, via=via)
-        return RingIds(ring, own, fed.public(feature_sizes, maximum, schema.categorical))
+        return RingIds(ring, own, accept_public(fed, ring[0], feature_sizes, maximum, schema.categorical))
 
     def encode(self, fed: Federation, ids: Mapping[str, At[Ids]], sizes: Public[dict[str, int]]) -> EncoderFit:
         """What each party's final numbers and the public sizes amount to."""

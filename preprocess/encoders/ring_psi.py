@@ -17,7 +17,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from leakledger.preprocess.crypto.refusal import MessageError, accept
+from leakledger.preprocess.crypto.refusal import MessageError, accept, accept_public
 from leakledger.preprocess.crypto.ristretto import element
 from leakledger.preprocess.crypto.secure_sum import Route
 from leakledger.preprocess.data.schema import Schema
@@ -83,7 +83,7 @@ class PsiEncoder(RingEncoder):
         at_server = {p: fed.send(o, fed.server) for p, o in own.items()}
         checked = [accept(fed, fed.server, p, check_unused, o, allotted.sizes) for p, o in at_server.items()]
         everything = fed.broadcast(fed.local(fed.server, all_unused, *checked))
-        return fed.public(check_unused, everything, allotted.sizes)
+        return accept_public(fed, fed.server, check_unused, everything, allotted.sizes)
 
 
 @dataclass(frozen=True)

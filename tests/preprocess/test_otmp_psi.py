@@ -129,6 +129,11 @@ def moved(array, delta):
 
 
 CHANGES = {
+    "roles": (
+        "otmp.roles",
+        lambda r: {**r, "capacity": r["capacity"] + 1},
+        "all refuse a message of server: the server assigns roles or bins that do not follow",
+    ),
     "request": ("otmp.request", lambda r: r[:5], "P1 refuses a message of P2: it is not a list of group elements"),
     "answer": ("otmp.answer", lambda r: r[32:], "P2 refuses a message of P1: it has .* group elements, not"),
     "shares": ("otmp.shares", lambda s: s[:-1], "P3 refuses a message of P1: it has no shares for"),

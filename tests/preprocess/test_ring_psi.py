@@ -8,10 +8,12 @@ from leakledger.preprocess.data.partition import partition
 from leakledger.preprocess.data.read import read_table
 from leakledger.preprocess.encoders import ENCODERS
 from leakledger.preprocess.encoders.ring_psi import PsiEncoder, check_unused
+from leakledger.preprocess.federation import FederationError
 from leakledger.preprocess.messages import UnusedIds
 from leakledger.preprocess.secret import pinned
 from leakledger.preprocess.transport.simulated import Simulated
 from tests.preprocess import psi
+from tests.preprocess.example import SCHEMA
 from tests.preprocess.registered import encoders
 
 PSI = encoders(PsiEncoder)
@@ -53,6 +55,14 @@ def test_unused_numbers_that_were_never_allotted_are_refused(bad):
     assert check_unused(UnusedIds({"ward": np.array([4])}), {"ward": 5})["ward"].tolist() == [4]
     with pytest.raises(MessageError):
         check_unused(UnusedIds(bad), {"ward": 5})
+
+
+def test_unused_numbers_that_the_server_changed_are_refused_by_all():
+    tables = {"P1": psi.text_table(["a"], ["x"]), "P2": psi.text_table(["a"], ["x"])}
+    fed = psi.Tampering(tables, "ids.unused-all", lambda payload: {"ward": np.array([99])})
+    located = {p: fed.at(p, t) for p, t in tables.items()}
+    with pytest.raises(FederationError, match="all refuse a message of server: it does not name the categorical"):
+        ENCODERS["dh-psi"](unused="drop").fit(fed, SCHEMA, located)
 
 
 @pytest.mark.slow

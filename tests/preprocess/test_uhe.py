@@ -154,6 +154,14 @@ def test_a_changed_ring_message_is_refused_by_party_and_step(highest):
         ENCODERS["uhe"]().fit(fed, SCHEMA, located)
 
 
+def test_a_changed_maximum_is_refused_by_all():
+    tables = {p: table(12, i) for i, p in enumerate(CLIENTS)}
+    fed = Tampering(CLIENTS, "ring.maximum", lambda payload: {"ward": 3})
+    located = {p: fed.at(p, t) for p, t in tables.items()}
+    with pytest.raises(FederationError, match=r"all refuse a message of P1: it does not name the categorical features"):
+        ENCODERS["uhe"]().fit(fed, SCHEMA, located)
+
+
 @pytest.mark.parametrize("options", [{"pad_to": 0}, {"noise": -1}])
 def test_padding_out_of_range_is_refused(options):
     with pytest.raises(ValueError, match=r"(pad_to is 0|noise is -1); it must be at least"):

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakledger.preprocess.crypto.randomness import Randomness
+from leakledger.preprocess.crypto.refusal import MessageError
 from leakledger.preprocess.crypto.threshold_ckks.packing import Context
 from leakledger.preprocess.crypto.threshold_ckks.parameters import Parameters
 from leakledger.preprocess.crypto.threshold_ckks.primes import Residues, bit_reversed
@@ -57,10 +58,10 @@ class SwitchingKey:
 def joint_seed(contributions: Sequence[bytes]) -> bytes:
     """The seed of the common reference polynomials from a contribution of each party.
 
-    Raises ValueError for a contribution that is not 32 bytes.
+    Raises MessageError for a contribution that is not 32 bytes.
     """
     if bad := [len(c) for c in contributions if len(c) != SEED_BYTES]:
-        raise ValueError(f"a contribution to the seed is {SEED_BYTES} bytes, not {bad[0]}")
+        raise MessageError(f"a contribution to the seed is {SEED_BYTES} bytes, not {bad[0]}")
     return sha256(b"threshold ckks: joint seed" + b"".join(contributions)).digest()
 
 

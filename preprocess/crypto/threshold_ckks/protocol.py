@@ -17,7 +17,7 @@ from functools import reduce
 from itertools import count
 
 from leakledger.preprocess.crypto.randomness import Randomness, randomness
-from leakledger.preprocess.crypto.refusal import accept
+from leakledger.preprocess.crypto.refusal import accept, accept_public
 from leakledger.preprocess.crypto.threshold_ckks import collective_keys as keys
 from leakledger.preprocess.crypto.threshold_ckks import party_steps as steps
 from leakledger.preprocess.crypto.threshold_ckks import refresh
@@ -177,7 +177,7 @@ def set_up(
     with fed.scope("threshold-ckks: keys"):
         sources = {c: randomness(fed, c) for c in fed.clients}
         told = [fed.broadcast(fed.local(c, steps.contribution, s)) for c, s in sources.items()]
-        seed = fed.public(steps.joined, *told)
+        seed = accept_public(fed, "the clients", steps.joined, *told)
         context = fed.public(keys.context_of, of, seed)
         secrets = {c: fed.local(c, keys.secret_key, of, s) for c, s in sources.items()}
 
@@ -187,7 +187,7 @@ def set_up(
             share = fed.send(fed.local(c, steps.public_share, context, secrets[c], reference, sources[c]), to=server)
             shares.append(accept(fed, server, c, steps.opened_public_share, context, share))
         total = fed.broadcast(fed.local(server, steps.public_sum, context, *shares))
-        public_key = fed.public(steps.public_key_of, context, reference, total)
+        public_key = accept_public(fed, server, steps.public_key_of, context, reference, total)
         made = Collective(fed, of, seed, context, secrets, sources, public_key, fed.local(server, Evaluator, context))
         relinearisation = _relinearisation_key(made) if products else None
         keys_of_rotations = [_rotation_key(made, distance) for distance in rotations]
@@ -203,7 +203,8 @@ def _relinearisation_key(made: Collective) -> At[keys.SwitchingKey]:
     for c in made.clients:
         share = fed.local(c, steps.first_share, context, made.secrets[c], ephemerals[c], reference, made.sources[c])
         firsts.append(accept(fed, server, c, steps.opened_first, context, fed.send(share, to=server)))
-    sums = fed.public(steps.opened_first, context, fed.broadcast(fed.local(server, steps.first_sum, context, *firsts)))
+    told = fed.broadcast(fed.local(server, steps.first_sum, context, *firsts))
+    sums = accept_public(fed, server, steps.opened_first, context, told)
     seconds = []
     for c in made.clients:
         second = fed.local(c, steps.second_share, context, made.secrets[c], ephemerals[c], sums, made.sources[c])

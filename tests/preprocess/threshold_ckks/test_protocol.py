@@ -1,6 +1,7 @@
 """The protocol gives what its plain counterpart gives, tells each party what it says, and refuses wrong messages."""
 
 from collections import Counter
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -10,10 +11,19 @@ from leakledger.preprocess.crypto.threshold_ckks import party_steps
 from leakledger.preprocess.crypto.threshold_ckks.ciphertexts import LevelError
 from leakledger.preprocess.crypto.threshold_ckks.protocol import set_up
 from leakledger.preprocess.federation import FederationError
-from leakledger.preprocess.messages import CkksDecrypted, CkksDecryptionShare, CkksInput, Share
+from leakledger.preprocess.messages import (
+    CkksContribution,
+    CkksDecrypted,
+    CkksDecryptionShare,
+    CkksFirstSum,
+    CkksInput,
+    CkksPublicKey,
+    Share,
+)
 from leakledger.preprocess.secret import pinned
 from leakledger.preprocess.transport.processes import run_projected
 from leakledger.preprocess.transport.simulated import Simulated, run_simulated
+from tests.every import every
 
 CLIENTS = ["a", "b", "c"]
 NUMBERS = {"a": [0.5, -0.25], "b": [0.125, 1.0], "c": [-1.0, 0.75]}
@@ -119,6 +129,23 @@ def test_a_share_that_was_changed_and_an_input_of_another_context_are_refused(mo
     monkeypatch.setattr(party_steps, "encrypted_input", of_another)
     with pytest.raises(FederationError, match=r"server refuses a message of a: a ciphertext is of another collective"):
         run.encrypted("a", fed.at("a", np.array([0.5])), 1.0)
+
+
+@every(
+    ("kind", "sender"),
+    [(CkksContribution, "the clients"), (CkksPublicKey, "server"), (CkksFirstSum, "server")],
+)
+def test_what_was_told_to_everyone_and_changed_is_refused_by_the_name_of_its_sender(kind, sender):
+    class Cutting(Simulated):
+        def _decode(self, header, received):
+            payload = super()._decode(header, received)
+            if type(payload) is not kind:
+                return payload
+            return replace(payload, **{f.name: getattr(payload, f.name)[:-1] for f in fields(payload)})
+
+    fed = Cutting(CLIENTS, secret=pinned("threshold ckks protocol", 0))
+    with pytest.raises(FederationError, match=rf"^all refuse a message of {sender}: .* \(step threshold-ckks: keys, "):
+        set_up(fed, 13)
 
 
 def test_numbers_beyond_the_bound_stay_at_their_party():
