@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from leakledger.preprocess.crypto.randomness import Randomness
 from leakledger.preprocess.crypto.refusal import MessageError
-from leakledger.preprocess.crypto.seal import dump, load, new_context, sealapi
+from leakledger.preprocess.crypto.seal import dump, hiding_sums, load, new_context, sealapi
 from leakledger.preprocess.secret import hkdf  # exempt: the derivation alone, of words from a key that clients share
 
 Floats = NDArray[np.float64]
@@ -102,7 +102,8 @@ def _sum(parts: Sequence[bytes]) -> bytes:
     for other in others:
         if other.scale != first.scale or other.size() != first.size() or other.parms_id() != first.parms_id():
             raise MessageError("a ciphertext has another scale or form than the others")
-        _evaluator().add_inplace(first, other)
+        with hiding_sums():
+            _evaluator().add_inplace(first, other)
     return dump(first)
 
 

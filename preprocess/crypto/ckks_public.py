@@ -34,7 +34,7 @@ from scipy.special import ndtri
 
 from leakledger.preprocess.crypto.randomness import Randomness
 from leakledger.preprocess.crypto.refusal import MessageError
-from leakledger.preprocess.crypto.seal import dump, load, load_public_key, new_context, sealapi
+from leakledger.preprocess.crypto.seal import dump, hiding_sums, load, load_public_key, new_context, sealapi
 from leakledger.preprocess.secret import hkdf  # exempt: the derivation alone, of words from a seed of one party
 
 Floats = NDArray[np.float64]
@@ -209,7 +209,8 @@ def _of_form(data: bytes, allowed: Sequence[tuple[float, int]], whose: str) -> A
 def _added(one: Any, other: Any, sign: int) -> Any:
     if one.scale != other.scale:
         raise MessageError("the encrypted columns differ in scale")
-    (_evaluator().add_inplace if sign > 0 else _evaluator().sub_inplace)(one, other)
+    with hiding_sums():
+        (_evaluator().add_inplace if sign > 0 else _evaluator().sub_inplace)(one, other)
     return one
 
 

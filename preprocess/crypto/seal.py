@@ -67,8 +67,13 @@ def dump(ciphertext: Any) -> bytes:
 
 
 def load(context: Any, data: Any) -> Any:
-    """The ciphertext of `dump` under this context. Raises MessageError as `load_into`."""
-    return load_into(sealapi().Ciphertext(context), "ciphertext", context, data)
+    """The ciphertext of `dump` under this context. Raises MessageError as `load_into`, and for one that hides nothing:
+    all but its first part is zero, so that the key does not matter, and SEAL computes nothing with it.
+    """
+    made = load_into(sealapi().Ciphertext(context), "ciphertext", context, data)
+    if made.is_transparent():
+        raise MessageError("a ciphertext hides nothing: it needs no key to be read")
+    return made
 
 
 def load_public_key(context: Any, data: Any) -> Any:
@@ -94,6 +99,15 @@ def load_into(made: Any, what: str, context: Any, data: Any) -> Any:
         except (RuntimeError, ValueError):  # SEAL's own texts name its internals
             raise MessageError(f"SEAL finds a {what} invalid") from None
     return made
+
+
+@contextmanager
+def hiding_sums() -> Iterator[None]:
+    """A MessageError in place of SEAL's error for a sum that hides nothing, as of a ciphertext and its negative."""
+    try:
+        yield
+    except RuntimeError:
+        raise MessageError("ciphertexts cancel each other out: their sum hides nothing") from None
 
 
 @contextmanager

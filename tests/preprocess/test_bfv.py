@@ -112,6 +112,13 @@ def test_other_objects_of_seal_are_refused_as_ciphertexts(key):
             bfv.load(bfv.dump(thing), fresh=True)
 
 
+def test_a_ciphertext_that_hides_nothing_is_refused():
+    bare = sealapi.Ciphertext(bfv.context())
+    bare.resize(bfv.context(), bfv.context().first_parms_id(), 2)
+    with pytest.raises(MessageError, match="a ciphertext hides nothing"):
+        bfv.load(bfv.dump(bare), fresh=True)
+
+
 def test_files_stand_in_where_the_system_has_none_in_memory(key, monkeypatch):
     data = bfv.encrypt(key, numbers(1), source(3))
     monkeypatch.delattr("os.memfd_create")

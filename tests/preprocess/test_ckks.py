@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from leakledger.preprocess.crypto.randomness import Randomness
 from leakledger.preprocess.crypto.refusal import MessageError
+from leakledger.preprocess.crypto.seal import dump, load
 from leakledger.preprocess.secret import KeyStream, pinned
 
 sealapi = pytest.importorskip("tenseal.sealapi")
@@ -95,3 +96,11 @@ def test_ciphertexts_of_another_scale_or_number_are_refused(key):
         ckks.add([[data], [data, data]])
     with pytest.raises(MessageError, match="another scale or form"):
         ckks.decrypt(key, [other], 3)
+
+
+def test_ciphertexts_that_cancel_each_other_out_are_refused(key):
+    (data,) = ckks.encrypt(key, np.ones(3), 2, source())
+    negative = load(ckks.context(), data)
+    sealapi.Evaluator(ckks.context()).negate_inplace(negative)
+    with pytest.raises(MessageError, match="cancel each other out"):
+        ckks.add([[data], [dump(negative)]])

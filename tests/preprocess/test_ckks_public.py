@@ -192,6 +192,7 @@ def test_what_is_no_ciphertext_or_key_is_refused(keys):
         (lambda: ckks.multiply(product, [other]), "another scale or form"),
         (lambda: ckks.multiply([one], [other]), "another scale or form"),
         (lambda: ckks.add([one], [other]), "the encrypted columns differ in scale"),
+        (lambda: ckks.add([one], [one], -1), "ciphertexts cancel each other out"),
         (lambda: ckks.encrypt(keys.public[:-1], np.ones(3), source()), "a public key was changed or cut short"),
         (lambda: ckks.encrypt(one, np.ones(3), source()), "SEAL finds a public key invalid"),
     ):

@@ -106,8 +106,8 @@ def to_bytes(ciphertext: Encrypted) -> bytes:
 def from_bytes(
     context: Context, data: Any, *, level: int | None = None, scale: float | None = None, bound: float | None = None
 ) -> Encrypted:
-    """The ciphertext of `to_bytes`. Raises MessageError for what is none of the context's, and where a level, scale or
-    bound is expected and it has another.
+    """The ciphertext of `to_bytes`. Raises MessageError for what is none of the context's or hides nothing, and where a
+    level, scale or bound is expected and it has another.
     """
     public, residues = unpack(KIND, context, data)
     if public.keys() != {"level", "scale", "bound"} or not _plausible(context, public):
@@ -116,7 +116,10 @@ def from_bytes(
         if expected is not None and public[name] != expected:
             raise MessageError(f"a ciphertext has {name} {public[name]:g}, not the protocol's {expected:g}")
     ring = context.parameters.ring(public["level"])
-    return Encrypted(context, **public, form=check_residues(KIND, ring, residues, 2))
+    form = check_residues(KIND, ring, residues, 2)
+    if not form[1].any():  # SEAL computes nothing with it
+        raise MessageError("a ciphertext hides nothing: it needs no key to be read")
+    return Encrypted(context, **public, form=form)
 
 
 def _plausible(context: Context, public: dict[str, Any]) -> bool:

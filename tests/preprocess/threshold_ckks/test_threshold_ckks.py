@@ -266,6 +266,7 @@ def test_objects_that_are_well_formed_but_wrong_are_refused():
         (good, {"scale": 2.0**79}, "no valid level"),
         (good, {"bound": 0.0}, "no valid level"),
         (good, {"more": 1}, "no valid level"),
+        (good, {}, "hides nothing"),
     ):
         with pytest.raises(MessageError, match=wrong):
             from_bytes(run.context, pack("ciphertext", run.context, residues, **{**public, **changed}))
