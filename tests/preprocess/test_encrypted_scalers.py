@@ -60,6 +60,16 @@ def test_zscore_decrypts_mean_and_variance_and_they_are_the_pooled_ones():
     assert in_the_clear(fed) == {"zscore.global-mean": 3, "zscore.global-std": 3}
 
 
+def test_a_column_that_drowns_in_what_more_bits_hide_counts_as_constant():
+    """As docs/scalers.md has it of 2 % of a range."""
+    tables = parts()
+    deviation = np.vstack(tables).std(0) / (2 * RANGES.half)
+    assert 0.02 < deviation[1] < 0.025
+    _, found = fit("ppf-zscore", tables, hiding_bits=56)
+    assert found.scale[1] == 1
+    assert found.scale[0] == pytest.approx(np.vstack(tables).std(0)[0], rel=SMALL)
+
+
 def test_minmax_by_comparisons_decrypts_global_extremes_and_nothing_else():
     tables = parts()
     fed, found = fit("ppf-minmax", tables)
