@@ -172,9 +172,14 @@ class FindingClaim:
 
 @dataclass(frozen=True)
 class NotApplicable:
-    """The attack has a precondition that this view does not meet."""
+    """The attack has a precondition that this view does not meet.
+
+    `contradicted`: what it reads is there, and contradicts itself or what can be. In a transcript that others wrote it
+    is then not known what the attack would have found.
+    """
 
     reason: str
+    contradicted: bool = False
 
 
 @dataclass(frozen=True)

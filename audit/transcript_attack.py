@@ -52,6 +52,7 @@ from leakledger.preprocess.data.suggest import closest
 from leakledger.preprocess.messages import KINDS, kind_of
 from leakledger.preprocess.messages.shapes import common_lengths
 from leakledger.preprocess.method_errors import OWN
+from leakledger.preprocess.public_check import check_public, check_senders
 from leakledger.preprocess.raised import package_of
 from leakledger.preprocess.told_failure import ToldFailure
 from leakledger.preprocess.transcript import read_transcript
@@ -118,8 +119,8 @@ def attack_transcript(path: Path, observers: str = "server", names: Sequence[str
 
     Without `names`, those that read what the parties do. Labels are not known. An attack that cannot read a message, or
     fails on what is sent, is told of (`Played.failed`), and all others are played. Raises ValueError for a damaged
-    transcript, unknown attacks or parties, messages of a kind that nothing installed has, and, where rows are sought, a
-    defense that nothing installed is.
+    transcript, public facts that cannot be, unknown attacks or parties, messages of a kind that nothing installed has,
+    and, where rows are sought, a defense that nothing installed is.
     """
     if unknown := [n for n in names if n not in ATTACKS]:
         raise ValueError(
@@ -130,6 +131,11 @@ def attack_transcript(path: Path, observers: str = "server", names: Sequence[str
         raise ValueError(
             f"{path}: no installed kind of message has the topic {strange[0]!r}; install the plugin that has"
         )
+    try:
+        check_public(stored.public)
+        check_senders(stored.ledger, stored.public)
+    except ValueError as error:
+        raise ValueError(f"{path}: what is public in it cannot be: {error}") from None
     chosen = tuple(names) or played_by_default(stored.public)
     if any("records" in ATTACKS[name].asset for name in chosen):  # which take updates to be protected as is stated
         try:
@@ -181,6 +187,8 @@ def _play(attack: Attack, view: View, wrong: Mapping[int, str], seed: int) -> Pl
         return Played(attack, observers, NotApplicable(FAILED), (), _why_failed(attack, readable, first, error))
     coins = np.random.default_rng([seed, len(view.messages)])
     failed = _cannot_read(attack, first)
+    if isinstance(outcome, NotApplicable) and outcome.contradicted and not failed:
+        failed = f"the attack {attack.technique} cannot use what was sent: {outcome.reason}"
     if failed or isinstance(outcome, NotApplicable):
         return Played(attack, observers, outcome, (), failed)
     try:

@@ -22,8 +22,7 @@ from leakledger.preprocess.atomic_file import remove_leftovers
 from leakledger.preprocess.ledger import Ledger
 from leakledger.preprocess.messages import ClientGradient, ClientWeights, GlobalModel, Payload
 from leakledger.preprocess.messages.base import KINDS
-from leakledger.preprocess.nouns import plural
-from leakledger.preprocess.options import check_options
+from leakledger.preprocess.public_check import check_parties, check_public
 from leakledger.preprocess.transcript import write_transcript
 from leakledger.preprocess.views import (
     FeatureLayout,
@@ -35,7 +34,7 @@ from leakledger.preprocess.views import (
     TrainingSpec,
     View,
 )
-from leakledger.preprocess.wire import encode
+from leakledger.preprocess.wire import decode, encode
 
 LAST_ROUND = MOST_ROWS = 2**31 - 1
 FACTS = FeatureLayout, ModelSpec, TrainingSpec, Method, Method
@@ -65,10 +64,7 @@ class Recorder:
         if isinstance(clients, str | bytes) or not isinstance(clients, Iterable):
             raise ValueError(f"clients is of type {type(clients).__name__}; give a list of their names")
         self._parties = (*clients, server)
-        if strange := [p for p in self._parties if not isinstance(p, str)]:
-            raise ValueError(f"a party's name is of type {type(strange[0]).__name__}; a text is needed")
-        if len(self._parties) < 2 or len(set(self._parties)) < len(self._parties) or "" in self._parties:
-            raise ValueError(f"the parties {list(self._parties)} need names of their own, and one client at least")
+        check_parties(self._parties)
         given = {"layout": layout, "model": model, "training": training, "encoder": encoder, "scaler": scaler}
         for (name, value), kind in zip(given.items(), FACTS, strict=True):
             if value is not None and not isinstance(value, kind):
@@ -161,20 +157,12 @@ class Recorder:
 
 
 def _check_facts(public: PublicFacts) -> None:
-    """Raises ValueError for a model or a training that cannot be, and for facts that nothing could be written with."""
-    if public.training is not None:
-        check_options(public.training)
-    if public.model is not None:
-        from leakledger.preprocess.models import layer_shapes  # with PyTorch, which takes seconds
-
-        layer_shapes(public.model)
-        if public.layout is not None and public.layout.width != public.model.inputs:
-            width = plural(public.layout.width, "column")
-            raise ValueError(f"layout has {width}, the model {plural(public.model.inputs, 'input')}; name every column")
+    """Raises ValueError for facts that cannot be, as whoever reads the transcript will have them."""
     try:
-        encode(public.to_plain())
+        written = encode(public.to_plain())
     except ValueError as error:
         raise ValueError(f"the public facts cannot be written: {error}") from None
+    check_public(PublicFacts.from_plain(decode(written)))
 
 
 def _check_update(payload: Payload, model: ModelSpec | None) -> None:

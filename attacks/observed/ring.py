@@ -25,6 +25,10 @@ class Unreadable(ValueError):
     """A view that the attack cannot use; the text is the reason."""
 
 
+class Contradiction(Unreadable):
+    """Messages that contradict each other, or say what no party can hold."""
+
+
 class OrderUnknown(Unreadable):
     """The order of the ring is not among the public facts, and the view does not settle it."""
 

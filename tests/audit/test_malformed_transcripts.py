@@ -5,6 +5,7 @@ read it, in one line each, and no other attack.
 import json
 import random
 import resource
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -23,13 +24,18 @@ from leakledger.preprocess.messages import (
     LocalSquares,
     PredictionCounts,
 )
+from leakledger.preprocess.public_check import check_public, check_senders
 from leakledger.preprocess.transcript import write_transcript
-from leakledger.preprocess.views import TrainingSpec
+from leakledger.preprocess.views import CategoricalBlock, ModelSpec, NumericBlock, PublicFacts, TrainingSpec
+from leakledger.preprocess.wire import decode, encode
 from tests.audit.malformed import TOPICS, disordered, recorded, wrong
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of numbers that are out of every range
 
 SAMPLED = 5  # of what can be wrong with messages of one kind, where not everything is tried
+FACTS = 40  # of what can be wrong with public facts
+NUMBER, VALUES = NumericBlock("age", 0).to_plain(), CategoricalBlock("ward", 0, 2, ("a", "b")).to_plain()
+MODEL = ModelSpec(3, 2, (4,)).to_plain()
 MEMORY = 2**19  # KiB, of all that is tried
 SLOW_ALONE = {"portfolio": ("linear_layer", "span")}  # attacks of a minute each, and those of its parts that are not
 
@@ -70,6 +76,17 @@ def tried(tmp_path, topic, sampled=None):
     for k, ledger in enumerate(chosen):
         for observers in ("server", "P1") if sampled is None else (("server", "P1")[k % 2],):
             check(tmp_path, ledger(), known.public, topic, observers)
+
+
+def refusal(path):
+    """Why a transcript is bad input, or "": then all attacks are played."""
+    names = ["plaintext", "linear_layer", "statistics", "ring_size"]
+    try:
+        found = attack_transcript(path, names=names)
+    except ValueError as error:
+        return str(error)
+    assert [one.technique for one in found.played] == names
+    return ""
 
 
 def recorder():
@@ -144,8 +161,11 @@ def test_no_memory_is_taken_for_numbers_of_rows_that_a_message_makes_up(tmp_path
 def test_sizes_that_no_feature_has_are_named_and_no_law_of_them_is_made(tmp_path):
     told = recorder()
     told.send(LocalSizes({"ward": 2**33}), "P2", "server")
-    _, printed, _ = attacked(told, tmp_path, "-a", "ring_size")
-    assert "more than 4,194,304 values of ward are stated, which no feature has" in printed
+    code, printed, found = attacked(told, tmp_path, "-a", "ring_size")
+    assert code == 11
+    said = "the attack ring_size cannot use what was sent: more than 4,194,304 values of ward are stated"
+    assert f"Inconclusive (server): {said}, which no feature has." in printed
+    assert found["attacks"][0]["failed"]
 
 
 def test_messages_of_one_method_that_are_about_other_numbers_of_columns_are_named(tmp_path):
@@ -157,6 +177,62 @@ def test_messages_of_one_method_that_are_about_other_numbers_of_columns_are_name
     code, printed, _ = attacked(told, tmp_path, "-a", "plaintext")
     assert code == 11
     assert "(zscore.mean, from P2): it has 4 columns, and message 1 (zscore.mean, from P1) 3" in printed
+
+
+@pytest.mark.usefixtures("alone")
+@pytest.mark.parametrize("topic", ["train.gradient", "train.weights", "dictionary.local"])
+def test_public_facts_that_are_wrong_are_named_or_end_no_attack_but_what_they_are_about(topic, tmp_path):
+    known = recorded()[topic]
+    cases = list(wrong(decode(encode(known.public.to_plain()))))
+    path, before = tmp_path / "t.parquet", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for what, plain in random.Random(topic).sample(cases, FACTS):
+        facts = SimpleNamespace(to_plain=lambda plain=plain: plain)
+        write_transcript(path, known.with_messages(known.messages), facts)
+        refused = refusal(path)
+        assert not refused or refused.startswith(str(path)), what
+        assert len(refused.splitlines()) <= 1, what
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < MEMORY
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"server": "P1"}, "need names of their own"),
+        ({"clients": ["P1"]}, "message 0 (dictionary.local, from P1): 'server' is none of the parties P1, broker"),
+        ({"layout": [NUMBER | {"scale": 0.0}]}, "layout: age: scale is not above 0"),
+        ({"layout": [NUMBER | {"shift": float("nan")}]}, "layout: age: shift is not finite"),
+        ({"layout": [NUMBER | {"low": 9.0, "high": 3.0}]}, "layout: age: low is above high"),
+        ({"layout": [NUMBER | {"start": -1}]}, "layout: age: start is less than 0"),
+        ({"layout": [NUMBER | {"integer": 1}]}, "layout: age: integer is int, not bool"),
+        ({"layout": [VALUES | {"size": 2**40, "values": None}]}, "layout: ward: size is more than 2147483647"),
+        ({"layout": [VALUES | {"scale": [1.0]}]}, "layout: ward: scale has 1 number for 2 columns"),
+        ({"layout": [VALUES], "model": MODEL}, "layout has 2 columns, the model 3 inputs"),
+        ({"model": MODEL | {"dropout": 1.0}}, "model: dropout is 1.0; from 0 to below 1 are needed"),
+        ({"model": MODEL | {"hidden": ["4"]}}, "model: hidden is str, not int"),
+        ({"model": MODEL | {"inputs": 2**200}}, "model: inputs is more than 2147483647"),
+        ({"training": TrainingSpec().to_plain() | {"rounds": 0}}, "rounds is 0; it must be at least 1"),
+        ({"training": TrainingSpec().to_plain() | {"algorithm": "x"}}, 'training: algorithm is none of "fedsgd"'),
+        ({"scaler": {"name": 7, "options": {}}}, "a method: name is int, not str"),
+    ],
+)
+def test_public_facts_that_cannot_be_are_bad_input(change, said, tmp_path):
+    told = recorder()
+    stated = told.public.to_plain() | ({"server": "broker"} if "clients" in change else {}) | change
+    facts = SimpleNamespace(to_plain=lambda: stated)
+    write_transcript(tmp_path / "t.parquet", told.ledger, facts)
+    result = CliRunner().invoke(main, ["attack", str(tmp_path / "t.parquet")])
+    printed = " ".join(result.stderr.split())
+    assert result.exit_code == 2, printed
+    assert "what is public in it cannot be: " in printed
+    assert said in printed
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_public_facts_of_our_own_transcripts_can_be(topic):
+    known = recorded()[topic]
+    public = PublicFacts.from_plain(decode(encode(known.public.to_plain())))
+    check_public(public)
+    check_senders(known.messages, public)
 
 
 def test_an_error_of_an_attack_that_no_message_explains_says_which_message_it_was_at(tmp_path, monkeypatch):

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from leakledger.attacks.observed.ring import Boundaries, Unreadable, payload_of
+from leakledger.attacks.observed.ring import Boundaries, Contradiction, payload_of
 from leakledger.attacks.transcript.ring_size.posterior import Padding
 from leakledger.preprocess.messages import UnusedIds
 from leakledger.preprocess.views import View
@@ -49,11 +49,11 @@ class Bracketed:
 
 
 def bracketed(view: View, bounds: Boundaries) -> Bracketed:
-    """The boundaries by what parties gave up. Raises Unreadable where that lies outside of what else is known."""
+    """The boundaries by what parties gave up. Raises Contradiction where that lies outside of what else is known."""
     low, high = np.nan_to_num(bounds.ends, nan=0.0), np.nan_to_num(bounds.ends, nan=np.inf)
     told = list(view.readable(UnusedIds))
     if strangers := {m.sender for m in told}.difference(bounds.ring):
-        raise Unreadable(f"{min(strangers)} is none of the ring and gave up numbers ({UnusedIds.topic})")
+        raise Contradiction(f"{min(strangers)} is none of the ring and gave up numbers ({UnusedIds.topic})")
     for m in told:
         i, numbers = bounds.ring.index(m.sender), payload_of(m).numbers
         for k, feature in enumerate(bounds.features):
@@ -61,5 +61,5 @@ def bracketed(view: View, bounds: Boundaries) -> Bracketed:
                 high[i, k], low[i + 1, k] = min(high[i, k], own.min()), max(low[i + 1, k], own.max() + 1)
     low, high = np.maximum.accumulate(low), np.minimum.accumulate(high[::-1])[::-1]
     if (low > high).any():
-        raise Unreadable(f"a party gave up numbers outside of its range (messages on {UnusedIds.topic})")
+        raise Contradiction(f"a party gave up numbers outside of its range (messages on {UnusedIds.topic})")
     return Bracketed(bounds, low, high, frozenset(m.sequence for m in told))

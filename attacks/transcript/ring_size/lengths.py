@@ -8,7 +8,7 @@ one size (`sealed_bytes`, a public option). The elements are those of all featur
 
 from collections.abc import Iterator
 
-from leakledger.attacks.observed.ring import Unreadable, payload_of
+from leakledger.attacks.observed.ring import Contradiction, payload_of
 from leakledger.preprocess.messages import ApsiRequest, DhAnswer, DhRequest, OtmpRequest
 from leakledger.preprocess.views import Message, View
 
@@ -18,11 +18,11 @@ REQUESTS = (DhRequest, OtmpRequest, ApsiRequest)
 
 
 def element_counts(view: View) -> dict[str, tuple[int, int]]:
-    """Party -> (elements, number of the message that shows it). Raises Unreadable where lengths do not fit."""
+    """Party -> (elements, number of the message that shows it). Raises Contradiction where lengths do not fit."""
     counts: dict[str, tuple[int, int]] = {}
     for party, elements, message in [*_requested(view), *_answered(view)]:
         if counts.setdefault(party, (elements, message.sequence))[0] != elements:
-            raise Unreadable(f"message {message.sequence} ({message.topic}) has another length than an earlier one")
+            raise Contradiction(f"message {message.sequence} ({message.topic}) has another length than an earlier one")
     return counts
 
 
@@ -35,7 +35,7 @@ def _requested(view: View) -> Iterator[tuple[str, int, Message]]:
                 continue
             request = payload_of(m).points.value
             if not isinstance(request, bytes) or len(request) % POINT:
-                raise Unreadable(f"message {m.sequence} ({m.topic}) is not a list of group elements")
+                raise Contradiction(f"message {m.sequence} ({m.topic}) is not a list of group elements")
             yield m.sender, len(request) // POINT, m
 
 
@@ -48,7 +48,7 @@ def _answered(view: View) -> Iterator[tuple[str, int, Message]]:
             continue
         table = payload_of(m).table.value
         if not isinstance(table, bytes) or len(table) % ENTRY:
-            raise Unreadable(f"message {m.sequence} ({m.topic}) has no table of labels")
+            raise Contradiction(f"message {m.sequence} ({m.topic}) has no table of labels")
         yield m.sender, len(table) // ENTRY, m
 
 

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
 
-from leakledger.attacks.observed.ring import Unreadable
+from leakledger.attacks.observed.ring import Contradiction
 
 Floats = NDArray[np.float64]
 
@@ -106,9 +106,9 @@ def _raised(transform: NDArray[np.complex128], times: int) -> NDArray[np.complex
 
 
 def check_size(feature: str, size: int) -> None:
-    """Raises Unreadable for a size that no feature has: its law would take more memory than there is."""
+    """Raises Contradiction for a size that no feature has: its law would take more memory than there is."""
     if size > MOST_VALUES:
-        raise Unreadable(f"more than {MOST_VALUES:,} values of {feature} are stated, which no feature has")
+        raise Contradiction(f"more than {MOST_VALUES:,} values of {feature} are stated, which no feature has")
 
 
 def given_sums(laws: Sequence[Floats], parties: int, totals: Sequence[int]) -> list[Floats]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from leakledger.attacks.base import AuxiliaryKnowledge
 from leakledger.attacks.observed.own_rows import Counts, pooled_counts
-from leakledger.attacks.observed.ring import Unreadable
+from leakledger.attacks.observed.ring import Contradiction, Unreadable
 from leakledger.attacks.transcript.ring_size.arrangement import Arrangement, Stretch, divisions
 from leakledger.attacks.transcript.ring_size.occupancy import WIDEST, Laws, Occupancy, known_of, unlike_parties
 from leakledger.attacks.transcript.ring_size.posterior import Padding, check_size, normalised, size_posteriors
@@ -104,7 +104,7 @@ class Prior:
     def _check(self, totals: Sequence[int]) -> None:
         for feature, total in zip(self.features, totals, strict=True):
             if total < 0:
-                raise Unreadable(f"the observers' own values of {feature} are more than the range that holds them")
+                raise Contradiction(f"the observers' own values of {feature} are more than the range that holds them")
             check_size(feature, total)
 
     def weighed(self, parties: int, totals: Sequence[int], padding: Padding) -> tuple[list[Floats], float]:

@@ -51,6 +51,7 @@ from leakledger.attacks.observed.columns import observed_columns
 from leakledger.attacks.observed.own_rows import Counts, own_counts
 from leakledger.attacks.observed.ring import (
     Boundaries,
+    Contradiction,
     OrderUnknown,
     Unreadable,
     payload_of,
@@ -132,7 +133,7 @@ class RingSize(Attack):
         try:
             claims = list(self._claims(view, knowledge))
         except Unreadable as reason:
-            return NotApplicable(str(reason))
+            return NotApplicable(str(reason), contradicted=isinstance(reason, Contradiction))
         return claims or Abstained("every size that these messages tell is the observers' own")
 
     def _claims(self, view: View, knowledge: AuxiliaryKnowledge) -> Iterator[StatisticClaim]:
@@ -209,7 +210,9 @@ class RingSize(Attack):
                 f"message {message} ({ModNormAnnounced.topic}) states no modulus: no feature is categorical"
             )
         if any(s < 2 or s % 2 for s in sums.values()):
-            raise Unreadable(f"message {message} ({ModNormAnnounced.topic}) states a modulus that is not twice a sum")
+            raise Contradiction(
+                f"message {message} ({ModNormAnnounced.topic}) states a modulus that is not twice a sum"
+            )
         return self._of_one_segment(view, knowledge, message, {f: s // 2 for f, s in sums.items()})
 
     def _of_one_segment(

@@ -149,7 +149,8 @@ class Statistics(Attack):
         except MISFITS as error:
             return NotApplicable(  # without the text of an error, which may quote a value of somebody's
                 "messages do not fit together as their protocols have them, or this attack takes them for something "
-                f"else ({type(error).__name__})"
+                f"else ({type(error).__name__})",
+                contradicted=True,
             )
 
     def _claims(self, view: View, knowledge: AuxiliaryKnowledge) -> Outcome:
