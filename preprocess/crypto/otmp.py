@@ -10,6 +10,10 @@ chance once in 2^61 tries.
 The reconstructor sees positions (bin, slot), which depend on the key and on each party's coins, and which of them
 belong together; not the elements. The key holder could tell elements from shares, so it must not collude with the
 reconstructor, nor see the shares. Honest-but-curious; pure functions, of which `otmp_psi` makes the protocol.
+
+A simplification: in the paper a party is told its own share of an element and no coefficients; here it makes the share
+of them, and so knows everybody's of the elements that it holds. A party and the reconstructor together find all holders
+of these, also where they are fewer than t. At t = 2, which `otmp_psi` has, there are none that they would not have had.
 """
 
 from collections.abc import Mapping, Sequence

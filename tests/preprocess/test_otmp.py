@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leakledger.preprocess.crypto.field import P
-from leakledger.preprocess.crypto.otmp import Bins, bins_for, check_shares, matches, place
+from leakledger.preprocess.crypto.otmp import Bins, _coefficients, bins_for, check_shares, matches, place
 from leakledger.preprocess.crypto.randomness import Randomness
 from leakledger.preprocess.crypto.refusal import MessageError
+from leakledger.preprocess.crypto.shamir import share
 from leakledger.preprocess.secret import KeyStream, pinned
 
 
@@ -38,6 +39,22 @@ def test_positions_match_exactly_where_t_parties_hold_one_element(parties, thres
         ]
         shared = set.intersection(*(set(parties[x - 1]) for x in points))
         assert sorted(elements) == sorted([e] * threshold for e in shared)
+
+
+@pytest.mark.parametrize("threshold", [2, 3])
+def test_a_party_with_the_reconstructor_finds_all_holders_of_its_elements_whatever_the_threshold(threshold):
+    """As the module states: it knows the polynomials of its elements, thus the share that each other holder has."""
+    bins = bins_for(30, 3)
+    sets = {1: [b"mine", b"ours"], 2: [b"ours", b"theirs"], 3: [b"theirs"]}
+    told = {x: placed(own, x, bins, threshold).shares for x, own in sets.items()}
+    at_two = {e: share(np.zeros(1, np.uint64), _coefficients_of(e, threshold), 2)[0] for e in sets[1]}
+    assert [e for e, number in at_two.items() if number in told[2]] == [b"ours"]
+    matched = matches(told, threshold)
+    assert [len(rows) for points, rows in matched.items() if {1, 2} <= set(points)] == [threshold == 2]
+
+
+def _coefficients_of(element, threshold):
+    return [_coefficients(keyed([element]), k) for k in range(threshold - 1)]
 
 
 def test_bins_are_equally_full_whatever_they_hold_and_slots_follow_the_coins():
