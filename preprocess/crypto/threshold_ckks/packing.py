@@ -21,6 +21,7 @@ from leakledger.preprocess.wire import WireError, decode, encode
 DIGEST_BYTES = 32
 LENGTH_BYTES, WORD_BYTES, ALIGNED = 2, 8, 64
 MAX_BYTES = 100 * 2**20
+HEADER = (str, str, bytes, dict, str, list)  # kind, parameters, key name, what else is public, dtype, shape
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ def unpack(kind: str, context: Context, data: Any) -> tuple[dict[str, Any], Resi
         plain = decode(bytes(body[LENGTH_BYTES:at]))
     except WireError:
         raise MessageError(f"it is no {kind}") from None
-    if not isinstance(plain, list) or len(plain) != 6 or plain[0] != kind or not isinstance(plain[3], dict):
+    if not isinstance(plain, list) or tuple(map(type, plain)) != HEADER or plain[0] != kind:
         raise MessageError(f"it is no {kind}, but another object")
     _, parameters, name, public, dtype, shape = plain
     if parameters != context.parameters.name:
@@ -75,8 +76,8 @@ def unpack(kind: str, context: Context, data: Any) -> tuple[dict[str, Any], Resi
     return public, np.frombuffer(content, np.uint64).reshape(shape)
 
 
-def _are_sizes(shape: Any) -> bool:
-    return isinstance(shape, list) and len(shape) <= 4 and all(type(n) is int and n >= 0 for n in shape)
+def _are_sizes(shape: list[Any]) -> bool:
+    return len(shape) <= 4 and all(type(n) is int and 0 <= n <= MAX_BYTES for n in shape)
 
 
 def check_residues(kind: str, ring: Ring, residues: Any, *before: int) -> Residues:

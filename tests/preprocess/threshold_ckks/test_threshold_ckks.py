@@ -1,5 +1,7 @@
 """The scheme does arithmetic within its stated precision, and nobody short of everyone decrypts."""
 
+from hashlib import sha256
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -16,13 +18,15 @@ from leakledger.preprocess.crypto.threshold_ckks.collective_keys import (  # noq
 )
 from leakledger.preprocess.crypto.threshold_ckks.encoding import decode, encode, encode_whole  # noqa: E402
 from leakledger.preprocess.crypto.threshold_ckks.evaluator import Evaluator  # noqa: E402
-from leakledger.preprocess.crypto.threshold_ckks.packing import pack, unpacked  # noqa: E402
+from leakledger.preprocess.crypto.threshold_ckks.packing import pack, unpack, unpacked  # noqa: E402
 from leakledger.preprocess.crypto.threshold_ckks.parameters import (  # noqa: E402
     FOR_DECRYPTION,
     PARAMETERS,
     parameters,
 )
 from leakledger.preprocess.crypto.threshold_ckks.seal_objects import from_seal, seal_context, to_seal  # noqa: E402
+from leakledger.preprocess.wire import encode as encode_plain  # noqa: E402
+from tests.every import every  # noqa: E402
 from tests.preprocess.threshold_ckks.execution import QUIET, ROTATION, execution  # noqa: E402
 
 FINE = 2.0**-18  # at 2^13: noise of 2^-25 a slot, one standard deviation, and products of a few
@@ -276,6 +280,25 @@ def test_objects_that_are_well_formed_but_wrong_are_refused():
         unpacked("decryption share", run.context, ring, pack("decryption share", run.context, good[0], level=1))
     with pytest.raises(MessageError, match="it is no ciphertext of at most"):
         from_bytes(run.context, None)
+
+
+@every(
+    ("place", "value", "reason"),
+    [
+        *((place, np.zeros(2), "but another object") for place in range(6)),
+        (5, [-1], "other sizes than it says"),
+        (5, [2**62, 0], "other sizes than it says"),
+        (5, [0, 2**63, 2**63], "other sizes than it says"),
+    ],
+)
+def test_a_header_of_other_types_or_impossible_sizes_is_refused(place, value, reason):
+    context = execution().context
+    plain = ["share", context.parameters.name, context.name, {}, "<u8", [0]]
+    header = encode_plain([*plain[:place], value, *plain[place + 1 :]])
+    body = len(header).to_bytes(2, "little") + header
+    body += bytes(-(32 + len(body)) % 64)
+    with pytest.raises(MessageError, match=reason):
+        unpack("share", context, sha256(body).digest() + body)
 
 
 def test_a_contribution_to_the_seed_has_its_length_and_each_seed_a_context_of_its_own():
