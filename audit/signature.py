@@ -106,8 +106,15 @@ def read_signer(path: Path) -> Signer:
 
 
 def public_key(text: str) -> str:
-    """The public key that `text` is, or that the file of this name holds. Raises SignatureError for neither."""
-    return text.lower() if _is_key(text) else _digits(Path(text), "public key").lower()
+    """The public key that `text` is, or that the file of this name holds. Raises SignatureError for neither, and,
+    showing none of it, for the file of a key to sign with, which looks alike.
+    """
+    if _is_key(text):
+        return text.lower()
+    path, public = Path(text), Path(text + PUBLIC_ENDING)
+    if path.exists() and public.exists():
+        raise SignatureError(f"{path}: holds the key to sign with; give the public one, {public}")
+    return _digits(path, "public key").lower()
 
 
 def sign_run(folder: Path, signer: Signer) -> None:

@@ -52,7 +52,7 @@ def _signature(record: Store, key: str | None) -> tuple[Signature | None, Checke
     except SignatureError as error:
         return None, Checked(signature.FILE, f"damaged: {error}", False)
     if signed is None:
-        return None, None if key is None else Checked(signature.FILE, f"missing: not signed by {key}", False)
+        return None, None if key is None else Checked(signature.FILE, "missing: not signed by the given key", False)
     if key not in (None, signed.key):
         return signed, Checked(signature.FILE, f"signed by another key, {signed.key}", False)
     whose = "the given key" if key else f"{signed.key}; whose key that is, --verify-key can tell"

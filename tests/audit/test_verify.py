@@ -92,11 +92,20 @@ def test_a_forger_who_computes_the_chain_anew_is_seen_only_by_the_signature_or_b
     (run / "signature.json").unlink()
     assert checked(run) == (0, {})  # what a hash chain cannot show
     assert load_record(run).head != head
-    assert checked(run, "--verify-key", key(run)) == (1, {"signature.json": f"missing: not signed by {key_of(run)}"})
+    missing = {"signature.json": "missing: not signed by the given key"}
+    assert checked(run, "--verify-key", key(run)) == (1, missing)
 
 
-def key_of(run):
-    return key(run).read_text().strip()
+@pytest.mark.parametrize("with_public_half", [True, False])
+def test_a_key_to_sign_with_that_is_given_to_verify_is_not_shown(run, with_public_half):
+    (run / "signature.json").unlink()
+    secret = key(run).with_suffix("")
+    if not with_public_half:
+        key(run).unlink()
+    found = call("verify", run, "--verify-key", secret)
+    assert secret.read_text().strip() not in found.stdout + found.stderr
+    assert found.exit_code == (2 if with_public_half else 1)
+    assert ("holds the key to sign with; give the public one" in found.stderr) == with_public_half
 
 
 def test_a_forger_who_signs_with_a_key_of_his_own_is_not_the_signer(run):
