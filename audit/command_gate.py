@@ -227,8 +227,9 @@ def show(path: Path, as_json: bool) -> None:
 def compare(before: Path, after: Path, as_json: bool) -> None:
     """Show what changed from one run to another.
 
-    BEFORE is the folder of a run or a baseline, AFTER a folder. Every series of leakage and every metric of utility is
-    compared with a floor of 0.01 and a margin of 0.05. Nothing fails: for that there is `leakledger gate`.
+    BEFORE is the folder of a run or a baseline, AFTER a folder. Every series of leakage and every metric of utility
+    that either has is compared with a floor of 0.01 and a margin of 0.05. Nothing fails: for that there is `leakledger
+    gate`.
 
     \b
     Example:
@@ -250,8 +251,8 @@ def compare(before: Path, after: Path, as_json: bool) -> None:
             raise OneLine(f"{error}; BEFORE is the folder of a run, or such a file") from None
     else:
         kept = moved(snapshot(load_record(before)), "compare", "a comparison of two runs")
-    measured = [u for u in UTILITIES if any(row.metric == u for row in record.utility)]
-    policy = policy_of({"utility": [{"metric": m} for m in measured]})
+    measured = {row.metric for row in record.utility}.union(*kept.snapshot.utility.values())
+    policy = policy_of({"utility": [{"metric": m} for m in UTILITIES if m in measured]})
     outcome = decide(record, policy, (str(before), kept), of_run=not of_baseline)
     words = {"fail": "worse", "pass": "no worse", "inconclusive": "open"}
     table = [{**row, "": words[row[""]]} for row in rows(outcome, every=True)]

@@ -2,13 +2,16 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from junitparser import JUnitXml
 
 from leakledger.audit import provenance
+from leakledger.audit.assemble import load_record
 from leakledger.audit.gate import console, decide
+from leakledger.audit.gate.policy import UTILITIES
 from tests.audit.recorded import AUDIT, call
 from tests.reports.sarif_rules import broken
 
@@ -229,6 +232,17 @@ def test_two_runs_are_compared_without_a_policy(made):
     result = call("compare", made / "b.json", made / "run")
     assert result.exit_code == 0
     assert [line for line in found["notes"] if line.startswith("Changed since: ") and line in result.stdout]
+
+
+def test_utility_that_only_the_earlier_run_measured_is_open(made, monkeypatch):
+    record = load_record(made / "run")
+    without = replace(record, utility=(), cases=tuple(replace(case, utility=()) for case in record.cases))
+    monkeypatch.setattr("leakledger.audit.assemble.load_record", lambda folder: without)
+    rows = json.loads(call("compare", made / "b.json", made / "run", "--json").stdout)["rows"]
+    assert {u.metric for u in record.utility}
+    found = [row for row in rows if "was not measured in both runs" in row["why"]]
+    assert len(found) == len({u.metric for u in record.utility} & set(UTILITIES))
+    assert {row[""] for row in found} == {"open"}
 
 
 def test_a_comparison_says_how_many_lines_it_leaves_out(made, monkeypatch):
