@@ -52,11 +52,11 @@ from leakledger.preprocess.data.suggest import closest
 from leakledger.preprocess.messages import KINDS, kind_of
 from leakledger.preprocess.messages.shapes import common_lengths
 from leakledger.preprocess.method_errors import OWN
-from leakledger.preprocess.public_check import check_public, check_senders
+from leakledger.preprocess.public_check import check_public, check_senders, check_update
 from leakledger.preprocess.raised import package_of
 from leakledger.preprocess.told_failure import ToldFailure
 from leakledger.preprocess.transcript import read_transcript
-from leakledger.preprocess.views import FeatureLayout, MalformedMessage, Message, PublicFacts, View
+from leakledger.preprocess.views import FeatureLayout, MalformedMessage, Message, ModelSpec, PublicFacts, View
 
 DEFAULT = ("plaintext", "portfolio", "statistics", "ring_size", "vocabulary", "membership", "sac_audit")
 FAILED = "it was not played to its end"
@@ -143,7 +143,7 @@ def attack_transcript(path: Path, observers: str = "server", names: Sequence[str
         except ValueError as error:
             raise ValueError(f"{path}: its mechanisms are of no defense that is installed: {error}") from None
     views = [stored.ledger.view(who, stored.public) for who in observer_sets([observers], stored.public, "--party")]
-    wrong = [malformed(view.messages) for view in views]
+    wrong = [malformed(view.messages, stored.public.model) for view in views]
     played = [
         [_play(_made(name, seed), view, of_view, seed) for name in chosen]
         for view, of_view in zip(views, wrong, strict=True)
@@ -208,14 +208,16 @@ def _cannot_read(attack: Attack, wrong: str) -> str:
     return f"the attack {attack.technique} cannot read {wrong}" if wrong else ""
 
 
-def malformed(messages: Iterable[Message]) -> dict[int, str]:
-    """Number of each message that is none of its kind -> what is wrong with it."""
+def malformed(messages: Iterable[Message], model: ModelSpec | None) -> dict[int, str]:
+    """Number of each message that is none of its kind, or none of the stated model's -> what is wrong with it."""
     found = {}
     for m in (m for m in messages if m.content is not None):
         try:
-            _ = m.payload
+            check_update(m.payload, model)
         except MalformedMessage as error:
             found[m.sequence] = str(error)
+        except ValueError as error:
+            found[m.sequence] = f"{m.name}: {error}"
     return found
 
 

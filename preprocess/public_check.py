@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 
+from leakledger.preprocess.messages import ClientGradient, ClientWeights, GlobalModel, Payload
 from leakledger.preprocess.messages.schema import SchemaError, check
 from leakledger.preprocess.nouns import plural
 from leakledger.preprocess.options import check_options, in_toml
@@ -23,7 +24,7 @@ from leakledger.preprocess.views import (
     PublicFacts,
 )
 
-MOST = 2**31 - 1  # units of a layer, columns and values
+MOST = 2**31 - 1  # units of a layer, columns, values and rows of an update
 
 
 def check_public(public: PublicFacts) -> None:
@@ -53,6 +54,33 @@ def check_senders(messages: Iterable[Message], public: PublicFacts) -> None:
     for m in messages:
         if strangers := sorted({*m.ends} - parties):
             raise ValueError(f"{m.name}: {strangers[0]!r} is none of the parties {', '.join(sorted(parties))}")
+
+
+def check_update(payload: Payload, model: ModelSpec | None) -> None:
+    """Raises ValueError, naming the kind, for an update or a model that is not finite or not one of this `model`, and
+    for an update of no rows.
+    """
+    if isinstance(payload, ClientGradient | ClientWeights):
+        if isinstance(payload.rows, int) and not 1 <= payload.rows <= MOST:
+            raise ValueError(f"{type(payload).__name__}: rows is {payload.rows}; from 1 to {MOST} are needed")
+        arrays = payload.gradient if isinstance(payload, ClientGradient) else payload.weights
+    elif isinstance(payload, GlobalModel):
+        arrays = payload.weights
+    else:
+        return
+    if not isinstance(arrays, Mapping) or not all(
+        isinstance(a, np.ndarray) and a.dtype.kind == "f" for a in arrays.values()
+    ):
+        return  # which does not fit its kind
+    if strange := [name for name, array in arrays.items() if not np.isfinite(array).all()]:
+        raise ValueError(f"{type(payload).__name__}: {strange[0]} holds values that are not finite")
+    if model is not None:
+        from leakledger.preprocess.models import check_weights
+
+        try:
+            check_weights(model, arrays)
+        except ValueError as error:
+            raise ValueError(f"{type(payload).__name__}: {error}") from None
 
 
 def check_parties(parties: Sequence[Any]) -> None:

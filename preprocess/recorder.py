@@ -16,13 +16,11 @@ from numbers import Integral
 from pathlib import Path
 from threading import Lock
 
-import numpy as np
-
 from leakledger.preprocess.atomic_file import remove_leftovers
 from leakledger.preprocess.ledger import Ledger
-from leakledger.preprocess.messages import ClientGradient, ClientWeights, GlobalModel, Payload
+from leakledger.preprocess.messages import Payload
 from leakledger.preprocess.messages.base import KINDS
-from leakledger.preprocess.public_check import check_parties, check_public
+from leakledger.preprocess.public_check import check_parties, check_public, check_update
 from leakledger.preprocess.transcript import write_transcript
 from leakledger.preprocess.views import (
     FeatureLayout,
@@ -36,7 +34,7 @@ from leakledger.preprocess.views import (
 )
 from leakledger.preprocess.wire import decode, encode
 
-LAST_ROUND = MOST_ROWS = 2**31 - 1
+LAST_ROUND = 2**31 - 1
 FACTS = FeatureLayout, ModelSpec, TrainingSpec, Method, Method
 
 
@@ -119,7 +117,7 @@ class Recorder:
             raise ValueError(f"{relay!r} is an end of the message and no relay of it")
         if sender == recipient:
             raise ValueError(f"{sender!r} cannot send to itself; what stays at a party is no message")
-        _check_update(payload, self.public.model)
+        check_update(payload, self.public.model)
         content = encode(type(payload).from_plain(payload.to_plain()).to_plain())
         with self._lock:
             message = Message(
@@ -163,30 +161,3 @@ def _check_facts(public: PublicFacts) -> None:
     except ValueError as error:
         raise ValueError(f"the public facts cannot be written: {error}") from None
     check_public(PublicFacts.from_plain(decode(written)))
-
-
-def _check_update(payload: Payload, model: ModelSpec | None) -> None:
-    """Raises ValueError, naming the kind, for an update or a model that is not finite or not one of this `model`, and
-    for an update of no rows.
-    """
-    if isinstance(payload, ClientGradient | ClientWeights):
-        if isinstance(payload.rows, int) and not 1 <= payload.rows <= MOST_ROWS:
-            raise ValueError(f"{type(payload).__name__}: rows is {payload.rows}; from 1 to {MOST_ROWS} are needed")
-        arrays = payload.gradient if isinstance(payload, ClientGradient) else payload.weights
-    elif isinstance(payload, GlobalModel):
-        arrays = payload.weights
-    else:
-        return
-    if not isinstance(arrays, Mapping) or not all(
-        isinstance(a, np.ndarray) and a.dtype.kind == "f" for a in arrays.values()
-    ):
-        return  # which does not fit its kind
-    if strange := [name for name, array in arrays.items() if not np.isfinite(array).all()]:
-        raise ValueError(f"{type(payload).__name__}: {strange[0]} holds values that are not finite")
-    if model is not None:
-        from leakledger.preprocess.models import check_weights
-
-        try:
-            check_weights(model, arrays)
-        except ValueError as error:
-            raise ValueError(f"{type(payload).__name__}: {error}") from None

@@ -4,6 +4,7 @@ read it, in one line each, and no other attack.
 
 import json
 import random
+import re
 import resource
 from types import SimpleNamespace
 
@@ -233,6 +234,19 @@ def test_public_facts_of_our_own_transcripts_can_be(topic):
     public = PublicFacts.from_plain(decode(encode(known.public.to_plain())))
     check_public(public)
     check_senders(known.messages, public)
+
+
+@pytest.mark.usefixtures("alone")
+@pytest.mark.parametrize("topic", ["train.gradient", "train.weights", "train.model"])
+def test_one_update_of_another_model_than_is_stated_leaves_its_attacks_inconclusive(topic, tmp_path):
+    known = recorded()[topic]
+    plain = known.content(topic)
+    tensors = plain["gradient" if topic == "train.gradient" else "weights"]
+    tensors["0.weight"] = tensors["0.weight"][:, :-1]
+    found = check(tmp_path, known.with_content(topic, plain, every=False), known.public, topic, "server")
+    said = [one.failed for one in found.played if one.technique in ("linear_layer", "span")]
+    assert len(said) == 2
+    assert all(re.search(rf"cannot read message \d+ \({topic}, from \w+\): .*0\.weight", one) for one in said), said
 
 
 def test_an_error_of_an_attack_that_no_message_explains_says_which_message_it_was_at(tmp_path, monkeypatch):
