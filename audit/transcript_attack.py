@@ -31,6 +31,7 @@ from leakledger.attacks.base import (
     VocabularyClaim,
     claims_in,
 )
+from leakledger.attacks.observed.aggregation import with_recovered
 from leakledger.audit.aborts import aborts_of, tell_cause
 from leakledger.audit.adversaries import observer_sets
 from leakledger.audit.config_alignment import ALIGNMENTS
@@ -47,9 +48,10 @@ from leakledger.audit.own_code import claimed_rows
 from leakledger.audit.planted_controls import planted_controls
 from leakledger.audit.reading import Ran, unread
 from leakledger.audit.records import Aborted, Control, Unread, plural
+from leakledger.audit.terminal import one_line
 from leakledger.defenses import defense_of
 from leakledger.preprocess.data.suggest import closest
-from leakledger.preprocess.messages import KINDS, kind_of
+from leakledger.preprocess.messages import KINDS, ClientGradient, ClientWeights, SummedUpdate, kind_of
 from leakledger.preprocess.messages.shapes import common_lengths
 from leakledger.preprocess.method_errors import OWN
 from leakledger.preprocess.public_check import check_public, check_senders, check_update
@@ -61,6 +63,7 @@ from leakledger.preprocess.views import FeatureLayout, MalformedMessage, Message
 DEFAULT = ("plaintext", "portfolio", "statistics", "ring_size", "vocabulary", "membership", "sac_audit")
 FAILED = "it was not played to its end"
 UNFINISHED = "an attack that reads this kind was not played to its end"
+UPDATES = (ClientGradient, ClientWeights, SummedUpdate)
 UNCHECKED = "whether it does is not checked of a transcript"
 MASK = "•••"
 SHOWN = 8  # values of a vocabulary in one line
@@ -144,14 +147,15 @@ def attack_transcript(path: Path, observers: str = "server", names: Sequence[str
             raise ValueError(f"{path}: its mechanisms are of no defense that is installed: {error}") from None
     views = [stored.ledger.view(who, stored.public) for who in observer_sets([observers], stored.public, "--party")]
     wrong = [malformed(view.messages, stored.public.model) for view in views]
+    whole = [_with_updates(view) for view in views]
     played = [
-        [_play(_made(name, seed), view, of_view, seed) for name in chosen]
-        for view, of_view in zip(views, wrong, strict=True)
+        [_play(_made(name, seed), view, of_view, hidden, seed) for name in chosen]
+        for (view, hidden), of_view in zip(whole, wrong, strict=True)
     ]
     return Attacked(
         played=tuple(one for of_view in played for one in of_view),
         unread=tuple(
-            u for view, of_view in zip(views, played, strict=True) for u in _unread(view, stored.ledger, of_view)
+            u for (view, _), of_view in zip(whole, played, strict=True) for u in _unread(view, stored.ledger, of_view)
         ),
         aborts=aborts_of(stored.ledger),
         layout=stored.public.layout,
@@ -172,12 +176,27 @@ def _made(name: str, seed: int) -> Attack:
         return kind(**{k: v for k, v in {"seed": seed, "recover_labels": True}.items() if k in known})
 
 
-def _play(attack: Attack, view: View, wrong: Mapping[int, str], seed: int) -> Played:
-    """`wrong`: what is wrong with messages of the view that are none of their kind, by their numbers."""
+def _with_updates(view: View) -> tuple[View, str]:
+    """The view with the updates that its observers take out of an aggregation, as in an audit, and ""; or as it is, and
+    what is wrong with what hides them.
+    """
+    try:
+        return with_recovered(view), ""
+    except MalformedMessage as error:
+        return view, str(error)
+    except Exception as error:  # others wrote it: of lengths, keys and ciphertexts that do not go together
+        return view, one_line(f"the updates that were aggregated ({type(error).__name__}: {error})")
+
+
+def _play(attack: Attack, view: View, wrong: Mapping[int, str], hidden: str, seed: int) -> Played:
+    """`wrong`: what is wrong with messages of the view that are none of their kind, by their numbers; `hidden`: why
+    updates that the observers could take out of an aggregation are not in it.
+    """
     knowledge = AuxiliaryKnowledge()
     readable = view.restricted(attack.accepts)
     observers = tuple(sorted(view.observers))
     first = next((wrong[m.sequence] for m in readable.messages if m.sequence in wrong), "")
+    first = first or (hidden if any(map(attack.accepts, UPDATES)) else "")
     try:
         outcome = (
             outcome_of(attack, readable, knowledge) if readable.messages else NotApplicable("no message that it reads")
