@@ -23,12 +23,13 @@ from leakledger.audit.chain import canonical
 from leakledger.audit.store import SIGNATURE, Store, StoreError
 from leakledger.preprocess import strict_json
 from leakledger.preprocess.atomic_file import PRIVATE, atomic_file, sync_folder
-from leakledger.preprocess.secret import SECRET_BYTES, new_secret
+from leakledger.preprocess.secret import new_secret
 
 FILE: Final = SIGNATURE
 PUBLIC_ENDING: Final = ".pub"
 CONTEXT: Final = b"LeakLedger: the signature of a record, format 1\n"  # no other message of anyone starts so
 KEY_BYTES, SIGNATURE_BYTES = 32, 64
+TAG = "leakledger-signing-key "  # without it a key and the secrets of a run would be taken for each other
 
 
 class SignatureError(ValueError):
@@ -82,7 +83,7 @@ def new_key(path: Path) -> Signer:
     public = path.with_name(path.name + PUBLIC_ENDING)
     if public.exists():
         raise SignatureError(f"{public}: exists already; choose another name")
-    _write_new(path, signer.seed.hex(), PRIVATE)
+    _write_new(path, TAG + signer.seed.hex(), PRIVATE)
     try:
         _write_new(public, signer.public, 0o644)
     except BaseException:
@@ -94,7 +95,7 @@ def new_key(path: Path) -> Signer:
 
 def read_signer(path: Path) -> Signer:
     """The signer whose key is in `path`. Raises SignatureError, showing none of it, for a file that is no key or that
-    others may read.
+    others may read. Digits alone are refused: so are a run's secrets, which whoever has the run's folder could sign by.
     """
     try:
         mode = path.stat().st_mode
@@ -102,19 +103,29 @@ def read_signer(path: Path) -> Signer:
         raise SignatureError(f"{path}: cannot be read: {error.strerror}") from None
     if mode & 0o077:
         raise SignatureError(f"{path}: others can read this key (mode {mode & 0o777:o}); `chmod 600 {path}` first")
-    return Signer(bytes.fromhex(_digits(path, "key to sign with")))
+    text = _content(path)
+    if _is_key(text):
+        raise SignatureError(
+            f"{path}: holds digits alone, as a run's secrets do; if they are a key to sign with, write {TAG!r} before "
+            "them"
+        )
+    if not text.startswith(TAG) or not _is_key(text.removeprefix(TAG)):
+        raise SignatureError(f"{path}: holds no key to sign with; `leakledger keygen FILE` makes one")
+    return Signer(bytes.fromhex(text.removeprefix(TAG)))
 
 
 def public_key(text: str) -> str:
     """The public key that `text` is, or that the file of this name holds. Raises SignatureError for neither, and,
-    showing none of it, for the file of a key to sign with, which looks alike.
+    showing none of it, for the file of a key to sign with.
     """
     if _is_key(text):
         return text.lower()
-    path, public = Path(text), Path(text + PUBLIC_ENDING)
-    if path.exists() and public.exists():
-        raise SignatureError(f"{path}: holds the key to sign with; give the public one, {public}")
-    return _digits(path, "public key").lower()
+    path, found = Path(text), _content(Path(text))
+    if found.startswith(TAG):
+        raise SignatureError(f"{path}: holds the key to sign with; give the public one, {path}{PUBLIC_ENDING}")
+    if not _is_key(found):
+        raise SignatureError(f"{path}: holds no public key, which is {2 * KEY_BYTES} hexadecimal digits")
+    return found.lower()
 
 
 def sign_run(folder: Path, signer: Signer) -> None:
@@ -178,16 +189,14 @@ def _write_new(path: Path, text: str, mode: int) -> None:
         raise
 
 
-def _digits(path: Path, what: str) -> str:
+def _content(path: Path) -> str:
+    """The line in a file; empty where it is none."""
     try:
-        text = path.read_text(encoding="ascii").strip()
+        return path.read_text(encoding="ascii").strip()
     except OSError as error:
         raise SignatureError(f"{path}: cannot be read: {error.strerror}") from None
     except ValueError:
-        text = ""
-    if not _is_key(text):
-        raise SignatureError(f"{path}: holds no {what}, which is {2 * SECRET_BYTES} hexadecimal digits")
-    return text
+        return ""
 
 
 def _is_key(text: str) -> bool:

@@ -10,6 +10,7 @@ from nacl.signing import SigningKey
 from leakledger.audit.case import cases
 from leakledger.audit.chain import digest_of
 from leakledger.audit.provenance import run_facts
+from leakledger.audit.run_secret import master_secret, read_secret
 from leakledger.audit.signature import (
     CONTEXT,
     FILE,
@@ -21,7 +22,7 @@ from leakledger.audit.signature import (
     read_signer,
     sign_run,
 )
-from leakledger.audit.store import Store
+from leakledger.audit.store import Store, StoreError
 from tests.audit.example import config
 
 SETTINGS = config()
@@ -168,12 +169,27 @@ def test_a_key_that_others_can_read_is_refused_with_what_to_do(tmp_path):
         read_signer(tmp_path / "a")
 
 
+def test_a_key_to_sign_with_and_the_secrets_of_a_run_are_not_taken_for_each_other(tmp_path):
+    made = new_key(tmp_path / "a.key")
+    with pytest.raises(StoreError, match="holds no secret of a run") as refused:
+        read_secret(tmp_path / "a.key")
+    assert made.seed.hex() not in str(refused.value)
+    master_secret(tmp_path)
+    with pytest.raises(SignatureError, match="holds digits alone, as a run's secrets do") as told:
+        read_signer(tmp_path / "secrets")
+    assert (tmp_path / "secrets").read_text().strip() not in str(told.value)
+    (tmp_path / "a.key.pub").unlink()
+    with pytest.raises(SignatureError, match=r"a\.key: holds the key to sign with") as shown:
+        public_key(str(tmp_path / "a.key"))
+    assert made.seed.hex() not in str(shown.value)
+
+
 @pytest.mark.parametrize("text", ["", "00" * 31, "zz" * 32, "00 " * 32, "\xe9" * 64])
 def test_a_file_that_is_no_key_is_refused_without_being_shown(tmp_path, text):
     path = tmp_path / "wrong"
     path.write_text(text, encoding="utf-8")
     path.chmod(0o600)
-    with pytest.raises(SignatureError, match=r"wrong: holds no key to sign with, which is 64 hexadecimal digits$"):
+    with pytest.raises(SignatureError, match=r"wrong: holds no key to sign with; `leakledger keygen FILE` makes one$"):
         read_signer(path)
     with pytest.raises(SignatureError, match=r"wrong: holds no public key"):
         public_key(str(path))

@@ -103,9 +103,9 @@ def test_a_key_to_sign_with_that_is_given_to_verify_is_not_shown(run, with_publi
     if not with_public_half:
         key(run).unlink()
     found = call("verify", run, "--verify-key", secret)
-    assert secret.read_text().strip() not in found.stdout + found.stderr
-    assert found.exit_code == (2 if with_public_half else 1)
-    assert ("holds the key to sign with; give the public one" in found.stderr) == with_public_half
+    assert secret.read_text().split()[-1] not in found.stdout + found.stderr
+    assert found.exit_code == 2
+    assert "holds the key to sign with; give the public one" in " ".join(found.stderr.split())
 
 
 def test_a_forger_who_signs_with_a_key_of_his_own_is_not_the_signer(run):
