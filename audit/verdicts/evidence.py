@@ -8,6 +8,7 @@ and that is in the batch, a statistic claimed as certain that is right, a check 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,7 +98,8 @@ class Cell:
 def cells(records: Sequence[CaseRecord]) -> Mapping[Key, Cell]:
     """The cells of all settings that a federation can run, in the order of the cases, then of the adversaries.
 
-    Of a setting and an adversary there is one for every asset that anything in the audit is about.
+    Of a setting and an adversary there is one for every asset that anything in the audit is about; of one whose attacks
+    left no score as well.
     """
     federated = [r for r in records if not r.setting.reference]
     about = {asset_of_trial(t) for r in federated for t in r.trials}
@@ -107,7 +109,7 @@ def cells(records: Sequence[CaseRecord]) -> Mapping[Key, Cell]:
     found: dict[Key, Cell] = {}
     trials: dict[tuple[Key, str, Observers, str, Level], list[tuple[int, Trial]]] = defaultdict(list)
     for record in federated:
-        for kind in dict.fromkeys(adversary(t.observers) for t in record.trials):
+        for kind in dict.fromkeys(map(adversary, played_by(record))):
             for asset in assets:
                 found.setdefault((record.setting.id, kind, asset), Cell())
         for t in record.trials:
@@ -127,6 +129,14 @@ def cells(records: Sequence[CaseRecord]) -> Mapping[Key, Cell]:
     for (key, attack, observers, metric, _), of in trials.items():
         found[key].series += _series(attack, observers, metric, of)
     return found
+
+
+def played_by(record: CaseRecord) -> tuple[Observers, ...]:
+    """Who was played in a case. What attacks claim may be a finding alone, or nothing that can be scored: then there is
+    no trial, and what was not read is left.
+    """
+    by_trial, by_message = (t.observers for t in record.trials), (u.observers for u in record.unread)
+    return tuple(dict.fromkeys(chain(by_trial, by_message, (f.observers for f in record.findings))))
 
 
 def is_calibrator(attack: str) -> bool:

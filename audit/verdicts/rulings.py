@@ -32,7 +32,7 @@ from leakledger.audit.records import (
 from leakledger.audit.scoring.metrics import PERFECT
 from leakledger.audit.summary import advantage_interval
 from leakledger.audit.verdicts.ceilings import fewest, independent, upper_bound
-from leakledger.audit.verdicts.evidence import BOUNDED, CHECKS, Cell, Key, Series, cells
+from leakledger.audit.verdicts.evidence import BOUNDED, CHECKS, Cell, Key, Series, cells, played_by
 from leakledger.audit.verdicts.policy import Policy
 from leakledger.audit.verdicts.significance import holm, in_one_cluster, of_any, over_clusters
 
@@ -226,7 +226,7 @@ def missing_for(
     if asset == "records":  # of which batches are counted, since not every client has one in each round
         yield from _unattacked_rounds(cases)
     else:
-        yield from _left_out(usable, cases[0].setting.parties)
+        yield from _left_out(usable, cases, kind)
     if not cell.series:
         yield "no attack made a claim"
     yield from dict.fromkeys(m for s in usable for m in _unbounded(s, policy))
@@ -255,14 +255,19 @@ def _unattacked_rounds(cases: Iterable[CaseRecord]) -> Iterator[str]:
         yield f"{most} of {rounds} rounds of training were not attacked"
 
 
-def _left_out(usable: Iterable[Series], parties: int) -> Iterator[str]:
-    """The adversaries of whom no attack says anything about some party, in every seed or in some."""
+def _left_out(usable: Sequence[Series], cases: Sequence[CaseRecord], kind: str) -> Iterator[str]:
+    """The adversaries of a kind of whom no attack says anything about some party, in every seed or in some: one that
+    speaks of another asset alone, or to other adversaries, leaves this one open. Nothing where no attack speaks at all.
+    """
     about: dict[Observers, dict[int, set[str]]] = {}
+    for case in cases if usable else ():
+        for who in (o for o in played_by(case) if adversary(o) == kind):
+            about.setdefault(who, {})[case.seed] = set()
     for s in usable:
         for seed, victim in zip(s.seeds, s.victims, strict=True):
-            about.setdefault(s.observers, {}).setdefault(seed, set()).add(victim)
+            about[s.observers][seed].add(victim)
     for who, seeds in sorted(about.items()):
-        outside = parties - sum(o != SERVER for o in who)
+        outside = cases[0].setting.parties - sum(o != SERVER for o in who)
         fewer = [len(victims) for victims in seeds.values() if len(victims) < outside]
         if fewer:
             some = f" in {len(fewer)} of {len(seeds)} seeds" if len(fewer) < len(seeds) else ""

@@ -358,6 +358,42 @@ def test_a_party_that_no_attack_claims_anything_about_forbids_that_nothing_leaks
     assert once.missing == ("no claim by server about 2 of 4 parties in 1 of 80 seeds",)
 
 
+@pytest.mark.parametrize("spoken", [80, 0])
+def test_a_question_that_an_attack_passes_over_while_it_answers_another_is_open(spoken):
+    """Of counts it says something under each of 100 seeds, of means under 80 of them, or for one client alone."""
+
+    def told(metric, who):
+        fields = {"attack": "statistics", "asset": "statistics", "metric": metric, "observers": (who,)}
+        return [trial(0.5, f"P{k + 1}", **fields) for k in range(4) if f"P{k + 1}" != who]
+
+    def of_seed(seed):
+        own = [told("count", "P1"), told("count", "P2"), told("mean", "P1"), told("mean", "P2") * (seed < spoken)]
+        return case([], seed, trials=tuple(t for trials in own for t in trials))
+
+    controls = tuple(replace(c, attack="statistics") for c in HELD)
+    found = ruled([replace(of_seed(s), controls=controls) for s in range(100)])
+    assert found["a", "one client", "count"].verdict == "no leak"
+    some = " in 20 of 100 seeds" if spoken else ""
+    assert found["a", "one client", "mean"].missing == (f"no claim by P2 about 3 of 3 parties{some}",)
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"unread": (Unread(("P2",), "toy.x", "value", 3, "no attack"),)}, "1 kind of message unread: toy.x"),
+        ({"findings": (Finding("plaintext", ("P2",), "server", "stated-pooled", "-"),)}, "no attack made a claim"),
+    ],
+)
+def test_an_adversary_of_whom_nothing_was_scored_has_a_verdict_that_is_open(change, why):
+    """What it was told follows into no score, and the audit said "no leak" as if it had not been played."""
+    records = [replace(r, **change) for r in guesses(80)]
+    found = ruled(records)
+    assert found["a", "server", "records"].verdict == "no leak"
+    assert found["a", "one client", "records"].verdict == "inconclusive"
+    assert why in found["a", "one client", "records"].missing
+    assert said(records).status == "inconclusive"
+
+
 def test_an_observer_is_no_party_that_is_left_out():
     observed = {"observers": ("P4", "server"), "asset": "vocabulary", "metric": "f1"}
     trials = [trial(0.5, f"P{k + 1}", **observed) for k in range(3)]
