@@ -13,8 +13,10 @@ An aggregation of updates is checked alike, on made-up updates of two worlds, an
 encryption on two made-up tables.
 
 What it cannot see: a dependence on values that leaves sizes and the frequencies of bytes as they are, and no byte near
-an end alone; how many rows or values a party holds, where the length of what is encrypted, shared or sealed tells it.
-It is a smoke detector for a secret that is sent as it is, beside something fresh or not, or sized by what it holds.
+an end alone, as under a mask that follows from a nonce beside it or is used twice; what a method does on the audited
+tables and not on made-up ones; how many rows or values a party holds, where the length of what is encrypted, shared or
+sealed tells it. It is a smoke detector for a secret that is sent as it is, beside something fresh or not, or sized by
+what it holds.
 """
 
 from collections import defaultdict

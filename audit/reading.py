@@ -4,22 +4,25 @@ A message counts as read when an attack that applies to the view names its kind,
 its claims rest on that kind (of updates: in which it was shown that kind). What hides (shares, ciphertexts, messages
 sealed for others, steps of the protocol) counts as read when it passed its named check (`hiding`), or when such an
 attack reads it. From those who can open it nothing hides: a sealed message from its recipient, a ciphertext from who
-has the key (`OpenedBy`). A kind that an attack does not name, and accepts for what it discloses, counts where every
-message of it is behind a claim that can be scored. All others are listed, and forbid the verdict that no leak was
+has the key (`OpenedBy`). A kind that an attack does not name, and accepts for what it discloses, counts where claims
+that can be scored state all of every message of it. All others are listed, and forbid the verdict that no leak was
 found. An attack that would read anything reads nothing in this sense: kinds are named, or accepted for what they
 disclose and then tried one by one.
 
-The unit is a message. One of which a field is behind a claim and another is not counts as read, unless the attack
-says that it reads its kind in part.
+The unit is a message. One of a kind that an attack names, of which a field is behind a claim and another is not, counts
+as read, unless the attack says that it reads its kind in part.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from leakledger.attacks.base import Attack
+from leakledger.attacks.observed.undeclared import features_of, says_no_more
 from leakledger.audit.hiding import HIDDEN
 from leakledger.audit.records import Control, Unread
 from leakledger.preprocess.messages import About, Disclosure, OpenedBy, Payload, SecureSum, kind_of
+from leakledger.preprocess.method_errors import OWN
+from leakledger.preprocess.raised import package_of
 from leakledger.preprocess.views import Message, View
 
 Told = tuple[str, bytes | None]  # topic, content
@@ -73,7 +76,7 @@ def _why_unread(
     applicable = [r for r in ran if r.applicable and r.attack.accepts(kind)]
     known_to_work = [r for r in applicable if proven(r.attack, kind, controls)]
     outcome = applicable and is_outcome(kind) and _leaves_several(view) and _told_alike(messages, view, to_all)
-    if outcome or any(understands(r, kind, messages) for r in known_to_work):
+    if outcome or any(understands(r, kind, messages, view) for r in known_to_work):
         return ""
     if hiding.get(kind.topic):
         return f"it is to hide, and {hiding[kind.topic]}"
@@ -81,7 +84,7 @@ def _why_unread(
         return "no attack that was played reads this kind"
     if not applicable:
         return "no attack that reads this kind applies here"
-    if any(issubclass(kind, r.attack.reads_in_part) for r in known_to_work):
+    if any(issubclass(kind, r.attack.reads_in_part) or claims_on_each(r, messages) for r in known_to_work):
         return "it is read in part: it tells more of rows than is claimed"
     if known_to_work:
         return "it is read out by what it discloses, and no claim that can be scored follows from it"
@@ -130,17 +133,25 @@ def _told_alike(messages: Sequence[Message], view: View, to_all: Collection[Told
 def is_outcome(kind: type[Payload]) -> bool:
     """Whether a kind is what a protocol is for: told to everyone, about everyone. Reading it out is all there is to it,
     which takes no control, unless it leaves one client outside, of whom it then says what the others' own rows do not.
-    Models are no such kind, nor numbers that stand for values, which say something beside others.
+    Models are no such kind, nor numbers that stand for values, which say something beside others. Nor is a kind of a
+    plugin: that it is about everyone only its author says, and it may hold rows.
     """
-    return kind.about is About.EVERYONE and kind.discloses in OUTCOMES
+    own = package_of(kind.__module__) == OWN
+    return own and kind.about is About.EVERYONE and kind.discloses in OUTCOMES
 
 
-def understands(ran: Ran, kind: type[Payload], messages: Sequence[Message]) -> bool:
-    """Whether an attack makes more of a kind than that it is there: it names the kind, or claims something on each."""
+def understands(ran: Ran, kind: type[Payload], messages: Sequence[Message], view: View) -> bool:
+    """Whether an attack makes more of a kind than that it is there: it names the kind, or claims all that each says."""
     if issubclass(kind, ran.attack.reads_in_part):
         return False
     if issubclass(kind, ran.attack.reads):
         return True
+    features = features_of(view)
+    return claims_on_each(ran, messages) and all(says_no_more(m, features) for m in messages if m.content is not None)
+
+
+def claims_on_each(ran: Ran, messages: Sequence[Message]) -> bool:
+    """Whether something that can be scored is claimed on each of the messages that can be read."""
     return all(m.sequence in ran.scored for m in messages if m.content is not None)
 
 

@@ -5,7 +5,7 @@ name of a feature are values that the sender holds, mappings from text to number
 are what they say. What cannot be put into such a claim is still a finding: somebody reads it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -44,6 +44,37 @@ def findings(view: View, evidence: Iterable[int]) -> Iterator[FindingClaim]:
         check = STATED if kind.about is About.SENDER else STATED_POOLED
         text = f"{topic} states, in the clear, {kind.discloses} data on {about}"
         yield FindingClaim(sender, check, text, tuple(m.sequence for m in messages))
+
+
+def says_no_more(m: Message, features: Collection[str]) -> bool:
+    """Whether claims on a message that was read by what it discloses state all of it.
+
+    What stands under no name of a feature is behind no claim. Nor is the order of values and how often each is listed,
+    which may be those of rows, a value that occurs 0 times, and what a count has behind its point.
+    """
+    plain = m.payload.to_plain()
+    parts = {"": plain} if m.kind.bare else plain
+    return all(_states_all(m, key, value, features, named=True) for key, value in parts.items())
+
+
+def _states_all(m: Message, key: str, value: Any, features: Collection[str], named: bool = False) -> bool:
+    """`named`: the key is that of a field, which the kind declares; others were sent."""
+    if key in features:
+        return _is_canonical(m, value)
+    return named and isinstance(value, Mapping) and all(_states_all(m, k, v, features) for k, v in value.items())
+
+
+def _is_canonical(m: Message, value: Any) -> bool:
+    """Whether what stands under a feature follows from what is claimed of it."""
+    if isinstance(value, Mapping) and {"values", "counts"} == value.keys():
+        counts = _counts(value)
+        return list(value["values"]) == sorted(counts) and all(n > 0 and n.is_integer() for n in counts.values())
+    if isinstance(value, Mapping):
+        counts = _counts(value)
+        return list(value) == sorted(counts) and all(n.is_integer() for n in counts.values())
+    if isinstance(value, list):
+        return all(isinstance(v, str) for v in value) and value == sorted(set(value))
+    return type(value) is int and m.kind.discloses is Disclosure.SIZE
 
 
 def features_of(view: View) -> frozenset[str]:

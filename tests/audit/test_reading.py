@@ -1,18 +1,28 @@
 """What nobody read forbids the verdict that no leak was found; what is new is read by what it discloses."""
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from leakledger.attacks import ATTACKS
-from leakledger.attacks.base import Abstained, Attack, ControlSpec, StatisticClaim, VocabularyClaim
+from leakledger.attacks.base import (
+    Abstained,
+    Attack,
+    AuxiliaryKnowledge,
+    ControlSpec,
+    FindingClaim,
+    StatisticClaim,
+    VocabularyClaim,
+)
 from leakledger.attacks.transcript.holdings import positions, sources
 from leakledger.attacks.transcript.plaintext import Plaintext
 from leakledger.attacks.transcript.vocabulary import Vocabulary
 from leakledger.audit import federation_controls as federation_module
 from leakledger.audit.control_federations import frozen, played, run_methods
 from leakledger.audit.federation_controls import federation_controls
+from leakledger.audit.field_controls import field_controls
 from leakledger.audit.hiding import Trace, hides, is_hidden, tells_apart
 from leakledger.audit.reading import Ran, unread
 from leakledger.audit.records import Control
@@ -27,6 +37,7 @@ from leakledger.preprocess.messages import (
     EncryptedUpdate,
     LocalMeans,
     LocalSquares,
+    PaddedSizes,
     Payload,
     Share,
 )
@@ -108,7 +119,8 @@ def in_numbers(table) -> ToyNumbers:
 
 
 def counted(table):
-    return {f: {str(v): int(n) for v, n in table.frame[f].value_counts().items()} for f in table.schema.categorical}
+    counts = {f: table.frame[f].astype(str).value_counts().sort_index() for f in table.schema.categorical}
+    return {f: {v: int(n) for v, n in of.items()} for f, of in counts.items()}
 
 
 def in_counts(table) -> ToyCounts:
@@ -565,10 +577,10 @@ def test_what_several_clients_each_tell_otherwise_is_about_each_of_them_whatever
         made = run_methods.__wrapped__("local", frozen({}), "local", frozen({}), 1)
         fed = made.fed
         for client, count in zip(fed.clients, counts, strict=True):
-            told = fed.at(client, ToyOutcome({"ward": {"surgery": count}}))
-            fed.send(told, to=fed.server, kind=ToyOutcome)
+            told = fed.at(client, PaddedSizes({"ward": count}))
+            fed.send(told, to=fed.server, kind=PaddedSizes)
         view = fed.ledger.view(["server"], made.public)
-        assert ("toy.outcome" in {u.topic for u in unread(view, made.fed.ledger, [plaintext], [], {})}) == left
+        assert (PaddedSizes.topic in {u.topic for u in unread(view, made.fed.ledger, [plaintext], [], {})}) == left
 
 
 @pytest.mark.parametrize("sender", ["P1", "server"])
@@ -580,19 +592,88 @@ def test_what_is_not_told_to_everyone_alike_is_no_outcome_whatever_it_says(sende
         fed = made.fed
         for k, client in enumerate(fed.clients):
             previous = sender if sender == fed.server else fed.clients[k - 1]
-            told = fed.at(previous, ToyOutcome({"ward": {"surgery": 1 if alike else k}}))
-            fed.send(told, to=client, kind=ToyOutcome)
+            told = fed.at(previous, PaddedSizes({"ward": 1 if alike else k}))
+            fed.send(told, to=client, kind=PaddedSizes)
         view = fed.ledger.view(["P2"], made.public)
         left = {u.topic for u in unread(view, fed.ledger, [plaintext], [], {})}
-        assert ("toy.outcome" in left) != alike
+        assert (PaddedSizes.topic in left) != alike
 
 
 def test_what_one_client_tells_the_server_alone_is_no_outcome():
     made = run_methods.__wrapped__("local", frozen({}), "local", frozen({}), 1)
-    told = made.fed.at("P1", ToyOutcome({"ward": {"surgery": 1}}))
-    made.fed.send(told, to="server", kind=ToyOutcome)
+    told = made.fed.at("P1", PaddedSizes({"ward": 1}))
+    made.fed.send(told, to="server", kind=PaddedSizes)
     view, plaintext = made.fed.ledger.view(["server"], made.public), Ran(ATTACKS["plaintext"](), True)
-    assert "toy.outcome" in {u.topic for u in unread(view, made.fed.ledger, [plaintext], [], {})}
+    assert PaddedSizes.topic in {u.topic for u in unread(view, made.fed.ledger, [plaintext], [], {})}
+
+
+@pytest.mark.parametrize("sender", ["P1", "server"])
+def test_that_a_kind_of_a_plugin_is_about_everyone_is_no_reason_to_take_it_for_read(sender):
+    """One client's counts, told to all alike, on a kind that says it is about all clients together."""
+    made = run_methods.__wrapped__("local", frozen({}), "local", frozen({}), 1)
+    told = made.fed.at(sender, ToyOutcome({"ward": {"surgery": 1}}))
+    for party in {*made.fed.clients, made.fed.server} - {sender}:
+        made.fed.send(told, to=party, kind=ToyOutcome)
+    view, plaintext = made.fed.ledger.view(["P2"], made.public), Ran(ATTACKS["plaintext"](), True)
+    left = {u.topic for u in unread(view, made.fed.ledger, [plaintext], [], {})}
+    assert ToyOutcome.topic in left
+    assert PaddedSizes.topic not in left
+
+
+@dataclass(frozen=True)
+class ToyValues(Payload):
+    """Values of the sender, or anything under their name."""
+
+    topic = "toy.values"
+    discloses = Disclosure.VALUE
+    about = About.SENDER
+
+    values: dict[str, Any] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class ToySizes(Payload):
+    """How many values the sender holds, and what it likes to say beside."""
+
+    topic = "toy.sizes"
+    discloses = Disclosure.SIZE
+    about = About.SENDER
+
+    sizes: dict[str, int] = field(repr=False)
+    beside: list[float] | None = field(repr=False, default=None)
+
+
+@pytest.mark.parametrize(
+    ("payload", "left"),
+    [
+        (ToyValues({"colour": ["blue", "red"]}), False),
+        (ToyValues({"colour": {"blue": 2, "red": 1}}), False),
+        (ToyValues({"colour": {"values": ["blue", "red"], "counts": [2, 1]}}), False),
+        (ToySizes({"colour": 2}, []), True),
+        (ToyValues({"colour": ["red", "blue"]}), True),
+        (ToyValues({"colour": ["blue", "blue", "red"]}), True),
+        (ToyValues({"colour": {"red": 1, "blue": 2}}), True),
+        (ToyValues({"colour": {"blue": 2.25, "red": 1.0}}), True),
+        (ToyValues({"colour": {"blue": 2, "red": 1, "white": 0}}), True),
+        (ToyValues({"colour": {"values": ["red", "blue"], "counts": [2, 1]}}), True),
+        (ToyValues({"colour": ["blue", "red"], "row 1": ["blue, 31, no"]}), True),
+        (ToySizes({"colour": 2}, [31.0, 44.0]), True),
+        (ToySizes({"colour": 2, "blue, 31, no": 1}, None), True),
+    ],
+    ids=str,
+)
+def test_what_stands_beside_a_claim_is_not_read_with_it(payload, left):
+    """Of a kind that no attack names: rows beside sizes, a column in the order of its rows, numbers in a fraction."""
+    plaintext = ATTACKS["plaintext"]()
+    made = run_methods.__wrapped__("local", frozen({}), "local", frozen({}), 1)
+    made.fed.send(made.fed.at("P1", payload), to=made.fed.server, kind=type(payload))
+    view = made.fed.ledger.view(["server"], made.public)
+    claims = plaintext.run(view, AuxiliaryKnowledge())
+    ran = Ran(plaintext, True, frozenset(n for c in claims if not isinstance(c, FindingClaim) for n in c.evidence))
+    why = {u.topic: u.reason for u in unread(view, made.fed.ledger, [ran], list(field_controls(plaintext, view)), {})}
+    assert (payload.topic in why) == left
+    if left:
+        assert why[payload.topic] == "it is read in part: it tells more of rows than is claimed"
 
 
 def test_what_no_control_of_an_attack_rests_on_is_unread_though_the_attack_names_it():

@@ -29,7 +29,8 @@ class Tally(Encoder):
 
 
 def counted(table: Table) -> TallyCounts:
-    return TallyCounts({f: dict(Counter(map(str, table.values(f)))) for f in table.schema.categorical})
+    counts = {f: Counter(map(str, table.values(f))) for f in table.schema.categorical}
+    return TallyCounts({f: dict(sorted(c.items())) for f, c in counts.items()})  # sorted: not in the order of rows
 
 
 def ordered(at_most: int, *told: TallyCounts) -> TallyOrder:
