@@ -37,6 +37,7 @@ from leakledger.audit.verdicts.policy import Policy
 from leakledger.audit.verdicts.significance import holm, in_one_cluster, of_any, over_clusters
 
 TINY = 1e-300  # what a p-value of 0 is divided by
+NOTHING = 1e-12  # of a metric's scale: what rounding makes of a prior that is perfect
 
 
 @dataclass(frozen=True)
@@ -229,6 +230,9 @@ def missing_for(
         yield from _left_out(usable, cases, kind)
     if not cell.series:
         yield "no attack made a claim"
+    whole = [s for s in usable if not s.column and s.metric not in BOUNDED]
+    if whole and all(np.abs(s.rooms).max() < NOTHING for s in whole):
+        yield "the prior alone has all of it right, so that no attack could show anything"
     yield from dict.fromkeys(m for s in usable for m in _unbounded(s, policy))
 
 

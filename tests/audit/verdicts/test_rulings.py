@@ -142,6 +142,16 @@ def test_what_the_prior_has_right_alone_has_no_advantage():
     assert (found.verdict, found.advantage, found.high) == ("leaks", None, None)
 
 
+def test_where_the_prior_has_everything_right_nothing_can_be_seen_to_leak_or_not():
+    """Of 80 seeds without any room for a gain the bound was 0, and the verdict "no leak"."""
+    granted = [case([1.0] * 4, s, trials=tuple(trial(1.0, f"P{k}", baseline=1.0) for k in range(4))) for s in range(80)]
+    found = the_only(granted)
+    assert (found.verdict, found.advantage) == ("inconclusive", None)
+    assert found.missing == ("the prior alone has all of it right, so that no attack could show anything",)
+    one = replace(granted[0], trials=(trial(1.0, "P0", baseline=0.5), *granted[0].trials[1:]))
+    assert the_only([one, *granted[1:]]).missing != found.missing
+
+
 def test_what_an_attack_without_power_claims_stands():
     records = [case([0.9, 0.8, 0.95, 0.85], s, controls=(*HELD, replace(FAILED, kind="power"))) for s in range(2)]
     assert the_only(records).verdict == "leaks"
