@@ -412,6 +412,8 @@ def _notes(record: AuditRecord, policy: Policy, now: Snapshot, note: BaselineNot
         yield from note.notes
     if pooled := dict.fromkeys(c.setting.method for c in record.cases if c.setting.reference):
         yield f"Rows are pooled, which no federation could, and nothing is judged, under {', '.join(pooled)}"
+    if note is not None and (unread := sorted({topic for *_, topic in now.unread})):
+        yield f"No attack reads {', '.join(unread)}: whether what they tell has grown is not compared"
     if policy.findings.forbid == "none":
         yield "The policy does not look at deterministic findings."
     unjudged: dict[str, set[str]] = {}

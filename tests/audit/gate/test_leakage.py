@@ -143,6 +143,15 @@ def test_an_attack_that_is_no_longer_played_is_no_pass():
     assert only(outcome, "regression").reasons == ("other was not played, and was before",)
 
 
+def test_a_pass_names_the_kinds_that_no_attack_read_before_either():
+    """Such a message may have carried a number and now carry rows: its name and how often it is sent stay the same."""
+    made = record(FLAT, unread=[unread("train.model"), unread("toy.hint")])
+    outcome = decided(made, made, leakage=MARGIN)
+    assert outcome.status == "pass"
+    assert "No attack reads toy.hint, train.model: whether what they tell has grown is not compared" in outcome.notes
+    assert not any("No attack reads" in n for n in decided(record(FLAT), record(FLAT), leakage=MARGIN).notes)
+
+
 def test_a_new_kind_of_message_that_nobody_reads_forbids_a_pass():
     before = record(FLAT, unread=[unread("train.model")])
     assert decided(record(FLAT, unread=[unread("train.model")]), before, leakage=MARGIN).status == "pass"
