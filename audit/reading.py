@@ -14,7 +14,7 @@ as read, unless the attack says that it reads its kind in part.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from leakledger.attacks.base import Attack
 from leakledger.attacks.observed.undeclared import features_of, says_no_more
@@ -136,23 +136,36 @@ def is_outcome(kind: type[Payload]) -> bool:
     Models are no such kind, nor numbers that stand for values, which say something beside others. Nor is a kind of a
     plugin: that it is about everyone only its author says, and it may hold rows.
     """
-    own = package_of(kind.__module__) == OWN
-    return own and kind.about is About.EVERYONE and kind.discloses in OUTCOMES
+    return _is_own(kind) and kind.about is About.EVERYONE and kind.discloses in OUTCOMES
 
 
 def understands(ran: Ran, kind: type[Payload], messages: Sequence[Message], view: View) -> bool:
     """Whether an attack makes more of a kind than that it is there: it names the kind, or claims all that each says."""
     if issubclass(kind, ran.attack.reads_in_part):
         return False
-    if issubclass(kind, ran.attack.reads):
+    if names(ran.attack, kind):
         return True
     features = features_of(view)
     return claims_on_each(ran, messages) and all(says_no_more(m, features) for m in messages if m.content is not None)
 
 
+def names(attack: Attack, kind: type[Payload]) -> bool:
+    """Whether an attack was written for a kind, or for one that it is derived from. An attack that names a kind of this
+    package knows nothing of the fields that a plugin adds to it.
+    """
+    named = [k for k in attack.reads if issubclass(kind, k)]
+    own = {f.name for base in kind.__mro__ if issubclass(base, Payload) and _is_own(base) for f in fields(base)}
+    return bool(named) and (own.issuperset(f.name for f in fields(kind)) or not all(map(_is_own, named)))
+
+
 def claims_on_each(ran: Ran, messages: Sequence[Message]) -> bool:
     """Whether something that can be scored is claimed on each of the messages that can be read."""
     return all(m.sequence in ran.scored for m in messages if m.content is not None)
+
+
+def _is_own(kind: type[Payload]) -> bool:
+    """Whether a kind is one of this package, and not of a plugin."""
+    return package_of(kind.__module__) == OWN
 
 
 def proven(attack: Attack, kind: type[Payload], controls: Collection[Control]) -> bool:

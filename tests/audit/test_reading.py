@@ -632,6 +632,34 @@ class ToyValues(Payload):
 
 
 @dataclass(frozen=True)
+class ToyMeans(LocalMeans):
+    """Means as `federated-zscore` sends them."""
+
+    topic = "toy.means"
+
+
+@dataclass(frozen=True)
+class ToyMeansAndRows(LocalMeans):
+    """The same, and rows beside."""
+
+    topic = "toy.means-and-rows"
+
+    rows: list[str] = field(repr=False)
+
+
+@pytest.mark.parametrize(("kind", "rows"), [(ToyMeans, ()), (ToyMeansAndRows, (["blue, 31, no"],))])
+def test_what_a_plugin_adds_to_a_kind_is_not_read_by_an_attack_that_names_the_kind(kind, rows):
+    made = run_methods.__wrapped__("local", frozen({}), "local", frozen({}), 1)
+    told = made.fed.at("P1", kind(20, np.ones(4), *rows))
+    made.fed.send(told, to=made.fed.server, kind=kind)
+    view, plaintext = made.fed.ledger.view(["server"], made.public), ATTACKS["plaintext"]()
+    numbers = frozenset(m.sequence for m in view.messages)
+    held = list(field_controls(plaintext, view))
+    left = {u.topic for u in unread(view, made.fed.ledger, [Ran(plaintext, True, numbers)], held, {})}
+    assert (kind.topic in left) == bool(rows)
+
+
+@dataclass(frozen=True)
 class ToySizes(Payload):
     """How many values the sender holds, and what it likes to say beside."""
 
