@@ -14,6 +14,7 @@ as read, unless the attack says that it reads its kind in part.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 
 from leakledger.attacks.base import Attack
@@ -21,9 +22,10 @@ from leakledger.attacks.observed.undeclared import features_of, says_no_more
 from leakledger.audit.hiding import HIDDEN
 from leakledger.audit.records import Control, Unread
 from leakledger.preprocess.messages import About, Disclosure, OpenedBy, Payload, SecureSum, kind_of
+from leakledger.preprocess.messages.shapes import axes_of, common_lengths
 from leakledger.preprocess.method_errors import OWN
 from leakledger.preprocess.raised import package_of
-from leakledger.preprocess.views import Message, View
+from leakledger.preprocess.views import MalformedMessage, Message, View
 
 Told = tuple[str, bytes | None]  # topic, content
 OUTCOMES = frozenset({Disclosure.VALUE, Disclosure.AGGREGATE, Disclosure.NOISED, Disclosure.SIZE})
@@ -73,6 +75,8 @@ def _why_unread(
     """Why messages of a kind do not count as read; "" where they do."""
     if all(hides_from(m, view) for m in messages) and hiding.get(kind.topic) == "":
         return ""
+    if wide := too_wide(messages, view):
+        return wide
     applicable = [r for r in ran if r.applicable and r.attack.accepts(kind)]
     known_to_work = [r for r in applicable if proven(r.attack, kind, controls)]
     outcome = applicable and is_outcome(kind) and _leaves_several(view) and _told_alike(messages, view, to_all)
@@ -89,6 +93,18 @@ def _why_unread(
     if known_to_work:
         return "it is read out by what it discloses, and no claim that can be scored follows from it"
     return "no attack that reads this kind has passed a control with it"
+
+
+def too_wide(messages: Iterable[Message], view: View) -> str:
+    """That a message says something of more columns than rows have, which no claim can name; "" for none."""
+    layout = view.public.layout
+    readable = (m for m in messages if layout is not None and m.content is not None)
+    for m in (m for m in readable if any("columns" in (axes_of(f) or ()) for f in fields(m.kind))):
+        with suppress(MalformedMessage):  # which ends the attacks that read it
+            columns = common_lengths(m.payload).get("columns", 0)
+            if layout is not None and columns > layout.width:
+                return f"it is about {columns} columns, and rows have {layout.width}"
+    return ""
 
 
 def hides_from(message: Message, view: View) -> bool:

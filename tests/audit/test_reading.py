@@ -35,6 +35,7 @@ from leakledger.preprocess.messages import (
     ClientGradient,
     Disclosure,
     EncryptedUpdate,
+    GlobalMeans,
     LocalMeans,
     LocalSquares,
     PaddedSizes,
@@ -657,6 +658,23 @@ def test_what_a_plugin_adds_to_a_kind_is_not_read_by_an_attack_that_names_the_ki
     held = list(field_controls(plaintext, view))
     left = {u.topic for u in unread(view, made.fed.ledger, [Ran(plaintext, True, numbers)], held, {})}
     assert (kind.topic in left) == bool(rows)
+
+
+@pytest.mark.parametrize(("kind", "observer"), [(LocalMeans, "server"), (GlobalMeans, "P2")])
+def test_means_of_more_columns_than_rows_have_are_not_read(kind, observer):
+    """Of forty numbers under four columns four were claimed, or none of an outcome, and nothing was unread."""
+    for more in (0, 1):
+        made = run_methods.__wrapped__("local", frozen({}), "local", frozen({}), 1)
+        width = made.public.layout.width
+        of_kind = {"count": 20} if kind is LocalMeans else {}
+        sender = "P1" if kind is LocalMeans else made.fed.server
+        told = made.fed.at(sender, kind(mean=np.ones(width + more), **of_kind))
+        for party in [made.fed.server] if kind is LocalMeans else made.fed.clients:
+            made.fed.send(told, to=party, kind=kind)
+        view, plaintext = made.fed.ledger.view([observer], made.public), ATTACKS["plaintext"]()
+        held = list(field_controls(plaintext, view))
+        why = {u.topic: u.reason for u in unread(view, made.fed.ledger, [Ran(plaintext, True)], held, {})}
+        assert why.get(kind.topic) == (f"it is about {width + 1} columns, and rows have {width}" if more else None)
 
 
 @dataclass(frozen=True)
