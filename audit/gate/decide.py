@@ -35,7 +35,7 @@ from leakledger.audit.provenance import other_protocols
 from leakledger.audit.records import ASSETS, POWER, AuditRecord, check_title, metric_title, plural
 from leakledger.audit.verdicts.evidence import GROUPS, asset_of_trial, is_calibrator
 from leakledger.audit.verdicts.significance import holm
-from leakledger.audit.verdicts.words import ASKED, unasked
+from leakledger.audit.verdicts.words import ASKED, unasked, unobserved
 from leakledger.preprocess.messages import KINDS, Disclosure
 
 GRANTS = ("labels", "bounds", "dictionaries", "marginals", "rows", "dependencies")
@@ -425,6 +425,7 @@ def _notes(record: AuditRecord, policy: Policy, now: Snapshot, note: BaselineNot
         yield f"No entry of the policy judges what {kind} learns: {', '.join(sorted(assets))}"
     if nobody := unasked(_played(record)):
         yield nobody
+    yield from unobserved(record.cases)
 
 
 def _decided(checks: Sequence[Check], notes: Sequence[WaiverNote], waivers: Sequence[Waiver]) -> tuple[Status, int]:

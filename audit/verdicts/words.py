@@ -1,8 +1,10 @@
 """The verdict of an audit in sentences, from its rulings and what its models are worth."""
 
 from collections import Counter
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
+from math import comb
 
+from leakledger.audit.leakage import SERVER, adversary
 from leakledger.audit.records import (
     ASSETS,
     INFORMATION,
@@ -16,7 +18,7 @@ from leakledger.audit.records import (
     speaks,
     within,
 )
-from leakledger.audit.verdicts.evidence import CHECKS, GROUPS
+from leakledger.audit.verdicts.evidence import CHECKS, GROUPS, played_by
 
 NOUNS = {
     "records": "cells of records",
@@ -69,7 +71,21 @@ def verdict(
     ceiling, worst = found[0].ceiling, max(found, key=lambda r: r.advantage or 0.0)
     mean = "" if worst.advantage is None else f"; the nearest is {_who(worst)}, advantage {worst.advantage:.2f}"
     whole = f"No leak above {ceiling:g} of what a perfect attack gains{mean}."
-    return Verdict("no leak", f"{whole} {unasked({r.asset for r in found})}".rstrip(), utility)
+    beside = unasked({r.asset for r in found}), *unobserved(records)
+    return Verdict("no leak", " ".join(filter(None, (whole, *beside))), utility)
+
+
+def unobserved(records: Iterable[CaseRecord]) -> Iterator[str]:
+    """A sentence for each kind of adversary of which not all were played, whatever a kind is called in a verdict."""
+    most: dict[str, tuple[int, int]] = {}
+    for r in (r for r in records if not r.setting.reference):
+        kinds = Counter(map(adversary, played_by(r)))
+        sizes = {adversary(o): sum(p != SERVER for p in o) for o in played_by(r)}
+        for kind, played in kinds.items():
+            if played < (there := comb(r.setting.parties, sizes[kind])):
+                most[kind] = max(most.get(kind, (0, 0)), (there, played))
+    for kind, (there, played) in sorted(most.items()):
+        yield f"Played of the kind {kind}: {played} of {there}; nothing is said of the others."
 
 
 def unasked(asked: Set[str]) -> str:

@@ -195,6 +195,20 @@ def test_where_nothing_leaks_the_verdict_names_what_no_attack_was_played_on():
     assert "No attack was played" not in said([case([0.9, 0.8], s) for s in range(6)]).leakage
 
 
+def test_where_nothing_leaks_the_verdict_says_how_many_adversaries_of_a_kind_were_not_played():
+    """Of one client alone it said "no leak" by one client, whatever the three others were sent."""
+
+    def by(*clients):
+        seen = [(who, f"P{k + 1}") for who in clients for k in range(4) if who != f"P{k + 1}"]
+        return [case([], s, trials=tuple(trial(0.5, v, observers=(who,)) for who, v in seen)) for s in range(80)]
+
+    some = said(by("P2"))
+    assert some.status == "no leak"
+    assert some.leakage.endswith(" Played of the kind one client: 1 of 4; nothing is said of the others.")
+    assert "Played of the kind" not in said(by("P1", "P2", "P3", "P4")).leakage
+    assert "Played of the kind" not in said(guesses(80)).leakage
+
+
 @pytest.mark.parametrize("seeds", [2, 5, 20])
 def test_too_few_seeds_end_inconclusive_and_say_how_many_it_takes(seeds):
     found = the_only(guesses(seeds))
