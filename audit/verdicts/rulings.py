@@ -318,7 +318,7 @@ def _unbounded(series: Series, policy: Policy) -> Iterator[str]:
             yield f"{plural(seeds, 'seed')}, of at least {needed} that no leak above {policy.ceiling:g} needs"
             return
         bound = upper_bound(values, policy.alpha)
-        if bound >= policy.ceiling:
+        if not bound < policy.ceiling:  # nor where it is no number
             of = f" of {part.victims[0]}" if part is not series else ""
             column = f" in column {series.column}" if series.column else ""
             among = plural(len(values), "independent cluster")

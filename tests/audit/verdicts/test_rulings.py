@@ -418,6 +418,10 @@ def test_an_adversary_of_whom_nothing_was_scored_has_a_verdict_that_is_open(chan
     assert said(records).status == "inconclusive"
 
 
+def test_a_score_that_is_no_number_bounds_nothing():
+    assert the_only([case([float("nan")] * 4, s) for s in range(80)]).verdict == "inconclusive"
+
+
 def test_an_observer_is_no_party_that_is_left_out():
     observed = {"observers": ("P4", "server"), "asset": "vocabulary", "metric": "f1"}
     trials = [trial(0.5, f"P{k + 1}", **observed) for k in range(3)]
