@@ -97,13 +97,13 @@ def _why_unread(
 
 def too_wide(messages: Iterable[Message], view: View) -> str:
     """That a message says something of more columns than rows have, which no claim can name; "" for none."""
-    layout = view.public.layout
-    readable = (m for m in messages if layout is not None and m.content is not None)
+    if view.public.layout is None:
+        return ""
+    width, readable = view.public.layout.width, (m for m in messages if m.content is not None)
     for m in (m for m in readable if any("columns" in (axes_of(f) or ()) for f in fields(m.kind))):
         with suppress(MalformedMessage):  # which ends the attacks that read it
-            columns = common_lengths(m.payload).get("columns", 0)
-            if layout is not None and columns > layout.width:
-                return f"it is about {columns} columns, and rows have {layout.width}"
+            if (columns := common_lengths(m.payload).get("columns", 0)) > width:
+                return f"it is about {columns} columns, and rows have {width}"
     return ""
 
 

@@ -127,8 +127,10 @@ def _check_model(model: ModelSpec) -> None:
 
 
 def _within(number: int, least: int, where: str) -> None:
-    if not least <= number <= MOST:
-        raise ValueError(f"{where} is {'less than ' + str(least) if number < least else f'more than {MOST}'}")
+    if number < least:
+        raise ValueError(f"{where} is less than {least}")
+    if number > MOST:
+        raise ValueError(f"{where} is more than {MOST}")
 
 
 def _check_types(part: Any, where: str) -> None:

@@ -79,10 +79,10 @@ def unobserved(records: Iterable[CaseRecord]) -> Iterator[str]:
     """A sentence for each kind of adversary of which not all were played, whatever a kind is called in a verdict."""
     most: dict[str, tuple[int, int]] = {}
     for r in (r for r in records if not r.setting.reference):
-        kinds = Counter(map(adversary, played_by(r)))
-        sizes = {adversary(o): sum(p != SERVER for p in o) for o in played_by(r)}
-        for kind, played in kinds.items():
-            if played < (there := comb(r.setting.parties, sizes[kind])):
+        who = played_by(r)
+        clients = {adversary(o): sum(p != SERVER for p in o) for o in who}
+        for kind, played in Counter(map(adversary, who)).items():
+            if played < (there := comb(r.setting.parties, clients[kind])):
                 most[kind] = max(most.get(kind, (0, 0)), (there, played))
     for kind, (there, played) in sorted(most.items()):
         yield f"Played of the kind {kind}: {played} of {there}; nothing is said of the others."

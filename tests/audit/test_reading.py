@@ -572,10 +572,15 @@ def test_plaintext_claims_no_more_than_a_finding_where_no_feature_is_named(serve
     assert not any(isinstance(c, VocabularyClaim | StatisticClaim) for c in claims)
 
 
+def federation():
+    """One of its own, in which a test sends what it likes: those of `run_methods` are kept for all."""
+    return run_methods.__wrapped__("local", frozen({}), "local", frozen({}), 1)
+
+
 def test_what_several_clients_each_tell_otherwise_is_about_each_of_them_whatever_it_says():
     plaintext = Ran(ATTACKS["plaintext"](), True)
     for counts, left in (((1, 2, 1, 1), True), ((1, 1, 1, 1), False)):  # what all tell alike may be the outcome
-        made = run_methods.__wrapped__("local", frozen({}), "local", frozen({}), 1)
+        made = federation()
         fed = made.fed
         for client, count in zip(fed.clients, counts, strict=True):
             told = fed.at(client, PaddedSizes({"ward": count}))
@@ -589,7 +594,7 @@ def test_what_is_not_told_to_everyone_alike_is_no_outcome_whatever_it_says(sende
     """Each client tells the next one of itself, or the server each client of another, on a kind about everyone."""
     plaintext = Ran(ATTACKS["plaintext"](), True)
     for alike in (True, False):
-        made = run_methods.__wrapped__("local", frozen({}), "local", frozen({}), 1)
+        made = federation()
         fed = made.fed
         for k, client in enumerate(fed.clients):
             previous = sender if sender == fed.server else fed.clients[k - 1]
@@ -601,7 +606,7 @@ def test_what_is_not_told_to_everyone_alike_is_no_outcome_whatever_it_says(sende
 
 
 def test_what_one_client_tells_the_server_alone_is_no_outcome():
-    made = run_methods.__wrapped__("local", frozen({}), "local", frozen({}), 1)
+    made = federation()
     told = made.fed.at("P1", PaddedSizes({"ward": 1}))
     made.fed.send(told, to="server", kind=PaddedSizes)
     view, plaintext = made.fed.ledger.view(["server"], made.public), Ran(ATTACKS["plaintext"](), True)
@@ -611,7 +616,7 @@ def test_what_one_client_tells_the_server_alone_is_no_outcome():
 @pytest.mark.parametrize("sender", ["P1", "server"])
 def test_that_a_kind_of_a_plugin_is_about_everyone_is_no_reason_to_take_it_for_read(sender):
     """One client's counts, told to all alike, on a kind that says it is about all clients together."""
-    made = run_methods.__wrapped__("local", frozen({}), "local", frozen({}), 1)
+    made = federation()
     told = made.fed.at(sender, ToyOutcome({"ward": {"surgery": 1}}))
     for party in {*made.fed.clients, made.fed.server} - {sender}:
         made.fed.send(told, to=party, kind=ToyOutcome)
@@ -650,7 +655,7 @@ class ToyMeansAndRows(LocalMeans):
 
 @pytest.mark.parametrize(("kind", "rows"), [(ToyMeans, ()), (ToyMeansAndRows, (["blue, 31, no"],))])
 def test_what_a_plugin_adds_to_a_kind_is_not_read_by_an_attack_that_names_the_kind(kind, rows):
-    made = run_methods.__wrapped__("local", frozen({}), "local", frozen({}), 1)
+    made = federation()
     told = made.fed.at("P1", kind(20, np.ones(4), *rows))
     made.fed.send(told, to=made.fed.server, kind=kind)
     view, plaintext = made.fed.ledger.view(["server"], made.public), ATTACKS["plaintext"]()
@@ -664,7 +669,7 @@ def test_what_a_plugin_adds_to_a_kind_is_not_read_by_an_attack_that_names_the_ki
 def test_means_of_more_columns_than_rows_have_are_not_read(kind, observer):
     """Of forty numbers under four columns four were claimed, or none of an outcome, and nothing was unread."""
     for more in (0, 1):
-        made = run_methods.__wrapped__("local", frozen({}), "local", frozen({}), 1)
+        made = federation()
         width = made.public.layout.width
         of_kind = {"count": 20} if kind is LocalMeans else {}
         sender = "P1" if kind is LocalMeans else made.fed.server
@@ -711,7 +716,7 @@ class ToySizes(Payload):
 def test_what_stands_beside_a_claim_is_not_read_with_it(payload, left):
     """Of a kind that no attack names: rows beside sizes, a column in the order of its rows, numbers in a fraction."""
     plaintext = ATTACKS["plaintext"]()
-    made = run_methods.__wrapped__("local", frozen({}), "local", frozen({}), 1)
+    made = federation()
     made.fed.send(made.fed.at("P1", payload), to=made.fed.server, kind=type(payload))
     view = made.fed.ledger.view(["server"], made.public)
     claims = plaintext.run(view, AuxiliaryKnowledge())
