@@ -497,6 +497,13 @@ def test_a_gate_names_what_no_attack_was_played_on():
     assert "No attack was played on rows or columns" in summary(outcome)
 
 
+@pytest.mark.parametrize("clients", [("P2",), ("P1", "P2")])
+def test_a_gate_says_how_many_adversaries_of_a_kind_were_not_played(clients):
+    made = record(FLAT, more=lambda seed: [trial(0.0, observers=(client,)) for client in clients])
+    of_some = "Played of the kind one client: 1 of 2; nothing is said of the others."
+    assert (of_some in lines(decided(made, made, leakage=MARGIN))) == (len(clients) == 1)
+
+
 def test_no_two_checks_of_a_setting_are_called_alike():
     """Whose finding it is, and which asset an entry of many is about, a waiver has to know."""
     proven = record(FLAT, more=lambda seed: (trial(0.4, observers=("P1",), certain=2), trial(0.4, certain=2)))
