@@ -34,7 +34,7 @@ from leakledger.audit.summary import advantage_interval
 from leakledger.audit.verdicts.ceilings import fewest, independent, upper_bound
 from leakledger.audit.verdicts.evidence import BOUNDED, CHECKS, Cell, Key, Series, cells, played_by
 from leakledger.audit.verdicts.policy import Policy
-from leakledger.audit.verdicts.significance import holm, in_one_cluster, of_any, over_clusters
+from leakledger.audit.verdicts.significance import FEWEST, holm, in_one_cluster, of_any, over_clusters
 
 TINY = 1e-300  # what a p-value of 0 is divided by
 NOTHING = 1e-12  # of a metric's scale: what rounding makes of a prior that is perfect
@@ -234,6 +234,7 @@ def missing_for(
     if whole and all(np.abs(s.rooms).max() < NOTHING for s in whole):
         yield "the prior alone has all of it right, so that no attack could show anything"
     yield from dict.fromkeys(m for s in usable for m in _unbounded(s, policy))
+    yield from (m for s in whole for m in _unlikely(s, policy))
 
 
 def _silences(cell: Cell) -> Iterator[str]:
@@ -300,6 +301,25 @@ def _failures(cases: Iterable[CaseRecord], attacks: set[str]) -> Iterator[str]:
             yield f"{attack} gets nowhere against rows that were planted under this batch size and defense"
         else:
             yield f"the {kind} control of {attack} failed"
+
+
+def _unlikely(series: Series, policy: Policy) -> Iterator[str]:
+    """The cluster that gets more than luck explains, of those that no test of their own can judge because nobody knows
+    how the prior's guesses scatter there. A score of mean b that is never negative reaches v in at most b / v of all
+    cases (Markov's inequality). It is no proof, since b is an estimate; but one batch in sixty that is told whole is
+    not safe because the mean of all lies below the ceiling.
+    """
+    if PERFECT[series.metric] != 1:
+        return
+    values, baselines = 1 - series.rooms + series.gains, np.maximum(1 - series.rooms, 0.0)
+    alone = (series.spreads > 0) & (series.draws >= FEWEST)  # what `in_one_cluster` judges
+    untested = ~alone & (series.gains > policy.ceiling * series.rooms) & (values > 0)
+    likely = np.divide(baselines, values, out=np.ones_like(values), where=untested)
+    k = int(np.argmin(likely)) if len(likely) else 0
+    if untested.any() and len(likely) * likely[k] <= policy.alpha:
+        who = f"{series.attack} by {'+'.join(series.observers)}"
+        of = f" of {series.victims[k]}" if series.victims[k] else ""
+        yield f"{who} gets {values[k]:.2f}{of} under seed {series.seeds[k]}, where the prior gets {baselines[k]:.2f}"
 
 
 def _unbounded(series: Series, policy: Policy) -> Iterator[str]:

@@ -422,6 +422,26 @@ def test_a_score_that_is_no_number_bounds_nothing():
     assert the_only([case([float("nan")] * 4, s) for s in range(80)]).verdict == "inconclusive"
 
 
+@pytest.mark.parametrize(
+    ("prior", "draws", "verdict"),
+    [(0.0, 40, "inconclusive"), (0.0, 0, "inconclusive"), (0.0001, 0, "inconclusive"), (0.02, 0, "no leak")],
+)
+def test_one_batch_that_is_told_whole_is_not_safe_where_nothing_says_how_the_prior_scatters(prior, draws, verdict):
+    """One of 80 seeds was told whole, and the mean bounded below 0.1 read "no leak"; luck, where the prior has one in
+    fifty right by itself.
+    """
+
+    def seed(k):
+        values = [float(k == 7 and v == 0) or prior for v in range(4)]
+        of = {"baseline": prior, "spread": 0.0, "draws": draws, "metric": "accuracy"}
+        return case([], k, trials=tuple(trial(x, f"P{v}", **of) for v, x in enumerate(values)))
+
+    found = the_only([seed(k) for k in range(80)])
+    assert found.verdict == verdict
+    if verdict == "inconclusive":
+        assert found.missing == (f"tableak by server gets 1.00 of P0 under seed 7, where the prior gets {prior:.2f}",)
+
+
 def test_an_observer_is_no_party_that_is_left_out():
     observed = {"observers": ("P4", "server"), "asset": "vocabulary", "metric": "f1"}
     trials = [trial(0.5, f"P{k + 1}", **observed) for k in range(3)]
