@@ -10,6 +10,7 @@ from leakledger.audit.case import Case, cases
 from leakledger.audit.config import Config
 from leakledger.audit.dry_run import rehearse
 from leakledger.audit.estimate import Estimate, check_fits, estimate, many_values
+from leakledger.audit.faint_columns import faint_columns
 from leakledger.audit.input_files import by_key, digests
 from leakledger.audit.installed import check_extras
 from leakledger.audit.privacy_accounting import planned_accounts
@@ -102,5 +103,5 @@ def account_of(
         verdicts=tuple(verdicts_need(config, todo)),
         privacy={setting_name(s): accounts for s, accounts in planned_accounts(config, todo, read).items()},
         estimate=planned,
-        warnings=(*many_values(todo, parties), *unfit_attacks(config, known)),
+        warnings=(*many_values(todo, parties), *faint_columns(todo, read), *unfit_attacks(config, known)),
     )

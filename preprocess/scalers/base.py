@@ -99,6 +99,12 @@ class Scaler(ABC):
         """Seconds and bytes that each client adds to a run, roughly, where they are worth a word beforehand."""
         return 0.0, 0.0
 
+    def faintest(self, clients: int) -> float:
+        """The deviation below which a column of so many clients counts as constant though its rows differ, as a share
+        of the width of its declared range.
+        """
+        return 0.0
+
     def mechanisms(self, schema: Schema) -> tuple[Mechanism, ...]:
         """The noise on everything that one client sends. Raises ValueError for a declaration that is missing."""
         return ()

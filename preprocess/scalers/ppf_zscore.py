@@ -20,6 +20,7 @@ import numpy as np
 
 from leakledger.preprocess.crypto.threshold_ckks import wide
 from leakledger.preprocess.crypto.threshold_ckks.ciphertexts import Encrypted
+from leakledger.preprocess.crypto.threshold_ckks.parameters import Parameters, parameters
 from leakledger.preprocess.crypto.threshold_ckks.protocol import Collective
 from leakledger.preprocess.crypto.threshold_ckks.wide import Wide
 from leakledger.preprocess.federation import At, Federation
@@ -44,6 +45,11 @@ class PpfZScore(EncryptedScaler):
     @property
     def multiplying(self) -> tuple[float, float]:
         return 3.0, 1.8e8
+
+    def faintest(self, clients: int) -> float:
+        of = parameters(self.log_degree)
+        bits = wide.quotient_smudging(of, clients, self.inverse_range, 0, self.hiding_bits)
+        return sqrt(CERTAIN * smudged(of, clients, bits + 1))  # a scale is rounded up to a whole number of bits
 
     def fit(self, fed: Federation, columns: Mapping[str, At[Matrix]]) -> ScalerFit:
         """Raises ValueError, naming the party, for a value outside its declared range and for too many rows."""
@@ -84,8 +90,16 @@ class PpfZScore(EncryptedScaler):
             quotient = wide.product(run, self._total(run, mine, wide.dividend_scale(of)), inverse, 2.0)
             bits = wide.quotient_smudging(of, len(own), self.inverse_range, quotient.bits, self.hiding_bits)
             found.append(wide.decrypted(run, quotient, part.stop - part.start, bits))
-            noise = 2.0 ** (bits - quotient.bits) * sqrt(len(own) * of.degree / 6)
+            noise = smudged(of, len(own), bits - quotient.bits)
         return fed.local(fed.server, joined, *found), noise
+
+
+def smudged(of: Parameters, clients: int, bits: float) -> float:
+    """The standard deviation, in a slot, of what so many clients add to a decryption: uniform coefficients of up to
+    2^bits, in units of the scale.
+    """
+    deviation: float = 2.0**bits * sqrt(clients * of.degree / 6)
+    return deviation
 
 
 def bounded(total: Encrypted, bound: float) -> Encrypted:

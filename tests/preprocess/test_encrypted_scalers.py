@@ -70,6 +70,20 @@ def test_a_column_that_drowns_in_what_more_bits_hide_counts_as_constant():
     assert found.scale[0] == pytest.approx(np.vstack(tables).std(0)[0], rel=SMALL)
 
 
+def test_how_faint_a_column_may_be_is_known_before_anything_is_played():
+    for hiding_bits in (40, 56):
+        scaler, clients = SCALERS["ppf-zscore"](hiding_bits=hiding_bits), 3
+        least = scaler.faintest(clients)
+        # Around it, in one column each: what is below half of it is lost, what is above it is found.
+        shares = least * np.array([0.5, 1.05])
+        ranges = Ranges(("lost", "found"), ((0.0, 1.0),) * 2)
+        tables = [np.array([0.5 - shares, 0.5 + shares])] * clients
+        _, found = fit("ppf-zscore", tables, ranges, hiding_bits=hiding_bits)
+        assert found.scale[0] == 1
+        assert found.scale[1] == pytest.approx(shares[1], rel=0.5)
+    assert all(SCALERS[name]().faintest(3) == 0 for name in SCALERS if name != "ppf-zscore")
+
+
 def test_minmax_by_comparisons_decrypts_global_extremes_and_nothing_else():
     tables = parts()
     fed, found = fit("ppf-minmax", tables)

@@ -1,0 +1,49 @@
+"""That a column drowns in the noise of a decryption is said before anything runs."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+pytest.importorskip("tenseal.sealapi")
+from leakledger.audit.cli import main
+
+AUDIT = """
+[data]
+source = "table.csv"
+target = "label"
+ranges = {{ age = [0, 120], income = [0, {high}] }}
+[partition]
+parties = 2
+[[preprocessing]]
+scaler = "ppf-zscore"
+hiding_bits = {bits}
+[[preprocessing]]
+scaler = "ppf-robust"
+hiding_bits = {bits}
+"""
+
+
+@pytest.fixture
+def warned(tmp_path, monkeypatch):
+    rows = np.arange(200)
+    frame = {"age": rows % 70, "income": rows * 10.0, "label": np.where(rows % 2, "y", "n")}
+    pd.DataFrame(frame).to_csv(tmp_path / "table.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+
+    def of(high, bits):
+        (tmp_path / "audit.toml").write_text(AUDIT.format(high=high, bits=bits))
+        told = CliRunner().invoke(main, ["validate", "audit.toml", "--json"])
+        assert told.exit_code == 0, told.output
+        return [w for w in json.loads(told.stdout)["warnings"] if "constant" in w]
+
+    return of
+
+
+def test_a_column_that_will_count_as_constant_is_named_once_and_both_remedies_help(warned):
+    (line,) = warned(1e6, 60)
+    assert "'income' will count as constant under ppf-zscore" in line
+    assert "declare a narrower range, or lower hiding_bits" in line
+    assert warned(2e3, 60) == warned(1e6, 40) == []
