@@ -185,7 +185,9 @@ def _with_updates(view: View) -> tuple[View, str]:
     except MalformedMessage as error:
         return view, str(error)
     except Exception as error:  # others wrote it: of lengths, keys and ciphertexts that do not go together
-        return view, one_line(f"the updates that were aggregated ({type(error).__name__}: {error})")
+        tell_cause(error)
+        said = f": {error}" if isinstance(error, ValueError) else ""  # of a defect nobody knows what its text quotes
+        return view, one_line(f"the updates that were aggregated ({type(error).__name__}{said})")
 
 
 def _play(attack: Attack, view: View, wrong: Mapping[int, str], hidden: str, seed: int) -> Played:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from leakledger.attacks.base import RecordsClaim, claims_in
+from leakledger.audit import transcript_attack
 from leakledger.audit.transcript_attack import attack_transcript
 from leakledger.preprocess.aggregation import AGGREGATIONS
 from leakledger.preprocess.ledger import Ledger
@@ -89,3 +90,13 @@ def test_where_updates_cannot_be_taken_out_of_an_aggregation_attacks_on_them_are
     assert span.failed.startswith("the attack span cannot read the updates that were aggregated (")
     assert "no point of X25519" in span.failed
     assert checks.failed == ""
+
+
+def test_of_an_error_that_nobody_foresaw_the_kind_is_told_and_not_what_it_quotes(tmp_path, monkeypatch, capsys):
+    def broken(view):
+        raise KeyError("a number of a record")
+
+    monkeypatch.setattr(transcript_attack, "with_recovered", broken)
+    span, _ = attacked(tmp_path, *trained("secure-aggregation", threshold=2), "server", ("span", "sac_audit"))
+    assert span.failed == "the attack span cannot read the updates that were aggregated (KeyError)"
+    assert "a number of a record" not in "".join(capsys.readouterr())
