@@ -160,12 +160,18 @@ class Federation(ABC):
             raise
 
     def public(self, fn: Callable[..., R], *values: Any) -> Public[R]:
-        """`fn` of public values and constants, which every party computes alike."""
+        """`fn` of public values and constants, which every party computes alike; an error in it is one of each party
+        here, and recorded of the first.
+        """
         for value in values:
             if isinstance(value, At):
                 raise FederationError(f"a public value cannot depend on one at {value.party} (step {self.step})")
-        with self.running():
-            return self._public(fn(*(self._inside(v) for v in values)))
+        try:
+            with self.running():
+                return self._public(fn(*(self._inside(v) for v in values)))
+        except Exception as error:
+            self._abort(next(filter(self.holds, self.everyone)), error)
+            raise
 
     # Telling ----------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leakledger.preprocess.crypto.refusal import MessageError, accept
+from leakledger.preprocess.crypto.refusal import MessageError, accept, accept_public
 from leakledger.preprocess.federation import At, Federation, FederationError, describe, returned_kind
 from leakledger.preprocess.messages import LocalMeans
 from leakledger.preprocess.secret import KeyStream, generator, pinned
@@ -178,10 +178,12 @@ def test_a_run_that_ends_in_an_error_says_who_could_not_go_on_where_and_why_but_
             lambda: accept(fed, "server", "a", refuses, fed.at("server", "confidential")),
             lambda: tell(fed, fed.at("b", object()), "a", "note"),
             lambda: fed.send(fed.local("a", Overfull, 3, np.zeros(2)), to="b"),
+            lambda: accept_public(fed, "server", refuses, fed.public(str, 1)),  # what all are told the first refuses
         ):
             with pytest.raises((KeyError, FederationError)):
                 use()
     reasons = [("a", "KeyError"), ("server", "MessageError"), ("b", "WireError"), ("b", "MessageFormatError")]
+    reasons.append((fed.clients[0], "MessageError"))
     assert fed.ledger.aborts == tuple(Abort(party, "fit", 2, reason) for party, reason in reasons)
 
 
