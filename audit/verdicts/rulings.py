@@ -211,7 +211,7 @@ def missing_for(
     for _, attack in sorted(above_bounds(cases)):
         if attack in attacks:
             yield f"{attack} gets more than no adversary can: the defense, or the truth, is not what it is taken for"
-    yield from _untried(cases, attacks, ("leaky", POWER) if asset == "records" else ("leaky",))
+    yield from _untried(cases, cell.series, ("leaky", POWER) if asset == "records" else ("leaky",))
     for _, where in sorted(cell.wrong):
         yield f"{where} vouched for something that is not so"
     unseen = {u.topic for r in cases for u in r.unread if adversary(u.observers) == kind}
@@ -279,13 +279,19 @@ def _left_out(usable: Sequence[Series], cases: Sequence[CaseRecord], kind: str) 
             yield f"no claim by {'+'.join(who)} about {outside - min(fewer)} of {outside} parties{some}"
 
 
-def _untried(cases: Iterable[CaseRecord], attacks: set[str], kinds: Sequence[str]) -> Iterator[str]:
-    """The attacks of which nothing shows that they work here: a control of such a kind was not even played."""
-    played = {(c.attack, c.kind) for r in cases for c in r.controls}
-    for attack in sorted(attacks):
+def _untried(cases: Iterable[CaseRecord], series: Iterable[Series], kinds: Sequence[str]) -> Iterator[str]:
+    """The attacks of which nothing shows that they work here: under some seeds a control of such a kind was not even
+    played.
+    """
+    played = {(c.attack, c.kind, r.seed) for r in cases for c in r.controls}
+    heard: dict[str, set[int]] = {}
+    for s in series:
+        heard.setdefault(s.attack, set()).update(s.seeds)
+    for attack, seeds in sorted(heard.items()):
         for kind in kinds:
-            if (attack, kind) not in played:
-                yield f"no {kind} control of {attack} was played"
+            if without := sum((attack, kind, seed) not in played for seed in seeds):
+                some = f" in {without} of {len(seeds)} seeds" if without < len(seeds) else ""
+                yield f"no {kind} control of {attack} was played{some}"
 
 
 def _failures(cases: Iterable[CaseRecord], attacks: set[str]) -> Iterator[str]:

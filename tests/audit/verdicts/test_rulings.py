@@ -252,6 +252,8 @@ def test_an_attack_that_nothing_shows_to_work_here_shows_no_safety(kind):
     records = [replace(r, controls=tuple(c for c in HELD if c.kind != kind)) for r in guesses(80)]
     found = the_only(records)
     assert (found.verdict, found.missing) == ("inconclusive", (f"no {kind} control of tableak was played",))
+    once = the_only([*guesses(80)[:79], records[79]])
+    assert once.missing == (f"no {kind} control of tableak was played in 1 of 80 seeds",)
 
 
 @pytest.mark.parametrize("attack", ["tableak", SCORER])
