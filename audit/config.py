@@ -323,6 +323,12 @@ class Audit(Section):
     delta: float = Field(1e-5, gt=0, lt=1, description="at which the epsilon of everything that is sent is stated")
     alpha: float = Field(0.05, gt=0, lt=0.5, description="the chance of a wrong verdict that is accepted")
 
+    @model_validator(mode="after")
+    def _what_leaks_is_not_let_pass(self) -> "Audit":
+        if self.floor >= self.ceiling:
+            raise ValueError(f"floor {self.floor:g} must be below ceiling {self.ceiling:g}: between them nothing leaks")
+        return self
+
 
 class Config(Section):
     """Everything that decides an audit's results. `path` is where it was read from."""

@@ -96,6 +96,7 @@ def test_a_batch_size_of_zero_means_all_rows(tmp_path):
         ),
         ("[attacks.spann]\n", "attacks.spann: unknown key (did you mean 'span'?)"),
         ("[attacks.spear]\nstarts = -1\n", "attacks.spear.starts: Input should be greater than or equal to 0 (got -1)"),
+        ("[audit]\nfloor = 0.1\n", "audit: floor 0.1 must be below ceiling 0.1"),
         ("[attacks]\nspan = 3\n", "attacks.span: Input should be a valid dictionary (got 3)"),
         ('[attacks.tableak]\npooling = "modus"\n', "attacks.tableak.pooling: 'modus' is unknown; choose one of median"),
         ('[attacks.tableak]\ntemperature = "cold"\n', "attacks.tableak.temperature: temperature 'cold' is not one of"),
