@@ -16,19 +16,24 @@ as read, unless the attack says that it reads its kind in part.
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
+from typing import Any
 
 from leakledger.attacks.base import Attack
 from leakledger.attacks.observed.undeclared import features_of, says_no_more
 from leakledger.audit.hiding import HIDDEN
 from leakledger.audit.records import Control, Unread
+from leakledger.preprocess.encoders import ENCODERS
 from leakledger.preprocess.messages import About, Disclosure, OpenedBy, Payload, SecureSum, kind_of
 from leakledger.preprocess.messages.shapes import axes_of, common_lengths
-from leakledger.preprocess.method_errors import OWN
+from leakledger.preprocess.method_errors import OWN, is_own
 from leakledger.preprocess.raised import package_of
+from leakledger.preprocess.scalers import SCALERS
 from leakledger.preprocess.views import MalformedMessage, Message, View
 
 Told = tuple[str, bytes | None]  # topic, content
 OUTCOMES = frozenset({Disclosure.VALUE, Disclosure.AGGREGATE, Disclosure.NOISED, Disclosure.SIZE})
+SENT_BY = {"encode": ("encoder",), "scale": ("scaler",), "schema": (), "train": (), "evaluate": ()}
+"""Step of a case -> the methods that send in it, as public facts call them; in a step of another name either may."""
 
 
 @dataclass(frozen=True)
@@ -79,9 +84,14 @@ def _why_unread(
         return wide
     applicable = [r for r in ran if r.applicable and r.attack.accepts(kind)]
     known_to_work = [r for r in applicable if proven(r.attack, kind, controls)]
+    by_plugin = kind.about is About.EVERYONE and any(_sent_by_plugin(m, view) for m in messages)
     outcome = applicable and is_outcome(kind) and _leaves_several(view) and _told_alike(messages, view, to_all)
-    if outcome or any(understands(r, kind, messages, view) for r in known_to_work):
+    if outcome and not by_plugin:
         return ""
+    if any(understands(r, kind, messages, view) for r in known_to_work if not (by_plugin and is_own(r.attack))):
+        return ""
+    if by_plugin:
+        return "a plugin sends it, and that it is about everyone only its author says"
     if hiding.get(kind.topic):
         return f"it is to hide, and {hiding[kind.topic]}"
     if not any(r.attack.accepts(kind) for r in ran):
@@ -150,7 +160,8 @@ def is_outcome(kind: type[Payload]) -> bool:
     """Whether a kind is what a protocol is for: told to everyone, about everyone. Reading it out is all there is to it,
     which takes no control, unless it leaves one client outside, of whom it then says what the others' own rows do not.
     Models are no such kind, nor numbers that stand for values, which say something beside others. Nor is a kind of a
-    plugin: that it is about everyone only its author says, and it may hold rows.
+    plugin: that it is about everyone only its author says, and it may hold rows. For the same reason a kind of this
+    package is none where a plugin's method sends it (`_sent_by_plugin`).
     """
     return _is_own(kind) and kind.about is About.EVERYONE and kind.discloses in OUTCOMES
 
@@ -179,8 +190,16 @@ def claims_on_each(ran: Ran, messages: Sequence[Message]) -> bool:
     return all(m.sequence in ran.scored for m in messages if m.content is not None)
 
 
-def _is_own(kind: type[Payload]) -> bool:
-    """Whether a kind is one of this package, and not of a plugin."""
+def _sent_by_plugin(message: Message, view: View) -> bool:
+    """Whether an encoder or a scaler that is not of this package sent a message, or may have."""
+    either = ("encoder", "scaler") if is_outcome(message.kind) else ()
+    chosen = {"encoder": ENCODERS.get(view.public.encoder.name), "scaler": SCALERS.get(view.public.scaler.name)}
+    senders = (chosen[role] for role in SENT_BY.get(message.step, either))
+    return any(method is not None and not _is_own(method) for method in senders)
+
+
+def _is_own(kind: type[Any]) -> bool:
+    """Whether a kind, or a method, is one of this package, and not of a plugin."""
     return package_of(kind.__module__) == OWN
 
 

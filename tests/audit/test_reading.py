@@ -42,7 +42,10 @@ from leakledger.preprocess.messages import (
     Payload,
     Share,
 )
+from leakledger.preprocess.scalers import SCALERS
+from leakledger.preprocess.scalers.pooled import Pooled
 from leakledger.preprocess.secret import PUBLIC_MASTER
+from leakledger.preprocess.views import Method
 from tests.audit.example import config
 
 
@@ -624,6 +627,43 @@ def test_that_a_kind_of_a_plugin_is_about_everyone_is_no_reason_to_take_it_for_r
     left = {u.topic for u in unread(view, made.fed.ledger, [plaintext], [], {})}
     assert ToyOutcome.topic in left
     assert PaddedSizes.topic not in left
+
+
+@dataclass(frozen=True)
+class ToyScaler(Pooled):
+    """Says in kinds of this package what it likes."""
+
+    name = "toy-scaler"
+
+
+class NamingMeans(Plaintext):
+    """An attack of a plugin, written for means that everyone is told."""
+
+    technique, reads = "naming-means", (GlobalMeans,)
+
+
+@pytest.mark.parametrize("step", ["scale", "search"])
+@pytest.mark.parametrize(("scaler", "left"), [("local", False), ("toy-scaler", True)])
+def test_what_the_method_of_a_plugin_tells_everyone_is_no_outcome_though_its_kind_is_of_this_package(
+    monkeypatch, scaler, left, step
+):
+    """A row of P1 as the means of all: nothing was unread, and a gate passed where sums under sealed parts stood."""
+    monkeypatch.setitem(SCALERS, ToyScaler.name, ToyScaler)
+    made = federation()
+    public = replace(made.public, scaler=Method(scaler))
+    with made.fed.scope(step):
+        for party in {*made.fed.clients, made.fed.server} - {"P1"}:
+            made.fed.send(made.fed.at("P1", GlobalMeans(np.ones(made.public.layout.width))), to=party, kind=GlobalMeans)
+    view = made.fed.ledger.view(["server"], public)
+    shown = [
+        Control(name, "leaky", 1.0, 0.0, 1.0, True, "-", kinds=(GlobalMeans.topic,))
+        for name in ("plaintext", NamingMeans.technique)
+    ]
+    why = {u.topic: u.reason for u in unread(view, made.fed.ledger, [Ran(Plaintext(), True)], shown, {})}
+    said = "a plugin sends it, and that it is about everyone only its author says"
+    assert why.get(GlobalMeans.topic) == (said if left else None)
+    named = [Ran(Plaintext(), True), Ran(NamingMeans(), True)]
+    assert GlobalMeans.topic not in {u.topic for u in unread(view, made.fed.ledger, named, shown, {})}
 
 
 @dataclass(frozen=True)
