@@ -29,12 +29,13 @@ from leakledger.defenses.accounting.mechanism import GaussianMechanism, Relation
 from leakledger.defenses.accounting.releases import Release, composed_epsilon, in_words, rounds_up
 from leakledger.preprocess.data.schema import Schema
 from leakledger.preprocess.data.table import Table
-from leakledger.preprocess.messages import Disclosure
+from leakledger.preprocess.messages import Disclosure, Payload
 from leakledger.preprocess.method_errors import is_own
 from leakledger.preprocess.training.base import validation_rows
 from leakledger.preprocess.views import Mechanism, TrainingSpec
 
 METHOD = "composed numerically by privacy loss distributions, rounded up (dp-accounting)"
+RUNS = 3  # of a plugin's method, with other coins on the same made-up tables
 UNITS: tuple[Unit, ...] = ("record", "client")
 NO_NOISE = ("features: sketches, masked columns and results are sent without noise",)
 UPDATES_AS_THEY_ARE = ("alignment: updates of the head are sent without noise",)
@@ -193,8 +194,8 @@ def _of_rows(config: Config, case: Case, negotiated: Sequence[str]) -> Iterator[
     for name, method in (("encoder", make_encoder(case)), ("scaler", make_scaler(case))):
         if method.unprotected:
             yield f"{name}: {method.unprotected}"
-    if _taken_at_their_word(case) and (told := _without_noise(case)):
-        yield f"preprocessing: clients send {', '.join(told)}, which is of no kind that is under noise"
+    if _taken_at_their_word(case):
+        yield from _without_noise(case)
     if case.training.spec.patience is not None:
         yield "early stopping: train.validation tells the loss over a client's validation rows as it is"
 
@@ -204,11 +205,25 @@ def _taken_at_their_word(case: Case) -> list[str]:
     return [m.name for m in (make_encoder(case), make_scaler(case)) if not is_own(m) and not m.unprotected]
 
 
-def _without_noise(case: Case) -> list[str]:
-    """The topics of what clients say of their rows without noise, on made-up tables."""
-    made = run_methods(*frozen_methods(case), 0)
-    sent = {m.kind for m in made.fed.ledger if m.sender in made.fed.clients}
-    return sorted(kind.topic for kind in sent if kind.discloses not in (Disclosure.NOISED, Disclosure.CONTROL))
+def _without_noise(case: Case) -> Iterator[str]:
+    """What clients say of their rows without noise, on made-up tables, in words: in a kind that is under none, or
+    alike whatever their coins are.
+    """
+    methods, sent = frozen_methods(case), dict[tuple[type[Payload], str], list[list[bytes]]]()
+    for coins in range(RUNS):
+        made = run_methods(*methods, 0, coins)
+        for m in (m for m in made.fed.ledger if m.sender in made.fed.clients):
+            runs = sent.setdefault((m.kind, m.sender), [[] for _ in range(RUNS)])
+            runs[coins].append(m.content or m.body)
+    if exact := {kind.topic for kind, _ in sent if kind.discloses not in (Disclosure.NOISED, Disclosure.CONTROL)}:
+        yield f"preprocessing: clients send {', '.join(sorted(exact))}, which is of no kind that is under noise"
+    alike = {
+        kind.topic
+        for (kind, _), runs in sent.items()
+        if kind.discloses is Disclosure.NOISED and all(run == runs[0] for run in runs)
+    }
+    if alike:
+        yield f"preprocessing: the noise on {', '.join(sorted(alike))} is the same whatever a client's coins are"
 
 
 def _of_client(case: Case, noised: Sequence[Mechanism], rows: int) -> Iterator[str]:

@@ -2,7 +2,9 @@
 
 import json
 from dataclasses import dataclass
+from functools import partial
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -23,9 +25,12 @@ from leakledger.audit.records import PrivacyAccount, PrivacyPart
 from leakledger.audit.run import run_audit
 from leakledger.defenses.accounting.guarantee import guarantee
 from leakledger.defenses.accounting.mechanism import GaussianMechanism
-from leakledger.preprocess.messages import LocalExtremes
+from leakledger.preprocess.messages import LocalExtremes, NoisedExtremes
+from leakledger.preprocess.noise.columns import noised_extremes
+from leakledger.preprocess.options import option
 from leakledger.preprocess.scalers import SCALERS
-from leakledger.preprocess.scalers.federated_minmax import FederatedMinMax
+from leakledger.preprocess.scalers.base import shared_fit
+from leakledger.preprocess.scalers.federated_minmax import FederatedMinMax, by_places, outermost
 from leakledger.preprocess.secret import PUBLIC_MASTER
 
 JOBS = ["student", "farming or unskilled", "white-collar", "skilled", "managerial", "professional"]
@@ -159,6 +164,50 @@ def test_a_plugin_that_sends_exact_numbers_beside_noised_ones_has_no_epsilon(mon
     assert "that under adds the noise that it states: it is a plugin's" in under.outside
     assert beside.epsilon is None
     assert beside.missing == ("preprocessing: clients send minmax.local, which is of no kind that is under noise",)
+
+
+class Known:
+    """Bytes that anybody can draw again, where a party's own coins should be."""
+
+    def __init__(self) -> None:
+        self.drawn = np.random.default_rng(0)
+
+    def bytes(self, count):
+        return self.drawn.bytes(count)
+
+
+def extremes_under_known_noise(columns, of) -> NoisedExtremes:
+    return noised_extremes(columns, of.declared(), of.scaler_epsilon, of.level, Known())
+
+
+@dataclass(frozen=True)
+class Seeded(Under):
+    """Its noise follows from its code, for every client or for the first one alone."""
+
+    first_alone: bool = option(False, help="the others' follows from their coins")
+
+    name = "seeded"
+
+    def _fit_noised(self, fed, columns, ranges, epsilon):
+        whose = list(columns)[: 1 if self.first_alone else None]
+        told = {c: fed.local(c, partial(extremes_under_known_noise, of=self), columns[c]) for c in whose}
+        told |= {
+            c: fed.local(c, noised_extremes, columns[c], ranges, epsilon, self.level, fed.key_stream(c))
+            for c in columns
+            if c not in whose
+        }
+        received = fed.gather(told, to=fed.server, kind=NoisedExtremes)
+        bounds = fed.broadcast(fed.local(fed.server, outermost, *received))
+        return shared_fit(fed, columns, fed.public(partial(by_places, ranges), bounds))
+
+
+@pytest.mark.parametrize("first_alone", [False, True])
+def test_a_plugin_whose_noise_does_not_follow_from_a_clients_coins_has_no_epsilon(monkeypatch, first_alone):
+    """Whoever has its code subtracts the noise; an epsilon of 2.09 stood there."""
+    monkeypatch.setitem(SCALERS, Seeded.name, Seeded)
+    found = account(preprocessing={**NOISED, "scaler": "seeded", "first_alone": first_alone})
+    assert found.epsilon is None
+    assert found.missing == ("preprocessing: the noise on minmax.noised is the same whatever a client's coins are",)
 
 
 @pytest.mark.parametrize("name", WITHOUT)
