@@ -34,7 +34,8 @@ class Check:
     by itself; of a ceiling these bound `observed`. `limit` is the margin or the ceiling. `p` is corrected for all
     hypotheses of the gate. `clusters`: independent ones, of a ceiling seeds; `needed`: as many as answer it with the
     planned power beside all others, where that can be said. `most`: the most that any series, party or batch which
-    bears on the answer shows. `fingerprint` names the question, never what was measured.
+    bears on the answer shows. `beside`: what would keep a failed check open if nothing had failed, which no waiver
+    covers. `fingerprint` names the question, never what was measured.
     """
 
     gate: str
@@ -46,6 +47,7 @@ class Check:
     status: Status
     reasons: tuple[str, ...]
     fingerprint: str
+    beside: tuple[str, ...] = ()
     limit: float | None = None
     floor: float | None = None
     observed: float | None = None

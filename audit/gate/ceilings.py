@@ -18,13 +18,22 @@ from leakledger.audit.records import CaseRecord, failed_controls
 from leakledger.audit.verdicts.ceilings import fewest
 from leakledger.audit.verdicts.evidence import CHECKS, Series, cells
 from leakledger.audit.verdicts.policy import Policy as Rule
-from leakledger.audit.verdicts.rulings import Failures, Test, gets_most, hypotheses, missing_for, shown_to_get_most
+from leakledger.audit.verdicts.rulings import (
+    Failures,
+    Test,
+    doubts_of,
+    gets_most,
+    hypotheses,
+    missing_for,
+    shown_to_get_most,
+)
 from leakledger.audit.verdicts.significance import of_any
 
 
 @dataclass(frozen=True)
 class Ceiling:
-    """One cell, its hypotheses, the p-value that one of them holds (before Holm), and what keeps it from a pass.
+    """One cell, its hypotheses, the p-value that one of them holds (before Holm), and what keeps it from a pass, the
+    numbers aside as `doubts`.
 
     `series` is the one that gets most, whether it is above the ceiling or not.
     """
@@ -33,6 +42,7 @@ class Ceiling:
     gate: LeakageGate
     tests: tuple[Test, ...]
     series: Series | None
+    doubts: tuple[str, ...]
     missing: tuple[str, ...]
 
     @property
@@ -71,7 +81,8 @@ def ceilings(records: Sequence[CaseRecord], gates: Sequence[LeakageGate], gate: 
         usable = [s for s in cell.series if broken.trusts(key[0], s.attack)]
         tests = tuple(t for s in usable for t in hypotheses(s, rule))
         missing = tuple(missing_for(records, key, cell, usable, rule))
-        yield Ceiling(Cell(*key), judge, tests, gets_most(key[2], cell, usable), missing)
+        doubts = tuple(doubts_of(records, key, cell, usable))
+        yield Ceiling(Cell(*key), judge, tests, gets_most(key[2], cell, usable), doubts, missing)
 
 
 def answer(c: Ceiling, p: float | None, gate: Gate) -> tuple[Status, tuple[str, ...]]:

@@ -173,7 +173,7 @@ def _of_ceiling(c: ceilings.Ceiling, p: float | None, policy: Policy, granted: b
     mean, low, high = ceilings.measured(series)
     limit = c.gate.ceiling or 0.0
     check = _check("ceiling", c.gate, c.cell, status, reasons)
-    check = replace(check, limit=limit, floor=limit, observed=mean, low=low, high=high, p=p)
+    check = replace(check, beside=c.doubts, limit=limit, floor=limit, observed=mean, low=low, high=high, p=p)
     if series is None:
         return check
     observers = series.observers
@@ -194,6 +194,7 @@ def _of_regression(r: leakage.Regression, p: float | None, family: Family, polic
     d, m = worst.difference, worst.measure
     return replace(
         _check("regression", r.gate, r.cell, status, reasons),
+        beside=r.doubts,
         limit=r.gate.margin,
         floor=r.gate.floor,
         observed=worst.now,

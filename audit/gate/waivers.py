@@ -12,7 +12,8 @@
     expires = 2027-02-01
 
 Every key is needed. A date that cannot be read is over; one more than a year after `created` is refused. So are
-wildcards: a waiver is for one check. What is waived stays in every output; an unused waiver is reported. An invalid or
+wildcards: a waiver is for one check. What is waived stays in every output; an unused waiver is reported. What keeps a
+check open beside its failure is not waived. An invalid or
 expired one ends the gate with an exit code of its own.
 """
 
@@ -162,6 +163,14 @@ def apply(waivers: Sequence[Waiver], checks: Sequence[Check]) -> tuple[list[Chec
             text = f"{at_most(observed, 3)} was measured, max_observed is {w.max_observed:g}"
             notes.append(w.note("exceeded", text))
             continue
-        left[failed[0]] = replace(check, status="waived", waiver=w.id)
+        left[failed[0]] = _waived(check, w)
         notes.append(w.note("used", f"until {w.expires}: {check.gate}"))
     return left, notes
+
+
+def _waived(check: Check, waiver: Waiver) -> Check:
+    """The check without its failure: a message that nobody reads, say, keeps it as open as one that did not fail."""
+    if check.beside:
+        reasons = (*check.reasons, *(f"beside what is waived: {text}" for text in check.beside))
+        return replace(check, status="inconclusive", waiver=waiver.id, reasons=reasons)
+    return replace(check, status="waived", waiver=waiver.id)

@@ -147,8 +147,7 @@ def gets_most(asset: str, cell: Cell, usable: Sequence[Series]) -> Series | None
     best one of them.
     """
     told = [s for s in usable or cell.series if asset != "columns" or not s.column]
-    whole = [s for s in told if not s.column and s.metric not in BOUNDED]
-    return max(whole or told, key=_got, default=None)
+    return max(_tested(told) or told, key=_got, default=None)
 
 
 def _shown(key: Key, cell: Cell, broken: Failures) -> tuple[str, ...]:
@@ -204,6 +203,14 @@ def missing_for(
     records: Sequence[CaseRecord], key: Key, cell: Cell, usable: Sequence[Series], policy: Policy
 ) -> Iterator[str]:
     """What keeps a cell from the verdict that nothing leaks; nothing where it may be said."""
+    yield from doubts_of(records, key, cell, usable)
+    if key[2] != CHECKS:
+        yield from dict.fromkeys(m for s in usable for m in _unbounded(s, policy))
+        yield from (m for s in _tested(usable) for m in _unlikely(s, policy))
+
+
+def doubts_of(records: Sequence[CaseRecord], key: Key, cell: Cell, usable: Sequence[Series]) -> Iterator[str]:
+    """What keeps a cell from that verdict whatever its numbers are."""
     setting, kind, asset = key
     cases = [r for r in records if r.setting.id == setting]
     attacks = {s.attack for s in cell.series}
@@ -230,11 +237,14 @@ def missing_for(
         yield from _left_out(usable, cases, kind)
     if not cell.series:
         yield "no attack made a claim"
-    whole = [s for s in usable if not s.column and s.metric not in BOUNDED]
+    whole = _tested(usable)
     if whole and all(np.abs(s.rooms).max() < NOTHING for s in whole):
         yield "the prior alone has all of it right, so that no attack could show anything"
-    yield from dict.fromkeys(m for s in usable for m in _unbounded(s, policy))
-    yield from (m for s in whole for m in _unlikely(s, policy))
+
+
+def _tested(series: Iterable[Series]) -> list[Series]:
+    """Those that are tested and not only bounded (`hypotheses`)."""
+    return [s for s in series if not s.column and s.metric not in BOUNDED]
 
 
 def _silences(cell: Cell) -> Iterator[str]:

@@ -9,7 +9,7 @@ from leakledger.audit.gate.baseline import write_baseline
 from leakledger.audit.gate.console import rows
 from leakledger.audit.gate.waivers import WaiverFileError, read_waivers
 from leakledger.audit.pytest_plugin import Audited
-from tests.audit.gate.made import SEEDS, baseline, decided, noise, only, record, trial
+from tests.audit.gate.made import SEEDS, baseline, controls, decided, noise, only, record, trial, unread
 
 FLAT = np.full(len(SEEDS), 0.4)
 TODAY = date(2026, 11, 22)
@@ -129,7 +129,7 @@ def test_bounds_are_shown_rounded_outwards():
 
 def test_a_waiver_of_what_is_above_a_ceiling_does_not_cover_another_attack_that_gets_more(tmp_path):
     def ended(others, waivers=()):
-        made = record(FLAT, more=beside(others, attack="other"))
+        made = record(FLAT, more=beside(others, attack="other"), held=controls() + controls("other"))
         outcome = decided(made, None, waivers, leakage=[{"ceiling": 0.2}])
         return only(outcome, "ceiling"), outcome
 
@@ -138,6 +138,30 @@ def test_a_waiver_of_what_is_above_a_ceiling_does_not_cover_another_attack_that_
     check, outcome = ended(FLAT + 0.5 + noise(3, 0.1), waivers)
     assert check.observed == pytest.approx(0.9, abs=0.03)
     assert (outcome.exit_code, outcome.waivers[0].fate) == (10, "exceeded")
+
+
+@pytest.mark.parametrize("kind", ["regression", "ceiling"])
+@pytest.mark.parametrize(
+    ("doubt", "told"),
+    [
+        ({"unread": [unread("toy.rows")]}, "toy.rows"),
+        ({"held": controls(null=False) + controls("other")}, "null control of made"),
+    ],
+)
+def test_a_waiver_of_a_growth_does_not_cover_what_would_keep_the_check_open_without_it(tmp_path, kind, doubt, told):
+    """A waived growth of 0.3 let a message through that no attack reads and that was not there before: exit code 0."""
+    leakage = [{"margin": 0.1} if kind == "regression" else {"ceiling": 0.2}]
+    both = {"held": controls() + controls("other"), "more": beside(FLAT, attack="other")}
+    before = record(FLAT, **both) if kind == "regression" else None
+    now = record(FLAT, **{**both, **doubt, "more": beside(FLAT + 0.3, attack="other")})
+    failed = only(decided(now, before, leakage=leakage), kind)
+    assert failed.status == "fail"
+    waivers = written(tmp_path, fingerprint=f'"{failed.fingerprint}"')
+    outcome = decided(now, before, waivers, leakage=leakage)
+    check = only(outcome, kind)
+    assert (outcome.exit_code, check.status, outcome.waivers[0].fate) == (11, "inconclusive", "used")
+    assert told in check.reasons[-1]
+    assert check.waiver == "W-1"
 
 
 def test_a_waiver_of_another_setting_is_unused_and_said_so(tmp_path):
