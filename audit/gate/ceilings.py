@@ -17,16 +17,9 @@ from leakledger.audit.gate_records import Status
 from leakledger.audit.records import CaseRecord, failed_controls
 from leakledger.audit.verdicts.ceilings import fewest
 from leakledger.audit.verdicts.evidence import CHECKS, Series, cells
+from leakledger.audit.verdicts.missing import doubts_of, missing_for
 from leakledger.audit.verdicts.policy import Policy as Rule
-from leakledger.audit.verdicts.rulings import (
-    Failures,
-    Test,
-    doubts_of,
-    gets_most,
-    hypotheses,
-    missing_for,
-    shown_to_get_most,
-)
+from leakledger.audit.verdicts.rulings import Failures, Test, gets_most, hypotheses, shown_to_get_most
 from leakledger.audit.verdicts.significance import of_any
 
 

@@ -59,6 +59,13 @@ class Series:
     draws: int
     level: Level = ""
 
+    @property
+    def only_bounded(self) -> bool:
+        """Whether it bounds what may leak and is never tested: the prior's guess is the best one of a whole batch, and
+        another may beat it in a column, or under a metric of `BOUNDED`, without any message.
+        """
+        return bool(self.column) or self.metric in BOUNDED
+
     def of(self, victim: str) -> "Series":
         """The clusters of one party."""
         keep = np.array([v == victim for v in self.victims])

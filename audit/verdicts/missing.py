@@ -1,0 +1,181 @@
+"""What keeps a cell from the verdict that nothing leaks: silence is no evidence, so each reason has a name."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+
+from leakledger.audit.bounds import above_bounds
+from leakledger.audit.clusters import SEEDS, mean_interval
+from leakledger.audit.leakage import SERVER, adversary
+from leakledger.audit.records import POWER, SCORER, UNTIMED, CaseRecord, Observers, at_most, plural
+from leakledger.audit.scoring.metrics import PERFECT
+from leakledger.audit.verdicts.ceilings import fewest, independent, upper_bound
+from leakledger.audit.verdicts.evidence import CHECKS, Cell, Key, Series, played_by
+from leakledger.audit.verdicts.policy import Policy
+from leakledger.audit.verdicts.significance import FEWEST
+
+NOTHING = 1e-12  # of a metric's scale: what rounding makes of a prior that is perfect
+
+
+def missing_for(
+    records: Sequence[CaseRecord], key: Key, cell: Cell, usable: Sequence[Series], policy: Policy
+) -> Iterator[str]:
+    """What keeps a cell from the verdict that nothing leaks; nothing where it may be said."""
+    yield from doubts_of(records, key, cell, usable)
+    if key[2] != CHECKS:
+        yield from dict.fromkeys(m for s in usable for m in _unbounded(s, policy))
+        yield from (m for s in usable for m in _unlikely(s, policy))
+
+
+def doubts_of(records: Sequence[CaseRecord], key: Key, cell: Cell, usable: Sequence[Series]) -> Iterator[str]:
+    """What keeps a cell from that verdict whatever its numbers are."""
+    setting, kind, asset = key
+    cases = [r for r in records if r.setting.id == setting]
+    attacks = {s.attack for s in cell.series}
+    yield from _failures(cases, attacks)
+    for _, attack in sorted(above_bounds(cases)):
+        if attack in attacks:
+            yield f"{attack} gets more than no adversary can: the defense, or the truth, is not what it is taken for"
+    yield from _untried(cases, cell.series, ("leaky", POWER) if asset == "records" else ("leaky",))
+    for _, where in sorted(cell.wrong):
+        yield f"{where} vouched for something that is not so"
+    unseen = {u.topic for r in cases for u in r.unread if adversary(u.observers) == kind}
+    if unseen:
+        yield f"{len(unseen)} kind{'s' if len(unseen) > 1 else ''} of message unread: {', '.join(sorted(unseen))}"
+    if asset == CHECKS:
+        if not unseen:
+            yield "that no check fired is no proof that nothing is told"
+        return
+    yield from dict.fromkeys(_silences(cell))
+    if cell.left_out:
+        yield f"no claim about {cell.left_out} of the attacked batches"
+    if asset == "records":  # of which batches are counted, since not every client has one in each round
+        yield from _unattacked_rounds(cases)
+    else:
+        yield from _left_out(usable, cases, kind)
+    if not cell.series:
+        yield "no attack made a claim"
+    whole = [s for s in usable if not s.only_bounded]
+    if whole and all(np.abs(s.rooms).max() < NOTHING for s in whole):
+        yield "the prior alone has all of it right, so that no attack could show anything"
+
+
+def _silences(cell: Cell) -> Iterator[str]:
+    """The attacks that made no claim as a whole, or none under some seeds, with what one of them said."""
+    heard: dict[tuple[str, Observers], set[int]] = {}
+    for s in cell.series:
+        heard.setdefault((s.attack, s.observers), set()).update(s.seeds)
+    for (attack, who), silent in sorted(cell.silent.items()):
+        reason = min(silent.values())
+        if spoken := heard.get((attack, who)):
+            of = len(spoken | silent.keys())
+            yield f"{attack} by {'+'.join(who)} made no claim in {len(silent)} of {plural(of, 'seed')}: {reason}"
+        else:
+            yield f"{attack} made no claim: {reason}"
+
+
+def _unattacked_rounds(cases: Iterable[CaseRecord]) -> Iterator[str]:
+    """How many rounds no batch was attacked of, in the case with most; nothing where there is none."""
+    trained = [(int(u.value), r) for r in cases for u in r.utility if u.metric == "rounds"]
+    left = [(n - len({t.round for t in r.trials if t.asset == "records" and t.victim}), n) for n, r in trained]
+    most, rounds = max(left, default=(0, 0))
+    if most > 0:
+        yield f"{most} of {rounds} rounds of training were not attacked"
+
+
+def _left_out(usable: Sequence[Series], cases: Sequence[CaseRecord], kind: str) -> Iterator[str]:
+    """The adversaries of a kind of whom no attack says anything about some party, in every seed or in some: one that
+    speaks of another asset alone, or to other adversaries, leaves this one open. Nothing where no attack speaks at all.
+    """
+    about: dict[Observers, dict[int, set[str]]] = {}
+    for case in cases if usable else ():
+        for who in (o for o in played_by(case) if adversary(o) == kind):
+            about.setdefault(who, {})[case.seed] = set()
+    for s in usable:
+        for seed, victim in zip(s.seeds, s.victims, strict=True):
+            about[s.observers][seed].add(victim)
+    for who, seeds in sorted(about.items()):
+        outside = cases[0].setting.parties - sum(o != SERVER for o in who)
+        fewer = [len(victims) for victims in seeds.values() if len(victims) < outside]
+        if fewer:
+            some = f" in {len(fewer)} of {len(seeds)} seeds" if len(fewer) < len(seeds) else ""
+            yield f"no claim by {'+'.join(who)} about {outside - min(fewer)} of {outside} parties{some}"
+
+
+def _untried(cases: Iterable[CaseRecord], series: Iterable[Series], kinds: Sequence[str]) -> Iterator[str]:
+    """The attacks of which nothing shows that they work here: under some seeds a control of such a kind was not even
+    played.
+    """
+    played = {(c.attack, c.kind, r.seed) for r in cases for c in r.controls}
+    heard: dict[str, set[int]] = {}
+    for s in series:
+        heard.setdefault(s.attack, set()).update(s.seeds)
+    for attack, seeds in sorted(heard.items()):
+        for kind in kinds:
+            if without := sum((attack, kind, seed) not in played for seed in seeds):
+                some = f" in {without} of {len(seeds)} seeds" if without < len(seeds) else ""
+                yield f"no {kind} control of {attack} was played{some}"
+
+
+def _failures(cases: Iterable[CaseRecord], attacks: set[str]) -> Iterator[str]:
+    """The controls that did not hold, of these attacks and of the scorer."""
+    own = {*attacks, SCORER}
+    failed = {
+        (c.kind, c.attack, c.expected == UNTIMED) for r in cases for c in r.controls if not c.passed and c.attack in own
+    }
+    for kind, attack, untimed in sorted(failed):
+        if untimed:
+            yield f"{attack} reads times, and planted messages have none to show that it works"
+        elif kind == POWER:
+            yield f"{attack} gets nowhere against rows that were planted under this batch size and defense"
+        else:
+            yield f"the {kind} control of {attack} failed"
+
+
+def _unlikely(series: Series, policy: Policy) -> Iterator[str]:
+    """The cluster that gets more than luck explains, of those that no test of their own can judge because nobody knows
+    how the prior's guesses scatter there. A score of mean b that is never negative reaches v in at most b / v of all
+    cases (Markov's inequality). It is no proof, since b is an estimate; but one batch in sixty that is told whole is
+    not safe because the mean of all lies below the ceiling.
+    """
+    if series.only_bounded or PERFECT[series.metric] != 1:
+        return
+    values, baselines = 1 - series.rooms + series.gains, np.maximum(1 - series.rooms, 0.0)
+    alone = (series.spreads > 0) & (series.draws >= FEWEST)  # what `in_one_cluster` judges
+    untested = ~alone & (series.gains > policy.ceiling * series.rooms) & (values > 0)
+    likely = np.divide(baselines, values, out=np.ones_like(values), where=untested)
+    k = int(np.argmin(likely)) if len(likely) else 0
+    if untested.any() and len(likely) * likely[k] <= policy.alpha:
+        who = f"{series.attack} by {'+'.join(series.observers)}"
+        of = f" of {series.victims[k]}" if series.victims[k] else ""
+        yield f"{who} gets {values[k]:.2f}{of} under seed {series.seeds[k]}, where the prior gets {baselines[k]:.2f}"
+
+
+def _interval(series: Series) -> tuple[float, float] | None:
+    """The interval of the advantage; an unseen cluster lies between the prior and perfect, or where one was seen."""
+    values = series.advantages
+    return mean_interval(values, series.seeds, (min(0.0, float(values.min())), 1.0))
+
+
+def _unbounded(series: Series, policy: Policy) -> Iterator[str]:
+    """Why a series, or that of one party or column, is not bounded below the ceiling, its losses left out."""
+    who = f"{series.attack} by {'+'.join(series.observers)}"
+    limits = _interval(series)
+    if limits is not None and limits[1] < 0 and not series.column:
+        yield f"{who} does worse than the prior, so it is no measure of what there is"
+    needed = max(fewest(policy.ceiling, policy.alpha), SEEDS)
+    parties = sorted(set(series.victims))
+    parts = [series, *(series.of(v) for v in parties)] if len(parties) > 1 else [series]
+    for part in parts:
+        values = independent(part.without_losses.advantages, part.seeds, needed)
+        if len(values) < needed:
+            seeds = len(set(part.seeds))
+            yield f"{plural(seeds, 'seed')}, of at least {needed} that no leak above {policy.ceiling:g} needs"
+            return
+        bound = upper_bound(values, policy.alpha)
+        if not bound < policy.ceiling:  # nor where it is no number
+            of = f" of {part.victims[0]}" if part is not series else ""
+            column = f" in column {series.column}" if series.column else ""
+            among = plural(len(values), "independent cluster")
+            yield f"{who} may get up to {at_most(bound, 2)}{of}{column}, in {among}"
+            return
