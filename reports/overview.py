@@ -51,6 +51,7 @@ SHORT = {
     "made no claim": "no attack made a claim",
     "unread": "messages that no attack read",
     "control of": "a control of the attack failed or is missing",
+    "where the prior gets": "in one batch an attack gets what luck does not explain",
 }
 """What reasons of `audit.verdicts` contain, and what a cell says for it."""
 
