@@ -8,7 +8,7 @@ for any number of candidates at once (`network`), at a cost that does not depend
 each row's gradient at C scales g(x) by min(1, C / |g(x)|). A cell with few candidates is drawn from all of them; one of
 a number from some about a random centre, which with the present one are exchangeable given the centre (the
 multiple-proposal sampler of Tjelmeland 2004), or from independent draws of its prior. Both leave the posterior as it
-is.
+is. Cells that another one nearly determines are drawn together with it, too (`carried`).
 
 Where only the client knows how many rows there are (`sample_size`), a place has a row or none: one that is not there
 adds nothing to the sum, and its cells follow the prior. Whether it is there is drawn together with its label.
@@ -26,6 +26,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from leakledger.attacks.gradient.posterior.carried import carriers
 from leakledger.attacks.gradient.posterior.cells import Cell, Link
 from leakledger.attacks.gradient.posterior.evidence import Evidence
 from leakledger.attacks.gradient.posterior.network import First, RowGradients, Share, Weights
@@ -131,6 +132,9 @@ class Chains:
         self.index = index
         self.pushes = [c.codes @ network.weights[0][:, c.columns].T for c in cells]
         self.squares = [(c.codes**2).sum(-1) for c in cells]
+        self.carriers = carriers(cells)
+        self.carried_pushes = [c.codes @ network.weights[0][:, c.columns].T for c in self.carriers]
+        self.carried_squares = [(c.codes**2).sum(-1) for c in self.carriers]
         self.of_label = [(f, link) for f, c in enumerate(cells) for link in c.links if link.other == len(cells)]
         if labels is not None:
             self.labels = labels
@@ -251,6 +255,8 @@ class Chains:
             visited = self.lifted([i], noise)
             for f in torch.randperm(len(self.cells), generator=self.coins, device=self.device).tolist():
                 visited(partial(self.visit, i, f, noise))
+            for k in range(len(self.carriers)):
+                visited(partial(self.visit_carried, i, k, noise))
             if self.evidence.labels is None:
                 visited(partial(self.visit_label, i, noise))
             self.put(i)
@@ -321,6 +327,28 @@ class Chains:
         log_weights = log_weights + self.fit(first, self.labels[:, row, None], noise, self.present[:, row, None])
         self.settle(row, f, picked(candidates, self.drawn(torch.softmax(log_weights, -1))))
 
+    def visit_carried(self, row: int, k: int, noise: Noise) -> None:
+        """Draws a cell of the row that is lifted out anew, with those that it carries."""
+        weights, takes_part = self.carried(row, k)
+        if not bool(takes_part.any()):
+            return
+        fit = self.fit(self.with_carried(row, k), self.labels[:, row, None], noise, self.present[:, row, None])
+        chosen = self.drawn(torch.softmax(weights + fit, -1))[:, 0]
+        self.settle_carried(row, k, chosen, takes_part)
+
+    def carried(self, row: int, k: int) -> tuple[Tensor, Tensor]:
+        """Of a row (C, n) the log weights of every value of carrier `k` before the update is seen, and (C,) whether it
+        has one of them.
+        """
+        carrier = self.carriers[k]
+        return carrier.weights(labelled(self.index[:, row], self.labels[:, row])), carrier.held(self.index[:, row])
+
+    def settle_carried(self, row: int, k: int, chosen: Tensor, takes_part: Tensor) -> None:
+        """Gives the cells of carrier `k` their values number `chosen` (C,), in the chains that take part (C,)."""
+        carrier = self.carriers[k]
+        for n, place in enumerate(carrier.places):
+            self.settle(row, place, torch.where(takes_part, carrier.values[chosen, n], self.index[:, row, place]))
+
     def proposed(self, row: int, f: int) -> tuple[Tensor, Tensor]:
         """Values of cell `f` of a row to choose among, (n,) all or (C, m) some, and their logarithmic weights before
         the update is seen.
@@ -346,28 +374,38 @@ class Chains:
 
     def with_value(self, row: int, f: int, candidates: Tensor) -> First:
         """The lifted row with each candidate for cell `f`, (n,) or (C, m)."""
-        cell, columns = self.cells[f], self.cells[f].columns
+        cell, all_of_them = self.cells[f], candidates.dim() == 1
         base = self.columns[:, row].clone()
-        base[:, columns] -= cell.codes[self.index[:, row, f]]
+        base[:, cell.columns] -= cell.codes[self.index[:, row, f]]
+        codes, before, square = (
+            x if all_of_them else x[candidates] for x in (cell.codes, self.pushes[f], self.squares[f])
+        )
+        return self._with_codes(base, cell.columns, codes, before, square)
+
+    def with_carried(self, row: int, k: int) -> First:
+        """The lifted row with every value of carrier `k`, of a chain that has one of them."""
+        carrier = self.carriers[k]
+        base = self.columns[:, row].clone()
+        base[:, carrier.columns] -= carrier.codes[self.index[:, row, carrier.places[0]]]
+        return self._with_codes(base, carrier.columns, carrier.codes, self.carried_pushes[k], self.carried_squares[k])
+
+    def _with_codes(
+        self, base: Tensor, columns: slice | Tensor, codes: Tensor, before: Tensor, square: Tensor
+    ) -> First:
+        """Rows `base` (C, D) with each of the `codes`, (n, width) or (C, m, width), added in some `columns`; `before`
+        and `square` are what the first layer makes of codes, and their squared lengths.
+        """
         heard, weights = self.heard, self.evidence.weights
         bare = self.network.first(base[:, None], heard)
         assert bare.inner is not None
         cross = base[:, columns]
-        part = heard[0][..., columns]  # (C, out, width)
-        if candidates.dim() == 1:
-            inner = cell.codes @ part.mT
-            mixed = cross @ cell.codes.T
-            before, square = self.pushes[f], self.squares[f]
-        else:
-            codes = cell.codes[candidates]  # (C, m, width)
-            inner = codes @ part.mT
-            mixed = (codes @ cross[..., None])[..., 0]
-            before, square = self.pushes[f][candidates], self.squares[f][candidates]
+        mixed = cross @ codes.T if codes.dim() == 2 else (codes @ cross[..., None])[..., 0]
         own = None
         if weights is not None:
-            own = (cross[:, None] + cell.codes[candidates]) ** 2 @ weights[0][:, columns].T
+            own = (cross[:, None] + codes) ** 2 @ weights[0][:, columns].T
             base[:, columns] = 0
             own += functional.linear(base[:, None] ** 2, weights[0][:, :-1], weights[0][:, -1])
+        inner = codes @ heard[0][..., columns].mT
         return First(bare.before + before, bare.inner + inner, bare.square + square + 2 * mixed, own)
 
     def rows_with(self, row: int, f: int, candidates: Tensor) -> Tensor:

@@ -9,12 +9,14 @@ both is drawn from the joint conditional,
                                    + log prior(x) + log prior(y) + const,
 
 over all pairs of candidates. <g(x), g(y)> = sum_l <d_l, d'_l> (<a_l, a'_l> + 1) needs no gradient to be built. The
-candidates of each row are those of a single visit, so that this too leaves the posterior as it is.
+candidates of each row are those of a single visit, so that this too leaves the posterior as it is. Cells that go
+together change together in both rows (`carried`): of two rows whose labels differ neither changes alone.
 
 Where it is not known how many rows there are, two that cancel can be there or not, and no single visit tells: which of
 two places have their row is drawn jointly, too (`visit_presence`).
 """
 
+from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -34,6 +36,8 @@ def sweep_pairs(state: Chains, noise: Noise) -> None:
         visited = state.lifted([i, j], noise)
         for f in torch.randperm(len(state.cells), generator=state.coins, device=state.device).tolist():
             visited(partial(visit_pair, state, i, j, f, noise))
+        for k in range(len(state.carriers)):
+            visited(partial(visit_carried_pair, state, i, j, k, noise))
         state.put(i)
         state.put(j)
 
@@ -43,16 +47,18 @@ def visit_pair(state: Chains, i: int, j: int, f: int, noise: Noise) -> None:
     if state.cells[f].size == 1:
         return
     pair = [_offered(state, row, f, noise) for row in (i, j)]
-    (one, other) = pair
-    cross = state.network.products(one.share, one.rows, other.share, other.rows, state.evidence.weights)
-    kept, also = (state.kept(side.share, state.present[:, row, None]) for row, side in zip((i, j), pair, strict=True))
-    cross = cross * kept[..., None] * also[:, None]
-    power = noise**2 if isinstance(noise, float) else noise[..., None] ** 2
-    joint = one.weights[..., None] + other.weights[:, None] - cross / power  # (C, m, n)
-    chosen = state.drawn(torch.softmax(joint.flatten(1), -1))
-    places = chosen // joint.shape[2], chosen % joint.shape[2]
-    for row, side, place in zip((i, j), pair, places, strict=True):
-        state.settle(row, f, picked(side.candidates, place))
+    for row, side, place in zip((i, j), pair, _drawn(state, (i, j), pair, noise), strict=True):
+        state.settle(row, f, picked(side.candidates, place[:, None]))
+
+
+def visit_carried_pair(state: Chains, i: int, j: int, k: int, noise: Noise) -> None:
+    """Draws a cell of two rows that are lifted out anew, jointly, with those that it carries."""
+    takes_part = state.carried(i, k)[1] & state.carried(j, k)[1]
+    if not bool(takes_part.any()):
+        return
+    pair = [_carried(state, row, k, noise) for row in (i, j)]
+    for row, place in zip((i, j), _drawn(state, (i, j), pair, noise), strict=True):
+        state.settle_carried(row, k, place, takes_part)
 
 
 def visit_presence(state: Chains, noise: Noise) -> None:
@@ -96,7 +102,26 @@ class _Offered(NamedTuple):
 def _offered(state: Chains, row: int, f: int, noise: Noise) -> _Offered:
     candidates, log_weights = state.proposed(row, f)
     share = state.share(state.with_value(row, f, candidates), state.labels[:, row, None])
-    there = state.present[:, row, None]
-    return _Offered(
-        candidates, log_weights + state.gain(share, noise, there), share, state.rows_with(row, f, candidates)
-    )
+    gain = state.gain(share, noise, state.present[:, row, None])
+    return _Offered(candidates, log_weights + gain, share, state.rows_with(row, f, candidates))
+
+
+def _carried(state: Chains, row: int, k: int, noise: Noise) -> _Offered:
+    carrier, (log_weights, _) = state.carriers[k], state.carried(row, k)
+    share = state.share(state.with_carried(row, k), state.labels[:, row, None])
+    gain = state.gain(share, noise, state.present[:, row, None])
+    rows = state.columns[:, row, None].repeat(1, len(carrier.codes), 1)
+    rows[..., carrier.columns] += carrier.codes - carrier.codes[state.index[:, row, carrier.places[0]]][:, None]
+    return _Offered(carrier.values[:, 0], log_weights + gain, share, rows)
+
+
+def _drawn(state: Chains, rows: tuple[int, int], pair: Sequence[_Offered], noise: Noise) -> tuple[Tensor, Tensor]:
+    """(C,) and (C,) which candidates for two rows, drawn from their joint conditional."""
+    one, other = pair
+    cross = state.network.products(one.share, one.rows, other.share, other.rows, state.evidence.weights)
+    kept, also = (state.kept(side.share, state.present[:, row, None]) for row, side in zip(rows, pair, strict=True))
+    cross = cross * kept[..., None] * also[:, None]
+    power = noise**2 if isinstance(noise, float) else noise[..., None] ** 2
+    joint = one.weights[..., None] + other.weights[:, None] - cross / power  # (C, m, n)
+    chosen = state.drawn(torch.softmax(joint.flatten(1), -1))[:, 0]
+    return chosen // joint.shape[2], chosen % joint.shape[2]
