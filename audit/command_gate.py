@@ -83,6 +83,7 @@ def gate(
     from leakledger.audit.gate.baseline import read_baseline
     from leakledger.audit.gate.decide import gate as decide
     from leakledger.audit.gate.policy import read_policy
+    from leakledger.audit.gate.policy_change import policy_notes
     from leakledger.audit.gate.waivers import read_waivers
     from leakledger.reports.pull_request import annotations as commands
     from leakledger.reports.sarif import Source
@@ -92,6 +93,8 @@ def gate(
     baseline = (str(baseline_path), read_baseline(baseline_path)) if baseline_path else None
     record = load_record(run)
     outcome = decide(record, policy, baseline, waivers)
+    if baseline is not None:
+        outcome = replace(outcome, notes=(*outcome.notes, *policy_notes(policy, baseline[1])))
     if click.get_current_context().get_parameter_source("config") is ParameterSource.COMMANDLINE:
         outcome = replace(outcome, notes=(*outcome.notes, *_other_configuration(record.run.config, config)))
     text = config.read_text(encoding="utf-8", errors="replace") if config.is_file() else ""
@@ -168,7 +171,7 @@ def baseline() -> None:
 
     \b
     Examples:
-      leakledger baseline save runs/NAME -o baseline.json --author "A. Person" --reason "first release"
+      leakledger baseline save runs/NAME -o baseline.json --policy policy.toml --author "A. Person" --reason "release"
       leakledger baseline show baseline.json
     """
 
@@ -178,23 +181,31 @@ def baseline() -> None:
 @click.option("-o", "--output", type=FILE, default=Path("baseline.json"), show_default=True, help="File to write.")
 @click.option("--author", required=True, help="Who answers for it.")
 @click.option("--reason", required=True, help="Why it may move.")
+@click.option(
+    "--policy",
+    "policy_path",
+    type=FILE,
+    help="The policy that it is accepted under: `gate` names what another one asks otherwise [default: the last one].",
+)
 @reports_problems
-def save(run: Path, output: Path, author: str, reason: str) -> None:
+def save(run: Path, output: Path, author: str, reason: str, policy_path: Path | None) -> None:
     """Make a finished run the baseline.
 
     An existing baseline moves: its history stays in the file, with author and reason of each time.
 
     \b
     Example:
-      leakledger baseline save runs/NAME -o baseline.json --author "A. Person" --reason "first release"
+      leakledger baseline save runs/NAME -o baseline.json --policy policy.toml --author "A. Person" --reason "release"
     """
     from leakledger.audit.assemble import load_record
     from leakledger.audit.gate.baseline import moved, read_baseline, write_baseline
+    from leakledger.audit.gate.policy import read_policy
     from leakledger.audit.gate.snapshot import snapshot
 
-    check_output(output)
+    check_output(output, others=[policy_path])
+    policy = None if policy_path is None else read_policy(policy_path)
     history = read_baseline(output).history if output.is_file() and not is_stream(output) else ()
-    kept = moved(snapshot(load_record(run)), author, reason, history)
+    kept = moved(snapshot(load_record(run)), author, reason, history, policy=policy)
     write_baseline(output, kept)
     echo(f"{output}: run {kept.snapshot.run}, entry {len(kept.history)} of its history, head {kept.last.head}")
 

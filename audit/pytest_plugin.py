@@ -10,8 +10,9 @@ audit that cannot be run or gated, in one line: pytest's own tracebacks show arg
 
 import os
 import traceback
+import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
@@ -73,22 +74,30 @@ class Audited:
         from leakledger.audit.gate.baseline import read_baseline
         from leakledger.audit.gate.decide import gate
         from leakledger.audit.gate.policy import read_policy
+        from leakledger.audit.gate.policy_change import policy_notes
         from leakledger.audit.gate.waivers import read_waivers
 
         rules = read_policy(self._beside(policy, "policy.toml"))
         path = self._beside(baseline, "baseline.json")
         waived = read_waivers(self.root / waivers, datetime.now(UTC).date()) if waivers else ()
-        return gate(self.record, rules, (str(path), read_baseline(path)), waived)
+        kept = read_baseline(path)
+        outcome = gate(self.record, rules, (str(path), kept), waived)
+        return replace(outcome, notes=(*outcome.notes, *policy_notes(rules, kept)))
 
     def assert_no_regression(
         self, policy: str | Path | None = None, baseline: str | Path | None = None, waivers: str | Path | None = None
     ) -> None:
-        """Fails the test, with every check that did not pass, unless the gate passes."""
+        """Fails the test, with every check that did not pass, unless the gate passes; warns of what the policy asks
+        otherwise than the one that the baseline was saved with.
+        """
+        from leakledger.audit.gate.policy_change import ANOTHER
+        from leakledger.audit.terminal import printable
+
         __tracebackhide__ = True
         outcome = self.gate(policy, baseline, waivers)
+        for note in (n for n in outcome.notes if n.startswith(ANOTHER)):
+            warnings.warn(printable(note), stacklevel=2)
         if outcome.exit_code:
-            from leakledger.audit.terminal import printable
-
             found = [f"{c.status}: {c.gate}: {'; '.join(c.reasons)}" for c in outcome.checks if c.status != "pass"]
             found += [f"Waiver {w.id} is {w.fate}: {w.text}" for w in outcome.waivers if w.fate != "used"]
             pytest.fail(printable("\n".join([outcome.sentence, *found])), pytrace=False)

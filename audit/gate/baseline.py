@@ -1,9 +1,9 @@
 """A baseline: what one run measured, accepted by somebody for a reason, in a file to keep beside the configuration.
 
-The file has a history: one entry each time that it was moved, with author, reason, the run and the head of its record
-(`audit.chain`), each under the digest of all before it; the last one covers the numbers. So it moves by `leakledger
-baseline save` alone: a file that was edited is refused. Who can write the file can also compute the chain anew; the
-head of the record, noted elsewhere or signed, tells that apart.
+The file has a history: one entry each time that it was moved, with author, reason, the run, the head of its record
+(`audit.chain`) and, where one was given, the policy under which it is accepted, each under the digest of all before it;
+the last one covers the numbers. So it moves by `leakledger baseline save` alone: a file that was edited is refused. Who
+can write the file can also compute the chain anew; the head of the record, noted elsewhere or signed, tells that apart.
 """
 
 import json
@@ -17,6 +17,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from leakledger.audit.chain import Entry, canonical, digest_of, extended
+from leakledger.audit.gate.policy import KeptPolicy, Policy
 from leakledger.audit.gate.snapshot import Snapshot, Subject
 from leakledger.audit.gate_records import BaselineNote
 from leakledger.audit.limits import LARGEST
@@ -25,8 +26,8 @@ from leakledger.audit.summary import ROUNDED, limits_of
 from leakledger.preprocess import strict_json
 from leakledger.preprocess.atomic_file import atomic_file
 
-FORMAT, VERSION = "leakledger-baseline", 2
-READ = (1, VERSION)  # 1 held less (`UNKEPT`)
+FORMAT, VERSION = "leakledger-baseline", 3
+READ = (1, 2, VERSION)  # 1 held less (`UNKEPT`), 2 no policies
 UNKEPT = (
     "the baseline has version 1 of its format, which holds nothing of single columns and whole rows, nor of whom "
     "findings are: these are not compared until `leakledger baseline save` writes it anew"
@@ -53,6 +54,7 @@ class Move:
     record_head: str
     content: str
     head: str
+    policy: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -64,13 +66,26 @@ class Baseline:
     def last(self) -> Move:
         return self.history[-1]
 
+    @property
+    def policy(self) -> KeptPolicy | None:
+        """The last policy that it was saved with; None for none. Raises ValueError for what is no policy."""
+        kept = next((m.policy for m in reversed(self.history) if m.policy is not None), None)
+        return None if kept is None else KeptPolicy.model_validate(kept)
+
 
 _HISTORY = TypeAdapter(tuple[Move, ...])
 
 
-def moved(snapshot: Snapshot, author: str, reason: str, before: Sequence[Move] = (), now: str = "") -> Baseline:
-    """A baseline of this run after those `before`. Raises ValueError for one that nobody vouches for, or that is of an
-    unfinished run.
+def moved(
+    snapshot: Snapshot,
+    author: str,
+    reason: str,
+    before: Sequence[Move] = (),
+    now: str = "",
+    policy: Policy | None = None,
+) -> Baseline:
+    """A baseline of this run after those `before`, accepted under a policy. Raises ValueError for one that nobody
+    vouches for, or that is of an unfinished run.
     """
     for name, text in (("author", author), ("reason", reason)):
         if not text.strip():
@@ -81,13 +96,14 @@ def moved(snapshot: Snapshot, author: str, reason: str, before: Sequence[Move] =
         )
     content = digest_of(canonical(_SNAPSHOT.dump_python(snapshot, mode="json")))
     created = now or datetime.now(UTC).isoformat(timespec="seconds")
-    move = Move(author, reason, created, snapshot.run, snapshot.head, content, "")
+    asked = None if policy is None else policy.model_dump(mode="json")
+    move = Move(author, reason, created, snapshot.run, snapshot.head, content, "", asked)
     return Baseline(snapshot, (*before, replace(move, head=_entry(move, before).head)))
 
 
 def _entry(move: Move, before: Sequence[Move]) -> Entry:
     """The link of a move after others: its name is all that it says but its head."""
-    said = {name: text for name, text in asdict(move).items() if name not in ("content", "head")}
+    said = {name: text for name, text in asdict(move).items() if name not in ("content", "head") and text is not None}
     head = before[-1].head if before else GENESIS
     return extended(head, [(canonical(said).decode(), move.content)])[0]
 
@@ -119,6 +135,7 @@ def read_baseline(path: Path) -> Baseline:
     try:
         baseline = Baseline(_SNAPSHOT.validate_python(plain["snapshot"]), _HISTORY.validate_python(plain["history"]))
         content = digest_of(canonical(plain["snapshot"]))  # as it stands there: another version has other fields
+        _ = baseline.policy  # which says so where it is none
     except (ValueError, KeyError) as error:
         raise BaselineError(f"{path}: is damaged: {str(error).splitlines()[0]}") from None
     _check_chain(path, baseline, content)

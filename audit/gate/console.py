@@ -80,4 +80,8 @@ def about(baseline: Baseline) -> list[str]:
 
 
 def _moves(history: Sequence[Any]) -> list[str]:
-    return [f"{m.created} {m.author}: {m.reason} (run {m.run}, record {m.record_head[:16]})" for m in history]
+    return [
+        f"{m.created} {m.author}: {m.reason} (run {m.run}, record {m.record_head[:16]}"
+        f"{'' if m.policy is None else ', with its policy'})"
+        for m in history
+    ]

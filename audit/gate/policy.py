@@ -114,6 +114,16 @@ class Policy(Section):
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
 
 
+class _KeptFindings(Findings):
+    allow: list[str] = []  # of a plugin's attack, say, that is not installed any more
+
+
+class KeptPolicy(Policy):
+    """A policy as a baseline keeps it, which decides nothing any more."""
+
+    findings: _KeptFindings = _KeptFindings()
+
+
 def _check_order(floor: float, margin: float) -> None:
     if floor >= margin:
         raise ValueError(f"floor {floor:g} must be below margin {margin:g}: what fails must not also pass")

@@ -26,7 +26,8 @@ check() { # NAME EXPECTED [--set ...]
 
 mkdir -p "$runs"
 run baseline
-"$leakledger" baseline save "$runs/baseline" -o "$runs/baseline.json" --author "example" --reason "the accepted state"
+"$leakledger" baseline save "$runs/baseline" -o "$runs/baseline.json" --policy "$here/policy.toml" \
+    --author "example" --reason "the accepted state"
 check proportional-sharing 10 --set preprocessing.sharing=proportional
 check no-padding 10 --set preprocessing.pad_to=1
 check other-seeds 0 --set 'audit.seeds=[20,21,22,23,24,25,26,27,28,29]'

@@ -1,3 +1,4 @@
+import html
 import json
 import re
 import subprocess
@@ -224,6 +225,25 @@ def test_a_baseline_shows_who_moved_it_and_moves_again(made):
     moves = json.loads(call("baseline", "show", made / "again.json", "--json").stdout)
     assert [(m["author"], m["reason"]) for m in moves] == [("A", "first"), ("B", "second")]
     assert "B: second" in call("baseline", "show", made / "again.json").stdout
+
+
+def test_a_gate_names_what_its_policy_asks_otherwise_than_the_one_that_the_baseline_was_saved_with(made, tmp_path):
+    assert "The baseline keeps no policy" in " ".join(gated(made).output.split())
+    kept = tmp_path / "kept.json"
+    saved = ["baseline", "save", made / "run", "-o", kept, "--author", "A", "--reason", "r"]
+    assert call(*saved, "--policy", made / "policy.toml").exit_code == 0
+    assert "policy" not in " ".join(gated(made, baseline=kept).output.split())
+    loose = tmp_path / "loose.toml"
+    loose.write_text(MARGIN.replace("0.3", "0.9"))
+    summary = tmp_path / "summary.md"
+    for result in (
+        gated(made, "--markdown", summary, policy=loose, baseline=kept),
+        gated(made, "--json", policy=loose, baseline=kept),
+    ):
+        assert "everything by any adversary: margin 0.3 -> 0.9" in " ".join(result.output.split())
+    assert "margin 0.3 -> 0.9" in html.unescape(summary.read_text())
+    assert "with its policy" in call("baseline", "show", kept).output
+    assert call(*saved, "--policy", tmp_path / "none.toml").exit_code == 2
 
 
 def test_two_runs_are_compared_without_a_policy(made):
