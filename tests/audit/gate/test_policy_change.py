@@ -5,7 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from leakledger.audit.gate.baseline import BaselineError, moved, read_baseline, write_baseline
+from leakledger.audit.chain import canonical, extended
+from leakledger.audit.gate.baseline import GENESIS, BaselineError, moved, read_baseline, write_baseline
 from leakledger.audit.gate.policy import policy_of
 from leakledger.audit.gate.policy_change import UNKNOWN, policy_differences, policy_notes
 from leakledger.audit.gate.snapshot import snapshot
@@ -105,6 +106,8 @@ def test_a_baseline_from_before_there_were_policies_in_it_is_read(tmp_path):
     file = json.loads((tmp_path / "b.json").read_text())
     for old in file["history"]:
         del old["policy"]
+        said = {name: text for name, text in old.items() if name not in ("content", "head")}
+        old["head"] = extended(GENESIS, [(canonical(said).decode(), old["content"])])[0].head  # as it was then
     (tmp_path / "b.json").write_text(json.dumps({**file, "version": 2}))
     assert read_baseline(tmp_path / "b.json").policy is None
 
