@@ -58,7 +58,8 @@ def test_what_a_table_holds_has_no_such_limits() -> None:
 def test_the_limits_are_wide_enough_for_accounts_and_verdicts(tmp_path: Path) -> None:
     path = tmp_path / "a.toml"
     path.write_text(
-        "[data]\nrows = 60\n[partition]\nparties = 2\n[audit]\nceiling = 1e-50\nalpha = 1e-50\ndelta = 1e-50\n"
+        "[data]\nrows = 60\n[partition]\nparties = 2\n"
+        "[audit]\nfloor = 0\nceiling = 1e-50\nalpha = 1e-50\ndelta = 1e-50\n"
         '[[defense]]\nname = "example-clipping"\nclip_norm = 1e50\n'
         'then = [{ name = "gaussian-noise", sigma = 1e-50 }]\n'
     )
