@@ -17,7 +17,7 @@ from leakledger.audit.gate_records import Status
 from leakledger.audit.records import CaseRecord, failed_controls
 from leakledger.audit.verdicts.ceilings import fewest
 from leakledger.audit.verdicts.evidence import CHECKS, Series, cells
-from leakledger.audit.verdicts.missing import doubts_of, missing_for
+from leakledger.audit.verdicts.missing import doubts_of, too_much_open
 from leakledger.audit.verdicts.policy import Policy as Rule
 from leakledger.audit.verdicts.rulings import Failures, Test, gets_most, hypotheses, shown_to_get_most
 from leakledger.audit.verdicts.significance import of_any
@@ -73,8 +73,8 @@ def ceilings(records: Sequence[CaseRecord], gates: Sequence[LeakageGate], gate: 
         rule = Rule(floor=judge.ceiling, ceiling=judge.ceiling, alpha=gate.alpha)
         usable = [s for s in cell.series if broken.trusts(key[0], s.attack)]
         tests = tuple(t for s in usable for t in hypotheses(s, rule))
-        missing = tuple(missing_for(records, key, cell, usable, rule))
         doubts = tuple(doubts_of(records, key, cell, usable))
+        missing = (*doubts, *too_much_open(key, usable, rule))
         yield Ceiling(Cell(*key), judge, tests, gets_most(key[2], cell, usable), doubts, missing)
 
 

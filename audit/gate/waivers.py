@@ -13,8 +13,7 @@
 
 Every key is needed. A date that cannot be read is over; one more than a year after `created` is refused. So are
 wildcards: a waiver is for one check. What is waived stays in every output; an unused waiver is reported. What keeps a
-check open beside its failure is not waived. An invalid or
-expired one ends the gate with an exit code of its own.
+check open beside its failure is not waived. An invalid or expired one ends the gate with an exit code of its own.
 """
 
 import re

@@ -22,6 +22,11 @@ def missing_for(
 ) -> Iterator[str]:
     """What keeps a cell from the verdict that nothing leaks; nothing where it may be said."""
     yield from doubts_of(records, key, cell, usable)
+    yield from too_much_open(key, usable, policy)
+
+
+def too_much_open(key: Key, usable: Sequence[Series], policy: Policy) -> Iterator[str]:
+    """What of that is in the numbers."""
     if key[2] != CHECKS:
         yield from dict.fromkeys(m for s in usable for m in _unbounded(s, policy))
         yield from (m for s in usable for m in _unlikely(s, policy))

@@ -329,19 +329,17 @@ class Chains:
 
     def visit_carried(self, row: int, k: int, noise: Noise) -> None:
         """Draws a cell of the row that is lifted out anew, with those that it carries."""
-        weights, takes_part = self.carried(row, k)
+        takes_part = self.carriers[k].held(self.index[:, row])
         if not bool(takes_part.any()):
             return
+        weights = self.weights_carried(row, k)
         fit = self.fit(self.with_carried(row, k), self.labels[:, row, None], noise, self.present[:, row, None])
         chosen = self.drawn(torch.softmax(weights + fit, -1))[:, 0]
         self.settle_carried(row, k, chosen, takes_part)
 
-    def carried(self, row: int, k: int) -> tuple[Tensor, Tensor]:
-        """Of a row (C, n) the log weights of every value of carrier `k` before the update is seen, and (C,) whether it
-        has one of them.
-        """
-        carrier = self.carriers[k]
-        return carrier.weights(labelled(self.index[:, row], self.labels[:, row])), carrier.held(self.index[:, row])
+    def weights_carried(self, row: int, k: int) -> Tensor:
+        """(C, n) the log weights of every value of carrier `k` in a row before the update is seen."""
+        return self.carriers[k].weights(labelled(self.index[:, row], self.labels[:, row]))
 
     def settle_carried(self, row: int, k: int, chosen: Tensor, takes_part: Tensor) -> None:
         """Gives the cells of carrier `k` their values number `chosen` (C,), in the chains that take part (C,)."""

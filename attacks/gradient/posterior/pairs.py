@@ -53,7 +53,8 @@ def visit_pair(state: Chains, i: int, j: int, f: int, noise: Noise) -> None:
 
 def visit_carried_pair(state: Chains, i: int, j: int, k: int, noise: Noise) -> None:
     """Draws a cell of two rows that are lifted out anew, jointly, with those that it carries."""
-    takes_part = state.carried(i, k)[1] & state.carried(j, k)[1]
+    carrier = state.carriers[k]
+    takes_part = carrier.held(state.index[:, i]) & carrier.held(state.index[:, j])
     if not bool(takes_part.any()):
         return
     pair = [_carried(state, row, k, noise) for row in (i, j)]
@@ -107,7 +108,7 @@ def _offered(state: Chains, row: int, f: int, noise: Noise) -> _Offered:
 
 
 def _carried(state: Chains, row: int, k: int, noise: Noise) -> _Offered:
-    carrier, (log_weights, _) = state.carriers[k], state.carried(row, k)
+    carrier, log_weights = state.carriers[k], state.weights_carried(row, k)
     share = state.share(state.with_carried(row, k), state.labels[:, row, None])
     gain = state.gain(share, noise, state.present[:, row, None])
     rows = state.columns[:, row, None].repeat(1, len(carrier.codes), 1)
