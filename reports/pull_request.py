@@ -69,7 +69,8 @@ def _notes(outcome: GateOutcome) -> Iterator[str]:
         yield f"Changed since: {safe(b.changed_words)}"
         yield from (f"**Stale**: {safe(s)}" for s in b.stale)
     for w in outcome.waivers:
-        yield f"Waiver {safe(w.id)}, {w.fate}: {safe(w.text)} ({safe(w.reason)}; owner {safe(w.owner)})"
+        answered = f"owner {safe(w.owner)}, approved by {safe(w.approver)}: {safe(w.reason)}"
+        yield f"Waiver {safe(w.id)}, {w.fate}: {safe(w.text)} ({answered})"
     yield from (safe(n) for n in outcome.notes)
     if outcome.power_sentence:
         yield safe(outcome.power_sentence)

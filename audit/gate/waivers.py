@@ -163,7 +163,8 @@ def apply(waivers: Sequence[Waiver], checks: Sequence[Check]) -> tuple[list[Chec
             notes.append(w.note("exceeded", text))
             continue
         left[failed[0]] = _waived(check, w)
-        notes.append(w.note("used", f"until {w.expires}: {check.gate}"))
+        measured = f"up to {w.max_observed:g} where {at_most(observed, 3)} was measured"
+        notes.append(w.note("used", f"{check.gate}, until {w.expires}, {measured}"))
     return left, notes
 
 

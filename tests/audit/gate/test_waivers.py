@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from leakledger.audit.gate.baseline import write_baseline
-from leakledger.audit.gate.console import rows
+from leakledger.audit.gate.console import lines, rows
 from leakledger.audit.gate.waivers import WaiverFileError, read_waivers
 from leakledger.audit.pytest_plugin import Audited
 from tests.audit.gate.made import SEEDS, baseline, controls, decided, noise, only, record, trial, unread
@@ -47,6 +47,13 @@ def test_a_waiver_lets_one_failure_through_and_it_stays_visible(tmp_path):
     check = only(outcome, "regression")
     assert (check.status, check.waiver) == ("waived", "W-1")
     assert "1 waived" in outcome.sentence
+
+
+def test_the_terminal_says_who_answers_for_it_and_how_much_more_it_would_cover(tmp_path):
+    outcome, _ = ended(written(tmp_path))
+    (line,) = (line for line in lines(outcome) if line.startswith("Waiver"))
+    assert "up to 0.75 where 0.700 was measured" in line
+    assert line.endswith("(owner B. Person, approved by C. Person: a pilot)")
 
 
 @pytest.mark.parametrize("expires", ["2026-11-22", "2026-01-01", '"soon"', '"2027-13-01"', "true", "20270101"])
