@@ -24,7 +24,6 @@ from functools import partial
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from leakledger.attacks.gradient.posterior.carried import carriers
 from leakledger.attacks.gradient.posterior.cells import Cell, Link
@@ -373,38 +372,30 @@ class Chains:
     def with_value(self, row: int, f: int, candidates: Tensor) -> First:
         """The lifted row with each candidate for cell `f`, (n,) or (C, m)."""
         cell, all_of_them = self.cells[f], candidates.dim() == 1
-        base = self.columns[:, row].clone()
-        base[:, cell.columns] -= cell.codes[self.index[:, row, f]]
         codes, before, square = (
             x if all_of_them else x[candidates] for x in (cell.codes, self.pushes[f], self.squares[f])
         )
-        return self._with_codes(base, cell.columns, codes, before, square)
+        return self._with_codes(row, cell.columns, codes, before, square)
 
     def with_carried(self, row: int, k: int) -> First:
         """The lifted row with every value of carrier `k`, of a chain that has one of them."""
         carrier = self.carriers[k]
-        base = self.columns[:, row].clone()
-        base[:, carrier.columns] -= carrier.codes[self.index[:, row, carrier.places[0]]]
-        return self._with_codes(base, carrier.columns, carrier.codes, self.carried_pushes[k], self.carried_squares[k])
+        return self._with_codes(row, carrier.columns, carrier.codes, self.carried_pushes[k], self.carried_squares[k])
 
-    def _with_codes(
-        self, base: Tensor, columns: slice | Tensor, codes: Tensor, before: Tensor, square: Tensor
-    ) -> First:
-        """Rows `base` (C, D) with each of the `codes`, (n, width) or (C, m, width), added in some `columns`; `before`
-        and `square` are what the first layer makes of codes, and their squared lengths.
+    def _with_codes(self, row: int, columns: slice | Tensor, codes: Tensor, before: Tensor, square: Tensor) -> First:
+        """A row with each of the `codes`, (n, width) or (C, m, width), in place of what it has in some `columns`;
+        `before` and `square` are what the first layer makes of codes, and their squared lengths.
         """
         heard, weights = self.heard, self.evidence.weights
-        bare = self.network.first(base[:, None], heard)
+        base = self.columns[:, row].clone()
+        base[:, columns] = 0
+        bare = self.network.first(base[:, None], heard, weights)
         assert bare.inner is not None
-        cross = base[:, columns]
-        mixed = cross @ codes.T if codes.dim() == 2 else (codes @ cross[..., None])[..., 0]
-        own = None
-        if weights is not None:
-            own = (cross[:, None] + codes) ** 2 @ weights[0][:, columns].T
-            base[:, columns] = 0
-            own += functional.linear(base[:, None] ** 2, weights[0][:, :-1], weights[0][:, -1])
+        own = bare.weighted
+        if own is not None and weights is not None:
+            own = own + codes**2 @ weights[0][:, columns].T
         inner = codes @ heard[0][..., columns].mT
-        return First(bare.before + before, bare.inner + inner, bare.square + square + 2 * mixed, own)
+        return First(bare.before + before, bare.inner + inner, bare.square + square, own)
 
     def rows_with(self, row: int, f: int, candidates: Tensor) -> Tensor:
         """(C, m, D) the columns of a row with each candidate for cell `f`, (n,) or (C, m)."""
