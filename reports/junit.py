@@ -1,7 +1,8 @@
 """A gate's checks as JUnit XML: a suite per setting, a case per question, adversary and attack.
 
 A failed check is a failure; an inconclusive one is a failure of that type, since a reader of JUnit has no third colour
-and green would be wrong. A waived check, and an attack that does not apply, are skipped with the reason.
+and green would be wrong. A waived check, and an attack that does not apply, are skipped with the reason. What a reader
+must know beside the checks, waivers among it, is the output of the suite of the gate itself.
 """
 
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ from xml.etree import ElementTree as Xml
 from leakledger.audit.gate_records import Check, GateOutcome
 from leakledger.audit.records import AuditRecord, Score
 from leakledger.reports.text import visible
-from leakledger.reports.wording import said, title
+from leakledger.reports.wording import answered, said, title
 from leakledger.reports.words import asset_of, noun
 
 GATE = "gate"  # the suite of checks that are of no setting
@@ -26,15 +27,18 @@ def junit(outcome: GateOutcome, record: AuditRecord) -> bytes:
         if s.status == "not_applicable":
             silent.setdefault(s.setting, []).append(s)
     root = Xml.Element("testsuites", {"name": "LeakLedger"})
-    for setting in dict.fromkeys([*suites, *silent]):
-        _suite(root, setting, suites.get(setting, []), silent.get(setting, []))
+    beside = [*outcome.notes, *(f"Waiver {w.id}, {answered(w)}" for w in outcome.waivers)]
+    for setting in dict.fromkeys([*suites, *silent, *([""] if beside else [])]):
+        suite = _suite(root, setting, suites.get(setting, []), silent.get(setting, []))
+        if beside and not setting:
+            Xml.SubElement(suite, "system-out").text = "\n".join(map(_flat, beside))
     _total(root, root.iter("testcase"))
     Xml.indent(root)
     content: bytes = Xml.tostring(root, encoding="utf-8", xml_declaration=True)
     return content
 
 
-def _suite(root: Xml.Element, setting: str, checks: Sequence[Check], silent: Sequence[Score]) -> None:
+def _suite(root: Xml.Element, setting: str, checks: Sequence[Check], silent: Sequence[Score]) -> Xml.Element:
     name = next((c.subject for c in checks if c.subject), "") or setting or GATE
     suite = Xml.SubElement(root, "testsuite", {"name": _flat(name)})
     for c in checks:
@@ -47,6 +51,7 @@ def _suite(root: Xml.Element, setting: str, checks: Sequence[Check], silent: Seq
         case = Xml.SubElement(suite, "testcase", {"classname": _flat("+".join(s.observers)), "name": _flat(name)})
         Xml.SubElement(case, "skipped", {"message": _flat(f"not applicable: {s.reason}")})
     _total(suite, suite.iter("testcase"))
+    return suite
 
 
 def _say(case: Xml.Element, check: Check) -> None:

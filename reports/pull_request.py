@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from leakledger.audit.gate_records import Check, GateOutcome, worst_first
 from leakledger.reports.sarif import Source
 from leakledger.reports.text import interval, number, plural, visible
+from leakledger.reports.wording import answered, said, title
 from leakledger.reports.wording import markdown as safe
-from leakledger.reports.wording import said, title
 
 MARKS = {"pass": "✅ pass", "fail": "❌ fail", "inconclusive": "❔ inconclusive", "waived": "⚠️ waived"}
 BEGINS = "### LeakLedger: "  # every summary
@@ -79,8 +79,8 @@ def _notes(outcome: GateOutcome) -> Iterator[str]:
 
 
 def annotations(outcome: GateOutcome, source: Source) -> Iterator[str]:
-    """Workflow commands of GitHub: errors for failed checks, warnings for open ones and void waivers, notices of what a
-    reader must know, and of how many clusters would decide what is open.
+    """Workflow commands of GitHub: errors for failed checks and void waivers, warnings for open checks, notices of
+    other waivers, of what a reader must know, and of how many clusters would decide what is open.
     """
     for c in worst_first(outcome.checks):
         if c.status != "pass":
@@ -90,9 +90,8 @@ def annotations(outcome: GateOutcome, source: Source) -> Iterator[str]:
     for text in (*outcome.notes, *([outcome.power_sentence] if outcome.power_sentence else [])):
         yield f"::notice title=LeakLedger::{_data(text)}"
     for w in outcome.waivers:
-        if w.fate != "used":
-            level = "notice" if w.fate == "unused" else "error"
-            yield f"::{level} title={_property(f'waiver {w.id}')}::{_data(f'{w.fate}: {w.text}')}"
+        level = "notice" if w.fate in ("used", "unused") else "error"
+        yield f"::{level} title={_property(f'waiver {w.id}')}::{_data(answered(w))}"
 
 
 def _data(text: str) -> str:

@@ -155,6 +155,15 @@ def test_junit_is_read_back_with_every_outcome(name):
     assert suites.tests == len(cases)
 
 
+@pytest.mark.parametrize("form", ["junit", "annotations"])
+def test_waived_failures_have_who_answers_for_them_and_notes_are_there_in_junit_and_annotations(form):
+    whole = replace(outcome(), notes=("the policy is another",))
+    text = junit(whole, example()).decode() if form == "junit" else "\n".join(annotations(whole, Source()))
+    assert "the policy is another" in text
+    (used,) = (w for w in whole.waivers if w.fate == "used")
+    assert f"{used.text} (owner {used.owner}, approved by {used.approver}: {used.reason})" in text
+
+
 @pytest.mark.parametrize("name", HOSTILE)
 def test_no_name_is_markup_in_markdown(name):
     text = summary(outcome(name))
@@ -179,10 +188,12 @@ def test_checks_for_which_a_summary_has_no_room_are_counted(status):
 @pytest.mark.parametrize("name", HOSTILE)
 def test_no_name_is_a_command_in_annotations(name):
     lines = list(annotations(outcome(name), Source()))
-    assert len(lines) == 6  # four checks that did not pass, a note, one waiver that is void
+    assert len(lines) == 7  # four checks that did not pass, a note, two waivers
     for line in lines:
         assert re.match(r"::(error|warning|notice) [^\n\r]*::[^\n\r]*\Z", line)
-    assert all(line.count("::error") <= 1 or "%3A%3Aerror" in line or "because of" in line for line in lines)
+    assert all(
+        line.count("::error") <= 1 or "%3A%3Aerror" in line or "because of" in line or "owner" in line for line in lines
+    )
 
 
 @pytest.mark.parametrize("name", HOSTILE)
