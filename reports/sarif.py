@@ -14,7 +14,7 @@ from leakledger.audit.gate_records import Check, GateOutcome, worst_first
 from leakledger.audit.records import AuditRecord, Observation, metric_title
 from leakledger.reports.taxonomy import places
 from leakledger.reports.text import plural, visible
-from leakledger.reports.wording import said, slug, title, uri
+from leakledger.reports.wording import answered, said, slug, title, uri
 from leakledger.reports.words import noun
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json"
@@ -169,7 +169,7 @@ def _suppressions(check: Check, outcome: GateOutcome) -> list[dict[str, Any]]:
         {
             "kind": "external",
             "status": "accepted",
-            "justification": visible(f"{w.id}: {w.reason} (owner {w.owner}, approver {w.approver}, until {w.expires})"),
+            "justification": f"{visible(w.id)}: {answered(w)}",
         }
         for w in used
     ]

@@ -155,10 +155,15 @@ def test_junit_is_read_back_with_every_outcome(name):
     assert suites.tests == len(cases)
 
 
-@pytest.mark.parametrize("form", ["junit", "annotations"])
-def test_waived_failures_have_who_answers_for_them_and_notes_are_there_in_junit_and_annotations(form):
+@pytest.mark.parametrize("form", ["junit", "annotations", "sarif"])
+def test_notes_are_there_and_waived_failures_have_who_answers_for_them_and_how_much_is_allowed(form):
     whole = replace(outcome(), notes=("the policy is another",))
-    text = junit(whole, example()).decode() if form == "junit" else "\n".join(annotations(whole, Source()))
+    made = {
+        "junit": lambda: junit(whole, example()).decode(),
+        "annotations": lambda: "\n".join(annotations(whole, Source())),
+        "sarif": lambda: json.dumps(sarif(whole, example(), Source())),
+    }
+    text = made[form]()
     assert "the policy is another" in text
     (used,) = (w for w in whole.waivers if w.fate == "used")
     assert f"{used.text} (owner {used.owner}, approved by {used.approver}: {used.reason})" in text
