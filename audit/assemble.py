@@ -38,14 +38,16 @@ def assemble(store: Store, todo: Sequence[Case]) -> AuditRecord:
     records, aborted = (sorted(own, key=lambda r: position[r.id]) for own in (finished, aborts))
     missing = len(todo) - len(records) - len(aborted)
     all_scores, rows = scores(records), utility(records)
-    decided = unsettled(rulings(records, policy_of(facts.config)), aborted)
+    policy = policy_of(facts.config)
+    decided = unsettled(rulings(records, policy), aborted)
+    said = verdict((*records, *aborted), decided, all_scores, rows, missing, policy.alpha)
     signed, checks = read_signature(store), bound_checks(records)
     return AuditRecord(
         run=facts,
         cases=tuple(records),
         scores=all_scores,
         utility=rows,
-        verdict=with_aborts(verdict((*records, *aborted), decided, all_scores, rows, missing), aborted),
+        verdict=with_aborts(said, aborted),
         missing=missing,
         created=store.created(),
         leakage=leakage_table(records, all_scores),

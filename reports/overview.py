@@ -22,6 +22,7 @@ from leakledger.audit.records import (
     at_least,
     at_most,
     beside,
+    confidence,
     metric_title,
     plain_name,
     speaks,
@@ -273,7 +274,11 @@ def headline(rows: Sequence[Row], record: AuditRecord) -> str:
         return "The protocol tells more than it has to: checks of its messages fired."
     if record.verdict.status == "no leak":
         ceiling = max((r.ceiling for r in record.rulings), default=0.0)
-        return f"No leak above {ceiling:g} of what a perfect attack gains, by any adversary and attack that was played."
+        level = confidence(record.run.config.get("audit", {}).get("alpha", 0.05))
+        return (
+            f"No leak above {ceiling:g} of what a perfect attack gains, with {level} confidence, by any adversary and "
+            "attack that was played."
+        )
     return "This audit cannot say whether anything leaks."
 
 

@@ -44,7 +44,7 @@ from leakledger.audit.records.case import (
     failed_controls,
 )
 from leakledger.audit.records.checks import check_title
-from leakledger.audit.records.digits import at_least, at_most, beside, within
+from leakledger.audit.records.digits import at_least, at_most, beside, confidence, within
 from leakledger.audit.records.metrics import metric_title, plain_name
 from leakledger.audit.records.scores import (
     BoundCheck,
@@ -124,6 +124,7 @@ __all__ = [
     "beside",
     "case_digest",
     "check_title",
+    "confidence",
     "failed_controls",
     "metric_title",
     "plain_name",

@@ -26,6 +26,11 @@ def beside(low: float | None, high: float | None, places: int) -> str:
     return "" if low is None or high is None else f" [{at_least(low, places)}, {at_most(high, places)}]"
 
 
+def confidence(alpha: float) -> str:
+    """What a statement at level `alpha` is made with, in per cent."""
+    return f"{100 * (1 - alpha):.{EXACT}g} %"
+
+
 def _rounded(bound: float, places: int, way: str) -> str:
     if not abs(bound) < WHOLE:
         return f"{bound:.{places}f}"

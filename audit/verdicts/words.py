@@ -14,11 +14,13 @@ from leakledger.audit.records import (
     Setting,
     UtilityScore,
     Verdict,
+    confidence,
     plural,
     speaks,
     within,
 )
 from leakledger.audit.verdicts.evidence import CHECKS, GROUPS, played_by
+from leakledger.audit.verdicts.policy import Policy
 
 NOUNS = {
     "records": "cells of records",
@@ -56,8 +58,11 @@ def verdict(
     all_scores: Sequence[Score],
     rows: Sequence[UtilityScore],
     missing: int = 0,
+    alpha: float = Policy.alpha,
 ) -> Verdict:
-    """One sentence on leakage, one on utility; `missing` cases have not run yet, which forbids that nothing leaks."""
+    """One sentence on leakage, one on utility; `missing` cases have not run yet, which forbids that nothing leaks.
+    `alpha`: the level that the rulings were found at.
+    """
     settings = {r.setting.id: r.setting for r in records}
     reference = {name for name, s in settings.items() if s.reference}
     leaks = [r for r in found if r.verdict == "leaks"]
@@ -70,7 +75,7 @@ def verdict(
         return Verdict("inconclusive", _doubt_sentence(open_ones, len(found), missing), utility)
     ceiling, worst = found[0].ceiling, max(found, key=lambda r: r.advantage or 0.0)
     mean = "" if worst.advantage is None else f"; the nearest is {_who(worst)}, advantage {worst.advantage:.2f}"
-    whole = f"No leak above {ceiling:g} of what a perfect attack gains{mean}."
+    whole = f"No leak above {ceiling:g} of what a perfect attack gains, with {confidence(alpha)} confidence{mean}."
     beside = unasked({r.asset for r in found}), *unobserved(records)
     return Verdict("no leak", " ".join(filter(None, (whole, *beside))), utility)
 

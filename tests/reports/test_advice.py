@@ -206,7 +206,10 @@ def test_the_headline_names_the_worst_leak_and_claims_nothing_where_the_verdict_
     assert headline(rows(audit), unsure) == "This audit cannot say whether anything leaks."
     none = record(ruling(PLAIN, "no leak"), ruling(NOISE, "no leak"))
     none = replace(none, verdict=replace(none.verdict, status="no leak"))
-    assert headline(rows(none), none).startswith("No leak above 0.1")
+    said = headline(rows(none), none)
+    assert said.startswith("No leak above 0.1 of what a perfect attack gains, with 95 % confidence,")
+    loose = replace(none, run=replace(none.run, config={**none.run.config, "audit": {"alpha": 0.4}}))
+    assert "with 60 % confidence," in headline(rows(loose), loose)
 
 
 def test_a_defense_is_named_alone_and_other_changes_with_what_they_replace():

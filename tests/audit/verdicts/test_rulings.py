@@ -59,9 +59,9 @@ def guesses(seeds, seed=0, parties=4):
     return [case(coins.normal(0.5, 0.01, parties), s) for s in range(seeds)]
 
 
-def said(records):
-    found = rulings(records, POLICY)
-    return verdict(records, found, scores(records), utility(records))
+def said(records, policy=POLICY):
+    found = rulings(records, policy)
+    return verdict(records, found, scores(records), utility(records), alpha=policy.alpha)
 
 
 def test_a_gain_in_every_cluster_leaks():
@@ -186,7 +186,14 @@ def test_one_party_that_leaks_among_twenty_is_found():
 def test_nothing_leaks_where_every_party_is_bounded_over_enough_seeds():
     found = the_only(guesses(80))
     assert (found.verdict, found.ceiling, found.missing) == ("no leak", 0.1, ())
-    assert said(guesses(80)).leakage.startswith("No leak above 0.1 of what a perfect attack gains; the nearest is")
+    told = said(guesses(80)).leakage
+    assert told.startswith("No leak above 0.1 of what a perfect attack gains, with 95 % confidence; the nearest is")
+
+
+def test_a_verdict_that_nothing_leaks_is_no_surer_than_the_level_it_was_found_at():
+    loose = replace(POLICY, alpha=0.4)
+    assert said(guesses(40), loose).status == "no leak"
+    assert "with 60 % confidence;" in said(guesses(40), loose).leakage
 
 
 def test_where_nothing_leaks_the_verdict_names_what_no_attack_was_played_on():
