@@ -319,7 +319,7 @@ class Audit(Section):
     device: str = Field("cpu", description="where tensors live")
     baseline_draws: int = Field(20, ge=1, le=100_000, description="draws from the prior that a score is compared with")
     floor: float = Field(0.01, ge=0, lt=1, description="the advantage over the prior from which on something leaks")
-    ceiling: float = Field(0.1, gt=0, lt=1, description='"no leak" means: provably below this advantage')
+    ceiling: float = Field(0.1, gt=0, lt=1, description='"no leak" means: bounded below this advantage, with 1 - alpha')
     delta: float = Field(1e-5, gt=0, lt=1, description="at which the epsilon of everything that is sent is stated")
     alpha: float = Field(0.05, gt=0, lt=0.5, description="the chance of a wrong verdict that is accepted")
 
