@@ -5,8 +5,8 @@ public key, anyone can tell that the record is the one that the holder of the ke
 vouches for a record, not that the record is true: whoever has the key can sign a run that never was. It is worth as
 much as the way by which its reader got the public key.
 
-A key file holds the 32 bytes of a seed as 64 hexadecimal digits, for its owner alone (mode 0600); beside it, `.pub` has
-the public key in the same form.
+A key file holds a word of its own and the 32 bytes of a seed as 64 hexadecimal digits, for its owner alone (mode 0600);
+beside it, `.pub` has the 64 digits of the public key.
 """
 
 import json

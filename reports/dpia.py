@@ -7,7 +7,7 @@ can say is a marked blank. It states what was tested, and never whether that is 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from leakledger.audit.records import AuditRecord, Observation, Ruling, Setting, metric_title
+from leakledger.audit.records import AuditRecord, Observation, Ruling, Setting, confidence, metric_title
 from leakledger.reports.observations import fans, folded, parties, topics
 from leakledger.reports.taxonomy import EDPB_28_2024, SP_800_226, places
 from leakledger.reports.text import interval, number, plural, together
@@ -130,6 +130,9 @@ def _risks(record: AuditRecord) -> Iterator[str]:
     if rest := ranked[MOST:]:
         left = Counter(map(_verdict, rest))
         yield f"\n{len(rest)} more are in the report: {', '.join(f'{n} {verdict}' for verdict, n in left.items())}."
+    if any(r.verdict == "no leak" for r in record.rulings):
+        level = confidence(record.run.config.get("audit", {}).get("alpha", 0.05))
+        yield f"\nWhat is said to be below a ceiling is so with {level} confidence."
     yield f"\n* Likelihood and severity for data subjects, from their perspective: {BLANK}\n"
 
 

@@ -274,6 +274,8 @@ def test_the_assessment_says_no_leak_with_its_ceiling_alone():
     rulings = tuple(replace(r, verdict="no leak", ceiling=0.3) for r in record.rulings)
     text = section(dpia(replace(record, rulings=rulings)), "## (c)", "## What was tested")
     assert text.count("no leak above 0.3") == text.count("no leak") > 60
+    assert "below a ceiling is so with 95 % confidence" in text
+    assert "confidence" not in section(dpia(replace(record, rulings=())), "## (c)", "## What was tested")
 
 
 def test_the_assessment_tells_settings_of_one_method_apart():
