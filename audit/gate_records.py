@@ -92,6 +92,12 @@ class WaiverNote:
     approver: str = ""
     expires: str = ""
 
+    @property
+    def words(self) -> str:
+        """What became of it, who answers for the failure, who let them, and why."""
+        who = f" (owner {self.owner}, approved by {self.approver}: {self.reason})" if self.owner else ""
+        return f"{self.fate}: {self.text}{who}"
+
 
 @dataclass(frozen=True)
 class BaselineNote:

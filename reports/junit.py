@@ -11,7 +11,7 @@ from xml.etree import ElementTree as Xml
 from leakledger.audit.gate_records import Check, GateOutcome
 from leakledger.audit.records import AuditRecord, Score
 from leakledger.reports.text import visible
-from leakledger.reports.wording import answered, said, title
+from leakledger.reports.wording import said, title
 from leakledger.reports.words import asset_of, noun
 
 GATE = "gate"  # the suite of checks that are of no setting
@@ -27,7 +27,7 @@ def junit(outcome: GateOutcome, record: AuditRecord) -> bytes:
         if s.status == "not_applicable":
             silent.setdefault(s.setting, []).append(s)
     root = Xml.Element("testsuites", {"name": "LeakLedger"})
-    beside = [*outcome.notes, *(f"Waiver {w.id}, {answered(w)}" for w in outcome.waivers)]
+    beside = [*outcome.notes, *(f"Waiver {w.id}, {w.words}" for w in outcome.waivers)]
     for setting in dict.fromkeys([*suites, *silent, *([""] if beside else [])]):
         suite = _suite(root, setting, suites.get(setting, []), silent.get(setting, []))
         if beside and not setting:

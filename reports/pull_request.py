@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from leakledger.audit.gate_records import Check, GateOutcome, worst_first
 from leakledger.reports.sarif import Source
 from leakledger.reports.text import interval, number, plural, visible
-from leakledger.reports.wording import answered, said, title
 from leakledger.reports.wording import markdown as safe
+from leakledger.reports.wording import said, title
 
 MARKS = {"pass": "✅ pass", "fail": "❌ fail", "inconclusive": "❔ inconclusive", "waived": "⚠️ waived"}
 BEGINS = "### LeakLedger: "  # every summary
@@ -69,8 +69,7 @@ def _notes(outcome: GateOutcome) -> Iterator[str]:
         yield f"Changed since: {safe(b.changed_words)}"
         yield from (f"**Stale**: {safe(s)}" for s in b.stale)
     for w in outcome.waivers:
-        answered = f"owner {safe(w.owner)}, approved by {safe(w.approver)}: {safe(w.reason)}"
-        yield f"Waiver {safe(w.id)}, {w.fate}: {safe(w.text)} ({answered})"
+        yield f"Waiver {safe(w.id)}, {safe(w.words)}"
     yield from (safe(n) for n in outcome.notes)
     if outcome.power_sentence:
         yield safe(outcome.power_sentence)
@@ -91,7 +90,7 @@ def annotations(outcome: GateOutcome, source: Source) -> Iterator[str]:
         yield f"::notice title=LeakLedger::{_data(text)}"
     for w in outcome.waivers:
         level = "notice" if w.fate in ("used", "unused") else "error"
-        yield f"::{level} title={_property(f'waiver {w.id}')}::{_data(answered(w))}"
+        yield f"::{level} title={_property(f'waiver {w.id}')}::{_data(w.words)}"
 
 
 def _data(text: str) -> str:

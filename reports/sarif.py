@@ -14,7 +14,7 @@ from leakledger.audit.gate_records import Check, GateOutcome, worst_first
 from leakledger.audit.records import AuditRecord, Observation, metric_title
 from leakledger.reports.taxonomy import places
 from leakledger.reports.text import plural, visible
-from leakledger.reports.wording import answered, said, slug, title, uri
+from leakledger.reports.wording import said, slug, title, uri
 from leakledger.reports.words import noun
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json"
@@ -71,7 +71,7 @@ def sarif(outcome: GateOutcome, record: AuditRecord, source: Source, *, github: 
 def _invocation(outcome: GateOutcome) -> dict[str, Any]:
     """The gate ran to its end, whatever it found; what voids a waiver or a comparison is a notification."""
     stale = outcome.baseline.stale if outcome.baseline else ()
-    waivers = [f"waiver {w.id} is {w.fate}: {w.text}" for w in outcome.waivers if w.fate != "used"]
+    waivers = [f"waiver {w.id}, {w.words}" for w in outcome.waivers if w.fate != "used"]
     texts = [*outcome.notes, *(f"stale baseline: {s}" for s in stale), *waivers]
     notes = [{"level": "warning", "message": {"text": visible(text)}} for text in texts]
     return {
@@ -169,7 +169,7 @@ def _suppressions(check: Check, outcome: GateOutcome) -> list[dict[str, Any]]:
         {
             "kind": "external",
             "status": "accepted",
-            "justification": f"{visible(w.id)}: {answered(w)}",
+            "justification": visible(f"{w.id}, {w.words}"),
         }
         for w in used
     ]

@@ -3,7 +3,7 @@
 import re
 from urllib.parse import quote
 
-from leakledger.audit.gate_records import Check, WaiverNote
+from leakledger.audit.gate_records import Check
 from leakledger.reports.text import BLANK, lower, number, upper, visible
 
 PLAIN = re.compile(r"[^0-9A-Za-z \u00a0-\U0010ffff]")
@@ -22,12 +22,6 @@ def said(check: Check) -> str:
     more = f" ({', '.join(figures)})" if figures else ""
     waiver = f" Waived by {check.waiver}." if check.waiver else ""
     return visible(f"{check.status.upper()}: {parts}{more}.{waiver}").replace("\n", " ").replace("\t", " ")
-
-
-def answered(waiver: WaiverNote) -> str:
-    """What became of a waiver, who answers for the failure, who let them, and why."""
-    who = f" (owner {waiver.owner}, approved by {waiver.approver}: {waiver.reason})" if waiver.owner else ""
-    return visible(f"{waiver.fate}: {waiver.text}{who}").replace("\n", " ").replace("\t", " ")
 
 
 def _figures(check: Check) -> list[tuple[str, str]]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from leakledger.audit.gate.baseline import Baseline
-from leakledger.audit.gate_records import Check, GateOutcome, WaiverNote, worst_first
+from leakledger.audit.gate_records import Check, GateOutcome, worst_first
 from leakledger.audit.records import at_least, at_most, plural
 
 MOST_PASSED = 10  # of what passed; the rest is in the exports
@@ -58,17 +58,12 @@ def lines(outcome: GateOutcome) -> Iterator[str]:
         yield f"Before: {b.path}, run {b.run}" if b.of_run else f"Baseline: {b.path}, run {b.run}{moved}"
         yield f"Changed since: {b.changed_words}"
     for w in outcome.waivers:
-        yield f"Waiver {w.id} is {w.fate}: {w.text}{_answered(w)}"
+        yield f"Waiver {w.id}, {w.words}"
     yield from outcome.notes
     if outcome.power_sentence:
         yield outcome.power_sentence
     yield f"False alarms: at most {outcome.alpha:g} over {plural(outcome.family, 'hypothesis', 'hypotheses')}."
     yield f"Head of the record: {outcome.head}"
-
-
-def _answered(w: WaiverNote) -> str:
-    """Who answers for a failure, who let them, and why."""
-    return f" (owner {w.owner}, approved by {w.approver}: {w.reason})" if w.fate in ("used", "exceeded") else ""
 
 
 def about(baseline: Baseline) -> list[str]:
