@@ -131,8 +131,7 @@ def _risks(record: AuditRecord) -> Iterator[str]:
         left = Counter(map(_verdict, rest))
         yield f"\n{len(rest)} more are in the report: {', '.join(f'{n} {verdict}' for verdict, n in left.items())}."
     if any(r.verdict == "no leak" for r in record.rulings):
-        level = confidence(record.run.config.get("audit", {}).get("alpha", 0.05))
-        yield f"\nWhat is said to be below a ceiling is so with {level} confidence."
+        yield f"\nWhat is said to be below a ceiling is so with {confidence(record.run.alpha)} confidence."
     yield f"\n* Likelihood and severity for data subjects, from their perspective: {BLANK}\n"
 
 

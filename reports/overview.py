@@ -274,9 +274,9 @@ def headline(rows: Sequence[Row], record: AuditRecord) -> str:
         return "The protocol tells more than it has to: checks of its messages fired."
     if record.verdict.status == "no leak":
         ceiling = max((r.ceiling for r in record.rulings), default=0.0)
-        level = confidence(record.run.config.get("audit", {}).get("alpha", 0.05))
+        sure = confidence(record.run.alpha)
         return (
-            f"No leak above {ceiling:g} of what a perfect attack gains, with {level} confidence, by any adversary and "
+            f"No leak above {ceiling:g} of what a perfect attack gains, with {sure} confidence, by any adversary and "
             "attack that was played."
         )
     return "This audit cannot say whether anything leaks."

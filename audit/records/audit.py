@@ -84,6 +84,11 @@ class RunFacts:
     instrument: str = ""  # SHA-256 of the code that attacked, scored and decided; older: unknown
     code: Mapping[str, str] = field(default_factory=dict)  # folder -> SHA-256 of the code that played; older: unknown
 
+    @property
+    def alpha(self) -> float:
+        """The chance of a wrong verdict that was accepted; of results without that value the default."""
+        return float(self.config.get("audit", {}).get("alpha", 0.05))
+
 
 @dataclass(frozen=True)
 class AuditRecord:
