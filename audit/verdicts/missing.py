@@ -26,7 +26,7 @@ def missing_for(
 
 
 def too_much_open(key: Key, usable: Sequence[Series], policy: Policy) -> Iterator[str]:
-    """What of that is in the numbers."""
+    """What the bounds and the single scores of a cell leave open, whoever trusts its attacks."""
     if key[2] != CHECKS:
         yield from dict.fromkeys(m for s in usable for m in _unbounded(s, policy))
         yield from (m for s in usable for m in _unlikely(s, policy))
