@@ -13,7 +13,9 @@ from leakledger.audit.terminal import echo
 
 
 @click.command()
-@click.argument("config", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument(
+    "configs", metavar="CONFIG...", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False)
+)
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override one value.")
 @click.option("--policy", type=click.Path(path_type=Path, dir_okay=False), help="What the gate will ask for.")
 @click.option("--baseline", type=click.Path(path_type=Path, dir_okay=False), help="What it will compare with.")
@@ -21,13 +23,14 @@ from leakledger.audit.terminal import echo
     "-o",
     "--output",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Where the run is to go; by default below runs/.",
+    help="Where the run is to go; by default below runs/. For one CONFIG.",
 )
 @click.option("--no-transcripts", is_flag=True, help="The run will keep no messages: they need no disk.")
-@click.option("--json", "as_json", is_flag=True, help="Print the values in force and the account as JSON.")
-@reports_problems
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print the values in force and the account as JSON; a list, of several."
+)
 def validate(
-    config: Path,
+    configs: tuple[Path, ...],
     overrides: tuple[str, ...],
     policy: Path | None,
     baseline: Path | None,
@@ -35,19 +38,53 @@ def validate(
     no_transcripts: bool,
     as_json: bool,
 ) -> None:
-    """Check CONFIG and its data.
+    """Check every CONFIG and its data.
 
     Nothing is trained or attacked. Printed are the columns as they will be read, with examples masked, what looks
     like a slip (identifiers, dates, levels that differ in spaces alone, rows left out), attacks that the model or
     training rules out, the cases, what they will take (time, memory and disk, roughly), what their verdicts can and
     cannot say, and the epsilon of all that clients send, or the steps that have none. What `run` would refuse is
-    refused. With --policy, what the gate takes; one that can never fail is refused.
+    refused, in a line for each CONFIG, after all were checked. With --policy, what the gate takes; one that can never
+    fail is refused.
 
     \b
     Examples:
       leakledger validate audit.toml
+      leakledger validate north/audit.toml south/audit.toml
       leakledger validate audit.toml --policy policy.toml --baseline baseline.json
     """
+    if output is not None and len(configs) > 1:
+        raise OneLine("--output: runs of several configurations go to a folder each; give one CONFIG with it")
+    alone, told, refused = len(configs) == 1, [], []
+    for config in configs:
+        if not (alone or as_json):
+            console.print(f"{config}:", markup=False, highlight=False)
+        try:
+            told.append(_checked(config, overrides, policy, baseline, output, not no_transcripts, as_json))
+        except OneLine as problem:
+            if alone:
+                raise
+            said = problem.message
+            refused.append(type(problem)(said if said.startswith(str(config)) else f"{config}: {said}"))
+            refused[-1].show()
+    if as_json:
+        echo(json.dumps(told[0] if alone else told, indent=1))
+    if refused:
+        worst = max(refused, key=lambda problem: problem.exit_code)
+        raise type(worst)(f"{len(refused)} of {plural(len(configs), 'configuration')} refused")
+
+
+@reports_problems
+def _checked(
+    config: Path,
+    overrides: tuple[str, ...],
+    policy: Path | None,
+    baseline: Path | None,
+    output: Path | None,
+    transcripts: bool,
+    silent: bool,
+) -> dict[str, Any]:
+    """The file, its values in force and its account as plain data, which is printed unless it is to be `silent`."""
     from leakledger.audit import tables
     from leakledger.audit.account import account_of
     from leakledger.audit.command_gate import plan_of_gate
@@ -55,13 +92,12 @@ def validate(
 
     settings = load_config(config, overrides)
     name, command = tables.run_name(settings, config), tables.run_command(config, overrides)
-    account = account_of(settings, name, command, output, transcripts=not no_transcripts)
+    account = account_of(settings, name, command, output, transcripts=transcripts)
     of_gate = plan_of_gate(policy, baseline, account.cases, len(settings.audit.seeds))
     account = replace(account, verdicts=(*account.verdicts, *of_gate))
-    if as_json:
-        told = {"config": settings.in_force(), **account.to_plain()}
-        echo(json.dumps(told, indent=1))
-        return
+    told = {"file": str(config), "config": settings.in_force(), **account.to_plain()}
+    if silent:
+        return told
     data = account.data
     tables.print_rows(console, account.column_rows(), f"Columns of {data.name} ({plural(account.table.rows, 'row')})")
     named = [{"case": c.id, "method": c.setting.method, **_named(c.setting)} for c in account.cases]
@@ -72,6 +108,7 @@ def validate(
         console.print(f"{config}: [data] names no source: this is about the embedded table {data.name}.", markup=False)
     for sentence in account.sentences():
         console.print(sentence, markup=False, highlight=False)
+    return told
 
 
 def _named(setting: Any) -> dict[str, str]:

@@ -1,3 +1,4 @@
+import re
 import subprocess
 from pathlib import Path
 
@@ -65,11 +66,16 @@ def test_the_script_of_gitlab_ends_with_the_exit_code_of_the_gate(made):
         assert done.returncode == code, done.stderr
 
 
-def test_the_hook_names_a_command_that_there_is():
+def test_the_hook_names_a_command_that_there_is(tmp_path):
     (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
     name, *command = hook["entry"].split()
     assert name == "leakledger"
-    assert call(*command, "--help").exit_code == 0
+    named = [tmp_path / folder / "audit.toml" for folder in ("north", "south")]
+    for path in named:
+        path.parent.mkdir()
+        path.write_text("[data]\nsource = 'fair'\n")
+    assert all(re.search(hook["files"], str(path)) for path in named)
+    assert call(*command, *named).exit_code == 0  # a change of both is one call
     assert "--policy" not in hook["entry"]  # whoever uses it names one; so what it says is
     assert "with --policy in `args`" in hook["description"]
 

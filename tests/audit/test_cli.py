@@ -139,6 +139,27 @@ def test_validate_refuses_an_output_that_run_would_refuse(finished):
     assert call(*given, run).exit_code == 0
 
 
+def test_validate_checks_every_configuration_and_says_of_each_why_it_is_refused(tmp_path):
+    north, south, east, west = (tmp_path / name / "audit.toml" for name in ("north", "south", "east", "west"))
+    for path, text in ((north, QUICK), (south, "[dta]\n"), (east, QUICK.replace("fair", "none.csv")), (west, QUICK)):
+        path.parent.mkdir()
+        path.write_text(text)
+    result = call("validate", north, south, east, west, code=2)
+    of_south, of_east, altogether = result.stderr.splitlines()
+    assert of_south.startswith(f"leakledger: {south}: dta: unknown key")
+    assert of_east.startswith(f"leakledger: {east}: ")
+    assert "none.csv: no such file" in of_east
+    assert altogether == "leakledger: 2 of 4 configurations refused"
+    assert [f"{path}: 2 cases" in result.stdout for path in (north, south, east, west)] == [True, False, False, True]
+    listed = call("validate", north, south, west, "--json", code=2)
+    assert [account["file"] for account in json.loads(listed.stdout)] == [str(north), str(west)]
+    assert json.loads(call("validate", north, "--json").stdout) == json.loads(listed.stdout)[0]
+    refused = call("validate", north, west, "--output", tmp_path / "run", code=2)
+    assert refused.stderr.startswith("leakledger: --output: ")
+    assert refused.stdout == ""
+    assert call("validate", north, west).exit_code == 0
+
+
 def test_no_output_replaces_what_a_run_keeps(finished, tmp_path):
     run = tmp_path / "run"
     shutil.copytree(finished[0], run)
