@@ -115,6 +115,34 @@ def test_how_sure_the_adversary_who_knows_the_noise_is_and_how_often_right_is_wh
             assert all(rounded(s, n) for s, n in zip(numbers, all_said(kind, tenth), strict=True)), (kind, tenth)
 
 
+def test_what_audits_of_noise_on_statistics_and_updates_show_is_what_was_measured():
+    rows = kept("statistics-dp.json")
+    together, column = "count, sum, sum of squares, table; ", "the three numbers of a column together, "
+    of = {
+        "DP-SGD, one round, Gaussian": "DP-SGD, Gaussian",
+        "client-level, one update, Gaussian": "client-level DP, Gaussian",
+    }
+    lines = [row for row in cells("statistics-dp.md", 4) if re.search("Laplace|Gaussian|exponential", row[0])]
+    measured = set()
+    for name, claimed, *shown in lines:
+        noise = name.rsplit(None, 1)[-1]
+        names = [of.get(name, name.replace(column, "whole message, "))]
+        if name.startswith(together):
+            names = [f"{n}, discrete {noise}" for n in ("count", "sum", "sum of squares", "table")]
+        for mechanism, strength, cell in (
+            (m, *s) for m in names for s in zip(("as stated", "half"), shown, strict=True)
+        ):
+            setting = {"mechanism": mechanism, "noise": strength}
+            found = {r["metric"]: r for r in rows if setting.items() <= r["setting"].items()}
+            assert rounded(claimed, found["epsilon claimed"]["measured"]), name
+            seen = found["epsilon shown, median and range"]
+            numbers = re.findall(r"[\d.]+", cell)
+            assert all(rounded(s, seen[k]) for s, k in zip(numbers, ("measured", "low", "high"), strict=True)), name
+            assert found["refuted"]["measured"] == (0 if strength == "as stated" else 100)
+            measured.add(mechanism)
+    assert measured == {r["setting"]["mechanism"] for r in rows}
+
+
 def posteriors(attack):
     rows = [r for r in kept("posteriors.json") if r["setting"]["attack"] == attack and "statistic" in r["setting"]]
     keys = ("federation", "parties", "spread", "outlying", "observers", "statistic")
