@@ -115,6 +115,23 @@ def test_how_sure_the_adversary_who_knows_the_noise_is_and_how_often_right_is_wh
             assert all(rounded(s, n) for s, n in zip(numbers, all_said(kind, tenth), strict=True)), (kind, tenth)
 
 
+def test_what_comes_back_behind_norms_is_what_was_measured():
+    lines = [row for row in cells("networks.md", 7) if row[0].startswith("`")]
+    assert len(lines) == 5
+    settings = [(table, size) for table in ("adult", "german") for size in (8, 16, 32)]
+    for name, *said in lines:
+        norm = re.match("`(.*)`", name)[1]
+        for (table, size), cell in zip(settings, said, strict=True):
+            of = {"B": size} if norm == "none" else {"B": size, "norm": norm}
+            rows = [r for r in kept(f"exact-norms-{table}.json") if of.items() <= r["setting"].items()]
+            (row,) = (r for r in rows if r["metric"] == "identical_rows" and r["setting"].get("norm", "none") == norm)
+            assert quoted(cell, row), (norm, table, size)
+    both = [r for table in ("adult", "german") for r in kept(f"exact-norms-{table}.json")]
+    shares = [r["measured"] * r["n"] * r["setting"]["B"] / 100 for r in both if r["metric"] == "verified_rows"]
+    assert f"None of the {round(sum(shares)):,} rows" in (ROOT / "docs" / "networks.md").read_text()
+    assert all(r["measured"] == 0 for r in both if r["metric"] == "false_verified")
+
+
 def test_what_audits_of_noise_on_statistics_and_updates_show_is_what_was_measured():
     rows = kept("statistics-dp.json")
     together, column = "count, sum, sum of squares, table; ", "the three numbers of a column together, "

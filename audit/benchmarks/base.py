@@ -81,6 +81,7 @@ BENCHMARKS = {
     "exact": "leakledger.audit.benchmarks.exact",
     "exact_activations": "leakledger.audit.benchmarks.exact_activations",
     "exact_dropout": "leakledger.audit.benchmarks.exact_dropout",
+    "exact_norms": "leakledger.audit.benchmarks.exact_norms",
     "certificates": "leakledger.audit.benchmarks.certificates",
     "engine": "leakledger.audit.benchmarks.engine",
     "fedavg": "leakledger.audit.benchmarks.fedavg",
@@ -116,6 +117,7 @@ BENCHMARKS = {
 MEASURE_OF = {
     "exact_activations": "exact",
     "exact_dropout": "exact",
+    "exact_norms": "exact",
     "fedavg_long": "fedavg",
     "fedllm_f1_minilm": "fedllm_f1",
     "fedllm_overlap": "fedllm_f1",

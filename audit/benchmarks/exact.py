@@ -17,7 +17,7 @@ from leakledger.audit.benchmarks.base import Options, Row, dataset_name
 from leakledger.audit.benchmarks.gradients import attack_batches, figure, in_percent
 from leakledger.audit.benchmarks.tableak import PUBLISHED, settings
 from leakledger.audit.case import cases
-from leakledger.audit.config import Config, Preprocessing
+from leakledger.audit.config import Config, Model, Preprocessing
 from leakledger.audit.pool import each
 
 METRICS = ("identical_rows", "verified_rows", "false_verified")
@@ -49,26 +49,25 @@ def measure(
     seeds: int,
     sigma: float = 0.0,
     trained: int = 0,
-    activation: str = "relu",
     scaler: str = "",
     labels: str = "",
-    dropout: float = 0.0,
+    **network: float | str,
 ) -> Iterator[Row]:
     """Rows of one attack and batch size, over 4 clients x `seeds` batches. `scaler`, if not that of the pipeline,
-    scales numeric columns alone; `labels` are known to attacks that need them, unless it says "none".
+    scales numeric columns alone; `labels` are known to attacks that need them, unless it says "none"; `network` are
+    options of `[model]`.
     """
     labels = labels or ("known" if attack in ("portfolio", "tableak") else "none")
     config = settings(options, source, "published", "recovered" if labels == "none" else labels, size, seeds, sigma)
-    config = with_network(after(config, trained), activation, scaler, dropout)
+    config = with_network(after(config, trained), scaler, **network)
     measured = list(each(partial(attack_batches, config, attack), cases(config), options.jobs))
     trials = [t for part, _ in measured for t in part]
     dataset = dataset_name(source)
     setting = {"attack": attack, "B": size, "pipeline": "published", "labels": labels, "parties": 4, "seeds": seeds}
     other: dict[str, float | str] = {"noise": sigma} if sigma else {}
     other |= {"rounds trained": trained} if trained else {}
-    other |= {"activation": activation} if activation != "relu" else {}
     other |= {"pipeline": "0/1", "scaler": scaler} if scaler else {}
-    other |= {"dropout": dropout} if dropout else {}
+    other |= {name: value for name, value in network.items() if value != getattr(Model(), name)}
     setting = {**setting, **other}
 
     same = not other and labels == "known"  # as in the setting that the figures were published for
@@ -87,11 +86,9 @@ def after(config: Config, rounds: int) -> Config:
     )
 
 
-def with_network(config: Config, activation: str, scaler: str, dropout: float = 0.0) -> Config:
-    """The same attacks, on a network of another activation, or that leaves units out in training, or behind another
-    scaler of the numeric columns.
-    """
-    model = config.model.model_copy(update={"activation": activation, "dropout": dropout})
+def with_network(config: Config, scaler: str, **network: float | str) -> Config:
+    """The same attacks, on another network, by options of `[model]`, or behind another scaler of numeric columns."""
+    model = config.model.model_copy(update=network)
     preprocessing = config.preprocessing
     if scaler:
         preprocessing = [Preprocessing(encoder="server-dictionary", scaler=scaler)]

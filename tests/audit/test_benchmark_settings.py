@@ -24,7 +24,7 @@ ALL = {
     "tableak": TABLEAK,
     "0/1": tableak.settings(Options(), "fair", "0/1", "known", 4, 1),
     "dp_sgd": dp_sgd.dp_sgd(TABLEAK, 0.1, 8),
-    "exact, minmax": exact.with_network(TABLEAK, "tanh", "federated-minmax"),
+    "exact, minmax": exact.with_network(TABLEAK, "federated-minmax", activation="tanh"),
     "other defenses": defended_other.under(TABLEAK, defended_other.OTHER["half pruned"]),
 }
 

@@ -1,5 +1,5 @@
 from leakledger.audit.benchmarks.base import Options
-from leakledger.audit.benchmarks.exact import after, measure
+from leakledger.audit.benchmarks.exact import after, measure, with_network
 from leakledger.audit.benchmarks.tableak import settings
 
 
@@ -15,3 +15,12 @@ def test_rows_of_trained_networks_say_so_and_count_every_client():
     assert rows["identical_rows"].n == 4
     assert rows["accuracy"].published is None
     assert "rounds trained" not in next(measure(Options(jobs=1), "breast_cancer", "span", 2, 1)).setting
+
+
+def test_rows_of_another_network_say_in_what_it_differs():
+    rows = list(measure(Options(jobs=1), "breast_cancer", "span", 2, 1, norm="layer", activation="relu"))
+    assert all(r.setting["norm"] == "layer" and "activation" not in r.setting for r in rows)
+    assert "norm" not in next(measure(Options(jobs=1), "breast_cancer", "span", 2, 1, norm="none")).setting
+    config = with_network(settings(Options(), "breast_cancer", "published", "known", 4, 1), "", norm="batch")
+    assert config.model.norm == "batch"
+    assert config.preprocessing[0].scaler == "federated-zscore"
