@@ -43,7 +43,8 @@ from leakledger.preprocess.views import ModelSpec
 # How far, relative to its length, the column of a row may lie outside the column space of the gradient. Too small: the
 # rounding of a row's numbers rules it out; too large: false candidates pass, and no batch of them is right.
 OUTSIDE = 1e-2
-MOST = 2**12  # candidates that are tried; more, and the categories say too little
+MOST = 2**15  # candidates that are tried; more, and the categories say too little
+PART = 2**12  # of them at a time: memory
 NUDGE = 1e-6  # of a difference quotient in float64
 AT_ONCE = 64  # gradients of difference quotients: memory
 LARGEST = 600  # numbers of a batch that are fitted: a slope is as large as the network
@@ -94,8 +95,7 @@ def recomputed(update: ObservedUpdate, space: RowSpace, candidates: EncodedRows,
     if isinstance(told, tuple):
         rows = candidates.where(members(update, told[0], candidates.encoded))
     else:
-        off = np.linalg.norm(outside(update, weights, space, candidates.encoded), axis=1)
-        rows = candidates.where(off < OUTSIDE)
+        rows = fitting(update, space, candidates)
     if len(rows) != update.rows:
         return f"{len(rows)} of {len(candidates)} candidate rows fit the gradient behind the norm, not {update.rows}"
     batch = Batch(update, weights, labels_of(update, weights, rows.encoded), told if isinstance(told, tuple) else None)
@@ -107,6 +107,12 @@ def recomputed(update: ObservedUpdate, space: RowSpace, candidates: EncodedRows,
     if batch.mean is not None and (off := mean_off(update, rows.encoded)) > MEAN_OFF:
         return f"the mean of the rows found is not the one that running statistics tell: off by {off:.1e}"
     return Recomputed(rows, residual, error)
+
+
+def fitting(update: ObservedUpdate, space: RowSpace, candidates: EncodedRows) -> EncodedRows:
+    """The candidate rows whose columns lie in the column space of the gradient."""
+    weights = as_tensors(update.weights, dtype=torch.float64)
+    return candidates.where(np.linalg.norm(outside(update, weights, space, candidates.encoded), axis=1) < OUTSIDE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,12 +204,15 @@ def outside(update: ObservedUpdate, weights: Mapping[str, Tensor], space: RowSpa
     """(n, H) what of the column of each row, of length 1, lies outside the column space of the gradient: for the error
     of the outputs for which that is least.
     """
-    columns = first_columns(update, weights, encoded, error_basis(update.model.outputs))  # (n, C - 1, H)
-    basis = np.linalg.qr(columns.transpose(0, 2, 1))[0]
-    left = np.linalg.qr(space.left)[0]
-    beyond = basis - left @ (left.T @ basis)
-    least = np.linalg.svd(beyond, full_matrices=False)[2][:, -1]
-    return np.asarray((beyond @ least[..., None])[..., 0])
+    left, errors = np.linalg.qr(space.left)[0], error_basis(update.model.outputs)
+    found = []
+    for part in np.array_split(encoded, max(1, -(-len(encoded) // PART))):
+        columns = first_columns(update, weights, part, errors)  # (n, C - 1, H)
+        basis = np.linalg.qr(columns.transpose(0, 2, 1))[0]
+        beyond = basis - left @ (left.T @ basis)
+        least = np.linalg.svd(beyond, full_matrices=False)[2][:, -1]
+        found.append((beyond @ least[..., None])[..., 0])
+    return np.concatenate(found)
 
 
 def first_columns(update: ObservedUpdate, weights: Mapping[str, Tensor], encoded: Array, errors: Array) -> Array:
@@ -236,7 +245,9 @@ def settled(
         return "categories leave numbers open, and behind batch norm no column is of one row"
     else:
         weights = as_tensors(update.weights, dtype=torch.float64)
-        found = rows_along(candidates, space.right, lambda rows: outside(update, weights, space, rows), rng)
+        found = rows_along(
+            candidates, space.right, lambda rows: outside(update, weights, space, rows), rng, update.rows
+        )
         if isinstance(found, str):
             return found
         points = with_ones(found)

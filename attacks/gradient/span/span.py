@@ -45,8 +45,17 @@ from leakledger.attacks.gradient.exact.neurons import live_neurons
 from leakledger.attacks.gradient.exact.polish import polished
 from leakledger.attacks.gradient.exact.rows import EncodedRows, Mask, clear, snapped
 from leakledger.attacks.gradient.inversion import Inversion
-from leakledger.attacks.gradient.span.recomputed import moved_scales, recomputed, settled, space_of, unfit
+from leakledger.attacks.gradient.span.recomputed import (
+    MOST,
+    fitting,
+    moved_scales,
+    recomputed,
+    settled,
+    space_of,
+    unfit,
+)
 from leakledger.attacks.gradient.span.search import search, settled_coordinates
+from leakledger.attacks.gradient.span.taken_out import taken_out
 from leakledger.attacks.gradient.span.unweighed import in_row_space, unexplained
 from leakledger.attacks.observed.affine import Array
 from leakledger.attacks.observed.gradients import unmodelled
@@ -118,22 +127,13 @@ class Span(Inversion):
         space = (space_of if normed and not unweighed else row_space)(update, self.rank_tolerance)
         if isinstance(space, str):
             return Abstained(f"{source}: {space}")
-        candidates = find_candidates(
-            layout,
-            space.right,
-            max(self.match_tolerance, space.precision * layout.width**0.5),
-            self.budget,
-            self.candidates,
-            knowledge.bounds,
-            knowledge.dependencies,
-            space.precision,
-        )
+        candidates = self._candidates(update, space, knowledge)
         if isinstance(candidates, str):
             return Abstained(f"{source}: {candidates}")
         if unweighed:
             return self._unweighed(update, space, candidates)
         if normed:
-            return self._recomputed(update, space, candidates)
+            return self._recomputed(update, space, candidates, knowledge)
         neurons = live_neurons(space, weight, bias)
         if not len(neurons.left):
             return Abstained(f"{source}: no neuron of its first layer stands out from the noise")
@@ -145,10 +145,25 @@ class Span(Inversion):
         rows, open = decided(layout, rows, space.right, candidates.choices)
         return claim(update, rows, residual, proven, exact, open)
 
-    def _recomputed(self, update: ObservedUpdate, space: RowSpace, candidates: Candidates) -> Inverted:
+    def _candidates(self, update: ObservedUpdate, space: RowSpace, knowledge: AuxiliaryKnowledge) -> Candidates | str:
+        return find_candidates(
+            update.layout,
+            space.right,
+            max(self.match_tolerance, space.precision * update.layout.width**0.5),
+            self.budget,
+            self.candidates,
+            knowledge.bounds,
+            knowledge.dependencies,
+            space.precision,
+        )
+
+    def _recomputed(
+        self, update: ObservedUpdate, space: RowSpace, candidates: Candidates, knowledge: AuxiliaryKnowledge
+    ) -> Inverted:
         """The rows behind a first layer that an activation norm follows: all or none."""
         source = f"the update of {update.victim} in round {update.round}"
-        rows = settled(update, space, candidates, np.random.default_rng([self.seed, update.round]))
+        rng = np.random.default_rng([self.seed, update.round])
+        rows = self._completed(update, space, settled(update, space, candidates, rng), knowledge, rng)
         found = rows if isinstance(rows, str) else recomputed(update, space, rows, self.residual)
         if isinstance(found, str):
             return Abstained(f"{source}: {found}")
@@ -158,6 +173,30 @@ class Span(Inversion):
         if update.sums is not None:
             update = replace(update, evidence=(*update.evidence, update.sums.evidence))
         return claim(update, rows, np.full(len(rows), found.residual), proven, exact, open)
+
+    def _completed(
+        self,
+        update: ObservedUpdate,
+        space: RowSpace,
+        rows: EncodedRows | str,
+        knowledge: AuxiliaryKnowledge,
+        rng: np.random.Generator,
+    ) -> EncodedRows | str:
+        """The rows that fit, and where they are fewer than the batch has, those that are found in what they leave."""
+        if isinstance(rows, str) or update.model.norm == "batch" or len(rows) > MOST:
+            return rows
+        fits = fitting(update, space, rows)
+        if len(fits) in (0, update.rows):
+            return fits if len(fits) else rows
+        known, rest = taken_out(update, space, fits)
+        if rest is None:
+            return known if len(known) == update.rows else rows
+        if isinstance(smaller := space_of(rest, self.rank_tolerance), str):
+            return rows
+        if isinstance(candidates := self._candidates(rest, smaller, knowledge), str):
+            return rows
+        more = self._completed(rest, smaller, settled(rest, smaller, candidates, rng), knowledge, rng)
+        return rows if isinstance(more, str) else known.plus(more)
 
     def _unweighed(self, update: ObservedUpdate, space: RowSpace, candidates: Candidates) -> Inverted:
         """Rows of the row space that nothing else is known of: none of them is proven."""

@@ -9,13 +9,15 @@ from scipy.optimize import linear_sum_assignment
 
 from leakledger.attacks.base import Abstained, AuxiliaryKnowledge, NotApplicable
 from leakledger.attacks.gradient.atoms import Atoms
+from leakledger.attacks.gradient.exact.rows import EncodedRows, snapped
 from leakledger.attacks.gradient.linear_layer import LinearLayer
 from leakledger.attacks.gradient.matching.objective import matching_objective
 from leakledger.attacks.gradient.portfolio import Portfolio
 from leakledger.attacks.gradient.portfolio.remainder import remainder
 from leakledger.attacks.gradient.posterior import Posterior
-from leakledger.attacks.gradient.span import Span
-from leakledger.attacks.gradient.span.recomputed import MEAN_OFF, mean_off
+from leakledger.attacks.gradient.span import Span, open_numbers, span
+from leakledger.attacks.gradient.span.recomputed import MEAN_OFF, mean_off, settled, space_of
+from leakledger.attacks.gradient.span.taken_out import taken_out
 from leakledger.attacks.gradient.spear import Spear
 from leakledger.attacks.gradient.tableak import TabLeak
 from leakledger.attacks.gradient.tableak_fedavg import TabLeakFedAvg
@@ -64,12 +66,55 @@ def test_span_proves_every_row_behind_a_norm_that_goes_row_by_row(norm, activati
     assert (claim.residual < 1e-5).all()
 
 
+@pytest.mark.parametrize("evaluated", [open_numbers.EVALUATED, 4])  # as of few candidates, and as of many
 @pytest.mark.parametrize("norm", ["group"])
-def test_rows_that_agree_in_every_category_are_told_apart_behind_a_norm(norm):
+def test_rows_that_agree_in_every_category_are_told_apart_behind_a_norm(norm, evaluated, monkeypatch):
+    monkeypatch.setattr(open_numbers, "EVALUATED", evaluated)
     categories, numbers, encoded = rows_of(LAYOUT, 6, 3, alike=True)
     (claim,) = attack(observe(encoded, norm=norm, **SMALL))
     assert exact(claim, categories, numbers).all()
     assert claim.verified.all()
+
+
+@pytest.mark.parametrize("norm", BY_ROW)
+def test_rows_that_no_search_finds_are_found_in_what_the_others_leave(norm, monkeypatch):
+    categories, numbers, encoded = rows_of(LAYOUT, 8, 8)
+    searched = []
+
+    def half(update, space, candidates, rng):
+        searched.append(update.rows)
+        found = settled(update, space, candidates, rng)
+        return found.where(np.arange(len(found)) < (update.rows + 1) // 2)
+
+    monkeypatch.setattr(span, "settled", half)
+    (claim,) = attack(observe(encoded, norm=norm, norm_groups=4, seed=8))
+    assert searched[0] == 8
+    assert searched == sorted(searched, reverse=True)
+    assert searched[-1] == 1
+    assert exact(claim, categories, numbers).all()
+    assert claim.verified.all()
+
+
+def test_a_row_leaves_a_batch_with_its_label_and_no_other_row_does():
+    _, _, encoded = rows_of(LAYOUT, 6, 4)
+    view = observe(encoded, norm="layer", **SMALL)
+    (update,) = find_gradients(view, AuxiliaryKnowledge(), rounds=[0])
+    space = space_of(update, 100.0)
+    inside = snapped(LAYOUT, np.column_stack([encoded, np.ones(6)]))[0]
+    stranger = EncodedRows(inside.categories[:1], encoded[:1] + 0.25)
+    known, rest = taken_out(update, space, inside.where(np.array([1, 3])).plus(stranger))
+    np.testing.assert_allclose(known.encoded, encoded[[1, 3]], atol=1e-9)
+    assert rest.rows == 4
+    weights = as_tensors(update.weights, dtype=torch.float64)
+    labels = np.arange(6) % 2
+    left = [0, 2, 4, 5]
+    own = gradient(update.model, weights, torch.from_numpy(encoded[left]), torch.from_numpy(labels[left]))
+    for name, part in rest.gradient.items():
+        np.testing.assert_allclose(part, own[name], atol=1e-6)
+    nobody, same = taken_out(update, space, stranger)
+    assert (len(nobody), same) == (0, None)
+    everybody, nothing = taken_out(update, space, inside)
+    assert (len(everybody), nothing) == (6, None)
 
 
 @pytest.mark.parametrize("count", [4, 8, 12])

@@ -1,0 +1,73 @@
+"""What is left of a batch behind an activation norm without the rows that are known already: a smaller batch.
+
+Candidates of a small row space are few, and those of a large one are searched in vain for the last rows of a batch. So
+rows that are found leave it. Of a row p = [x | 1] the column d of D is known for each label, and with G = D^T P of
+independent rows p G^+ d = 1 for the label that it has, and for nothing else (Wedderburn's rank reduction, as in
+`exact.deflation`): a row that fits no label, or is there twice, stays. What is left is searched like any batch. Nothing
+is proven by this: all rows together are, by the gradient of all layers (`recomputed`), or none.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.func import grad
+
+from leakledger.attacks.gradient.exact.network import error_basis, error_of_labels
+from leakledger.attacks.gradient.exact.polish import with_integers
+from leakledger.attacks.gradient.exact.rows import EncodedRows
+from leakledger.attacks.gradient.span.recomputed import first_columns
+from leakledger.attacks.observed.affine import Array, affine, with_ones
+from leakledger.attacks.observed.row_space import RowSpace
+from leakledger.attacks.observed.update import ObservedUpdate
+from leakledger.preprocess.models import as_tensors, forward, mean_loss
+
+# How far p G^+ d may be from 1. Too small: the rounding of a row's numbers keeps it in; too large: a row that is none
+# leaves with the label that is nearest.
+ONE = 1e-2
+
+
+def taken_out(update: ObservedUpdate, space: RowSpace, rows: EncodedRows) -> tuple[EncodedRows, ObservedUpdate | None]:
+    """Those of the rows that are surely in the batch once, with the update of all others: None where none is left, or
+    no row is sure.
+    """
+    weights = as_tensors(update.weights, dtype=torch.float64)
+    rows = EncodedRows(rows.categories, with_integers(update.layout.numeric, rows.encoded))
+    traces = reductions(update, weights, space, rows.encoded)
+    labels = np.abs(traces - 1).argmin(1)
+    single = np.abs(traces[np.arange(len(rows)), labels] - 1) < ONE
+    left = update.rows - int(single.sum())
+    if not single.any() or left < 1:
+        return rows.where(single), None
+    known, own = rows.where(single), labels[single]
+    share = _gradient(update, weights, known.encoded, own)
+    gradient = {n: (g * update.rows - share[n] * len(own)) / left for n, g in update.gradient.items()}
+    # Errors of what was sent and of the rows taken out stay, while what is left may be far less: to that they are
+    # noise. It shows outside the dimensions that so many rows have, and is taken for as much in each entry as it is in
+    # the worst direction altogether: coordinates of outlying rows are off by many times more than those of others.
+    noise = float(np.linalg.svd(affine(gradient, 0), compute_uv=False)[left])
+    labelled = update.labels[:0]  # whose labels are left is not asked here
+    return known, replace(update, rows=left, gradient=gradient, labels=labelled, noise=noise)
+
+
+def reductions(update: ObservedUpdate, weights: Mapping[str, Tensor], space: RowSpace, encoded: Array) -> Array:
+    """(n, C) p G^+ d of each row (n, d) for each label: 1 for that of a row that is in the batch once."""
+    columns = first_columns(update, weights, encoded, error_basis(update.model.outputs))  # (n, C - 1, H)
+    with torch.no_grad():
+        outputs = forward(update.model, weights, torch.from_numpy(encoded))
+    errors = error_of_labels(torch.softmax(outputs, -1).numpy(), update.rows)  # (n, C, C - 1)
+    along = with_ones(encoded) @ space.right.T  # (n, r)
+    across = np.einsum("ncb,nbh->nch", errors, columns) @ np.linalg.pinv(space.left).T  # (n, C, r)
+    return np.asarray(np.einsum("nr,ncr->nc", along, across))
+
+
+def _gradient(
+    update: ObservedUpdate, weights: Mapping[str, Tensor], encoded: Array, labels: NDArray[np.int64]
+) -> dict[str, Array]:
+    """The gradient of the mean loss over these rows alone."""
+    rows, targets = torch.from_numpy(encoded), torch.from_numpy(labels)
+    found = grad(lambda w: mean_loss(update.model, forward(update.model, w, rows), targets))(dict(weights))
+    return {name: np.asarray(part.detach().numpy()) for name, part in found.items()}
