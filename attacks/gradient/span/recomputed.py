@@ -5,7 +5,8 @@ D^T [X | 1], and the rows lie in its row space. But every unit of a row hears of
 ReLU silences a unit, and no row is alone on any (`kernels` has nothing to work with). What is left is enough:
 
 1. given a candidate row, its column of D is known up to the error of its outputs, C - 1 numbers in the basis of
-   `exact.network`. It must lie in the column space of the gradient, r of H dimensions. False candidates do not;
+   `exact.network`. It must lie in the column space of the gradient, r of H dimensions. False candidates do not. Rows
+   that are found so leave the batch (`taken_out`), and those that are left are sought in a smaller row space;
 2. the label of each row is read off the gradient of the last layer, given the inputs of that layer;
 3. with categories and labels the gradient of all layers is a function of the numbers, fitted by Gauss-Newton;
 4. the gradient of all layers, computed again in float64, is the observed one or it is not: all rows are
