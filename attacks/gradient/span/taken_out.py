@@ -2,9 +2,10 @@
 
 Candidates of a small row space are few, and those of a large one are searched in vain for the last rows of a batch. So
 rows that are found leave it. Of a row p = [x | 1] the column d of D is known for each label, and with G = D^T P of
-independent rows p G^+ d = 1 for the label that it has, and for nothing else (Wedderburn's rank reduction, as in
-`exact.deflation`): a row that fits no label, or is there twice, stays. What is left is searched like any batch. Nothing
-is proven by this: all rows together are, by the gradient of all layers (`recomputed`), or none.
+independent rows P G^+ D^T is the identity (Wedderburn's rank reduction, as in `exact.deflation`): p G^+ d is 1 for the
+label that the row has and for nothing else, and 0 for the d of any other row. A row that fits no label, or is there
+twice, stays, and of two attempts at one row one leaves. What is left is searched like any batch. Nothing is proven by
+this: all rows together are, by the gradient of all layers (`recomputed`), or none.
 """
 
 from collections.abc import Mapping
@@ -25,8 +26,8 @@ from leakledger.attacks.observed.row_space import RowSpace
 from leakledger.attacks.observed.update import ObservedUpdate
 from leakledger.preprocess.models import as_tensors, forward, mean_loss
 
-# How far p G^+ d may be from 1. Too small: the rounding of a row's numbers keeps it in; too large: a row that is none
-# leaves with the label that is nearest.
+# How far p G^+ d may be from 1, or 0. Too small: the rounding of a row's numbers keeps it in; too large: a row that is
+# none leaves with the label that is nearest.
 ONE = 1e-2
 
 
@@ -36,15 +37,19 @@ def taken_out(update: ObservedUpdate, space: RowSpace, rows: EncodedRows) -> tup
     """
     weights = as_tensors(update.weights, dtype=torch.float64)
     rows = EncodedRows(rows.categories, with_integers(update.layout.numeric, rows.encoded))
-    traces = reductions(update, weights, space, rows.encoded)
-    labels = np.abs(traces - 1).argmin(1)
-    single = np.abs(traces[np.arange(len(rows)), labels] - 1) < ONE
+    products = reductions(update, weights, space, rows.encoded)
+    labels = np.abs(products.diagonal() - 1).argmin(0)  # the diagonal is (C, n)
+    products = np.take_along_axis(products, labels[None, :, None], 2)[..., 0]
+    single = np.zeros(len(rows), bool)
+    for i in np.abs(products.diagonal() - 1).argsort(kind="stable").tolist():
+        across = np.abs(products[i, single]).max(initial=0), np.abs(products[single, i]).max(initial=0)
+        single[i] = abs(products[i, i] - 1) < ONE and max(across) < ONE
     left = update.rows - int(single.sum())
     if not single.any() or left < 1:
         return rows.where(single), None
-    known, own = rows.where(single), labels[single]
-    share = _gradient(update, weights, known.encoded, own)
-    gradient = {n: (g * update.rows - share[n] * len(own)) / left for n, g in update.gradient.items()}
+    known = rows.where(single)
+    share = _gradient(update, weights, known.encoded, labels[single])
+    gradient = {n: (g * update.rows - share[n] * len(known)) / left for n, g in update.gradient.items()}
     # Errors of what was sent and of the rows taken out stay, while what is left may be far less: to that they are
     # noise. It shows outside the dimensions that so many rows have, and is taken for as much in each entry as it is in
     # the worst direction altogether: coordinates of outlying rows are off by many times more than those of others.
@@ -54,14 +59,16 @@ def taken_out(update: ObservedUpdate, space: RowSpace, rows: EncodedRows) -> tup
 
 
 def reductions(update: ObservedUpdate, weights: Mapping[str, Tensor], space: RowSpace, encoded: Array) -> Array:
-    """(n, C) p G^+ d of each row (n, d) for each label: 1 for that of a row that is in the batch once."""
+    """(n, n, C) p_i G^+ d_j of rows i and j (n, d), the latter with each label: of rows that are in the batch once the
+    identity, where labels are theirs.
+    """
     columns = first_columns(update, weights, encoded, error_basis(update.model.outputs))  # (n, C - 1, H)
     with torch.no_grad():
         outputs = forward(update.model, weights, torch.from_numpy(encoded))
     errors = error_of_labels(torch.softmax(outputs, -1).numpy(), update.rows)  # (n, C, C - 1)
     along = with_ones(encoded) @ space.right.T  # (n, r)
     across = np.einsum("ncb,nbh->nch", errors, columns) @ np.linalg.pinv(space.left).T  # (n, C, r)
-    return np.asarray(np.einsum("nr,ncr->nc", along, across))
+    return np.asarray(np.einsum("ir,jcr->ijc", along, across))
 
 
 def _gradient(

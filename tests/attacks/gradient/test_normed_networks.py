@@ -30,6 +30,7 @@ from leakledger.preprocess.models import as_tensors, gradient, initial_weights
 from leakledger.preprocess.views import ModelSpec, TrainingSpec
 from leakledger.preprocess.wire import encode
 from tests.attacks.example import LAYOUT, exact, observe, observe_training, rows_of
+from tests.attacks.gradient.test_span_attack import table_layout
 
 BY_ROW = ("layer", "group", "instance")
 NORMS = (*BY_ROW, "batch")
@@ -111,10 +112,25 @@ def test_a_row_leaves_a_batch_with_its_label_and_no_other_row_does():
     own = gradient(update.model, weights, torch.from_numpy(encoded[left]), torch.from_numpy(labels[left]))
     for name, part in rest.gradient.items():
         np.testing.assert_allclose(part, own[name], atol=1e-6)
+    again = EncodedRows(inside.categories[[1]], encoded[[1]] + 1e-4)  # a second attempt at the same row
+    assert len(taken_out(update, space, again.plus(inside.where(np.array([1, 3]))))[0]) == 2
     nobody, same = taken_out(update, space, stranger)
     assert (len(nobody), same) == (0, None)
     everybody, nothing = taken_out(update, space, inside)
     assert (len(everybody), nothing) == (6, None)
+
+
+@pytest.mark.slow
+def test_32_rows_of_a_real_table_come_back_behind_a_norm(datasets):
+    """Some are found in what the others leave alone."""
+    layout, categories, numbers, encoded = table_layout(datasets, "adult")
+    deviation = np.array([b.scale for b in layout.numeric])
+    for seed in (0, 1):
+        drawn = np.random.default_rng(seed).choice(len(encoded), 32, replace=False)
+        (claim,) = attack(observe(encoded[drawn], layout, norm="layer", seed=seed))
+        told = replace(claim, numbers=claim.numbers / deviation)
+        assert exact(told, categories[drawn], numbers[drawn] / deviation).all()
+        assert claim.verified.all()
 
 
 @pytest.mark.parametrize("count", [4, 8, 12])
