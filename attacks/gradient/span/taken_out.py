@@ -37,13 +37,10 @@ def taken_out(update: ObservedUpdate, space: RowSpace, rows: EncodedRows) -> tup
     """
     weights = as_tensors(update.weights, dtype=torch.float64)
     rows = EncodedRows(rows.categories, with_integers(update.layout.numeric, rows.encoded))
-    products = reductions(update, weights, space, rows.encoded)
-    labels = np.abs(products.diagonal() - 1).argmin(0)  # the diagonal is (C, n)
-    products = np.take_along_axis(products, labels[None, :, None], 2)[..., 0]
-    single = np.zeros(len(rows), bool)
-    for i in np.abs(products.diagonal() - 1).argsort(kind="stable").tolist():
-        across = np.abs(products[i, single]).max(initial=0), np.abs(products[single, i]).max(initial=0)
-        single[i] = abs(products[i, i] - 1) < ONE and max(across) < ONE
+    points, columns = coordinates(update, weights, space, rows.encoded)
+    own = np.einsum("nr,ncr->nc", points, columns)
+    labels = np.abs(own - 1).argmin(1)
+    single = _apart(points, columns[np.arange(len(rows)), labels], np.abs(own - 1).min(1))
     left = update.rows - int(single.sum())
     if not single.any() or left < 1:
         return rows.where(single), None
@@ -58,17 +55,28 @@ def taken_out(update: ObservedUpdate, space: RowSpace, rows: EncodedRows) -> tup
     return known, replace(update, rows=left, gradient=gradient, labels=labelled, noise=noise)
 
 
-def reductions(update: ObservedUpdate, weights: Mapping[str, Tensor], space: RowSpace, encoded: Array) -> Array:
-    """(n, n, C) p_i G^+ d_j of rows i and j (n, d), the latter with each label: of rows that are in the batch once the
-    identity, where labels are theirs.
+def _apart(points: Array, columns: Array, off: Array) -> NDArray[np.bool_]:
+    """(n,) which rows leave the batch, the least `off` (n,) first: `points` and `columns` (n, r) of these are dual."""
+    leaving = np.zeros(len(off), bool)
+    for i in np.flatnonzero(off < ONE)[off[off < ONE].argsort(kind="stable")].tolist():
+        across = np.concatenate([columns[leaving] @ points[i], points[leaving] @ columns[i]])
+        leaving[i] = np.abs(across).max(initial=0) < ONE
+    return leaving
+
+
+def coordinates(
+    update: ObservedUpdate, weights: Mapping[str, Tensor], space: RowSpace, encoded: Array
+) -> tuple[Array, Array]:
+    """Rows (n, d) in terms of a batch: p_i (n, r), and G^+ d_j with each label (n, C, r). Products of both are those of
+    rows that are in the batch once the identity, where labels are theirs.
     """
     columns = first_columns(update, weights, encoded, error_basis(update.model.outputs))  # (n, C - 1, H)
     with torch.no_grad():
         outputs = forward(update.model, weights, torch.from_numpy(encoded))
     errors = error_of_labels(torch.softmax(outputs, -1).numpy(), update.rows)  # (n, C, C - 1)
     along = with_ones(encoded) @ space.right.T  # (n, r)
-    across = np.einsum("ncb,nbh->nch", errors, columns) @ np.linalg.pinv(space.left).T  # (n, C, r)
-    return np.asarray(np.einsum("ir,jcr->ijc", along, across))
+    across = np.einsum("ncb,nbh->nch", errors, columns) @ np.linalg.pinv(space.left).T
+    return along, across
 
 
 def _gradient(
