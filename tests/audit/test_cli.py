@@ -139,8 +139,9 @@ def test_validate_refuses_an_output_that_run_would_refuse(finished):
     assert call(*given, run).exit_code == 0
 
 
-def test_validate_checks_every_configuration_and_says_of_each_why_it_is_refused(tmp_path):
-    north, south, east, west = (tmp_path / name / "audit.toml" for name in ("north", "south", "east", "west"))
+def test_validate_checks_every_configuration_and_says_of_each_why_it_is_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # names that are short, so that no title is broken into lines
+    north, south, east, west = (Path(name) / "audit.toml" for name in ("north", "south", "east", "west"))
     for path, text in ((north, QUICK), (south, "[dta]\n"), (east, QUICK.replace("fair", "none.csv")), (west, QUICK)):
         path.parent.mkdir()
         path.write_text(text)
