@@ -33,7 +33,7 @@ from leakledger.attacks.gradient.exact.kernels import Candidates
 from leakledger.attacks.gradient.exact.network import error_basis
 from leakledger.attacks.gradient.exact.polish import Fit, with_integers
 from leakledger.attacks.gradient.exact.rows import EncodedRows, snapped
-from leakledger.attacks.gradient.span.open_numbers import rows_along
+from leakledger.attacks.gradient.span.open_numbers import MOST, rows_along
 from leakledger.attacks.observed.affine import Array, affine, with_ones
 from leakledger.attacks.observed.batch_norm import mean_row, members, with_mean
 from leakledger.attacks.observed.row_space import RowSpace, row_space
@@ -44,8 +44,7 @@ from leakledger.preprocess.views import ModelSpec
 # How far, relative to its length, the column of a row may lie outside the column space of the gradient. Too small: the
 # rounding of a row's numbers rules it out; too large: false candidates pass, and no batch of them is right.
 OUTSIDE = 1e-2
-MOST = 2**15  # candidates that are tried; more, and the categories say too little
-PART = 2**12  # of them at a time: memory
+PART = 2**12  # candidates at a time: memory
 NUDGE = 1e-6  # of a difference quotient in float64
 AT_ONCE = 64  # gradients of difference quotients: memory
 LARGEST = 600  # numbers of a batch that are fitted: a slope is as large as the network

@@ -45,8 +45,8 @@ from leakledger.attacks.gradient.exact.neurons import live_neurons
 from leakledger.attacks.gradient.exact.polish import polished
 from leakledger.attacks.gradient.exact.rows import EncodedRows, Mask, clear, snapped
 from leakledger.attacks.gradient.inversion import Inversion
+from leakledger.attacks.gradient.span.open_numbers import MOST
 from leakledger.attacks.gradient.span.recomputed import (
-    MOST,
     fitting,
     moved_scales,
     recomputed,

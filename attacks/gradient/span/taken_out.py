@@ -15,7 +15,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.func import grad
 
 from leakledger.attacks.gradient.exact.network import error_basis, error_of_labels
 from leakledger.attacks.gradient.exact.polish import with_integers
@@ -24,7 +23,7 @@ from leakledger.attacks.gradient.span.recomputed import first_columns
 from leakledger.attacks.observed.affine import Array, affine, with_ones
 from leakledger.attacks.observed.row_space import RowSpace
 from leakledger.attacks.observed.update import ObservedUpdate
-from leakledger.preprocess.models import as_tensors, forward, mean_loss
+from leakledger.preprocess.models import as_tensors, forward, gradient
 
 # How far p G^+ d may be from 1, or 0. Too small: the rounding of a row's numbers keeps it in; too large: a row that is
 # none leaves with the label that is nearest.
@@ -45,14 +44,15 @@ def taken_out(update: ObservedUpdate, space: RowSpace, rows: EncodedRows) -> tup
     if not single.any() or left < 1:
         return rows.where(single), None
     known = rows.where(single)
-    share = _gradient(update, weights, known.encoded, labels[single])
-    gradient = {n: (g * update.rows - share[n] * len(known)) / left for n, g in update.gradient.items()}
+    own_labels = torch.from_numpy(labels[single])
+    share = gradient(update.model, weights, torch.from_numpy(known.encoded), own_labels)
+    rest = {n: (g * update.rows - share[n].numpy() * len(known)) / left for n, g in update.gradient.items()}
     # Errors of what was sent and of the rows taken out stay, while what is left may be far less: to that they are
     # noise. It shows outside the dimensions that so many rows have, and is taken for as much in each entry as it is in
     # the worst direction altogether: coordinates of outlying rows are off by many times more than those of others.
-    noise = float(np.linalg.svd(affine(gradient, 0), compute_uv=False)[left])
-    labelled = update.labels[:0]  # whose labels are left is not asked here
-    return known, replace(update, rows=left, gradient=gradient, labels=labelled, noise=noise)
+    noise = float(np.linalg.svd(affine(rest, 0), compute_uv=False)[left])
+    nobody = update.labels[:0]  # which labels are left is not asked here
+    return known, replace(update, rows=left, gradient=rest, labels=nobody, noise=noise)
 
 
 def _apart(points: Array, columns: Array, off: Array) -> NDArray[np.bool_]:
@@ -77,12 +77,3 @@ def coordinates(
     along = with_ones(encoded) @ space.right.T  # (n, r)
     across = np.einsum("ncb,nbh->nch", errors, columns) @ np.linalg.pinv(space.left).T
     return along, across
-
-
-def _gradient(
-    update: ObservedUpdate, weights: Mapping[str, Tensor], encoded: Array, labels: NDArray[np.int64]
-) -> dict[str, Array]:
-    """The gradient of the mean loss over these rows alone."""
-    rows, targets = torch.from_numpy(encoded), torch.from_numpy(labels)
-    found = grad(lambda w: mean_loss(update.model, forward(update.model, w, rows), targets))(dict(weights))
-    return {name: np.asarray(part.detach().numpy()) for name, part in found.items()}
