@@ -126,10 +126,21 @@ def test_what_comes_back_behind_norms_is_what_was_measured():
             of = size, norm
             (row,) = (r for r in rows if (r["setting"]["B"], r["setting"].get("norm", "none")) == of)
             assert quoted(cell, row), (norm, table, size)
-    both = [r for table in ("adult", "german") for r in kept(f"exact-norms-{table}.json")]
-    shares = [r["measured"] * r["n"] * r["setting"]["B"] / 100 for r in both if r["metric"] == "verified_rows"]
-    assert f"None of the {round(sum(shares)):,} rows" in (ROOT / "docs" / "networks.md").read_text()
-    assert all(r["measured"] == 0 for r in both if r["metric"] == "false_verified")
+    tables = ("adult", "german", "bank_churn", "framingham")
+    every = [r for table in tables for r in kept(f"exact-norms-{table}.json")]
+    shares = [r["measured"] * r["n"] * r["setting"]["B"] / 100 for r in every if r["metric"] == "verified_rows"]
+    text = " ".join((ROOT / "docs" / "networks.md").read_text().split())
+    assert f"None of the {round(sum(shares)):,} rows" in text
+    assert all(r["measured"] == 0 for r in every if r["metric"] == "false_verified")
+    few = [
+        r for r in every if r["dataset"] in tables[2:] and r["metric"] == "identical_rows" and "norm" in r["setting"]
+    ]
+    assert {r["measured"] for r in few if r["setting"]["B"] > 8} == {0}
+    small = [(r["setting"]["norm"] == "batch", round(r["measured"])) for r in few if r["setting"]["B"] == 8]
+    assert sorted(m for batch, m in small if batch) == [0, 20]
+    said = re.search(r"8 rows come back in (\d+) to (\d+) % behind layer", text)
+    rest = [m for batch, m in small if not batch]
+    assert [int(n) for n in said.groups()] == [min(rest), max(rest)]
 
 
 def test_what_audits_of_noise_on_statistics_and_updates_show_is_what_was_measured():
