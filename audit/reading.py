@@ -23,6 +23,7 @@ from leakledger.attacks.observed.undeclared import features_of, says_no_more
 from leakledger.audit.hiding import HIDDEN
 from leakledger.audit.records import Control, Unread
 from leakledger.preprocess.encoders import ENCODERS
+from leakledger.preprocess.federation import CASE_STEPS
 from leakledger.preprocess.messages import About, Disclosure, OpenedBy, Payload, SecureSum, kind_of
 from leakledger.preprocess.messages.shapes import axes_of, common_lengths
 from leakledger.preprocess.method_errors import OWN, is_own
@@ -32,7 +33,7 @@ from leakledger.preprocess.views import MalformedMessage, Message, View
 
 Told = tuple[str, bytes | None]  # topic, content
 OUTCOMES = frozenset({Disclosure.VALUE, Disclosure.AGGREGATE, Disclosure.NOISED, Disclosure.SIZE})
-SENT_BY = {"encode": ("encoder",), "scale": ("scaler",), "schema": (), "train": (), "evaluate": ()}
+SENT_BY = {step: {"encode": ("encoder",), "scale": ("scaler",)}.get(step, ()) for step in CASE_STEPS}
 """Step of a case -> the methods that send in it, as public facts call them; in a step of another name either may."""
 
 

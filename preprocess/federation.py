@@ -33,7 +33,10 @@ T = TypeVar("T")
 P = TypeVar("P", bound=Payload)
 R = TypeVar("R")
 
-__all__ = ["At", "Federation", "FederationError", "PartyLost", "Public", "describe", "returned_kind"]
+CASE_STEPS = frozenset(["schema", "impute", "encode", "scale", "train", "evaluate"])
+"""Steps that follow each other in a case; a method that opens steps within one of them names them otherwise."""
+
+__all__ = ["CASE_STEPS", "At", "Federation", "FederationError", "PartyLost", "Public", "describe", "returned_kind"]
 
 
 class Federation(ABC):
@@ -63,6 +66,7 @@ class Federation(ABC):
         self.server = server
         self.everyone = everyone
         self.step, self.round = "start", 0
+        self._case_step = ""  # the one of `CASE_STEPS` that is open
         self._depth = 0  # of protocol code that is running
         self._ledger = Ledger()
         self._sequence = 0
@@ -213,9 +217,19 @@ class Federation(ABC):
 
     @contextmanager
     def scope(self, step: str, round: int | None = None) -> Iterator[None]:
-        """Names the step (and round) that messages and errors inside the block belong to."""
+        """Names the step (and round) that messages and errors inside the block belong to.
+
+        Raises FederationError where one of `CASE_STEPS` is opened within another: by its step one tells which method
+        sent a message.
+        """
+        outer = self._case_step
+        if step in CASE_STEPS and outer not in ("", step):
+            raise FederationError(
+                f"step {step!r} is opened within {outer!r}, and cases have a step of that name; choose another"
+            )
         before = self.step, self.round
         self.step, self.round = step, self.round if round is None else round
+        self._case_step = step if step in CASE_STEPS else outer
         try:
             with self.running():
                 yield
@@ -225,6 +239,7 @@ class Federation(ABC):
             raise
         finally:
             self.step, self.round = before
+            self._case_step = outer
 
     @contextmanager
     def fixed_size(self, size: int) -> Iterator[None]:

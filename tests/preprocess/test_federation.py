@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
@@ -90,6 +91,19 @@ def test_an_unknown_party_is_refused_everywhere(fed: Simulated, use: int) -> Non
     with pytest.raises(FederationError, match=r"'mallory' is not a party \(step start\)"):
         use_at(fed, "mallory")[use]()
     assert len(fed.ledger) == 0
+
+
+@pytest.mark.parametrize("between", [[], ["mine"], ["encode"]])
+def test_a_method_cannot_send_under_the_name_of_another_step_of_a_case(fed: Simulated, between: list[str]) -> None:
+    with ExitStack() as steps:
+        for step in ["encode", *between]:
+            steps.enter_context(fed.scope(step))
+        with pytest.raises(FederationError, match="step 'train' is opened within 'encode'"), fed.scope("train"):
+            pass
+        with fed.scope("encode", 3):
+            assert (fed.step, fed.round) == ("encode", 3)
+    with fed.scope("train"):
+        assert fed.step == "train"
 
 
 def test_a_message_to_oneself_is_refused(fed: Simulated) -> None:
