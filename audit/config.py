@@ -348,11 +348,14 @@ class Config(Section):
     @classmethod
     def _attacks_read_what_is_sent(cls, values: Any) -> Any:
         """Which attacks are played where features are made, or schemas aligned, and none is named."""
-        if not isinstance(values, Mapping) or not (values.get("features") or values.get("alignment")):
+        if not isinstance(values, Mapping):
+            return values
+        featured, aligned = (_many(values.get(name)) for name in ("features", "alignment"))  # [features] may be empty
+        if not (featured or aligned):
             return values
         attacks = values.get("attacks", {})
         named = not isinstance(attacks, Mapping) or "use" in attacks
-        played = PLAYED if values.get("features") else OF_ALIGNED
+        played = PLAYED if featured else OF_ALIGNED
         return values if named else {**values, "attacks": {**attacks, "use": list(played)}}
 
     @model_validator(mode="before")  # the last of these comes first

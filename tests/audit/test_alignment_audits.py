@@ -207,6 +207,11 @@ def test_without_alignment_a_configuration_is_recorded_as_before():
     assert made.attacks.use == ["attribute_search", "plaintext", "statistics"]
 
 
+def test_a_section_without_a_key_is_played_with_what_reads_such_messages():
+    made = config_of({"partition": {"kind": "schemas"}, "alignment": {}}, ())
+    assert made.attacks.use == ["attribute_search", "plaintext", "statistics"]
+
+
 def test_paths_of_aliases_and_encoders_are_relative_to_the_file_and_names_stay(tmp_path):
     path = tmp_path / "audit.toml"
     encoders = '[[alignment]]\nencoder = "model"\n[[alignment]]\nencoder = "random-3"\n'

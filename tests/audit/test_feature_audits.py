@@ -273,6 +273,11 @@ def test_without_features_a_configuration_is_recorded_as_before():
     assert config(attacks={"use": ["plaintext"]}).attacks.use == ["plaintext"]
 
 
+def test_a_section_without_a_key_is_played_with_what_reads_such_messages():
+    made = config_of({"partition": {"kind": "vertical"}, "features": {}}, ())
+    assert made.attacks.use == ["feature_exchange", "plaintext"]
+
+
 @pytest.mark.parametrize(
     ("sections", "problem"),
     [
