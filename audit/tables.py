@@ -224,12 +224,24 @@ def print_rows(console: Console, rows: Sequence[Mapping[str, Any]], title: str) 
         {} if lined else {"box": SIMPLE_HEAD, "show_edge": False, "pad_edge": False, "padding": (0, 1)}
     )
     table = Table(title=escape(title), title_justify="left", header_style="bold", **form)
+    beside = RULED * len(words) + 1 if lined else GAP * (len(words) - 1)
+    texts = {key: max(map(cell_len, (key, *(row[key] for row in cells)))) for key in words}
+    widths = _widths(texts, words, console.width - beside)
     for key, value in rows[0].items():
         justify: Literal["right", "left"] = "right" if _is_number(value) else "left"
-        table.add_column(key, justify=justify, overflow="fold", min_width=words[key])
+        table.add_column(key, justify=justify, overflow="fold", width=widths[key] or None)
     for row in cells:
         table.add_row(*map(escape, row.values()))
     console.print(table)
+
+
+def _widths(texts: Mapping[str, int], words: Mapping[str, int], room: int) -> dict[str, int]:
+    """Columns that together take up no more than `room`, which the longest words of all leave: the widest of them give
+    way first. A table that is left to it may shrink one below its longest word, and be wider than the console, which
+    cuts its lines then.
+    """
+    narrower = ({key: max(words[key], min(text, most)) for key, text in texts.items()} for most in range(room, -1, -1))
+    return next(widths for widths in narrower if sum(widths.values()) <= room)
 
 
 def _longest_word(text: str) -> int:

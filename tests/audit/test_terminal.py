@@ -378,3 +378,30 @@ def test_others_print_to_stderr_while_a_command_runs_and_help_stays_on_stdout() 
     done = CliRunner().invoke(group, ["works"])
     assert (done.stdout.split(), done.stderr) == (["said", "shown"], "noise\n")
     assert "Helps." in CliRunner().invoke(group, ["works", "--help"]).stdout
+
+
+def test_a_table_has_all_of_its_words_and_no_line_beyond_the_terminal_at_any_width():
+    checks = [
+        {
+            "": "inconclusive",
+            "check": "regression: deviations by one client",
+            "of": "uhe (pad to 16) + zscore-sac (ring, route sealed), fedsgd B=8, 5 rounds",
+            "bounds": "0.989 to 1.005",
+            "nothing": "",
+            "why": f"statistics gets 1.00 of what the prior leaves, 0.00 before [LL-{k:016x}, 1.000 at most]",
+        }
+        for k in range(2)
+    ]
+    ruled = 0
+    for width in range(70, 240, 3):
+        narrow = Terminal(width=width, file=StringIO(), record=True)
+        print_rows(narrow, checks, "Checks")
+        lines = narrow.export_text().splitlines()
+        if any(line.startswith("•") for line in lines):  # one below the other
+            continue
+        ruled += 1
+        assert max(map(len, lines)) <= width
+        assert {word for row in checks for text in row.values() for word in text.split()} <= set(
+            " ".join(lines).split()
+        )
+    assert ruled > 30
