@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from leakledger.attacks import ATTACKS
+from leakledger.audit import catalogue
 from leakledger.audit.records import at_least, at_most
 from leakledger.defenses import DEFENSES
 from leakledger.preprocess.aggregation import AGGREGATIONS
@@ -217,3 +218,10 @@ def test_what_recording_costs_is_what_was_measured():
 def test_the_readme_names_everything_that_there_is(names):
     listed = (ROOT / "README.md").read_text().split("## What there is")[1].split("\n## ")[0]
     assert {name for name in names if f"`{name}`" not in listed} == set()
+
+
+def test_the_page_on_extending_names_the_table_of_everything_that_a_configuration_can_name():
+    told = (ROOT / "docs" / "extending.md").read_text().split("\n## ")[0]
+    tables = {name for name, t in vars(catalogue).items() if any(t is known for known in catalogue.TABLES.values())}
+    assert len(tables) == len(catalogue.TABLES)
+    assert {name for name in tables if f"`{name}`" not in told} == set()
