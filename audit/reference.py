@@ -28,8 +28,8 @@ every value the last of these counts: default, file, environment (`LEAKLEDGER_SE
 (`--set section.key=value`). A key that nothing knows is an error, and so is an option of another method than the one
 that its section names. `[[partition]]`, `[[features]]`, `[[alignment]]`, `[[preprocessing]]`, `[[training]]` and
 `[[defense]]` may occur several times: all combinations are run, and an override reaches every one of them.
-`leakledger info NAME` prints the options of a method. Where the default is "none", leaving the key out is the only way
-to say so."""
+`leakledger info NAME` prints the options of a method. Where the default is `none`, without quotation marks, leaving the
+key out is the only way to say so; `"none"` is a value like any other."""
 
 Rows = Iterable[Iterable[str]]
 BOUNDS = {"ge": "at_least", "gt": "above", "le": "at_most", "lt": "below"}  # of annotated types
