@@ -8,6 +8,7 @@ from leakledger.audit.gate_records import Check, GateOutcome, worst_first
 from leakledger.audit.records import at_least, at_most, plural
 
 MOST_PASSED = 10  # of what passed; the rest is in the exports
+MOST_FAILED = 10  # fingerprints beside one setting; the table has all
 
 
 def rows(outcome: GateOutcome, *, every: bool = False) -> list[dict[str, Any]]:
@@ -60,10 +61,22 @@ def lines(outcome: GateOutcome) -> Iterator[str]:
     for w in outcome.waivers:
         yield f"Waiver {w.id}, {w.words}"
     yield from outcome.notes
+    yield from _scopes(outcome)
     if outcome.power_sentence:
         yield outcome.power_sentence
     yield f"False alarms: at most {outcome.alpha:g} over {plural(outcome.family, 'hypothesis', 'hypotheses')}."
     yield f"Head of the record: {outcome.head}"
+
+
+def _scopes(outcome: GateOutcome) -> Iterator[str]:
+    """What a waiver of a failed check has for its scope: the table has settings in words."""
+    failed: dict[str, list[str]] = {}
+    for c in outcome.checks:
+        if c.status == "fail" and c.setting:
+            failed.setdefault(c.setting, []).append(c.fingerprint)
+    for setting, fingerprints in failed.items():
+        shown, more = fingerprints[:MOST_FAILED], len(fingerprints) - MOST_FAILED
+        yield f'Scope of a waiver of {", ".join(shown)}{f" and {more} more" if more > 0 else ""}: "{setting}"'
 
 
 def about(baseline: Baseline) -> list[str]:

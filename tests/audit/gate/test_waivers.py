@@ -56,6 +56,17 @@ def test_the_terminal_says_who_answers_for_it_and_how_much_more_it_would_cover(t
     assert line.endswith("(owner B. Person, approved by C. Person: a pilot)")
 
 
+def test_the_terminal_names_fingerprint_and_scope_of_what_failed_as_a_waiver_has_them(tmp_path):
+    failed = decided(record(FLAT + 0.3), record(FLAT), leakage=MARGIN)
+    said = re.compile(r'Scope of a waiver of (LL-\w+): "(.+)"').fullmatch
+    (told,) = (m for m in map(said, lines(failed)) if m)
+    fingerprint, scope = told.groups()
+    path = written(tmp_path, fingerprint=f'"{fingerprint}"', scope=f'"{scope}"')
+    outcome, fate = ended(path)
+    assert fate == "used"
+    assert not any(map(said, lines(outcome)))
+
+
 @pytest.mark.parametrize("expires", ["2026-11-22", "2026-01-01", '"soon"', '"2027-13-01"', "true", "20270101"])
 def test_a_day_that_is_over_or_cannot_be_read_is_expired(tmp_path, expires):
     outcome, fate = ended(written(tmp_path, expires=expires))
