@@ -53,6 +53,7 @@ class Option:
         bounds = {"from": self.at_least, "above": self.above, "up to": self.at_most, "below": self.below}
         stated = [f"{word} {bound}" for word, bound in bounds.items() if bound is not None]
         kind, *alternatives = in_words(self.type).split(", or ")
+        alternatives = ["0" if a == "none" and self._zero_is_none else a for a in alternatives]
         return ", or ".join([" ".join([kind, " and ".join(stated)]).strip(), *alternatives])
 
     def problem(self, value: Any) -> str:
@@ -66,6 +67,14 @@ class Option:
             return "" if known else f"{value!r} is unknown; choose one of {', '.join(map(str, self.choices))}"
         numbers = [v for v in (value if isinstance(value, tuple) else (value,)) if isinstance(v, Real)]
         return next((f"is {value}; {rule}" for v in numbers if (rule := self._broken(v))), "")
+
+    @property
+    def _zero_is_none(self) -> bool:
+        """Whether a configuration, which has no none, writes it as 0."""
+        try:
+            return self.read is not None and self.read(0) is None
+        except ValueError:
+            return False
 
     @property
     def _counts(self) -> bool:

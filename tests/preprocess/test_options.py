@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from leakledger.preprocess.options import check_options, in_toml, option, options_of
+from leakledger.preprocess.views import none_for_zero
 
 
 @dataclass(frozen=True)
@@ -81,3 +82,20 @@ def test_values_are_written_as_toml():
     assert in_toml('say "x"') == '"say \\"x\\""'
     assert in_toml({"a b": "c"}) == '{ "a b" = "c" }'
     assert (in_toml({}), in_toml(None), in_toml(False)) == ("{}", "none", "false")
+
+
+def refuses_zero(value):
+    if value == 0:
+        raise ValueError("0 is no number of rows")
+    return value
+
+
+@pytest.mark.parametrize(
+    ("read", "none"), [(None, "none"), (none_for_zero, "0"), (refuses_zero, "none"), (int, "none")]
+)
+def test_none_is_said_to_be_0_where_a_configuration_writes_it_so(read, none):
+    @dataclass(frozen=True)
+    class Sized:
+        rows: int | None = option(8, at_least=1, read=read, help="rows")
+
+    assert options_of(Sized)["rows"].range == f"a whole number from 1, or {none}"
