@@ -55,7 +55,8 @@ def rehearse(config: Config, todo: Sequence[Case]) -> list[tuple[Case, PublicFac
                 split[key] = split_tables(config, case)
             known[_key(case)] = _prepare(config, case, split[key])
         except ValueError as error:
-            raise ValueError(f"{case.id}: {error}") from None
+            where = "".join(f" ({note})" for note in getattr(error, "__notes__", [])[:1])
+            raise ValueError(f"{case.id}: {error}{where}") from None
     return [(c, _of_training(c, known[_key(c)])) for c in todo if _key(c) in known]
 
 

@@ -31,6 +31,7 @@ from leakledger.preprocess.aggregation import Aggregation
 from leakledger.preprocess.alignment.text_encoder import is_named
 from leakledger.preprocess.data.basis import Basis
 from leakledger.preprocess.data.clean import Missing
+from leakledger.preprocess.data.errors import DataError
 from leakledger.preprocess.data.partition import partition
 from leakledger.preprocess.data.read import read_table, read_tables
 from leakledger.preprocess.data.schema import Schema
@@ -41,6 +42,7 @@ from leakledger.preprocess.encoders import ENCODERS, Encoder
 from leakledger.preprocess.federation import FederationError
 from leakledger.preprocess.frozen import freeze
 from leakledger.preprocess.ledger import Ledger
+from leakledger.preprocess.nouns import plural
 from leakledger.preprocess.pipeline import Encoded
 from leakledger.preprocess.scalers import Scaler
 from leakledger.preprocess.secret import derive
@@ -192,8 +194,16 @@ def _with_absolute(chosen: Mapping[str, Any], key: str) -> dict[str, Any]:
 
 
 def split_tables(config: Config, case: Case) -> dict[str, tuple[Table, Table]]:
-    """Training and held-out rows of each party: the same for every method of a seed."""
+    """Training and held-out rows of each party: the same for every method of a seed. Raises DataError, with the party,
+    where one has too few rows for both.
+    """
     parties = party_tables(config, case)
+    for c, table in parties.items():
+        if len(table) < 2:
+            raise DataError(
+                f"{table.name}: {c} has {plural(len(table), 'row')}, and training and held-out rows take two; "
+                "divide the rows otherwise, or leave out those of this party"
+            )
     streams = {c: _stream(case.seed, SPLIT, i) for i, c in enumerate(parties)}
     return {c: t.split(config.data.test_fraction, streams[c]) for c, t in parties.items()}
 

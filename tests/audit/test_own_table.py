@@ -235,6 +235,26 @@ def test_what_run_would_refuse_validate_refuses_in_one_line(tmp_path, case):
     assert expected in refused("validate", tmp_path / "a.toml", *(part for s in settings for part in ("--set", s)))
 
 
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        ("west,30,4,y\n", "t: west has 1 row, and training and held-out rows take two; divide the rows otherwise"),
+        (
+            "west,30,,y\n" * 4,
+            "column 'dose' holds nothing to impute from; list it under drop in a schema (in fill at west ",
+        ),
+    ],
+)
+def test_a_party_whose_rows_cannot_be_used_is_named(tmp_path, cells, expected):
+    rows = "".join(f"{('north', 'south')[k % 2]},{20 + k},{k % 5},{'yn'[k // 2 % 2]}\n" for k in range(40))
+    (tmp_path / "t.csv").write_text(f"site,age,dose,ill\n{rows}{cells}")
+    (tmp_path / "a.toml").write_text(
+        '[data]\nsource = "t.csv"\ntarget = "ill"\nmissing = "impute"\n'
+        '[partition]\nkind = "by-column"\ncolumn = "site"\nparties = 3\nminimum = 1\n'
+    )
+    assert expected in refused("validate", tmp_path / "a.toml")
+
+
 def test_a_method_on_ciphertexts_is_tried_on_few_rows_and_refused_for_none_of_them(tmp_path):
     rows = "".join(f"{20 + k if k > 90 else ''},w{k},{'yn'[k // 2 % 2]}\n" for k in range(160))
     (tmp_path / "t.csv").write_text(f"age,ward,ill\n{rows}")
