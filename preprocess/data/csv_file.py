@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from leakledger.preprocess.data.errors import DataError
+from leakledger.preprocess.nouns import plural
 
 GZIP_MAGIC = b"\x1f\x8b"
 FIELD_LIMIT = 2**24  # characters; the csv module's own limit of 2**17 is below some free-text fields
@@ -34,7 +35,9 @@ def read_csv(path: Path, encoding: str, separator: str) -> pd.DataFrame:
         raise DataError(f"{path}: there is a header but no row")
     for number, row in enumerate(rows, start=1):
         if len(row) != len(header):
-            raise DataError(f"{path}: row {number} has {len(row)} fields, the header {len(header)}; quote or repair it")
+            raise DataError(
+                f"{path}: row {number} has {plural(len(row), 'field')}, the header {len(header)}; quote or repair it"
+            )
     return pd.DataFrame(rows, columns=pd.Index(header, dtype="str"), dtype="str")
 
 

@@ -62,7 +62,7 @@ BAD = {
     "empty": (b"", "the file is empty"),
     "blank": (b"\n\n", "the file is empty"),
     "header only": (b"a,b\n", "there is a header but no row"),
-    "short row": (b"a,b\n1,2\n\n3\n", r"row 2 has 1 fields, the header 2"),
+    "short row": (b"a,b\n1,2\n\n3\n", r"row 2 has 1 field, the header 2"),
     "long row": (b"a,b\n1,2,3\n", r"row 1 has 3 fields, the header 2"),
     "unnamed column": (b",a\n0,1\n", r"column 1 has no name; name it, or remove it \(a row index\?\)"),
     "one column": (b"a;b\n1;2\n", "the header has one column; is ',' the separator"),
