@@ -41,7 +41,8 @@ from leakledger.audit.terminal import printable
 from leakledger.audit.verdicts.evidence import is_calibrator
 
 SURE = 0.2  # of the cells of a batch: the share that the command line prints
-MOST_COLUMNS, MOST_ROWS, MOST_OPEN = 4, 40, 8
+MOST_COLUMNS, MOST_ROWS, MOST_OPEN, MOST_REASONS = 4, 40, 8, 2
+SHOWN = 0.005  # an advantage that does not read 0.00
 RULED, GAP = 3, 3  # what a column takes beside its text: between rules, and without them
 
 
@@ -97,6 +98,8 @@ def print_verdict(console: Console, record: AuditRecord, report: Path) -> None:
     print_rows(console, rows[:MOST_ROWS], "Leakage and utility, worst first")
     if len(rows) > MOST_ROWS:
         console.print(f"{plural(len(rows) - MOST_ROWS, 'more row is', 'more rows are')} in the report.")
+    for line in _shown_by_no_row(record, [s for s in shown if not is_calibrator(s.attack)]):
+        console.print(line, markup=False, highlight=False)
     for line in _unanswered(record, {_question(s) for s in shown if not is_calibrator(s.attack)}):
         console.print(line, markup=False, highlight=False)
     for line in _records_in_words(record, reference):
@@ -131,6 +134,19 @@ def abort_lines(record: AuditRecord) -> Iterator[str]:
         yield f"Aborted and not attacked: {case.id}: {case.aborts[-1].text}."
     if record.aborted:
         yield "The same command plays these again; LEAKLEDGER_DEBUG=1 shows what ended them."
+
+
+def _shown_by_no_row(record: AuditRecord, shown: Sequence[Score]) -> Iterator[str]:
+    """Why something leaks of which no row has an advantage: a party, a batch, another figure or a fact shows it."""
+    told = {_question(s) for s in shown if s.advantage is not None and s.advantage >= SHOWN}
+    leaks = (r for r in record.rulings if r.verdict == "leaks" and r.reasons)
+    known = (r for r in leaks if r.asset != "check")  # checks that fired have a line of their own
+    unshown = [r for r in known if (r.setting, r.adversary, r.asset) not in told]
+    for r in unshown[:MOST_OPEN]:
+        why = "; ".join(r.reasons[:MOST_REASONS])
+        yield f"Leaks, though no row shows it: {r.asset} by {r.adversary} in {r.setting}: {why}."
+    if (more := len(unshown) - MOST_OPEN) > 0:
+        yield f"{plural(more, 'more leak that no row shows is', 'more leaks that no row shows are')} in the report."
 
 
 def _unanswered(record: AuditRecord, shown: Set[tuple[str, str, str]]) -> Iterator[str]:

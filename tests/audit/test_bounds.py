@@ -278,6 +278,30 @@ def test_the_console_names_the_questions_that_stay_open_and_are_in_no_row():
     assert len(line(*(replace(unread, adversary=f"{k} clients", missing=("few",)) for k in range(20)))) == 8
 
 
+@pytest.mark.parametrize(
+    ("advantage", "verdict", "told"),
+    [
+        (0.0, "leaks", True),
+        (-0.4, "leaks", True),
+        (None, "leaks", True),
+        (0.01, "leaks", False),
+        (0.0, "inconclusive", False),
+    ],
+)
+def test_the_console_says_why_something_leaks_that_no_row_shows(advantage, verdict, told):
+    scored = next(s for s in example().scores if s.detail is not None and s.defense != "none")
+    least = replace(scored, advantage=advantage, advantage_low=None, advantage_high=None)
+    why = ("span by P1 gets more than the prior of P3",)
+    asked = Ruling(scored.setting, adversary(scored.observers), scored.asset, verdict, 0.1, reasons=why)
+    console = Console(record=True, width=300)
+    print_verdict(console, replace(example(), scores=(least,), rulings=(asked,)), Path("report.html"))
+    text = console.export_text(clear=False)
+    assert (f"{scored.setting}: {why[0]}." in text) == told
+    many = tuple(replace(asked, setting=f"s{k}") for k in range(9))
+    print_verdict(console, replace(example(), scores=(least,), rulings=many), Path("report.html"))
+    assert ("1 more leak that no row shows is in the report." in console.export_text()) == (verdict == "leaks")
+
+
 def test_the_console_takes_no_guess_for_a_finding():
     scored = next(s for s in example().scores if s.detail is not None and s.defense != "none")  # no reference
     guess = replace(scored, attack="random_baseline", advantage_low=scored.advantage_low + 0.001)
