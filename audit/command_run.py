@@ -91,6 +91,7 @@ def run(
     from leakledger.audit.run import run_audit
     from leakledger.audit.run_secret import read_secret
     from leakledger.audit.signature import read_signer, sign_run
+    from leakledger.audit.termination import Interrupted
 
     if quiet and verbose:
         raise OneLine("--quiet and --verbose say opposite things; give one of them")
@@ -113,9 +114,13 @@ def run(
         )
     if signer is not None:
         record = replace(record, signer=signer.public)
-    report_path = write_run_report(folder, record, reveal)
-    if signer is not None:
-        sign_run(folder, signer)
+    try:
+        report_path = write_run_report(folder, record, reveal)
+        if signer is not None:
+            sign_run(folder, signer)
+    except KeyboardInterrupt:
+        kept = f"the audit is finished and kept in {folder}"
+        raise Interrupted(f"interrupted: {kept}; the same command writes the report") from None
     if as_json or quiet:
         for line in tables.abort_lines(record):
             echo(line, err=True)

@@ -111,20 +111,21 @@ def run_audit(
         own = derive(secret, "run", json.dumps(facts.versions, sort_keys=True))
         errors: dict[str, Exception] = {}
         running = play_cases(config, left, folder, own, remote, on_step, kept)
-        with resumable(store, len(todo)) as go_on, closing(running):  # what is raised here ends its workers first
-            for i, played in enumerate(running, start=len(done) + 1):
-                go_on()
-                check_unchanged(config, files_read)
-                case = played.record
-                files = [transcript_name(case.id)] if kept else []
-                if played.error is None:
-                    store.add(case, files)
-                else:
-                    store.add_aborted(case, files)
-                    errors[case.id] = played.error
-                progress(case.id if played.error is None else f"{case.id}: aborted", i, len(todo))
-        record = assemble(store, todo)
-        keep_results(store, f"{json.dumps(results(record), indent=1, allow_nan=False)}\n".encode())
+        with resumable(store, len(todo)) as go_on:
+            with closing(running):  # what is raised here ends its workers first
+                for i, played in enumerate(running, start=len(done) + 1):
+                    go_on()
+                    check_unchanged(config, files_read)
+                    case = played.record
+                    files = [transcript_name(case.id)] if kept else []
+                    if played.error is None:
+                        store.add(case, files)
+                    else:
+                        store.add_aborted(case, files)
+                        errors[case.id] = played.error
+                    progress(case.id if played.error is None else f"{case.id}: aborted", i, len(todo))
+            record = assemble(store, todo)
+            keep_results(store, f"{json.dumps(results(record), indent=1, allow_nan=False)}\n".encode())
         record = replace(record, head=store.head)
     if errors and not record.cases:
         raise next(errors[c.id] for c in todo if c.id in errors)

@@ -7,7 +7,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 
 from leakledger.audit.dp_claims.check import PRIOR, Checked
 from leakledger.audit.records import at_most
-from leakledger.defenses.accounting.guarantee import digits
+from leakledger.defenses.accounting.guarantee import LARGE_DELTA, digits
 
 NO_EPSILON = "no epsilon"
 
@@ -43,7 +43,8 @@ def _lines(c: Checked) -> Iterator[str]:
 
 def _verdict(c: Checked) -> str:
     if c.verdict == "holds":
-        return f"the settings give {_at_most(c.epsilon)}, not more than the claim, if they are what runs"
+        little = ", which says little at so large a delta" if c.delta >= LARGE_DELTA else ""
+        return f"the settings give {_at_most(c.epsilon)}, not more than the claim, if they are what runs{little}"
     if c.verdict == "no claim":
         return f"the settings give {_found(c)}; no epsilon is claimed"
     if c.verdict == "undecided" and _within(c):

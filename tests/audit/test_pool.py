@@ -172,6 +172,33 @@ def test_an_interrupted_run_says_what_is_kept_and_the_same_command_continues(
     assert "[1/3]" not in again.stderr
 
 
+@pytest.mark.parametrize(
+    ("module", "name", "said"),
+    [
+        ("run", "assemble", "3 of 3 cases are finished and kept in {}; the same command does the rest"),
+        ("command_run", "write_run_report", "the audit is finished and kept in {}; the same command writes the report"),
+    ],
+)
+def test_a_run_that_is_interrupted_after_its_last_case_says_what_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str, name: str, said: str
+) -> None:
+    (tmp_path / "audit.toml").write_text(AUDIT)
+    command = ["run", str(tmp_path / "audit.toml"), "-o", str(tmp_path / "run")]
+
+    def interrupted(*_: object) -> None:
+        signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr(f"leakledger.audit.{module}.{name}", interrupted)
+    stopped = CliRunner().invoke(main, command)
+    assert stopped.exit_code == 130
+    assert stopped.stderr.splitlines()[-1] == f"leakledger: interrupted: {said.format(tmp_path / 'run')}"
+    monkeypatch.undo()
+    again = CliRunner().invoke(main, command)
+    assert again.exit_code == 0
+    assert "[1/3]" not in again.stderr
+    assert (tmp_path / "run" / "report.html").is_file()
+
+
 def test_a_run_that_is_told_to_end_keeps_what_it_has_like_an_interrupted_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -209,6 +209,8 @@ def test_a_delta_that_allows_to_publish_everything_is_said_to_whoever_is_protect
     large, small = (check(Plain(delta=d, noise_multiplier=1.0)).explained for d in (0.5, 1e-5))
     assert any("Delta 0.5 is large: publishing all data with that probability" in said for said in large)
     assert not any("publishing" in said for said in small)
+    first = [in_words(check(Plain(epsilon=9.0, delta=d, noise_multiplier=1.0))).splitlines()[0] for d in (0.5, 1e-5)]
+    assert ["says little at so large a delta" in line for line in first] == [True, False]
 
 
 @every(("sampling", "relation"), [("poisson", "add-remove"), ("poisson", "replace"), ("fixed-size", "replace")])
