@@ -9,6 +9,7 @@ from leakledger.audit.command import OneLine, console, notes, reports_problems
 from leakledger.audit.command_gate import fail_on_verdict
 from leakledger.audit.command_report import write_run_report
 from leakledger.audit.terminal import echo
+from leakledger.audit.termination import Interrupted
 
 
 @click.command()
@@ -91,7 +92,6 @@ def run(
     from leakledger.audit.run import run_audit
     from leakledger.audit.run_secret import read_secret
     from leakledger.audit.signature import read_signer, sign_run
-    from leakledger.audit.termination import Interrupted
 
     if quiet and verbose:
         raise OneLine("--quiet and --verbose say opposite things; give one of them")

@@ -24,6 +24,7 @@ from leakledger.preprocess.data.table import Table
 from leakledger.preprocess.encoders import ENCODERS
 from leakledger.preprocess.encoders.ring_psi import PsiEncoder
 from leakledger.preprocess.imputation import impute
+from leakledger.preprocess.method_errors import place_of
 from leakledger.preprocess.models import layer_shapes
 from leakledger.preprocess.pipeline import prepare
 from leakledger.preprocess.scalers import Scaler
@@ -55,8 +56,7 @@ def rehearse(config: Config, todo: Sequence[Case]) -> list[tuple[Case, PublicFac
                 split[key] = split_tables(config, case)
             known[_key(case)] = _prepare(config, case, split[key])
         except ValueError as error:
-            where = "".join(f" ({note})" for note in getattr(error, "__notes__", [])[:1])
-            raise ValueError(f"{case.id}: {error}{where}") from None
+            raise ValueError(f"{case.id}: {error}{place_of(error)}") from None
     return [(c, _of_training(c, known[_key(c)])) for c in todo if _key(c) in known]
 
 

@@ -33,7 +33,7 @@ from leakledger.preprocess.views import MalformedMessage, Message, View
 
 Told = tuple[str, bytes | None]  # topic, content
 OUTCOMES = frozenset({Disclosure.VALUE, Disclosure.AGGREGATE, Disclosure.NOISED, Disclosure.SIZE})
-SENT_BY = {step: {"encode": ("encoder",), "scale": ("scaler",)}.get(step, ()) for step in CASE_STEPS}
+SENT_BY: dict[str, tuple[str, ...]] = {**dict.fromkeys(CASE_STEPS, ()), "encode": ("encoder",), "scale": ("scaler",)}
 """Step of a case -> the methods that send in it, as public facts call them; in a step of another name either may."""
 
 

@@ -50,7 +50,7 @@ from leakledger.audit.termination import Interrupted, interrupts_noted
 from leakledger.preprocess.atomic_file import private_folder, remove_leftovers
 from leakledger.preprocess.features.transformations import BINARY
 from leakledger.preprocess.ledger import Ledger
-from leakledger.preprocess.method_errors import may_be_told
+from leakledger.preprocess.method_errors import may_be_told, place_of
 from leakledger.preprocess.secret import derive
 from leakledger.preprocess.told_failure import ON_REQUEST, ToldFailure
 from leakledger.preprocess.transcript import write_transcript
@@ -283,10 +283,9 @@ def naming(case: Case) -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        where = "".join(f" ({note})" for note in getattr(error, "__notes__", [])[:1])
         said = may_be_told(error)
         own = f"{type(error).__name__}; {said}" if said == ON_REQUEST else said
-        raise CaseError(f"case {case.id}: {told_of_plugin(error) or own}{where}") from error
+        raise CaseError(f"case {case.id}: {told_of_plugin(error) or own}{place_of(error)}") from error
 
 
 def _attacks_records(config: Config) -> bool:

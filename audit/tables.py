@@ -25,6 +25,7 @@ from leakledger.audit.records import (
     AuditRecord,
     FrontierPoint,
     PrivacyAccount,
+    Ruling,
     Score,
     Setting,
     at_most,
@@ -80,7 +81,7 @@ def print_verdict(console: Console, record: AuditRecord, report: Path) -> None:
     main = next((m for m in ("f1", "r2") if any(u.metric == m for u in record.utility)), "")
     values = {u.setting: u.value for u in record.utility if u.metric == main}
     reference = {c.setting.id for c in record.cases if c.setting.reference}
-    ruled = {(r.setting, r.adversary, r.asset): r.verdict for r in record.rulings}
+    ruled = {_ruled(r): r.verdict for r in record.rulings}
     shown = sorted(headline(record.scores), key=lambda s: s.setting in reference)
     rows = [
         {
@@ -98,9 +99,10 @@ def print_verdict(console: Console, record: AuditRecord, report: Path) -> None:
     print_rows(console, rows[:MOST_ROWS], "Leakage and utility, worst first")
     if len(rows) > MOST_ROWS:
         console.print(f"{plural(len(rows) - MOST_ROWS, 'more row is', 'more rows are')} in the report.")
-    for line in _shown_by_no_row(record, [s for s in shown if not is_calibrator(s.attack)]):
+    attacks = [s for s in shown if not is_calibrator(s.attack)]
+    for line in _shown_by_no_row(record, {_question(s) for s in attacks if (s.advantage or 0.0) >= SHOWN}):
         console.print(line, markup=False, highlight=False)
-    for line in _unanswered(record, {_question(s) for s in shown if not is_calibrator(s.attack)}):
+    for line in _unanswered(record, {_question(s) for s in attacks}):
         console.print(line, markup=False, highlight=False)
     for line in _records_in_words(record, reference):
         console.print(line, markup=False, highlight=False)
@@ -128,6 +130,11 @@ def _question(s: Score) -> tuple[str, str, str]:
     return s.setting, adversary(s.observers), asset_of(s)
 
 
+def _ruled(r: Ruling) -> tuple[str, str, str]:
+    """The question that a ruling answers."""
+    return r.setting, r.adversary, r.asset
+
+
 def abort_lines(record: AuditRecord) -> Iterator[str]:
     """Which cases were aborted, where and why, and what can be done; nothing where all went on."""
     for case in record.aborted:
@@ -136,12 +143,10 @@ def abort_lines(record: AuditRecord) -> Iterator[str]:
         yield "The same command plays these again; LEAKLEDGER_DEBUG=1 shows what ended them."
 
 
-def _shown_by_no_row(record: AuditRecord, shown: Sequence[Score]) -> Iterator[str]:
+def _shown_by_no_row(record: AuditRecord, shown: Set[tuple[str, str, str]]) -> Iterator[str]:
     """Why something leaks of which no row has an advantage: a party, a batch, another figure or a fact shows it."""
-    told = {_question(s) for s in shown if s.advantage is not None and s.advantage >= SHOWN}
-    leaks = (r for r in record.rulings if r.verdict == "leaks" and r.reasons)
-    known = (r for r in leaks if r.asset != "check")  # checks that fired have a line of their own
-    unshown = [r for r in known if (r.setting, r.adversary, r.asset) not in told]
+    leaks = (r for r in record.rulings if r.verdict == "leaks" and r.reasons and _ruled(r) not in shown)
+    unshown = [r for r in leaks if r.asset != "check"]  # checks that fired have a line of their own
     for r in unshown[:MOST_OPEN]:
         why = "; ".join(r.reasons[:MOST_REASONS])
         yield f"Leaks, though no row shows it: {r.asset} by {r.adversary} in {r.setting}: {why}."
@@ -154,7 +159,7 @@ def _unanswered(record: AuditRecord, shown: Set[tuple[str, str, str]]) -> Iterat
     assets: dict[tuple[str, str], dict[str, None]] = {}
     settings: dict[tuple[str, str], set[str]] = {}
     for r in record.rulings:
-        if r.verdict == "inconclusive" and (r.setting, r.adversary, r.asset) not in shown:
+        if r.verdict == "inconclusive" and _ruled(r) not in shown:
             key = r.adversary, "; ".join(dict.fromkeys(r.missing))
             assets.setdefault(key, {})[r.asset] = None
             settings.setdefault(key, set()).add(r.setting)

@@ -51,6 +51,11 @@ def may_be_told(error: BaseException) -> str:
     return str(error) if said and through and package_of(through[-1][0]) in (OWN, "__main__") else ON_REQUEST
 
 
+def place_of(error: BaseException) -> str:
+    """Where in a federation it was raised, in brackets, as it was noted there first; "" where nothing is noted."""
+    return "".join(f" ({note})" for note in getattr(error, "__notes__", [])[:1])
+
+
 def check_fit(fit: Any, kind: type, clients: Sequence[str]) -> None:
     """Raises MethodError unless `fit` is of that kind, which has two fields: what lives at each client, and what is
     public.

@@ -63,9 +63,9 @@ def _numbers(column: pd.Series, source: str) -> pd.Series:
     infinite = ~np.isfinite(numbers) & column.notna().to_numpy()
     _refuse(infinite, column.name, source, "is not finite; leave the field empty where a value is missing")
     what = (
-        f"is beyond {LARGEST:g}, where nothing can be scaled; take another unit, drop the column in a schema, or leave "
+        f"is beyond {LARGEST:g}, where nothing can be scaled; take another unit, drop the column in a schema, "
+        "or leave the field empty where a value is missing"
     )
-    what += "the field empty where a value is missing"
     _refuse(np.abs(numbers) > LARGEST, column.name, source, what)
     return pd.Series(numbers, name=column.name)
 
