@@ -20,6 +20,7 @@ WORDS = {
     "identifier": "identifier?",
     "date": "dates?",
     "thousands": "separators of thousands?",
+    "grouped": "thousands, or decimals?",
     "code": "a code?",
     "constant": "one value",
     "many levels": "many levels",

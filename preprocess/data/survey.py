@@ -15,9 +15,10 @@ import numpy as np
 import pandas as pd
 
 from leakledger.preprocess.data.columns import as_numbers, as_text, is_whole
+from leakledger.preprocess.data.file_format import GROUPED, WITH_POINT
 from leakledger.preprocess.data.profile import Kind, kind_of
 
-Remark = Literal["identifier", "date", "thousands", "constant", "many levels", "code", ""]
+Remark = Literal["identifier", "date", "thousands", "grouped", "constant", "many levels", "code", ""]
 LONGEST_EXAMPLE = 16
 NAMING = 0.9  # distinct values per row from which on a text column names rows
 FEWEST_ROWS = 20  # below, values are distinct by chance
@@ -106,6 +107,8 @@ def _remark(name: str, present: pd.Series, text: pd.Series, kind: Kind, levels: 
         return "constant"
     if kind == "text":
         return "many levels" if levels > MANY_LEVELS else ""
+    if _may_be_grouped(present):
+        return "grouped"
     return "code" if kind == "whole" and levels in CODE_LEVELS else ""
 
 
@@ -113,6 +116,16 @@ def _has_thousands(text: pd.Series) -> bool:
     """Whether cells are numbers of which some have separators of thousands, so that none of them is read as one."""
     grouped = text.str.fullmatch(THOUSANDS)
     return bool(grouped.any()) and (grouped | text.str.fullmatch(NUMBER)).mean() >= NUMBERS
+
+
+def _may_be_grouped(present: pd.Series) -> bool:
+    """Whether cells are numbers whose every point has three digits behind it, as a separator of thousands has: read as
+    decimals, "1.234" is a little more than one, and "950" far above it.
+    """
+    if present.dtype == np.float64:
+        return False
+    pointed = present[present.str.fullmatch(WITH_POINT)]
+    return len(pointed) > 0 and bool(pointed.str.fullmatch(GROUPED).all())
 
 
 def _names_rows(name: str, present: pd.Series, kind: Kind, levels: int) -> bool:

@@ -66,6 +66,19 @@ def test_numbers_with_separators_of_thousands_are_no_identifier_and_noticed_what
     assert other.remark == "identifier"
 
 
+def test_numbers_whose_every_point_may_separate_thousands_are_noticed_and_plain_decimals_are_not():
+    found = remarks(
+        salary=["950", "1.250", "12.500", "900"] * 10,
+        weight=["0.950", "1.250", "12.500", "900"] * 10,
+        price=["9.99", "1.250", "12.500", "900"] * 10,
+        count=["950", "1250"] * 20,
+        code=["a1.250", "1.250"] * 20,
+    )
+    assert found == {"salary": "grouped", "weight": "", "price": "", "count": "", "code": ""}
+    (typed,) = survey(pd.DataFrame({"salary": [950.0, 1.25, 12.5]}))
+    assert typed.remark == ""  # read from a file of numbers, where nobody wrote a point
+
+
 def test_levels_that_differ_in_spaces_or_capitals_alone_are_grouped():
     assert near_duplicates(["No ", "no", "yes", "n o", "N  O"]) == (("No ", "no"), ("N  O", "n o"))
     assert near_duplicates(["a", "b"]) == ()
