@@ -81,14 +81,22 @@ def verdict(
 
 
 def unobserved(records: Iterable[CaseRecord]) -> Iterator[str]:
-    """A sentence for each kind of adversary of which not all were played, whatever a kind is called in a verdict."""
+    """A sentence where neither alone nor with others the server, or any client, was played, and one for each kind of
+    adversary of which not all were played, whatever a kind is called in a verdict.
+    """
     most: dict[str, tuple[int, int]] = {}
+    played_parties: set[bool] = set()  # whether it is the server
     for r in (r for r in records if not r.setting.reference):
         who = played_by(r)
+        played_parties |= {p == SERVER for o in who for p in o}
         clients = {adversary(o): sum(p != SERVER for p in o) for o in who}
         for kind, played in Counter(map(adversary, who)).items():
             if played < (there := comb(r.setting.parties, clients[kind])):
                 most[kind] = max(most.get(kind, (0, 0)), (there, played))
+    if played_parties == {False}:
+        yield "The server was not played as an adversary: nothing is said of what it learns."
+    if played_parties == {True}:
+        yield "No client was played as an adversary: nothing is said of what clients learn."
     for kind, (there, played) in sorted(most.items()):
         yield f"Played of the kind {kind}: {played} of {there}; nothing is said of the others."
 

@@ -504,6 +504,14 @@ def test_a_gate_says_how_many_adversaries_of_a_kind_were_not_played(clients):
     assert (of_some in lines(decided(made, made, leakage=MARGIN))) == (len(clients) == 1)
 
 
+def test_a_gate_says_that_the_server_or_clients_were_not_played():
+    made = record(FLAT)
+    alone = "No client was played as an adversary: nothing is said of what clients learn."
+    assert alone in lines(decided(made, made, leakage=MARGIN))
+    beside = record(FLAT, more=lambda seed: [trial(0.0, observers=("P2",))])
+    assert alone not in lines(decided(beside, beside, leakage=MARGIN))
+
+
 def test_no_two_checks_of_a_setting_are_called_alike():
     """Whose finding it is, and which asset an entry of many is about, a waiver has to know."""
     proven = record(FLAT, more=lambda seed: (trial(0.4, observers=("P1",), certain=2), trial(0.4, certain=2)))

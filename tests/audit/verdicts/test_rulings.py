@@ -198,7 +198,7 @@ def test_a_verdict_that_nothing_leaks_is_no_surer_than_the_level_it_was_found_at
 
 def test_where_nothing_leaks_the_verdict_names_what_no_attack_was_played_on():
     unplayed = "values held, who holds a value, sizes and statistics"
-    assert said(guesses(80)).leakage.endswith(f" No attack was played on {unplayed}: nothing is said of that.")
+    assert f" No attack was played on {unplayed}: nothing is said of that." in said(guesses(80)).leakage
     assert "No attack was played" not in said([case([0.9, 0.8], s) for s in range(6)]).leakage
 
 
@@ -214,6 +214,24 @@ def test_where_nothing_leaks_the_verdict_says_how_many_adversaries_of_a_kind_wer
     assert some.leakage.endswith(" Played of the kind one client: 1 of 4; nothing is said of the others.")
     assert "Played of the kind" not in said(by("P1", "P2", "P3", "P4")).leakage
     assert "Played of the kind" not in said(guesses(80)).leakage
+
+
+@pytest.mark.parametrize(
+    ("who", "unplayed"),
+    [
+        ([("server",)], "No client was played as an adversary: nothing is said of what clients learn."),
+        ([("P4",)], "The server was not played as an adversary: nothing is said of what it learns."),
+        ([("server",), ("P4",)], ""),
+        ([("P4", "server")], ""),
+    ],
+)
+def test_where_nothing_leaks_the_verdict_says_that_the_server_or_clients_were_not_played(who, unplayed):
+    """With clients as the only observers it said "no leak", and not that the server had been left out."""
+    trials = tuple(trial(0.5, f"P{k + 1}", observers=o) for o in who for k in range(3 if "P4" in o else 4))
+    found = said([case([], s, trials=trials) for s in range(80)])
+    assert found.status == "no leak"
+    assert ("as an adversary" in found.leakage) == bool(unplayed)
+    assert unplayed in found.leakage
 
 
 @pytest.mark.parametrize("seeds", [2, 5, 20])
