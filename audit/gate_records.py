@@ -93,6 +93,11 @@ class WaiverNote:
     expires: str = ""
 
     @property
+    def void(self) -> bool:
+        """Whether it ends the gate by itself, whatever passed."""
+        return self.fate in ("expired", "invalid")
+
+    @property
     def words(self) -> str:
         """What became of it, who answers for the failure, who let them, and why."""
         who = f" (owner {self.owner}, approved by {self.approver}: {self.reason})" if self.owner else ""

@@ -1,8 +1,9 @@
 """A gate's checks as JUnit XML: a suite per setting, a case per question, adversary and attack.
 
 A failed check is a failure; an inconclusive one is a failure of that type, since a reader of JUnit has no third colour
-and green would be wrong. A waived check, and an attack that does not apply, are skipped with the reason. What a reader
-must know beside the checks, waivers among it, is the output of the suite of the gate itself.
+and green would be wrong. So is a waiver that is expired or invalid, which ends a gate whatever passed. A waived check,
+and an attack that does not apply, are skipped with the reason. What a reader must know beside the checks, waivers among
+it, is the output of the suite of the gate itself.
 """
 
 from collections.abc import Sequence
@@ -30,6 +31,8 @@ def junit(outcome: GateOutcome, record: AuditRecord) -> bytes:
     beside = [*outcome.notes, *(f"Waiver {w.id}, {w.words}" for w in outcome.waivers)]
     for setting in dict.fromkeys([*suites, *silent, *([""] if beside else [])]):
         suite = _suite(root, setting, suites.get(setting, []), silent.get(setting, []))
+        if not setting:
+            _say_void(suite, outcome)
         if beside and not setting:
             Xml.SubElement(suite, "system-out").text = "\n".join(map(_flat, beside))
     _total(root, root.iter("testcase"))
@@ -61,6 +64,15 @@ def _say(case: Xml.Element, check: Check) -> None:
         Xml.SubElement(case, "failure", {**message, "type": kind}).text = check.fingerprint
     elif check.status == "waived":
         Xml.SubElement(case, "skipped", message)
+
+
+def _say_void(suite: Xml.Element, outcome: GateOutcome) -> None:
+    """A failure for each waiver that ends the gate: where all checks passed, nothing else would say that it did not."""
+    for w in outcome.waivers:
+        if w.void:
+            case = Xml.SubElement(suite, "testcase", {"classname": f"waiver.{GATE}", "name": _flat(f"waiver {w.id}")})
+            Xml.SubElement(case, "failure", {"message": _flat(w.words), "type": "waiver"})
+    _total(suite, suite.iter("testcase"))
 
 
 def _total(element: Xml.Element, cases: object) -> None:

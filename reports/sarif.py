@@ -71,9 +71,10 @@ def sarif(outcome: GateOutcome, record: AuditRecord, source: Source, *, github: 
 def _invocation(outcome: GateOutcome) -> dict[str, Any]:
     """The gate ran to its end, whatever it found; what voids a waiver or a comparison is a notification."""
     stale = outcome.baseline.stale if outcome.baseline else ()
-    waivers = [f"waiver {w.id}, {w.words}" for w in outcome.waivers if w.fate != "used"]
-    texts = [*outcome.notes, *(f"stale baseline: {s}" for s in stale), *waivers]
-    notes = [{"level": "warning", "message": {"text": visible(text)}} for text in texts]
+    told = [("warning", text) for text in (*outcome.notes, *(f"stale baseline: {s}" for s in stale))]
+    for w in (w for w in outcome.waivers if w.fate != "used"):
+        told.append(("error" if w.void else "warning", f"waiver {w.id}, {w.words}"))
+    notes = [{"level": level, "message": {"text": visible(text)}} for level, text in told]
     return {
         "executionSuccessful": True,
         "exitCode": outcome.exit_code,

@@ -39,7 +39,6 @@ from leakledger.audit.verdicts.words import ASKED, unasked, unobserved
 from leakledger.preprocess.messages import KINDS, Disclosure
 
 GRANTS = ("labels", "bounds", "dictionaries", "marginals", "rows", "dependencies")
-VOID = ("expired", "invalid")
 OF_UPDATES = ("[model]", "[training]", "[defense]")  # sections that decide what an update tells of rows
 ROWS = ASKED["rows or columns"]
 CERTAIN = 1.0  # what a deterministic finding counts as, observed
@@ -434,7 +433,7 @@ def _decided(checks: Sequence[Check], notes: Sequence[WaiverNote], waivers: Sequ
     question.
     """
     fates = zip(notes, waivers, strict=True)
-    void = [w for n, w in fates if n.fate in VOID]
+    void = [w for n, w in fates if n.void]
     covered = {(w.fingerprint, w.scope) for w in void}
     failed = [c for c in checks if c.status == "fail"]
     if any((c.fingerprint, c.setting) not in covered for c in failed):

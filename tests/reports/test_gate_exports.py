@@ -149,10 +149,24 @@ def test_junit_is_read_back_with_every_outcome(name):
     cases = [case for suite in suites for case in suite]
     results = [r for case in cases for r in case.result]
     kinds = sorted(r.type for r in results if isinstance(r, Failure))
-    assert kinds == ["ceiling", "inconclusive", "inconclusive"]
+    assert kinds == ["ceiling", "inconclusive", "inconclusive", "waiver"]
     assert sum(isinstance(r, Skipped) for r in results) >= 1
-    assert suites.failures == 3
+    assert suites.failures == 4
     assert suites.tests == len(cases)
+
+
+@pytest.mark.parametrize("fate", ["unused", "expired", "invalid"])
+def test_a_void_waiver_is_a_failure_and_an_error_though_every_check_passed(fate):
+    """The gate ended with 12, and to a reader of JUnit all was green."""
+    passed = tuple(c for c in outcome().checks if c.status == "pass")
+    made = replace(outcome(), checks=passed, waivers=(WaiverNote("W-7", fate, "over"),))
+    suites = JUnitXml.fromstring(junit(made, example()))
+    assert suites.failures == (fate != "unused")
+    assert suites.tests == len([case for suite in suites for case in suite])
+    notes = log(checks=passed, waivers=made.waivers)["runs"][0]["invocations"][0]["toolConfigurationNotifications"]
+    assert [n["level"] for n in notes if "waiver W-7" in n["message"]["text"]] == [
+        "warning" if fate == "unused" else "error"
+    ]
 
 
 @pytest.mark.parametrize("form", ["junit", "annotations", "sarif"])
