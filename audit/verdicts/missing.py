@@ -168,6 +168,9 @@ def _unbounded(series: Series, policy: Policy) -> Iterator[str]:
     limits = _interval(series)
     if limits is not None and limits[1] < 0 and not series.column:
         yield f"{who} does worse than the prior, so it is no measure of what there is"
+    if series.column and np.abs(series.rooms).max() < NOTHING:
+        yield f"the prior alone has all of column {series.column} right, so that no attack could show anything of it"
+        return
     needed = max(fewest(policy.ceiling, policy.alpha), SEEDS)
     parties = sorted(set(series.victims))
     parts = [series, *(series.of(v) for v in parties)] if len(parties) > 1 else [series]

@@ -10,7 +10,9 @@ from leakledger.audit.records import (
     SCORER,
     UNTIMED,
     CaseRecord,
+    CellDetail,
     Control,
+    FeatureShare,
     Finding,
     Setting,
     Trial,
@@ -312,6 +314,17 @@ def test_what_everyone_is_told_about_everyone_is_no_leak_of_one_party():
         {"inconclusive"} if ("a", "server", "check") in ruled(records) else set()
     )
     assert not any(r.verdict == "leaks" for r in rulings(records, POLICY))
+
+
+@pytest.mark.parametrize(("prior", "verdict"), [(1.0, "inconclusive"), (0.8, "no leak")])
+def test_a_column_whose_rare_value_no_attacked_batch_has_is_not_said_to_be_safe(prior, verdict):
+    """Of 80 seeds none had met the rare value, and the bound of that column was 0: "no leak" in each column."""
+    detail = CellDetail((FeatureShare("illness", "categorical", prior, prior),))
+    records = [case([], s, trials=tuple(trial(0.5, f"P{k}", detail=detail) for k in range(4))) for s in range(80)]
+    found = the_only(records)
+    assert found.verdict == verdict
+    why = "the prior alone has all of column illness right, so that no attack could show anything of it"
+    assert found.missing == ((why,) if prior == 1 else ())
 
 
 def test_an_attack_that_does_worse_than_the_prior_measures_nothing():
