@@ -22,6 +22,8 @@ from leakledger.audit.verdicts.policy import Policy as Rule
 from leakledger.audit.verdicts.rulings import Failures, Test, gets_most, hypotheses, shown_to_get_most
 from leakledger.audit.verdicts.significance import of_any
 
+BY_COLUMN = ("records", "columns")  # assets with a score for each column; others have one figure over all of them
+
 
 @dataclass(frozen=True)
 class Ceiling:
@@ -86,7 +88,8 @@ def answer(c: Ceiling, p: float | None, gate: Gate) -> tuple[Status, tuple[str, 
         return "fail", (f"{best.series.attack} by {'+'.join(best.series.observers)} gets more than {limit:g}{where}",)
     if c.missing:
         return "inconclusive", c.missing
-    return "pass", (f"below {limit:g} in the mean, for each party and in each column",)
+    where = "for each party and in each column" if c.cell.asset in BY_COLUMN else "and for each party"
+    return "pass", (f"below {limit:g} in the mean, {where}",)
 
 
 def needed(ceiling: float, gate: Gate) -> int:

@@ -4,7 +4,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from leakledger.audit.gate.ceilings import Ceiling, answer
 from leakledger.audit.gate.console import lines, rows
+from leakledger.audit.gate.policy import Gate, LeakageGate
+from leakledger.audit.gate.snapshot import Cell
 from leakledger.audit.gate.waivers import Waiver
 from leakledger.audit.plugins import ATTACKS_OF, PACKAGES
 from leakledger.audit.records import Ruling
@@ -502,6 +505,16 @@ def test_a_gate_says_how_many_adversaries_of_a_kind_were_not_played(clients):
     made = record(FLAT, more=lambda seed: [trial(0.0, observers=(client,)) for client in clients])
     of_some = "Played of the kind one client: 1 of 2; nothing is said of the others."
     assert (of_some in lines(decided(made, made, leakage=MARGIN))) == (len(clients) == 1)
+
+
+@pytest.mark.parametrize(("asset", "said"), [("records", True), ("columns", True), ("mean", False), ("size", False)])
+def test_a_ceiling_speaks_of_each_column_where_columns_are_scored_one_by_one(asset, said):
+    """Of means, which are one figure over all columns, it said that each was below the ceiling."""
+    whole = Ceiling(Cell("a", "server", asset), LeakageGate(ceiling=0.1), (), None, (), ())
+    status, (reason,) = answer(whole, None, Gate())
+    assert status == "pass"
+    assert ("column" in reason) == said
+    assert "each party" in reason
 
 
 def test_a_gate_says_that_the_server_or_clients_were_not_played():
