@@ -103,12 +103,15 @@ class Audited:
             pytest.fail(printable("\n".join([outcome.sentence, *found])), pytrace=False)
 
     def assert_no_leak(self) -> None:
-        """Fails the test unless the audit's verdict is that nothing leaks."""
+        """Fails the test unless the audit's verdict is that nothing leaks; warns of whom and what that says nothing."""
+        from leakledger.audit.terminal import printable
+        from leakledger.audit.verdicts.words import unsaid
+
         __tracebackhide__ = True
         if self.record.verdict.status != "no leak":
-            from leakledger.audit.terminal import printable
-
             pytest.fail(printable(f"{self.record.verdict.status}: {self.record.verdict.leakage}"), pytrace=False)
+        for text in unsaid(self.record.cases, self.record.rulings):
+            warnings.warn(printable(text), stacklevel=2)
 
     def _beside(self, path: str | Path | None, name: str) -> Path:
         return self.config.parent / name if path is None else self.root / path

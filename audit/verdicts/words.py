@@ -76,8 +76,12 @@ def verdict(
     ceiling, worst = found[0].ceiling, max(found, key=lambda r: r.advantage or 0.0)
     mean = "" if worst.advantage is None else f"; the nearest is {_who(worst)}, advantage {worst.advantage:.2f}"
     whole = f"No leak above {ceiling:g} of what a perfect attack gains, with {confidence(alpha)} confidence{mean}."
-    beside = unasked({r.asset for r in found}), *unobserved(records)
-    return Verdict("no leak", " ".join(filter(None, (whole, *beside))), utility)
+    return Verdict("no leak", " ".join((whole, *unsaid(records, found))), utility)
+
+
+def unsaid(records: Iterable[CaseRecord], found: Iterable[Ruling]) -> tuple[str, ...]:
+    """What a verdict that nothing leaks says nothing of, a sentence each."""
+    return tuple(filter(None, (unasked({r.asset for r in found}), *unobserved(records))))
 
 
 def unobserved(records: Iterable[CaseRecord]) -> Iterator[str]:

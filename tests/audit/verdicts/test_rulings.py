@@ -1,11 +1,14 @@
 """What is called a leak, what is not, and what an audit may not say."""
 
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from leakledger.audit.case import cases
+from leakledger.audit.pytest_plugin import Audited
 from leakledger.audit.records import (
     SCORER,
     UNTIMED,
@@ -234,6 +237,18 @@ def test_where_nothing_leaks_the_verdict_says_that_the_server_or_clients_were_no
     assert found.status == "no leak"
     assert ("as an adversary" in found.leakage) == bool(unplayed)
     assert unplayed in found.leakage
+
+
+def test_a_test_that_nothing_leaks_warns_of_what_was_not_played():
+    """It passed, and nobody read that no client was played and statistics were not attacked."""
+    records = guesses(80)
+    made = SimpleNamespace(verdict=said(records), cases=records, rulings=rulings(records, POLICY))
+    with pytest.warns(UserWarning, match="nothing is said of") as told:
+        Audited(Path(), Path(), Path(), made).assert_no_leak()
+    texts = [str(w.message) for w in told]
+    assert texts[0].startswith("No attack was played on")
+    assert texts[1].startswith("No client was played")
+    assert len(texts) == 2
 
 
 @pytest.mark.parametrize("seeds", [2, 5, 20])
