@@ -314,9 +314,12 @@ def failed_lines(found: Sequence[Played]) -> list[str]:
 
 
 def silent_rows(found: Sequence[Played]) -> list[str]:
-    """Why each of the other attacks claims nothing."""
+    """Why each of the other attacks claims nothing, and which of its controls failed: it would then be silent whatever
+    was sent.
+    """
     return [
         f"{one.technique} ({'+'.join(one.observers)}): {getattr(one.outcome, 'reason', 'no claim')}"
+        + (f" (controls {one.trusted})" if any(not c.passed for c in one.controls) else "")
         for one in found
         if not claims_in(one.outcome) and not one.failed
     ]

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 import leakledger
-from leakledger.attacks.base import AuxiliaryKnowledge
+from leakledger.attacks.base import Abstained, AuxiliaryKnowledge
 from leakledger.attacks.gradient.random_baseline import RandomBaseline
 from leakledger.attacks.gradient.span import Span
 from leakledger.audit.own_code import AttackResult
@@ -22,7 +22,7 @@ from leakledger.audit.own_update import layers_of, layout_of, view_of_update
 from leakledger.audit.planted_batches import Advantage, PlantedBatches
 from leakledger.audit.planted_controls import planted_controls
 from leakledger.audit.records import Control
-from leakledger.audit.transcript_attack import attack_transcript
+from leakledger.audit.transcript_attack import Played, attack_transcript, silent_rows
 from leakledger.defenses import defense_of
 from leakledger.preprocess.messages import ClientGradient, ClientWeights, GlobalModel, LocalDictionary, Payload, Sharers
 from leakledger.preprocess.models import as_tensors, gradient
@@ -678,6 +678,14 @@ def test_messages_of_several_threads_have_numbers_of_their_own():
     for thread in sent:
         thread.join()
     assert [m.sequence for m in rec.ledger] == [0, 1]
+
+
+@pytest.mark.parametrize("passed", [True, False])
+def test_a_silent_attack_is_said_to_have_failed_its_controls(passed):
+    """Under noise `span` was silent, and that it gets nothing of planted rows there stood in the JSON alone."""
+    power = Control("span", "power", 0.0, 0.5, -1.0, passed, "more")
+    (line,) = silent_rows([Played(Span(), ("server",), Abstained("noise"), (power,))])
+    assert line == f"span (server): noise{'' if passed else ' (controls failed: power)'}"
 
 
 def test_the_command_attacks_a_transcript_and_masks_values_until_told_otherwise(tmp_path):
