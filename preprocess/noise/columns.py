@@ -10,6 +10,7 @@ relation: add-remove.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import isinf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,7 +65,9 @@ class Ranges:
 
 
 def declared_ranges(features: Sequence[str], ranges: dict[str, Bounds], who: str, what: str = "noise") -> Ranges:
-    """The ranges of the columns, which `what` needs. Raises ValueError where one is missing or has no width."""
+    """The ranges of the columns, which `what` needs. Raises ValueError where one is missing, has no width, or one that
+    float64 cannot halve.
+    """
     for f in features:
         if f not in ranges:
             raise ValueError(
@@ -73,6 +76,11 @@ def declared_ranges(features: Sequence[str], ranges: dict[str, Bounds], who: str
             )
         if not ranges[f][0] < ranges[f][1]:
             raise ValueError(f"{who}: the declared range of {f!r} is {list(ranges[f])}, which has no width; widen it")
+        if not ranges[f][0] < (ranges[f][0] + ranges[f][1]) / 2 < ranges[f][1] or isinf(ranges[f][1] - ranges[f][0]):
+            raise ValueError(
+                f"{who}: the declared range of {f!r} is {list(ranges[f])}, whose half is no float64; declare another, "
+                "or take another unit"
+            )
     return Ranges(tuple(features), tuple((float(ranges[f][0]), float(ranges[f][1])) for f in features))
 
 

@@ -102,11 +102,11 @@ def outermost(*parts: NoisedExtremes) -> NoisedGlobalExtremes:
 
 
 def by_places(ranges: Ranges, told: NoisedGlobalExtremes) -> PublicScaling:
-    """Noise may draw the least above the greatest: then the whole declared range counts. Rows lie within that, and not
-    always between the places.
+    """Noise may draw the least above the greatest, or places that are the same number where the range has fewer numbers
+    than places: then the whole declared range counts. Rows lie within that, and not always between the places.
     """
-    crossed = told.minimum >= told.maximum
+    low, high = at_places(told.minimum, ranges), at_places(told.maximum, ranges)
+    crossed = low >= high
     least, greatest = ranges.middle - ranges.half, ranges.middle + ranges.half
-    low = np.where(crossed, least, at_places(told.minimum, ranges))
-    high = np.where(crossed, greatest, at_places(told.maximum, ranges))
+    low, high = np.where(crossed, least, low), np.where(crossed, greatest, high)
     return PublicScaling(shift=low, scale=high - low, low=least, high=greatest, unit="range")

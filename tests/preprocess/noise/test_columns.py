@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from leakledger.preprocess.messages import NoisedGlobalExtremes
 from leakledger.preprocess.noise.calibration import Noise
 from leakledger.preprocess.noise.categories import declared_domains, kept, noised_table
 from leakledger.preprocess.noise.columns import (
@@ -21,6 +22,7 @@ from leakledger.preprocess.noise.columns import (
     total_moments,
 )
 from leakledger.preprocess.noise.integers import from_generator
+from leakledger.preprocess.scalers.federated_minmax import by_places
 from leakledger.preprocess.secret import KeyStream, pinned
 from tests.preprocess.example import SCHEMA
 
@@ -95,6 +97,20 @@ def test_a_range_that_is_missing_or_has_no_width_is_refused_in_one_line_that_say
     with pytest.raises(ValueError, match=r"federated-zscore: .*'dose'") as error:
         declared_ranges(("age", "dose"), ranges, "federated-zscore")
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("ends", [(-1.7e308, 1.7e308), (0.0, 5e-324), (1e16, 1e16 + 2)])
+def test_a_range_that_float64_cannot_halve_is_refused(ends):
+    with pytest.raises(ValueError, match=r"federated-zscore: .*'age'.* no float64") as error:
+        declared_ranges(("age",), {"age": ends}, "federated-zscore")
+    assert "\n" not in str(error.value)
+
+
+def test_places_that_are_the_same_number_leave_the_whole_range():
+    ranges = declared_ranges(("id",), {"id": (1e16, 1e16 + 8)}, "federated-minmax")
+    told = NoisedGlobalExtremes(np.array([10]), np.array([20]))  # of 2^14 places, where there are five numbers
+    scaling = by_places(ranges, told)
+    assert (scaling.shift.tolist(), scaling.scale.tolist()) == ([1e16], [8.0])
 
 
 def test_possible_values_are_declared_as_a_domain_or_an_order_and_never_taken_from_rows():
