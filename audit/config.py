@@ -66,7 +66,9 @@ class Data(Section):
         {}, description="declared [low, high] of numeric features, beside the schema's: what noise is made for"
     )
     domains: dict[str, tuple[str, ...]] = Field(
-        {}, description="declared values of categorical features, beside the schema's, held by anybody or not"
+        {},
+        description="declared values of categorical features, beside the schema's, held by anybody or not: no row may "
+        "hold another",
     )
     test_fraction: float = Field(0.2, gt=0, lt=1, description="share of each party's rows that is held out")
     rows: int | None = Field(None, ge=2, description="draw so many rows of one table at random; unset: all")

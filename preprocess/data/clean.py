@@ -30,8 +30,8 @@ def clean(
     rows to fill at the parties. A target is never filled. `basis` says what of the schema is declared; None: all of it.
 
     Raises DataError with `source`, row and column for text among numbers, numbers that are not finite or too large
-    (`LARGEST`), not whole where the schema says so or out of their declared range, and values that are no class or not
-    in their declared order.
+    (`LARGEST`), not whole where the schema says so or out of their declared range, and values that are no class, not in
+    their declared order or not in their declared domain.
     """
     if missing not in (choices := get_args(Missing)):
         raise DataError(
@@ -82,6 +82,10 @@ def _check_values(frame: pd.DataFrame, schema: Schema, source: str) -> None:
         other = frame[column].notna() & ~frame[column].isin(list(values))
         what = "is none of the declared classes" if column == schema.target else "is not in its declared order"
         _refuse(other.to_numpy(), column, source, f"{what}; add the value to the schema, or repair it")
+    for feature, possible in schema.domains.items():
+        other = frame[feature].notna() & ~frame[feature].isin(list(possible))
+        what = "is none of its declared values; add it to domains under [data], or in the schema, or repair it"
+        _refuse(other.to_numpy(), feature, source, what)
 
 
 def _refuse(bad: NDArray[np.bool_], column: object, source: str, problem: str) -> None:

@@ -58,6 +58,20 @@ def test_a_bad_cell_is_named_by_row_and_column_and_never_shown(case):
     assert SECRET not in str(error.value)
 
 
+def test_a_value_outside_the_declared_domain_is_refused_and_a_declared_one_need_not_be_held():
+    domain = Declared(
+        target="y", categorical=("diet",), numeric=("age",), domains={"diet": ("none", "light", "full", "x")}
+    )
+    assert read(ROWS, domain).schema.domains["diet"][-1] == "x"
+    with pytest.raises(
+        DataError, match=r"^table: row 2: column 'diet' is none of its declared values; [^\n]*$"
+    ) as error:
+        read(changed(1, diet=SECRET), domain)
+    assert SECRET not in str(error.value)
+    kept = read(changed(1, diet=""), domain, missing="keep")  # a missing value is not an undeclared one
+    assert kept.frame["diet"].isna().sum() == 1
+
+
 def test_an_infinite_number_in_a_numeric_column_is_found_in_a_frame_too():
     frame = pd.DataFrame({"x": [1.0, float("inf")], "y": ["a", "b"]})
     with pytest.raises(DataError, match="row 2: column 'x' is not finite"):
