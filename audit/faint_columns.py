@@ -1,4 +1,4 @@
-"""Columns that a scaler will take for constant though their rows differ, found before anything runs."""
+"""Columns that a scaler will take for constant, or scale by chance, though rows differ, found before anything runs."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -8,11 +8,12 @@ import pandas as pd
 from leakledger.audit.case import Case
 from leakledger.audit.case_protocol import build_scaler
 from leakledger.preprocess.data.table import Table
+from leakledger.preprocess.scalers.base import Scaler
 
 
 def faint_columns(todo: Sequence[Case], read: Mapping[str, Mapping[str, Table]]) -> list[str]:
     """A line for each column that is lost to the network in some case; `read` has the parties' rows by partition. Of
-    the rows it tells that their deviation is below a share of the declared range.
+    the rows it tells that their deviation is below a share of the declared range, or below what a search tells apart.
     """
     settings = {case.setting.id: case for case in todo}.values()  # seeds change neither rows nor scaler
     return list(dict.fromkeys(line for case in settings for line in _of_case(case, read)))
@@ -23,16 +24,26 @@ def _of_case(case: Case, read: Mapping[str, Mapping[str, Table]]) -> Iterator[st
         return
     scaler = build_scaler(case.preprocessing)
     parties = read[case.setting.partition]
-    if not (least := scaler.faintest(len(parties))):
+    least = scaler.faintest(len(parties))
+    if not (least or scaler.searched_to):
         return
     schema = next(iter(parties.values())).schema
     rows = pd.concat([t.frame[list(schema.numeric)] for t in parties.values()])
-    for feature in (f for f in schema.numeric if f in schema.ranges):
-        low, high = schema.ranges[feature]
+    for feature in schema.numeric:
         deviation = float(np.nanstd(rows[feature].to_numpy(np.float64)))
+        low, high = schema.ranges.get(feature, (0.0, 0.0))
         if 0 < deviation < least * (high - low):
             yield (
                 f"column {feature!r} will count as constant under {scaler.name}: its deviation is below "
                 f"{least:.2g} of its declared range, which drowns in the noise of a decryption; declare a narrower "
                 "range, or lower hiding_bits"
             )
+        if 0 < deviation < scaler.searched_to:
+            yield _coarse(feature, scaler)
+
+
+def _coarse(feature: str, scaler: Scaler) -> str:
+    return (
+        f"column {feature!r} will be scaled by chance under {scaler.name}: its deviation is below search_precision, "
+        f"{scaler.searched_to:g}, to which the search goes; set a smaller one, or take another unit"
+    )

@@ -105,6 +105,11 @@ class Scaler(ABC):
         """
         return 0.0
 
+    @property
+    def searched_to(self) -> float:
+        """How far from the truth, in raw units, what is searched for may be found; 0: nothing is searched for."""
+        return 0.0
+
     def mechanisms(self, schema: Schema) -> tuple[Mechanism, ...]:
         """The noise on everything that one client sends. Raises ValueError for a declaration that is missing."""
         return ()

@@ -63,6 +63,10 @@ class FederatedRobust(Scaler):
         check_columns("robust", self.columns)
 
     @property
+    def searched_to(self) -> float:
+        return self.search_precision
+
+    @property
     def needs_ranges(self) -> bool:
         return self.search_from == "declared"
 

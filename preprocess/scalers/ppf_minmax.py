@@ -33,6 +33,10 @@ class PpfMinMax(EncryptedScaler):
     said_to_share = 'global extremes, with everyone ("reveals only" these, section V-B)'
 
     @property
+    def searched_to(self) -> float:
+        return self.search_precision if self.extremes == "counts" else 0.0
+
+    @property
     def multiplying(self) -> tuple[float, float]:
         return super().multiplying if self.extremes == "comparisons" else (0.0, 0.0)
 

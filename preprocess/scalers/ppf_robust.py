@@ -48,6 +48,10 @@ class PpfRobust(EncryptedScaler):
     said_to_share = "global rows, extremes, counts at midpoints and quartiles, with everyone (ours: section V-C)"
 
     @property
+    def searched_to(self) -> float:
+        return self.search_precision
+
+    @property
     def multiplying(self) -> tuple[float, float]:
         return super().multiplying if self.search_from == "extremes" else (0.0, 0.0)
 

@@ -1,4 +1,4 @@
-"""That a column drowns in the noise of a decryption is said before anything runs."""
+"""That a column drowns in the noise of a decryption, or in the precision of a search, is said before anything runs."""
 
 import json
 
@@ -40,6 +40,31 @@ def warned(tmp_path, monkeypatch):
         return [w for w in json.loads(told.stdout)["warnings"] if "constant" in w]
 
     return of
+
+
+def test_a_column_that_a_search_cannot_tell_apart_is_named(tmp_path, monkeypatch):
+    rows = np.arange(200)
+    frame = {"small": rows * 1e-9, "same": 3.0, "wide": rows * 10.0, "label": np.where(rows % 2, "y", "n")}
+    pd.DataFrame(frame).to_csv(tmp_path / "table.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    audit = '[data]\nsource = "table.csv"\ntarget = "label"\n[partition]\nparties = 2\n[[preprocessing]]\n'
+
+    def warned(scaler, precision):
+        (tmp_path / "audit.toml").write_text(f"{audit}scaler = {scaler!r}\nsearch_precision = {precision}\n")
+        told = CliRunner().invoke(main, ["validate", "audit.toml", "--json"])
+        assert told.exit_code == 0, told.output
+        return [w for w in json.loads(told.stdout)["warnings"] if "by chance" in w]
+
+    (line,) = warned("federated-robust", 1e-4)
+    assert "'small' will be scaled by chance under federated-robust" in line
+    assert "search_precision, 0.0001" in line
+    assert warned("federated-robust", 1e-10) == []
+    audit = audit.replace("[partition]", "ranges = { small = [0, 1], same = [0, 9], wide = [0, 2000] }\n[partition]")
+    assert len(warned("ppf-robust", 1e-4)) == 1
+    audit += 'extremes = "counts"\n'
+    assert len(warned("ppf-minmax", 1e-4)) == 1
+    audit = audit.replace("counts", "comparisons")
+    assert warned("ppf-minmax", 1e-4) == []
 
 
 def test_a_column_that_will_count_as_constant_is_named_once_and_both_remedies_help(warned):
