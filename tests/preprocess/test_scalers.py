@@ -88,6 +88,15 @@ def test_a_constant_whose_mean_is_rounded_stays_at_zero_in_its_own_units(name, v
     assert all((np.abs(s) <= 2**-40 * abs(value)).all() for s in scaled)
 
 
+@every("name", ["federated-zscore", "zscore-sac", "pooled", "local"])
+def test_a_deviation_below_a_share_of_its_mean_counts_as_rounding(name):
+    """As docs/scalers.md has it of 0.5 beside 10^12."""
+    swing = np.tile([-1.0, 1.0], 20)[:, None]
+    for deviation, scaled in ((0.5, 0.5), (2.0, 1.0)):
+        _, _, rows = scale(name, [1e12 + deviation * swing] * 3)
+        np.testing.assert_allclose(np.abs(np.vstack(rows)), scaled, rtol=1e-3)
+
+
 def test_the_server_sees_local_moments_and_clients_see_global_ones_only():
     fed, _, _ = scale("federated-zscore", [np.ones((2, 1)), np.zeros((4, 1))])
     assert [(m.topic, m.sender) for m in fed.ledger if m.recipient == "server"] == [
