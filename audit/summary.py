@@ -9,6 +9,7 @@ import numpy as np
 from leakledger.audit.bounds import above_bounds, mean_bound
 from leakledger.audit.clusters import mean_interval, ratio_interval
 from leakledger.audit.records import (
+    CELLWISE,
     INFORMATION,
     Bucket,
     BucketScore,
@@ -165,7 +166,7 @@ def _score(setting: Setting, found: Sequence[tuple[int, Trial]], failed: str) ->
         **_estimate(first.metric, values, baselines, seeds),
         status="inconclusive" if failed else "scored",
         bound=mean_bound(trials),
-        detail=cell_scores([(seed, t.detail) for seed, t in found if t.detail is not None]),
+        detail=cell_scores([(seed, t.detail) for seed, t in found if t.detail and t.asset in CELLWISE]),
     )
 
 

@@ -47,7 +47,7 @@ from leakledger.audit.outcomes import AttackError, outcome_of
 from leakledger.audit.own_code import claimed_rows
 from leakledger.audit.planted_controls import planted_controls
 from leakledger.audit.reading import Ran, unread
-from leakledger.audit.records import Aborted, Control, Unread, plural
+from leakledger.audit.records import POWER, Aborted, Control, Unread, plural
 from leakledger.audit.terminal import one_line
 from leakledger.defenses import defense_of
 from leakledger.preprocess.data.suggest import closest
@@ -63,6 +63,7 @@ from leakledger.preprocess.views import FeatureLayout, MalformedMessage, Message
 DEFAULT = ("plaintext", "portfolio", "statistics", "ring_size", "vocabulary", "membership", "sac_audit")
 FAILED = "it was not played to its end"
 UNFINISHED = "an attack that reads this kind was not played to its end"
+POWERLESS = "the attack that reads this kind claims nothing, and gets nowhere against planted rows here"
 UPDATES = (ClientGradient, ClientWeights, SummedUpdate)
 UNCHECKED = "whether it does is not checked of a transcript"
 MASK = "•••"
@@ -98,6 +99,11 @@ class Played:
             return "none played"
         failed = [c.kind for c in self.controls if not c.passed]
         return f"failed: {', '.join(dict.fromkeys(failed))}" if failed else "passed"
+
+    @property
+    def powerless(self) -> bool:
+        """Whether it is silent, and was of planted rows too: that it found nothing says nothing of what was sent."""
+        return not claims_in(self.outcome) and any(c.kind == POWER and not c.passed for c in self.controls)
 
 
 @dataclass(frozen=True)
@@ -258,15 +264,18 @@ def _unread(view: View, ledger: Iterable[Message], played: Sequence[Played]) -> 
     ran = [
         Ran(
             one.attack,
-            not isinstance(one.outcome, NotApplicable) and not one.failed,
+            not isinstance(one.outcome, NotApplicable) and not one.failed and not one.powerless,
             frozenset(n for c in claims_in(one.outcome) if not isinstance(c, FindingClaim) for n in c.evidence),
         )
         for one in played
     ]
     hiding = {t: UNCHECKED for t in view.topics if kind_of(t).discloses in HIDDEN}
     for u in unread(view, ledger, ran, [c for one in played for c in one.controls], hiding):
-        ended = any(one.failed and one.attack.accepts(kind_of(u.topic)) for one in played)
-        yield replace(u, reason=UNFINISHED) if ended else u
+        readers = [one for one in played if one.attack.accepts(kind_of(u.topic))]
+        if any(one.failed for one in readers):
+            yield replace(u, reason=UNFINISHED)
+        else:
+            yield replace(u, reason=POWERLESS) if any(one.powerless for one in readers) else u
 
 
 def _controls(

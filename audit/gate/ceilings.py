@@ -22,8 +22,6 @@ from leakledger.audit.verdicts.policy import Policy as Rule
 from leakledger.audit.verdicts.rulings import Failures, Test, gets_most, hypotheses, shown_to_get_most
 from leakledger.audit.verdicts.significance import of_any
 
-BY_COLUMN = ("records", "columns")  # assets with a score for each column; others have one figure over all of them
-
 
 @dataclass(frozen=True)
 class Ceiling:
@@ -39,6 +37,7 @@ class Ceiling:
     series: Series | None
     doubts: tuple[str, ...]
     missing: tuple[str, ...]
+    by_column: bool = False  # whether columns are bounded one by one
 
     @property
     def p(self) -> float | None:
@@ -77,7 +76,8 @@ def ceilings(records: Sequence[CaseRecord], gates: Sequence[LeakageGate], gate: 
         tests = tuple(t for s in usable for t in hypotheses(s, rule))
         doubts = tuple(doubts_of(records, key, cell, usable))
         missing = (*doubts, *too_much_open(key, usable, rule))
-        yield Ceiling(Cell(*key), judge, tests, gets_most(key[2], cell, usable), doubts, missing)
+        by_column = any(s.column for s in usable)
+        yield Ceiling(Cell(*key), judge, tests, gets_most(key[2], cell, usable), doubts, missing, by_column)
 
 
 def answer(c: Ceiling, p: float | None, gate: Gate) -> tuple[Status, tuple[str, ...]]:
@@ -88,7 +88,7 @@ def answer(c: Ceiling, p: float | None, gate: Gate) -> tuple[Status, tuple[str, 
         return "fail", (f"{best.series.attack} by {'+'.join(best.series.observers)} gets more than {limit:g}{where}",)
     if c.missing:
         return "inconclusive", c.missing
-    where = "for each party and in each column" if c.cell.asset in BY_COLUMN else "and for each party"
+    where = "for each party and in each column" if c.by_column else "and for each party"
     return "pass", (f"below {limit:g} in the mean, {where}",)
 
 

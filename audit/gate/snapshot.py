@@ -18,6 +18,7 @@ from leakledger.audit.chain import canonical, digest_of, digest_of_file
 from leakledger.audit.leakage import adversary
 from leakledger.audit.plugins import versions_behind
 from leakledger.audit.records import (
+    CELLWISE,
     HEADLINE,
     SCORER,
     AuditRecord,
@@ -272,7 +273,7 @@ def _of_nobody(key: _Key, groups: Mapping[_Key, Sequence[Cluster]]) -> Iterator[
 def _columns(cases: Sequence[CaseRecord]) -> Iterator[Measure]:
     groups: dict[tuple[_Key, str], list[Cluster]] = defaultdict(list)
     for case, t in _deciding(cases):
-        for f in t.detail.features if t.detail else ():
+        for f in t.detail.features if t.detail and t.asset in CELLWISE else ():
             groups[_key(case, t), f.feature].append(Cluster(case.seed, t.victim, t.round, f.value, f.baseline))
     for (key, column), clusters in groups.items():
         yield Measure(*key, tuple(_merged(clusters)), column)

@@ -7,6 +7,7 @@ trials of a setting over its clusters; an interval is over clusters, never over 
 
 from leakledger.audit.records.assets import (
     ASSETS,
+    CELLWISE,
     COUNTED,
     HEADLINE,
     HELD_OUT,
@@ -73,6 +74,7 @@ from leakledger.preprocess.nouns import plural
 
 __all__ = [
     "ASSETS",
+    "CELLWISE",
     "COUNTED",
     "HEADLINE",
     "HELD_OUT",

@@ -11,6 +11,9 @@ Level = Literal["", "value", "pseudonym", "code"]
 Observers = tuple[str, ...]
 Kind = Literal["categorical", "numeric"]
 
+CELLWISE = ("records", "columns")
+"""Assets scored cell by cell: what one of their columns tells is a result of its own; of others it is for bounds."""
+
 HEADLINE = {"records": "accuracy", "vocabulary": "f1", "membership": "auc", "columns": "correlation"}
 """The metric that speaks for an asset where several describe one attack; elsewhere every metric speaks for itself."""
 

@@ -21,8 +21,9 @@ UNTIMED = "planted messages with times of their own: they never travelled and ha
 
 @dataclass(frozen=True)
 class FeatureShare:
-    """One column in one cluster: the share of the batch's cells that are right, or of a claimed column its correlation,
-    beside that of the prior alone.
+    """One column in one cluster: the share of the batch's cells that are right, of a claimed column its correlation, of
+    a party's statistic the share of its figures in that column that are known, of values held their overlap; beside
+    that of the prior alone.
     """
 
     feature: str
@@ -92,7 +93,7 @@ class Trial:
     reason: str = ""
     knowledge: tuple[str, ...] = ()
     evidence: tuple[int, ...] = ()
-    detail: CellDetail | None = None  # beside the headline metric of records and of columns only
+    detail: CellDetail | None = None  # beside the headline metric, of what has columns
     certain: int = 0  # claims that the attack vouches for as beyond doubt: proven rows, intervals of no width
     certain_wrong: int = 0  # those of them that are not so
     spread: float = 0.0  # how far other guesses may be from `baseline`: a standard deviation, of so many `draws`

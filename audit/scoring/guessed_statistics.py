@@ -1,4 +1,4 @@
-"""What the prior alone knows of a party's statistics: the share of them that the best way to guess has right.
+"""What the prior alone knows of a party's statistics: those that the best way to guess has right.
 
 The ways: the federation's own value (the pooled statistic, the mean row count, the size of the joint dictionary), or of
 the other parties' values the mean, the median, or the one that is right for most of them. Whole numbers are guessed
@@ -32,12 +32,13 @@ class Known:
 Guess = Callable[[Known, Sequence[str]], Floats]
 
 
-def known_by_prior(of: Known, victim: str, wanted: NDArray[np.bool_]) -> float:
-    """The share of the `wanted` (n,) statistics of a party that the prior alone knows."""
+def known_by_prior(of: Known, victim: str, wanted: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which of the `wanted` (n,) statistics of a party the prior alone knows."""
     parties = list(of.actual)
     way = best_way(parties, victim, WAYS, partial(_share_right, of))
     right = _right(of, WAYS[way], victim, [p for p in parties if p != victim])
-    return float(right[wanted].mean())
+    known: NDArray[np.bool_] = right[wanted]
+    return known
 
 
 def _share_right(of: Known, way: Guess, victim: str, known: Sequence[str]) -> float:

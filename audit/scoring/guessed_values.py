@@ -24,20 +24,23 @@ Set = Callable[[Rows, Sequence[str]], NDArray[np.bool_]]
 """(k,) which of the values to claim, from the rows of some known parties."""
 
 
-def overlap_of_prior(truth: Truth, victim: str) -> dict[str, float]:
-    """Each metric of the way that does best for the other parties, mean over features."""
+def overlap_of_prior(truth: Truth, victim: str) -> dict[str, list[float]]:
+    """Each metric of the way that does best for the other parties in the mean over features: of each feature."""
     kept = truth.kept_baselines
     if "values" not in kept:
         kept["values"] = [rows_with(truth, f, values) for f, values in truth.dictionaries.items()]
     features: list[Rows] = kept["values"]
-    reached = partial(_reached, features)
+
+    def reached(metric: str, way: Set, party: str, known: Sequence[str]) -> float:
+        return float(np.mean(_reached(features, metric, way, party, known)))
+
     best = {m: best_way(truth.parties, victim, WAYS, partial(reached, m)) for m in METRICS}
     others = [p for p in truth.parties if p != victim]
-    return {m: reached(m, WAYS[name], victim, others) for m, name in best.items()}
+    return {m: _reached(features, m, WAYS[name], victim, others) for m, name in best.items()}
 
 
-def _reached(features: Sequence[Rows], metric: str, way: Set, victim: str, known: Sequence[str]) -> float:
-    return float(np.mean([_overlap(way(rows, known), rows[victim] > 0)[metric] for rows in features]))
+def _reached(features: Sequence[Rows], metric: str, way: Set, victim: str, known: Sequence[str]) -> list[float]:
+    return [_overlap(way(rows, known), rows[victim] > 0)[metric] for rows in features]
 
 
 def _overlap(claimed: NDArray[np.bool_], held: NDArray[np.bool_]) -> dict[str, float]:

@@ -17,9 +17,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from leakledger.attacks.base import StatisticClaim
-from leakledger.audit.records import COUNTED, INFORMATION
+from leakledger.audit.records import COUNTED, INFORMATION, CellDetail, FeatureShare
 from leakledger.audit.scoring.guessed_statistics import Known, known_by_prior
 from leakledger.audit.scoring.information import information
 from leakledger.audit.scoring.metrics import Measured
@@ -40,7 +41,7 @@ def score_statistics(claims: Sequence[StatisticClaim], truth: Truth) -> Iterator
     for (party, statistic), claimed in grouped.items():
         keys = _keys(truth, party, statistic)
         hits = [k in claimed and is_known(truth, party, *k, statistic, claimed[k].estimate) for k in keys]
-        baseline = _prior(truth, party, statistic, keys)
+        prior = _prior(truth, party, statistic, keys)
         evidence = tuple(sorted({number for c in claimed.values() for number in c.evidence}))
         asset = "sizes" if statistic in COUNTED else "statistics"
         told = {*keys, ("", "")} if statistic == "size" else keys  # "": of all features together, which lengths tell
@@ -52,8 +53,9 @@ def score_statistics(claims: Sequence[StatisticClaim], truth: Truth) -> Iterator
             party,
             0,
             known,
-            baseline,
+            float(prior.mean()),
             evidence,
+            _by_feature(truth, keys, hits, prior),
             certain=len(exact),
             certain_wrong=exact.count(False),
         )
@@ -62,8 +64,22 @@ def score_statistics(claims: Sequence[StatisticClaim], truth: Truth) -> Iterator
             yield Measured(asset, statistic + INFORMATION, party, 0, *gained, evidence)
 
 
-def _prior(truth: Truth, party: str, statistic: str, keys: Sequence[Key]) -> float:
-    """The share of `keys` that the prior alone knows."""
+def _by_feature(truth: Truth, keys: Sequence[Key], hits: Sequence[bool], prior: NDArray[np.bool_]) -> CellDetail | None:
+    """The shares of each feature: one of many does not show in the mean. None where no feature is meant."""
+    own: dict[str, list[tuple[bool, bool]]] = defaultdict(list)
+    for (feature, _), hit, guessed in zip(keys, hits, prior.tolist(), strict=True):
+        own[feature].append((hit, guessed))
+    numeric = truth.federated.schema.numeric
+    shares = (
+        FeatureShare(f, "numeric" if f in numeric else "categorical", *map(float, np.mean(known, axis=0)))
+        for f, known in own.items()
+        if f
+    )
+    return CellDetail(found) if (found := tuple(shares)) else None
+
+
+def _prior(truth: Truth, party: str, statistic: str, keys: Sequence[Key]) -> NDArray[np.bool_]:
+    """Which of `keys` the prior alone knows."""
     every = list(dict.fromkeys(k for p in truth.parties for k in _keys(truth, p, statistic)))
     kept, name = truth.kept_baselines, ("statistic", statistic)
     if name not in kept:

@@ -18,6 +18,7 @@ from dataclasses import replace
 import numpy as np
 
 from leakledger.attacks.base import VocabularyClaim
+from leakledger.audit.records import HEADLINE, CellDetail, FeatureShare
 from leakledger.audit.scoring.guessed_values import overlap_of_prior
 from leakledger.audit.scoring.metrics import Measured
 from leakledger.audit.truth import Truth
@@ -29,15 +30,18 @@ def score_vocabularies(claims: Sequence[VocabularyClaim], truth: Truth) -> Itera
         by_party[claim.party][claim.feature] = claim
     for party, claimed in by_party.items():
         held = truth.vocabularies[party]
-        values = _mean_overlap([(set(claimed[f].values) if f in claimed else set(), held[f]) for f in held])
-        baseline = overlap_of_prior(truth, party)
+        values = {f: overlap(set(claimed[f].values) if f in claimed else set(), held[f]) for f in held}
+        prior_alone = overlap_of_prior(truth, party)
         evidence = tuple(sorted({number for c in claimed.values() for number in c.evidence}))
         certain = [c for f, c in claimed.items() if c.vouched and f in held]
         vouched = len(certain), sum(not c.vouched <= held[c.feature] for c in certain)
-        for metric, value in values.items():
+        for metric, guessed in prior_alone.items():
+            found = [each[metric] for each in values.values()]
             about = ("vocabulary", metric, party, 0)
-            told = Measured(*about, value, baseline[metric], evidence)
-            yield replace(told, certain=vouched[0], certain_wrong=vouched[1])
+            told = Measured(*about, float(np.mean(found)), float(np.mean(guessed)), evidence)
+            shares = (FeatureShare(f, "categorical", *pair) for f, *pair in zip(values, found, guessed, strict=True))
+            detail = CellDetail(tuple(shares)) if metric == HEADLINE["vocabulary"] else None
+            yield replace(told, detail=detail, certain=vouched[0], certain_wrong=vouched[1])
         if ranks := _count_ranks(party, claimed, truth):
             value, prior = (float(np.mean(part)) for part in zip(*ranks, strict=True))
             yield Measured("vocabulary", "count_rank", party, 0, value, prior, evidence)
@@ -67,11 +71,6 @@ def _rank(actual: Sequence[float], guessed: Sequence[float]) -> float:
     from scipy.stats import spearmanr  # imported late: takes half a second that parties and commands need not wait
 
     return float(spearmanr(actual, guessed).statistic) if len(set(guessed)) > 1 else 0.0
-
-
-def _mean_overlap(pairs: Sequence[tuple[Set[str], Set[str]]]) -> dict[str, float]:
-    each = [overlap(claimed, held) for claimed, held in pairs]
-    return {metric: float(np.mean([e[metric] for e in each])) for metric in ("f1", "precision", "recall")}
 
 
 def overlap(claimed: Set[str], held: Set[str]) -> dict[str, float]:

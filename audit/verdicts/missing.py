@@ -1,19 +1,22 @@
 """What keeps a cell from the verdict that nothing leaks: silence is no evidence, so each reason has a name."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
+from leakledger.attacks.base import clients_of
 from leakledger.audit.bounds import above_bounds
 from leakledger.audit.clusters import SEEDS, mean_interval
 from leakledger.audit.leakage import SERVER, adversary
-from leakledger.audit.records import POWER, SCORER, UNTIMED, CaseRecord, Observers, at_most, plural
+from leakledger.audit.records import CELLWISE, POWER, SCORER, UNTIMED, CaseRecord, Observers, at_most, plural
 from leakledger.audit.scoring.metrics import PERFECT
 from leakledger.audit.verdicts.ceilings import fewest, independent, upper_bound
 from leakledger.audit.verdicts.evidence import CHECKS, Cell, Key, Series, played_by
 from leakledger.audit.verdicts.policy import Policy
 from leakledger.audit.verdicts.significance import FEWEST
 
+NAMED = 3  # columns that reasons name
 NOTHING = 1e-12  # of a metric's scale: what rounding makes of a prior that is perfect
 
 
@@ -28,8 +31,23 @@ def missing_for(
 def too_much_open(key: Key, usable: Sequence[Series], policy: Policy) -> Iterator[str]:
     """What the bounds and the single scores of a cell leave open, whoever trusts its attacks."""
     if key[2] != CHECKS:
-        yield from dict.fromkeys(m for s in usable for m in _unbounded(s, policy))
+        yield from dict.fromkeys(_all_unbounded(usable, policy, key[2] in CELLWISE))
         yield from (m for s in usable for m in _unlikely(s, policy))
+
+
+def _all_unbounded(usable: Sequence[Series], policy: Policy, batches: bool) -> Iterator[str]:
+    """What `_unbounded` says of each series; of the columns of one metric it names a few and counts the others."""
+    columns: dict[tuple[str, Observers, str], dict[str, None]] = defaultdict(dict)
+    for s in usable:
+        found = dict.fromkeys(_unbounded(s, policy, batches))
+        if s.column:
+            columns[s.attack, s.observers, s.metric].update(found)
+        else:
+            yield from found
+    for (attack, who, _), found in columns.items():
+        yield from list(found)[:NAMED]
+        if len(found) > NAMED:
+            yield f"{attack} by {'+'.join(who)}: {plural(len(found) - NAMED, 'other column')} open as well"
 
 
 def doubts_of(records: Sequence[CaseRecord], key: Key, cell: Cell, usable: Sequence[Series]) -> Iterator[str]:
@@ -56,6 +74,7 @@ def doubts_of(records: Sequence[CaseRecord], key: Key, cell: Cell, usable: Seque
         yield f"no claim about {cell.left_out} of the attacked batches"
     if asset == "records":  # of which batches are counted, since not every client has one in each round
         yield from _unattacked_rounds(cases)
+        yield from _never_attacked(usable, cases)
     else:
         yield from _left_out(usable, cases, kind)
     if not cell.series:
@@ -86,6 +105,17 @@ def _unattacked_rounds(cases: Iterable[CaseRecord]) -> Iterator[str]:
     most, rounds = max(left, default=(0, 0))
     if most > 0:
         yield f"{most} of {rounds} rounds of training were not attacked"
+
+
+def _never_attacked(usable: Sequence[Series], cases: Sequence[CaseRecord]) -> Iterator[str]:
+    """The adversaries who attacked no batch of some party under any seed: one that was drawn in no such round."""
+    about: dict[Observers, set[str]] = {}
+    for s in usable:
+        about.setdefault(s.observers, set()).update(c for v in s.victims for c in clients_of(v))
+    for who, victims in sorted(about.items()):
+        outside = cases[0].setting.parties - sum(o != SERVER for o in who)
+        if len(victims) < outside:
+            yield f"no batch of {outside - len(victims)} of {outside} parties was attacked by {'+'.join(who)}"
 
 
 def _left_out(usable: Sequence[Series], cases: Sequence[CaseRecord], kind: str) -> Iterator[str]:
@@ -162,13 +192,15 @@ def _interval(series: Series) -> tuple[float, float] | None:
     return mean_interval(values, series.seeds, (min(0.0, float(values.min())), 1.0))
 
 
-def _unbounded(series: Series, policy: Policy) -> Iterator[str]:
-    """Why a series, or that of one party or column, is not bounded below the ceiling, its losses left out."""
+def _unbounded(series: Series, policy: Policy, batches: bool) -> Iterator[str]:
+    """Why a series, or that of one party or column, is not bounded below the ceiling, its losses left out. Other
+    `batches` may have what the prior did not have to guess in these; what a party has as a whole there is once.
+    """
     who = f"{series.attack} by {'+'.join(series.observers)}"
     limits = _interval(series)
     if limits is not None and limits[1] < 0 and not series.column:
         yield f"{who} does worse than the prior, so it is no measure of what there is"
-    if series.column and np.abs(series.rooms).max() < NOTHING:
+    if batches and series.column and np.abs(series.rooms).max() < NOTHING:
         yield f"the prior alone has all of column {series.column} right, so that no attack could show anything of it"
         return
     needed = max(fewest(policy.ceiling, policy.alpha), SEEDS)

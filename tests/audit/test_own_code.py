@@ -17,6 +17,7 @@ import leakledger
 from leakledger.attacks.base import Abstained, AuxiliaryKnowledge
 from leakledger.attacks.gradient.random_baseline import RandomBaseline
 from leakledger.attacks.gradient.span import Span
+from leakledger.audit import transcript_attack
 from leakledger.audit.own_code import AttackResult
 from leakledger.audit.own_update import layers_of, layout_of, view_of_update
 from leakledger.audit.planted_batches import Advantage, PlantedBatches
@@ -686,6 +687,20 @@ def test_a_silent_attack_is_said_to_have_failed_its_controls(passed):
     power = Control("span", "power", 0.0, 0.5, -1.0, passed, "more")
     (line,) = silent_rows([Played(Span(), ("server",), Abstained("noise"), (power,))])
     assert line == f"span (server): noise{'' if passed else ' (controls failed: power)'}"
+
+
+@pytest.mark.parametrize("passed", [True, False])
+def test_a_silent_attack_without_power_has_read_nothing(tmp_path, monkeypatch, passed):
+    """Behind noise `span` is silent of any rows, and updates that it alone reads did not count as unread."""
+    controls = tuple(Control("span", kind, 0.0, 0.5, 0.0, ok, "", kinds=("train.gradient",)) for kind, ok in (
+        ("leaky", True), ("power", passed)
+    ))  # fmt: skip
+    monkeypatch.setattr(transcript_attack, "_controls", lambda *_: controls)
+    monkeypatch.setattr(Span, "run", lambda *_: Abstained("no row stands out"))
+    recorder().write(tmp_path / "t.parquet")
+    found = attack_transcript(tmp_path / "t.parquet", "server", ("span",))
+    why = {u.topic: u.reason for u in found.unread}
+    assert why.get("train.gradient") == (None if passed else transcript_attack.POWERLESS)
 
 
 def test_the_command_attacks_a_transcript_and_masks_values_until_told_otherwise(tmp_path):

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -90,6 +92,36 @@ def test_a_statistic_is_known_within_a_hundredth_of_a_deviation_and_not_beyond()
     (far,) = hits([exact(feature, "mean", value + 0.0101 * unit)], T)
     assert (near.value, far.value) == (pytest.approx(1 / features), 0)
     assert near.evidence == (3,)
+
+
+def test_what_is_known_of_each_column_stands_beside_the_mean_of_all():
+    known, *others = T.federated.schema.numeric
+    (measured,) = hits([exact(known, "mean", T.statistic(PARTY, known, "mean"))], T)
+    shares = {f.feature: f for f in measured.detail.features}
+    assert {f: s.value for f, s in shares.items()} == {known: 1, **dict.fromkeys(others, 0)}
+    assert np.mean([s.baseline for s in shares.values()]) == pytest.approx(measured.baseline)
+    assert {s.kind for s in shares.values()} == {"numeric"}
+
+
+def test_quartiles_and_shares_of_values_are_parts_of_their_columns_and_a_count_is_of_none():
+    quartile = replace(exact(T.federated.schema.numeric[0], "quantile", 0.0), value="0.5")
+    feature, count = T.federated.schema.categorical[0], T.statistic(PARTY, "", "count")
+    true = {v: T.statistic(PARTY, feature, "frequency", v) for v in T.dictionaries[feature]}
+    told = [replace(exact(feature, "frequency", share), value=v) for v, share in true.items()]
+    of_quartiles, of_shares, of_rows = hits([quartile, *told, exact("", "count", count)], T)
+    assert {f.feature for f in of_quartiles.detail.features} == set(T.federated.schema.numeric)
+    assert [f.value for f in of_shares.detail.features] == [1.0] + [0.0] * (len(T.federated.schema.categorical) - 1)
+    assert of_rows.detail is None
+
+
+def test_the_overlap_of_each_column_stands_beside_the_mean_of_all():
+    feature, held = next(iter(T.vocabularies[PARTY].items()))
+    measured = {m.metric: m for m in score_vocabularies([VocabularyClaim(PARTY, feature, tuple(held))], T)}
+    shares = {f.feature: f for f in measured["f1"].detail.features}
+    assert {f: s.value for f, s in shares.items() if s.value} == {feature: 1.0}
+    assert shares.keys() == T.vocabularies[PARTY].keys()
+    assert np.mean([s.baseline for s in shares.values()]) == pytest.approx(measured["f1"].baseline)
+    assert measured["recall"].detail is None
 
 
 def test_counts_and_sizes_must_be_exact():

@@ -65,9 +65,10 @@ def record(
     data=DATA,
     missing=0,
     more=lambda seed: (),
+    parties=2,
 ):
     """An audit with one cluster per seed; an advantage of None is a silent attack. `more` has other trials."""
-    s = Setting(setting, "made", "iid", 2, "e", "s", "none", "fedsgd B=8", False)
+    s = Setting(setting, "made", "iid", parties, "e", "s", "none", "fedsgd B=8", False)
     cases = []
     for k, seed in enumerate(seeds):
         own = trial(float(advantages[k])) if advantages is not None else silent()

@@ -242,11 +242,11 @@ def test_ceilings_fail_above_and_are_certified_only_by_many_seeds():
     assert (only(high, "ceiling").status, high.exit_code) == ("fail", 10)
     assert only(decided(record(FLAT + noise(1)), leakage=[{"ceiling": 0.42}]), "ceiling").status == "inconclusive"
     many = tuple(range(60))
-    low = record(np.full(60, 0.0), seeds=many)
+    low = record(np.full(60, 0.0), seeds=many, parties=1)
     assert decided(low, leakage=[{"ceiling": 0.1}]).status == "pass"
-    mistrusted = record(np.full(60, 0.0), seeds=many, held=controls(power=False))
+    mistrusted = record(np.full(60, 0.0), seeds=many, parties=1, held=controls(power=False))
     assert decided(mistrusted, leakage=[{"ceiling": 0.1}]).status == "inconclusive"
-    doubtful = record(np.full(60, 0.0), seeds=many, unread=[unread("t")])
+    doubtful = record(np.full(60, 0.0), seeds=many, parties=1, unread=[unread("t")])
     assert decided(doubtful, leakage=[{"ceiling": 0.1}]).status == "inconclusive"
 
 

@@ -147,7 +147,7 @@ def test_bounds_are_shown_rounded_outwards():
 
 def test_a_waiver_of_what_is_above_a_ceiling_does_not_cover_another_attack_that_gets_more(tmp_path):
     def ended(others, waivers=()):
-        made = record(FLAT, more=beside(others, attack="other"), held=controls() + controls("other"))
+        made = record(FLAT, more=beside(others, attack="other"), held=controls() + controls("other"), parties=1)
         outcome = decided(made, None, waivers, leakage=[{"ceiling": 0.2}])
         return only(outcome, "ceiling"), outcome
 
@@ -169,7 +169,7 @@ def test_a_waiver_of_what_is_above_a_ceiling_does_not_cover_another_attack_that_
 def test_a_waiver_of_a_growth_does_not_cover_what_would_keep_the_check_open_without_it(tmp_path, kind, doubt, told):
     """A waived growth of 0.3 let a message through that no attack reads and that was not there before: exit code 0."""
     leakage = [{"margin": 0.1} if kind == "regression" else {"ceiling": 0.2}]
-    both = {"held": controls() + controls("other"), "more": beside(FLAT, attack="other")}
+    both = {"held": controls() + controls("other"), "more": beside(FLAT, attack="other"), "parties": 1}
     before = record(FLAT, **both) if kind == "regression" else None
     now = record(FLAT, **{**both, **doubt, "more": beside(FLAT + 0.3, attack="other")})
     failed = only(decided(now, before, leakage=leakage), kind)

@@ -342,6 +342,48 @@ def test_a_column_whose_rare_value_no_attacked_batch_has_is_not_said_to_be_safe(
     assert found.missing == ((why,) if prior == 1 else ())
 
 
+def test_a_party_that_no_attacked_batch_is_of_keeps_the_question_of_records_open():
+    """A client that was drawn in no attacked round of any seed was as safe as the others."""
+    found = the_only(guesses(80, parties=3))
+    assert found.verdict == "inconclusive"
+    assert found.missing == ("no batch of 1 of 4 parties was attacked by server",)
+    of_sums = [case([], s, trials=(trial(0.5, "P1+P2+P3+P4"),)) for s in range(80)]
+    assert the_only(of_sums).verdict == "no leak"
+
+
+@pytest.mark.parametrize("told", [0.0, 1.0])
+def test_one_column_of_many_whose_mean_is_told_every_time_is_no_safety(told):
+    """A mean of 120 columns, of which one was told under each of 80 seeds, lay below floor and ceiling: "no leak"."""
+    shares = tuple(FeatureShare(f"c{k}", "numeric", told * (k == 7), 0.0) for k in range(120))
+    fields = {"attack": "statistics", "asset": "statistics", "metric": "mean", "baseline": 0.0}
+    means = tuple(trial(told / 120, f"P{k + 1}", detail=CellDetail(shares), **fields) for k in range(4))
+    controls = tuple(replace(c, attack="statistics") for c in HELD)
+    found = the_only([case([], s, trials=means, controls=controls) for s in range(80)])
+    assert found.verdict == ("inconclusive" if told else "no leak")
+    assert all("in column c7, in 320" in why for why in found.missing)
+    assert len(found.missing) == told
+
+
+def test_of_many_columns_that_are_open_a_few_are_named_and_the_others_counted():
+    shares = tuple(FeatureShare(f"c{k}", "numeric", 1.0 * (k < 9), 0.0) for k in range(1200))
+    fields = {"attack": "statistics", "asset": "statistics", "metric": "mean", "baseline": 0.0}
+    means = tuple(trial(9 / 1200, f"P{k + 1}", detail=CellDetail(shares), **fields) for k in range(4))
+    controls = tuple(replace(c, attack="statistics") for c in HELD)
+    found = the_only([case([], s, trials=means, controls=controls) for s in range(80)])
+    named = [f"in column c{k}, in" in why for k, why in enumerate(found.missing[:3])]
+    assert named == [True] * 3
+    assert found.missing[3:] == ("statistics by server: 6 other columns open as well",)
+
+
+def test_a_column_of_which_the_prior_knows_the_statistic_of_every_party_leaves_nothing_open():
+    """How many values a flag has, everyone knows: no other batch would have it otherwise, as of rows it might."""
+    shares = FeatureShare("flag", "categorical", 1.0, 1.0), FeatureShare("ward", "categorical", 0.0, 0.0)
+    fields = {"attack": "statistics", "asset": "sizes", "metric": "size", "baseline": 0.5}
+    sizes = tuple(trial(0.5, f"P{k + 1}", detail=CellDetail(shares), **fields) for k in range(4))
+    controls = tuple(replace(c, attack="statistics") for c in HELD)
+    assert the_only([case([], s, trials=sizes, controls=controls) for s in range(80)]).verdict == "no leak"
+
+
 def test_an_attack_that_does_worse_than_the_prior_measures_nothing():
     coins = np.random.default_rng(2)
     records = [case(coins.normal(0.3, 0.01, 4), s) for s in range(80)]
@@ -418,7 +460,7 @@ def test_that_rounds_are_left_out_is_said_beforehand_where_rows_are_attacked(use
 
 def test_batches_in_which_the_prior_is_better_do_not_make_up_for_those_that_leak():
     """One batch in five tells 60 % of what the prior leaves; losses in the others bring the mean to -0.02."""
-    found = the_only([case([0.42 if s % 5 else 0.8], s) for s in range(120)])
+    found = the_only([case([0.42 if s % 5 else 0.8], s, ALONE) for s in range(120)])
     assert found.advantage < 0
     assert found.verdict == "inconclusive"
     assert [said.partition(",")[0] for said in found.missing] == ["tableak by server may get up to 0.17"]
