@@ -13,7 +13,8 @@ from leakledger.preprocess.scalers.base import Scaler
 
 def faint_columns(todo: Sequence[Case], read: Mapping[str, Mapping[str, Table]]) -> list[str]:
     """A line for each column that is lost to the network in some case; `read` has the parties' rows by partition. Of
-    the rows it tells that their deviation is below a share of the declared range, or below what a search tells apart.
+    the rows it tells that their deviation, or the distance of their extremes, is below a share of the declared range,
+    or below what a search tells apart.
     """
     settings = {case.setting.id: case for case in todo}.values()  # seeds change neither rows nor scaler
     return list(dict.fromkeys(line for case in settings for line in _of_case(case, read)))
@@ -24,19 +25,26 @@ def _of_case(case: Case, read: Mapping[str, Mapping[str, Table]]) -> Iterator[st
         return
     scaler = build_scaler(case.preprocessing)
     parties = read[case.setting.partition]
-    least = scaler.faintest(len(parties))
-    if not (least or scaler.searched_to):
+    least, narrowest = scaler.faintest(len(parties)), scaler.narrowest(len(parties))
+    if not (least or narrowest or scaler.searched_to):
         return
     schema = next(iter(parties.values())).schema
     rows = pd.concat([t.frame[list(schema.numeric)] for t in parties.values()])
     for feature in schema.numeric:
-        deviation = float(np.nanstd(rows[feature].to_numpy(np.float64)))
+        numbers = rows[feature].to_numpy(np.float64)
+        deviation, width = float(np.nanstd(numbers)), float(np.nanmax(numbers) - np.nanmin(numbers))
         low, high = schema.ranges.get(feature, (0.0, 0.0))
         if 0 < deviation < least * (high - low):
             yield (
                 f"column {feature!r} will count as constant under {scaler.name}: its deviation is below "
                 f"{least:.2g} of its declared range, which drowns in the noise of a decryption; declare a narrower "
                 "range, or lower hiding_bits"
+            )
+        if 0 < width <= narrowest * (high - low):
+            yield (
+                f"column {feature!r} will count as constant under {scaler.name}: its extremes are within "
+                f"{narrowest:.2g} of its declared range, which comparisons of ciphertexts cannot tell apart; declare a "
+                "narrower range, or set extremes to 'counts'"
             )
         if 0 < deviation < scaler.searched_to:
             yield _coarse(feature, scaler)

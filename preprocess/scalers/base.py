@@ -105,6 +105,10 @@ class Scaler(ABC):
         """
         return 0.0
 
+    def narrowest(self, clients: int) -> float:
+        """The distance of its extremes up to which such a column counts as constant, as a share of that width."""
+        return 0.0
+
     @property
     def searched_to(self) -> float:
         """How far from the truth, in raw units, what is searched for may be found; 0: nothing is searched for."""

@@ -18,7 +18,7 @@ from leakledger.preprocess.noise.columns import Ranges
 from leakledger.preprocess.options import option
 from leakledger.preprocess.scalers.base import Matrix, PublicScaling, ScalerFit, Vector, nonzero, shared_fit
 from leakledger.preprocess.scalers.encrypted import Counting, EncryptedScaler
-from leakledger.preprocess.scalers.encrypted_extremes import compared, counted, rows_within
+from leakledger.preprocess.scalers.encrypted_extremes import compared, compared_within, counted, rows_within
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,9 @@ class PpfMinMax(EncryptedScaler):
     name = "ppf-minmax"
     reference = "Bridging Local and Federated Data Normalization in Federated Learning, section V-B"
     said_to_share = 'global extremes, with everyone ("reveals only" these, section V-B)'
+
+    def narrowest(self, clients: int) -> float:
+        return compared_within(clients) if self.extremes == "comparisons" else 0.0
 
     @property
     def searched_to(self) -> float:

@@ -67,6 +67,29 @@ def test_a_column_that_a_search_cannot_tell_apart_is_named(tmp_path, monkeypatch
     assert warned("ppf-minmax", 1e-4) == []
 
 
+def test_a_column_whose_extremes_comparisons_cannot_tell_apart_is_named_and_both_remedies_help(tmp_path, monkeypatch):
+    """Incomes from 500 to 700 in a range to a million were shifted and not scaled, and nobody was told."""
+    rows = np.arange(200)
+    frame = {"income": 500.0 + rows, "label": np.where(rows % 2, "y", "n")}
+    pd.DataFrame(frame).to_csv(tmp_path / "table.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+
+    def warned(high, extremes="comparisons"):
+        (tmp_path / "audit.toml").write_text(
+            f'[data]\nsource = "table.csv"\ntarget = "label"\n'
+            f"ranges = {{ income = [0, {high}] }}\n[partition]\nparties = 3\n"
+            f'[[preprocessing]]\nscaler = "ppf-minmax"\nextremes = "{extremes}"\n'
+        )
+        told = CliRunner().invoke(main, ["validate", "audit.toml", "--json"])
+        assert told.exit_code == 0, told.output
+        return [w for w in json.loads(told.stdout)["warnings"] if "constant" in w]
+
+    (line,) = warned(1e6)
+    assert "'income' will count as constant under ppf-minmax: its extremes are within 0.00048" in line
+    assert "declare a narrower range, or set extremes to 'counts'" in line
+    assert warned(1e5) == warned(1e6, "counts") == []
+
+
 def test_a_column_that_will_count_as_constant_is_named_once_and_both_remedies_help(warned):
     (line,) = warned(1e6, 60)
     assert "'income' will count as constant under ppf-zscore" in line
