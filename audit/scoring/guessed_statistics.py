@@ -32,8 +32,8 @@ class Known:
 Guess = Callable[[Known, Sequence[str]], Floats]
 
 
-def known_by_prior(of: Known, victim: str, wanted: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Which of the `wanted` (n,) statistics of a party the prior alone knows."""
+def known_by_prior(of: Known, victim: str, wanted: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """(k,) which of a party's statistics in the places `wanted` (k,) the prior alone knows."""
     parties = list(of.actual)
     way = best_way(parties, victim, WAYS, partial(_share_right, of))
     right = _right(of, WAYS[way], victim, [p for p in parties if p != victim])

@@ -79,13 +79,13 @@ def _by_feature(truth: Truth, keys: Sequence[Key], hits: Sequence[bool], prior: 
 
 
 def _prior(truth: Truth, party: str, statistic: str, keys: Sequence[Key]) -> NDArray[np.bool_]:
-    """Which of `keys` the prior alone knows."""
+    """Which of the `keys` the prior alone knows, in their order."""
     every = list(dict.fromkeys(k for p in truth.parties for k in _keys(truth, p, statistic)))
     kept, name = truth.kept_baselines, ("statistic", statistic)
     if name not in kept:
         kept[name] = _known(truth, statistic, every)
-    own = set(keys)
-    return known_by_prior(kept[name], party, np.array([k in own for k in every]))
+    place = {k: i for i, k in enumerate(every)}
+    return known_by_prior(kept[name], party, np.array([place[k] for k in keys]))
 
 
 def _known(truth: Truth, statistic: str, keys: Sequence[Key]) -> Known:

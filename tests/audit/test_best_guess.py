@@ -44,7 +44,7 @@ def known(*values, tolerance=0.1, whole=False):
     return Known(actual, np.array([np.nanmean(values)]), np.array([tolerance]), whole)
 
 
-WANTED = np.array([True])
+WANTED = np.array([0])
 
 
 def test_what_most_of_the_others_have_is_guessed_where_that_serves_them():

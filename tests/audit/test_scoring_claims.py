@@ -15,9 +15,9 @@ from leakledger.attacks.base import (
 )
 from leakledger.attacks.gradient.tableak import TabLeak
 from leakledger.attacks.transcript.plaintext import Plaintext
-from leakledger.audit.scoring import score
+from leakledger.audit.scoring import guessed_statistics, score
 from leakledger.audit.scoring.records import from_marginals
-from leakledger.audit.scoring.statistics import interval_quality, score_statistics
+from leakledger.audit.scoring.statistics import interval_quality, is_known, score_statistics
 from leakledger.audit.scoring.vocabulary import overlap, score_vocabularies
 from tests.audit.example import truth
 
@@ -101,6 +101,20 @@ def test_what_is_known_of_each_column_stands_beside_the_mean_of_all():
     assert {f: s.value for f, s in shares.items()} == {known: 1, **dict.fromkeys(others, 0)}
     assert np.mean([s.baseline for s in shares.values()]) == pytest.approx(measured.baseline)
     assert {s.kind for s in shares.values()} == {"numeric"}
+
+
+@pytest.mark.parametrize("party", T.parties)
+def test_what_the_prior_knows_of_each_column_is_of_that_column_though_parties_hold_other_values(monkeypatch, party):
+    """The second party's values come in another order among all parties' than among its own."""
+    monkeypatch.setattr(guessed_statistics, "WAYS", {"pooled": guessed_statistics.WAYS["pooled"]})
+    keys = [(f, v) for f, held in T.vocabularies[party].items() for v in held]
+    claim = StatisticClaim(party, keys[0][0], "target_rate", 0.0, 0.0, 1.0, (3,), value=keys[0][1])
+    (measured,) = hits([claim], T)
+    for share in measured.detail.features:
+        own = [k for k in keys if k[0] == share.feature]
+        pooled = [T.pooled_statistic(f, "target_rate", v) for f, v in own]
+        known = [is_known(T, party, *k, "target_rate", rate) for k, rate in zip(own, pooled, strict=True)]
+        assert share.baseline == pytest.approx(np.mean(known)), share.feature
 
 
 def test_quartiles_and_shares_of_values_are_parts_of_their_columns_and_a_count_is_of_none():
