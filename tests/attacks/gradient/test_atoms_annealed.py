@@ -94,18 +94,12 @@ def test_nothing_comes_down_where_the_second_layer_leaves_nothing_out():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "count"), [("adult", 64), ("adult", 80), ("german", 64)])
-def test_crowded_batches_of_real_tables_are_recovered_whole_and_none_is_verified_falsely(datasets, name, count):
+@pytest.mark.parametrize(("name", "count", "seed"), [("adult", 64, 0), ("adult", 80, 1), ("german", 64, 2)])
+def test_crowded_batches_of_real_tables_are_recovered_whole_and_none_is_verified_falsely(datasets, name, count, seed):
     layout, categories, numbers, encoded = table_layout(datasets, name)
     deviation = np.array([b.scale for b in layout.numeric])
-    right = []
-    for seed in range(3):
-        drawn = np.random.default_rng(seed).choice(len(encoded), count, replace=False)
-        outcome = Atoms(seed=seed).run(observe(encoded[drawn], layout, seed=seed), NOTHING)
-        for claim in outcome if isinstance(outcome, list) else []:
-            told = replace(claim, numbers=claim.numbers / deviation)
-            true = exact(told, categories[drawn], numbers[drawn] / deviation)
-            right += true.tolist()
-            claimed = true_rows(told, categories[drawn], numbers[drawn] / deviation)
-            assert claimed[claim.verified].all()
-    assert sum(right) >= 0.9 * 3 * count
+    drawn = np.random.default_rng(seed).choice(len(encoded), count, replace=False)
+    (claim,) = Atoms(seed=seed).run(observe(encoded[drawn], layout, seed=seed), NOTHING)
+    told = replace(claim, numbers=claim.numbers / deviation)
+    assert exact(told, categories[drawn], numbers[drawn] / deviation).mean() >= 0.9
+    assert true_rows(told, categories[drawn], numbers[drawn] / deviation)[claim.verified].all()
