@@ -197,8 +197,8 @@ def _unbounded(series: Series, policy: Policy, batches: bool) -> Iterator[str]:
     `batches` may have what the prior did not have to guess in these; what a party has as a whole there is once.
     """
     who = f"{series.attack} by {'+'.join(series.observers)}"
-    limits = _interval(series)
-    if limits is not None and limits[1] < 0 and not series.column:
+    limits = None if series.column else _interval(series)
+    if limits is not None and limits[1] < 0:
         yield f"{who} does worse than the prior, so it is no measure of what there is"
     if batches and series.column and np.abs(series.rooms).max() < NOTHING:
         yield f"the prior alone has all of column {series.column} right, so that no attack could show anything of it"

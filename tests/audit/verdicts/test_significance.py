@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import f_oneway
 
-from leakledger.audit.verdicts.ceilings import exchangeable, fewest, independent, upper_bound
+from leakledger.audit.verdicts.ceilings import ALIKE, exchangeable, fewest, independent, upper_bound
 from leakledger.audit.verdicts.significance import FEWEST, holm, in_one_cluster, of_any, over_clusters
 
 
@@ -83,6 +84,24 @@ def test_rare_leaks_are_bounded_as_often_as_it_says(rate):
     coins = np.random.default_rng(3)
     found = [upper_bound(np.where(coins.random(30) < rate, 1.0, coins.normal(0, 0.05, 30)), 0.05) for _ in range(2000)]
     assert np.mean(np.array(found) < rate) <= 0.05 + 3 * np.sqrt(0.05 / 2000)
+
+
+def test_seeds_are_exchangeable_where_an_analysis_of_variance_finds_no_difference():
+    coins, outcomes = np.random.default_rng(11), set()
+    for shared in (0.0, 0.5, 2.0) * 20:
+        sizes = coins.integers(1, 6, 8) + (np.arange(8) == 0)
+        of = np.repeat(np.arange(8), sizes)
+        values = coins.standard_normal(len(of)) + shared * coins.standard_normal(8)[of]
+        found = exchangeable(values, of)
+        assert found == (f_oneway(*(values[of == k] for k in range(8))).pvalue >= ALIKE)
+        outcomes.add(found)
+    assert outcomes == {True, False}
+
+
+def test_bounds_of_the_same_numbers_in_another_order_are_the_same_and_of_others_are_not():
+    values = np.random.default_rng(12).random(30)
+    assert upper_bound(values[::-1], 0.05) == upper_bound(values, 0.05) < upper_bound(values + 0.1, 0.05)
+    assert upper_bound(values, 0.05) < min(upper_bound(values, 0.01), upper_bound(values, 0.05, most=2.0))
 
 
 def test_seeds_are_the_units_unless_their_clusters_are_exchangeable():
