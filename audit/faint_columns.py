@@ -32,7 +32,8 @@ def _of_case(case: Case, read: Mapping[str, Mapping[str, Table]]) -> Iterator[st
     rows = pd.concat([t.frame[list(schema.numeric)] for t in parties.values()])
     for feature in schema.numeric:
         numbers = rows[feature].to_numpy(np.float64)
-        deviation, width = float(np.nanstd(numbers)), float(np.nanmax(numbers) - np.nanmin(numbers))
+        width = float(np.nanmax(numbers) - np.nanmin(numbers))
+        deviation = float(np.nanstd(numbers)) if width else 0.0  # of equal decimals it is rounding, not 0
         low, high = schema.ranges.get(feature, (0.0, 0.0))
         if 0 < deviation < least * (high - low):
             yield (

@@ -44,7 +44,7 @@ def warned(tmp_path, monkeypatch):
 
 def test_a_column_that_a_search_cannot_tell_apart_is_named(tmp_path, monkeypatch):
     rows = np.arange(200)
-    frame = {"small": rows * 1e-9, "same": 3.0, "wide": rows * 10.0, "label": np.where(rows % 2, "y", "n")}
+    frame = {"small": rows * 1e-9, "same": 0.3, "wide": rows * 10.0, "label": np.where(rows % 2, "y", "n")}
     pd.DataFrame(frame).to_csv(tmp_path / "table.csv", index=False)
     monkeypatch.chdir(tmp_path)
     audit = '[data]\nsource = "table.csv"\ntarget = "label"\n[partition]\nparties = 2\n[[preprocessing]]\n'
