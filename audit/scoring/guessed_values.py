@@ -25,11 +25,10 @@ Set = Callable[[Rows, Sequence[str]], NDArray[np.bool_]]
 
 
 def overlap_of_prior(truth: Truth, victim: str) -> dict[str, list[float]]:
-    """Each metric of the way that does best for the other parties in the mean over features: of each feature."""
-    kept = truth.kept_baselines
-    if "values" not in kept:
-        kept["values"] = [rows_with(truth, f, values) for f, values in truth.dictionaries.items()]
-    features: list[Rows] = kept["values"]
+    """Each metric of the way that does best for the other parties in the mean over the victim's features: of each of
+    these, in their order.
+    """
+    features = [_rows(truth, f) for f in truth.vocabularies[victim]]
 
     def reached(metric: str, way: Set, party: str, known: Sequence[str]) -> float:
         return float(np.mean(_reached(features, metric, way, party, known)))
@@ -37,6 +36,16 @@ def overlap_of_prior(truth: Truth, victim: str) -> dict[str, list[float]]:
     best = {m: best_way(truth.parties, victim, WAYS, partial(reached, m)) for m in METRICS}
     others = [p for p in truth.parties if p != victim]
     return {m: _reached(features, m, WAYS[name], victim, others) for m, name in best.items()}
+
+
+def _rows(truth: Truth, feature: str) -> Rows:
+    """Of the values that anybody holds who has the feature; kept with `truth`."""
+    kept, key = truth.kept_baselines, ("values", feature)
+    if key not in kept:
+        held = [own[feature] for own in truth.vocabularies.values() if feature in own]
+        kept[key] = rows_with(truth, feature, sorted(frozenset().union(*held)))
+    rows: Rows = kept[key]
+    return rows
 
 
 def _reached(features: Sequence[Rows], metric: str, way: Set, victim: str, known: Sequence[str]) -> list[float]:

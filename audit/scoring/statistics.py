@@ -85,7 +85,7 @@ def _prior(truth: Truth, party: str, statistic: str, keys: Sequence[Key]) -> NDA
     if name not in kept:
         kept[name] = _known(truth, statistic, every)
     place = {k: i for i, k in enumerate(every)}
-    return known_by_prior(kept[name], party, np.array([place[k] for k in keys]))
+    return known_by_prior(kept[name], party, np.array([place[k] for k in keys], np.intp))
 
 
 def _known(truth: Truth, statistic: str, keys: Sequence[Key]) -> Known:

@@ -15,10 +15,11 @@ from leakledger.attacks.base import (
 )
 from leakledger.attacks.gradient.tableak import TabLeak
 from leakledger.attacks.transcript.plaintext import Plaintext
-from leakledger.audit.scoring import guessed_statistics, score
+from leakledger.audit.scoring import guessed_statistics, score, statistics
 from leakledger.audit.scoring.records import from_marginals
 from leakledger.audit.scoring.statistics import interval_quality, is_known, score_statistics
 from leakledger.audit.scoring.vocabulary import overlap, score_vocabularies
+from leakledger.audit.truth import Truth
 from tests.audit.example import truth
 
 T = truth()
@@ -115,6 +116,35 @@ def test_what_the_prior_knows_of_each_column_is_of_that_column_though_parties_ho
         pooled = [T.pooled_statistic(f, "target_rate", v) for f, v in own]
         known = [is_known(T, party, *k, "target_rate", rate) for k, rate in zip(own, pooled, strict=True)]
         assert share.baseline == pytest.approx(np.mean(known)), share.feature
+
+
+class Partly(Truth):
+    """The first party lacks a feature, and no dictionary is public, as where schemas are aligned."""
+
+    vocabularies = property(lambda self: {PARTY: dict([*T.vocabularies[PARTY].items()][1:]), **OTHERS})
+    dictionaries = property(lambda self: {})
+
+
+OTHERS = {p: T.vocabularies[p] for p in T.parties[1:]}
+
+
+def test_values_held_are_scored_over_the_features_that_a_party_has():
+    """That parties see other features ended in a ValueError of a zip."""
+    everything = [VocabularyClaim(PARTY, f, tuple(v)) for f, v in T.vocabularies[PARTY].items()]
+    every = (m for of in (T, Partly(T.federated)) for m in score_vocabularies(everything, of))
+    whole, part = (m for m in every if m.metric == "f1")
+    assert part.value == 1
+    assert [f.feature for f in part.detail.features] == [f.feature for f in whole.detail.features][1:]
+    assert part.baseline == pytest.approx(np.mean([f.baseline for f in part.detail.features]))
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_statistic_that_no_feature_has_is_told_as_no_number(monkeypatch):
+    """It ended in an IndexError; `check_measured` names the attack and the score."""
+    monkeypatch.setattr(statistics, "_keys", lambda truth, party, statistic: [])
+    (measured,) = hits([exact(T.federated.schema.numeric[0], "mean", 0.0)], T)
+    assert np.isnan([measured.value, measured.baseline]).all()
+    assert measured.detail is None
 
 
 def test_quartiles_and_shares_of_values_are_parts_of_their_columns_and_a_count_is_of_none():
