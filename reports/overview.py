@@ -283,9 +283,17 @@ def headline(rows: Sequence[Row], record: AuditRecord) -> str:
 
 
 def badge(rows: Sequence[Row], record: AuditRecord) -> str:
-    """The verdict in a few words: where nothing leaks, of what was attacked alone unless that was everything."""
-    part = bool(unasked(rows)) or any(c.asked for row in rows for c in row.cells)
+    """The verdict in a few words: where nothing leaks, of what was attacked alone unless that was everything, by the
+    server and by clients.
+    """
+    part = bool(unasked(rows)) or any(c.asked for row in rows for c in row.cells) or one_sided(record)
     return "no leak in what was attacked" if record.verdict.status == "no leak" and part else record.verdict.status
+
+
+def one_sided(record: AuditRecord) -> bool:
+    """Whether the server, or any client, is in none of the adversaries that were played."""
+    kinds = {r.adversary for r in record.rulings}
+    return not all(any(who in kind for kind in kinds) for who in ("server", "client"))
 
 
 def _level(cell: Cell) -> bool:

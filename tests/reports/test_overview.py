@@ -117,7 +117,11 @@ def test_where_nothing_leaks_what_was_not_asked_is_named():
     assert "nothing else was asked" not in whole
     assert badge(clean) == "● No leak in what was attacked"
     assert "no leak in what was attacked</title>" in render(clean)
-    assert badge(status(record(*every, settings=(PLAIN,)), "no leak")) == "● No leak"
+    for clients, said in (((), " in what was attacked"), (("one client",), ""), (("server and 2 clients",), "")):
+        asked = every + [replace(r, adversary=kind) for kind in clients for r in every]
+        assert badge(status(record(*asked, settings=(PLAIN,)), "no leak")) == f"● No leak{said}"
+    alone = [replace(r, adversary="one client") for r in every]
+    assert badge(status(record(*alone, settings=(PLAIN,)), "no leak")) == "● No leak in what was attacked"
     assert "No attack was played on" not in whole
     assert "No attack was played on" not in first(MIXED)
 
