@@ -17,6 +17,7 @@ from leakledger.audit.verdicts.policy import Policy
 from leakledger.audit.verdicts.significance import FEWEST
 
 NAMED = 3  # columns that reasons name
+HALVINGS = 7  # of the shares between which that of an open column lies: as many as two decimals tell
 NOTHING = 1e-12  # of a metric's scale: what rounding makes of a prior that is perfect
 
 
@@ -212,10 +213,34 @@ def _unbounded(series: Series, policy: Policy, batches: bool) -> Iterator[str]:
             seeds = len(set(part.seeds))
             yield f"{plural(seeds, 'seed')}, of at least {needed} that no leak above {policy.ceiling:g} needs"
             return
-        bound = upper_bound(values, policy.alpha)
+        bound = _share_of_rooms(part, policy, needed) if part.column else upper_bound(values, policy.alpha)
         if not bound < policy.ceiling:  # nor where it is no number
             of = f" of {part.victims[0]}" if part is not series else ""
             column = f" in column {series.column}" if series.column else ""
             among = plural(len(values), "independent cluster")
             yield f"{who} may get up to {at_most(bound, 2)}{of}{column}, in {among}"
             return
+
+
+def _share_of_rooms(part: Series, policy: Policy, needed: int) -> float:
+    """Up to which share of what the prior leaves a column may be told; 0 where that is below the ceiling.
+
+    The prior has one figure of a column right or not, so what it leaves scatters from none to all. In units of the mean
+    room that would count as if gains scattered: an attack that finds out nothing could not be bounded. What an attack
+    gains less such a share of the room, at most the rest of the largest room, has a mean below 0 where it is told less.
+    """
+    gains, room = np.maximum(part.gains, 0.0), float(part.rooms.max())
+    if room < NOTHING:
+        return 0.0
+
+    def bounds(share: float) -> bool:
+        values = independent(gains - share * part.rooms, part.seeds, needed)
+        return upper_bound(values, policy.alpha, (1 - share) * room) < 0
+
+    low, high = policy.ceiling, 1.0
+    if bounds(low):
+        return 0.0
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if bounds(middle) else (middle, high)
+    return high
