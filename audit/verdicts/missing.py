@@ -112,7 +112,7 @@ def _never_attacked(usable: Sequence[Series], cases: Sequence[CaseRecord]) -> It
     """The adversaries who attacked no batch of some party under any seed: one that was drawn in no such round."""
     about: dict[Observers, set[str]] = {}
     for s in usable:
-        about.setdefault(s.observers, set()).update(c for v in s.victims for c in clients_of(v))
+        about.setdefault(s.observers, set()).update({c for v in s.victims for c in clients_of(v)} - {*s.observers})
     for who, victims in sorted(about.items()):
         outside = cases[0].setting.parties - sum(o != SERVER for o in who)
         if len(victims) < outside:
@@ -129,7 +129,7 @@ def _left_out(usable: Sequence[Series], cases: Sequence[CaseRecord], kind: str) 
             about.setdefault(who, {})[case.seed] = set()
     for s in usable:
         for seed, victim in zip(s.seeds, s.victims, strict=True):
-            about[s.observers][seed].add(victim)
+            about[s.observers][seed] |= {victim} - {*s.observers}
     for who, seeds in sorted(about.items()):
         outside = cases[0].setting.parties - sum(o != SERVER for o in who)
         fewer = [len(victims) for victims in seeds.values() if len(victims) < outside]

@@ -431,6 +431,18 @@ def test_the_bound_of_a_column_whose_room_scatters_holds_as_often_as_it_says(roo
     assert below <= 300 * 0.05
 
 
+def test_claims_about_the_adversary_itself_stand_for_no_other_party():
+    """One that claimed something of itself and nothing of P3 had said something of as many as there are."""
+    about = ("P1", "P2", "P4")  # by P1, of whom three others are to be spoken of
+    rows = [case([], s, trials=tuple(trial(0.5, v, observers=("P1",)) for v in about)) for s in range(80)]
+    assert the_only(rows).missing == ("no batch of 1 of 3 parties was attacked by P1",)
+    fields = {"attack": "statistics", "asset": "statistics", "metric": "mean", "observers": ("P1",)}
+    controls = tuple(replace(c, attack="statistics") for c in HELD)
+    means = tuple(trial(0.5, v, **fields) for v in about)
+    found = the_only([case([], s, trials=means, controls=controls) for s in range(80)])
+    assert found.missing == ("no claim by P1 about 1 of 3 parties",)
+
+
 def test_an_attack_that_does_worse_than_the_prior_measures_nothing():
     coins = np.random.default_rng(2)
     records = [case(coins.normal(0.3, 0.01, 4), s) for s in range(80)]
