@@ -9,7 +9,9 @@ that no adversary exceeds under that defense.
 The front of a line has the defenses that no other one beats: less leakage at no less utility, or more utility at no
 more leakage. A point of which the verdict is open beats nothing and is on no front: an attack that failed is no
 defense. It is open where nobody is shown to learn anything and somebody may, and where somebody who may learn more is
-shown to under another defense of the line: what another kind of adversary gets less of says nothing of that one.
+shown to under another defense of the line: what another kind of adversary gets less of says nothing of that one. So it
+is where the attack that counts gets nowhere against rows that were planted under that defense, whatever little it is
+shown to get, and more leaks under another one: how much a better attack would get, it does not say.
 """
 
 from collections import defaultdict
@@ -22,6 +24,7 @@ from leakledger.audit.leakage import asset_of
 from leakledger.audit.records import (
     ASSETS,
     HEADLINE,
+    POWER,
     AuditRecord,
     CaseRecord,
     FrontierPoint,
@@ -59,18 +62,17 @@ def frontier(
         if s.id in useful and not s.reference:
             lines[s.method, s.training, s.partition].append(s)
     worst, spent = _worst(scores), _spent(records)
+    weak = {(r.setting.id, c.attack) for r in records for c in r.controls if c.kind == POWER and not c.passed}
     found: list[FrontierPoint] = []
     for own in lines.values():
         if len({s.defense for s in own}) >= LINES:
             strengths = _strengths(own)
             for asset, kind in dict.fromkeys(key[1:] for key in worst if key[0] in {s.id for s in own}):
                 about = [r for r in rulings if r.asset == asset and r.setting in {s.id for s in own}]
-                points = [
-                    _point(s, strengths[s.id], worst[s.id, asset, kind], useful[s.id], about, spent[s.id])
-                    for s in own
-                    if (s.id, asset, kind) in worst
-                ]
-                found += with_front(points)
+                scored = [(s, worst[s.id, asset, kind]) for s in own if (s.id, asset, kind) in worst]
+                points = [_point(s, strengths[s.id], of, useful[s.id], about, spent[s.id]) for s, of in scored]
+                failed = [asset == "records" and (s.id, of.attack) in weak for s, of in scored]
+                found += with_front([_weakly(p, about) if f else p for p, f in zip(points, failed, strict=True)])
     return tuple(found)
 
 
@@ -213,6 +215,12 @@ def _point(
         open=score.status != "scored" or _may_leak_more(s.id, score.advantage or 0.0, rulings),
         **spent,
     )
+
+
+def _weakly(point: FrontierPoint, rulings: Sequence[Ruling]) -> FrontierPoint:
+    """The point of an attack without power under its defense: open where more leaks elsewhere."""
+    others = (r for r in rulings if r.verdict == "leaks" and r.setting != point.setting)
+    return replace(point, open=point.open or any((r.advantage or 0.0) > point.leakage for r in others))
 
 
 def _may_leak_more(setting: str, leakage: float, rulings: Sequence[Ruling]) -> bool:

@@ -18,6 +18,7 @@ from leakledger.audit.privacy_accounting import client_sizes, privacy_accounts, 
 from leakledger.audit.records import (
     AuditRecord,
     CaseRecord,
+    Control,
     FrontierPoint,
     PrivacyAccount,
     PrivacyPart,
@@ -110,6 +111,21 @@ def test_a_setting_is_open_where_an_adversary_who_learns_more_elsewhere_may_lear
     assert (points[noise.id].open, points[noise.id].front) == (True, False)
     less = {p.setting: p for p in drawn(*entries, rulings=[replace(known, advantage=0.01), doubt, small])}
     assert (less[noise.id].open, less[noise.id].front) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("attack", "kind", "weak"), [("x", "power", True), ("y", "power", False), ("x", "leaky", False)]
+)
+def test_a_small_leak_by_an_attack_without_power_there_beats_nothing(attack, kind, weak):
+    """One row in a hundred that was proven made "leaks" of a verdict that was open, and the defense "not beaten"."""
+    plain, noise = setting("plain"), noised(0.1)
+    failed = Control(attack, kind, 1.0, 0.0, 0.0, False, "recovered")
+    records = [CaseRecord("0", plain, 0, controls=(failed,)), CaseRecord("1", noise, 0, controls=(failed,))]
+    leaks = [Ruling(s.id, "server", "records", "leaks", 0.1, advantage=a) for s, a in ((plain, 0.9), (noise, 0.02))]
+    found = [score(plain, 0.9), score(noise, 0.02)]
+    points = {p.setting: p for p in frontier(records, found, [useful(plain, 0.8), useful(noise, 0.8)], leaks)}
+    assert (points[noise.id].open, points[noise.id].front) == (weak, not weak)
+    assert (points["plain"].open, points["plain"].front) == (False, weak)
 
 
 def test_the_bound_of_whole_rows_is_told_in_units_of_leakage():
