@@ -106,6 +106,10 @@ class Basis:
         """
         d = self.declared
         categorical, numeric = self._features(kinds)
+        if odd := [c for c in d.domains if c in (*numeric, d.target)]:
+            numbers = "numeric; list it under categorical in the schema, or give its range instead"
+            what = "the target, whose values are its classes; take it out" if odd[0] == d.target else numbers
+            raise DataError(f"{self.source}: domains names {odd[0]!r}, which is {what}")
         task, labels = self._labels(kinds, classes)
         integer = tuple(c for c in numeric if kinds.get(c) == "whole") if d.integer is None else d.integer
         return Schema(

@@ -226,7 +226,8 @@ def _retarget(declared: Schema | Declared, target: str | None) -> Schema | Decla
     lists = {key: getattr(declared, key) for key in ("categorical", "numeric", "integer")}
     kept = {key: None if names is None else tuple(c for c in names if c != target) for key, names in lists.items()}
     void = dict.fromkeys(("task", "positive_class", "classes") if declared.target else ())
-    return declared.model_copy(update={**kept, **void, "target": target, "drop": gone})
+    domains = {c: values for c, values in declared.domains.items() if c != target}
+    return declared.model_copy(update={**kept, **void, "target": target, "drop": gone, "domains": domains})
 
 
 def _settle(

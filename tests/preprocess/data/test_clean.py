@@ -72,6 +72,21 @@ def test_a_value_outside_the_declared_domain_is_refused_and_a_declared_one_need_
     assert kept.frame["diet"].isna().sum() == 1
 
 
+def test_a_domain_of_what_is_no_categorical_feature_is_refused_and_not_passed_over():
+    """It was left out without a word: that no row may hold another value was not so."""
+    for column, why in {
+        "y": "the target, whose values are its classes; take it out",
+        "age": "numeric; list it",
+    }.items():
+        with pytest.raises(DataError, match=f"^table: domains names {column!r}, which is {why}[^\n]*$"):
+            read(ROWS, Declared(target="y", numeric=("age",), domains={column: ("7",)}))
+    of_another = Declared(target="y", domains={"diet": ("none", "light", "full")})
+    assert read(ROWS, of_another, target="diet").schema.domains == {}  # it was a feature's
+    assert read(
+        ROWS, Declared(target="y", categorical=("age",), domains={"age": ("7", "31", "42", "60")})
+    ).schema.domains
+
+
 def test_an_infinite_number_in_a_numeric_column_is_found_in_a_frame_too():
     frame = pd.DataFrame({"x": [1.0, float("inf")], "y": ["a", "b"]})
     with pytest.raises(DataError, match="row 2: column 'x' is not finite"):
