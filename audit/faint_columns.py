@@ -14,7 +14,7 @@ from leakledger.preprocess.scalers.base import Scaler
 def faint_columns(todo: Sequence[Case], read: Mapping[str, Mapping[str, Table]]) -> list[str]:
     """A line for each column that is lost to the network in some case; `read` has the parties' rows by partition. Of
     the rows it tells that their deviation, or the distance of their extremes, is below a share of the declared range,
-    or below what a search tells apart.
+    or their deviation, or the distance of their quartiles, below what a search tells apart.
     """
     settings = {case.setting.id: case for case in todo}.values()  # seeds change neither rows nor scaler
     return list(dict.fromkeys(line for case in settings for line in _of_case(case, read)))
@@ -48,11 +48,13 @@ def _of_case(case: Case, read: Mapping[str, Mapping[str, Table]]) -> Iterator[st
                 "narrower range, or set extremes to 'counts'"
             )
         if 0 < deviation < scaler.searched_to:
-            yield _coarse(feature, scaler)
+            yield _coarse(feature, scaler, "its deviation is")
+        elif scaler.by_quartiles and 0 < np.subtract(*np.nanquantile(numbers, (0.75, 0.25))) < scaler.searched_to:
+            yield _coarse(feature, scaler, "the distance of its quartiles is")
 
 
-def _coarse(feature: str, scaler: Scaler) -> str:
+def _coarse(feature: str, scaler: Scaler, what: str) -> str:
     return (
-        f"column {feature!r} will be scaled by chance under {scaler.name}: its deviation is below search_precision, "
+        f"column {feature!r} will be scaled by chance under {scaler.name}: {what} below search_precision, "
         f"{scaler.searched_to:g}, to which the search goes; set a smaller one, or take another unit"
     )

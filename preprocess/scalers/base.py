@@ -114,6 +114,11 @@ class Scaler(ABC):
         """How far from the truth, in raw units, what is searched for may be found; 0: nothing is searched for."""
         return 0.0
 
+    @property
+    def by_quartiles(self) -> bool:
+        """Whether what is searched for is the quartiles, whose distance scales the column."""
+        return False
+
     def mechanisms(self, schema: Schema) -> tuple[Mechanism, ...]:
         """The noise on everything that one client sends. Raises ValueError for a declaration that is missing."""
         return ()

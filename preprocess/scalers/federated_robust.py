@@ -67,6 +67,10 @@ class FederatedRobust(Scaler):
         return self.search_precision
 
     @property
+    def by_quartiles(self) -> bool:
+        return True
+
+    @property
     def needs_ranges(self) -> bool:
         return self.search_from == "declared"
 

@@ -52,6 +52,10 @@ class PpfRobust(EncryptedScaler):
         return self.search_precision
 
     @property
+    def by_quartiles(self) -> bool:
+        return True
+
+    @property
     def multiplying(self) -> tuple[float, float]:
         return super().multiplying if self.search_from == "extremes" else (0.0, 0.0)
 

@@ -45,6 +45,8 @@ def warned(tmp_path, monkeypatch):
 def test_a_column_that_a_search_cannot_tell_apart_is_named(tmp_path, monkeypatch):
     rows = np.arange(200)
     frame = {"small": rows * 1e-9, "same": 0.3, "wide": rows * 10.0, "label": np.where(rows % 2, "y", "n")}
+    frame["tailed"] = np.where(rows % 20, rows % 7 * 1e-6, 1000.0)  # quartiles of 1e-6 and 5e-6
+    frame["none"] = np.where(rows % 20, 0.0, 1000.0)  # of which both quartiles are 0, and found so
     pd.DataFrame(frame).to_csv(tmp_path / "table.csv", index=False)
     monkeypatch.chdir(tmp_path)
     audit = '[data]\nsource = "table.csv"\ntarget = "label"\n[partition]\nparties = 2\n[[preprocessing]]\n'
@@ -55,12 +57,14 @@ def test_a_column_that_a_search_cannot_tell_apart_is_named(tmp_path, monkeypatch
         assert told.exit_code == 0, told.output
         return [w for w in json.loads(told.stdout)["warnings"] if "by chance" in w]
 
-    (line,) = warned("federated-robust", 1e-4)
+    line, tailed = warned("federated-robust", 1e-4)
+    assert "'tailed' will be scaled by chance under federated-robust: the distance of its quartiles is below" in tailed
     assert "'small' will be scaled by chance under federated-robust" in line
     assert "search_precision, 0.0001" in line
     assert warned("federated-robust", 1e-10) == []
-    audit = audit.replace("[partition]", "ranges = { small = [0, 1], same = [0, 9], wide = [0, 2000] }\n[partition]")
-    assert len(warned("ppf-robust", 1e-4)) == 1
+    ranges = ", ".join(f"{name} = [0, 2000]" for name in frame if name != "label")
+    audit = audit.replace("[partition]", f"ranges = {{ {ranges} }}\n[partition]")
+    assert len(warned("ppf-robust", 1e-4)) == 2
     audit += 'extremes = "counts"\n'
     assert len(warned("ppf-minmax", 1e-4)) == 1
     audit = audit.replace("counts", "comparisons")
