@@ -70,9 +70,13 @@ def frontier(
             for asset, kind in dict.fromkeys(key[1:] for key in worst if key[0] in {s.id for s in own}):
                 about = [r for r in rulings if r.asset == asset and r.setting in {s.id for s in own}]
                 scored = [(s, worst[s.id, asset, kind]) for s in own if (s.id, asset, kind) in worst]
-                points = [_point(s, strengths[s.id], of, useful[s.id], about, spent[s.id]) for s, of in scored]
-                failed = [asset == "records" and (s.id, of.attack) in weak for s, of in scored]
-                found += with_front([_weakly(p, about) if f else p for p, f in zip(points, failed, strict=True)])
+                powerless = [asset == "records" and (s.id, of.attack) in weak for s, of in scored]
+                found += with_front(
+                    [
+                        _point(s, strengths[s.id], of, useful[s.id], about, spent[s.id], without)
+                        for (s, of), without in zip(scored, powerless, strict=True)
+                    ]
+                )
     return tuple(found)
 
 
@@ -184,8 +188,9 @@ def _point(
     useful: UtilityScore,
     rulings: Sequence[Ruling],
     spent: Mapping[str, Any],
+    powerless: bool,
 ) -> FrontierPoint:
-    """The point of one setting; `rulings` on its asset, of the whole line."""
+    """The point of one setting; `rulings` on its asset, of the whole line. `powerless`: its attack is, there."""
     room = None if score.baseline is None else 1 - score.baseline
     bounded = score.bound is not None and room
     family, parameter, value = strength
@@ -212,26 +217,21 @@ def _point(
         utility_low=useful.low,
         utility_high=useful.high,
         seeds=useful.seeds,
-        open=score.status != "scored" or _may_leak_more(s.id, score.advantage or 0.0, rulings),
+        open=score.status != "scored" or _may_leak_more(s.id, score.advantage or 0.0, rulings, powerless),
         **spent,
     )
 
 
-def _weakly(point: FrontierPoint, rulings: Sequence[Ruling]) -> FrontierPoint:
-    """The point of an attack without power under its defense: open where more leaks elsewhere."""
-    others = (r for r in rulings if r.verdict == "leaks" and r.setting != point.setting)
-    return replace(point, open=point.open or any((r.advantage or 0.0) > point.leakage for r in others))
-
-
-def _may_leak_more(setting: str, leakage: float, rulings: Sequence[Ruling]) -> bool:
-    """Whether the verdict on a setting is open, or on an adversary who learns more than `leakage` elsewhere; `rulings`
-    are those on one asset in all settings of a line.
+def _may_leak_more(setting: str, leakage: float, rulings: Sequence[Ruling], powerless: bool) -> bool:
+    """Whether the verdict on a setting is open, or on an adversary who learns more than `leakage` elsewhere; of an
+    attack that is `powerless` there, whether anyone does. `rulings` are those on one asset in all settings of a line.
     """
     own = {r.adversary: r.verdict for r in rulings if r.setting == setting}
     doubted = {who for who, verdict in own.items() if verdict == "inconclusive"}
-    if "leaks" not in own.values():
-        return bool(doubted)
-    return any(r.verdict == "leaks" and r.adversary in doubted and (r.advantage or 0.0) > leakage for r in rulings)
+    if doubted and "leaks" not in own.values():
+        return True
+    asked = (r for r in rulings if r.adversary in doubted or (powerless and r.setting != setting))
+    return any(r.verdict == "leaks" and (r.advantage or 0.0) > leakage for r in asked)
 
 
 @dataclass(frozen=True)

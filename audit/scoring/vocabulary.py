@@ -13,7 +13,6 @@ out.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import replace
 
 import numpy as np
 
@@ -37,11 +36,12 @@ def score_vocabularies(claims: Sequence[VocabularyClaim], truth: Truth) -> Itera
         vouched = len(certain), sum(not c.vouched <= held[c.feature] for c in certain)
         for metric, guessed in prior_alone.items():
             found = [each[metric] for each in values.values()]
-            about = ("vocabulary", metric, party, 0)
-            told = Measured(*about, float(np.mean(found)), float(np.mean(guessed)), evidence)
-            shares = (FeatureShare(f, "categorical", *pair) for f, *pair in zip(values, found, guessed, strict=True))
-            detail = CellDetail(tuple(shares)) if metric == HEADLINE["vocabulary"] else None
-            yield replace(told, detail=detail, certain=vouched[0], certain_wrong=vouched[1])
+            detail = None
+            if metric == HEADLINE["vocabulary"]:
+                each_feature = zip(values, found, guessed, strict=True)
+                detail = CellDetail(tuple(FeatureShare(f, "categorical", *shares) for f, *shares in each_feature))
+            reached = float(np.mean(found)), float(np.mean(guessed))
+            yield Measured("vocabulary", metric, party, 0, *reached, evidence, detail, *vouched)
         if ranks := _count_ranks(party, claimed, truth):
             value, prior = (float(np.mean(part)) for part in zip(*ranks, strict=True))
             yield Measured("vocabulary", "count_rank", party, 0, value, prior, evidence)

@@ -114,7 +114,7 @@ def _never_attacked(usable: Sequence[Series], cases: Sequence[CaseRecord]) -> It
     for s in usable:
         about.setdefault(s.observers, set()).update({c for v in s.victims for c in clients_of(v)} - {*s.observers})
     for who, victims in sorted(about.items()):
-        outside = cases[0].setting.parties - sum(o != SERVER for o in who)
+        outside = _outside(who, cases)
         if len(victims) < outside:
             yield f"no batch of {outside - len(victims)} of {outside} parties was attacked by {'+'.join(who)}"
 
@@ -131,11 +131,16 @@ def _left_out(usable: Sequence[Series], cases: Sequence[CaseRecord], kind: str) 
         for seed, victim in zip(s.seeds, s.victims, strict=True):
             about[s.observers][seed] |= {victim} - {*s.observers}
     for who, seeds in sorted(about.items()):
-        outside = cases[0].setting.parties - sum(o != SERVER for o in who)
+        outside = _outside(who, cases)
         fewer = [len(victims) for victims in seeds.values() if len(victims) < outside]
         if fewer:
             some = f" in {len(fewer)} of {len(seeds)} seeds" if len(fewer) < len(seeds) else ""
             yield f"no claim by {'+'.join(who)} about {outside - min(fewer)} of {outside} parties{some}"
+
+
+def _outside(who: Observers, cases: Sequence[CaseRecord]) -> int:
+    """How many parties an adversary is none of."""
+    return cases[0].setting.parties - sum(o != SERVER for o in who)
 
 
 def _untried(cases: Iterable[CaseRecord], series: Iterable[Series], kinds: Sequence[str]) -> Iterator[str]:

@@ -79,13 +79,17 @@ def _check_values(frame: pd.DataFrame, schema: Schema, source: str) -> None:
         _refuse(outside.to_numpy(), feature, source, f"is outside its declared range [{low:g}, {high:g}]")
     known = {**schema.orders, **({schema.target: schema.classes} if schema.classes else {})}
     for column, values in known.items():
-        other = frame[column].notna() & ~frame[column].isin(list(values))
         what = "is none of the declared classes" if column == schema.target else "is not in its declared order"
-        _refuse(other.to_numpy(), column, source, f"{what}; add the value to the schema, or repair it")
+        _refuse_others(frame[column], values, source, f"{what}; add the value to the schema, or repair it")
     for feature, possible in schema.domains.items():
-        other = frame[feature].notna() & ~frame[feature].isin(list(possible))
         what = "is none of its declared values; add it to domains under [data], or in the schema, or repair it"
-        _refuse(other.to_numpy(), feature, source, what)
+        _refuse_others(frame[feature], possible, source, what)
+
+
+def _refuse_others(column: pd.Series, values: Sequence[str], source: str, problem: str) -> None:
+    """Raises DataError for the first cell that is there and none of the values."""
+    other = column.notna() & ~column.isin(list(values))
+    _refuse(other.to_numpy(), column.name, source, problem)
 
 
 def _refuse(bad: NDArray[np.bool_], column: object, source: str, problem: str) -> None:

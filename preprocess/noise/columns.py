@@ -74,9 +74,10 @@ def declared_ranges(features: Sequence[str], ranges: dict[str, Bounds], who: str
                 f"{who}: {what} needs the range of {f!r}, and bounds are never taken from rows; declare it: "
                 f"ranges = {{ {f} = [low, high] }} under [data], or in the schema"
             )
-        if not ranges[f][0] < ranges[f][1]:
+        low, high = ranges[f]
+        if not low < high:
             raise ValueError(f"{who}: the declared range of {f!r} is {list(ranges[f])}, which has no width; widen it")
-        if not ranges[f][0] < (ranges[f][0] + ranges[f][1]) / 2 < ranges[f][1] or isinf(ranges[f][1] - ranges[f][0]):
+        if not low < (low + high) / 2 < high or isinf(high - low):
             raise ValueError(
                 f"{who}: the declared range of {f!r} is {list(ranges[f])}, whose half is no float64; declare another, "
                 "or take another unit"

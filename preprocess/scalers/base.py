@@ -75,6 +75,7 @@ class Scaler(ABC):
     reference: ClassVar[str]
     said_to_share: ClassVar[str] = ""  # what others learn by its own account, and whose account; empty: none
     federated: ClassVar[bool] = True
+    by_quartiles: ClassVar[bool] = False  # whether these are what is searched for, whose distance scales a column
     extra: ClassVar[str] = ""  # of the installation, with the library that ciphertexts need; empty: none
 
     @abstractmethod
@@ -113,11 +114,6 @@ class Scaler(ABC):
     def searched_to(self) -> float:
         """How far from the truth, in raw units, what is searched for may be found; 0: nothing is searched for."""
         return 0.0
-
-    @property
-    def by_quartiles(self) -> bool:
-        """Whether what is searched for is the quartiles, whose distance scales the column."""
-        return False
 
     def mechanisms(self, schema: Schema) -> tuple[Mechanism, ...]:
         """The noise on everything that one client sends. Raises ValueError for a declaration that is missing."""

@@ -53,6 +53,7 @@ class FederatedRobust(Scaler):
 
     name = "federated-robust"
     reference = "Bridging Local and Federated Data Normalization in Federated Learning, algorithms 2 and 3"
+    by_quartiles = True
     said_to_share = (
         "each client's rows, extremes and counts at midpoints, with the server; midpoints and quartiles, with all "
         "(ours: section V encrypts what clients send)"
@@ -65,10 +66,6 @@ class FederatedRobust(Scaler):
     @property
     def searched_to(self) -> float:
         return self.search_precision
-
-    @property
-    def by_quartiles(self) -> bool:
-        return True
 
     @property
     def needs_ranges(self) -> bool:

@@ -45,15 +45,12 @@ class PpfRobust(EncryptedScaler):
 
     name = "ppf-robust"
     reference = "Bridging Local and Federated Data Normalization in Federated Learning, section V-C, algorithms 2 and 3"
+    by_quartiles = True
     said_to_share = "global rows, extremes, counts at midpoints and quartiles, with everyone (ours: section V-C)"
 
     @property
     def searched_to(self) -> float:
         return self.search_precision
-
-    @property
-    def by_quartiles(self) -> bool:
-        return True
 
     @property
     def multiplying(self) -> tuple[float, float]:
