@@ -41,7 +41,7 @@ seeds = [0, 1]
 jobs = 2
 baseline_draws = 2
 """
-KILLS = 3  # `make soak` has a thousand
+KILLS = 2  # `make soak` has a thousand
 
 
 def start(folder):

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaincinv, gammaln, logsumexp
+from scipy.special import gammaincinv, gammaln
 
 Floats = NDArray[np.float64]
 
@@ -110,11 +110,14 @@ def _given(
     occurs, of_each = np.append(held, 0), np.append(many, unseen)
     expected = rows * rates / values  # (atoms,) occurrences
     logs = occurs[:, None] * np.log(expected + 1e-300) - expected - gammaln(occurs + 1)[:, None] + np.log(shares)
-    each = logsumexp(logs, axis=1)
+    highest = logs.max(axis=1, keepdims=True)  # scipy's logsumexp takes four times as long for arrays of this size
+    terms = np.exp(logs - highest)
+    totals = terms.sum(axis=1, keepdims=True)
+    each = (highest + np.log(totals))[:, 0]
     uneven = rows**2 * float(shares @ (rates - 1) ** 2) / values  # variance of the rows that the iid rates add up to
     fit = float(of_each @ each) + gammaln(values + 1) - gammaln(unseen + 1) + 0.5 * np.log(rows + uneven + 1)
     few = occurs < OFTEN
-    times = of_each[few] @ np.exp(logs - each[:, None])[few]
+    times = of_each[few] @ (terms / totals)[few]
     chances = np.concatenate([rates / values, occurs[~few] / max(rows, 1.0)])
     times = np.concatenate([times, of_each[~few].astype(np.float64)])
     return chances / (chances @ times), times, fit

@@ -16,7 +16,7 @@ from leakledger.preprocess.secret import pinned
 from leakledger.preprocess.transport.simulated import Simulated
 from leakledger.preprocess.views import Method, PublicFacts
 
-FEDERATIONS, PARTIES, ROWS, SPREAD = 500, 5, 120, 1.0
+FEDERATIONS, PARTIES, ROWS, SPREAD = 200, 5, 120, 1.0
 CANDIDATES = {"small": 25, "middle": 60, "large": 120}
 SCHEMA = Schema(target="t", categorical=tuple(CANDIDATES), numeric=(), task="binary", classes=("n", "y"))
 DICTIONARIES = {f: tuple(f"v{i:03}" for i in range(k)) for f, k in CANDIDATES.items()}

@@ -128,7 +128,7 @@ def own_table(rows, coins):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("groups", "federations"), [((2, 2), 150), ((4,), 150)])
+@pytest.mark.parametrize(("groups", "federations"), [((2, 2), 80), ((4,), 80)])
 def test_over_federations_drawn_from_the_prior_intervals_hold_what_their_posteriors_say(groups, federations):
     """Nominal 90 %; a set of whole numbers holds a little more, so the mean of what is said is the mark.
 

@@ -492,7 +492,7 @@ def test_intervals_from_published_figures_hold_for_many_alike_columns_and_for_a_
     client with ten times the rows of an observer 9 to 68 %.
     """
     held = []
-    for seed in range(80):
+    for seed in range(50):
         coins = np.random.default_rng((3, seed))
         parts = []
         for n in (30, 25, max(1, int(rows * np.exp(coins.normal() * (1.0 if rows == 27 else 0.3))))):
