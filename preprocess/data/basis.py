@@ -4,7 +4,7 @@ What is declared (a configuration, a schema file, the header, the column types o
 is not declared, rows must say (`profile`): `Basis` names what is asked of them, and builds the schema of the answers.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -106,10 +106,7 @@ class Basis:
         """
         d = self.declared
         categorical, numeric = self._features(kinds)
-        if odd := [c for c in d.domains if c in (*numeric, d.target)]:
-            numbers = "numeric; list it under categorical in the schema, or give its range instead"
-            what = "the target, whose values are its classes; take it out" if odd[0] == d.target else numbers
-            raise DataError(f"{self.source}: domains names {odd[0]!r}, which is {what}")
+        self._check_bounds(categorical, numeric)
         task, labels = self._labels(kinds, classes)
         integer = tuple(c for c in numeric if kinds.get(c) == "whole") if d.integer is None else d.integer
         return Schema(
@@ -124,6 +121,22 @@ class Basis:
             ranges={c: bounds for c, bounds in d.ranges.items() if c in numeric},
             domains={c: values for c, values in d.domains.items() if c in categorical},
         )
+
+    def _check_bounds(self, categorical: Sequence[str], numeric: Sequence[str]) -> None:
+        """Raises DataError where a range, a domain or an order is of a column that has none: it would do nothing."""
+        d = self.declared
+        numbers = "numeric; list it under categorical in the schema, or give its range instead"
+        text = "categorical; list it under numeric in the schema, or take it out"
+        no_domain = {self.target: "the target, whose values are its classes; take it out"}
+        no_range = {self.target: "the target, which is not scaled; take it out"}
+        refused: dict[str, tuple[Collection[str], dict[str, str]]] = {
+            "domains": (d.domains, no_domain | dict.fromkeys(numeric, numbers)),
+            "orders": (d.orders, dict.fromkeys(numeric, numbers)),  # of the target it is that of its classes
+            "ranges": (d.ranges, no_range | dict.fromkeys(categorical, text)),
+        }
+        for key, (names, why) in refused.items():
+            if odd := [c for c in names if c in why]:
+                raise DataError(f"{self.source}: {key} names {odd[0]!r}, which is {why[odd[0]]}")
 
     def _features(self, kinds: Mapping[str, Kind]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Categorical and numeric features: those declared, else those found, in the order of the columns."""

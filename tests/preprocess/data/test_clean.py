@@ -87,6 +87,19 @@ def test_a_domain_of_what_is_no_categorical_feature_is_refused_and_not_passed_ov
     ).schema.domains
 
 
+@pytest.mark.parametrize(
+    ("declared", "error"),
+    [
+        ({"ranges": {"diet": (0, 1)}}, "ranges names 'diet', which is categorical; list it under numeric"),
+        ({"ranges": {"y": (0, 1)}}, "ranges names 'y', which is the target, which is not scaled; take it out"),
+        ({"orders": {"age": ("7", "31")}}, "orders names 'age', which is numeric; list it under categorical"),
+    ],
+)
+def test_a_range_or_an_order_of_a_column_that_has_none_is_refused_and_not_passed_over(declared, error):
+    with pytest.raises(DataError, match=f"^table: {error}[^\n]*$"):
+        read(ROWS, Declared(target="y", numeric=("age",), **declared))
+
+
 def test_an_infinite_number_in_a_numeric_column_is_found_in_a_frame_too():
     frame = pd.DataFrame({"x": [1.0, float("inf")], "y": ["a", "b"]})
     with pytest.raises(DataError, match="row 2: column 'x' is not finite"):
