@@ -237,14 +237,15 @@ def print_rows(console: Console, rows: Sequence[Mapping[str, Any]], title: str) 
         return
     cells = [{key: printable(str(value), kept="") for key, value in row.items()} for row in rows]
     words = {key: max(map(_longest_word, (key, *(row[key] for row in cells)))) for key in rows[0]}
+    console.print(f"[bold]{escape(title)}[/bold]")  # not the table's own, which breaks at the table's width
     if sum(words.values()) + GAP * (len(words) - 1) > console.width:
-        _print_stacked(console, cells, title)
+        _print_stacked(console, cells)
         return
     lined = sum(words.values()) + RULED * len(words) + 1 <= console.width
     form: dict[str, Any] = (
         {} if lined else {"box": SIMPLE_HEAD, "show_edge": False, "pad_edge": False, "padding": (0, 1)}
     )
-    table = Table(title=escape(title), title_justify="left", header_style="bold", **form)
+    table = Table(header_style="bold", **form)
     beside = RULED * len(words) + 1 if lined else GAP * (len(words) - 1)
     texts = {key: max(map(cell_len, (key, *(row[key] for row in cells)))) for key in words}
     widths = _widths(texts, words, console.width - beside)
@@ -269,9 +270,8 @@ def _longest_word(text: str) -> int:
     return max(map(cell_len, text.split()), default=0)
 
 
-def _print_stacked(console: Console, rows: Sequence[Mapping[str, str]], title: str) -> None:
+def _print_stacked(console: Console, rows: Sequence[Mapping[str, str]]) -> None:
     """Rows that no table of this width has room for, words unbroken: one below the other, a line for each value."""
-    console.print(f"[bold]{escape(title)}[/bold]")
     width = max(len(key) for key in rows[0])
     for row in rows:
         first, *others = row.items()

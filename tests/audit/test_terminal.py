@@ -405,3 +405,10 @@ def test_a_table_has_all_of_its_words_and_no_line_beyond_the_terminal_at_any_wid
             " ".join(lines).split()
         )
     assert ruled > 30
+
+
+def test_a_title_longer_than_its_table_stays_on_one_line():
+    title = "Leakage against utility: records, from updates, by the server"
+    console = Terminal(width=100, file=StringIO(), record=True)
+    print_rows(console, [{"defense": "none", "leaks": "0.31"}], title)
+    assert console.export_text().splitlines()[0] == title
