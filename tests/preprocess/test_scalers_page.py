@@ -1,7 +1,10 @@
 """What docs/scalers.md says of every scaler, against the scalers."""
 
 import re
+from math import log2
 from pathlib import Path
+
+import pytest
 
 from leakledger.preprocess.encoders import ENCODERS
 from leakledger.preprocess.options import options_of
@@ -44,3 +47,23 @@ def test_every_option_of_a_scaler_is_on_the_page_beside_the_scalers_that_have_it
 
 def test_every_alias_is_on_the_page():
     assert {alias for row in rows("Names") for alias in quoted(row[0])} == set(ALIASES)
+
+
+@every("log_degree", [14, 15])
+def test_the_page_says_how_far_the_noise_of_a_decryption_exceeds_the_rounding_of_inputs(log_degree):
+    """Of either ring: what hides the rounding in one does not in the other."""
+    pytest.importorskip("tenseal.sealapi")
+    from leakledger.preprocess.crypto.threshold_ckks import wide
+    from leakledger.preprocess.crypto.threshold_ckks.parameters import parameters
+    from leakledger.preprocess.scalers.ppf_zscore import smudged
+
+    def noise(hiding_bits):
+        of = parameters(log_degree)
+        scale = wide.PRIMES * of.prime_bits + 10  # as quotients of up to 2^20 rows have it
+        return log2(smudged(of, 2, wide.quotient_smudging(of, 2, 20, scale, hiding_bits) - scale))
+
+    said = r"2\^(-\d+)\s+(?:of\s+half the range )?in the ring of 2\^{}, which exceeds (?:that|it) by (\d+)"
+    size, above = re.search(said.format(log_degree), PAGE).groups()
+    assert (int(size), int(above)) == (round(noise(40)), round(noise(40) + 53))
+    as_much = {14: 40, 15: int(re.search(r"(\d+) `hiding_bits` do as much there", PAGE)[1])}[log_degree]
+    assert 22 <= noise(as_much) + 53 < 23
