@@ -43,7 +43,7 @@ def _better(e: Effect) -> str:
 
 def _verb(noun: str, many: str) -> str:
     """The verb of a noun of `GROUPS`: one of many things, or a clause, which is one thing."""
-    return {"are": "is", "leak": "leaks"}[many] if noun.startswith(("who ", "what ")) else many
+    return {"are": "is", "leak": "leaks"}[many] if noun.startswith(("who ", "what ", "which ")) else many
 
 
 def _ended(e: Effect) -> str:

@@ -87,8 +87,9 @@ def test_rows_known_by_code_are_another_leak_and_not_a_smaller_one():
 
 
 def test_a_clause_that_names_what_leaks_has_a_verb_of_one_thing():
-    change = only(record(*(ruling(s, v, asset="membership") for s, v in ((PLAIN, "leaks"), (NOISE, "inconclusive")))))
-    assert effects(change)[0].startswith("who holds a given value is no longer shown to leak")
+    for asset, clause in (("membership", "who holds a given value"), ("vocabulary", "which values each party holds")):
+        change = only(record(*(ruling(s, v, asset=asset) for s, v in ((PLAIN, "leaks"), (NOISE, "inconclusive")))))
+        assert effects(change)[0].startswith(f"{clause} is no longer shown to leak")
 
 
 def test_fewer_assets_of_a_group_are_named_and_a_group_with_others_is_none_the_better():
@@ -119,7 +120,7 @@ def test_what_gets_worse_is_said_beside_what_gets_better():
     )  # fmt: skip
     said = effects(only(audit))
     assert said[0].startswith("no leak of people's rows above 0.1")
-    assert said[1].startswith("but which values each party holds leak then")
+    assert said[1].startswith("but which values each party holds leaks then")
 
 
 def test_of_several_pairs_the_least_favourable_one_speaks():
