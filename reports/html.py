@@ -14,7 +14,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from leakledger.audit.records import AuditRecord, CaseRecord, Setting, at_most, metric_title
+from leakledger.audit.records import HELD_OUT, AuditRecord, CaseRecord, Setting, at_most, metric_title
 from leakledger.preprocess.atomic_file import PRIVATE, atomic_file
 from leakledger.reports import advice, advice_words, charts, overview, text, utility, verdict, words
 from leakledger.reports.accounts import accounts, assets
@@ -125,6 +125,7 @@ def _content(record: AuditRecord, reveal: bool) -> dict[str, Any]:
         "silences": silences(record.scores),
         "assets": assets(record.leakage),
         "accounts": accounts(settings, record.leakage, record.rulings),
+        "held_out": any(f.asset in HELD_OUT for f in record.leakage),
         "main_metric": utility.main_metric(record.utility),
         "planes": drawn_planes(settings, record),
         "frontiers": frontiers(record.frontier),

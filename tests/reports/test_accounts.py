@@ -65,3 +65,10 @@ def test_a_cell_shows_advantage_interval_and_verdict_in_bold_where_something_lea
 def test_an_audit_without_scores_says_so():
     page = parse(render(replace(example(), leakage=())))
     assert "No attack has been scored" in page.by_id("accounts").words
+
+
+def test_the_page_says_that_what_evaluation_tells_is_not_in_the_table_where_it_tells_anything():
+    said = "What evaluation tells of held-out rows is no matter of a method: it is not in this table"
+    assert said in parse(render(example())).by_id("accounts").words
+    rest = tuple(f for f in example().leakage if f.asset not in HELD_OUT)
+    assert said not in parse(render(replace(example(), leakage=rest))).by_id("accounts").words
