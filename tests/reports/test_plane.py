@@ -4,8 +4,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leakledger.audit.records import Ruling
+from leakledger.reports.html import render
 from leakledger.reports.plane import planes
 from tests.reports.example import METHODS, example, scored, scores, setting, utility
+from tests.reports.page import parse
 
 unit = st.sampled_from([i / 8 for i in range(9)])
 places = st.lists(st.tuples(unit, unit, st.booleans()), min_size=1, max_size=8)
@@ -67,6 +69,17 @@ def test_levels_of_records_are_never_compared():
         ("records", "value", [1]),
         ("records", "code", [2]),
     ]
+
+
+def test_the_page_says_at_which_level_a_setting_without_a_point_was_not_scored():
+    """It may well be scored at another one, and have its point in the next figure."""
+    record = example()
+    other = record.scores[-1].setting
+    levels = {True: "code", False: "value"}
+    found = tuple(replace(s, level=levels[s.setting == other]) for s in record.scores if s.asset == "records")
+    words = parse(render(replace(record, scores=found))).by_id("plane").words
+    for known in ("by their values", "by the codes that a method makes of values"):
+        assert f"because a utility or a scored attack on cells of rows known {known} is missing" in words
 
 
 def test_a_setting_whose_verdict_is_open_neither_is_on_the_front_nor_dominates():
