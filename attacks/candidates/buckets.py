@@ -28,7 +28,7 @@ def in_buckets(
         active = np.array(sorted(set().union(*code.buckets.values())), np.int64)
         if not all(code.values.values()):
             return NotApplicable(
-                f"noise hides which of {code.width} shared columns the rows of {update.victim} use in round "
+                f"noise hides which of {code.width} shared columns the rows of {update.whose} use in round "
                 f"{update.round}, and not every feature has candidates: grant dictionaries"
             )
     columns, held = RestatedColumns(), []

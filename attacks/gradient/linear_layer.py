@@ -104,7 +104,7 @@ class LinearLayer(Inversion):
         first = np.arange(len(rows)) < update.rows
         rows, votes, weights = rows.where(first), votes[first], weights[first]
         if not len(rows):
-            return Abstained(f"no neuron of {update.victim} in round {update.round} shows a valid row")
+            return Abstained(f"no neuron of {update.whose} in round {update.round} shows a valid row")
         if update.rows == 1:
             residual, alone = self._check_one(update, rows)
             error = read_errors(update, layout, rows, weights)

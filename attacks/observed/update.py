@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from leakledger.attacks.base import Abstained, NotApplicable, RecordsClaim
+from leakledger.attacks.base import Abstained, NotApplicable, RecordsClaim, clients_of
 from leakledger.attacks.observed.row_facts import NOTHING, RowFacts
 from leakledger.preprocess.views import FeatureLayout, Mechanism, ModelSpec
 
+MOST_NAMED = 4  # clients that a reason names
 Arrays = dict[str, NDArray[np.float64]]
 Steps = tuple[tuple[int, int], ...]
 Inverted = RecordsClaim | NotApplicable | Abstained
@@ -111,6 +112,12 @@ class ObservedUpdate:
     members: tuple[Member, ...] = ()
     facts: RowFacts = field(default=NOTHING, repr=False)
     sums: BatchSums | None = field(default=None, repr=False)
+
+    @property
+    def whose(self) -> str:
+        """The victim in a sentence: of many clients how many, since their names would fill the page."""
+        clients = clients_of(self.victim)
+        return self.victim if len(clients) <= MOST_NAMED else f"{len(clients)} clients together"
 
     @property
     def size(self) -> str:

@@ -77,7 +77,7 @@ class Atoms(Inversion):
 
     def invert(self, update: ObservedUpdate, knowledge: AuxiliaryKnowledge, known: Array | None = None) -> Inverted:
         """The rows of one update. `known` (n, d), encoded: rows that may be in the batch, to start from."""
-        source = f"the gradient of {update.victim} in round {update.round}"
+        source = f"the gradient of {update.whose} in round {update.round}"
         hidden = update.model.hidden
         if reason := self.unfit_for(update.model, update.schedule is not None):
             return NotApplicable(reason)

@@ -126,4 +126,4 @@ def diverged(update: ObservedUpdate, *ends: Array) -> Abstained | None:
     """Why nothing is claimed about an update whose restarts did not end at finite units and losses."""
     if all(np.isfinite(e).all() for e in ends):
         return None
-    return Abstained(f"no loss for {update.victim} in round {update.round} is finite: its model has diverged")
+    return Abstained(f"no loss for {update.whose} in round {update.round} is finite: its model has diverged")

@@ -119,7 +119,7 @@ class Posterior(Inversion):
         """The outcome. Where labels are known, some chains begin at what another attack made of the batch: rows in the
         order of the labels.
         """
-        batch = f"{update.victim} in round {update.round}"
+        batch = f"{update.whose} in round {update.round}"
         update = one_logit(update)  # norms and noise are those of what was sent
         if reason := self.unfit_for(update.model, update.schedule is not None):
             return NotApplicable(reason)

@@ -117,7 +117,7 @@ class Span(Inversion):
 
     def invert(self, update: ObservedUpdate, knowledge: AuxiliaryKnowledge) -> Inverted:
         """The rows that candidates of the row space lead to, as far as they explain the update."""
-        source = f"the update of {update.victim} in round {update.round}"
+        source = f"the update of {update.whose} in round {update.round}"
         hidden, local, layout = update.model.hidden, update.schedule is not None, update.layout
         normed = update.model.norm != "none" and bool(hidden)
         unweighed = bool(hidden) and alone(update.model, local)
@@ -161,7 +161,7 @@ class Span(Inversion):
         self, update: ObservedUpdate, space: RowSpace, candidates: Candidates, knowledge: AuxiliaryKnowledge
     ) -> Inverted:
         """The rows behind a first layer that an activation norm follows: all or none."""
-        source = f"the update of {update.victim} in round {update.round}"
+        source = f"the update of {update.whose} in round {update.round}"
         rng = np.random.default_rng([self.seed, update.round])
         rows = self._completed(update, space, settled(update, space, candidates, rng), knowledge, rng)
         found = rows if isinstance(rows, str) else recomputed(update, space, rows, self.residual)
@@ -202,7 +202,7 @@ class Span(Inversion):
         """Rows of the row space that nothing else is known of: none of them is proven."""
         rows = in_row_space(space, update.layout, candidates)
         if isinstance(rows, str):
-            return Abstained(f"the update of {update.victim} in round {update.round}: {rows}")
+            return Abstained(f"the update of {update.whose} in round {update.round}: {rows}")
         residual = np.full(len(rows), unexplained(space, candidates, rows.encoded))
         nothing = np.zeros(len(rows), bool)
         return claim(update, rows, residual, nothing, nothing)

@@ -89,7 +89,7 @@ class Spear(Inversion):
         return [self._invert(u, None, advance) for u in updates]
 
     def _invert(self, update: ObservedUpdate, known: Array | None, advance: Callable[[int], None]) -> Inverted:
-        source = f"the gradient of {update.victim} in round {update.round}"
+        source = f"the gradient of {update.whose} in round {update.round}"
         if reason := self.unfit_for(update.model, update.schedule is not None):
             return NotApplicable(reason)
         batch = unsolved(update, self.rank_tolerance)

@@ -171,7 +171,7 @@ class TabLeak(Inversion):
         return [outcomes[i] for i in range(len(updates))]
 
     def _refusal(self, update: ObservedUpdate) -> NotApplicable | None:
-        batch = f"{update.victim} in round {update.round}"
+        batch = f"{update.whose} in round {update.round}"
         if update.rows > self.max_rows:
             return NotApplicable(f"the batch of {batch} has {update.rows} rows, more than max_rows = {self.max_rows}")
         if not len(update.labels) and not self.recover_labels:

@@ -140,7 +140,7 @@ class TabLeakFedAvg(Inversion):
         return [outcomes[i] for i in range(len(updates))]
 
     def _refusal(self, update: ObservedUpdate) -> NotApplicable | None:
-        batch, total = f"{update.victim} in round {update.round}", update.training.total
+        batch, total = f"{update.whose} in round {update.round}", update.training.total
         if update.members:
             return NotApplicable(f"{batch} train side by side: no schedule leads to the sum of their updates")
         if not len(update.labels):

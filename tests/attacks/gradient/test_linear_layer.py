@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from leakledger.attacks.base import Abstained, AuxiliaryKnowledge, NotApplicable
+from leakledger.attacks.base import Abstained, AuxiliaryKnowledge, NotApplicable, joint
 from leakledger.attacks.gradient.linear_layer import LinearLayer
 from leakledger.attacks.gradient.portfolio import Portfolio
 from leakledger.attacks.gradient.span import Span
+from leakledger.attacks.observed.update import ObservedUpdate
 from leakledger.preprocess.models import as_arrays, as_tensors, dropout_masks, gradient, initial_weights
 from leakledger.preprocess.views import (
     CategoricalBlock,
@@ -202,3 +203,14 @@ def test_a_row_that_neurons_show_with_a_faint_share_of_another_too_is_verified_o
     first = (claim.categories == categories[0]).all(1) & (np.abs(claim.numbers - numbers[0]) < 1e-3).all(1)
     assert first.sum() == 2
     assert claim.verified[first].sum() == 1
+
+
+@pytest.mark.parametrize(("many", "whose"), [(4, "P1+P2+P3+P4"), (12, "12 clients together")])
+def test_of_a_sum_over_many_clients_a_reason_says_how_many_and_not_all_their_names(many, whose):
+    spec = ModelSpec(LAYOUT.width, 2, (40,))
+    weights = {k: np.asarray(w, float) for k, w in initial_weights(spec, np.random.default_rng(0)).items()}
+    told = {k: np.zeros_like(w) for k, w in weights.items()}
+    victim, labels = joint([f"P{i + 1}" for i in range(many)]), np.zeros(many, int)
+    update = ObservedUpdate(victim, 3, many, LAYOUT, spec, labels, weights, told, 2**-24)
+    gave_up = LinearLayer().invert(update, AuxiliaryKnowledge())
+    assert gave_up == Abstained(f"no neuron of {whose} in round 3 shows a valid row")
