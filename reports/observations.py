@@ -1,13 +1,16 @@
 """Who saw what, ready to be shown: large federations folded, topics in the order in which they happened."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from leakledger.audit.records import Observation
+from leakledger.reports import text
 
 MOST = 8  # parties shown one by one; beyond, those that saw the same kinds of things share a row
 OTHERS = "other parties"
 AND_OTHERS = ", and other shapes"
+TOGETHER = re.compile(r".* … .* \((\d+ parties) together\)")  # as `_group_name` has it
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,18 @@ def folded(observations: Sequence[Observation], holders: Iterable[str] = ()) -> 
         alike.setdefault(kinds, []).append(party)
     name = {party: _group_name(group) for group in alike.values() for party in group}
     return _merged(replace(o, observer=name[o.observer], sender=name[o.sender]) for o in observations)
+
+
+def label(party: str, length: int) -> str:
+    """A party's name within so many characters; of parties together how many, which a cut would lose."""
+    together = TOGETHER.fullmatch(party)
+    return together[1] if together else text.shortened(text.visible(party), length)
+
+
+def how_many(parties: Iterable[str]) -> int:
+    """How many parties these names stand for."""
+    together = (TOGETHER.fullmatch(party) for party in parties)
+    return sum(int(found[1].split()[0]) if found else 1 for found in together)
 
 
 def _group_name(group: Sequence[str]) -> str:

@@ -13,6 +13,8 @@ from markupsafe import Markup
 
 from leakledger.audit.records import Observation
 from leakledger.reports import svg, text
+from leakledger.reports.observations import how_many
+from leakledger.reports.observations import label as label_of
 
 SEALED = "sealed"
 UNKNOWN = "unknown"
@@ -120,7 +122,8 @@ def picture(made: Sequence[Arrow], parties: Sequence[str], holders: Sequence[str
 
 def _words(made: Sequence[Arrow], nodes: Sequence["_Node"]) -> str:
     found = "; ".join(f"{s.disclosed}: {text.size(s.size)}" for s in sums(made)) or "nothing was told"
-    return f"{text.plural(len(nodes), 'party', 'parties')}; {found}. The table has the kinds of message."
+    who = text.plural(how_many(n.party for n in nodes), "party", "parties")
+    return f"{who}; {found}. The table has the kinds of message."
 
 
 @dataclass(frozen=True)
@@ -203,5 +206,5 @@ def _node(root: ET.Element, node: _Node) -> None:
     svg.element("title", group, node.party)
     height = NODE[1]
     svg.element("rect", group, x=node.x - node.width / 2, y=node.y - height / 2, width=node.width, height=height, rx=6)
-    label = svg.element("text", group, text.shortened(text.visible(node.party), 14), x=node.x, y=node.y + 4.5)
+    label = svg.element("text", group, label_of(node.party, 14), x=node.x, y=node.y + 4.5)
     label.set("text-anchor", "middle")

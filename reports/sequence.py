@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from leakledger.reports import svg, text
 from leakledger.reports.observations import Transfer
+from leakledger.reports.observations import label as label_of
 
 GUTTER, LANE, ROW, HEAD, MARGIN = 210.0, 112.0, 34.0, 40.0, 8.0
 
@@ -41,7 +42,7 @@ def _step_rows(exchanges: Sequence[Transfer]) -> set[int]:
 def _lifelines(root: ET.Element, place: dict[str, float], height: float) -> None:
     for party, x in place.items():
         svg.element("line", root, class_="life", x1=x, x2=x, y1=HEAD, y2=height - MARGIN)
-        label = svg.element("text", root, text.shortened(text.visible(party), 13), class_="party", x=x, y=HEAD - 14)
+        label = svg.element("text", root, label_of(party, 13), class_="party", x=x, y=HEAD - 14)
         label.set("text-anchor", "middle")
         svg.element("title", label, party)
 

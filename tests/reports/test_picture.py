@@ -3,8 +3,11 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from leakledger.audit.records import Observation
 from leakledger.preprocess.messages.base import Disclosure
+from leakledger.reports.observations import exchanges, folded, parties
 from leakledger.reports.picture import DISCLOSED, SEALED, UNKNOWN, arrows, disclosed, picture, sums
+from leakledger.reports.sequence import sequence
 from tests.reports.example import PARTIES, SERVER, down, observations, peers, setting, up
 
 ROWS = observations(setting(1))
@@ -73,3 +76,14 @@ def test_nothing_is_drawn_outside_the_picture():
         assert y >= 0
         assert x + w <= width
         assert y + h <= height
+
+
+def test_parties_together_are_drawn_as_so_many_and_not_by_the_first_name_cut_short():
+    names = [f"The hospital of town {i}" for i in range(12)]
+    sent = [Observation(p, "sum", "scale", p, "sent", "plaintext", "float64[2]", 1, 10, 0, 0) for p in names]
+    rows = folded([*sent, *(replace(o, observer=SERVER, role="received") for o in sent)], names)
+    shown = [drawn(rows, parties(rows, names), names)]
+    shown.append(ET.fromstring(str(sequence(exchanges(rows), parties(rows, names), "s"))))
+    for image in shown:
+        assert image.find(f"{SVG}desc").text.startswith("13 parties") or image is shown[1]
+        assert {SERVER, "12 parties"} <= {label.text for label in image.iter(f"{SVG}text")}
