@@ -271,14 +271,20 @@ def _longest_word(text: str) -> int:
 
 
 def _print_stacked(console: Console, rows: Sequence[Mapping[str, str]]) -> None:
-    """Rows that no table of this width has room for, words unbroken: one below the other, a line for each value."""
-    width = max(len(key) for key in rows[0])
+    """Rows that no table of this width has room for, words unbroken: one below the other, and below the first value of
+    each the others by their names, as many in a line as fit.
+    """
     for row in rows:
         first, *others = row.items()
-        console.print(f"• {first[1]}", markup=False, highlight=False, soft_wrap=True)
-        for key, value in others:
-            if value:
-                console.print(f"    {key:<{width}}  {value}", markup=False, highlight=False, soft_wrap=True)
+        lines = [f"• {first[1]}", "    "]
+        for said in (f"{key}: {value}" if key else value for key, value in others if value):
+            longer = f"{lines[-1]}; {said}" if lines[-1].strip() else lines[-1] + said
+            if cell_len(longer) > console.width and lines[-1].strip():
+                lines.append(f"    {said}")
+            else:
+                lines[-1] = longer
+        for line in filter(str.strip, lines):
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def benchmark_command(

@@ -412,3 +412,16 @@ def test_a_title_longer_than_its_table_stays_on_one_line():
     console = Terminal(width=100, file=StringIO(), record=True)
     print_rows(console, [{"defense": "none", "leaks": "0.31"}], title)
     assert console.export_text().splitlines()[0] == title
+
+
+def test_rows_one_below_the_other_share_lines_and_lose_nothing():
+    rows = [
+        {"name": "x" * 60 + str(k), "kind": "numeric", "levels": "12", "missing": "", "": "y" * 50} for k in range(3)
+    ]
+    narrow = Terminal(width=70, file=StringIO(), record=True)
+    print_rows(narrow, rows, "Columns")
+    assert [line.rstrip() for line in narrow.export_text().splitlines()[1:4]] == [
+        f"• {'x' * 60}0",
+        "    kind: numeric; levels: 12",
+        f"    {'y' * 50}",
+    ]
