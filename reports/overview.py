@@ -212,8 +212,14 @@ def measured(ruling: Ruling | None, score: Score | None, *, named: bool = True, 
     of what was open where no plain measure is kept.
     """
     found = _measured(ruling, score, named=named, interval=interval)
-    shown = _shown_by(ruling, score)
-    return f"{found}; {shown}" if shown else found
+    return "; ".join(filter(None, (found, _bits(ruling, score), _shown_by(ruling, score))))
+
+
+def _bits(ruling: Ruling | None, score: Score | None) -> str:
+    """What the advantage is of, where hits of which guessing has all leave it nothing to be of."""
+    if ruling is None or score is None or ruling.advantage is None or not ruling.metric.endswith(INFORMATION):
+        return ""
+    return f"{share(ruling.advantage)} of the bits that guessing leaves open"
 
 
 def _shown_by(ruling: Ruling | None, score: Score | None) -> str:

@@ -115,6 +115,15 @@ def test_a_leak_that_the_mean_does_not_show_says_what_does():
     assert measured(ruled("leaks"), ACCURACY) == measured(ruled("inconclusive"), ACCURACY) == measured(None, ACCURACY)
 
 
+def test_an_advantage_of_bits_says_so_beside_hits_that_leave_none():
+    """Row counts of parties alike in size: all right, as guessing has them, and beside that an advantage of 0.12."""
+    all_known = replace(ACCURACY, asset="statistics", metric="count", value=1.0, baseline=1.0)
+    of_bits = ruled("leaks", "count", metric="count_information", advantage=0.12)
+    assert measured(of_bits, all_known, named=False) == (
+        "100\u00a0% right, guessing 100\u00a0%; 12\u00a0% of the bits that guessing leaves open; a fact shows it"
+    )
+
+
 def test_a_leak_that_the_mean_may_not_show_says_what_does():
     """Of four batches one was read: 50 % of cells, guessing 48 %, from 93 % below the prior to perfect."""
     wide, plain = {"low": -0.9, "high": 1.0}, measured(None, ACCURACY)
