@@ -14,6 +14,7 @@ leaves: 1 for exact and right claims, 0 for the prior's, below 0 for worse.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from math import erf, log2, sqrt
 
 import numpy as np
@@ -30,6 +31,26 @@ LEAST = 1e-300  # a chance, so that its logarithm is finite
 Key = tuple[str, str]  # feature, value
 
 
+@dataclass(frozen=True)
+class Bits:
+    """Of one figure or several: what claims gain over the prior, what the rival gains, and what the prior leaves."""
+
+    gained: float = 0.0
+    rival: float = 0.0
+    left: float = 0.0
+
+    def __add__(self, other: "Bits") -> "Bits":
+        return Bits(self.gained + other.gained, self.rival + other.rival, self.left + other.left)
+
+    def shares(self, figures: int) -> tuple[float, float] | None:
+        """Of what the prior leaves of so many figures: the share that claims gain, and the baseline's; None where it
+        leaves nothing.
+        """
+        if not figures or self.left < figures * 1e-6:
+            return None
+        return self.gained / self.left, max(self.rival / self.left, 0.0)
+
+
 def information(
     truth: Truth, party: str, statistic: str, claimed: Mapping[Key, StatisticClaim], units: Mapping[Key, float]
 ) -> tuple[float, float] | None:
@@ -37,7 +58,14 @@ def information(
 
     `units` has, for each feature and value that has the statistic, how near counts as known.
     """
-    gained, rival, left = 0.0, 0.0, 0.0
+    return sum(bits(truth, party, statistic, claimed, units).values(), Bits()).shares(len(units))
+
+
+def bits(
+    truth: Truth, party: str, statistic: str, claimed: Mapping[Key, StatisticClaim], units: Mapping[Key, float]
+) -> dict[Key, Bits]:
+    """Of each figure in `units` that every party has."""
+    found = {}
     for key, unit in units.items():
         real = truth.statistic(party, key[0], statistic, key[1])
         others = [truth.statistic(o, key[0], statistic, key[1]) for o in truth.parties if o != party]
@@ -46,10 +74,10 @@ def information(
             continue
         scatter = max(float(np.sqrt(np.mean((np.array([real, *others]) - pooled) ** 2))), unit / 2)
         prior = _band(real, unit, pooled, scatter)
-        gained += _bits(_claim(claimed.get(key), real, unit, prior), prior)
-        rival += _bits(_mixture(prior, float(np.mean([_band(real, unit, o, LIKE * scatter) for o in others]))), prior)
-        left -= log2(prior)
-    return None if left < len(units) * 1e-6 or not units else (gained / left, max(rival / left, 0.0))
+        rival = _mixture(prior, float(np.mean([_band(real, unit, o, LIKE * scatter) for o in others])))
+        claim = _claim(claimed.get(key), real, unit, prior)
+        found[key] = Bits(_bits(claim, prior), _bits(rival, prior), -log2(prior))
+    return found
 
 
 def _claim(claim: StatisticClaim | None, real: float, unit: float, prior: float) -> float:

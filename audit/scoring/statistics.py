@@ -13,7 +13,7 @@ Claims come with intervals; `interval_quality` measures how wide they are and wh
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from leakledger.attacks.base import StatisticClaim
 from leakledger.audit.records import COUNTED, INFORMATION, CellDetail, FeatureShare
 from leakledger.audit.scoring.guessed_statistics import Known, known_by_prior
-from leakledger.audit.scoring.information import information
+from leakledger.audit.scoring.information import Bits, bits
 from leakledger.audit.scoring.metrics import Measured
 from leakledger.audit.truth import Truth
 
@@ -60,8 +60,9 @@ def score_statistics(claims: Sequence[StatisticClaim], truth: Truth) -> Iterator
             certain_wrong=exact.count(False),
         )
         units = {(f, v): 0.5 if asset == "sizes" else KNOWN * _yardstick(truth, f, v, statistic) for f, v in keys}
-        if (gained := information(truth, party, statistic, claimed, units)) is not None:
-            yield Measured(asset, statistic + INFORMATION, party, 0, *gained, evidence)
+        gained = bits(truth, party, statistic, claimed, units)
+        if (shares := sum(gained.values(), Bits()).shares(len(units))) is not None:
+            yield Measured(asset, statistic + INFORMATION, party, 0, *shares, evidence, _bits_by_feature(truth, gained))
 
 
 def _by_feature(truth: Truth, keys: Sequence[Key], hits: Sequence[bool], prior: NDArray[np.bool_]) -> CellDetail | None:
@@ -69,13 +70,24 @@ def _by_feature(truth: Truth, keys: Sequence[Key], hits: Sequence[bool], prior: 
     own: dict[str, list[tuple[bool, bool]]] = defaultdict(list)
     for (feature, _), hit, guessed in zip(keys, hits, prior.tolist(), strict=True):
         own[feature].append((hit, guessed))
+    return _detail(truth, {f: tuple(map(float, np.mean(known, axis=0))) for f, known in own.items()})
+
+
+def _bits_by_feature(truth: Truth, gained: Mapping[Key, Bits]) -> CellDetail | None:
+    """The shares of bits of each feature of which the prior leaves any: a column of many that is told nearly, and so
+    hits nowhere, does not show in the bits of all.
+    """
+    own: dict[str, list[Bits]] = defaultdict(list)
+    for (feature, _), of in gained.items():
+        own[feature].append(of)
+    found = {f: sum(of, Bits()).shares(len(of)) for f, of in own.items()}
+    return _detail(truth, {f: shares for f, shares in found.items() if shares is not None})
+
+
+def _detail(truth: Truth, shares: Mapping[str, tuple[float, ...]]) -> CellDetail | None:
     numeric = truth.federated.schema.numeric
-    shares = (
-        FeatureShare(f, "numeric" if f in numeric else "categorical", *map(float, np.mean(known, axis=0)))
-        for f, known in own.items()
-        if f
-    )
-    return CellDetail(found) if (found := tuple(shares)) else None
+    found = (FeatureShare(f, "numeric" if f in numeric else "categorical", *s) for f, s in shares.items() if f)
+    return CellDetail(features) if (features := tuple(found)) else None
 
 
 def _prior(truth: Truth, party: str, statistic: str, keys: Sequence[Key]) -> NDArray[np.bool_]:
