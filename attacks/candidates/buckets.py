@@ -68,7 +68,8 @@ def _patterns_of(layout: FeatureLayout, code: Hashed, held: list[list[Buckets]])
         spoken = FeatureLayout((*layout.numeric, pattern_block(code, distinct)))
         number = np.array([distinct.index(r) for r in rows], np.int64)[:, None]
         uncertainty = claim.category_entropy.max(1, initial=0.0)[:, None]
-        return replace(claim, categories=number, category_entropy=uncertainty, layout=spoken)
+        found = {"categories": number, "category_entropy": uncertainty, "layout": spoken}
+        return replace(claim, **found, probability=None)  # which was that of each bucket
 
     return meant
 

@@ -79,6 +79,7 @@ class Meaning:
             category_entropy=np.where(categories < 0, np.nan, entropy),
             number_entropy=claim.number_entropy[:, list(self.numbers)],
             verified=None if claim.verified is None else claim.verified & single,
+            probability=None,  # which was that of codes
             layout=self.layout,
         )
 

@@ -207,3 +207,20 @@ def test_on_adult_every_code_of_a_batch_is_read_and_every_value_that_has_its_own
         doubted = np.nan_to_num(claim.category_entropy[matched.order], nan=1.0) > 0
         assert (matched.categories | doubted).mean() > 0.99
         assert matched.categories.mean() > (0.99 if encoder == "fasttext" else 0.85)
+
+
+@pytest.mark.parametrize("attack", ["posterior", "portfolio"])
+@pytest.mark.parametrize(
+    ("encoder", "dictionaries", "options"),
+    [("rolling-hash", "none", {"buckets": 4}), ("bytes-norm", "known", {})],
+)
+def test_how_probable_codes_are_is_not_said_of_values(attack, encoder, dictionaries, options):
+    """The probability of each code stayed beside values that were fewer or more, and the whole run ended with
+    "posterior is no attack that can be scored".
+    """
+    given = settings(encoder, dictionaries=dictionaries, rows=2, **options)
+    given |= {"model": {"hidden": [8]}, "defense": {"name": "gaussian-noise", "sigma": 0.02}}
+    given["attacks"] |= {"posterior": {"chains": 2, "sweeps": 4}}
+    played = Played(given, attack)
+    assert np.isfinite(played.exact())
+    assert all(c.layout is not None and c.probability is None for c in played.outcome)
