@@ -6,6 +6,7 @@ from leakledger.attacks import ATTACKS
 from leakledger.audit.case import Case
 from leakledger.audit.clusters import SEEDS
 from leakledger.audit.config import Config
+from leakledger.audit.leakage import SERVER
 from leakledger.audit.records import plural
 from leakledger.audit.verdicts.ceilings import fewest
 from leakledger.audit.verdicts.policy import Policy, policy_of
@@ -23,11 +24,37 @@ def verdicts_need(config: Config, todo: Sequence[Case]) -> Iterator[str]:
             f"attacks.rounds has {len(config.attacks.rounds)} of up to {trained} rounds, and that no row leaks takes "
             "every one; a leak may be found in any."
         )
+    if seeds >= _least(policy_of(config.in_force())):
+        yield from _out_of_reach(config, todo)
+
+
+def _out_of_reach(config: Config, todo: Sequence[Case]) -> Iterator[str]:
+    """What keeps an audit of training from the verdict that nothing leaks, however many seeds it has."""
+    federated = [c for c in todo if not c.setting.reference]
+    updates = any("records" in ATTACKS[a].asset for a in config.attacks.use)
+    if not updates and any(not c.features and not c.alignment for c in federated):
+        yield (
+            "attacks.use has no attack on updates: what training tells counts as unread, and that keeps every question "
+            'from "no leak".'
+        )
+    if any(not c.features for c in federated) and any(_has_server(o) for o in config.audit.observers):
+        yield (
+            "Evaluation tells the server figures of each client's held-out rows in the clear: an audit with the server "
+            'among its adversaries will not end with "no leak", though its other questions may.'
+        )
+
+
+def _has_server(observers: str) -> bool:
+    return SERVER in (part.strip() for part in observers.split("+"))
+
+
+def _least(policy: Policy) -> int:
+    return max(fewest(policy.ceiling, policy.alpha), SEEDS)
 
 
 def needs(policy: Policy, seeds: int, clusters: int) -> Iterator[str]:
     """What these many seeds, with so many clusters in all for each setting, can and cannot show, one sentence each."""
-    least = max(fewest(policy.ceiling, policy.alpha), SEEDS)
+    least = _least(policy)
     if clusters < FEWEST:
         yield (
             f"{plural(clusters, 'cluster')} per setting cannot show a leak in the mean, only one that needs no "
