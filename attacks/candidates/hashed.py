@@ -97,7 +97,7 @@ def _block(choices: Sequence[Sequence[int]]) -> tuple[Ints, Array]:
     codes = np.zeros((prod(map(len, choices)), len(columns)))
     for i, chosen in enumerate(product(*choices)):
         codes[i, [columns.index(c) for c in chosen]] = 1.0
-    return np.array(columns), np.unique(codes, axis=0)[::-1]
+    return np.array(columns), np.unique(codes, axis=0)[::-1].copy()  # torch takes no array with negative strides
 
 
 def overlapping(owners: Mapping[str, Sequence[int]]) -> list[list[str]]:
