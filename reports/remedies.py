@@ -25,6 +25,10 @@ ADVICE = {
         "an attack made no claim",
         "“What was not tested” has its reasons; grant what it lacks under [attacks], or play another.",
     ),
+    "of training": (
+        "rounds of training of which no batch is behind a claim",
+        "Name every round in attacks.rounds; of one that is named, “What was not tested” says why nothing was claimed.",
+    ),
     "no attack made a claim": ("no attack made a claim", "Add attacks on it to attacks.use."),
     "control of": (
         "a control of the attack failed or is missing",

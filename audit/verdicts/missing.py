@@ -74,7 +74,7 @@ def doubts_of(records: Sequence[CaseRecord], key: Key, cell: Cell, usable: Seque
     if cell.left_out:
         yield f"no claim about {cell.left_out} of the attacked batches"
     if asset == "records":  # of which batches are counted, since not every client has one in each round
-        yield from _unattacked_rounds(cases)
+        yield from _rounds_left(cases)
         yield from _never_attacked(usable, cases)
     else:
         yield from _left_out(usable, cases, kind)
@@ -99,13 +99,15 @@ def _silences(cell: Cell) -> Iterator[str]:
             yield f"{attack} made no claim: {reason}"
 
 
-def _unattacked_rounds(cases: Iterable[CaseRecord]) -> Iterator[str]:
-    """How many rounds no batch was attacked of, in the case with most; nothing where there is none."""
+def _rounds_left(cases: Iterable[CaseRecord]) -> Iterator[str]:
+    """Of how many rounds no claim is about a batch, in the case with most: no attack was played on them, or none that
+    was had anything to say; nothing where there is no such round.
+    """
     trained = [(int(u.value), r) for r in cases for u in r.utility if u.metric == "rounds"]
     left = [(n - len({t.round for t in r.trials if t.asset == "records" and t.victim}), n) for n, r in trained]
     most, rounds = max(left, default=(0, 0))
     if most > 0:
-        yield f"{most} of {rounds} rounds of training were not attacked"
+        yield f"no claim about any batch of {most} of {plural(rounds, 'round')} of training"
 
 
 def _never_attacked(usable: Sequence[Series], cases: Sequence[CaseRecord]) -> Iterator[str]:

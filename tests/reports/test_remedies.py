@@ -20,6 +20,13 @@ def test_what_is_missing_is_said_with_what_to_do_the_commonest_first():
     assert (unread.reason, unread.questions) == ("messages that no attack read", 1)
 
 
+def test_rounds_without_a_claim_are_said_with_what_to_do():
+    """The page named no remedy: by default the first round alone is attacked, and the verdict takes every one."""
+    missing = ("no claim about any batch of 2 of 3 rounds of training",)
+    (rounds,) = remedies([ruled("inconclusive", missing=missing)])
+    assert "attacks.rounds" in rounds.action
+
+
 def test_an_audit_that_cannot_answer_says_on_its_first_screen_what_to_do():
     """And does not say of settings of which none was shown to leak that none made a leak smaller."""
     record = example()

@@ -506,8 +506,17 @@ def test_rounds_whose_updates_no_attack_looked_at_forbid_that_nothing_leaks(trai
     """By default the first round alone is attacked, of however many there are."""
     records = [replace(r, utility=(UtilityRow("rounds", float(trained)),)) for r in guesses(80)]
     found = the_only(records)
-    assert found.missing == (("2 of 3 rounds of training were not attacked",) if trained == 3 else ())
+    assert found.missing == (("no claim about any batch of 2 of 3 rounds of training",) if trained == 3 else ())
     assert found.verdict == ("no leak" if trained == 1 else "inconclusive")
+
+
+def test_a_round_whose_attack_had_nothing_to_say_is_not_said_to_be_unattacked():
+    """An attack that abstained from the one round was followed by "1 of 1 rounds of training were not attacked"."""
+    abstained = trial(None, "", status="abstained", baseline=None, metric="", reason="too noisy")
+    fields = {"trials": (abstained,), "utility": (UtilityRow("rounds", 1.0),)}
+    found = the_only([case([], s, **fields) for s in range(40)])
+    assert "no claim about any batch of 1 of 1 round of training" in found.missing
+    assert not any("not attacked" in m for m in found.missing)
 
 
 @pytest.mark.parametrize(("use", "rounds", "said"), [("span", [0], 1), ("span", [0, 1, 2], 0), ("plaintext", [0], 0)])
