@@ -23,7 +23,7 @@ UNTIMED = "planted messages with times of their own: they never travelled and ha
 class FeatureShare:
     """One column in one cluster: the share of the batch's cells that are right, of a claimed column its correlation, of
     a party's statistic the share of its figures in that column that are known, or of their bits that are gained, of
-    values held their overlap; beside that of the prior alone.
+    values held their overlap or the rank correlation of their counts; beside that of the prior alone.
     """
 
     feature: str

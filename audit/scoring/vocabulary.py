@@ -42,14 +42,14 @@ def score_vocabularies(claims: Sequence[VocabularyClaim], truth: Truth) -> Itera
                 detail = CellDetail(tuple(FeatureShare(f, "categorical", *shares) for f, *shares in each_feature))
             reached = float(np.mean(found)), float(np.mean(guessed))
             yield Measured("vocabulary", metric, party, 0, *reached, evidence, detail, *vouched)
-        if ranks := _count_ranks(party, claimed, truth):
-            value, prior = (float(np.mean(part)) for part in zip(*ranks, strict=True))
-            yield Measured("vocabulary", "count_rank", party, 0, value, prior, evidence)
+        if ranks := list(_count_ranks(party, claimed, truth)):
+            value, prior = float(np.mean([r.value for r in ranks])), float(np.mean([r.baseline for r in ranks]))
+            detail = CellDetail(tuple(ranks))
+            yield Measured("vocabulary", "count_rank", party, 0, value, prior, evidence, detail)
 
 
-def _count_ranks(party: str, claimed: Mapping[str, VocabularyClaim], truth: Truth) -> list[tuple[float, float]]:
+def _count_ranks(party: str, claimed: Mapping[str, VocabularyClaim], truth: Truth) -> Iterator[FeatureShare]:
     """For each feature with counts: the rank correlation of the claim, and of the other parties' rows."""
-    found = []
     for feature, claim in claimed.items():
         if not claim.counts:
             continue
@@ -60,10 +60,8 @@ def _count_ranks(party: str, claimed: Mapping[str, VocabularyClaim], truth: Trut
         values = sorted({*own, *others})
         actual = [own[v] for v in values]
         if len(set(actual)) > 1:
-            found.append(
-                (_rank(actual, [said.get(v, 0.0) for v in values]), _rank(actual, [others[v] for v in values]))
-            )
-    return found
+            mine, prior = [said.get(v, 0.0) for v in values], [others[v] for v in values]
+            yield FeatureShare(feature, "categorical", _rank(actual, mine), _rank(actual, prior))
 
 
 def _rank(actual: Sequence[float], guessed: Sequence[float]) -> float:

@@ -9,7 +9,17 @@ from leakledger.attacks.base import clients_of
 from leakledger.audit.bounds import above_bounds
 from leakledger.audit.clusters import SEEDS, mean_interval
 from leakledger.audit.leakage import SERVER, adversary
-from leakledger.audit.records import CELLWISE, POWER, SCORER, UNTIMED, CaseRecord, Observers, at_most, plural
+from leakledger.audit.records import (
+    CELLWISE,
+    INFORMATION,
+    POWER,
+    SCORER,
+    UNTIMED,
+    CaseRecord,
+    Observers,
+    at_most,
+    plural,
+)
 from leakledger.audit.scoring.metrics import PERFECT
 from leakledger.audit.verdicts.ceilings import fewest, independent, upper_bound
 from leakledger.audit.verdicts.evidence import CHECKS, Cell, Key, Series, played_by
@@ -222,7 +232,8 @@ def _unbounded(series: Series, policy: Policy, batches: bool) -> Iterator[str]:
             return
         bound = _share_of_rooms(part, policy, needed) if part.column else upper_bound(values, policy.alpha)
         if not bound < policy.ceiling:  # nor where it is no number
-            of = f" of {part.victims[0]}" if part is not series else ""
+            of = " of the bits" if series.metric.endswith(INFORMATION) else ""
+            of += f" of {part.victims[0]}" if part is not series else ""
             column = f" in column {series.column}" if series.column else ""
             among = plural(len(values), "independent cluster")
             yield f"{who} may get up to {at_most(bound, 2)}{of}{column}, in {among}"

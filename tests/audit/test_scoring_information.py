@@ -93,4 +93,4 @@ def test_a_column_that_is_told_nearly_is_not_hidden_among_the_bits_of_many():
     records = [CaseRecord(f"a-{s}", setting, s, trials, held) for s in range(80)]
     (found,) = rulings(records, Policy())
     assert found.verdict == "inconclusive"
-    assert all(f"in column {told}" in why for why in found.missing)
+    assert all(f" of the bits in column {told}, " in why for why in found.missing)

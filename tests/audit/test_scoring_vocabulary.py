@@ -30,6 +30,15 @@ def test_true_counts_rank_perfectly_and_reversed_ones_worse_than_nothing():
     assert wrong["count_rank"].value < 0
 
 
+def test_ranks_are_kept_of_each_feature_since_one_of_many_does_not_show_in_their_mean():
+    counts = {f: true_counts(PARTY, f) for f in FEATURES}
+    told = FEATURES[0]
+    found = measured(*(claim(f, n if f == told else {v: -k for v, k in n.items()}) for f, n in counts.items()))
+    shares = {f.feature: f.value for f in found["count_rank"].detail.features}
+    assert shares[told] == pytest.approx(1)
+    assert max(value for f, value in shares.items() if f != told) < 0
+
+
 def test_the_baseline_of_ranks_are_the_other_parties_counts():
     pooled = {f: sum((true_counts(p, f) for p in T.parties if p != PARTY), Counter()) for f in FEATURES}
     found = measured(*(claim(f, pooled[f]) for f in FEATURES))
