@@ -23,7 +23,8 @@ ADVICE = {
     ),
     "made no claim": (
         "an attack made no claim",
-        "“What was not tested” has its reasons; grant what it lacks under [attacks], or play another.",
+        "“What was not tested” has its reasons; grant what it lacks under [attacks], or play another. Where it was "
+        "told nothing, no setting helps: silence is no evidence, and that messages hide is for checks to refute.",
     ),
     "of training": (
         "rounds of training of which no batch is behind a claim",

@@ -7,6 +7,7 @@ from leakledger.audit.case import Case
 from leakledger.audit.clusters import SEEDS
 from leakledger.audit.config import Config
 from leakledger.audit.leakage import SERVER
+from leakledger.audit.record_controls import AT_BASELINE
 from leakledger.audit.records import plural
 from leakledger.audit.verdicts.ceilings import fewest
 from leakledger.audit.verdicts.policy import Policy, policy_of
@@ -36,6 +37,12 @@ def _out_of_reach(config: Config, todo: Sequence[Case]) -> Iterator[str]:
         yield (
             "attacks.use has no attack on updates: what training tells counts as unread, and that keeps every question "
             'from "no leak".'
+        )
+    ceiling = policy_of(config.in_force()).ceiling
+    if updates and ceiling <= AT_BASELINE:
+        yield (
+            f"That an attack has power takes a gain of {AT_BASELINE:g} on rows planted under the audited defense: of "
+            f'rows, "no leak above {ceiling:g}" is out of reach but for luck, and a setting either leaks or stays open.'
         )
     if any(not c.features for c in federated) and any(_has_server(o) for o in config.audit.observers):
         yield (

@@ -527,18 +527,19 @@ def test_that_rounds_are_left_out_is_said_beforehand_where_rows_are_attacked(use
 
 
 @pytest.mark.parametrize(
-    ("use", "observers", "seeds", "said"),
+    ("use", "observers", "seeds", "ceiling", "said"),
     [
-        ("span", ["clients"], 40, []),
-        ("span", ["clients", "server + P1"], 40, ["Evaluation"]),
-        ("plaintext", ["clients"], 40, ["attacks.use"]),
-        ("plaintext", ["server"], 40, ["attacks.use", "Evaluation"]),
-        ("plaintext", ["server"], 28, ['"No']),
+        ("span", ["clients"], 40, 0.2, []),
+        ("span", ["clients"], 40, 0.1, ["That"]),  # an attack has power
+        ("span", ["clients", "server + P1"], 40, 0.2, ["Evaluation"]),
+        ("plaintext", ["clients"], 40, 0.1, ["attacks.use"]),
+        ("plaintext", ["server"], 40, 0.1, ["attacks.use", "Evaluation"]),
+        ("plaintext", ["server"], 28, 0.1, ['"No']),
     ],
 )
-def test_what_no_number_of_seeds_makes_safe_is_said_beforehand(use, observers, seeds, said):
+def test_what_no_number_of_seeds_makes_safe_is_said_beforehand(use, observers, seeds, ceiling, said):
     """An audit of 29 seeds ran to its end before it said that it could not have ended with "no leak"."""
-    chosen = {"seeds": list(range(seeds)), "observers": observers}
+    chosen = {"seeds": list(range(seeds)), "observers": observers, "ceiling": ceiling}
     settings = config(attacks={"use": [use], "rounds": [0, 1, 2]}, audit=chosen)
     assert [line.split()[0] for line in verdicts_need(settings, cases(settings))] == said
 
