@@ -4,14 +4,19 @@ from pathlib import Path
 
 from leakledger.audit.case import cases
 from leakledger.audit.config_file import load_config
+from leakledger.audit.federate import whole_table
+from leakledger.preprocess.data.embedded import EMBEDDED
 from tests.every import every
 
 FOLDER = Path(__file__).parents[2] / "examples"
 
 
 @every("path", sorted(FOLDER.glob("*.toml")))
-def test_every_example_is_valid_and_asks_for_cases(path):
-    assert cases(load_config(path, environment={}))
+def test_every_example_is_valid_asks_for_cases_and_fits_its_table(path):
+    config = load_config(path, environment={})
+    assert cases(config)
+    if config.data.source in EMBEDDED:
+        assert len(whole_table(config))
 
 
 def test_the_parts_of_dp_sgd_are_audited_one_by_one_on_poisson_samples():
