@@ -18,33 +18,35 @@ def verdicts_need(config: Config, todo: Sequence[Case]) -> Iterator[str]:
     """What the verdicts of these cases can and cannot say."""
     seeds = len(config.audit.seeds)
     fewest_clusters = min((c.setting.parties for c in todo), default=0) * seeds
-    yield from needs(policy_of(config.in_force()), seeds, fewest_clusters)
+    policy = policy_of(config.in_force())
+    yield from needs(policy, seeds, fewest_clusters)
     trained = max((c.training.spec.rounds for c in todo if not c.features and not c.alignment), default=0)
     if any("records" in ATTACKS[a].asset for a in config.attacks.use) and len(config.attacks.rounds) < trained:
         yield (
             f"attacks.rounds has {len(config.attacks.rounds)} of up to {trained} rounds, and that no row leaks takes "
             "every one; a leak may be found in any."
         )
-    if seeds >= _least(policy_of(config.in_force())):
-        yield from _out_of_reach(config, todo)
+    if seeds >= _least(policy):
+        yield from _out_of_reach(config, todo, policy.ceiling)
 
 
-def _out_of_reach(config: Config, todo: Sequence[Case]) -> Iterator[str]:
+def _out_of_reach(config: Config, todo: Sequence[Case], ceiling: float) -> Iterator[str]:
     """What keeps an audit of training from the verdict that nothing leaks, however many seeds it has."""
-    federated = [c for c in todo if not c.setting.reference]
-    updates = any("records" in ATTACKS[a].asset for a in config.attacks.use)
-    if not updates and any(not c.features and not c.alignment for c in federated):
+    training = [c for c in todo if not c.setting.reference and not c.features]
+    if not training:
+        return
+    updates = any("records" in ATTACKS[a].asset and not ATTACKS[a].calibrator for a in config.attacks.use)
+    if not updates and any(not c.alignment for c in training):
         yield (
-            "attacks.use has no attack on updates: what training tells counts as unread, and that keeps every question "
-            'from "no leak".'
+            "attacks.use has no attack on updates: what training tells counts as unread, and towards whoever is told "
+            'it no question ends with "no leak".'
         )
-    ceiling = policy_of(config.in_force()).ceiling
     if updates and ceiling <= AT_BASELINE:
         yield (
             f"That an attack has power takes a gain of {AT_BASELINE:g} on rows planted under the audited defense: of "
             f'rows, "no leak above {ceiling:g}" is out of reach but for luck, and a setting either leaks or stays open.'
         )
-    if any(not c.features for c in federated) and any(_has_server(o) for o in config.audit.observers):
+    if any(map(_has_server, config.audit.observers)):
         yield (
             "Evaluation tells the server figures of each client's held-out rows in the clear: an audit with the server "
             'among its adversaries will not end with "no leak", though its other questions may.'

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from leakledger.audit.case import cases
+from leakledger.audit.config_features import Features
 from leakledger.audit.pytest_plugin import Audited
 from leakledger.audit.records import (
     SCORER,
@@ -534,6 +535,7 @@ def test_that_rounds_are_left_out_is_said_beforehand_where_rows_are_attacked(use
         ("span", ["clients", "server + P1"], 40, 0.2, ["Evaluation"]),
         ("plaintext", ["clients"], 40, 0.1, ["attacks.use"]),
         ("plaintext", ["server"], 40, 0.1, ["attacks.use", "Evaluation"]),
+        ("random_baseline", ["clients"], 40, 0.1, ["attacks.use"]),  # a guess reads nothing
         ("plaintext", ["server"], 28, 0.1, ['"No']),
     ],
 )
@@ -542,6 +544,15 @@ def test_what_no_number_of_seeds_makes_safe_is_said_beforehand(use, observers, s
     chosen = {"seeds": list(range(seeds)), "observers": observers, "ceiling": ceiling}
     settings = config(attacks={"use": [use], "rounds": [0, 1, 2]}, audit=chosen)
     assert [line.split()[0] for line in verdicts_need(settings, cases(settings))] == said
+
+
+def test_where_nothing_is_trained_nothing_is_said_of_training():
+    """An attack on updates may be named beside those that read features, and has none there."""
+    settings = config(
+        attacks={"use": ["feature_exchange", "span"], "rounds": [0]}, audit={"seeds": list(range(40)), "ceiling": 0.1}
+    )
+    made = [replace(case, features=Features()) for case in cases(settings)]
+    assert not list(verdicts_need(settings, made))
 
 
 def test_batches_in_which_the_prior_is_better_do_not_make_up_for_those_that_leak():
