@@ -26,8 +26,8 @@ ADVICE = {
         "“What was not tested” has its reasons; grant what it lacks under [attacks], or play another. Where it was "
         "told nothing, no setting helps: silence is no evidence, and that messages hide is for checks to refute.",
     ),
-    "of training": (
-        "rounds of training of which no batch is behind a claim",
+    "no claim about any batch": (
+        "rounds of training about which no attack made a claim",
         "Name every round in attacks.rounds; of one that is named, “What was not tested” says why nothing was claimed.",
     ),
     "no attack made a claim": ("no attack made a claim", "Add attacks on it to attacks.use."),

@@ -22,7 +22,7 @@ from leakledger.audit.records import (
 )
 from leakledger.audit.scoring.metrics import PERFECT
 from leakledger.audit.verdicts.ceilings import fewest, independent, upper_bound
-from leakledger.audit.verdicts.evidence import CHECKS, Cell, Key, Series, played_by
+from leakledger.audit.verdicts.evidence import CHECKS, Cell, Key, Series, is_calibrator, played_by
 from leakledger.audit.verdicts.policy import Policy
 from leakledger.audit.verdicts.significance import FEWEST
 
@@ -110,14 +110,19 @@ def _silences(cell: Cell) -> Iterator[str]:
 
 
 def _rounds_left(cases: Iterable[CaseRecord]) -> Iterator[str]:
-    """Of how many rounds no claim is about a batch, in the case with most: no attack was played on them, or none that
-    was had anything to say; nothing where there is no such round.
+    """How many rounds no claim is about, in the case with most: no attack was played on them, or none that was had
+    anything to say; nothing where there is no such round.
     """
     trained = [(int(u.value), r) for r in cases for u in r.utility if u.metric == "rounds"]
-    left = [(n - len({t.round for t in r.trials if t.asset == "records" and t.victim}), n) for n, r in trained]
+    left = [(n - len(_rounds_claimed(r)), n) for n, r in trained]
     most, rounds = max(left, default=(0, 0))
     if most > 0:
         yield f"no claim about any batch of {most} of {plural(rounds, 'round')} of training"
+
+
+def _rounds_claimed(case: CaseRecord) -> set[int]:
+    about = (t for t in case.trials if t.asset == "records" and t.status == "scored")
+    return {t.round for t in about if not is_calibrator(t.attack)}
 
 
 def _never_attacked(usable: Sequence[Series], cases: Sequence[CaseRecord]) -> Iterator[str]:

@@ -520,6 +520,15 @@ def test_a_round_whose_attack_had_nothing_to_say_is_not_said_to_be_unattacked():
     assert not any("not attacked" in m for m in found.missing)
 
 
+def test_a_round_of_which_every_batch_was_left_out_is_one_without_a_claim():
+    """One that spoke of round 0 alone had "1 of 3 rounds": what it said nothing of in round 1 has a round, too."""
+    silent = trial(None, status="abstained", baseline=None, metric="", reason="too noisy", round=1)
+    guess = trial(0.5, attack="random_baseline", round=1)
+    fields = {"trials": (trial(0.5), silent, guess), "utility": (UtilityRow("rounds", 3.0),)}
+    found = the_only([case([], s, **fields) for s in range(40)])
+    assert "no claim about any batch of 2 of 3 rounds of training" in found.missing
+
+
 @pytest.mark.parametrize(("use", "rounds", "said"), [("span", [0], 1), ("span", [0, 1, 2], 0), ("plaintext", [0], 0)])
 def test_that_rounds_are_left_out_is_said_beforehand_where_rows_are_attacked(use, rounds, said):
     settings = config(attacks={"use": [use], "rounds": rounds}, audit={"seeds": list(range(40))})
