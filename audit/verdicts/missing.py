@@ -49,8 +49,9 @@ def too_much_open(key: Key, usable: Sequence[Series], policy: Policy) -> Iterato
 def _all_unbounded(usable: Sequence[Series], policy: Policy, batches: bool) -> Iterator[str]:
     """What `_unbounded` says of each series; of the columns of one metric it names a few and counts the others."""
     columns: dict[tuple[str, Observers, str], dict[str, None]] = defaultdict(dict)
+    played = len({seed for s in usable for seed in s.seeds})
     for s in usable:
-        found = dict.fromkeys(_unbounded(s, policy, batches))
+        found = dict.fromkeys(_unbounded(s, policy, batches, played))
         if s.column:
             columns[s.attack, s.observers, s.metric].update(found)
         else:
@@ -215,9 +216,11 @@ def _interval(series: Series) -> tuple[float, float] | None:
     return mean_interval(values, series.seeds, (min(0.0, float(values.min())), 1.0))
 
 
-def _unbounded(series: Series, policy: Policy, batches: bool) -> Iterator[str]:
+def _unbounded(series: Series, policy: Policy, batches: bool, played: int) -> Iterator[str]:
     """Why a series, or that of one party or column, is not bounded below the ceiling, its losses left out. Other
-    `batches` may have what the prior did not have to guess in these; what a party has as a whole there is once.
+    `batches` may have what the prior did not have to guess in these; what a party has as a whole there is once. Under
+    some of the seeds `played` a column may leave nothing to find out, or a party have no batch: that seeds are too few
+    is not said then.
     """
     who = f"{series.attack} by {'+'.join(series.observers)}"
     limits = None if series.column else _interval(series)
@@ -231,12 +234,14 @@ def _unbounded(series: Series, policy: Policy, batches: bool) -> Iterator[str]:
     parts = [series, *(series.of(v) for v in parties)] if len(parties) > 1 else [series]
     for part in parts:
         values = independent(part.without_losses.advantages, part.seeds, needed)
-        if len(values) < needed:
+        few = len(values) < needed
+        if few and played < needed:
             seeds = len(set(part.seeds))
             yield f"{plural(seeds, 'seed')}, of at least {needed} that no leak above {policy.ceiling:g} needs"
             return
-        bound = _share_of_rooms(part, policy, needed) if part.column else upper_bound(values, policy.alpha)
-        if not bound < policy.ceiling:  # nor where it is no number
+        by_rooms = part.column and not few
+        bound = _share_of_rooms(part, policy, needed) if by_rooms else upper_bound(values, policy.alpha)
+        if few or not bound < policy.ceiling:  # nor where it is no number
             of = " of the bits" if series.metric.endswith(INFORMATION) else ""
             of += f" of {part.victims[0]}" if part is not series else ""
             column = f" in column {series.column}" if series.column else ""

@@ -367,6 +367,21 @@ def test_one_column_of_many_whose_mean_is_told_every_time_is_no_safety(told):
     assert len(found.missing) == told
 
 
+def test_a_column_that_is_open_under_too_few_seeds_is_named_and_seeds_are_not_said_to_lack():
+    """Where all values of a column are equally frequent its order has no score: "28 seeds, of at least 29", of 29."""
+    fields = {"attack": "statistics", "asset": "statistics", "metric": "mean", "baseline": 0.0}
+
+    def means(seed):
+        columns = ("age", "ward") if seed else ("age",)
+        detail = CellDetail(tuple(FeatureShare(c, "numeric", 0.0, 0.0) for c in columns))
+        return tuple(trial(0.0, f"P{k + 1}", detail=detail, **fields) for k in range(4))
+
+    controls = tuple(replace(c, attack="statistics") for c in HELD)
+    found = the_only([case([], s, trials=means(s), controls=controls) for s in range(29)])
+    assert found.verdict == "inconclusive"
+    assert found.missing == ("statistics by server may get up to 0.11 in column ward, in 28 independent clusters",)
+
+
 def test_of_many_columns_that_are_open_a_few_are_named_and_the_others_counted():
     shares = tuple(FeatureShare(f"c{k}", "numeric", 1.0 * (k < 9), 0.0) for k in range(1200))
     fields = {"attack": "statistics", "asset": "statistics", "metric": "mean", "baseline": 0.0}
