@@ -216,7 +216,7 @@ def measured(ruling: Ruling | None, score: Score | None, *, named: bool = True, 
 
 
 def _bits(ruling: Ruling | None, score: Score | None) -> str:
-    """What the advantage is of, where hits of which guessing has all leave it nothing to be of."""
+    """What the advantage is of, where it is not one of the hits beside it."""
     if ruling is None or score is None or ruling.advantage is None or not ruling.metric.endswith(INFORMATION):
         return ""
     return f"{share(ruling.advantage)} of the bits that guessing leaves open"

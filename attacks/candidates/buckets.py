@@ -68,8 +68,8 @@ def _patterns_of(layout: FeatureLayout, code: Hashed, held: list[list[Buckets]])
         spoken = FeatureLayout((*layout.numeric, pattern_block(code, distinct)))
         number = np.array([distinct.index(r) for r in rows], np.int64)[:, None]
         uncertainty = claim.category_entropy.max(1, initial=0.0)[:, None]
-        found = {"categories": number, "category_entropy": uncertainty, "layout": spoken}
-        return replace(claim, **found, probability=None)  # which was that of each bucket
+        # no probability: that was of each bucket
+        return replace(claim, categories=number, category_entropy=uncertainty, probability=None, layout=spoken)
 
     return meant
 

@@ -1,7 +1,7 @@
 """Measurements in one cluster, and trials whose answer is known beforehand.
 
 What is measured cell by cell (columns, entropy buckets, the surest cells) is the *detail* of the one trial that speaks
-for an attack.
+for an attack; of columns also of those that bound it beside that one, bits and the order of counts.
 """
 
 from dataclasses import dataclass
@@ -93,7 +93,7 @@ class Trial:
     reason: str = ""
     knowledge: tuple[str, ...] = ()
     evidence: tuple[int, ...] = ()
-    detail: CellDetail | None = None  # beside the headline metric, of what has columns
+    detail: CellDetail | None = None  # of what has columns, beside a metric that decides
     certain: int = 0  # claims that the attack vouches for as beyond doubt: proven rows, intervals of no width
     certain_wrong: int = 0  # those of them that are not so
     spread: float = 0.0  # how far other guesses may be from `baseline`: a standard deviation, of so many `draws`

@@ -51,20 +51,12 @@ class Bits:
         return self.gained / self.left, max(self.rival / self.left, 0.0)
 
 
-def information(
-    truth: Truth, party: str, statistic: str, claimed: Mapping[Key, StatisticClaim], units: Mapping[Key, float]
-) -> tuple[float, float] | None:
-    """The share of bits that claims about a party gain, and the baseline's; None where the prior leaves nothing.
-
-    `units` has, for each feature and value that has the statistic, how near counts as known.
-    """
-    return sum(bits(truth, party, statistic, claimed, units).values(), Bits()).shares(len(units))
-
-
 def bits(
     truth: Truth, party: str, statistic: str, claimed: Mapping[Key, StatisticClaim], units: Mapping[Key, float]
 ) -> dict[Key, Bits]:
-    """Of each figure in `units` that every party has."""
+    """Of each figure that every party has. `units` has, for each feature and value that has the statistic, how near
+    counts as known.
+    """
     found = {}
     for key, unit in units.items():
         real = truth.statistic(party, key[0], statistic, key[1])

@@ -5,7 +5,7 @@ import pytest
 
 from leakledger.attacks.base import StatisticClaim
 from leakledger.audit.records import CaseRecord, Control, Setting, Trial
-from leakledger.audit.scoring.information import information
+from leakledger.audit.scoring.information import bits
 from leakledger.audit.scoring.statistics import score_statistics
 from leakledger.audit.verdicts.policy import Policy
 from leakledger.audit.verdicts.rulings import rulings
@@ -19,7 +19,8 @@ UNITS = {(FEATURE, ""): 0.01 * TRUTH.spread(FEATURE)}
 
 def gained(estimate, half):
     claim = StatisticClaim(PARTY, FEATURE, "mean", estimate, estimate - half, estimate + half)
-    return information(TRUTH, PARTY, "mean", {(FEATURE, ""): claim}, UNITS)[0]
+    (found,) = bits(TRUTH, PARTY, "mean", {(FEATURE, ""): claim}, UNITS).values()
+    return found.shares(1)[0]
 
 
 def test_an_exact_claim_gains_all_bits_but_what_humility_costs():
@@ -27,7 +28,8 @@ def test_an_exact_claim_gains_all_bits_but_what_humility_costs():
 
 
 def test_no_claim_gains_nothing():
-    share, baseline = information(TRUTH, PARTY, "mean", {}, UNITS)
+    (found,) = bits(TRUTH, PARTY, "mean", {}, UNITS).values()
+    share, baseline = found.shares(1)
     assert (share, baseline >= 0) == (0.0, True)
 
 
@@ -81,9 +83,9 @@ def test_a_column_that_is_told_nearly_is_not_hidden_among_the_bits_of_many():
         return StatisticClaim(PARTY, feature, "mean", estimate, estimate - half, estimate + half)
 
     measured = list(score_statistics([claim(f) for f in many.federated.schema.numeric], many))
-    (bits,) = (m for m in measured if m.metric == "mean_information")
-    assert bits.value < Policy().floor
-    assert {f.feature for f in bits.detail.features if f.value > 0.1} == {told}
+    (of_bits,) = (m for m in measured if m.metric == "mean_information")
+    assert of_bits.value < Policy().floor
+    assert {f.feature for f in of_bits.detail.features if f.value > 0.1} == {told}
     held = (Control("statistics", "leaky", 1.0, 0.0, 1.0, True, "recovered"),)
     setting = Setting("a", "data", "iid", 2, "a", "a", "none", "fedsgd", False)  # P2 has one partner
     trials = tuple(
