@@ -70,7 +70,9 @@ class Sum:
 
 
 def arrows(observations: Sequence[Observation]) -> list[Arrow]:
-    """What reached each party, by who sent it and what it discloses there; in the order of `DISCLOSED`."""
+    """What reached each party, by who sent it and what it discloses there; in the order of `DISCLOSED`. Of parties
+    together also what they told each other.
+    """
     found: dict[tuple[str, str, str], list[Observation]] = {}
     for o in observations:
         if o.role != "sent":
@@ -78,7 +80,7 @@ def arrows(observations: Sequence[Observation]) -> list[Arrow]:
     made = [
         Arrow(*key, sum(o.messages for o in of), sum(o.size for o in of), tuple(dict.fromkeys(o.topic for o in of)))
         for key, of in found.items()
-        if key[0] != key[1]
+        if key[0] != key[1] or how_many(key[:1]) > 1
     ]
     order = list(DISCLOSED)
     return sorted(made, key=lambda a: order.index(a.disclosed))

@@ -1,3 +1,4 @@
+import re
 from dataclasses import replace
 from xml.etree import ElementTree as ET
 
@@ -82,8 +83,22 @@ def test_parties_together_are_drawn_as_so_many_and_not_by_the_first_name_cut_sho
     names = [f"The hospital of town {i}" for i in range(12)]
     sent = [Observation(p, "sum", "scale", p, "sent", "plaintext", "float64[2]", 1, 10, 0, 0) for p in names]
     rows = folded([*sent, *(replace(o, observer=SERVER, role="received") for o in sent)], names)
-    shown = [drawn(rows, parties(rows, names), names)]
-    shown.append(ET.fromstring(str(sequence(exchanges(rows), parties(rows, names), "s"))))
-    for image in shown:
-        assert image.find(f"{SVG}desc").text.startswith("13 parties") or image is shown[1]
+    flows = drawn(rows, parties(rows, names), names)
+    assert flows.find(f"{SVG}desc").text.startswith("13 parties")
+    for image in (flows, ET.fromstring(str(sequence(exchanges(rows), parties(rows, names), "s")))):
         assert {SERVER, "12 parties"} <= {label.text for label in image.iter(f"{SVG}text")}
+
+
+def test_what_parties_together_tell_each_other_is_drawn_and_counted():
+    """Twelve clients that passed values around a ring in the clear: "nothing was told"."""
+    names = [f"P{i}" for i in range(12)]
+    rows = []
+    for sender, recipient in zip(names, [*names[1:], names[0]], strict=True):
+        sent = Observation(sender, "values.ring", "encode", sender, "sent", "plaintext", "str[2]", 1, 10, 0, 0)
+        rows += [sent, replace(sent, observer=recipient, role="received", discloses="value")]
+    rows = folded(rows, names)
+    (told,) = arrows(rows)
+    assert (told.disclosed, told.messages, told.size) == ("value", 12, 120)
+    (wire,) = (e for e in drawn(rows, parties(rows, names), names).iter(f"{SVG}path") if e.get("class") == "wire")
+    begin, _, end = re.findall(r"[-\d.]+,[-\d.]+", wire.get("d"))
+    assert begin != end
