@@ -35,6 +35,7 @@ Statistic = Literal[
 ]
 
 
+MOST_NAMED = 4  # clients that a reason names
 SEVERAL = "+"  # between the names of parties, which have none: a victim of which only a sum over clients is known
 
 
@@ -46,6 +47,12 @@ def joint(clients: Sequence[str]) -> str:
 def clients_of(victim: str) -> tuple[str, ...]:
     """The clients that a victim is: one, or several."""
     return tuple(victim.split(SEVERAL))
+
+
+def whose(victim: str) -> str:
+    """The victim in a sentence: of many clients how many, since their names would fill the page."""
+    clients = clients_of(victim)
+    return victim if len(clients) <= MOST_NAMED else f"{len(clients)} clients together"
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from leakledger.attacks.base import Abstained, AuxiliaryKnowledge, NotApplicable, joint
+from leakledger.attacks.base import Abstained, AuxiliaryKnowledge, NotApplicable, joint, whose
 from leakledger.attacks.observed.aggregates import RoundMean, round_means
 from leakledger.attacks.observed.gradients import check_labels, poisson, row_count, tensors, unsuitable
 from leakledger.attacks.observed.trainings import check_epochs, rounding, schedule_of, unknown_training
@@ -69,12 +69,12 @@ def _sum_over(
     view: View, knowledge: AuxiliaryKnowledge, whole: RoundMean, known: Mapping[str, Message], others: tuple[str, ...]
 ) -> ObservedUpdate | NotApplicable | Abstained:
     """The update that the `others` sent together; all that is in the way of it is a reason, never an error."""
-    source = f"the sum of the updates of {joint(others)} in round {whole.round}"
+    source = f"the sum of the updates of {whose(joint(others))} in round {whole.round}"
     spec, layout, training = view.public.model, view.public.layout, view.public.training
     if reason := unsuitable(layout, spec, shared=False):
         return NotApplicable(reason)
     if missing := [c for c in whole.clients if c in view.observers and c not in known]:
-        return NotApplicable(f"{source}: the observers do not hold what {joint(missing)} sent themselves")
+        return NotApplicable(f"{source}: the observers do not hold what {whose(joint(missing))} sent themselves")
     assert spec is not None
     if spec.norm == "batch" and len(others) > 1:
         return NotApplicable(f"{source}: under batch norm the sum over clients is the gradient of no batch")

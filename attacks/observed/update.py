@@ -12,11 +12,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from leakledger.attacks.base import Abstained, NotApplicable, RecordsClaim, clients_of
+from leakledger.attacks.base import Abstained, NotApplicable, RecordsClaim, whose
 from leakledger.attacks.observed.row_facts import NOTHING, RowFacts
 from leakledger.preprocess.views import FeatureLayout, Mechanism, ModelSpec
 
-MOST_NAMED = 4  # clients that a reason names
 Arrays = dict[str, NDArray[np.float64]]
 Steps = tuple[tuple[int, int], ...]
 Inverted = RecordsClaim | NotApplicable | Abstained
@@ -115,9 +114,8 @@ class ObservedUpdate:
 
     @property
     def whose(self) -> str:
-        """The victim in a sentence: of many clients how many, since their names would fill the page."""
-        clients = clients_of(self.victim)
-        return self.victim if len(clients) <= MOST_NAMED else f"{len(clients)} clients together"
+        """The victim in a sentence."""
+        return whose(self.victim)
 
     @property
     def size(self) -> str:

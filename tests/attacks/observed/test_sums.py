@@ -240,6 +240,13 @@ def test_a_mean_that_counts_clients_of_unequal_batches_alike_is_the_gradient_of_
         assert errors(found, update, gradient_of(found, update)).std() == pytest.approx(update.noise, rel=0.2)
 
 
+@pytest.mark.parametrize(("parties", "whose"), [(5, "P2+P3+P4+P5"), (6, "5 clients together")])
+def test_of_many_clients_a_reason_says_how_many_and_not_all_their_names(parties, whose):
+    outcome = find_sums(view_of(("P1",), federation(parties=parties, weighting="clients", batch_size=0)), NOTHING)
+    assert isinstance(outcome, NotApplicable)
+    assert outcome.reason.startswith(f"the sum of the updates of {whose} in round 0: ")
+
+
 def test_observers_who_do_not_hold_their_own_update_are_told_so():
     view = view_of(("P1",), federation())
     outcome = find_sums(view.restricted(lambda kind: issubclass(kind, aggregates.MODELS)), NOTHING)
