@@ -226,8 +226,8 @@ def _retarget(declared: Schema | Declared, target: str | None) -> Schema | Decla
     lists = {key: getattr(declared, key) for key in ("categorical", "numeric", "integer")}
     kept = {key: None if names is None else tuple(c for c in names if c != target) for key, names in lists.items()}
     void = dict.fromkeys(("task", "positive_class", "classes") if declared.target else ())
-    domains = {c: values for c, values in declared.domains.items() if c != target}
-    return declared.model_copy(update={**kept, **void, "target": target, "drop": gone, "domains": domains})
+    bounds = {key: {c: v for c, v in getattr(declared, key).items() if c != target} for key in ("ranges", "domains")}
+    return declared.model_copy(update={**kept, **void, **bounds, "target": target, "drop": gone})
 
 
 def _settle(

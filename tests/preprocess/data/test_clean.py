@@ -100,6 +100,12 @@ def test_a_range_or_an_order_of_a_column_that_has_none_is_refused_and_not_passed
         read(ROWS, Declared(target="y", numeric=("age",), **declared))
 
 
+def test_a_range_of_the_feature_that_another_target_is_chosen_from_is_left_behind():
+    """It was refused, with the advice to take it out of a schema that was right for its own target."""
+    of_another = Declared(target="y", ranges={"age": (0, 99)})
+    assert read(ROWS, of_another, target="age").schema.ranges == {}
+
+
 def test_an_infinite_number_in_a_numeric_column_is_found_in_a_frame_too():
     frame = pd.DataFrame({"x": [1.0, float("inf")], "y": ["a", "b"]})
     with pytest.raises(DataError, match="row 2: column 'x' is not finite"):
