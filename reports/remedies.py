@@ -35,6 +35,10 @@ ADVICE = {
         "a control of the attack failed or is missing",
         "What it found counts for nothing where one failed, nor does its silence where one is missing; play another.",
     ),
+    "is on record of all columns together alone": (
+        "single columns are not in this record",
+        "Run the audit again: it was recorded before they were kept.",
+    ),
     "may get up to": ("the bound is above the ceiling", "Give audit.seeds more seeds."),
     "vouched for": ("an attack vouched for what is not so", "Nothing that it proved counts; play another attack."),
 }

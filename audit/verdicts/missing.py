@@ -11,6 +11,7 @@ from leakledger.audit.clusters import SEEDS, mean_interval
 from leakledger.audit.leakage import SERVER, adversary
 from leakledger.audit.records import (
     CELLWISE,
+    HEADLINE,
     INFORMATION,
     POWER,
     SCORER,
@@ -18,6 +19,7 @@ from leakledger.audit.records import (
     CaseRecord,
     Observers,
     at_most,
+    metric_title,
     plural,
 )
 from leakledger.audit.scoring.metrics import PERFECT
@@ -42,8 +44,22 @@ def missing_for(
 def too_much_open(key: Key, usable: Sequence[Series], policy: Policy) -> Iterator[str]:
     """What the bounds and the single scores of a cell leave open, whoever trusts its attacks."""
     if key[2] != CHECKS:
+        yield from dict.fromkeys(_columns_unkept(usable))
         yield from dict.fromkeys(_all_unbounded(usable, policy, key[2] in CELLWISE))
         yield from (m for s in usable for m in _unlikely(s, policy))
+
+
+def _columns_unkept(usable: Sequence[Series]) -> Iterator[str]:
+    """The series of bits, or of the order of counts, without columns beside hits that have them: records from before
+    these were kept have a column that is told in the mean of all alone.
+    """
+    kept = {(s.attack, s.observers, s.metric) for s in usable if s.column}
+    for s in usable:
+        hits = HEADLINE["vocabulary"] if s.metric == "count_rank" else s.metric.removesuffix(INFORMATION)
+        own, beside = ((s.attack, s.observers, metric) in kept for metric in (s.metric, hits))
+        if beside and not own:
+            who = f"{s.attack} by {'+'.join(s.observers)}"
+            yield f"{metric_title(s.metric)}, by {who}, is on record of all columns together alone"
 
 
 def _all_unbounded(usable: Sequence[Series], policy: Policy, batches: bool) -> Iterator[str]:

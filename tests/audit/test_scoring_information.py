@@ -1,5 +1,7 @@
 """Bits: exact is everything, the prior's guess nothing, a wrong certainty less than nothing."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -96,3 +98,9 @@ def test_a_column_that_is_told_nearly_is_not_hidden_among_the_bits_of_many():
     (found,) = rulings(records, Policy())
     assert found.verdict == "inconclusive"
     assert all(f" of the bits in column {told}, " in why for why in found.missing)
+
+    def as_before(t):
+        return replace(t, detail=None) if t.metric.endswith("_information") else t
+
+    (old,) = rulings([replace(r, trials=tuple(map(as_before, r.trials))) for r in records], Policy())
+    assert old.missing == ("information on means, by statistics by P2, is on record of all columns together alone",)
