@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from leakledger.attacks.base import clients_of
+from leakledger.attacks.base import clients_of, whose
 from leakledger.audit.bounds import above_bounds
 from leakledger.audit.clusters import SEEDS, mean_interval
 from leakledger.audit.leakage import SERVER, adversary
@@ -222,7 +222,7 @@ def _unlikely(series: Series, policy: Policy) -> Iterator[str]:
     k = int(np.argmin(likely)) if len(likely) else 0
     if untested.any() and len(likely) * likely[k] <= policy.alpha:
         who = f"{series.attack} by {'+'.join(series.observers)}"
-        of = f" of {series.victims[k]}" if series.victims[k] else ""
+        of = f" of {whose(series.victims[k])}" if series.victims[k] else ""
         yield f"{who} gets {values[k]:.2f}{of} under seed {series.seeds[k]}, where the prior gets {baselines[k]:.2f}"
 
 
@@ -259,7 +259,7 @@ def _unbounded(series: Series, policy: Policy, batches: bool, played: int) -> It
         bound = _share_of_rooms(part, policy, needed) if by_rooms else upper_bound(values, policy.alpha)
         if few or not bound < policy.ceiling:  # nor where it is no number
             of = " of the bits" if series.metric.endswith(INFORMATION) else ""
-            of += f" of {part.victims[0]}" if part is not series else ""
+            of += f" of {whose(part.victims[0])}" if part is not series else ""
             column = f" in column {series.column}" if series.column else ""
             among = plural(len(values), "independent cluster")
             yield f"{who} may get up to {at_most(bound, 2)}{of}{column}, in {among}"

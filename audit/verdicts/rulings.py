@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from leakledger.attacks.base import whose
 from leakledger.audit.bounds import above_bounds
 from leakledger.audit.records import SCORER, CaseRecord, Ruling, failed_controls
 from leakledger.audit.scoring.metrics import PERFECT
@@ -85,9 +86,9 @@ def hypotheses(series: Series, policy: Policy) -> Iterator[Test]:
     for victim in parties if len(parties) > 1 else ():
         own = series.of(victim)
         if (p := over_clusters(own.gains - policy.floor * own.rooms, own.seeds)) is not None:
-            yield Test(own, f"of {victim}", p, _mean(own))
+            yield Test(own, f"of {whose(victim)}", p, _mean(own))
     for k in np.flatnonzero(series.spreads > 0):
-        where = f"in one batch, of {series.victims[k]} under seed {series.seeds[k]}"
+        where = f"in one batch, of {whose(series.victims[k])} under seed {series.seeds[k]}"
         p = in_one_cluster(float(excess[k]), float(series.spreads[k]), series.draws)
         yield Test(series, where, p, float(series.advantages[k]))
 

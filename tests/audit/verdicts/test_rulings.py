@@ -579,6 +579,28 @@ def test_where_nothing_is_trained_nothing_is_said_of_training():
     assert not list(verdicts_need(settings, made))
 
 
+def test_of_a_sum_over_many_clients_reasons_say_how_many_and_not_all_their_names():
+    many = ["+".join(f"P{k}" for k in range(first, first + 12)) for first in (1, 2)]
+    setting = replace(SETTING, parties=14)
+
+    def found(often, once, baseline, **fields):
+        """The first of two sums has `once` in one of 40 clusters, else `often`; the second has what the prior has."""
+        records = []
+        for seed in range(40):
+            values = once if seed == 7 else often, baseline
+            fields |= {"observers": ("P14",), "baseline": baseline}
+            trials = tuple(trial(v, m, **fields) for v, m in zip(values, many, strict=True))
+            records.append(case([], seed, setting, trials=trials))
+        return the_only(records)
+
+    assert found(0.8, 0.8, 0.5).reasons == ("tableak by P14 gets more than the prior of 12 clients together",)
+    batch = "tableak by P14 gets more than the prior in one batch, of 12 clients together under seed 7"
+    assert found(0.5, 1.0, 0.5, spread=0.01, draws=40).reasons == (batch,)
+    once = found(0.0005, 1.0, 0.0005).missing
+    assert "tableak by P14 gets 1.00 of 12 clients together under seed 7, where the prior gets 0.00" in once
+    assert any(" of 12 clients together, in 40 independent clusters" in why for why in once)
+
+
 def test_batches_in_which_the_prior_is_better_do_not_make_up_for_those_that_leak():
     """One batch in five tells 60 % of what the prior leaves; losses in the others bring the mean to -0.02."""
     found = the_only([case([0.42 if s % 5 else 0.8], s, ALONE) for s in range(120)])
