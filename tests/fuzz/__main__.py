@@ -15,7 +15,7 @@ from pathlib import Path
 
 import atheris
 
-with atheris.instrument_imports(include=["leakledger"]):
+with atheris.instrument_imports(include=["leakledger", "tomllib"]):
     from tests.fuzz.targets import CORPUS, LARGEST, TARGETS
 
 LEAVE = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_void_p)(lambda status, _: os._exit(status))

@@ -45,6 +45,28 @@ from tests.audit.recorded import made
 from tests.preprocess.test_fasttext import WRITTEN_BY_FASTTEXT, model_bytes
 
 ROOT = Path(__file__).resolve().parents[2]
+SCHEMA = b"""target = "y"
+task = "binary"
+classes = ["n", "y"]
+positive_class = "y"
+categorical = ["a", "b"]
+numeric = ["x", "z"]
+integer = ["x"]
+sensitive = ["a"]
+drop = ["id"]
+carried = ["site"]
+separator = ";"
+decimal = ","
+encoding = "latin-1"
+na_values = ["NA", "?"]
+domains = { a = ["u", "v"] }
+
+[orders]
+b = ["low", "high"]
+
+[ranges]
+x = [0, 1e3]
+"""
 CORPUS = Path(__file__).parent / "corpus"
 SHM = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 WAYS = [("utf-8", ","), ("utf-8", ";"), ("latin-1", ","), ("utf-16", "\t")]  # encodings and separators of tables
@@ -218,7 +240,7 @@ TARGETS = {
         in_file("a.toml", lambda p: load_config(p, (), {})), (ConfigError,), of_repository("examples/*.toml")
     ),
     "schema-json": Target(in_file("x.schema.json", read_schema), (DataError,), schemas),
-    "schema-toml": Target(in_file("x.schema.toml", read_schema), (DataError,), lambda: [b'target = "y"\n']),
+    "schema-toml": Target(in_file("x.schema.toml", read_schema), (DataError,), lambda: [SCHEMA]),
     "table": Target(in_file("x.csv", table), (DataError,), tables),
     "parquet": Target(in_file("x.parquet", table), (DataError,), parquets),
     "claim-toml": Target(in_file("c.toml", claim), (ValueError,), of_repository("examples/dp/*.toml")),
