@@ -70,7 +70,7 @@ x = [0, 1e3]
 CORPUS = Path(__file__).parent / "corpus"
 SHM = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 WAYS = [("utf-8", ","), ("utf-8", ";"), ("latin-1", ","), ("utf-16", "\t")]  # encodings and separators of tables
-FRESH, LARGEST = b"\x00\x01", 2**17  # whether a ciphertext is claimed to be fresh; bytes of a seed that is kept
+FRESH, LARGEST = b"\x00\x01", 2**18  # whether a ciphertext is claimed to be fresh; bytes of a seed that is kept
 
 
 @dataclass(frozen=True)
