@@ -276,14 +276,13 @@ def _print_stacked(console: Console, rows: Sequence[Mapping[str, str]]) -> None:
     """
     for row in rows:
         first, *others = row.items()
-        lines = [f"• {first[1]}", "    "]
+        lines: list[str] = []
         for said in (f"{key}: {value}" if key else value for key, value in others if value):
-            longer = f"{lines[-1]}; {said}" if lines[-1].strip() else lines[-1] + said
-            if cell_len(longer) > console.width and lines[-1].strip():
-                lines.append(f"    {said}")
-            else:
+            if lines and cell_len(longer := f"{lines[-1]}; {said}") <= console.width:
                 lines[-1] = longer
-        for line in filter(str.strip, lines):
+            else:
+                lines.append(f"    {said}")
+        for line in (f"• {first[1]}", *lines):
             console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
