@@ -24,13 +24,18 @@ def observer_sets(names: Sequence[str], public: PublicFacts, where: str = "audit
     sets: dict[Observers, None] = {}
     for name in names:
         try:
-            parts = [_alternatives(part.strip(), public) for part in name.split("+")]
+            parts = [_alternatives(part, public) for part in together(name)]
             _check_count(name, prod(map(len, parts)))
         except ValueError as error:
             raise ValueError(f"{where}: {error}") from None
         for chosen in product(*parts):
             sets[tuple(sorted({p for observers in chosen for p in observers}))] = None
     return list(sets)
+
+
+def together(name: str) -> list[str]:
+    """The names that a name joins to one adversary."""
+    return [part.strip() for part in name.split("+")]
 
 
 def _check_count(name: str, count: int) -> None:

@@ -60,6 +60,11 @@ class Series:
     level: Level = ""
 
     @property
+    def who(self) -> str:
+        """Attack and adversary in words."""
+        return f"{self.attack} by {'+'.join(self.observers)}"
+
+    @property
     def only_bounded(self) -> bool:
         """Whether it bounds what may leak and is never tested: the prior's guess is the best one of a whole batch, and
         another may beat it in a column, or under a metric of `BOUNDED`, without any message.

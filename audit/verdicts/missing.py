@@ -58,8 +58,7 @@ def _columns_unkept(usable: Sequence[Series]) -> Iterator[str]:
         hits = HEADLINE["vocabulary"] if s.metric == "count_rank" else s.metric.removesuffix(INFORMATION)
         own, beside = ((s.attack, s.observers, metric) in kept for metric in (s.metric, hits))
         if beside and not own:
-            who = f"{s.attack} by {'+'.join(s.observers)}"
-            yield f"{metric_title(s.metric)}, by {who}, is on record of all columns together alone"
+            yield f"{metric_title(s.metric)}, by {s.who}, is on record of all columns together alone"
 
 
 def _all_unbounded(usable: Sequence[Series], policy: Policy, batches: bool) -> Iterator[str]:
@@ -221,9 +220,9 @@ def _unlikely(series: Series, policy: Policy) -> Iterator[str]:
     likely = np.divide(baselines, values, out=np.ones_like(values), where=untested)
     k = int(np.argmin(likely)) if len(likely) else 0
     if untested.any() and len(likely) * likely[k] <= policy.alpha:
-        who = f"{series.attack} by {'+'.join(series.observers)}"
         of = f" of {whose(series.victims[k])}" if series.victims[k] else ""
-        yield f"{who} gets {values[k]:.2f}{of} under seed {series.seeds[k]}, where the prior gets {baselines[k]:.2f}"
+        got = f"gets {values[k]:.2f}{of} under seed {series.seeds[k]}, where the prior gets {baselines[k]:.2f}"
+        yield f"{series.who} {got}"
 
 
 def _interval(series: Series) -> tuple[float, float] | None:
@@ -238,10 +237,9 @@ def _unbounded(series: Series, policy: Policy, batches: bool, played: int) -> It
     some of the seeds `played` a column may leave nothing to find out, or a party have no batch: that seeds are too few
     is not said then.
     """
-    who = f"{series.attack} by {'+'.join(series.observers)}"
     limits = None if series.column else _interval(series)
     if limits is not None and limits[1] < 0:
-        yield f"{who} does worse than the prior, so it is no measure of what there is"
+        yield f"{series.who} does worse than the prior, so it is no measure of what there is"
     if batches and series.column and np.abs(series.rooms).max() < NOTHING:
         yield f"the prior alone has all of column {series.column} right, so that no attack could show anything of it"
         return
@@ -262,7 +260,7 @@ def _unbounded(series: Series, policy: Policy, batches: bool, played: int) -> It
             of += f" of {whose(part.victims[0])}" if part is not series else ""
             column = f" in column {series.column}" if series.column else ""
             among = plural(len(values), "independent cluster")
-            yield f"{who} may get up to {at_most(bound, 2)}{of}{column}, in {among}"
+            yield f"{series.who} may get up to {at_most(bound, 2)}{of}{column}, in {among}"
             return
 
 

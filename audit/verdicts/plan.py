@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from leakledger.attacks import ATTACKS
+from leakledger.audit.adversaries import together
 from leakledger.audit.case import Case
 from leakledger.audit.clusters import SEEDS
 from leakledger.audit.config import Config
@@ -10,6 +11,7 @@ from leakledger.audit.leakage import SERVER
 from leakledger.audit.record_controls import AT_BASELINE
 from leakledger.audit.records import plural
 from leakledger.audit.verdicts.ceilings import fewest
+from leakledger.audit.verdicts.evidence import is_calibrator
 from leakledger.audit.verdicts.policy import Policy, policy_of
 from leakledger.audit.verdicts.significance import FEWEST
 
@@ -21,21 +23,24 @@ def verdicts_need(config: Config, todo: Sequence[Case]) -> Iterator[str]:
     policy = policy_of(config.in_force())
     yield from needs(policy, seeds, fewest_clusters)
     trained = max((c.training.spec.rounds for c in todo if not c.features and not c.alignment), default=0)
-    if any("records" in ATTACKS[a].asset for a in config.attacks.use) and len(config.attacks.rounds) < trained:
+    on_rows = [a for a in config.attacks.use if "records" in ATTACKS[a].asset]
+    if on_rows and len(config.attacks.rounds) < trained:
         yield (
             f"attacks.rounds has {len(config.attacks.rounds)} of up to {trained} rounds, and that no row leaks takes "
             "every one; a leak may be found in any."
         )
     if seeds >= _least(policy):
-        yield from _out_of_reach(config, todo, policy.ceiling)
+        updates = any(not is_calibrator(a) for a in on_rows)
+        yield from _out_of_reach(config, todo, updates, policy.ceiling)
 
 
-def _out_of_reach(config: Config, todo: Sequence[Case], ceiling: float) -> Iterator[str]:
-    """What keeps an audit of training from the verdict that nothing leaks, however many seeds it has."""
+def _out_of_reach(config: Config, todo: Sequence[Case], updates: bool, ceiling: float) -> Iterator[str]:
+    """What keeps an audit of training, in which `updates` are attacked or not, from the verdict that nothing leaks,
+    however many seeds it has.
+    """
     training = [c for c in todo if not c.setting.reference and not c.features]
     if not training:
         return
-    updates = any("records" in ATTACKS[a].asset and not ATTACKS[a].calibrator for a in config.attacks.use)
     if not updates and any(not c.alignment for c in training):
         yield (
             "attacks.use has no attack on updates: what training tells counts as unread, and towards whoever is told "
@@ -46,15 +51,11 @@ def _out_of_reach(config: Config, todo: Sequence[Case], ceiling: float) -> Itera
             f"That an attack has power takes a gain of {AT_BASELINE:g} on rows planted under the audited defense: of "
             f'rows, "no leak above {ceiling:g}" is out of reach but for luck, and a setting either leaks or stays open.'
         )
-    if any(map(_has_server, config.audit.observers)):
+    if any(SERVER in together(name) for name in config.audit.observers):
         yield (
             "Evaluation tells the server figures of each client's held-out rows in the clear: an audit with the server "
             'among its adversaries will not end with "no leak", though its other questions may.'
         )
-
-
-def _has_server(observers: str) -> bool:
-    return SERVER in (part.strip() for part in observers.split("+"))
 
 
 def _least(policy: Policy) -> int:

@@ -105,7 +105,7 @@ def _rule(
         return replace(_measured(ruling, gets_most(key[2], cell, tested.usable)), verdict="leaks", reasons=facts)
     if (best := shown_to_get_most(tested.tests, tested.p, policy.alpha)) is not None:
         where = f" {best.where}" if best.where else ""
-        reason = f"{best.series.attack} by {'+'.join(best.series.observers)} gets more than the prior{where}"
+        reason = f"{best.series.who} gets more than the prior{where}"
         return replace(_measured(ruling, best.series), verdict="leaks", reasons=(reason,))
     ruling = _measured(ruling, gets_most(key[2], cell, tested.usable))
     missing = tuple(missing_for(records, key, cell, tested.usable, policy))
