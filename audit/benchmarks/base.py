@@ -14,8 +14,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from leakledger.audit.case import source_name
 from leakledger.audit.records import within
+from leakledger.preprocess import strict_json
 from leakledger.preprocess.atomic_file import atomic_file
 from leakledger.preprocess.data.read import read_table
 from leakledger.preprocess.data.suggest import closest
@@ -73,6 +76,16 @@ class Row:
     note: str = ""
 
 
+@dataclass(frozen=True)
+class _Saved:
+    """What is read again of a file that `save` wrote."""
+
+    rows: tuple[Row, ...]
+    machine: str
+    date: str
+
+
+_SAVED = TypeAdapter(_Saved)
 Benchmark = Callable[[Options], Iterator[Row]]
 BENCHMARKS = {
     "encoders": "leakledger.audit.benchmarks.encoders",
@@ -215,21 +228,25 @@ def kept(path: Path, name: str) -> list[Row]:
     """The rows of the benchmark of this name that `save` wrote. Raises ValueError for a file that holds none, or rows
     of another benchmark.
     """
-    try:
-        rows = [Row(**row) for row in json.loads(path.read_text(encoding="utf-8"))["rows"]]
-    except (ValueError, TypeError, KeyError):
-        raise ValueError(f"{path}: holds no rows of a benchmark; --save writes such a file") from None
+    rows = _read(path).rows
     if other := next((r.benchmark for r in rows if r.benchmark != MEASURE_OF.get(name, name)), None):
         raise ValueError(f"{path}: has rows of {other}, not of {name}; write leakledger benchmark {other}")
-    return rows
+    return list(rows)
 
 
 def made(saved: Path | None = None) -> str:
-    """Machine and date of a file that `save` wrote; without one, of here and now."""
+    """Machine and date of a file that `save` wrote; without one, of here and now. Raises ValueError as `kept` does."""
     if saved is None:
         return f"{machine()}; {datetime.now(UTC).date().isoformat()}"
-    content = json.loads(saved.read_text(encoding="utf-8"))
-    return f"{content['machine']}; {content['date']}"
+    content = _read(saved)
+    return f"{content.machine}; {content.date}"
+
+
+def _read(path: Path) -> "_Saved":
+    try:
+        return _SAVED.validate_python(strict_json.loads(path.read_text(encoding="utf-8")))
+    except (ValueError, RecursionError):  # not UTF-8, not JSON, nested too deeply, of other types
+        raise ValueError(f"{path}: holds no rows of a benchmark; --save writes such a file") from None
 
 
 def machine() -> str:

@@ -152,7 +152,27 @@ def test_rows_that_a_command_measured_are_printed_under_its_own_name(path, name)
     assert kept(path, name)
 
 
-@pytest.mark.parametrize("content", ["{}", "[]", "no json", '{"rows": [{"benchmark": "x"}]}'])
+ONE_ROW = """{"machine": "m", "date": "d", "rows": [{"benchmark": "transcripts", "dataset": "d", "setting": {},
+    "metric": "m", "measured": %s, "low": null, "high": null, "published": null, "unit": "", "n": 1}]}"""
+NO_ROWS = {
+    "nothing": "{}",
+    "a list": "[]",
+    "no JSON": "no json",
+    "nested": "[" * 20_000,
+    "a row without its parts": '{"rows": [{"benchmark": "transcripts"}]}',
+    "a figure that is none": ONE_ROW % '"a"',
+    "no machine": (ONE_ROW % "1").replace('"machine": "m", ', ""),
+    "a date of another type": (ONE_ROW % "1").replace('"date": "d"', '"date": 1'),
+}
+
+
+def test_rows_are_read(tmp_path):
+    path = tmp_path / "rows.json"
+    path.write_text(ONE_ROW % "1")
+    assert kept(path, "transcripts")[0].measured == 1
+
+
+@pytest.mark.parametrize("content", NO_ROWS.values(), ids=NO_ROWS)
 def test_a_file_without_rows_is_refused_in_one_line(tmp_path, content):
     path = tmp_path / "rows.json"
     path.write_text(content)

@@ -11,6 +11,7 @@ import ctypes
 import os
 import shutil
 import sys
+import time
 from pathlib import Path
 
 import atheris
@@ -48,6 +49,7 @@ def main() -> None:
     atheris.Setup([sys.argv[0], *options, *more], target)
     # The fuzzer ends by exit() from within, where what threads of libraries leave to be destroyed waits for ever.
     ctypes.CDLL(None).on_exit(LEAVE, None)
+    print(f"stat::seconds_before: {time.process_time():.1f}", file=sys.stderr, flush=True)  # of making ready
     atheris.Fuzz()
 
 

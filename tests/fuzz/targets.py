@@ -13,21 +13,31 @@ import tempfile
 import zlib
 from collections.abc import Callable, Iterable
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
+from datetime import date
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from pydantic import TypeAdapter
 
+from leakledger.audit.benchmarks.base import kept
+from leakledger.audit.benchmarks.finished import _read
+from leakledger.audit.chain import canonical, digest_of
 from leakledger.audit.config_file import ConfigError, load_config
 from leakledger.audit.dp_claims.settings_file import read_settings
+from leakledger.audit.gate.baseline import _HISTORY, BaselineError, _entry, note_on, read_baseline
+from leakledger.audit.gate.policy import PolicyError, read_policy
+from leakledger.audit.gate.waivers import WaiverFileError, read_waivers
 from leakledger.audit.run_secret import read_secret
 from leakledger.audit.signature import FILE as SIGNATURE
 from leakledger.audit.signature import SignatureError, public_key, read_signature, read_signer
 from leakledger.audit.store import FILE as RECORD
 from leakledger.audit.store import Store, StoreError
+from leakledger.preprocess import strict_json
+from leakledger.preprocess.alignment.aliases import read_aliases
 from leakledger.preprocess.crypto import bfv, ckks_public, seal
 from leakledger.preprocess.crypto.randomness import Randomness
 from leakledger.preprocess.crypto.refusal import MessageError
@@ -41,7 +51,7 @@ from leakledger.preprocess.secret import KeyStream
 from leakledger.preprocess.transcript import TranscriptError, read_transcript
 from leakledger.preprocess.transport.pipes import frame, read_frame
 from leakledger.preprocess.wire import WireError, decode, encode
-from tests.audit.recorded import made
+from tests.audit.recorded import call, made
 from tests.preprocess.test_fasttext import WRITTEN_BY_FASTTEXT, model_bytes
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -67,6 +77,41 @@ b = ["low", "high"]
 [ranges]
 x = [0, 1e3]
 """
+POLICY = b"""[gate]
+alpha = 0.05
+power = 0.8
+sd = 0.1
+[[leakage]]
+name = "n"
+adversary = "2 clients"
+assets = ["records", "vocabulary"]
+ceiling = 0.3
+regression = true
+floor = 0.01
+margin = 0.1
+[[utility]]
+metric = "f1"
+floor = 0.01
+margin = 0.05
+[findings]
+forbid = "any"
+allow = ["vocabulary", "mean"]
+"""
+WAIVERS = b"""[[waiver]]
+id = "W-7"
+fingerprint = "LL-0123456789abcdef"
+scope = "a-setting"
+max_observed = 0.30
+reason = "r"
+owner = "o"
+approver = "a"
+created = 2026-11-01
+expires = 2027-02-01
+"""
+RESUMED = b'{"key": "k", "found": {"a": [0.5, 1, "b"]}}\n{"key": "l", "found": {}}\n{"ke'
+TODAY = date(2026, 12, 1)
+FEATURES = "age", "sex", "job kind"
+ALIASES = b'age = ["Age", "age"]\nsex = ["Sex"]\n"job kind" = ["Kind of job", "Trade"]\n'
 CORPUS = Path(__file__).parent / "corpus"
 SHM = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 WAYS = [("utf-8", ","), ("utf-8", ";"), ("latin-1", ","), ("utf-16", "\t")]  # encodings and separators of tables
@@ -167,6 +212,34 @@ def claim(path: Path) -> None:
     read_settings(path, {}).reading()
 
 
+def baseline(path: Path) -> None:
+    """Under digests that are right for it, and compared with itself."""
+    path.write_bytes(resealed(path.read_bytes()))
+    read = read_baseline(path)
+    note_on(read.snapshot, read, "")
+
+
+def resealed(data: bytes) -> bytes:
+    """A baseline with its chain computed anew; what is none, as it is."""
+    try:
+        plain = strict_json.loads(data.decode())
+        *before, last = _HISTORY.validate_python(plain["history"])
+        moves = [*before, replace(last, content=digest_of(canonical(plain["snapshot"])))]
+        for k, move in enumerate(moves):
+            moves[k] = replace(move, head=_entry(move, moves[:k]).head)
+        return json.dumps({**plain, "history": [asdict(m) for m in moves]}).encode()
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return data
+
+
+def resumed(path: Path) -> None:
+    _read(path, TypeAdapter(dict[str, tuple[float, int | None, str]]))
+
+
+def aliases(path: Path) -> None:
+    read_aliases(FEATURES, path)
+
+
 # Seeds ----------------------------------------------------------------------------------------------------------
 
 
@@ -182,6 +255,23 @@ def of_run(*names: str) -> Callable[[], Iterable[bytes]]:
 
 def of_repository(*patterns: str) -> Callable[[], Iterable[bytes]]:
     return lambda: [p.read_bytes() for pattern in patterns for p in sorted(ROOT.glob(pattern))]
+
+
+def baselines() -> Iterable[bytes]:
+    """One that was moved twice, the second time under a policy."""
+    run = finished_run()
+    path, policy = run.parent / "baseline.json", run.parent / "policy.toml"
+    policy.write_bytes(POLICY)
+    said = ["--author", "A", "--reason", "r", "-o", path]
+    for more in ([], ["--policy", policy]):
+        assert call("baseline", "save", run, *said, *more).exit_code == 0
+    return [path.read_bytes()]
+
+
+def results() -> Iterable[bytes]:
+    """Two rows of a benchmark."""
+    content = json.loads((ROOT / "benchmarks" / "results" / "growth.json").read_bytes())
+    return [json.dumps({**content, "rows": content["rows"][:2]}).encode()]
 
 
 def sent() -> Iterable[bytes]:
@@ -245,5 +335,11 @@ TARGETS = {
     "parquet": Target(in_file("x.parquet", table), (DataError,), parquets),
     "claim-toml": Target(in_file("c.toml", claim), (ValueError,), of_repository("examples/dp/*.toml")),
     "claim-json": Target(in_file("c.json", claim), (ValueError,), of_repository("examples/dp/*.json")),
+    "baseline": Target(in_file("b.json", baseline), (BaselineError,), baselines),
+    "policy": Target(in_file("p.toml", read_policy), (PolicyError,), lambda: [POLICY]),
+    "waivers": Target(in_file("w.toml", lambda p: read_waivers(p, TODAY)), (WaiverFileError,), lambda: [WAIVERS]),
+    "aliases": Target(in_file("a.toml", aliases), (DataError,), lambda: [ALIASES]),
+    "results": Target(in_file("r.json", lambda p: kept(p, "growth")), (ValueError,), results),
+    "resumed": Target(in_file("r.jsonl", resumed), (ValueError,), lambda: [RESUMED]),
     "fasttext": Target(in_file("m.bin", open_model), (ModelFileError,), models),
 }
