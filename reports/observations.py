@@ -1,6 +1,5 @@
 """Who saw what, ready to be shown: large federations folded, topics in the order in which they happened."""
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -10,7 +9,17 @@ from leakledger.reports import text
 MOST = 8  # parties shown one by one; beyond, those that saw the same kinds of things share a row
 OTHERS = "other parties"
 AND_OTHERS = ", and other shapes"
-TOGETHER = re.compile(r".* … .* \((\d+ parties) together\)")  # as `_group_name` has it
+
+
+class Together(str):
+    """The name of parties that share a row, which knows how many they are."""
+
+    parties: int
+
+    def __new__(cls, group: Sequence[str]) -> "Together":
+        name = super().__new__(cls, f"{group[0]} … {group[-1]} ({len(group)} parties together)")
+        name.parties = len(group)
+        return name
 
 
 @dataclass(frozen=True)
@@ -54,24 +63,20 @@ def folded(observations: Sequence[Observation], holders: Iterable[str] = ()) -> 
     for party in everyone:
         kinds = frozenset((o.step, o.topic, o.role, o.form) for o in observations if o.observer == party)
         alike.setdefault(kinds, []).append(party)
-    name = {party: _group_name(group) for group in alike.values() for party in group}
+    name = {party: Together(group) if len(group) > 1 else party for group in alike.values() for party in group}
     return _merged(replace(o, observer=name[o.observer], sender=name[o.sender]) for o in observations)
 
 
 def label(party: str, length: int) -> str:
     """A party's name within so many characters; of parties together how many, which a cut would lose."""
-    together = TOGETHER.fullmatch(party)
-    return together[1] if together else text.shortened(text.visible(party), length)
+    if isinstance(party, Together):
+        return f"{party.parties} parties"
+    return text.shortened(text.visible(party), length)
 
 
 def how_many(parties: Iterable[str]) -> int:
     """How many parties these names stand for."""
-    together = (TOGETHER.fullmatch(party) for party in parties)
-    return sum(int(found[1].split()[0]) if found else 1 for found in together)
-
-
-def _group_name(group: Sequence[str]) -> str:
-    return group[0] if len(group) == 1 else f"{group[0]} … {group[-1]} ({len(group)} parties together)"
+    return sum(p.parties if isinstance(p, Together) else 1 for p in parties)
 
 
 def _merged(observations: Iterable[Observation]) -> tuple[Observation, ...]:
