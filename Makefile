@@ -43,6 +43,10 @@ check: $(BIN)/installed-test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# Matrices of tests are small, and tests run beside each other: a second thread of linear algebra only waits for the
+# first, and takes half the time of all processors to do so.
+test coverage soak: export OMP_NUM_THREADS = 1
+
 test: check
 	$(BIN)/pytest --numprocesses=auto --dist=worksteal
 
