@@ -24,7 +24,7 @@ from leakledger.audit.hiding import HIDDEN
 from leakledger.audit.records import Control, Unread
 from leakledger.preprocess.encoders import ENCODERS
 from leakledger.preprocess.federation import CASE_STEPS
-from leakledger.preprocess.messages import About, Disclosure, OpenedBy, Payload, SecureSum, kind_of
+from leakledger.preprocess.messages import HIDING, About, Disclosure, OpenedBy, Payload, SecureSum, kind_of
 from leakledger.preprocess.messages.shapes import axes_of, common_lengths
 from leakledger.preprocess.method_errors import OWN, is_own
 from leakledger.preprocess.raised import package_of
@@ -192,8 +192,10 @@ def claims_on_each(ran: Ran, messages: Sequence[Message]) -> bool:
 
 
 def _sent_by_plugin(message: Message, view: View) -> bool:
-    """Whether an encoder or a scaler that is not of this package sent a message, or may have."""
-    either = ("encoder", "scaler") if is_outcome(message.kind) else ()
+    """Whether an encoder or a scaler that is not of this package sent a message, or may have. In steps of their own
+    names aggregations send what hides alone, of which the check is one of its own.
+    """
+    either = () if message.kind.discloses in HIDING else ("encoder", "scaler")
     chosen = {"encoder": ENCODERS.get(view.public.encoder.name), "scaler": SCALERS.get(view.public.scaler.name)}
     senders = (chosen[role] for role in SENT_BY.get(message.step, either))
     return any(method is not None and not _is_own(method) for method in senders)

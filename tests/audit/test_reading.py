@@ -34,8 +34,10 @@ from leakledger.preprocess.messages import (
     Ciphertext,
     ClientGradient,
     Disclosure,
+    EncryptedSum,
     EncryptedUpdate,
     GlobalMeans,
+    GlobalModel,
     LocalMeans,
     LocalSquares,
     PaddedSizes,
@@ -664,6 +666,32 @@ def test_what_the_method_of_a_plugin_tells_everyone_is_no_outcome_though_its_kin
     assert why.get(GlobalMeans.topic) == (said if left else None)
     named = [Ran(Plaintext(), True), Ran(NamingMeans(), True)]
     assert GlobalMeans.topic not in {u.topic for u in unread(view, made.fed.ledger, named, shown, {})}
+
+
+@pytest.mark.parametrize(("scaler", "left"), [("local", False), ("toy-scaler", True)])
+def test_a_model_that_the_method_of_a_plugin_tells_everyone_in_a_step_of_its_own_is_not_read_as_one(
+    monkeypatch, scaler, left
+):
+    """A table of P1 as the model of a late round: an attack on updates names models, and nothing was unread."""
+    monkeypatch.setitem(SCALERS, ToyScaler.name, ToyScaler)
+    made = federation()
+    with made.fed.scope("search", 5_000):
+        made.fed.broadcast(made.fed.at("P1", GlobalModel({"0.weight": np.ones((9, 3), np.float32)}), GlobalModel))
+    view = made.fed.ledger.view(["P2"], replace(made.public, scaler=Method(scaler)))
+    shown = [Control("linear_layer", "leaky", 1.0, 0.0, 1.0, True, "-", kinds=(GlobalModel.topic,))]
+    ran = [Ran(ATTACKS["linear_layer"](), True)]
+    assert (GlobalModel.topic in {u.topic for u in unread(view, made.fed.ledger, ran, shown, {})}) == left
+
+
+@pytest.mark.parametrize("scaler", ["local", "toy-scaler"])
+def test_a_sum_that_an_aggregation_encrypts_in_a_step_of_its_own_is_no_message_of_a_plugin(monkeypatch, scaler):
+    monkeypatch.setitem(SCALERS, ToyScaler.name, ToyScaler)
+    made = federation()
+    with made.fed.scope("train", 0), made.fed.scope("he-aggregation"):
+        made.fed.broadcast(made.fed.at("server", EncryptedSum(Ciphertext([b"sum"])), EncryptedSum))
+    view = made.fed.ledger.view(["P2"], replace(made.public, scaler=Method(scaler)))
+    why = {u.topic: u.reason for u in unread(view, made.fed.ledger, [], [], {})}
+    assert why[EncryptedSum.topic] == "no attack that was played reads this kind"
 
 
 @dataclass(frozen=True)
