@@ -1,8 +1,9 @@
 """What messages say in the clear that no attack was written for: read by what their kind discloses, from its first day.
 
 A kind declares whether it carries values, aggregates or sizes, and its fields are plain data. Lists of text under the
-name of a feature are values that the sender holds, mappings from text to numbers the values with their counts; sizes
-are what they say. What cannot be put into such a claim is still a finding: somebody reads it.
+name of a categorical feature are values that the sender holds, mappings from text to numbers the values with their
+counts; sizes are what they say. What cannot be put into such a claim, as what stands under the name of a number or of
+the target, is still a finding: somebody reads it.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -49,8 +50,8 @@ def findings(view: View, evidence: Iterable[int]) -> Iterator[FindingClaim]:
 def says_no_more(m: Message, features: Collection[str]) -> bool:
     """Whether claims on a message that was read by what it discloses state all of it.
 
-    What stands under no name of a feature is behind no claim. Nor is the order of values and how often each is listed,
-    which may be those of rows, a value that occurs 0 times, and what a count has behind its point.
+    What stands under no name of a categorical feature is behind no claim. Nor is the order of values and how often each
+    is listed, which may be those of rows, a value that occurs 0 times, and what a count has behind its point.
     """
     plain = m.payload.to_plain()
     parts = {"": plain} if m.kind.bare else plain
@@ -78,15 +79,13 @@ def _is_canonical(m: Message, value: Any) -> bool:
 
 
 def features_of(view: View) -> frozenset[str]:
-    """The features that public facts name."""
-    named = (*view.public.schema.get("categorical", ()), *view.public.schema.get("numeric", ()))
-    target = view.public.schema.get("target")
-    blocks = view.public.layout.blocks if view.public.layout else ()
-    return frozenset([*named, *(b.feature for b in blocks), *([target] if target else [])])
+    """The categorical features that public facts name: claims on values and sizes are about no others."""
+    blocks = view.public.layout.categorical if view.public.layout else ()
+    return frozenset([*view.public.schema.get("categorical", ()), *(b.feature for b in blocks)])
 
 
 def _named(m: Message, plain: Any, features: frozenset[str]) -> Claims:
-    """What stands under the name of a feature, however deep."""
+    """What stands under the name of such a feature, however deep."""
     if not isinstance(plain, Mapping):
         return
     for key, value in plain.items():

@@ -778,6 +778,7 @@ class ToySizes(Payload):
         (ToyValues({"colour": ["blue", "red"], "row 1": ["blue, 31, no"]}), True),
         (ToySizes({"colour": 2}, [31.0, 44.0]), True),
         (ToySizes({"colour": 2, "blue, 31, no": 1}, None), True),
+        (ToyValues({"colour": ["blue", "red"], "height": ["31.0", "44.0"]}), True),
     ],
     ids=str,
 )
@@ -793,6 +794,23 @@ def test_what_stands_beside_a_claim_is_not_read_with_it(payload, left):
     assert (payload.topic in why) == left
     if left:
         assert why[payload.topic] == "it is read in part: it tells more of rows than is claimed"
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [ToyValues({"label": {"no": 9, "yes": 2}}), ToyValues({"height": ["31.0", "44.0"]}), ToySizes({"height": 7})],
+    ids=str,
+)
+def test_what_is_told_of_numbers_or_of_the_target_is_a_finding_and_not_read(payload):
+    """Claimed as values of a categorical feature, which the table does not have, it was scored nowhere and read."""
+    plaintext, made = ATTACKS["plaintext"](), federation()
+    assert {"height", "label"} <= {*made.public.schema["numeric"], made.public.schema["target"]}
+    made.fed.send(made.fed.at("P1", payload), to=made.fed.server, kind=type(payload))
+    view = made.fed.ledger.view(["server"], made.public)
+    claims = [c for c in plaintext.run(view, AuxiliaryKnowledge()) if view.messages[-1].sequence in c.evidence]
+    assert [(type(c), c.party) for c in claims] == [(FindingClaim, "P1")]
+    left = unread(view, made.fed.ledger, [Ran(plaintext, True)], list(field_controls(plaintext, view)), {})
+    assert payload.topic in {u.topic for u in left}
 
 
 def test_what_no_control_of_an_attack_rests_on_is_unread_though_the_attack_names_it():
