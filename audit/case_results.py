@@ -32,7 +32,7 @@ class CaseResults:
         technique, outcome = play.attack.technique, outcome_of(play.attack, readable, play.knowledge)
         claims, coins = claims_in(outcome), stream(seed, BASELINE_STREAM)
         records = [c for c in claims if isinstance(c, RecordsClaim)]
-        check_scorable(play.attack, claims, play.truth)
+        check_scorable(play.attack, claims, play.truth, readable)
         with naming_claims(play.attack):
             told = score(play.attack, play.observers, outcome, play.knowledge, play.truth, attempted, coins, draws)
             self.recovered += surest(technique, play.observers, records, play.truth)

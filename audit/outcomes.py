@@ -133,11 +133,11 @@ def _problem(outcome: Any, view: View) -> str:
     handed = {m.sequence for m in view.messages}
     for claim in outcome:
         if problem := next(filter(None, _problems(claim, view, senders, handed)), ""):
-            return f"{problem}{_resting(claim, view)}"
+            return f"{problem}{resting(claim, view)}"
     return ""
 
 
-def _resting(claim: Claim, view: View) -> str:
+def resting(claim: Claim, view: View) -> str:
     """The message that a claim rests on first; "" where it names none."""
     first = next((m for m in view.messages if isinstance(claim.evidence, tuple) and m.sequence in claim.evidence), None)
     return "" if first is None else f"; it rests on {first.name}"

@@ -5,33 +5,99 @@ passed over, and an attack that misspells a name would pass for one that finds n
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from leakledger.attacks.base import Attack, Claim, FindingClaim, RecordsClaim, StatisticClaim, clients_of
-from leakledger.audit.records import Trial, metric_title
+from leakledger.attacks.base import (
+    Attack,
+    Claim,
+    ColumnClaim,
+    FindingClaim,
+    MembershipClaim,
+    RecordsClaim,
+    StatisticClaim,
+    VocabularyClaim,
+    clients_of,
+)
+from leakledger.audit.outcomes import resting
+from leakledger.audit.records import HELD_OUT, Trial, metric_title
 from leakledger.audit.truth import Truth
+from leakledger.preprocess.data.schema import Schema
 from leakledger.preprocess.method_errors import is_own
 from leakledger.preprocess.told_failure import ON_REQUEST, ToldFailure
+from leakledger.preprocess.views import View
 
 BEYOND = 1e150  # squares of larger numbers are beyond float64
+OF_ROWS = ("count", *HELD_OUT)  # statistics of no feature
+OF_CATEGORIES = ("size", "frequency", "target_rate")  # of a categorical one; the others are of numbers
 
 
-def check_scorable(attack: Attack, claims: Sequence[Claim], truth: Truth) -> None:
-    """Raises ValueError, one line that names the attack, for a claim about a batch that was never drawn, a feature that
-    no table has, or what another claim is about: one of the two would be scored, whichever came last.
+def check_scorable(attack: Attack, claims: Sequence[Claim], truth: Truth, view: View | None = None) -> None:
+    """Raises ValueError, one line that names the attack, for a claim about a party that holds nothing, a batch that was
+    never drawn, a feature that no table has, what such a feature cannot have, or what another claim is about: one of
+    the two would be scored, whichever came last. It names the first message of `view` that the claim rests on.
     """
     schema = truth.federated.schema
     features, seen = {*schema.categorical, *schema.numeric, schema.target, ""}, set[tuple[object, ...]]()
     for claim in claims:
         problem, about = "", about_of(claim)
-        if isinstance(claim, RecordsClaim):
+        if without := _holds_nothing(claim, truth):
+            problem = f"{without}, which holds no rows"
+        elif isinstance(claim, RecordsClaim):
             strange = [c for c in clients_of(claim.victim) if (c, claim.round) not in truth.federated.batches]
             problem = f"a batch of {strange[0]} in round {claim.round}, which was not drawn" if strange else ""
         elif not isinstance(claim, FindingClaim) and claim.feature not in features:
             problem = f"the feature {claim.feature!r}, which the table does not have"
+        elif not isinstance(claim, FindingClaim | ColumnClaim):
+            problem = _misplaced(claim, schema)
         if about in seen and not is_own(attack):  # of those of this package the tests show that there is none
             problem = f"the same as another of its claims, {_in_words(claim)}"
         seen |= {about} if about else set()
         if problem:
-            raise ValueError(f"{attack.technique} is no attack that can be scored: it makes a claim about {problem}")
+            rests = "" if view is None else resting(claim, view)
+            said = f"it makes a claim about {problem}{rests}"
+            raise ValueError(f"{attack.technique} is no attack that can be scored: {said}")
+
+
+def _holds_nothing(claim: Claim, truth: Truth) -> str:
+    """The party of a claim that puts nothing into the protocols, as the server does; "" for none. What a message lets
+    somebody learn of is no score, so findings may be about anybody.
+    """
+    if isinstance(claim, FindingClaim):
+        return ""
+    about = clients_of(claim.victim) if isinstance(claim, RecordsClaim) else (claim.party,)
+    return next((p for p in about if p not in truth.holders), "")
+
+
+def _misplaced(claim: StatisticClaim | VocabularyClaim | MembershipClaim, schema: Schema) -> str:
+    """What a claim is about that its feature, or none, cannot have: it would be passed over, and the attack would pass
+    for one that looked and found nothing; "" where it can.
+    """
+    feature, categorical = claim.feature, claim.feature in schema.categorical
+    if not isinstance(claim, StatisticClaim):
+        return "" if categorical else f"values of {feature!r}, which is no categorical feature"
+    statistic = claim.statistic
+    if statistic in OF_ROWS:
+        fits = not feature
+    elif statistic in OF_CATEGORIES:
+        fits = categorical or (not feature and statistic != "frequency")
+    else:
+        fits = feature in schema.numeric
+    if not fits:
+        return f"the {statistic} of {feature!r}, which has none"
+    if statistic == "frequency" or (statistic == "target_rate" and feature):
+        return "" if claim.value else f"the {statistic} of {feature!r} without a value"
+    if statistic == "quantile":  # others than the quartiles count for intervals alone; "0.50" is none of either
+        return "" if _is_level(claim.value) else f"the quantile of {feature!r} at a level that is none; write '0.5'"
+    known = schema.classes if statistic == "held_out_rate" else ("",)
+    if claim.value not in known:  # it may be a value of a record, so it is not repeated
+        return f"the {statistic} of {feature!r} at a value that is not scored; choose of {', '.join(map(repr, known))}"
+    return ""
+
+
+def _is_level(text: str) -> bool:
+    """Whether this is a number from 0 to 1 in as few digits as it takes, so that no two texts are one level."""
+    try:
+        return 0 <= float(text) <= 1 and text == f"{float(text):g}"
+    except ValueError:
+        return False
 
 
 def check_measured(attack: Attack, trials: Sequence[Trial]) -> None:

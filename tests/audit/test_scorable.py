@@ -1,5 +1,6 @@
 """A claim about what a case does not have is refused under the attack's name, and never passed over."""
 
+import re
 from contextlib import closing
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
@@ -9,6 +10,7 @@ import pytest
 
 from leakledger.attacks import ATTACKS
 from leakledger.attacks.base import (
+    ColumnClaim,
     FindingClaim,
     MembershipClaim,
     RecordsClaim,
@@ -27,8 +29,13 @@ from leakledger.audit.store import Store
 from leakledger.preprocess.told_failure import ToldFailure
 from tests.preprocess.example import SCHEMA
 
-TRUTH = SimpleNamespace(federated=SimpleNamespace(schema=SCHEMA, batches={("P1", 0): [], ("P2", 0): []}))
+FEDERATED = SimpleNamespace(schema=SCHEMA, batches={("P1", 0): [], ("P2", 0): []})
+TRUTH = SimpleNamespace(federated=FEDERATED, holders=("P1", "P2"))
 FOREIGN = SimpleNamespace(technique="strange")
+
+
+def one(feature, statistic, value=""):
+    return StatisticClaim("P1", feature, statistic, 1.0, 1.0, 1.0, value=value)
 
 
 def rows_of(victim, round):
@@ -49,14 +56,42 @@ def test_what_a_case_does_not_have_is_named(claim, problem):
         check_scorable(FOREIGN, [claim], TRUTH)
 
 
+@pytest.mark.parametrize(
+    ("claim", "problem"),
+    [
+        (one("ward", "mean"), "the mean of 'ward', which has none"),
+        (one("ill", "mean"), "the mean of 'ill', which has none"),
+        (one("", "mean"), "the mean of '', which has none"),
+        (one("age", "mean", "mean"), "the mean of 'age' at a value that is not scored; choose of ''"),
+        (one("age", "quantile", "0.50"), "the quantile of 'age' at a level that is none; write '0.5'"),
+        (one("age", "quantile", "median"), "the quantile of 'age' at a level that is none; write '0.5'"),
+        (one("age", "size"), "the size of 'age', which has none"),
+        (one("", "frequency", "a"), "the frequency of '', which has none"),
+        (one("ward", "frequency"), "the frequency of 'ward' without a value"),
+        (one("ward", "target_rate"), "the target_rate of 'ward' without a value"),
+        (one("ward", "count"), "the count of 'ward', which has none"),
+        (one("", "held_out_rate", "NO"), "the held_out_rate of '' at a value that is not scored; choose of "),
+        (VocabularyClaim("P1", "age", ("31",)), "values of 'age', which is no categorical feature"),
+        (MembershipClaim("P1", "ill", ("no",), (1.0,)), "values of 'ill', which is no categorical feature"),
+        (StatisticClaim("server", "", "count", 1.0, 1.0, 1.0), "server, which holds no rows"),
+        (VocabularyClaim("server", "ward", ("a",)), "server, which holds no rows"),
+    ],
+)
+def test_a_claim_that_would_be_passed_over_is_refused(claim, problem):
+    """Misspelled, it was scored as if nothing had been found: with seeds enough no mean of any party leaked."""
+    said = f"strange is no attack that can be scored: it makes a claim about {problem}"
+    with pytest.raises(ValueError, match=f"^{re.escape(said)}"):
+        check_scorable(FOREIGN, [claim], TRUTH)
+
+
 def test_two_claims_about_one_thing_are_refused():
     """The last would be scored, and the first passed over."""
     wrong, right = (VocabularyClaim("P1", "ward", values) for values in (("a",), ("b",)))
     with pytest.raises(ValueError, match=r"the same as another of its claims, P1, ward$"):
         check_scorable(FOREIGN, [right, VocabularyClaim("P2", "ward", ()), wrong], TRUTH)
-    means = [StatisticClaim("P1", "age", "frequency", 0.5, 0.5, 0.5, value=v) for v in ("a", "a")]
-    with pytest.raises(ValueError, match=r"the same as another of its claims, P1, age, frequency, of one value$"):
-        check_scorable(FOREIGN, means, TRUTH)
+    shares = [one("ward", "frequency", v) for v in ("a", "a")]
+    with pytest.raises(ValueError, match=r"the same as another of its claims, P1, ward, frequency, of one value$"):
+        check_scorable(FOREIGN, shares, TRUTH)
 
 
 @pytest.mark.parametrize("scored", [{"value": -np.inf}, {"value": np.nan}, {"value": 1e308}, {"baseline": np.inf}])
@@ -79,12 +114,18 @@ def test_own_attacks_claim_one_thing_about_each():
 
 
 def test_what_it_has_is_scored():
-    counts = StatisticClaim("P1", "", "count", 1.0, 1.0, 1.0)
-    mean, target = (StatisticClaim("P1", f, "mean", 1.0, 1.0, 1.0) for f in ("age", "ill"))
-    finding = FindingClaim("P1", "check", "it fired")
-    check_scorable(
-        FOREIGN, [counts, mean, target, VocabularyClaim("P1", "ward", ()), finding, rows_of("P1+P2", 0)], TRUTH
-    )
+    claims = [
+        *(one("", s) for s in ("count", "size", "target_rate", "held_out_count", "held_out_mean")),
+        *(one("age", s) for s in ("mean", "std", "minimum", "maximum")),
+        *(one("age", "quantile", value) for value in ("0.25", "0.5", "0.75", "0.005")),
+        *(one("ward", s, value) for s, value in (("size", ""), ("frequency", "a"), ("target_rate", "unheard of"))),
+        *(one("", "held_out_rate", value) for value in SCHEMA.classes),
+        ColumnClaim("P1", "ill", np.ones(3)),
+        VocabularyClaim("P1", "ward", ()),
+        FindingClaim("server", "check", "it fired"),
+        rows_of("P1+P2", 0),
+    ]
+    check_scorable(FOREIGN, claims, TRUTH)
 
 
 def test_what_goes_wrong_with_claims_is_told_under_the_name_of_somebody_elses_attack_without_its_text():
