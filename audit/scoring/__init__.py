@@ -28,6 +28,8 @@ from leakledger.audit.scoring.statistics import score_statistics
 from leakledger.audit.scoring.vocabulary import score_vocabularies
 from leakledger.audit.truth import Truth
 
+UNRANKED = "of each party it ranks candidates that are all held, or none of them, so that no order is better"
+
 
 def baseline(truth: Truth, knowledge: AuxiliaryKnowledge, coins: np.random.Generator, draws: int) -> BestPrior:
     """What an adversary with the prior only gets of the batches of a case; the same coins give the same one, and what
@@ -50,7 +52,7 @@ def score(
     facts of the protocol and have no score.
 
     `attempted` are the batches (client, round) under attack: one of others than the observers that is in no claim,
-    beside others that are, is an abstention.
+    beside others that are, is an abstention. So are rankings in which of no party some candidates are held alone.
     """
     who, granted = tuple(observers), knowledge.granted()
     if isinstance(outcome, NotApplicable | Abstained):
@@ -73,6 +75,9 @@ def score(
     claimed = {(client, c.round) for c in records for client in clients_of(c.victim)}
     left_out = sorted(key for key in set(attempted) - claimed if key[0] not in who) if records else []
     silent = "no claim about this batch, beside claims about others"
+    ranks = any(isinstance(c, MembershipClaim) for c in outcome)
+    unranked = ranks and not any(m.asset == "membership" for m in measured)
+    no_order = Trial(attack.technique, who, "membership", "", "", 0, "abstained", reason=UNRANKED, knowledge=granted)
     return [
         *(
             Trial(
@@ -102,4 +107,5 @@ def score(
             Trial(attack.technique, who, "records", "", victim, round, "abstained", reason=silent, knowledge=granted)
             for victim, round in left_out
         ),
+        *([no_order] if unranked else []),
     ]

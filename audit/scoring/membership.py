@@ -9,8 +9,9 @@ gives.
 The baseline is the same ranking by *public frequency*, as the adversary with everyone else's tables would rank values:
 by the number of other parties that hold one, by the number of their rows that have it, or by a coin, which has an area
 of 0.5 and a rate equal to the false positive rate; of these, metric by metric, the one that ranks best for the other
-parties (`other_parties`). A party without both members and
-non-members among the candidates is left out: nothing can be ranked.
+parties (`other_parties`). Of a party without both members and
+non-members among the candidates nothing can be ranked: it is left out, unless messages prove who holds some of them.
+Then any ranking is as good as another, and what is proven stands.
 """
 
 from collections import defaultdict
@@ -41,14 +42,16 @@ def score_membership(claims: Sequence[MembershipClaim], truth: Truth) -> Iterato
         by_party[claim.party].append(claim)
     for party, of_party in by_party.items():
         members = np.array([v in truth.vocabularies[party][c.feature] for c in of_party for v in c.values], bool)
-        if members.all() or not members.any():
+        vouching = [c for c in of_party if c.proven]
+        ranked = members.any() and not members.all()
+        if not ranked and not vouching:
             continue
         scores = np.array([s for c in of_party for s in c.scores])
         evidence = tuple(sorted({number for c in of_party for number in c.evidence}))
-        prior = _prior(of_party, truth, party)
-        vouching = [c for c in of_party if c.proven]
         wrong = sum(not c.proven <= truth.vocabularies[party][c.feature] for c in vouching)
-        for metric, value in ranking_metrics(scores, members).items():
+        metrics = ranking_metrics(scores, members) if ranked else dict.fromkeys((*RATES, "auc"), 1.0)
+        prior = _prior(of_party, truth, party) if ranked else metrics
+        for metric, value in metrics.items():
             told = Measured("membership", metric, party, 0, value, prior[metric], evidence)
             yield replace(told, certain=len(vouching), certain_wrong=wrong)
 

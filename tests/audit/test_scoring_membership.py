@@ -6,7 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score, roc_curve
 
-from leakledger.attacks.base import MembershipClaim
+from leakledger.attacks.base import AuxiliaryKnowledge, MembershipClaim
+from leakledger.attacks.transcript.membership import Membership
+from leakledger.audit.scoring import score
 from leakledger.audit.scoring.membership import RATES, ranking_metrics, score_membership
 from tests.audit.example import truth
 
@@ -55,6 +57,39 @@ def test_the_truth_ranks_perfectly():
     found = measured(lambda f, v: float(v in T.vocabularies[PARTY][f]))
     assert {m.value for m in found.values()} == {1.0}
     assert set(found) == {*RATES, "auc"}
+
+
+def of_held(proven=()):
+    """Candidates that the party holds, all of them."""
+    feature = T.federated.schema.categorical[0]
+    held = tuple(sorted(T.vocabularies[PARTY][feature]))
+    return MembershipClaim(PARTY, feature, held, (1.0,) * len(held), (1,), frozenset(proven))
+
+
+def test_what_is_proven_stands_where_every_candidate_is_held_and_no_order_is_better():
+    """An intersection of tables with the same values proved all of them, and left no score at all."""
+    assert not list(score_membership([of_held()], T))
+    found = {m.metric: m for m in score_membership([of_held(of_held().values[:1])], T)}
+    assert {(m.value, m.baseline, m.certain, m.certain_wrong) for m in found.values()} == {(1.0, 1.0, 1, 0)}
+    assert set(found) == {*RATES, "auc"}
+    strange = replace(of_held(), values=("nobody holds this",), scores=(1.0,), proven=frozenset(["nobody holds this"]))
+    assert {m.certain_wrong for m in score_membership([strange], T)} == {1}
+
+
+def test_claims_that_rank_nothing_are_an_abstention_and_no_silence():
+    """Else an audit said that no attack was played on who holds a value."""
+    attack, knowledge = Membership(), AuxiliaryKnowledge()
+
+    def statuses(claims):
+        trials = score(attack, ("server",), claims, knowledge, T, (), np.random.default_rng(0), 2)
+        return {(t.asset, t.status, t.metric) for t in trials}
+
+    assert statuses([of_held()]) == {("membership", "abstained", "")}
+    assert statuses([MembershipClaim(PARTY, of_held().feature, (), ())]) == {("membership", "abstained", "")}
+    ranking = replace(
+        of_held(), values=(*of_held().values, "nobody holds this"), scores=(1.0,) * len(of_held().values) + (0.0,)
+    )
+    assert {s for _, s, _ in statuses([of_held(), ranking])} == {"scored"}
 
 
 def test_scores_without_information_have_the_coin_s_values_and_the_baseline_is_no_worse():
