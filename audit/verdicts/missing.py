@@ -162,7 +162,7 @@ def _left_out(usable: Sequence[Series], cases: Sequence[CaseRecord], kind: str) 
             about.setdefault(who, {})[case.seed] = set()
     for s in usable:
         for seed, victim in zip(s.seeds, s.victims, strict=True):
-            about[s.observers][seed] |= {victim} - {*s.observers}
+            about[s.observers][seed] |= {victim} - {*s.observers, SERVER}  # which may hold labels beside the parties
     for who, seeds in sorted(about.items()):
         outside = _outside(who, cases)
         fewer = [len(victims) for victims in seeds.values() if len(victims) < outside]

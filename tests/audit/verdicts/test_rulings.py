@@ -447,6 +447,15 @@ def test_the_bound_of_a_column_whose_room_scatters_holds_as_often_as_it_says(roo
     assert below <= 300 * 0.05
 
 
+def test_claims_about_labels_that_the_server_holds_stand_for_no_other_party():
+    """In a vertical federation they are a claim of their own, beside those about the three others of four parties."""
+    fields = {"attack": "feature_exchange", "asset": "columns", "metric": "correlation", "observers": ("P1",)}
+    controls = tuple(replace(c, attack="feature_exchange") for c in HELD)
+    columns = tuple(trial(0.5, v, **fields) for v in ("P2", "P4", "server"))
+    found = the_only([case([], s, trials=columns, controls=controls) for s in range(80)])
+    assert found.missing == ("no claim by P1 about 1 of 3 parties",)
+
+
 def test_claims_about_the_adversary_itself_stand_for_no_other_party():
     """One that claimed something of itself and nothing of P3 had said something of as many as there are."""
     about = ("P1", "P2", "P4")  # by P1, of whom three others are to be spoken of
