@@ -46,7 +46,7 @@ def check_scorable(attack: Attack, claims: Sequence[Claim], truth: Truth, view: 
         elif not isinstance(claim, FindingClaim) and claim.feature not in features:
             problem = f"the feature {claim.feature!r}, which the table does not have"
         elif not isinstance(claim, FindingClaim | ColumnClaim):
-            problem = _misplaced(claim, schema)
+            problem = _misplaced(claim, schema) or _unseen(claim, truth)
         if about in seen and not is_own(attack):  # of those of this package the tests show that there is none
             problem = f"the same as another of its claims, {_in_words(claim)}"
         seen |= {about} if about else set()
@@ -90,6 +90,12 @@ def _misplaced(claim: StatisticClaim | VocabularyClaim | MembershipClaim, schema
     if claim.value not in known:  # it may be a value of a record, so it is not repeated
         return f"the {statistic} of {feature!r} at a value that is not scored; choose of {', '.join(map(repr, known))}"
     return ""
+
+
+def _unseen(claim: StatisticClaim | VocabularyClaim | MembershipClaim, truth: Truth) -> str:
+    """The feature that the party of a claim does not have, as others do; "" where it does."""
+    seen = {"", *truth.vocabularies.get(claim.party, ()), *truth.numeric_of(claim.party)}
+    return "" if claim.feature in seen else f"the feature {claim.feature!r}, which {claim.party} does not have"
 
 
 def _is_level(text: str) -> bool:

@@ -54,7 +54,7 @@ class VerticalTruth(Truth):
         return {**held, labels: self.column(*labels)}
 
     def numeric_of(self, party: str) -> tuple[str, ...]:
-        return self.divided.held[party]
+        return self.divided.held.get(party, ())  # the server may have labels alone
 
     def column(self, party: str, feature: str) -> Floats:
         """The column (n,) that a party holds, or under its name the class of each record. Raises KeyError for any

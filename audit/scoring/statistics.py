@@ -149,18 +149,18 @@ def _keys(truth: Truth, party: str, statistic: str) -> Sequence[Key]:
     if statistic in ("count", "held_out_count", "held_out_mean", "held_out_std"):
         return [("", "")]
     if statistic == "size":
-        return [(f, "") for f in schema.categorical]
+        return [(f, "") for f in truth.vocabularies[party]]
     if statistic == "frequency":
-        return [(f, v) for f in schema.categorical for v in sorted(frozenset().union(*_values(truth, f)))]
+        return [(f, v) for f in truth.vocabularies[party] for v in sorted(frozenset().union(*_values(truth, f)))]
     if statistic == "target_rate":
-        return [("", ""), *((f, v) for f in schema.categorical for v in sorted(truth.vocabularies[party][f]))]
+        return [("", ""), *((f, v) for f, held in truth.vocabularies[party].items() for v in sorted(held))]
     if statistic == "quantile":
         return [(f, level) for f in truth.numeric_of(party) for level in QUARTILES]
     return [(f, "") for f in truth.numeric_of(party)]
 
 
 def _values(truth: Truth, feature: str) -> Iterable[frozenset[str]]:
-    return (held[feature] for held in truth.vocabularies.values())
+    return (held.get(feature, frozenset()) for held in truth.vocabularies.values())
 
 
 @dataclass(frozen=True)

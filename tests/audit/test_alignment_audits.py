@@ -8,7 +8,8 @@ import pytest
 
 pytest.importorskip("transformers")
 
-from leakledger.attacks.base import RecordsClaim, claims_in
+from leakledger.attacks import ATTACKS
+from leakledger.attacks.base import RecordsClaim, StatisticClaim, claims_in
 from leakledger.audit.account import account_of
 from leakledger.audit.aligned_truth import AlignedTruth
 from leakledger.audit.assemble import load_record
@@ -22,6 +23,9 @@ from leakledger.audit.federate_alignment import deal, weighted_f1
 from leakledger.audit.granted import granted_knowledge, make_attack
 from leakledger.audit.play import view_of
 from leakledger.audit.run import run_audit
+from leakledger.audit.scorable import check_scorable
+from leakledger.audit.scoring.sizes import score_sizes
+from leakledger.audit.scoring.statistics import score_statistics
 from leakledger.audit.store import transcript_name
 from leakledger.audit.transcript_attack import attack_transcript
 from leakledger.preprocess.alignment.text_encoder import MINILM
@@ -142,6 +146,24 @@ def test_defaults_are_as_published():
     training = case.alignment.training
     assert (training.optimizer, training.learning_rate) == ("adam", 1e-3)
     assert (case.alignment.alignment.dropout, case.alignment.alignment.hidden) == (0.2, (16,))
+
+
+@pytest.mark.parametrize("statistic", ["size", "frequency", "target_rate"])
+def test_what_is_claimed_of_a_category_is_scored_though_another_party_does_not_see_it(truth, statistic):
+    """A claim about P1, of what P2 has no name for, ended in a KeyError."""
+    own = {p: {*held} for p, held in truth.vocabularies.items()}
+    party, feature = next((p, f) for p in own for f in sorted(own[p]) if any(f not in o for o in own.values()))
+    value = "" if statistic == "size" else min(truth.vocabularies[party][feature])
+    right = truth.statistic(party, feature, statistic, value)
+    claim = StatisticClaim(party, feature, statistic, right, right, right, value=value)
+    check_scorable(ATTACKS["plaintext"](), [claim], truth)
+    (told,) = (m for m in score_statistics([claim], truth) if m.metric == statistic)
+    assert (told.certain, told.certain_wrong) == (1, 0)
+    assert told.value > 0
+    list(score_sizes([claim], truth))
+    stranger = next(p for p in own if feature not in own[p])
+    with pytest.raises(ValueError, match=f"the feature '{feature}', which {stranger} does not have"):
+        check_scorable(ATTACKS["plaintext"](), [replace(claim, party=stranger)], truth)
 
 
 def test_a_party_is_given_the_features_it_sees_and_no_other(truth):

@@ -30,7 +30,12 @@ from leakledger.preprocess.told_failure import ToldFailure
 from tests.preprocess.example import SCHEMA
 
 FEDERATED = SimpleNamespace(schema=SCHEMA, batches={("P1", 0): [], ("P2", 0): []})
-TRUTH = SimpleNamespace(federated=FEDERATED, holders=("P1", "P2"))
+TRUTH = SimpleNamespace(
+    federated=FEDERATED,
+    holders=("P1", "P2"),
+    vocabularies={"P1": dict.fromkeys(SCHEMA.categorical), "P2": {"ward": frozenset()}},
+    numeric_of=lambda party: SCHEMA.numeric if party == "P1" else (),
+)
 FOREIGN = SimpleNamespace(technique="strange")
 
 
@@ -73,6 +78,7 @@ def test_what_a_case_does_not_have_is_named(claim, problem):
         (one("", "held_out_rate", "NO"), "the held_out_rate of '' at a value that is not scored; choose of "),
         (VocabularyClaim("P1", "age", ("31",)), "values of 'age', which is no categorical feature"),
         (MembershipClaim("P1", "ill", ("no",), (1.0,)), "values of 'ill', which is no categorical feature"),
+        (StatisticClaim("P2", "age", "mean", 1.0, 1.0, 1.0), "the feature 'age', which P2 does not have"),
         (StatisticClaim("server", "", "count", 1.0, 1.0, 1.0), "server, which holds no rows"),
         (VocabularyClaim("server", "ward", ("a",)), "server, which holds no rows"),
     ],
