@@ -68,18 +68,11 @@ class AlignedTruth(Truth):
     @cached_property
     def vocabularies(self) -> Mapping[str, Mapping[str, frozenset[str]]]:
         """Of the features that a party sees."""
-        return {p: {f: v for f, v in own.items() if f in self._seen(p)} for p, own in self._every.items()}
-
-    @cached_property
-    def _every(self) -> Mapping[str, Mapping[str, frozenset[str]]]:
-        """Party -> every categorical feature, seen or not -> the values in its training rows."""
-        return super().vocabularies
+        return {p: {f: v for f, v in own.items() if f in self._seen(p)} for p, own in self.occurring.items()}
 
     def _computed(self, parties: Sequence[str], feature: str, statistic: str, value: str) -> float:
         """Of rows in which nobody may see the feature too: they are part of the population."""
-        if statistic == "size" and feature:
-            return float(len(frozenset().union(*(self._every[p][feature] for p in parties))))
-        if statistic == "size":
+        if (statistic, feature) == ("size", ""):
             seen = dict.fromkeys(f for p in parties for f in self.vocabularies[p])
             return sum(self._computed([p for p in parties if f in self._seen(p)], f, "size", "") for f in seen)
         return super()._computed(parties, feature, statistic, value)

@@ -194,9 +194,14 @@ class Truth:
             return {}
         return {f: encoder.codes(values) for f, values in self.dictionaries.items()}
 
-    @cached_property
+    @property
     def vocabularies(self) -> Mapping[str, Mapping[str, frozenset[str]]]:
-        """Party -> categorical feature -> the values in its training rows."""
+        """Party -> categorical feature that it sees -> the values in its training rows."""
+        return self.occurring
+
+    @cached_property
+    def occurring(self) -> Mapping[str, Mapping[str, frozenset[str]]]:
+        """Party -> categorical feature, whether it sees it or not -> the values in its training rows."""
         features = self.federated.schema.categorical
         return {p: {f: frozenset(t.values(f)) for f in features} for p, t in self.federated.tables.items()}
 
@@ -230,7 +235,7 @@ class Truth:
             return float(sum(len(self.federated.tables[p]) for p in parties))
         if statistic == "size":
             features = [feature] if feature else self.federated.schema.categorical  # "": of all features together
-            return float(sum(len(frozenset().union(*(self.vocabularies[p][f] for p in parties))) for f in features))
+            return float(sum(len(frozenset().union(*(self.occurring[p][f] for p in parties))) for f in features))
         if statistic in ("frequency", "target_rate"):
             member = np.concatenate([self._members(p, feature, value) for p in parties])
             if statistic == "frequency":
