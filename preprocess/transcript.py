@@ -220,11 +220,12 @@ def _digest(data: bytes) -> str:
 @contextmanager
 def _opened(path: str | os.PathLike[str]) -> Iterator[pq.ParquetFile]:
     """The Parquet file. Whatever the libraries raise of a damaged one becomes a TranscriptError without their text,
-    which may quote what they read.
+    which may quote what they read. Nothing is read by threads: one that still holds a buffer of a Python file aborts a
+    process that ends just then.
     """
     with open(path, "rb") as file:
         try:
-            yield pq.ParquetFile(file, page_checksum_verification=True)
+            yield pq.ParquetFile(file, pre_buffer=False, page_checksum_verification=True)
         except TranscriptError:
             raise
         except Exception:  # of damaged metadata, the libraries and what is read from it raise any type
@@ -251,7 +252,7 @@ def _read_messages(parquet: pq.ParquetFile, path: str | os.PathLike[str]) -> Led
 
 def _rows(parquet: pq.ParquetFile, group: int, before: Ledger, path: str | os.PathLike[str]) -> list[dict[str, Any]]:
     try:
-        rows: list[dict[str, Any]] = parquet.read_row_group(group).to_pylist()
+        rows: list[dict[str, Any]] = parquet.read_row_group(group, use_threads=False).to_pylist()
         return rows
     except DAMAGE:
         last = max((m.sequence for m in before), default=None)

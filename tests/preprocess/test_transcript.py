@@ -1,5 +1,7 @@
 import hashlib
 import os
+import subprocess
+import sys
 from base64 import b64encode
 from collections.abc import Callable
 from contextlib import suppress
@@ -380,6 +382,19 @@ def test_columns_of_another_type_are_refused(path: Path) -> None:
 def test_a_missing_file_is_missing(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         read_transcript(tmp_path / "none.parquet")
+
+
+def test_reading_leaves_no_thread_that_an_end_right_after_it_would_abort(path: Path) -> None:
+    tasks = Path("/proc/self/task")
+    if not tasks.is_dir():
+        pytest.skip("threads of native code are counted under Linux alone")
+    counted = (
+        "import os, sys; from pathlib import Path; from leakledger.preprocess.transcript import read_transcript;"
+        f"before = len(os.listdir('{tasks}')); read_transcript(Path(sys.argv[1]));"
+        f"print(len(os.listdir('{tasks}')) - before)"
+    )
+    done = subprocess.run([sys.executable, "-c", counted, str(path)], capture_output=True, text=True)
+    assert (done.returncode, done.stdout.strip()) == (0, "0"), done.stderr
 
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(path: Path) -> None:
