@@ -6,6 +6,7 @@ are made again, by the server's own arithmetic, from what the observers sent in 
 would have sent.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -226,11 +227,14 @@ def encoded_rows(layout: FeatureLayout, rows: Cells) -> np.ndarray:
     x = np.zeros((len(rows), layout.width), np.float32)
     for k, number in enumerate(layout.numeric):
         x[:, number.start] = number.encoded(rows.numbers[:, k])
-    scaled = {}
+    scaled, starts = {}, Counter(b.start for b in layout.categorical)
     for k, block in enumerate(layout.categorical):
         own = slice(block.start, block.start + block.width)
         if block.codes is None:  # features may share columns: a bucket is hit once or more, and scaled once
             x[np.arange(len(rows)), block.start + rows.categories[:, k]] = 1
+            scaled[block.start] = block
+        elif starts[block.start] > 1:  # and so with public values, whose codes name their buckets
+            x[:, own] = np.maximum(x[:, own], block.codes[rows.categories[:, k]])
             scaled[block.start] = block
         else:
             x[:, own] += block.codebook()[rows.categories[:, k]].astype(np.float32)

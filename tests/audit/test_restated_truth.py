@@ -113,9 +113,11 @@ def test_columns_that_are_features_of_their_own_are_drawn_one_by_one(hashed):
     assert np.array_equal(one.numbers, other.numbers)
 
 
+@pytest.mark.parametrize("candidates", ["private", "public"])
 @pytest.mark.parametrize("columns", ["numeric", "all"])
-def test_made_up_rows_in_shared_columns_are_encoded_as_real_ones_are(columns):
-    chosen = [{"encoder": "rolling-hash", "scaler": "federated-zscore", "columns": columns, "buckets": 60}]
+def test_made_up_rows_in_shared_columns_are_encoded_as_real_ones_are(columns, candidates):
+    method = {"encoder": "rolling-hash", "buckets": 60, "candidates": candidates}
+    chosen = [{**method, "scaler": "federated-zscore", "columns": columns}]
     held = truth(**{**GIVEN, "preprocessing": chosen})
     rows = held.federated.batches["P1", 0][0]
     made = encoded_rows(held.layout, held.batch("P1", 0))
