@@ -4,8 +4,8 @@ A pair is two settings that a federation can run and that share everything but t
 both of these, where the run only has them together), the training, the partition or the data. The verdicts on both are
 quoted, never bettered: *ends* needs the verdict that nothing leaks, a leak after which the verdict is open is *open*,
 a group of which fewer assets are shown to leak, and none more, is *fewer*, and a lower figure that still leaks is
-*lowers*, and only where the two intervals are apart. Of several pairs that make the same change, the least favourable
-one speaks.
+*lowers*, and only where the two intervals are apart. What leaks more to one adversary *raises* the group, whatever it
+does to others. Of several pairs that make the same change, the least favourable one speaks.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -154,6 +154,8 @@ def _between_leaks(before: Cell, after: Cell) -> Kind:
     assert b is not None
     if a.level != b.level:
         return "level" if LEVELS.index(b.level) > LEVELS.index(a.level) else "raises"
+    if risen(before, after):
+        return "raises"
     if (told := leaking(before)) != (still := leaking(after)) and (still < told or told < still):
         return "fewer" if still < told else "raises"
     if None in (a.low, a.high, b.low, b.high):
@@ -167,6 +169,17 @@ def _between_leaks(before: Cell, after: Cell) -> Kind:
 def leaking(cell: Cell) -> frozenset[tuple[str, str]]:
     """(kind of adversary, asset) of what is shown to leak."""
     return frozenset((r.adversary, r.asset) for r in cell.rulings if r.verdict == "leaks")
+
+
+def risen(before: Cell, after: Cell) -> frozenset[tuple[str, str]]:
+    """(kind of adversary, asset) of what leaks before and after, known alike, and more by more than both intervals."""
+    one = {(r.adversary, r.asset): r for r in before.rulings if r.verdict == "leaks"}
+    both = [(one[r.adversary, r.asset], r) for r in after.rulings if (r.adversary, r.asset) in one]
+    return frozenset(
+        (b.adversary, b.asset)
+        for a, b in both
+        if b.verdict == "leaks" and a.level == b.level and None not in (a.high, b.low) and b.low > a.high  # type: ignore[operator]
+    )
 
 
 def _in_numbers(p: float | None) -> bool:

@@ -1,9 +1,9 @@
 """Advice in sentences: what a change did and what it cost, in the words of the verdicts."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from leakledger.reports import text
-from leakledger.reports.advice import Change, Cost, Effect, leaking
+from leakledger.reports.advice import Change, Cost, Effect, leaking, risen
 from leakledger.reports.overview import Cell, Row, lost, unasked
 from leakledger.reports.words import adversary, level, listed, nothing_said
 from leakledger.reports.words import noun as asset_noun
@@ -48,10 +48,15 @@ def _verb(noun: str, many: str) -> str:
 
 def _ended(e: Effect) -> str:
     """What is no longer shown, by whom it leaked to."""
-    gone: dict[str, list[str]] = {}
-    for who, asset in sorted(leaking(e.before) - leaking(e.after)):
-        gone.setdefault(adversary(who), []).append(asset_noun(asset))
-    return listed([f"{listed(list(dict.fromkeys(assets)))} to {who}" for who, assets in gone.items()])
+    return _to_whom(leaking(e.before) - leaking(e.after))
+
+
+def _to_whom(leaks: Iterable[tuple[str, str]]) -> str:
+    """Assets, by the kind of adversary that they leak to."""
+    found: dict[str, list[str]] = {}
+    for who, asset in sorted(leaks):
+        found.setdefault(adversary(who), []).append(asset_noun(asset))
+    return listed([f"{listed(list(dict.fromkeys(assets)))} to {who}" for who, assets in found.items()])
 
 
 def _open(after: Cell) -> str:
@@ -67,6 +72,8 @@ def _range(cell: Cell) -> str:
 def _worse(e: Effect) -> str:
     told = f" ({e.after.amount})" if e.after.amount else ""
     noun = e.before.group.noun
+    if len(leaking(e.before)) > 1 and (more := risen(e.before, e.after)):
+        return f"but of {noun}, more leaks of {_to_whom(more)}"
     return f"but {noun} {_verb(noun, 'leak')} {'then' if e.kind == 'starts' else 'more'}{told}"
 
 

@@ -108,6 +108,17 @@ def test_fewer_assets_of_a_group_are_named_and_a_group_with_others_is_none_the_b
     assert [e.kind for e in change(("mean",), ("mean", "std")).effects if e.kind != "same"] == ["raises"]
 
 
+def test_what_leaks_more_to_one_adversary_is_no_smaller_leak_since_another_is_no_longer_shown_one():
+    before = ruling(PLAIN, "leaks"), replace(ruling(PLAIN, "leaks", 0.2, 0.4), adversary="one client")
+    for low, high, kind in ((0.7, 0.9, "raises"), (0.3, 0.9, "fewer")):
+        after = ruling(NOISE, "inconclusive"), replace(ruling(NOISE, "leaks", low, high), adversary="one client")
+        change = only(record(*before, *after))
+        assert change.effects[0].kind == kind
+        assert change.helps == (kind == "fewer")
+        if kind == "raises":
+            assert effects(change) == ["but of people's rows, more leaks of cells of rows to a single client"]
+
+
 def test_one_adversary_that_is_left_open_keeps_a_leak_from_ending():
     after = ruling(NOISE, "no leak"), replace(ruling(NOISE, "inconclusive"), adversary="one client")
     assert only(record(ruling(PLAIN, "leaks"), *after)).effects[0].kind == "open"
