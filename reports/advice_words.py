@@ -36,7 +36,11 @@ def _better(e: Effect) -> str:
         assert e.after.ruling is not None
         return f"{noun} still {_verb(noun, 'leak')}, known {level(e.after.ruling.level)}"
     if e.kind == "fewer":
-        return f"of {noun}, {_ended(e)} are no longer shown to leak, which is not ruled out; the rest still leaks"
+        assert e.after.ruling is not None
+        worst = f" ({e.after.amount}, to {adversary(e.after.ruling.adversary)})" if e.after.amount else ""
+        return (
+            f"of {noun}, {_ended(e)} are no longer shown to leak, which is not ruled out; the rest still leaks{worst}"
+        )
     leak, now, before = _verb(noun, "leak"), _range(e.after), _range(e.before)
     return f"{noun} {leak} less and still {leak}: {now}, before {before} of what guessing leaves open"
 

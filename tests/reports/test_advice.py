@@ -117,6 +117,8 @@ def test_what_leaks_more_to_one_adversary_is_no_smaller_leak_since_another_is_no
         assert change.helps == (kind == "fewer")
         if kind == "raises":
             assert effects(change) == ["but of people's rows, more leaks of cells of rows to a single client"]
+        else:
+            assert effects(change)[0].endswith("(60\u00a0% of what guessing leaves open, to a single client)")
 
 
 def test_one_adversary_that_is_left_open_keeps_a_leak_from_ending():
