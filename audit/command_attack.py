@@ -33,7 +33,7 @@ def attack(transcript: Path, party: str, names: tuple[str, ...], seed: int, reve
     \b
     Examples:
       leakledger attack round-0.parquet
-      leakledger attack round-0.parquet --party P1 --attack plaintext --reveal
+      leakledger attack round-0.parquet --party clients --attack plaintext --reveal
     """
     from leakledger.audit.gate_records import INCONCLUSIVE
     from leakledger.audit.transcript_attack import attack_transcript, claim_rows, record_tables, to_plain

@@ -52,3 +52,7 @@ def test_the_page_about_ones_own_code_runs_from_top_to_bottom(tmp_path, monkeypa
     assert "8 rows, 8 proven" in " ".join(first.split())
     assert "surgery" not in first
     assert "surgery" in second
+    examples = re.findall(r"^ +leakledger (attack round-0.*)$", call("attack", "--help").stdout, re.M)
+    assert len(examples) == 2
+    for example in examples:  # of the help, on the transcript that the page leads to
+        call(*shlex.split(example))
