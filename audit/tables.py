@@ -156,16 +156,16 @@ def _shown_by_no_row(record: AuditRecord, shown: Set[tuple[str, str, str]]) -> I
 
 def _unanswered(record: AuditRecord, shown: Set[tuple[str, str, str]]) -> Iterator[str]:
     """The questions that stay open and are in no row: by whom, of what, in how many settings, and why."""
-    assets: dict[tuple[str, str], dict[str, None]] = {}
-    settings: dict[tuple[str, str], set[str]] = {}
+    settings: dict[tuple[str, str, str], set[str]] = {}
     for r in record.rulings:
         if r.verdict == "inconclusive" and _ruled(r) not in shown:
-            key = r.adversary, "; ".join(dict.fromkeys(r.missing))
-            assets.setdefault(key, {})[r.asset] = None
-            settings.setdefault(key, set()).add(r.setting)
+            settings.setdefault((r.adversary, "; ".join(dict.fromkeys(r.missing)), r.asset), set()).add(r.setting)
+    assets: dict[tuple[str, str, frozenset[str]], list[str]] = {}  # in one line: those open in the same settings
+    for (who, why, asset), where in settings.items():
+        assets.setdefault((who, why, frozenset(where)), []).append(asset)
     among = len({r.setting for r in record.rulings})
-    for who, why in list(assets)[:MOST_OPEN]:
-        of = f"{', '.join(assets[who, why])} by {who} in {len(settings[who, why])} of {plural(among, 'setting')}"
+    for (who, why, open_in), named in list(assets.items())[:MOST_OPEN]:
+        of = f"{', '.join(named)} by {who} in {len(open_in)} of {plural(among, 'setting')}"
         yield f"Not answered: {of}: {why}."
     if (more := len(assets) - MOST_OPEN) > 0:
         yield f"{more} more open {'question is' if more == 1 else 'questions are'} in the report."

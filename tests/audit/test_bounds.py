@@ -269,9 +269,12 @@ def test_the_console_names_the_questions_that_stay_open_and_are_in_no_row():
     unread = Ruling(
         "s", "server", "records", "inconclusive", 0.1, missing=("1 kind of message unread: train.gradient",)
     )
-    too = replace(unread, setting="t", asset="size")
-    told = "Not answered: records, size by server in 2 of 2 settings: 1 kind of message unread: train.gradient."
+    too = replace(unread, asset="size")
+    told = "Not answered: records, size by server in 1 of 1 setting: 1 kind of message unread: train.gradient."
     assert line(unread, too) == [told]
+    apart = line(unread, replace(too, setting="t"))  # neither is open in both
+    assert [text.partition(" by ")[0] for text in apart] == ["Not answered: records", "Not answered: size"]
+    assert all("in 1 of 2 settings" in text for text in apart)
     assert line(replace(unread, verdict="leaks")) == []
     scored = next(s for s in example().scores if s.advantage is not None)
     assert line(Ruling(scored.setting, adversary(scored.observers), scored.asset, "inconclusive", 0.1)) == []
