@@ -177,7 +177,10 @@ def _of_values(claim: Claim, given: Mapping[str, Any]) -> str:
     values = given["values"]
     if isinstance(claim, ColumnClaim):
         column = isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind in "biuf"
-        return "" if column else "the values of a claimed column are no array (n,) of numbers"
+        finite = column and not np.isinf(values).any()
+        return (
+            "" if finite else "the values of a claimed column are no array (n,) of finite numbers, or NaN for no claim"
+        )
     if not isinstance(values, tuple) or not all(isinstance(v, str) for v in values):
         return "the values of a claim are no tuple of texts"
     proven = given.get("proven", frozenset())

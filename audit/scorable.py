@@ -45,7 +45,9 @@ def check_scorable(attack: Attack, claims: Sequence[Claim], truth: Truth, view: 
             problem = f"a batch of {strange[0]} in round {claim.round}, which was not drawn" if strange else ""
         elif not isinstance(claim, FindingClaim) and claim.feature not in features:
             problem = f"the feature {claim.feature!r}, which the table does not have"
-        elif not isinstance(claim, FindingClaim | ColumnClaim):
+        elif isinstance(claim, ColumnClaim):
+            problem = _of_other_records(claim, truth)
+        elif not isinstance(claim, FindingClaim):
             problem = _misplaced(claim, schema) or _unseen(claim, truth)
         if about in seen and not is_own(attack):  # of those of this package the tests show that there is none
             problem = f"the same as another of its claims, {_in_words(claim)}"
@@ -96,6 +98,16 @@ def _unseen(claim: StatisticClaim | VocabularyClaim | MembershipClaim, truth: Tr
     """The feature that the party of a claim does not have, as others do; "" where it does."""
     seen = {"", *truth.vocabularies.get(claim.party, ()), *truth.numeric_of(claim.party)}
     return "" if claim.feature in seen else f"the feature {claim.feature!r}, which {claim.party} does not have"
+
+
+def _of_other_records(claim: ColumnClaim, truth: Truth) -> str:
+    """The column that the party of a claim does not hold, or not of as many records; "" where it does."""
+    try:
+        records = len(truth.column(claim.party, claim.feature))
+    except KeyError:
+        return f"a column {claim.feature!r} of {claim.party}, which does not hold it as numbers"
+    told = len(claim.values)
+    return "" if told == records else f"{told} records of {claim.party}, which has {records}"
 
 
 def _is_level(text: str) -> bool:

@@ -12,6 +12,7 @@ from leakledger.audit.contracts.protocol import assert_registered
 from leakledger.audit.control_federations import played
 from leakledger.audit.federation_controls import federation_controls
 from leakledger.audit.field_controls import field_controls
+from leakledger.audit.outcomes import outcome_of
 from leakledger.audit.own_update import CLIENT, layout_of, view_of_update
 from leakledger.audit.planted_controls import planted_controls
 from leakledger.audit.records import Control
@@ -43,14 +44,14 @@ class AttackContract:
     def test_an_empty_view_gives_no_claim_and_a_reason(self) -> None:
         for view in self._views():
             empty = View(view.observers, (), view.public)
-            outcome = self.made().run(empty, AuxiliaryKnowledge())
+            outcome = outcome_of(self.made(), empty, AuxiliaryKnowledge())
             assert isinstance(outcome, NotApplicable | Abstained)
             assert outcome.reason
 
     def test_the_same_view_gives_the_same_claims_about_parties_outside_on_evidence_in_it(self) -> None:
         for view in self._views():
             shown, known = view.restricted(self.attack.accepts), _labels(view)
-            one, other = (self.made().run(shown, known) for _ in range(2))
+            one, other = (outcome_of(self.made(), shown, known) for _ in range(2))
             assert repr(one) == repr(other)
             for claim in claims_in(one):
                 about = getattr(claim, "victim", None) or getattr(claim, "party", None)

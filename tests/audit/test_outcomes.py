@@ -175,6 +175,7 @@ def test_an_error_without_a_text_ends_in_no_colon():
         ([MembershipClaim("P1", "ward", ("a",), (1.0,), (), ("a",))], "what a claim says is proven is no frozenset"),
         ([VocabularyClaim("P1", "ward", ("a",), proven=frozenset("b"))], "what a claim says is proven is no frozenset"),
         ([ColumnClaim("P1", "age", [1.0])], "the values of a claimed column are no array"),
+        ([ColumnClaim("P1", "age", np.array([1.0, np.inf]))], "the values of a claimed column are no array"),
         ([ColumnClaim("P1", "age", np.ones(3), (), "near")], "relation of a claim is none of exact"),
         ([FindingClaim("P1", "check", None)], "text of a claim is of type NoneType, not a text"),
     ],

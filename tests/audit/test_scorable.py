@@ -35,6 +35,7 @@ TRUTH = SimpleNamespace(
     holders=("P1", "P2"),
     vocabularies={"P1": dict.fromkeys(SCHEMA.categorical), "P2": {"ward": frozenset()}},
     numeric_of=lambda party: SCHEMA.numeric if party == "P1" else (),
+    column=lambda party, feature: {("P1", "age"): np.ones(3), ("P1", "ill"): np.ones(3)}[party, feature],
 )
 FOREIGN = SimpleNamespace(technique="strange")
 
@@ -79,6 +80,8 @@ def test_what_a_case_does_not_have_is_named(claim, problem):
         (VocabularyClaim("P1", "age", ("31",)), "values of 'age', which is no categorical feature"),
         (MembershipClaim("P1", "ill", ("no",), (1.0,)), "values of 'ill', which is no categorical feature"),
         (StatisticClaim("P2", "age", "mean", 1.0, 1.0, 1.0), "the feature 'age', which P2 does not have"),
+        (ColumnClaim("P1", "age", np.ones(2)), "2 records of P1, which has 3"),
+        (ColumnClaim("P1", "ward", np.ones(3)), "a column 'ward' of P1, which does not hold it as numbers"),
         (StatisticClaim("server", "", "count", 1.0, 1.0, 1.0), "server, which holds no rows"),
         (VocabularyClaim("server", "ward", ("a",)), "server, which holds no rows"),
     ],
