@@ -132,6 +132,9 @@ def _set(values: dict[str, Any], keys: list[str], text: str, where: str) -> None
         raise ConfigError(f"{where}: name a section and a key, like audit.seeds")
     value = toml_value(text)
     section = values.setdefault(keys[0], {})
+    if isinstance(section, list) and keys[1].strip("[]").isdigit():
+        every = ".".join([keys[0], *(keys[2:] or ["KEY"])])
+        raise ConfigError(f"{where}: {every} sets it in every [[{keys[0]}]]; to change one of them, edit the file")
     for table in section if isinstance(section, list) else [section]:
         for key in keys[1:-1]:
             table = table.setdefault(key, {}) if isinstance(table, dict) else None

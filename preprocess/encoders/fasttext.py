@@ -65,6 +65,8 @@ class FastText(TextEncoder):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.fasttext_model == "":
+            raise ValueError("fasttext_model is empty; name a model file (.bin), or leave the key out")
         SeededVectors(self.dimension, self.vector_seed)
 
     def fit(self, fed: Federation, schema: Schema, tables: Mapping[str, At[Table]]) -> EncoderFit:

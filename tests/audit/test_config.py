@@ -164,6 +164,10 @@ def test_overrides_that_name_no_key_are_refused(tmp_path):
     assert "name a section and a key" in refusal(None, ["seeds=[1]"])
     path = written(tmp_path, "[attacks]\nrounds = [0]\n")
     assert "attacks.rounds is not a table" in refusal(path, ["attacks.rounds.first=1"])
+    path = written(tmp_path, "[[training]]\nrounds = 1\n")
+    message = "training.rounds sets it in every [[training]]; to change one of them, edit the file"
+    for place in ("0", "[1]"):
+        assert refusal(path, [f"training.{place}.rounds=2"]) == f"--set training.{place}.rounds: {message}"
 
 
 def test_cases_are_all_combinations_with_distinct_stable_names():

@@ -262,7 +262,7 @@ def test_normal_forms_of_one_word_differ_unless_brought_to_one_form():
     assert (encoded["P1"][0] == encoded["P1"][1]).all()
 
 
-@pytest.mark.parametrize("wrong", [{"dimension": 0}, {"style": "label"}])
+@pytest.mark.parametrize("wrong", [{"dimension": 0}, {"style": "label"}, {"fasttext_model": ""}])
 def test_an_option_out_of_range_is_refused(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
         FastText(**wrong)
