@@ -1,11 +1,11 @@
 """Scores claimed statistics: for each kind, the share of a party's features for which it is known.
 
-Means, deviations, extremes and quartiles count as known within 1 % of the feature's standard deviation over the
-federation, shares of rows within 1 % of the standard deviation of belonging to them (rates: of the positive class);
-counts and sizes when exact. The denominator is all features (or values of features) that have the statistic, claimed or
-not; an exact size of all features together is none of them, and still a fact. The baseline guesses from the
-federation's own value and from those of the other parties, in the way that is right most often for these
-(`guessed_statistics`).
+Means, deviations, extremes and quartiles (other quantiles where no quartile is claimed) count as known within 1 % of
+the feature's standard deviation over the federation, shares of rows within 1 % of the standard deviation of belonging
+to them (rates: of the positive class); counts and sizes when exact. The denominator is all features (or values of
+features) that have the statistic, claimed or not; an exact size of all features together is none of them, and still a
+fact. The baseline guesses from the federation's own value and from those of the other parties, in the way that is right
+most often for these (`guessed_statistics`).
 
 Beside the share of hits stands the share of bits that the claims gain over the prior (`information`).
 
@@ -39,9 +39,10 @@ def score_statistics(claims: Sequence[StatisticClaim], truth: Truth) -> Iterator
     for claim in claims:
         grouped[claim.party, claim.statistic][claim.feature, claim.value] = claim
     for (party, statistic), claimed in grouped.items():
-        keys = _keys(truth, party, statistic)
+        levels = _levels(claimed) if statistic == "quantile" else ()
+        keys = _keys(truth, party, statistic, levels)
         hits = [k in claimed and is_known(truth, party, *k, statistic, claimed[k].estimate) for k in keys]
-        prior = _prior(truth, party, statistic, keys)
+        prior = _prior(truth, party, statistic, keys, levels)
         evidence = tuple(sorted({number for c in claimed.values() for number in c.evidence}))
         asset = "sizes" if statistic in COUNTED else "statistics"
         told = {*keys, ("", "")} if statistic == "size" else keys  # "": of all features together, which lengths tell
@@ -63,6 +64,14 @@ def score_statistics(claims: Sequence[StatisticClaim], truth: Truth) -> Iterator
         gained = bits(truth, party, statistic, claimed, units)
         if (shares := sum(gained.values(), Bits()).shares(len(units))) is not None:
             yield Measured(asset, statistic + INFORMATION, party, 0, *shares, evidence, _bits_by_feature(truth, gained))
+
+
+def _levels(claimed: Iterable[Key]) -> tuple[str, ...]:
+    """The quartiles; of claims about none of them, the levels that they are about: what is noised may tell the tails
+    alone, and would pass for nothing.
+    """
+    told = {level for _, level in claimed}
+    return tuple(sorted(told)) if told.isdisjoint(QUARTILES) else QUARTILES
 
 
 def _by_feature(truth: Truth, keys: Sequence[Key], hits: Sequence[bool], prior: NDArray[np.bool_]) -> CellDetail | None:
@@ -90,10 +99,12 @@ def _detail(truth: Truth, shares: Mapping[str, tuple[float, ...]]) -> CellDetail
     return CellDetail(features) if (features := tuple(found)) else None
 
 
-def _prior(truth: Truth, party: str, statistic: str, keys: Sequence[Key]) -> NDArray[np.bool_]:
+def _prior(
+    truth: Truth, party: str, statistic: str, keys: Sequence[Key], levels: Sequence[str] = ()
+) -> NDArray[np.bool_]:
     """Which of the `keys` the prior alone knows, in their order."""
-    every = list(dict.fromkeys(k for p in truth.parties for k in _keys(truth, p, statistic)))
-    kept, name = truth.kept_baselines, ("statistic", statistic)
+    every = list(dict.fromkeys(k for p in truth.parties for k in _keys(truth, p, statistic, levels)))
+    kept, name = truth.kept_baselines, ("statistic", statistic, *levels)
     if name not in kept:
         kept[name] = _known(truth, statistic, every)
     place = {k: i for i, k in enumerate(every)}
@@ -141,8 +152,8 @@ def _yardstick(truth: Truth, feature: str, value: str, statistic: str) -> float:
     return truth.spread("") if statistic == "target_rate" else truth.spread(feature, value)
 
 
-def _keys(truth: Truth, party: str, statistic: str) -> Sequence[Key]:
-    """What has this statistic at this party: a rate only where there are rows."""
+def _keys(truth: Truth, party: str, statistic: str, levels: Sequence[str] = QUARTILES) -> Sequence[Key]:
+    """What has this statistic at this party: a rate only where there are rows, a quantile at these `levels`."""
     schema = truth.federated.schema
     if statistic == "held_out_rate":
         return [("", c) for c in schema.classes]
@@ -155,7 +166,7 @@ def _keys(truth: Truth, party: str, statistic: str) -> Sequence[Key]:
     if statistic == "target_rate":
         return [("", ""), *((f, v) for f, held in truth.vocabularies[party].items() for v in sorted(held))]
     if statistic == "quantile":
-        return [(f, level) for f in truth.numeric_of(party) for level in QUARTILES]
+        return [(f, level) for f in truth.numeric_of(party) for level in levels]
     return [(f, "") for f in truth.numeric_of(party)]
 
 

@@ -141,7 +141,7 @@ def test_values_held_are_scored_over_the_features_that_a_party_has():
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_a_statistic_that_no_feature_has_is_told_as_no_number(monkeypatch):
     """It ended in an IndexError; `check_measured` names the attack and the score."""
-    monkeypatch.setattr(statistics, "_keys", lambda truth, party, statistic: [])
+    monkeypatch.setattr(statistics, "_keys", lambda truth, party, statistic, levels: [])
     (measured,) = hits([exact(T.federated.schema.numeric[0], "mean", 0.0)], T)
     assert np.isnan([measured.value, measured.baseline]).all()
     assert measured.detail is None
@@ -156,6 +156,21 @@ def test_quartiles_and_shares_of_values_are_parts_of_their_columns_and_a_count_i
     assert {f.feature for f in of_quartiles.detail.features} == set(T.federated.schema.numeric)
     assert [f.value for f in of_shares.detail.features] == [1.0] + [0.0] * (len(T.federated.schema.categorical) - 1)
     assert of_rows.detail is None
+
+
+def test_tails_are_scored_where_no_quartile_is_claimed_and_beside_quartiles_for_their_intervals_alone():
+    """What tells the tails alone, as a noised search does, was scored as nothing found of the quartiles."""
+    columns = T.federated.schema.numeric
+    tails = [
+        replace(exact(f, "quantile", T.statistic(PARTY, f, "quantile", level)), value=level)
+        for f in columns
+        for level in ("0.1", "0.9")
+    ]
+    (alone,) = hits(tails, T)
+    assert (alone.value, alone.certain, alone.certain_wrong) == (1.0, len(tails), 0)
+    assert alone.baseline < 1
+    (beside,) = hits([*tails, replace(exact(columns[0], "quantile", 1e9), value="0.5")], T)
+    assert (beside.value, beside.certain_wrong) == (0.0, 1)
 
 
 def test_the_overlap_of_each_column_stands_beside_the_mean_of_all():
