@@ -83,6 +83,7 @@ def print_verdict(console: Console, record: AuditRecord, report: Path) -> None:
     reference = {c.setting.id for c in record.cases if c.setting.reference}
     ruled = {_ruled(r): r.verdict for r in record.rulings}
     shown = sorted(headline(record.scores), key=lambda s: s.setting in reference)
+    strongest = _strongest(shown)
     rows = [
         {
             "setting": _setting(s, record) + (" (reference)" if s.setting in reference else ""),
@@ -94,11 +95,11 @@ def print_verdict(console: Console, record: AuditRecord, report: Path) -> None:
             "verdict": "" if is_calibrator(s.attack) else ruled.get(_question(s), ""),  # a guess answers nothing
             main or "utility": f"{values[s.setting]:.3f}" if s.setting in values else "",
         }
-        for s in shown
+        for s in strongest
     ]
     print_rows(console, rows[:MOST_ROWS], "Leakage and utility, worst first")
-    if len(rows) > MOST_ROWS:
-        console.print(f"{plural(len(rows) - MOST_ROWS, 'more row is', 'more rows are')} in the report.")
+    if len(shown) > (printed := min(len(strongest), MOST_ROWS)):
+        console.print(f"{plural(len(shown) - printed, 'more row is', 'more rows are')} in the report.")
     attacks = [s for s in shown if not is_calibrator(s.attack)]
     for line in _shown_by_no_row(record, {_question(s) for s in attacks if (s.advantage or 0.0) >= SHOWN}):
         console.print(line, markup=False, highlight=False)
@@ -123,6 +124,19 @@ def print_verdict(console: Console, record: AuditRecord, report: Path) -> None:
     for line in abort_lines(record):
         console.print(line, markup=False)
     console.print(f"Report: {report}", markup=False, soft_wrap=True, highlight=False)
+
+
+def _strongest(scores: Sequence[Score]) -> list[Score]:
+    """Of the attacks on one question, which have one verdict together, the one that gets most by each measure; so of
+    guesses, which have none. In their order.
+    """
+    found: dict[tuple[tuple[str, str, str], str, str, bool], Score] = {}
+    for s in scores:
+        key = _question(s), s.metric, s.level, is_calibrator(s.attack)
+        if key not in found or (s.advantage or 0.0) > (found[key].advantage or 0.0):
+            found[key] = s
+    kept = set(map(id, found.values()))
+    return [s for s in scores if id(s) in kept]
 
 
 def _question(s: Score) -> tuple[str, str, str]:

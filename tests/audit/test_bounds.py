@@ -305,6 +305,19 @@ def test_the_console_says_why_something_leaks_that_no_row_shows(advantage, verdi
     assert ("1 more leak that no row shows is in the report." in console.export_text()) == (verdict == "leaks")
 
 
+def test_the_console_has_the_attack_that_gets_most_of_those_with_one_verdict():
+    """A weaker one stood beside the same verdict: "-0.60, leaks"."""
+    best = next(s for s in example().scores if s.detail is not None and s.defense != "none")
+    weak = replace(best, attack="linear_layer", advantage=-0.6, advantage_low=None, advantage_high=None)
+    asked = Ruling(best.setting, adversary(best.observers), best.asset, "leaks", 0.1)
+    console = Console(record=True, width=300)
+    guess = replace(best, attack="random_baseline")
+    print_verdict(console, replace(example(), scores=(weak, best, guess), rulings=(asked,)), Path("report.html"))
+    table = console.export_text().partition("┗")[0]
+    assert [name in table for name in (f"{best.attack} (", "linear_layer", "random_baseline")] == [True, False, True]
+    assert "1 more row is in the report." in table
+
+
 def test_the_console_takes_no_guess_for_a_finding():
     scored = next(s for s in example().scores if s.detail is not None and s.defense != "none")  # no reference
     guess = replace(scored, attack="random_baseline", advantage_low=scored.advantage_low + 0.001)
