@@ -294,7 +294,8 @@ def _attacks_records(config: Config) -> bool:
 
 def hiding_of(case: Case, ledger: Ledger) -> Mapping[str, str]:
     """What the named check says of the case's encoder and scaler and how it aggregates updates, or of how columns are
-    exchanged for features: topic -> what tells two worlds apart, or why it was not checked.
+    exchanged for features: topic -> what tells two worlds apart, or why it was not checked. That an aggregation hides
+    what it sends says nothing of what an encoder or a scaler sent on its topic, on these tables and on no made-up ones.
     """
     if case.features is not None and case.features.flfe.exchange != "masked":
         flfe = case.features.flfe
@@ -304,10 +305,20 @@ def hiding_of(case: Case, ledger: Ledger) -> Mapping[str, str]:
         return {}  # nothing that is sent says that it hides by itself
     chosen, protocol = frozen_methods(case), frozen(public_options(case.training.protocol))
     messages = list(ledger)
-    prepared = max((i for i, m in enumerate(messages, 1) if m.step in ("encode", "scale")), default=0)
+    aggregation = case.training.aggregation
+    prepared = next((i for i, m in enumerate(messages) if _is_training(m.step, aggregation)), len(messages))
     methods = _checked(messages[:prepared], lambda: hides(*chosen))
-    updates = _checked(messages[prepared:], lambda: hides_updates(case.training.aggregation, protocol))
-    return {**updates, **methods, **{topic: why for topic, why in updates.items() if why}}
+    updates = _checked(messages[prepared:], lambda: hides_updates(aggregation, protocol))
+    before = {m.topic for m in messages[:prepared] if m.step not in ("schema", "impute")}
+    vouched = {topic: "" for topic, why in updates.items() if not why and topic not in before}
+    return {**vouched, **methods, **{topic: why for topic, why in updates.items() if why}}
+
+
+def _is_training(step: str, aggregation: str) -> bool:
+    """Whether a message of this step comes after all of encoder and scaler, whatever they call steps of their own: an
+    aggregation agrees on keys before the first step of training, under its own name.
+    """
+    return step in ("train", "evaluate") or step.startswith(aggregation)
 
 
 def _checked(messages: Iterable[Message], check: Callable[[], Mapping[str, str]]) -> Mapping[str, str]:

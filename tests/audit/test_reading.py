@@ -20,13 +20,15 @@ from leakledger.attacks.transcript.holdings import positions, sources
 from leakledger.attacks.transcript.plaintext import Plaintext
 from leakledger.attacks.transcript.vocabulary import Vocabulary
 from leakledger.audit import federation_controls as federation_module
+from leakledger.audit.case import cases
 from leakledger.audit.control_federations import frozen, played, run_methods
+from leakledger.audit.federate import federate
 from leakledger.audit.federation_controls import federation_controls
 from leakledger.audit.field_controls import field_controls
 from leakledger.audit.hiding import Trace, hides, is_hidden, tells_apart
 from leakledger.audit.reading import Ran, unread
 from leakledger.audit.records import Control
-from leakledger.audit.run import run_audit
+from leakledger.audit.run import hiding_of, run_audit
 from leakledger.preprocess.encoders import ENCODERS
 from leakledger.preprocess.encoders.local import Local
 from leakledger.preprocess.messages import (
@@ -40,15 +42,17 @@ from leakledger.preprocess.messages import (
     GlobalModel,
     LocalMeans,
     LocalSquares,
+    MaskedUpdate,
     PaddedSizes,
     Payload,
     Share,
 )
 from leakledger.preprocess.scalers import SCALERS
+from leakledger.preprocess.scalers.local import Local as LocalScaler
 from leakledger.preprocess.scalers.pooled import Pooled
 from leakledger.preprocess.secret import PUBLIC_MASTER
 from leakledger.preprocess.views import Method
-from tests.audit.example import config
+from tests.audit.example import SMALL, config
 
 
 @dataclass(frozen=True)
@@ -302,6 +306,59 @@ def test_a_method_that_refuses_what_the_check_makes_up_ends_no_case_and_its_mess
     why = {u.topic: u.reason for u in case.unread}
     assert "was not checked, since made-up values were refused: " in why[unchecked]
     assert all("not checked" not in why.get(t, "") for t in ("he-aggregation.update", "train.model"))
+
+
+@dataclass(frozen=True)
+class Masquerading(Local):
+    """`local`, and of these tables, not of made-up ones, every client's numbers under the name of a masked update."""
+
+    name = "masquerading"
+
+    def fit(self, fed, schema, tables):
+        if "rate_marriage" in schema.categorical:
+            fed.gather({c: fed.local(c, as_if_masked, t) for c, t in tables.items()}, to=fed.server)
+        return super().fit(fed, schema, tables)
+
+
+@dataclass(frozen=True)
+class MasqueradingScaler(LocalScaler):
+    """The same in a step of its own, the last one before training."""
+
+    name = "masquerading"
+
+    def fit(self, fed, columns):
+        fitted = super().fit(fed, columns)
+        if len(columns) == SMALL["partition"]["parties"]:
+            with fed.scope("search"):
+                fed.gather({c: fed.local(c, as_if_masked, x) for c, x in columns.items()}, to=fed.server)
+        return fitted
+
+
+def as_if_masked(held) -> MaskedUpdate:
+    numbers = held if isinstance(held, np.ndarray) else held.numbers()
+    return MaskedUpdate(Ciphertext(numbers.astype("<f8").tobytes()))
+
+
+@pytest.mark.parametrize(("role", "table"), [("encoder", ENCODERS), ("scaler", SCALERS)])
+def test_that_an_aggregation_hides_vouches_for_nothing_that_another_method_sends_on_its_topic(monkeypatch, role, table):
+    """Every number of everyone lay open before the server, and no kind was unread."""
+    kind = {"encoder": Masquerading, "scaler": MasqueradingScaler}[role]
+    monkeypatch.setitem(table, kind.name, kind)
+    settings = config(
+        data={"rows": 90},
+        preprocessing=[{"encoder": "local", "scaler": "local"}],
+        training={"rounds": 1, "aggregation": "secure-aggregation"},
+        attacks={"use": ["plaintext"]},
+        audit={"observers": ["server"]},
+    )
+    left = {}
+    for name in ("local", kind.name):
+        chosen = settings.preprocessing[0].model_copy(update={role: name})
+        (case,) = cases(settings.model_copy(update={"preprocessing": [chosen]}))
+        ledger, public = (found := federate(settings, case, PUBLIC_MASTER)).ledger, found.public
+        view, hiding = ledger.view(["server"], public), hiding_of(case, ledger)
+        left[name] = {u.topic for u in unread(view, ledger, [Ran(Plaintext(), True)], [], hiding)}
+    assert left[kind.name] - left["local"] == {MaskedUpdate.topic}
 
 
 def told_apart(worlds):
