@@ -76,6 +76,8 @@ def gate(
     matches = {} if before is None else matched(now.subjects, before.subjects) or {}
     asked = _asked(record, policy, now, before, matches, stale=note is not None and bool(note.stale))
     unanswered = (*_unanswered(policy, now, asked, note), *_unplayed(record, policy, note))
+    if before is not None and note is not None:
+        unanswered += (*_unattacked(record, policy, now, before, note),)
     checks = [*_checks(record, policy, now, asked, matches), *unanswered]
     left, notes = apply(waivers, checks)
     if all(c.kind == "finding" and (c.asset in policy.findings.allow or c.status == "waived") for c in left):
@@ -333,6 +335,28 @@ def _unplayed(record: AuditRecord, policy: Policy, note: BaselineNote | None) ->
             f"{', '.join(changed)} changed, and no attack in use is about rows: play one on updates, "
             "or name the assets that the policy is to judge",
         )
+
+
+def _unattacked(
+    record: AuditRecord, policy: Policy, now: Snapshot, before: Snapshot, note: BaselineNote
+) -> Iterator[Check]:
+    """Rounds of training that no claim is about, where these are more than before and what updates tell has changed:
+    they show batches of their own, and that the attacked ones show no more says nothing of these.
+    """
+    changed = [section for section in OF_UPDATES if section in note.changed]
+    judged = any("records" in g.assets and g.regression is not False for g in policy.leakage)
+    if not changed or not judged or not _played(record) & {*ROWS}:
+        return
+    matches = matched(now.subjects, before.subjects) or {}
+    for s in now.subjects:
+        left, rounds = (now.rounds or {}).get(s.id, (0, 0))
+        known, of = (before.rounds or {}).get(matches[s.id], (0, 0))
+        if left > known:
+            reason = (
+                f"{', '.join(changed)} changed, and no claim is about any batch of {left} of "
+                f"{plural(rounds, 'round')} of training, before of {known} of {of}: name more of them in attacks.rounds"
+            )
+            yield replace(_open("what updates tell", reason, s.id), subject=s.words)
 
 
 def _played(record: AuditRecord) -> set[str]:

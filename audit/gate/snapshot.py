@@ -30,6 +30,7 @@ from leakledger.audit.records import (
     speaks,
 )
 from leakledger.audit.verdicts.evidence import CHECKS, asset_of_trial, decides, is_calibrator
+from leakledger.audit.verdicts.missing import rounds_left
 
 UNTRIED, UNTRUE = "leaky, not played", "certificate"
 """Kinds of `Broken` that are no failed control: none was played; an attack vouched for something that is not so."""
@@ -165,6 +166,7 @@ class Snapshot:
     versions: Mapping[str, str]
     incomplete: int  # cases that did not run to the end
     columns: tuple[Measure, ...] | None = None  # column by column, where that is scored; None: nobody kept it
+    rounds: Mapping[str, tuple[int, int]] | None = None  # setting -> those that no claim is about, of how many
 
 
 def snapshot(record: AuditRecord) -> Snapshot:
@@ -190,6 +192,7 @@ def snapshot(record: AuditRecord) -> Snapshot:
         versions={**record.run.versions, "instrument": _instrument(record)},
         incomplete=record.missing + len(record.aborted),
         columns=tuple(_columns(cases)),
+        rounds={s.id: rounds_left([c for c in cases if c.setting == s]) for s in {c.setting for c in cases}},
     )
 
 

@@ -126,14 +126,18 @@ def _silences(cell: Cell) -> Iterator[str]:
 
 
 def _rounds_left(cases: Iterable[CaseRecord]) -> Iterator[str]:
-    """How many rounds no claim is about, in the case with most: no attack was played on them, or none that was had
-    anything to say; nothing where there is no such round.
-    """
-    trained = [(int(u.value), r) for r in cases for u in r.utility if u.metric == "rounds"]
-    left = [(n - len(_rounds_claimed(r)), n) for n, r in trained]
-    most, rounds = max(left, default=(0, 0))
+    """That there are rounds which no claim is about; nothing where there is no such round."""
+    most, rounds = rounds_left(cases)
     if most > 0:
         yield f"no claim about any batch of {most} of {plural(rounds, 'round')} of training"
+
+
+def rounds_left(cases: Iterable[CaseRecord]) -> tuple[int, int]:
+    """How many rounds no claim is about, and of how many, in the case with most: no attack was played on them, or none
+    that was had anything to say.
+    """
+    trained = [(int(u.value), r) for r in cases for u in r.utility if u.metric == "rounds"]
+    return max(((n - len(_rounds_claimed(r)), n) for n, r in trained), default=(0, 0))
 
 
 def _rounds_claimed(case: CaseRecord) -> set[int]:

@@ -10,7 +10,7 @@ from leakledger.audit.gate.policy import Gate, LeakageGate
 from leakledger.audit.gate.snapshot import Cell
 from leakledger.audit.gate.waivers import Waiver
 from leakledger.audit.plugins import ATTACKS_OF, PACKAGES
-from leakledger.audit.records import Ruling
+from leakledger.audit.records import Ruling, UtilityRow
 from leakledger.reports.junit import junit
 from leakledger.reports.pull_request import annotations, summary
 from leakledger.reports.sarif import Source
@@ -489,6 +489,34 @@ def test_a_change_of_what_updates_tell_is_no_pass_where_no_attack_is_about_rows(
     assert decided(now, before, leakage=[{"assets": ["size"], "margin": 0.1}]).status == "pass"
     both = [record(FLAT, config=made.run.config) for made in (now, before)]
     assert decided(*both, leakage=MARGIN).status == "pass"
+
+
+def trained(rounds, section="training"):
+    """A run of so many rounds, of which the first is attacked."""
+    made = record(FLAT, config={**CONFIG, section: {"rounds": rounds}})
+    took = (UtilityRow("rounds", float(rounds)),)
+    return replace(made, cases=tuple(replace(c, utility=took) for c in made.cases))
+
+
+@pytest.mark.parametrize("section", ["defense", "model", "training"])
+def test_more_rounds_that_no_claim_is_about_are_no_pass(section):
+    """Six times as many updates left the clients, the first of them told no more than before, and the gate passed."""
+    outcome = decided(trained(6, section), trained(1, section), leakage=MARGIN)
+    (reason,) = only(outcome, "precondition").reasons
+    assert reason == (
+        f"[{section}] changed, and no claim is about any batch of 5 of 6 rounds of training, before of 0 of 1: "
+        "name more of them in attacks.rounds"
+    )
+    assert outcome.exit_code == 11
+    assert decided(trained(6, section), trained(6, section), leakage=MARGIN).status == "pass"
+    assert decided(trained(1, section), trained(6, section), leakage=MARGIN).status == "pass"
+    sizes = [{"assets": ["size"], "ceiling": 0.5}]
+    assert "what updates tell" not in {c.gate for c in decided(trained(6), trained(1), leakage=sizes).checks}
+
+
+def test_rounds_that_patience_ended_later_under_the_same_training_are_no_change():
+    later = replace(trained(1), cases=trained(2).cases)
+    assert decided(later, trained(1), leakage=MARGIN).status == "pass"
 
 
 def test_a_gate_names_what_no_attack_was_played_on():
