@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from leakledger.audit.observe import content_of
 from leakledger.audit.store import Store, transcript_name
+from leakledger.preprocess.messages import KINDS
 from leakledger.preprocess.transcript import read_transcript
 from leakledger.preprocess.views import Abort, Message, View
 
@@ -92,6 +94,8 @@ def stored_view(folder: Path, party: str, case: str | None) -> View:
             )
         transcript = read_transcript(folder / name)
         store.check_file(name)
+    if any(m.topic not in KINDS for m in transcript.ledger):
+        import_module("leakledger.audit.plugins")  # which registers their kinds, and takes seconds
     return transcript.ledger.view(party.split("+"), transcript.public)
 
 

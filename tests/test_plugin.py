@@ -79,6 +79,10 @@ def test_the_example_is_listed_configured_and_found_to_leak(installed):
     assert results["verdict"]["status"] == "leaks"
     assert results["run"]["versions"]["leakledger-tally"] == "0.1.0"
     assert all(c["passed"] for c in results["controls"] if c["attack"] == "tally-counts")
+    seen = json.loads(leakledger(installed, "view", "run", "--json").stdout)
+    shown = {r["content"].partition(":")[0] for r in seen if r["topic"].startswith("leakledger-tally.")}
+    assert shown
+    assert "its kind is not installed" not in shown
 
 
 @pytest.mark.slow
