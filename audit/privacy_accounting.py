@@ -9,6 +9,7 @@ client with the fewest rows, whose share of a batch is the largest.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from math import inf
 
 from leakledger.audit.case import Case
 from leakledger.audit.config import Config
@@ -39,6 +40,7 @@ RUNS = 3  # of a plugin's method, with other coins on the same made-up tables
 UNITS: tuple[Unit, ...] = ("record", "client")
 NO_NOISE = ("features: sketches, masked columns and results are sent without noise",)
 UPDATES_AS_THEY_ARE = ("alignment: updates of the head are sent without noise",)
+TOO_LITTLE = "so little noise that no epsilon can be computed"
 SAMPLING: dict[str, Sampling] = {"poisson": "poisson", "fixed": "fixed-size"}
 OUTSIDE = (
     "held-out rows: evaluation tells counts or errors over them as they are (evaluate.counts, evaluate.errors), and "
@@ -131,17 +133,21 @@ def _account(
     releases = [Release.of(m) for m in noised] if unit == "record" else []
     parts = list[PrivacyPart]()
     if releases:
-        alone = rounds_up(composed_epsilon(releases, None, delta, relation))
-        parts.append(PrivacyPart("statistics", "; ".join(in_words(noised)), alone))
+        alone = composed_epsilon(releases, None, delta, relation)
+        if alone < inf:
+            parts.append(PrivacyPart("statistics", "; ".join(in_words(noised)), rounds_up(alone)))
+        else:
+            missing.append(f"statistics: {TOO_LITTLE}")
     if training is not None:
         alone = rounds_up(composed_epsilon([], training, delta, relation))
         parts.append(PrivacyPart("training", str(training), alone))
     trusted = [f"that {name} adds the noise that it states: it is a plugin's" for name in _taken_at_their_word(case)]
     outside = (*_of_delta(delta, most, unit), *trusted, *OUTSIDE)
-    if missing:
+    epsilon = inf if missing else composed_epsilon(releases, training, delta, relation)
+    if epsilon == inf:
+        missing = missing or [f"statistics and training together: {TOO_LITTLE}"]
         return PrivacyAccount(unit, relation, delta, None, "", tuple(parts), tuple(missing), outside)
-    epsilon = rounds_up(composed_epsilon(releases, training, delta, relation))
-    return PrivacyAccount(unit, relation, delta, epsilon, METHOD, tuple(parts), (), outside)
+    return PrivacyAccount(unit, relation, delta, rounds_up(epsilon), METHOD, tuple(parts), (), outside)
 
 
 def _of_delta(delta: float, rows: int, unit: Unit) -> Iterator[str]:

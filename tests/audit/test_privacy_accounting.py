@@ -94,6 +94,24 @@ def test_a_smaller_delta_a_smaller_budget_and_more_noise_move_epsilon_the_right_
     assert account(defense=louder).epsilon < usual
 
 
+@pytest.mark.parametrize(
+    ("preprocessing", "sigma", "whose"),
+    [
+        ({"scaler_epsilon": 1_000.0, "scaler_delta": 1e-5}, 0.25, "statistics"),
+        ({"scaler_delta": 1e-5}, 0.001, "statistics and training"),
+    ],
+)
+def test_noise_too_little_for_any_accountant_is_no_epsilon_and_no_failure(preprocessing, sigma, whose):
+    """The whole audit ended with an OverflowError."""
+    little = {**DP_SGD, "then": [{"name": "gaussian-noise", "sigma": sigma}]}
+    training = {"batch_size": 0, "rounds": 3}
+    found = account(preprocessing={**NOISED, **preprocessing}, defense=little, training=training)
+    assert found.epsilon is None
+    (why,) = found.missing
+    assert why.startswith(whose)
+    assert why.endswith("so little noise that no epsilon can be computed")
+
+
 def test_hashing_encoders_send_nothing_and_cost_nothing():
     hashed = {"encoder": "rolling-hash", "buckets": 60, "scaler": "federated-zscore", "scaler_epsilon": 1.0}
     assert account(preprocessing=hashed).epsilon < account().epsilon
