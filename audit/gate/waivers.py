@@ -112,7 +112,7 @@ def _problem(entry: Mapping[str, Any], today: date) -> str:
         return f"max_observed = {limit!r} is no number from 0"
     created = _day(entry["created"])
     if created is None or created > today:
-        return f"created = {entry['created']!r} is no day until today"
+        return f"created = {created or repr(entry['created'])} is no day until today"
     expires = _day(entry["expires"])
     if expires is not None and expires - created > LONGEST:
         return f"it is for {(expires - created).days} days; a waiver lasts {LONGEST.days} days at most"

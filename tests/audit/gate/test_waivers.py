@@ -103,6 +103,12 @@ def test_a_waiver_lasts_a_year_at_most_and_a_longer_one_says_so(tmp_path):
     assert "a waiver lasts 366 days at most" in outcome.waivers[0].text
 
 
+@pytest.mark.parametrize("value", ["2026-11-23", '"2026-11-23"'])
+def test_a_waiver_of_a_day_to_come_names_the_day_as_its_author_wrote_it(tmp_path, value):
+    (outcome, _) = ended(written(tmp_path, created=value))
+    assert outcome.waivers[0].text == "created = 2026-11-23 is no day until today"
+
+
 def test_a_void_waiver_does_not_hide_another_violation(tmp_path):
     outcome, _ = ended(written(tmp_path, fingerprint='"LL-0000000000000000"', expires="2026-01-01"))
     assert outcome.exit_code == 10
