@@ -1,12 +1,16 @@
 """How many training rows a client has, from the row counts that updates and sums of updates carry.
 
 Weights after local training are weighed by all rows that a client trains on, and a gradient has that number where its
-batch is all of them. A sum tells the rows of all its clients together, and to all of these but one that one's. Early
+batch is all of them. A sum tells the rows of all its clients together, and to all of these but one that one's. Where
+other clients take part in other rounds, the sums of several rounds are equations in the same few numbers: of three
+clients, two of which take part at a time, the server of secure aggregation reads each one's rows from three sums. Early
 stopping holds a share of the rows back: how many, `train.validation` says; without it the share, which is public,
 leaves few numbers.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+
+import numpy as np
 
 from leakledger.attacks.base import StatisticClaim
 from leakledger.attacks.observed.aggregates import names_of, participants
@@ -25,6 +29,8 @@ UPDATED = (*SINGLE, SummedUpdate, LocalLoss)
 """Of these only row counts are read."""
 TRAINED = (*UPDATED, Participants)
 Told = tuple[str, int, tuple[int, ...]]  # a client, how many rows it trained on, and the messages that say so
+Equation = tuple[frozenset[str], int, int]  # clients, how many rows they have together, the message that says so
+EXACT = 1e-6  # what float64 leaves of whole numbers in the solution of a few equations
 
 
 def trained_rows(view: View) -> Iterator[StatisticClaim]:
@@ -62,21 +68,56 @@ def _batch_is_all(view: View, rows: int) -> bool:
 
 
 def _summed(view: View) -> Iterator[Told]:
-    """What sums say of the only client outside, less what the observers sent themselves."""
+    """What sums say of clients outside, beside what the observers sent themselves: those of each round by itself, then
+    those of all rounds together, in which a client has the same rows.
+    """
     training = view.public.training
     if training is None or view.public.aggregation.options.get("weighting", "rows") != "rows":
         return
-    for m in view.readable(SummedUpdate):
+    if training.algorithm == "fedsgd" and training.sampling != "fixed":  # every batch is of another size
+        return
+    rounds = [found for number in _rounds(view) if (found := list(_equations(view, number)))]
+    for equations in (*rounds, [e for found in rounds for e in found]) if rounds else ():
+        for client, rows, evidence in _determined(equations):
+            if client not in view.observers and (training.algorithm != "fedsgd" or _batch_is_all(view, rows)):
+                yield client, rows, evidence
+
+
+def _rounds(view: View) -> list[int]:
+    """Those of which a sum is known."""
+    return sorted({m.round for m in view.readable(SummedUpdate)})
+
+
+def _equations(view: View, round: int) -> Iterator[Equation]:
+    """The sums of a round, and the observers' own updates in it."""
+    for m in (m for m in view.readable(SummedUpdate) if m.round == round):
         who = names_of(view, m.payload.clients)
         if view.public.server not in view.observers:
-            who, _ = participants(view, m.round)
-        outside = [c for c in who if c not in view.observers]
-        own = {u.sender: u for u in _own(view, m.round)}
-        if len(outside) != 1 or not {*who} - {*outside} <= own.keys():
-            continue
-        rows = m.payload.rows - sum(own[c].payload.rows for c in who if c in own)
-        if rows >= 1 and (training.algorithm != "fedsgd" or _batch_is_all(view, rows)):
-            yield outside[0], int(rows), tuple(sorted({m.sequence, *(u.sequence for u in own.values())}))
+            who, _ = participants(view, round)
+        if who:
+            yield frozenset(who), int(m.payload.rows), m.sequence
+    for m in _own(view, round):
+        yield frozenset([m.sender]), int(m.payload.rows), m.sequence
+
+
+def _determined(equations: Sequence[Equation]) -> Iterator[Told]:
+    """The clients whose rows follow from the equations, as whole numbers from 1 on; none where these disagree."""
+    first: dict[frozenset[str], tuple[int, int]] = {}
+    for who, total, sequence in equations:
+        if first.setdefault(who, (total, sequence))[0] != total:
+            return
+    clients = sorted(frozenset().union(*first))
+    matrix = np.array([[float(c in who) for c in clients] for who in first]).reshape(-1, len(clients))
+    totals = np.array([total for total, _ in first.values()], np.float64)
+    inverse = np.linalg.pinv(matrix)  # (clients, sums)
+    found, known = inverse @ totals, inverse @ matrix
+    if (np.abs(matrix @ found - totals) > EXACT * np.maximum(totals, 1)).any():
+        return
+    for i, client in enumerate(clients):
+        rows = round(found[i])
+        if known[i, i] > 1 - EXACT and rows >= 1 and abs(found[i] - rows) <= EXACT * rows:
+            used = np.abs(inverse[i]) > EXACT
+            yield client, rows, tuple(sorted(n for (_, n), u in zip(first.values(), used, strict=True) if u))
 
 
 def _own(view: View, round: int) -> Iterator[Message]:

@@ -1,11 +1,13 @@
 """Row counts of updates and their sums are claimed as what they are, also where early stopping holds rows back."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from leakledger.attacks.base import AuxiliaryKnowledge, StatisticClaim
 from leakledger.attacks.observed.evaluated import rows_behind
+from leakledger.attacks.observed.trained_rows import _determined
 from leakledger.attacks.transcript.plaintext import Plaintext
 from leakledger.attacks.transcript.statistics import Statistics
 from leakledger.audit.play import view_of
@@ -78,3 +80,38 @@ def test_masks_hide_the_rows_of_single_clients_from_all_but_a_coalition_of_all_o
     assert told == exactly(true, "P3")
     assert counts(["server"], aggregation="secure-aggregation", batch_size=0)[0] == {}
     assert counts(["P1", "P2"], aggregation="secure-aggregation", batch_size=0)[0] == {}
+
+
+@pytest.mark.parametrize("training", [{"batch_size": 0, "algorithm": "fedsgd"}, FEDAVG])
+def test_sums_over_other_clients_in_each_round_tell_the_server_the_rows_of_each(training):
+    masked = {**training, "aggregation": "secure-aggregation", "threshold": 2, "participation": 0.67}
+    told, true = counts(["server"], **{**masked, "rounds": 8})
+    assert told == exactly(true)
+    assert counts(["server"], **{**masked, "rounds": 1})[0] == {}
+
+
+def test_a_client_that_takes_part_in_some_rounds_only_reads_the_rows_of_two_others_from_several():
+    pytest.importorskip("tenseal")
+    told, true = counts(["P1"], **{**FEDAVG, "rounds": 8}, aggregation="he-aggregation", participation=0.67, parties=3)
+    assert told == exactly(true, "P2", "P3")
+
+
+@given(st.lists(st.integers(1, 500), min_size=2, max_size=7), st.data())
+def test_what_sums_determine_is_true_and_what_they_leave_open_is_not_told(rows, data):
+    clients = [f"P{i}" for i in range(len(rows))]
+    groups = data.draw(st.lists(st.sets(st.sampled_from(range(len(rows))), min_size=1), min_size=1, max_size=9))
+    sums = [(frozenset(clients[i] for i in g), sum(rows[i] for i in g), k) for k, g in enumerate(groups)]
+    told = {client: n for client, n, _ in _determined(sums)}
+    assert all(told[c] == rows[clients.index(c)] for c in told)
+    rank = np.linalg.matrix_rank
+    matrix = np.array([[float(i in g) for i in range(len(rows))] for g in groups])
+    follows = [rank(np.vstack([matrix, np.eye(len(rows))[i]])) == rank(matrix) for i in range(len(rows))]
+    assert {c for c, sure in zip(clients, follows, strict=True) if sure} == told.keys()
+
+
+def test_sums_that_disagree_tell_nothing():
+    pair, one, other = frozenset("AB"), frozenset("A"), frozenset("B")
+    assert list(_determined([(pair, 9, 0), (one, 4, 1)])) == [("A", 4, (1,)), ("B", 5, (0, 1))]
+    assert list(_determined([(pair, 9, 0), (pair, 8, 1), (one, 4, 2)])) == []
+    assert list(_determined([(pair, 9, 0), (one, 4, 1), (other, 4, 2)])) == []
+    assert list(_determined([(pair, 4, 0), (one, 4, 1)])) == [("A", 4, (1,))]
