@@ -12,6 +12,9 @@ An extreme is told by a place near it in rank. Its rank is off by no more than t
 level)) (McSherry and Talwar 2007): where t is below half a rank, the place is the extreme; else it is known only that
 the least value is not above the place, where t is below the rank aimed at, and otherwise nothing beyond the range. A
 quantile is estimated by its place; how far ranks are apart in value is not known, so its interval is the range.
+
+Every row is in one cell of each table, so that each table's cells add up to the number of rows, under noise of its own.
+These sums and the count itself, where it is told, are averaged, each by its precision.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -40,6 +43,7 @@ from leakledger.preprocess.views import MalformedMessage, Mechanism, Message, Vi
 TABLES = ((NoisedCounts, NoisedCountTotals), (NoisedTallies, NoisedTallyTotals))  # a party's, and all parties'
 NOISED_TABLES = tuple(kind for pair in TABLES for kind in pair)
 NOISED = (NoisedMoments, NoisedMomentTotals, NoisedExtremes, NoisedGlobalExtremes, *NOISED_TABLES)
+LEAST = 1e-9  # rows: no deviation of noise counts as less
 FAINT = 1e5  # epsilon: noise that hides nothing, to be read through in a control
 NOISED_TO: tuple[ObserversOf, ...] = ("server", "all but first")  # by whom noised statistics are read
 Ends = tuple[float, float, float]  # estimate, low, high
@@ -62,8 +66,19 @@ class Told:
         return StatisticClaim(self.party, feature, statistic, x, low, high, self.evidence, value)
 
 
+@dataclass(frozen=True)
+class Counted:
+    """A noised number of rows, the deviation of its noise, and how far that goes with the chance of the interval."""
+
+    rows: float
+    spread: float
+    reach: float
+    evidence: tuple[int, ...]
+
+
 def noised_claims(view: View, level: float) -> Iterator[StatisticClaim]:
     """Counts, means, deviations, extremes, shares of values and target rates, with intervals of nominal `level`."""
+    yield from _counts(view, level)
     known = noise_on(view, NoisedMoments)
     for told in released(view, NoisedMoments, NoisedMomentTotals) if known else ():
         yield from _moments(told, known, level)
@@ -123,12 +138,40 @@ def noise_on(view: View, kind: type[Payload]) -> Known:
     return {(p["statistic"], p["feature"]): p for p in own}
 
 
+def _counts(view: View, level: float) -> Iterator[StatisticClaim]:
+    """Each party's number of rows: of all that is told of it the average by precision, with an interval."""
+    told: dict[str, list[Counted]] = {}
+    for kind, total in ((NoisedMoments, NoisedMomentTotals), *TABLES):
+        known = noise_on(view, kind)
+        for one in released(view, kind, total) if known else ():
+            told.setdefault(one.party, []).extend(_counted(one, known, level))
+    for party, counted in told.items():
+        precision = np.array([1 / max(c.spread, LEAST) ** 2 for c in counted])
+        rows = max(float(precision @ [c.rows for c in counted] / precision.sum()), 1.0)
+        alone, z = len(counted) == 1, float(ndtri((1 + level) / 2))
+        off = counted[0].reach if alone else z / sqrt(float(precision.sum()))
+        evidence = tuple(sorted({n for c in counted for n in c.evidence}))
+        yield StatisticClaim(party, "", "count", round(rows), max(rows - off, 1.0), rows + off, evidence)
+
+
+def _counted(told: Told, known: Known, level: float) -> Iterator[Counted]:
+    """What one release says of the number of rows: its count, or the sum of the cells of each table."""
+    if "counts" not in told.values:
+        noise = known["count", ""]
+        rows = told.values["count"] / noise["sensitivity"]
+        yield Counted(rows, spread(noise), _reach(noise, level), told.evidence)
+        return
+    for f, cells in told.values["counts"].items():
+        rows, each = rows_by_value(cells, known["table", f]), spread(known["table", f])
+        width = each * sqrt(rows.size)
+        yield Counted(float(rows.sum()), width, float(ndtri((1 + level) / 2)) * width, told.evidence)
+
+
 def _moments(told: Told, known: Known, level: float) -> Iterator[StatisticClaim]:
     features = [f for statistic, f in known if statistic == "sum"]
     count = known["count", ""]
     off, z = _reach(count, level), float(ndtri((1 + level) / 2))
     rows = max(told.values["count"] / count["sensitivity"], 1.0)
-    yield StatisticClaim(told.party, "", "count", round(rows), max(rows - off, 1.0), rows + off, told.evidence)
     per_row = z / rows if rows > off else inf  # a count that may be noise alone says nothing of ratios
     spare = {key: spread(p) for key, p in known.items()}
     for i, f in enumerate(features):
