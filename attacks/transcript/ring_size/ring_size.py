@@ -14,6 +14,8 @@ the size of the first one's dictionary) and table 5 (everyone learns the sum). T
   numbers whose maximum is known;
 * numbers that parties tell the server they gave up (`given_up`) lie in their ranges, whose ends they narrow down;
 * sizes and dictionaries that a party states in the clear are exact, whatever else is seen;
+* tables of noised counts say how likely each declared value is held (`noised_tables`): the law of their number. Values
+  that noise left out of the dictionary have no column, so a party may hold more than there are columns;
 * one-hot columns that are not zero at a party (`columns`) are values that it holds: all of them where a message speaks
   of all of its rows, else a lower bound. The mode is then the bound, if nothing else is known.
 
@@ -48,6 +50,7 @@ from leakledger.attacks.base import (
     StatisticClaim,
 )
 from leakledger.attacks.observed.columns import observed_columns
+from leakledger.attacks.observed.noised import FAINT, NOISED_TABLES, NOISED_TO
 from leakledger.attacks.observed.own_rows import Counts, own_counts
 from leakledger.attacks.observed.ring import (
     Boundaries,
@@ -61,6 +64,7 @@ from leakledger.attacks.observed.stated import dictionary_sizes, sizes
 from leakledger.attacks.transcript.ring_size.arrangement import Arrangement, of_boundaries, of_edges
 from leakledger.attacks.transcript.ring_size.given_up import bracketed
 from leakledger.attacks.transcript.ring_size.lengths import REQUESTS, element_counts
+from leakledger.attacks.transcript.ring_size.noised_tables import declared_values, of_noised_tables
 from leakledger.attacks.transcript.ring_size.posterior import Padding, check_size, given_totals, interval, normalised
 from leakledger.attacks.transcript.ring_size.prior import Posteriors, Prior, sizes_of
 from leakledger.preprocess.messages import (
@@ -87,6 +91,7 @@ from leakledger.preprocess.views import View
 Floats = NDArray[np.float64]
 
 STATED = (LocalSizes, LocalDictionary, PooledCategories)
+STRONG = 1e-3  # epsilon: noise that leaves nothing to find in a control
 COLUMNS = (LocalMeans, PooledColumns, LocalExtremes, ClientGradient, ClientWeights, GlobalModel)
 
 
@@ -103,7 +108,10 @@ class RingSize(Attack):
     technique: ClassVar[str] = "ring_size"
     reference: ClassVar[str] = "Privacy-preserving tabular data transformation, section 8.4 and table 5"
     asset: ClassVar[tuple[str, ...]] = ("sizes",)
-    reads = (RingHighest, RingMaximum, UnusedIds, ModNormAnnounced, PaddedSizes, DhAnswer, *REQUESTS, *STATED, *COLUMNS)
+    reads = (
+        *(RingHighest, RingMaximum, UnusedIds, ModNormAnnounced, PaddedSizes, DhAnswer, *REQUESTS, *STATED, *COLUMNS),
+        *NOISED_TABLES,
+    )
     reads_in_part = (UnusedIds,)  # which of its values a party shares is behind no claim
     controls = (
         ControlSpec("size", "uhe", {"ring_route": "relay"}),
@@ -116,6 +124,17 @@ class RingSize(Attack):
         ControlSpec("size", "local"),
         ControlSpec("size", "pooled"),
         ControlSpec("size", "server-dictionary"),
+        *(  # intervals under noise reach to the next number, which may be another party's: held against much noise
+            ControlSpec(
+                "size",
+                encoder,
+                {**options, "encoder_epsilon": FAINT},
+                observers=who,
+                quiet=ControlSpec("size", encoder, {**options, "encoder_epsilon": STRONG}, observers=who),
+            )
+            for encoder, options in (("server-dictionary", {}), ("target", {"exchange": "shared"}))
+            for who in NOISED_TO
+        ),
         ControlSpec("size", "server-dictionary", scaler="federated-zscore", scaler_options={"columns": "all"}),
         ControlSpec("size", "server-dictionary", scaler="federated-minmax", scaler_options={"columns": "all"}),
         ControlSpec("size", "server-dictionary", scaler="pooled", scaler_options={"columns": "all"}),
@@ -163,7 +182,7 @@ class RingSize(Attack):
         elif view.has(PaddedSizes) and view.public.server not in view.observers:
             laws, evidence = self._of_largest(view, knowledge)
         else:
-            laws, evidence = {}, {}
+            laws, evidence = of_noised_tables(view)
         alike = (
             set(laws) if not any(held for counts in own_counts(view).values() for held in counts.values()) else set()
         )
@@ -248,15 +267,20 @@ class RingSize(Attack):
 
 
 def active_columns(view: View) -> Iterator[tuple[str, str, int, int, bool, set[int]]]:
-    """(party, feature, columns in use, columns, whether all rows are behind them, messages) of each one-hot block."""
+    """(party, feature, columns in use, values there may be, whether the columns in use are all that the party has,
+    messages) of each one-hot block.
+    """
     blocks = view.public.layout.categorical if view.public.layout else ()
+    declared = declared_values(view)
     if view.public.encoder.name == "rolling-hash":
         return
     for columns in observed_columns(view):
         for block in blocks:
             if block.codes is None and (columns.complete or block.shift is None):
                 active = int(columns.active[block.start : block.start + block.size].sum())
-                yield columns.party, block.feature, active, block.size, columns.complete, set(columns.evidence)
+                most = max(block.size, declared.get(block.feature, 0))
+                complete = columns.complete and most == block.size
+                yield columns.party, block.feature, active, most, complete, set(columns.evidence)
 
 
 def at_least(seen: int, most: int) -> Floats:

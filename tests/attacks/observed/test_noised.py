@@ -7,8 +7,13 @@ import pytest
 
 from leakledger.attacks.base import AuxiliaryKnowledge, FindingClaim, StatisticClaim, claims_in
 from leakledger.attacks.observed.noised import noised_claims
+from leakledger.attacks.transcript.holdings.finding import Finding
+from leakledger.attacks.transcript.holdings.noised import given_shares, held_given, share_weights
 from leakledger.attacks.transcript.membership import Membership
 from leakledger.attacks.transcript.plaintext import Plaintext
+from leakledger.attacks.transcript.ring_size import RingSize
+from leakledger.attacks.transcript.ring_size.noised_tables import size_law
+from leakledger.attacks.transcript.ring_size.posterior import interval
 from leakledger.attacks.transcript.statistics.statistics import Statistics
 from leakledger.attacks.transcript.vocabulary import Vocabulary
 from leakledger.preprocess.encoders import ENCODERS
@@ -183,3 +188,51 @@ def test_the_more_noise_the_less_sure_is_anyone_that_a_value_is_held():
     assert {(c.party, c.feature): set(c.values) for c in named} == {
         (n, f): set(t.values(f)) for n, t in tables.items() for f in ("ward", "diet")
     }
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.95])
+def test_chances_are_right_as_often_as_they_say_whatever_share_of_the_values_is_held(share):
+    """Either as likely beforehand, 0.95 of them held are given a mean chance of 0.5 under strong noise."""
+    coins = np.random.default_rng(0)
+    noise = {"kind": "discrete-laplace", "sensitivity": 1, "scale": 10.0}
+    held = coins.random((30, 20)) < share
+    rows = np.where(held, np.rint(np.exp(coins.uniform(0, 5, held.shape))), 0) + np.rint(
+        coins.laplace(0, 10, held.shape)
+    )
+    values = [str(k) for k in range(20)]
+    found = [
+        Finding(f"P{i}", "ward", dict(zip(values, held_given(r, noise, 1), strict=True))) for i, r in enumerate(rows)
+    ]
+    even = np.array([list(f.scores.values()) for f in found])
+    weights = share_weights(found)
+    chances = np.array([weights @ given_shares(e) for e in even])
+    assert chances.mean() == pytest.approx(held.mean(), abs=0.1)
+    log_loss = [-np.log(np.where(held, c, 1 - c)).mean() for c in (chances, even)]
+    assert log_loss[0] < log_loss[1] + 0.01
+    laws = [size_law(e, weights) for e in even]
+    assert all(law.sum() == pytest.approx(1) for law in laws)
+    inside = [(i := interval(law)).low <= h.sum() <= i.high for law, h in zip(laws, held, strict=True)]
+    assert np.mean(inside) >= 0.8
+
+
+def test_a_value_with_a_row_or_two_is_no_less_likely_beforehand_than_one_with_hundreds():
+    """Every order of magnitude alike: of steps that are rounded to whole rows, most are rounded to few."""
+    noise = {"kind": "discrete-laplace", "sensitivity": 1, "scale": 0.5}
+    few, many, none = held_given(np.array([2.0, 500.0, 0.0]), noise, 1)
+    assert few > 0.8
+    assert many > 0.99
+    assert none < 0.5
+
+
+@pytest.mark.parametrize("encoder", ["server-dictionary", "target"])
+@pytest.mark.parametrize("epsilon", [0.5, 4.0])
+def test_sizes_are_told_by_noised_tables_with_intervals_that_hold(encoder, epsilon):
+    """Values that noise left out of the dictionary have no column: the columns in use are no bound from above."""
+    held = []
+    for seed in range(4):
+        view, tables = view_of(["server"], encoder, "federated-minmax", epsilon, seed=seed)
+        claims = claims_in(RingSize().run(view, AuxiliaryKnowledge()))
+        held += [c.low <= len(set(tables[c.party].values(c.feature))) <= c.high for c in claims if c.feature]
+        assert len(claims) == len(NAMES) * len(SCHEMA["categorical"])
+        assert all(c.low < c.high for c in claims)
+    assert np.mean(held) >= 0.8
