@@ -1,4 +1,4 @@
-"""Where the ranges of the ring begin and end, by the numbers that each party says nobody uses.
+"""Where the ranges of the ring begin and end, by the numbers that each party says nobody uses, and those that it uses.
 
 With `unused = "drop"` each party tells the server which numbers of its own range it gave up for lower ones of others
 ("Privacy-preserving tabular data transformation", section 7.1, has no such message). They lie in its range, so that for
@@ -8,6 +8,11 @@ the boundaries b_i of the ring
 
 Where each of two neighbours gives up the number at their boundary, it is known; parties that hold what others before
 them hold give up all they have, and then everyone's size from the second such party on is exact.
+
+One-hot columns that are not zero in a party's updates are numbers that it uses. Under `uhe` they lie in its range, and
+say the same: a batch of a few rows with the least and the greatest number of a party, and of its neighbours, has all of
+their sizes. After an intersection a party uses lower numbers of others too, so that only the highest one says anything;
+with `unused = "drop"` numbers have moved, and say nothing. Columns that do not fit the ring are left out of it.
 """
 
 from collections.abc import Iterator
@@ -16,12 +21,15 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from leakledger.attacks.observed.columns import observed_columns
 from leakledger.attacks.observed.ring import Boundaries, Contradiction, payload_of
 from leakledger.attacks.transcript.ring_size.posterior import Padding
 from leakledger.preprocess.messages import UnusedIds
 from leakledger.preprocess.views import View
 
 Floats = NDArray[np.float64]
+OWN_ALONE = "uhe"  # the encoder under which a party uses numbers of its own range alone
+ALIGNED = ("dh-psi", "apsi", "otmp-psi")  # under these also lower ones
 
 
 @dataclass(frozen=True)
@@ -49,17 +57,49 @@ class Bracketed:
 
 
 def bracketed(view: View, bounds: Boundaries) -> Bracketed:
-    """The boundaries by what parties gave up. Raises Contradiction where that lies outside of what else is known."""
-    low, high = np.nan_to_num(bounds.ends, nan=0.0), np.nan_to_num(bounds.ends, nan=np.inf)
+    """The boundaries by what parties gave up, and what they use. Raises Contradiction where what they gave up lies
+    outside of what else is known.
+    """
     told = list(view.readable(UnusedIds))
     if strangers := {m.sender for m in told}.difference(bounds.ring):
         raise Contradiction(f"{min(strangers)} is none of the ring and gave up numbers ({UnusedIds.topic})")
+    low, high = np.nan_to_num(bounds.ends, nan=0.0), np.nan_to_num(bounds.ends, nan=np.inf)
     for m in told:
         i, numbers = bounds.ring.index(m.sender), payload_of(m).numbers
         for k, feature in enumerate(bounds.features):
             if len(own := np.asarray(numbers.get(feature, ()), np.float64).ravel()):
                 high[i, k], low[i + 1, k] = min(high[i, k], own.min()), max(low[i + 1, k], own.max() + 1)
-    low, high = np.maximum.accumulate(low), np.minimum.accumulate(high[::-1])[::-1]
+    low, high = _rising(low, high)
     if (low > high).any():
         raise Contradiction(f"a party gave up numbers outside of its range (messages on {UnusedIds.topic})")
-    return Bracketed(bounds, low, high, frozenset(m.sequence for m in told))
+    found = Bracketed(bounds, low, high, frozenset(m.sequence for m in told))
+    used = _by_use(view, found)
+    return found if (used.low > used.high).any() else used
+
+
+def _by_use(view: View, found: Bracketed) -> Bracketed:
+    """The same, by the columns in use as well; with ends that cross where these do not fit."""
+    encoder, bounds = view.public.encoder, found.bounds
+    if encoder.name not in (OWN_ALONE, *ALIGNED) or encoder.options.get("unused", "keep") != "keep":
+        return found
+    low, high, evidence = found.low.copy(), found.high.copy(), set(found.evidence)
+    blocks = {b.feature: b for b in (view.public.layout.categorical if view.public.layout else ()) if b.codes is None}
+    for columns in observed_columns(view):
+        if columns.party not in bounds.ring:
+            continue
+        i = bounds.ring.index(columns.party)
+        for k, feature in enumerate(bounds.features):
+            block = blocks.get(feature)
+            if block is None or not (columns.complete or block.shift is None):
+                continue
+            used = np.flatnonzero(columns.active[block.start : block.start + block.size])
+            if len(used):
+                low[i + 1, k] = max(low[i + 1, k], used[-1] + 1)
+                high[i, k] = min(high[i, k], used[0]) if encoder.name == OWN_ALONE else high[i, k]
+                evidence |= columns.evidence
+    return Bracketed(bounds, *_rising(low, high), frozenset(evidence))
+
+
+def _rising(low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    """The ends, none of which is below those before it."""
+    return np.maximum.accumulate(low), np.minimum.accumulate(high[::-1])[::-1]

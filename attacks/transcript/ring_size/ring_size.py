@@ -12,7 +12,8 @@ the size of the first one's dictionary) and table 5 (everyone learns the sum). T
   feature "", and used to condition the posteriors;
 * `mod-norm` announces the sum of all sizes, `local` the largest of them: the same posteriors with one segment, or of
   numbers whose maximum is known;
-* numbers that parties tell the server they gave up (`given_up`) lie in their ranges, whose ends they narrow down;
+* numbers that parties tell the server they gave up, or that their updates show them to use (`given_up`), lie in their
+  ranges, whose ends they narrow down;
 * sizes and dictionaries that a party states in the clear are exact, whatever else is seen;
 * tables of noised counts say how likely each declared value is held (`noised_tables`): the law of their number. Values
   that noise left out of the dictionary have no column, so a party may hold more than there are columns;

@@ -28,11 +28,13 @@ from leakledger.attacks.transcript.ring_size.posterior import (
 from leakledger.attacks.transcript.ring_size.prior import Prior, sizes_of
 from leakledger.attacks.transcript.ring_size.ring_size import given_largest
 from leakledger.attacks.transcript.ring_size.worlds import worlds
+from leakledger.audit.play import view_of
 from leakledger.preprocess.models import as_arrays, as_tensors, gradient, initial_weights
 from leakledger.preprocess.scalers import SCALERS
 from leakledger.preprocess.views import MalformedMessage, Message, Method, ModelSpec
 from leakledger.preprocess.wire import encode
 from tests.attacks.ring_example import FEATURES, SCHEMA, SETS, run, table
+from tests.audit.example import truth
 from tests.every import every
 
 KNOW_NOTHING = AuxiliaryKnowledge()
@@ -595,7 +597,10 @@ def test_zero_columns_of_a_gradient_bound_a_size_from_below(ring):
     )
     assert after["P3", "ward"].low == max(before["P3", "ward"].low, 2)
     assert 99 in after["P3", "ward"].evidence
-    assert after["P2", "ward"] == before["P2", "ward"]
+    ward = next(b for b in ring.public.layout.categorical if b.feature == "ward")
+    used = ring.inputs["P3"]["encoded"][:2, ward.start : ward.start + ward.size].any(0)
+    assert after["P2", "ward"].high == used.argmax() < before["P2", "ward"].high  # P1 and P2 have what comes before
+    assert after["P2", "ward"].low == before["P2", "ward"].low
 
 
 def test_a_bound_that_contradicts_what_else_is_known_makes_nothing_certain(ring, monkeypatch):
@@ -610,3 +615,54 @@ def test_a_bound_that_contradicts_what_else_is_known_makes_nothing_certain(ring,
 def test_buckets_of_a_hash_are_not_taken_for_numbers_of_values(buckets):
     found = run("rolling-hash", scaler=SCALERS["federated-zscore"](columns="all"), buckets=buckets)
     assert isinstance(RingSize().run(found.view("server"), KNOW_NOTHING), NotApplicable | Abstained)
+
+
+def trained(encoder, seed, **options):
+    """(claims of the server by party and feature, their true numbers) after three batches of eight rows of each."""
+    whole = truth(
+        data={"source": "fair", "rows": 300},
+        partition={"kind": "dirichlet-quantity", "beta": 2.0, "parties": 3},
+        preprocessing=[{"encoder": encoder, "scaler": "local", **options}],
+        training={"rounds": 3, "batch_size": 8},
+        audit={"seeds": [seed]},
+    )
+    found = RingSize().run(view_of(["server"], whole), KNOW_NOTHING)
+    assert isinstance(found, list)
+    claims = {(c.party, c.feature): c for c in found if c.feature}
+    return claims, {key: whole.statistic(*key, "size") for key in claims}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_numbers_that_single_batches_use_bound_the_ranges_of_the_ring(seed):
+    claims, true = trained("uhe", seed)
+    assert len(claims) == 3 * 5
+    assert all(c.low <= true[key] <= c.high for key, c in claims.items())
+    assert np.mean([c.high - c.low for c in claims.values()]) < 1.5
+    assert np.mean([c.low == c.high for c in claims.values()]) > 0.3
+
+
+@pytest.mark.parametrize(
+    ("encoder", "options"),
+    [("uhe", {"pad_to": 4}), ("uhe", {"noise": 3}), ("dh-psi", {}), ("dh-psi", {"unused": "drop"})],
+)
+def test_what_batches_use_of_padded_or_shared_numbers_claims_nothing_for_certain_that_is_not_so(encoder, options):
+    claims, true = trained(encoder, 0, **options)
+    assert all(c.low <= true[key] <= c.high for key, c in claims.items() if c.low == c.high)
+    assert np.mean([c.low <= true[key] <= c.high for key, c in claims.items()]) >= 0.9
+
+
+def test_columns_that_do_not_fit_the_ring_are_left_out_of_it():
+    whole = truth(
+        data={"source": "fair", "rows": 120},
+        partition={"kind": "iid", "parties": 3},
+        preprocessing=[{"encoder": "uhe", "scaler": "local"}],
+        training={"rounds": 1, "batch_size": 8},
+    )
+    view = view_of(["server"], whole)
+    others = {"P1": "P3", "P3": "P1"}
+    swapped = tuple(
+        replace(m, sender=others.get(m.sender, m.sender)) if m.topic == "train.gradient" else m for m in view.messages
+    )
+    found = RingSize().run(replace(view, messages=swapped), KNOW_NOTHING)
+    assert isinstance(found, list)
+    assert len(found) == 3 * 5
