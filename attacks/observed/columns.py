@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from leakledger.attacks.observed.aggregates import round_means
 from leakledger.attacks.observed.aggregation import error_of_mean
 from leakledger.attacks.observed.gradients import row_count
 from leakledger.preprocess.messages import (
@@ -106,6 +107,23 @@ def _first_layers(view: View, width: int) -> Iterator[Columns]:
             seen = Columns(m.sender, active & inputs, None, None, False, rows, frozenset([m.sequence]))
             found[m.sender] = _either(found[m.sender], seen) if m.sender in found else seen
     yield from found.values()
+
+
+def summed_columns(view: View) -> Iterator[tuple[tuple[str, ...], NDArray[np.bool_], tuple[int, ...]]]:
+    """Of each round's sum of updates: over whom, which columns (d,) any of them depends on, and the messages. None
+    under noise, and none of a sum that has no zero column, as noise that is not known looks like.
+    """
+    width = view.public.layout.width if view.public.layout else 0
+    inputs = binary_columns(view, width)
+    if _noise(view) > 0 or not inputs.any():
+        return
+    for found in round_means(view):
+        layer, zero = np.abs(np.asarray(found.mean[FIRST_LAYER], np.float64)), SURE * found.noise
+        if layer.ndim != 2 or layer.shape[1] != width or not zero <= FAINT * layer.max(initial=0):
+            continue
+        active: NDArray[np.bool_] = np.asarray((layer > zero).any(0))
+        if not active[inputs].all():
+            yield found.clients, active & inputs, found.evidence
 
 
 def _zero(view: View, told: Floats, rows: float) -> Floats:

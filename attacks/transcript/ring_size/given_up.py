@@ -12,16 +12,18 @@ them hold give up all they have, and then everyone's size from the second such p
 One-hot columns that are not zero in a party's updates are numbers that it uses. Under `uhe` they lie in its range, and
 say the same: a batch of a few rows with the least and the greatest number of a party, and of its neighbours, has all of
 their sizes. After an intersection a party uses lower numbers of others too, so that only the highest one says anything;
-with `unused = "drop"` numbers have moved, and say nothing. Columns that do not fit the ring are left out of it.
+with `unused = "drop"` numbers have moved, and say nothing. A sum of updates that hides whose they are says that one of
+its clients has each number that it depends on: where other clients take part in other rounds, that is often one alone,
+and the order of the ring decides more. Columns that do not fit the ring are left out of it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from leakledger.attacks.observed.columns import observed_columns
+from leakledger.attacks.observed.columns import observed_columns, summed_columns
 from leakledger.attacks.observed.ring import Boundaries, Contradiction, payload_of
 from leakledger.attacks.transcript.ring_size.posterior import Padding
 from leakledger.preprocess.messages import UnusedIds
@@ -82,22 +84,45 @@ def _by_use(view: View, found: Bracketed) -> Bracketed:
     encoder, bounds = view.public.encoder, found.bounds
     if encoder.name not in (OWN_ALONE, *ALIGNED) or encoder.options.get("unused", "keep") != "keep":
         return found
-    low, high, evidence = found.low.copy(), found.high.copy(), set(found.evidence)
-    blocks = {b.feature: b for b in (view.public.layout.categorical if view.public.layout else ()) if b.codes is None}
-    for columns in observed_columns(view):
-        if columns.party not in bounds.ring:
+    low, high = found.low.copy(), found.high.copy()
+    uses = [*_uses(view, bounds.ring)]
+    for block in view.public.layout.categorical if view.public.layout else ():
+        if block.codes is not None or block.feature not in bounds.features or not uses:
             continue
-        i = bounds.ring.index(columns.party)
-        for k, feature in enumerate(bounds.features):
-            block = blocks.get(feature)
-            if block is None or not (columns.complete or block.shift is None):
-                continue
-            used = np.flatnonzero(columns.active[block.start : block.start + block.size])
-            if len(used):
-                low[i + 1, k] = max(low[i + 1, k], used[-1] + 1)
-                high[i, k] = min(high[i, k], used[0]) if encoder.name == OWN_ALONE else high[i, k]
-                evidence |= columns.evidence
-    return Bracketed(bounds, *_rising(low, high), frozenset(evidence))
+        k, place = bounds.features.index(block.feature), np.arange(len(bounds.ring))
+        owners = np.ones((len(bounds.ring), block.size), np.bool_)  # which party may have been allotted which number
+        for users, active, whole, _ in uses:
+            if whole or block.shift is None:
+                numbers = np.flatnonzero(active[block.start : block.start + block.size])
+                others = np.isin(place, users, invert=True) if encoder.name == OWN_ALONE else place > max(users)
+                owners[np.ix_(others, numbers)] = False
+        first, last = _least(owners), len(place) - 1 - _least(owners[::-1, ::-1])[::-1]
+        below = np.arange(len(place) + 1)[:, None]
+        low[:, k] = np.maximum(low[:, k], (last < below).sum(axis=1))
+        high[:, k] = np.minimum(high[:, k], (first < below).sum(axis=1))
+    return Bracketed(bounds, *_rising(low, high), found.evidence.union(*(use[-1] for use in uses)))
+
+
+def _uses(view: View, ring: Sequence[str]) -> Iterator[tuple[list[int], NDArray[np.bool_], bool, Collection[int]]]:
+    """(places in the ring, columns that any party there uses, whether scaled ones are among them, messages)."""
+    for columns in observed_columns(view):
+        if columns.party in ring:
+            yield [ring.index(columns.party)], columns.active, columns.complete, columns.evidence
+    for clients, active, evidence in summed_columns(view):
+        if set(clients) <= set(ring):
+            yield [ring.index(c) for c in clients], active, False, evidence
+
+
+def _least(owners: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """(numbers,) the first party that may have each number, in a ring where no later number is of an earlier party; the
+    number of parties where none may.
+    """
+    found, least = np.empty(owners.shape[1], np.int64), 0
+    for number, may in enumerate(owners.T):
+        later = np.flatnonzero(may[least:])
+        least = least + int(later[0]) if len(later) else len(may)
+        found[number] = least
+    return found
 
 
 def _rising(low: Floats, high: Floats) -> tuple[Floats, Floats]:

@@ -79,17 +79,21 @@ from leakledger.preprocess.messages import (
     LocalSizes,
     ModNormAnnounced,
     PaddedSizes,
+    Participants,
     Payload,
     PooledCategories,
     PooledColumns,
     RingHighest,
     RingMaximum,
+    SummedUpdate,
+    Survivors,
     UnusedIds,
 )
 from leakledger.preprocess.options import check_options, option
 from leakledger.preprocess.views import View
 
 Floats = NDArray[np.float64]
+Means = dict[tuple[str, str], float]  # (party, feature) -> the mean of a law
 
 STATED = (LocalSizes, LocalDictionary, PooledCategories)
 STRONG = 1e-3  # epsilon: noise that leaves nothing to find in a control
@@ -112,6 +116,7 @@ class RingSize(Attack):
     reads = (
         *(RingHighest, RingMaximum, UnusedIds, ModNormAnnounced, PaddedSizes, DhAnswer, *REQUESTS, *STATED, *COLUMNS),
         *NOISED_TABLES,
+        *(SummedUpdate, Participants, Survivors),
     )
     reads_in_part = (UnusedIds,)  # which of its values a party shares is behind no claim
     controls = (
@@ -166,27 +171,29 @@ class RingSize(Attack):
         for (party, feature), law in laws.items():
             seen = {*evidence[party], *([totals[party][1]] if party in totals else [])}
             found = intervals[id(law)]
-            estimate = round(float(law @ np.arange(len(law)))) if (party, feature) in alike else found.mode
+            key = party, feature
+            estimate = found.mode
+            if key in alike:
+                centre = mean_of(law) if party in totals else alike[key]
+                estimate = central(law, centre)
             low, high = min(found.low, estimate), max(found.high, estimate)
             yield StatisticClaim(party, feature, "size", estimate, low, high, tuple(sorted(seen)))
 
-    def _laws(
-        self, view: View, knowledge: AuxiliaryKnowledge
-    ) -> tuple[Posteriors, dict[str, set[int]], set[tuple[str, str]]]:
+    def _laws(self, view: View, knowledge: AuxiliaryKnowledge) -> tuple[Posteriors, dict[str, set[int]], Means]:
         """The posteriors before the sums over all features, the messages that they rest on, and of whom nothing tells a
         party from others: there the mean is as good a guess as any, where the mode is that of a party of next to none.
         """
+        means: Means = {}
         if view.has(RingHighest, RingMaximum):
-            laws, evidence = self._of_ring(view, knowledge)
+            laws, evidence, means = self._of_ring(view, knowledge)
         elif view.has(ModNormAnnounced):
             laws, evidence = self._of_modulus(view, knowledge)
         elif view.has(PaddedSizes) and view.public.server not in view.observers:
             laws, evidence = self._of_largest(view, knowledge)
         else:
             laws, evidence = of_noised_tables(view)
-        alike = (
-            set(laws) if not any(held for counts in own_counts(view).values() for held in counts.values()) else set()
-        )
+        informed = any(held for counts in own_counts(view).values() for held in counts.values())
+        alike = {} if informed else {key: means.get(key, mean_of(law)) for key, law in laws.items()}
         for party, feature, seen, most, complete, sequences in active_columns(view):
             law = laws.get((party, feature), np.zeros(0))
             allowed = np.arange(len(law)) >= seen
@@ -195,7 +202,7 @@ class RingSize(Attack):
             elif not (law * allowed).any():  # nothing else is known, or it contradicts the bound: then neither is sure
                 law, allowed = at_least(seen, most), np.ones(most + 1, bool)
             laws[party, feature] = normalised(law * allowed)
-            alike.discard((party, feature))
+            alike.pop((party, feature), None)
             evidence[party] = evidence.get(party, set()) | sequences
         for told in (*sizes(view), *dictionary_sizes(view)):
             check_size(told.feature, int(told.estimate))
@@ -203,7 +210,7 @@ class RingSize(Attack):
             evidence[told.party] = evidence.get(told.party, set()) | {*told.evidence}
         return laws, evidence, alike
 
-    def _of_ring(self, view: View, knowledge: AuxiliaryKnowledge) -> tuple[Posteriors, dict[str, set[int]]]:
+    def _of_ring(self, view: View, knowledge: AuxiliaryKnowledge) -> tuple[Posteriors, dict[str, set[int]], Means]:
         options = view.public.encoder.options
         padding = Padding(int(options.get("pad_to", self.pad_to)), int(options.get("noise", self.noise)))
         own = own_counts(view)
@@ -217,11 +224,13 @@ class RingSize(Attack):
             found = of_boundaries(replace(bounds, ends=known.ends))
             within = list(known.sizes(padding))
         laws, evidence = sizes_of(found, Prior(own, knowledge, found.features, self.spread), padding, view.observers)
+        means: Means = {}
         for party, feature, fewest, most in within:
             if party not in view.observers:
+                means[party, feature] = mean_of(laws[party, feature])
                 laws[party, feature] = between(laws[party, feature], fewest, most)
                 evidence[party] |= known.evidence
-        return laws, evidence
+        return laws, evidence, means
 
     def _of_modulus(self, view: View, knowledge: AuxiliaryKnowledge) -> tuple[Posteriors, dict[str, set[int]]]:
         message, sums = stated_numbers(view, ModNormAnnounced, lambda payload: payload.modulus)
@@ -296,6 +305,18 @@ def between(law: Floats, fewest: int, most: int) -> Floats:
     cut = np.zeros(most + 1)
     cut[: len(law)] = law[: most + 1]
     return normalised(cut * allowed if (cut * allowed).any() else allowed)
+
+
+def central(law: Floats, mean: float) -> int:
+    """The number that the law leaves possible which is nearest to the mean of before it was narrowed down. Of parties
+    of which nothing is known but their sum, the bounds of one say nothing of how unlike the others are.
+    """
+    possible = np.flatnonzero(law)
+    return int(possible[np.abs(possible - mean).argmin()])
+
+
+def mean_of(law: Floats) -> float:
+    return float(law @ np.arange(len(law)))
 
 
 def with_totals(laws: Posteriors, totals: Mapping[str, int]) -> Posteriors:

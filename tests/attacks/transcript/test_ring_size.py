@@ -617,13 +617,15 @@ def test_buckets_of_a_hash_are_not_taken_for_numbers_of_values(buckets):
     assert isinstance(RingSize().run(found.view("server"), KNOW_NOTHING), NotApplicable | Abstained)
 
 
-def trained(encoder, seed, **options):
-    """(claims of the server by party and feature, their true numbers) after three batches of eight rows of each."""
+def trained(encoder, seed, training=None, **options):
+    """(claims of the server by party and feature, their true numbers) after three batches of eight rows of each, or
+    other `training`.
+    """
     whole = truth(
         data={"source": "fair", "rows": 300},
         partition={"kind": "dirichlet-quantity", "beta": 2.0, "parties": 3},
         preprocessing=[{"encoder": encoder, "scaler": "local", **options}],
-        training={"rounds": 3, "batch_size": 8},
+        training=training or {"rounds": 3, "batch_size": 8},
         audit={"seeds": [seed]},
     )
     found = RingSize().run(view_of(["server"], whole), KNOW_NOTHING)
@@ -649,6 +651,19 @@ def test_what_batches_use_of_padded_or_shared_numbers_claims_nothing_for_certain
     claims, true = trained(encoder, 0, **options)
     assert all(c.low <= true[key] <= c.high for key, c in claims.items() if c.low == c.high)
     assert np.mean([c.low <= true[key] <= c.high for key, c in claims.items()]) >= 0.9
+
+
+MASKED = {"aggregation": "secure-aggregation", "threshold": 2, "participation": 0.67, "rounds": 8, "batch_size": 8}
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize(("algorithm", "widest"), [("fedavg", 0.5), ("fedsgd", 3.0)])
+def test_sums_over_other_clients_in_each_round_tell_whose_numbers_are_whose(algorithm, widest, seed):
+    claims, true = trained("uhe", seed, {**MASKED, "algorithm": algorithm})
+    assert all(c.low <= true[key] <= c.high for key, c in claims.items())
+    assert np.mean([c.high - c.low for c in claims.values()]) < widest
+    everyone, _ = trained("uhe", seed, {**MASKED, "algorithm": algorithm, "participation": 1.0})
+    assert np.mean([c.high - c.low for c in everyone.values()]) > 5
 
 
 def test_columns_that_do_not_fit_the_ring_are_left_out_of_it():
