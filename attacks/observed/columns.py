@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from leakledger.attacks.observed.aggregates import round_means
+from leakledger.attacks.observed.aggregates import of_sums
 from leakledger.attacks.observed.aggregation import error_of_mean
 from leakledger.attacks.observed.gradients import row_count
 from leakledger.preprocess.messages import (
@@ -110,14 +110,15 @@ def _first_layers(view: View, width: int) -> Iterator[Columns]:
 
 
 def summed_columns(view: View) -> Iterator[tuple[tuple[str, ...], NDArray[np.bool_], tuple[int, ...]]]:
-    """Of each round's sum of updates: over whom, which columns (d,) any of them depends on, and the messages. None
-    under noise, and none of a sum that has no zero column, as noise that is not known looks like.
+    """Of each round's sum of updates that a server takes out of masks or ciphertexts: over whom, which columns (d,) any
+    of them depends on, and the messages. None under noise, and none of a sum that has no zero column, as noise that is
+    not known looks like.
     """
     width = view.public.layout.width if view.public.layout else 0
     inputs = binary_columns(view, width)
-    if _noise(view) > 0 or not inputs.any():
+    if view.public.server not in view.observers or _noise(view) > 0 or not inputs.any():
         return
-    for found in round_means(view):
+    for found in of_sums(view):
         layer, zero = np.abs(np.asarray(found.mean[FIRST_LAYER], np.float64)), SURE * found.noise
         if layer.ndim != 2 or layer.shape[1] != width or not zero <= FAINT * layer.max(initial=0):
             continue

@@ -152,6 +152,11 @@ def corpus():
     normed = {"model": {"hidden": [60], "norm": "batch"}, "preprocessing": [{"encoder": "local", "scaler": "local"}]}
     seen, granted = trained({"batch_size": 6}, (("server",),), **normed)
     views += [(view, granted) for view in seen]
+    # Sums over other clients in each round, of columns that each are one client's.
+    around = {"preprocessing": [{"encoder": "uhe", "scaler": "local"}]}
+    masked = {"aggregation": "secure-aggregation", "threshold": 2, "participation": 0.67, "rounds": 2}
+    seen, _ = trained({"algorithm": "fedavg", **masked}, (("server",),), **around)
+    views += [(view, known) for view in seen]
     views += [(told_the_sum(v), k) for v, k in [*views] if v.has(Participants) and v.public.training.rounds == 1]
     # The model that is evaluated tells the sum too; of local training, not every attack reads sums.
     summed = [(v, k) for v, k in views if v.has(SummedUpdate) and v.public.training.algorithm == "fedsgd"]

@@ -79,14 +79,12 @@ from leakledger.preprocess.messages import (
     LocalSizes,
     ModNormAnnounced,
     PaddedSizes,
-    Participants,
     Payload,
     PooledCategories,
     PooledColumns,
     RingHighest,
     RingMaximum,
     SummedUpdate,
-    Survivors,
     UnusedIds,
 )
 from leakledger.preprocess.options import check_options, option
@@ -115,8 +113,7 @@ class RingSize(Attack):
     asset: ClassVar[tuple[str, ...]] = ("sizes",)
     reads = (
         *(RingHighest, RingMaximum, UnusedIds, ModNormAnnounced, PaddedSizes, DhAnswer, *REQUESTS, *STATED, *COLUMNS),
-        *NOISED_TABLES,
-        *(SummedUpdate, Participants, Survivors),
+        *(*NOISED_TABLES, SummedUpdate),
     )
     reads_in_part = (UnusedIds,)  # which of its values a party shares is behind no claim
     controls = (
