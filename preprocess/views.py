@@ -442,7 +442,8 @@ class PublicFacts:
     `mechanisms`: what is done to updates, in order; empty where nothing is. `statistics`: the noise on each number or
     table of preprocessing that a client sends; its parameters name the topic, the statistic and the feature.
     `aggregation`: how updates become their mean, and its options. `features`: how features are engineered, where they
-    are.
+    are. `held_out`: the agreed share of its rows that each client evaluates models on and trains on no others; None
+    where that is not known.
     """
 
     clients: tuple[str, ...]
@@ -457,6 +458,7 @@ class PublicFacts:
     training: TrainingSpec | None = None
     aggregation: Method = Method("plain")
     features: Method = Method()
+    held_out: float | None = None
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data, for a transcript's header."""
@@ -471,6 +473,7 @@ class PublicFacts:
             "schema": dict(self.schema),
             "aggregation": self.aggregation.to_plain(),
             **({"features": self.features.to_plain()} if self.features.name else {}),
+            **({"held_out": self.held_out} if self.held_out is not None else {}),
             **{name: part and part.to_plain() for name, part in parts.items()},
         }
 
@@ -489,7 +492,14 @@ class PublicFacts:
             training=TrainingSpec(**plain["training"]) if plain["training"] else None,
             aggregation=Method(**plain.get("aggregation", {"name": "plain"})),  # older transcripts know no other
             features=Method(**plain.get("features", {})),
+            held_out=_share(plain.get("held_out")),
         )
+
+
+def _share(plain: Any) -> float | None:
+    if plain is not None and not (isinstance(plain, float) and 0 < plain < 1):
+        raise ValueError("held_out is no share between 0 and 1")
+    return plain
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,10 @@
 of the confusion matrix, whatever the model. `evaluate.errors`, its counterpart for numeric targets, has their number,
 the sum of targets and that of their squares, hence mean and deviation. Exact, all of it.
 
+They are a publicly agreed share of a client's rows, rounded, and the others are its training rows: these lie in a short
+interval, of some 1 / share numbers. Every class is divided in that proportion, to within one row, so that the share of
+the positive class in training rows is that in held-out rows, to within about one of these.
+
 `train.validation` says how many of its training rows a client keeps for validation. That is a publicly agreed share of
 them, rounded, so it leaves few numbers of training rows: an interval that surely holds it.
 
@@ -36,6 +40,7 @@ def evaluated(view: View) -> Iterator[StatisticClaim]:
         yield from _classes(m, np.asarray(m.payload.confusion).sum(1), classes)
     for m in view.received(ErrorSums):
         yield from _target(m)
+    yield from _rows_not_held_out(view)
     yield from _training_rows(view)
 
 
@@ -60,6 +65,36 @@ def _target(m: Message) -> Iterable[StatisticClaim]:
         std = np.sqrt(variance)
         by = float(np.sqrt(variance + lost) - std)
         yield StatisticClaim(m.sender, "", "held_out_std", float(std), float(std) - by, float(std) + by, (m.sequence,))
+
+
+def _rows_not_held_out(view: View) -> Iterator[StatisticClaim]:
+    """How many rows each sender of evaluations trains on, and with which share of the positive class: every one of its
+    messages says the same of held-out rows.
+    """
+    told: dict[str, Message] = {}
+    for m in (*view.received(PredictionCounts), *view.received(ErrorSums)):
+        told.setdefault(m.sender, m)
+    for sender, m in told.items():
+        classes = np.zeros(0) if m.kind is ErrorSums else np.asarray(m.payload.confusion).sum(1)
+        kept = int(m.payload.rows if m.kind is ErrorSums else classes.sum())
+        possible = possible_rows(kept, view.public.held_out or 0.0)
+        if not len(possible):
+            continue
+        low, high = float(possible[0]) - kept, float(possible[-1]) - kept
+        yield StatisticClaim(sender, "", "count", float(possible[len(possible) // 2]) - kept, low, high, (m.sequence,))
+        if len(classes) > 1:
+            rates = _rates_not_held_out(possible, kept, int(classes[1]))
+            yield StatisticClaim(sender, "", "target_rate", int(classes[1]) / kept, *rates, (m.sequence,))
+
+
+def _rates_not_held_out(rows: np.ndarray, kept: int, positive: int) -> tuple[float, float]:
+    """Between which shares of training rows are positive, if `positive` of `kept` held-out rows are, of so many `rows`
+    in all: of a class the product of its rows and kept / rows is held out, rounded up or down.
+    """
+    least = np.maximum(np.floor((positive - 1) * rows / kept) + 1, positive)
+    most = np.minimum(np.ceil((positive + 1) * rows / kept) - 1, rows - (kept - positive))
+    trained = rows - kept
+    return float(((least - positive) / trained).min()), float(((most - positive) / trained).max())
 
 
 def _training_rows(view: View) -> Iterator[StatisticClaim]:

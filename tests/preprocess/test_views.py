@@ -64,6 +64,7 @@ facts = st.builds(
     layout=st.none() | layouts,
     model=st.none() | models,
     training=st.none() | st.builds(TrainingSpec, patience=st.none() | st.integers(1, 9)),
+    held_out=st.none() | st.floats(0.01, 0.99),
 )
 
 
@@ -80,6 +81,13 @@ def test_a_layout_survives_the_wire(layout: FeatureLayout) -> None:
 @settings(deadline=None)
 def test_public_facts_survive_the_wire(public: PublicFacts) -> None:
     assert PublicFacts.from_plain(decode(encode(public.to_plain()))) == public
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0, 1, "0.2", float("nan"), [0.2]])
+def test_a_share_of_held_out_rows_that_is_none_is_refused(share: object) -> None:
+    plain = PublicFacts(("P1",), "server").to_plain()
+    with pytest.raises(ValueError, match="held_out is no share between 0 and 1"):
+        PublicFacts.from_plain({**plain, "held_out": share})
 
 
 def test_a_block_of_another_kind_is_refused() -> None:

@@ -16,15 +16,16 @@ from leakledger.preprocess.messages import ErrorSums, LocalLoss, PredictionCount
 from leakledger.preprocess.views import MalformedMessage, Message, PublicFacts, TrainingSpec, View
 from leakledger.preprocess.wire import encode
 from tests.audit.example import truth
+from tests.preprocess.example import table
 
 PUBLIC = PublicFacts(("P1", "P2"), "server", schema={"classes": ["no", "yes"]}, training=TrainingSpec(validation=0.1))
 
 
-def claimed(*payloads):
+def claimed(*payloads, public=PUBLIC):
     """The claims about P1 from these messages of its: (statistic, value) -> (low, estimate, high)."""
     bodies = [(p.topic, encode(p.to_plain())) for p in payloads]
     messages = [Message(i, "s", 0, t, "P1", "server", None, False, b, b) for i, (t, b) in enumerate(bodies)]
-    claims = Plaintext().run(View(frozenset(["server"]), tuple(messages), PUBLIC), AuxiliaryKnowledge())
+    claims = Plaintext().run(View(frozenset(["server"]), tuple(messages), public), AuxiliaryKnowledge())
     return {(c.statistic, c.value): (c.low, c.estimate, c.high) for c in claims}
 
 
@@ -57,6 +58,30 @@ def test_mean_and_deviation_of_a_numeric_target_follow_from_its_sums():
 def test_validation_rows_leave_few_numbers_of_training_rows_and_are_claimed_once_however_often_they_are_told():
     found = claimed(LocalLoss(3.0, 5), LocalLoss(2.5, 5))
     assert found == {("count", ""): (46, 50, 54)}
+
+
+@given(
+    rows=st.integers(2, 120), share=st.sampled_from([0.05, 0.1, 0.2, 0.25, 1 / 3, 0.5, 0.8]), seed=st.integers(0, 99)
+)
+def test_held_out_rows_say_how_many_rows_a_client_trains_on_and_how_many_of_them_are_positive(rows, share, seed):
+    """The server had both to a few rows, and no attack said so."""
+    train, test = table(rows, seed).split(share, np.random.default_rng(seed))
+    classes = [[int((test.labels() == c).sum()), 0] for c in (0, 1)]
+    found = claimed(counts(classes), public=replace(PUBLIC, held_out=share))
+    low, estimate, high = found["count", ""]
+    assert low <= len(train) <= high
+    assert low <= estimate <= high
+    assert high - low <= 1.5 / share + 1
+    low, estimate, high = found["target_rate", ""]
+    assert low - 1e-12 <= (train.labels() == 1).mean() <= high + 1e-12
+    assert 0 <= low <= high <= 1
+    assert high - low <= 4 / min(len(test), len(train))
+    errors = claimed(ErrorSums(len(test), 1.0, 1.0, 1.0, 1.0), public=replace(PUBLIC, held_out=share))
+    assert errors["count", ""] == found["count", ""]
+
+
+def test_without_a_known_share_held_out_rows_say_nothing_of_the_others():
+    assert not {("count", ""), ("target_rate", "")} & claimed(counts([[5, 1], [2, 0]])).keys()
 
 
 @given(rows=st.integers(2, 5_000), share=st.floats(0.01, 0.99))
