@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from leakledger.preprocess.secret import hkdf
 
-DEGREE, DIGEST_BYTES = 8192, 32
+DEGREE, DIGEST_BYTES, HEADER_BYTES = 8192, 32, 16
+ZSTANDARD, MOST_BYTES = b"\2", 2**23  # how SEAL's header names a compression, and what no ciphertext has without it
 SLOTS = DEGREE // 2
 BATCH_DEGREE, BATCH_PRIMES, PLAIN_MODULUS = 4096, (32, 32, 20), 2056193
 
@@ -77,13 +78,30 @@ class BatchOpener:
 
 
 def _loaded(context: Any, data: bytes) -> Any:
-    """The ciphertext behind its digest."""
+    """The ciphertext behind its digest. Raises ValueError for bytes that cannot be decompressed."""
     ciphertext = _seal().Ciphertext(context)
     with _folder() as folder:
         path = Path(folder) / "ciphertext"
-        path.write_bytes(data[DIGEST_BYTES:])
+        path.write_bytes(_inflated(data[DIGEST_BYTES:]))
         ciphertext.load(context, str(path))
     return ciphertext
+
+
+def _inflated(data: bytes) -> bytes:
+    """The same ciphertext, not compressed: where compressed bytes end too soon SEAL ends the process."""
+    magic, version, compression, reserved = data[:3], data[3:5], data[5:6], data[6:8]
+    if compression == b"\0":
+        return data
+    if compression != ZSTANDARD:
+        raise ValueError("a ciphertext is compressed in a way that is not read")
+    import pyarrow as pa  # imported late, as SEAL is
+
+    try:
+        with pa.CompressedInputStream(pa.BufferReader(data[HEADER_BYTES:]), "zstd") as stream:
+            inside = stream.read(MOST_BYTES)
+    except (OSError, pa.ArrowException):
+        raise ValueError("a ciphertext cannot be decompressed") from None
+    return b"".join([magic, version, b"\0", reserved, (HEADER_BYTES + len(inside)).to_bytes(8, "little"), inside])
 
 
 def _folder() -> "tempfile.TemporaryDirectory[str]":

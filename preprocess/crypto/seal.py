@@ -1,9 +1,11 @@
 """Microsoft SEAL through `tenseal.sealapi`: imported on first use, and its objects as bytes.
 
 Bytes are SEAL's own format with the SHA-256 of the rest in front, against accidents: ciphertexts are malleable, and
-only a sealed route keeps an active relay out. Loading checks that digest, SEAL's header and length, then lets SEAL
-check every coefficient against the context. sealapi reads and writes files only; they are in memory where the system
-has such, and hold ciphertexts only, never a secret key.
+only a sealed route keeps an active relay out. Loading checks that digest, SEAL's headers and lengths, undoes the
+compression, then lets SEAL check every coefficient against the context. SEAL is given no compressed bytes of others,
+and no header inside of another version: of some it ends the whole process, with an error that nobody can catch. sealapi
+reads and writes files only; they are in memory where the system has such, and hold ciphertexts only, never a secret
+key.
 """
 
 import os  # exempt: SEAL reads and writes files only
@@ -18,6 +20,9 @@ from leakledger.preprocess.crypto.refusal import MessageError
 
 HEADER = bytes.fromhex("5ea110")  # SEAL's magic number and the length of its header
 HEADER_BYTES, DIGEST_BYTES, MAX_BYTES = 16, 32, 2**22
+MOST_INSIDE = 2**23  # bytes that a ciphertext or key has without compression
+COMPRESSION, NONE, ZSTANDARD = 5, 0, 2  # where the header says how the rest is compressed, and two of the ways
+FIELDS_BYTES = 73  # before the polynomials: level, form, sizes and scale
 
 
 @cache  # exempt: an object of the library, without a value of any party
@@ -93,12 +98,50 @@ def load_into(made: Any, what: str, context: Any, data: Any) -> Any:
         raise MessageError(f"a {what} was changed or cut short")
     if body[:3] != HEADER or int.from_bytes(body[8:HEADER_BYTES], "little") != len(body):
         raise MessageError(f"a {what} has another header than SEAL's")
-    with seal_file(body) as (path, _):
+    plain = _inflated(body, what)
+    _check_inside(plain, what)
+    with seal_file(plain) as (path, _):
         try:
             made.load(context, path)
         except (RuntimeError, ValueError):  # SEAL's own texts name its internals
             raise MessageError(f"SEAL finds a {what} invalid") from None
     return made
+
+
+def _inflated(body: bytes, what: str) -> bytes:
+    """SEAL's bytes of the same object without compression. Raises MessageError for what cannot be decompressed."""
+    if body[COMPRESSION] == NONE:
+        return body
+    if body[COMPRESSION] != ZSTANDARD:
+        raise MessageError(f"a {what} is compressed in a way that is not read")
+    import pyarrow as pa  # imported late: what runs without ciphertexts need not wait for it
+
+    try:
+        with pa.CompressedInputStream(pa.BufferReader(body[HEADER_BYTES:]), "zstd") as stream:
+            inside = stream.read(MOST_INSIDE + 1)
+    except (OSError, pa.ArrowException):
+        raise MessageError(f"a {what} cannot be decompressed") from None
+    if len(inside) > MOST_INSIDE:
+        raise MessageError(f"a {what} is larger than any that is sent")
+    length = (HEADER_BYTES + len(inside)).to_bytes(8, "little")
+    return b"".join([body[:COMPRESSION], bytes([NONE]), body[COMPRESSION + 1 : 8], length, inside])
+
+
+def _check_inside(body: bytes, what: str) -> None:
+    """Raises MessageError for a header inside that is not like the first one: of the polynomials and, where one of them
+    is drawn from a seed, of that. A public key is a ciphertext of zero.
+    """
+    at = HEADER_BYTES + FIELDS_BYTES
+    while at < len(body):
+        if not HEADER_BYTES < (length := _length(body, at)) <= len(body) - at:
+            raise MessageError(f"a {what} has another header inside than SEAL's")
+        at += length
+
+
+def _length(body: bytes, at: int) -> int:
+    """What the header at this place says that it and what follows are long; 0 where it is unlike the first one."""
+    header = body[at : at + HEADER_BYTES]
+    return int.from_bytes(header[8:], "little") if header[:8] == body[:8] else 0
 
 
 @contextmanager

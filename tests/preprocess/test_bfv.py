@@ -1,6 +1,8 @@
 from hashlib import sha256
+from itertools import product
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from leakledger.preprocess.crypto import bfv, seal
@@ -110,6 +112,47 @@ def test_other_objects_of_seal_are_refused_as_ciphertexts(key):
     for thing in (plain, key.key):
         with pytest.raises(MessageError):
             bfv.load(bfv.dump(thing), fresh=True)
+
+
+def test_a_header_inside_a_ciphertext_that_is_not_seals_is_refused(key):
+    """Compressed, with its digest right, it ended the whole process: one party could stop every other."""
+    body = bfv.encrypt(key, numbers(2), source(6))[seal.DIGEST_BYTES :]
+    plain = seal._inflated(body, "ciphertext")
+    bfv.load(rehashed(plain), fresh=True)
+    places = [at for at in range(seal.HEADER_BYTES, len(plain)) if plain[at : at + 3] == seal.HEADER]
+    assert len(places) == 2  # of the polynomials and of the seed
+    for at, (place, value) in product(places, ((3, 2), (5, 2), (5, 79), (8, 1), (15, 9))):
+        changed = bytearray(plain)
+        changed[at + place] = value
+        for inside in (bytes(changed), compressed(bytes(changed))):
+            with pytest.raises(MessageError, match="another header inside than SEAL's"):
+                bfv.load(rehashed(inside), fresh=True)
+
+
+def compressed(plain):
+    """SEAL's bytes of an object, compressed as it does it."""
+    inside = pa.compress(plain[seal.HEADER_BYTES :], codec="zstd", asbytes=True)
+    header = plain[: seal.COMPRESSION] + bytes([seal.ZSTANDARD]) + plain[seal.COMPRESSION + 1 : 8]
+    return header + (seal.HEADER_BYTES + len(inside)).to_bytes(8, "little") + inside
+
+
+def test_what_cannot_be_decompressed_is_refused(key):
+    body = compressed(seal._inflated(bfv.encrypt(key, numbers(2), source(6))[seal.DIGEST_BYTES :], "ciphertext"))
+    bfv.load(rehashed(body), fresh=True)
+    for data in (body[:-9], body[:20] + b"\xff" + body[21:]):
+        with pytest.raises(MessageError):
+            bfv.load(rehashed(data[:8] + len(data).to_bytes(8, "little") + data[seal.HEADER_BYTES :]), fresh=True)
+
+
+def test_what_is_compressed_in_another_way_or_grows_too_large_is_refused(key, monkeypatch):
+    body = bytearray(bfv.encrypt(key, numbers(2), source(6))[seal.DIGEST_BYTES :])
+    other = bytearray(body)
+    other[seal.COMPRESSION] = 1
+    with pytest.raises(MessageError, match="compressed in a way that is not read"):
+        bfv.load(rehashed(bytes(other)), fresh=True)
+    monkeypatch.setattr(seal, "MOST_INSIDE", 60_000)
+    with pytest.raises(MessageError, match="larger than any that is sent"):
+        bfv.load(rehashed(bytes(body)), fresh=True)
 
 
 def test_a_ciphertext_that_hides_nothing_is_refused():
