@@ -270,6 +270,10 @@ class Attacks(Section):
     rows: Literal["known", "none"] = Field(
         "known", description='"known" grants all rows but those of attacked batches, as the baseline knows them'
     )
+    held_out: Literal["known", "none"] = Field(
+        "known",
+        description='"known" grants which share of its rows each party holds out: their number tells the others',
+    )
     dependencies: Literal["known", "none"] = Field(
         "none", description='"known" grants which values of one feature go with which of another'
     )

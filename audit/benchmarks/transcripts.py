@@ -139,7 +139,11 @@ def settings(options: Options, source: str, method: Mapping[str, str]) -> Config
             "partition": {"kind": "divergent", "parties": PARTIES},
             "preprocessing": method,
             "training": {"rounds": 1, "batch_size": BATCH},
-            "attacks": {"use": [*ATTACKS], "dictionaries": "known"},
+            "attacks": {
+                "use": [*ATTACKS],
+                "dictionaries": "known",
+                "held_out": "none",
+            },  # which is no matter of a method
             "audit": {"seeds": list(range(seeds)), "device": options.device, "observers": list(ADVERSARIES)},
         }
     )

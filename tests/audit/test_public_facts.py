@@ -4,9 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from leakledger.attacks.base import AuxiliaryKnowledge, StatisticClaim
+from leakledger.attacks.transcript.plaintext import Plaintext
 from leakledger.audit.case import cases
 from leakledger.audit.federate import federate, split_tables, whole_table
 from leakledger.audit.provenance import run_facts
+from leakledger.audit.truth import Truth
 from leakledger.preprocess.data.impute import filling_of
 from leakledger.preprocess.secret import PUBLIC_MASTER
 from tests.audit.example import config
@@ -171,3 +174,17 @@ def test_held_out_rows_are_filled_by_the_training_rows(tmp_path):
         assert set(federated.test[party].rows[missing, 0]) <= {code}
         filled += missing.sum()
     assert filled > 0
+
+
+@pytest.mark.parametrize(("granted", "claimed"), [("known", {"count", "target_rate"}), ("none", set())])
+def test_held_out_rows_tell_of_the_others_whoever_is_granted_their_share(granted, claimed):
+    settings = config(
+        preprocessing=[{"encoder": "target", "scaler": "local"}], attacks={"use": ["plaintext"], "held_out": granted}
+    )
+    federated = run(settings)
+    claims = Plaintext().run(federated.ledger.view(["server"], federated.public), AuxiliaryKnowledge())
+    own = [c for c in claims if isinstance(c, StatisticClaim) and not c.statistic.startswith("held_out")]
+    assert {c.statistic for c in own} == claimed
+    true = Truth(federated)
+    for c in own:
+        assert c.low <= true.statistic(c.party, "", c.statistic) <= c.high
