@@ -96,12 +96,14 @@ def _inflated(data: bytes) -> bytes:
         raise ValueError("a ciphertext is compressed in a way that is not read")
     import pyarrow as pa  # imported late, as SEAL is
 
+    room = bytearray(MOST_BYTES)  # `read` would leak as much with each error
     try:
         with pa.CompressedInputStream(pa.BufferReader(data[HEADER_BYTES:]), "zstd") as stream:
-            inside = stream.read(MOST_BYTES)
+            length = stream.readinto(room)
     except (OSError, pa.ArrowException):
         raise ValueError("a ciphertext cannot be decompressed") from None
-    return b"".join([magic, version, b"\0", reserved, (HEADER_BYTES + len(inside)).to_bytes(8, "little"), inside])
+    total = (HEADER_BYTES + length).to_bytes(8, "little")
+    return b"".join([magic, version, b"\0", reserved, total, memoryview(room)[:length]])
 
 
 def _folder() -> "tempfile.TemporaryDirectory[str]":

@@ -116,15 +116,16 @@ def _inflated(body: bytes, what: str) -> bytes:
         raise MessageError(f"a {what} is compressed in a way that is not read")
     import pyarrow as pa  # imported late: what runs without ciphertexts need not wait for it
 
+    room = bytearray(MOST_INSIDE + 1)  # `read` would leak as much with each error
     try:
         with pa.CompressedInputStream(pa.BufferReader(body[HEADER_BYTES:]), "zstd") as stream:
-            inside = stream.read(MOST_INSIDE + 1)
+            length = stream.readinto(room)
     except (OSError, pa.ArrowException):
         raise MessageError(f"a {what} cannot be decompressed") from None
-    if len(inside) > MOST_INSIDE:
+    if length > MOST_INSIDE:
         raise MessageError(f"a {what} is larger than any that is sent")
-    length = (HEADER_BYTES + len(inside)).to_bytes(8, "little")
-    return b"".join([body[:COMPRESSION], bytes([NONE]), body[COMPRESSION + 1 : 8], length, inside])
+    header = body[:COMPRESSION] + bytes([NONE]) + body[COMPRESSION + 1 : 8]
+    return b"".join([header, (HEADER_BYTES + length).to_bytes(8, "little"), memoryview(room)[:length]])
 
 
 def _check_inside(body: bytes, what: str) -> None:
