@@ -6,9 +6,19 @@ that it knows it reads for what they mean (`observed.stated`, `observed.evaluate
 from its first day.
 """
 
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import ClassVar
 
-from leakledger.attacks.base import Attack, AuxiliaryKnowledge, Claim, ControlSpec, NotApplicable, Outcome
+from leakledger.attacks.base import (
+    Attack,
+    AuxiliaryKnowledge,
+    Claim,
+    ControlSpec,
+    NotApplicable,
+    Outcome,
+    StatisticClaim,
+)
 from leakledger.attacks.observed.evaluated import EVALUATED, IN_PART, evaluated
 from leakledger.attacks.observed.stated import STATED, dictionary_sizes, stated
 from leakledger.attacks.observed.trained_rows import trained_rows
@@ -40,12 +50,15 @@ class Plaintext(Attack):
     def run(self, view: View, knowledge: AuxiliaryKnowledge) -> Outcome:
         if not any(self.accepts(k) for k in view.kinds):
             return NotApplicable("no message in this view carries a value in the clear")
-        # Where several messages say one thing, the last claim counts: what is stated comes after what is bounded.
         claims: list[Claim] = [
-            *evaluated(view),
-            *trained_rows(view.restricted(self.accepts)),
-            *stated(view),
-            *dictionary_sizes(view),
+            *last_of_each(
+                [
+                    *evaluated(view),
+                    *trained_rows(view.restricted(self.accepts)),
+                    *stated(view),
+                    *dictionary_sizes(view),
+                ]
+            ),
             *generic_claims(view, self.reads),
         ]
         claims += findings(view, (number for c in claims for number in c.evidence))
@@ -53,3 +66,18 @@ class Plaintext(Attack):
 
     def __repr__(self) -> str:
         return "Plaintext()"
+
+
+def last_of_each(claims: Iterable[Claim]) -> list[Claim]:
+    """Where several messages say one figure, the last claim counts, as what is stated comes after what is bounded. It
+    rests on all of them.
+    """
+    found: dict[object, Claim] = {}
+    for place, c in enumerate(claims):
+        if isinstance(c, StatisticClaim):
+            about = c.party, c.feature, c.statistic, c.value
+            before = found[about].evidence if about in found else ()
+            found[about] = replace(c, evidence=tuple(sorted({*before, *c.evidence})))
+        else:
+            found[place] = c
+    return list(found.values())
