@@ -109,6 +109,7 @@ def test_on_adult_the_server_reads_what_is_sent_and_inverts_small_batches(datase
         s.metric for s in record.scores if s.attack == "plaintext" and s.encoder == "local" and s.status == "scored"
     }
     told = {"size", "held_out_count", "held_out_rate"}  # updates say over how many rows, evaluations of which classes
+    told |= {"count", "target_rate"}  # and nearly how many others there are, and of which classes
     assert plain - QUALITY == told | {f"{metric}_information" for metric in told}
     (standardised,) = (s for key, s in found.items() if "zscore" in key[1] and key[2] == "identical_rows")
     assert standardised.value == 1
