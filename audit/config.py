@@ -413,6 +413,11 @@ class Config(Section):
                     raise located_error(f"{training.aggregation}: {error}", None, "training", i) from None
         return self
 
+    @property
+    def known_share(self) -> float | None:
+        """Which share of its rows each party holds out, where that is granted."""
+        return self.data.test_fraction if self.attacks.held_out == "known" else None
+
     def in_force(self) -> dict[str, Any]:
         """Plain data of every value, defaults included, as results keep it; where no features are made and no schemas
         aligned, without what only such a run has.

@@ -101,7 +101,7 @@ def federate(config: Config, case: Case, master: bytes, on_abort: OnAbort = lamb
         case.defense.defense.mechanisms(),
         training=training,
         aggregation=Method(case.training.aggregation, public_options(case.training.protocol)),
-        held_out=config.data.test_fraction if config.attacks.held_out == "known" else None,
+        held_out=config.known_share,
     )
     ledger, held = run(inputs, params, secret, config.audit.times, lambda ledger: on_abort(ledger, public))
     layout, schema = FeatureLayout.from_plain(held[SERVER]["layout"]), Schema.from_plain(held[SERVER]["schema"])

@@ -88,7 +88,7 @@ def align(config: Config, case: Case, master: bytes, on_abort: OnAbort = lambda 
         model=alignment.head(encoder.width),
         training=alignment.training,
         aggregation=Method("plain", {"weighting": alignment.aggregation.weighting}),
-        held_out=config.data.test_fraction if config.attacks.held_out == "known" else None,
+        held_out=config.known_share,
     )
     run = run_projected if config.audit.mode == "projected" else run_simulated
     ledger, held = run(

@@ -142,8 +142,8 @@ def settings(options: Options, source: str, method: Mapping[str, str]) -> Config
             "attacks": {
                 "use": [*ATTACKS],
                 "dictionaries": "known",
-                "held_out": "none",
-            },  # which is no matter of a method
+                "held_out": "none",  # what evaluation tells is no matter of a method
+            },
             "audit": {"seeds": list(range(seeds)), "device": options.device, "observers": list(ADVERSARIES)},
         }
     )

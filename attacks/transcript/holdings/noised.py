@@ -30,9 +30,7 @@ SHARES = (np.arange(40) + 0.5) / 40  # of a feature's declared values that a par
 def from_noise(view: View) -> Iterator[Finding]:
     """What noised tables tell of each outside party."""
     found = list(even_findings(view))
-    weights = {
-        feature: share_weights([f for f in found if f.feature == feature]) for feature in {f.feature for f in found}
-    }
+    weights = share_weights(found)
     for f in found:
         chances = weights[f.feature] @ given_shares(np.array(list(f.scores.values())))
         yield replace(f, scores=dict(zip(f.scores, chances.tolist(), strict=True)))
@@ -52,8 +50,13 @@ def even_findings(view: View) -> Iterator[Finding]:
                 yield Finding(told.party, feature, scores, counts, frozenset(told.evidence))
 
 
-def share_weights(found: Sequence[Finding]) -> Floats:
-    """(shares,) how likely each share of values held is, by all parties' even chances of one feature."""
+def share_weights(found: Sequence[Finding]) -> dict[str, Floats]:
+    """Feature -> (shares,) how likely each share of its values held is, by all parties' even chances."""
+    return {name: _weights([f for f in found if f.feature == name]) for name in {f.feature for f in found}}
+
+
+def _weights(found: Sequence[Finding]) -> Floats:
+    """(shares,) the same of one feature."""
     even = np.concatenate([list(f.scores.values()) for f in found])
     likelihood = np.log(np.multiply.outer(SHARES, even) + np.multiply.outer(1 - SHARES, 1 - even)).sum(axis=1)
     weights: Floats = np.exp(likelihood - likelihood.max())

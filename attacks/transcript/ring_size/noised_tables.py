@@ -24,11 +24,11 @@ def declared_values(view: View) -> dict[str, int]:
 def of_noised_tables(view: View) -> tuple[Posteriors, dict[str, set[int]]]:
     """The law of each outside party's size of each feature, and the messages behind it."""
     found = list(even_findings(view))
+    weights = share_weights(found)
     laws: Posteriors = {}
     evidence: dict[str, set[int]] = {}
     for f in found:
-        weights = share_weights([other for other in found if other.feature == f.feature])
-        laws[f.party, f.feature] = size_law(np.array(list(f.scores.values())), weights)
+        laws[f.party, f.feature] = size_law(np.array(list(f.scores.values())), weights[f.feature])
         evidence[f.party] = evidence.get(f.party, set()) | f.evidence
     return laws, evidence
 

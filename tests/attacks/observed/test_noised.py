@@ -204,7 +204,7 @@ def test_chances_are_right_as_often_as_they_say_whatever_share_of_the_values_is_
         Finding(f"P{i}", "ward", dict(zip(values, held_given(r, noise, 1), strict=True))) for i, r in enumerate(rows)
     ]
     even = np.array([list(f.scores.values()) for f in found])
-    weights = share_weights(found)
+    weights = share_weights(found)["ward"]
     chances = np.array([weights @ given_shares(e) for e in even])
     assert chances.mean() == pytest.approx(held.mean(), abs=0.1)
     log_loss = [-np.log(np.where(held, c, 1 - c)).mean() for c in (chances, even)]
