@@ -13,6 +13,7 @@ from leakledger.audit.steps import Step
 
 Detail = Literal["quiet", "normal", "verbose"]
 EARLY = 0.02  # of all work: before that, an estimate says nothing
+SILENT = 60.0  # seconds without a line; the next step has one, so that a log of a long case shows that it moves
 UNITS = ((86_400, "days"), (3_600, "h"), (60, "min"))
 
 
@@ -54,14 +55,22 @@ class Watch:
 class Shown:
     """What a run is to call: `finished(case, done, of)` and `step(step)`."""
 
-    def __init__(self, console: Console, total: int, detail: Detail, bar: Progress | None) -> None:
-        self._console, self._detail, self._bar = console, detail, bar
-        self._watch = Watch(total)
+    def __init__(
+        self,
+        console: Console,
+        total: int,
+        detail: Detail,
+        bar: Progress | None,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        self._console, self._detail, self._bar, self._clock = console, detail, bar, clock
+        self._watch, self._said = Watch(total, clock), clock()
         self._task = TaskID(0) if bar is None else bar.add_task("cases", total=1.0, left="", cases=f"0/{total}")
 
     def step(self, step: Step) -> None:
         self._watch.step(step)
-        if self._detail == "verbose":
+        silent = self._bar is None and self._detail == "normal" and self._clock() - self._said >= SILENT
+        if self._detail == "verbose" or silent:
             self._line(f"{step.case}: {step.what} ({step.share:.0%} of the case done)")
         self._update(description=escape(f"{step.case}: {step.what}"))
 
@@ -77,12 +86,15 @@ class Shown:
             self._bar.update(self._task, completed=self._watch.share, left=self._watch.left(), **fields)  # type: ignore[arg-type]
 
     def _line(self, text: str) -> None:
+        self._said = self._clock()
         self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 @contextmanager
 def shown(console: Console, total: int, detail: Detail = "normal") -> Iterator[Shown]:
-    """Progress over cases and within them: a bar on a terminal, one plain line per case elsewhere, nothing if quiet."""
+    """Progress over cases and within them: a bar on a terminal; elsewhere a plain line per case, and one for a step
+    after a minute without any; nothing if quiet.
+    """
     if detail == "quiet" or not console.is_terminal:
         yield Shown(console, total, detail, None)
         return

@@ -13,7 +13,7 @@ import leakledger
 from leakledger.audit.case import cases
 from leakledger.audit.config import Config
 from leakledger.audit.pool import each
-from leakledger.audit.progress import Watch, shown
+from leakledger.audit.progress import Shown, Watch, shown
 from leakledger.audit.provenance import run_facts
 from leakledger.audit.steps import Step, Steps, listening, tell
 from leakledger.audit.store import Store
@@ -65,6 +65,17 @@ def test_plain_lines_are_as_many_as_asked(detail, lines):
         progress.step(Step("case", "federation", 0.0))
         progress.finished("case", 1, 1)
     assert len(file.getvalue().splitlines()) == lines
+
+
+@pytest.mark.parametrize(("detail", "lines"), [("quiet", 0), ("normal", 2)])
+def test_a_long_case_has_a_line_after_a_minute_without_any(detail, lines):
+    now, file = [0.0], io.StringIO()
+    progress = Shown(Terminal(file=file, width=80), 1, detail, None, lambda: now[0])
+    for seconds in (0, 59, 61, 62, 120, 122):  # lines at 61 and 122
+        now[0] = float(seconds)
+        progress.step(Step("case", f"step at {seconds}", 0.5))
+    said = file.getvalue().splitlines()
+    assert said == ["case: step at 61 (50% of the case done)", "case: step at 122 (50% of the case done)"][:lines]
 
 
 def test_a_bar_shows_what_a_case_is_at():
