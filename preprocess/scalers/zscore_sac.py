@@ -4,12 +4,12 @@ Source: "Privacy-preserving tabular data transformation", section 6, eq. 4 to 6.
 deviations are added up by secure average computation (`crypto.secure_sum`, `crypto.secure_moments`); every client ends
 with the same mean and deviation and scales by itself. Needs three clients. All features share a message.
 
-With `sharing="ring"` each client's float64 sums are rounded to 2^-120 and then added exactly; each must be below 2^135
-over the number of clients. The result is the pooled z-score to a relative 1e-9 (the mean: of the largest magnitude) as
-long as the deviation is above 1e-12 and above 1e-6 of the largest magnitude, in one pass too. With
-`sharing="proportional"`, the paper's, adding up costs a relative 2 (n + 2) 2^-53 more, and each part tells its holder
-something: see `crypto.sharing`; in one pass a column of which that leaves no deviation is refused
-(`crypto.secure_moments`).
+With `sharing="ring"` rows are rounded to 2^-120 and then added exactly, so that totals are the same however rows are
+divided among clients (`crypto.grid_sums`); each client's must be below 2^135 over the number of clients. The result is
+the pooled z-score to a relative 1e-9 (the mean: of the largest magnitude) as long as the deviation is above 1e-12 and
+above 1e-6 of the largest magnitude, in one pass too. With `sharing="proportional"`, the paper's, adding up costs a
+relative 2 (n + 2) 2^-53 more, and each part tells its holder something: see `crypto.sharing`; in one pass a column of
+which that leaves no deviation is refused (`crypto.secure_moments`).
 """
 
 from collections.abc import Mapping
@@ -20,6 +20,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from leakledger.preprocess.crypto.grid_sums import grid_squares, grid_sum
 from leakledger.preprocess.crypto.secure_moments import Moments, SacOptions, Summaries, announce, secure_moments
 from leakledger.preprocess.crypto.sharing import Number
 from leakledger.preprocess.federation import At, Federation
@@ -48,7 +49,7 @@ class ZScoreSac(SacOptions, Scaler):
 
     def fit(self, fed: Federation, columns: Mapping[str, At[Matrix]]) -> ScalerFit:
         """Raises ValueError for fewer than three clients or sums out of range."""
-        moments = secure_moments(fed, columns, self, self.scheme(), SUMMARIES, self.name)
+        moments = secure_moments(fed, columns, self, self.scheme(), SUMMARIES[self.sharing], self.name)
         statistics = {c: fed.local(c, partial(Moments.zscore, ddof=self.ddof), m) for c, m in moments.items()}
         if self.publish == "everyone":
             return shared_fit(fed, columns, fed.public(as_public, announce(fed, statistics, ZScoreAnnounced)))
@@ -84,7 +85,20 @@ def _sums(columns: Matrix) -> list[float]:
         return [float(s) for s in np.ascontiguousarray(columns.T).sum(axis=1)]
 
 
-SUMMARIES = Summaries(len, column_sums, column_squares)
+def ring_sums(columns: Matrix) -> list[Number]:
+    """Sums that add up to the same for every division of the rows."""
+    return [grid_sum(x) for x in columns.T]
+
+
+def ring_squares(columns: Matrix, centres: list[Fraction]) -> list[Number]:
+    """Sums of squares around each centre, likewise."""
+    return [grid_squares(x, c) for x, c in zip(columns.T, centres, strict=True)]
+
+
+SUMMARIES = {
+    "proportional": Summaries(len, column_sums, column_squares),
+    "ring": Summaries(len, ring_sums, ring_squares),
+}
 
 
 def as_public(statistics: Mapping[str, Any]) -> PublicScaling:

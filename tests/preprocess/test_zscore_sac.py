@@ -6,6 +6,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from leakledger.preprocess.crypto.sharing import Ring
 from leakledger.preprocess.messages import SECURE_SUMS
 from leakledger.preprocess.scalers.zscore_sac import ZScoreSac
 from leakledger.preprocess.secret import pinned
@@ -239,6 +240,30 @@ def test_options_are_what_everyone_announces_and_nothing_more():
     announced = next(plain(m) for m in fed.ledger if m.topic == "zscore-sac.announced")
     assert set(announced) == {"mean", "std"}
     np.testing.assert_array_equal(announced["mean"], found.public.value.shift)
+
+
+def totals(parts, **options):
+    """What everyone learns of the sums of all clients over a ring, to the last bit."""
+    fed, _, _ = fit(parts, sharing="ring", publish="parties", **options)
+    kinds = [SECURE_SUMS[f"zscore-sac.{q}"].share_partial for q in ("mean", "variance", "moments")]
+    told = [{m.sender: m.payload.numbers for m in fed.ledger if m.kind is kind} for kind in kinds]
+    return [Ring().reveal(*partials.values()) for partials in told if partials]
+
+
+@given(tables, st.sampled_from([1, 2]), st.data())
+def test_totals_over_a_ring_are_the_same_for_every_division_of_the_rows(parts, passes, data):
+    whole = np.vstack(parts)
+    owner = np.array([data.draw(st.integers(0, 2)) for _ in whole])
+    again = [whole[owner == i] for i in range(3)]
+    assert totals(parts, passes=passes) == totals(again, passes=passes)
+
+
+def test_last_digits_over_a_ring_do_not_tell_which_shares_of_a_binary_column_two_clients_have():
+    own = np.arange(20.0)[:, None] % 2
+    others = [(30, 7, 41, 20), (31, 12, 40, 15), (35, 8, 36, 19)]  # rows and ones of two clients; 71 and 27 in all
+    worlds = [[own, *(np.arange(n)[:, None] < ones for n, ones in ((a, b), (c, d)))] for a, b, c, d in others]
+    seen = [totals([np.asarray(x, np.float64) for x in parts]) for parts in worlds]
+    assert seen[0] == seen[1] == seen[2]
 
 
 def zscore_protocol(fed, inputs, params):

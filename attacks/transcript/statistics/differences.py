@@ -35,7 +35,7 @@ def rounds(runs: Iterable[Run], tables: Mapping[str, OwnTable], told: Means) -> 
     for run in runs:
         before = found[-1] if found else None
         if run.stage == "variance" and before and before.runs[-1].base == run.base and len(before.runs) == 1:
-            facts = run_facts(run, tables, before.means)
+            facts = run_facts(run, tables, before.means, before.facts)
             found[-1] = Round((*before.runs, run), before.means, (*before.facts, *facts))
         elif run.stage != "variance":
             own = run_facts(run, tables, {})

@@ -50,11 +50,12 @@ class Fact:
     within: Mapping[Slot, float] = field(default_factory=dict, repr=False)  # how far rounding takes the values
 
 
-def run_facts(run: Run, tables: Mapping[str, OwnTable], means: Means) -> list[Fact]:
+def run_facts(run: Run, tables: Mapping[str, OwnTable], means: Means, before: Sequence[Fact] = ()) -> list[Fact]:
     """The facts of one secure sum: each party that is determined, and the clients outside the view together.
 
-    Deviations are around `means`.
+    Deviations are around `means`; `before` are the facts of the sum that has the row counts, where this one has not.
     """
+    counts = {f.group: f.values[Slot("count")] for f in before if Slot("count") in f.values}
     inside, outside = ([c for c in run.clients if (c in tables) == own] for own in (True, False))
     clients = [*inside, *outside]  # in this order, coalitions of one size have the same equations
     groups = [frozenset([c]) for c in outside] + ([frozenset(outside)] if len(outside) > 1 else [])
@@ -63,10 +64,9 @@ def run_facts(run: Run, tables: Mapping[str, OwnTable], means: Means) -> list[Fa
     solved = _solved(hidden.tobytes(), tuple(clients.index(c) for c in told), len(inside), len(clients))
     right = _right_sides(run, told, inside, tables, means)
     sizes = [] if run.ring else _sizes(run, told, inside, tables, means)
+    weights = solved.weights // solved.scale[:, None]  # totally unimodular: whole
     return [
-        _fact(run, group, solved.weights[i] // solved.scale[i], right, sizes, means)  # totally unimodular: whole
-        for i, group in enumerate(groups)
-        if solved.known[i]
+        _fact(run, group, weights[i], right, sizes, means, counts) for i, group in enumerate(groups) if solved.known[i]
     ]
 
 
@@ -113,14 +113,20 @@ def _sizes(
 
 
 def _fact(
-    run: Run, group: Group, weights: NDArray[np.int64], right: Sequence[Any], sizes: Sequence[Any], means: Means
+    run: Run,
+    group: Group,
+    weights: NDArray[np.int64],
+    right: Sequence[Any],
+    sizes: Sequence[Any],
+    means: Means,
+    counts: Mapping[Group, float],
 ) -> Fact:
     parts = [p for (s, _), p in run.parts.items() if s in group]
     total = _added(run, parts) + sum(int(w) * b for w, b in zip(weights, right, strict=True) if w)
     told = {number for key, number in run.evidence.items() if isinstance(key, str) or key[0] in group}
     values = {s: v for s, v in zip(run.slots, _reveal(run, total), strict=True) if s.kind != "other"}
-    if run.ring:  # each of them rounded its number to the grid
-        within = dict.fromkeys(values, len(group) / (2 * _ring(run)[1]))
+    if run.ring:  # each row was rounded to the grid
+        within = dict.fromkeys(values, values.get(Slot("count"), counts.get(group, 1.0)) / (2 * _ring(run)[1]))
     else:
         size = sum(map(np.abs, parts), np.zeros(len(run.slots)))
         size = size + sum(abs(int(w)) * b for w, b in zip(weights, sizes, strict=True))
@@ -158,11 +164,26 @@ def _ring(run: Run) -> tuple[int, int]:
 
 def _shared_by(run: Run, table: OwnTable, means: Means) -> NDArray[Any]:
     """(k,) what an observer shared in this run, recomputed from its table; what has no reading is taken as 0."""
-    numbers = own_figures(run, table, means)
     if not run.ring:
-        return numbers
+        return own_figures(run, table, means)
     _, grid = _ring(run)
-    return np.array([round(Fraction(x) * grid) for x in numbers.tolist()], dtype=object)
+    return np.array([_on_grid(table, slot, means, grid) for slot in run.slots], dtype=object)
+
+
+def _on_grid(table: OwnTable, slot: Slot, means: Means, grid: int) -> int:
+    """One number of a table as it is shared over a ring, in steps of the grid: each row is rounded by itself. Raises
+    Unreadable for a feature that it lacks.
+    """
+    if slot.kind not in ("sum", "square", "deviation"):
+        return round(own_figure(table, slot, means)) * grid
+    centre = means[slot.feature, slot.value] if slot.kind == "deviation" else 0.0
+    key = slot, centre, grid
+    if key not in table.steps:
+        numbers, rows = np.unique(table.column(slot.feature, slot.value), return_counts=True)
+        steps = [round(Fraction(x) * grid) - round(Fraction(centre) * grid) for x in numbers.tolist()]
+        terms = steps if slot.kind == "sum" else [round(Fraction(x * x, grid)) for x in steps]
+        table.steps[key] = sum(x * n for x, n in zip(terms, rows.tolist(), strict=True))
+    return table.steps[key]
 
 
 def own_figures(run: Run, table: OwnTable, means: Means) -> NDArray[np.float64]:

@@ -48,6 +48,11 @@ class OwnTable:
         """What was worked out of this table, by what it is: several steps need the same figures."""
         return {}
 
+    @cached_property
+    def steps(self) -> dict[Any, int]:
+        """The same of what is shared over a ring, in steps of its grid."""
+        return {}
+
     def _members(self, feature: str, value: str) -> Floats:
         values, numbers = self.texts[feature]
         place = values.index(value) if value in values else len(values)
