@@ -30,6 +30,7 @@ from leakledger.attacks.transcript.feature_exchange.columns import Relation, tol
 from leakledger.attacks.transcript.feature_exchange.equations import Solved, Unknown
 from leakledger.attacks.transcript.feature_exchange.estimates import estimates
 from leakledger.attacks.transcript.feature_exchange.exchanged import exact_columns, loops
+from leakledger.attacks.transcript.feature_exchange.ratios import from_quotients
 from leakledger.attacks.transcript.feature_exchange.sketches import from_sketches
 from leakledger.preprocess.messages import (
     BinNumbers,
@@ -99,7 +100,8 @@ class FeatureExchange(Attack):
         if not view.has(*self.reads):
             return NotApplicable("no features are engineered in this view")
         exact, exchanged = exact_columns(view), loops(view)
-        claims: list[Claim] = [*_best([*_solved(view, exact), *told_columns(view)])]
+        told = [*_solved(view, exact), *told_columns(view), *from_quotients(view, exact, exchanged)]
+        claims: list[Claim] = [*_best(told)]
         claims += estimates(view, exact, exchanged)
         claims += _counts(view)
         claims += from_sketches(view)

@@ -78,6 +78,37 @@ def test_one_sum_of_each_pair_of_three_devices_gives_all_columns_but_one_pair_al
     assert not [c for c in claims if isinstance(c, ColumnClaim)]
 
 
+def whole_numbers(devices=("P1", "P2", "P3"), low=20, records=300):
+    """Columns of whole numbers, one for each device, and the labels."""
+    coins, (held, labels) = np.random.default_rng(0), columns(records)
+    first = {d: next(iter(held[d]["columns"])) for d in devices}
+    return {
+        d: {**held[d], "columns": {f: coins.integers(low, 200, records).astype(float)}} for d, f in first.items()
+    }, labels
+
+
+@pytest.mark.parametrize("exchange", ["masked", "encrypted"])
+@pytest.mark.parametrize(("devices", "exact"), [(("P1", "P2"), 0.5), (("P1", "P2", "P3"), 0.75)])
+def test_quotients_of_whole_numbers_give_the_server_those_without_a_common_divisor(devices, exact, exchange):
+    held, labels = whole_numbers(devices)
+    found = agreements(["server"], held=held, ill=labels, transformations=("quotient",), exchange=exchange)
+    assert len(found) == len(devices)
+    assert all(r == "estimate" and a.exact > exact and a.correlation > 0.5 for r, a in found.values())
+
+
+def test_quotients_of_columns_of_many_digits_give_the_server_none():
+    assert agreements(["server"], transformations=("quotient",)) == {}
+
+
+def test_a_record_with_a_zero_leaves_the_other_column_of_a_quotient_open():
+    held, labels = whole_numbers(("P1", "P2"))
+    held["P1"]["columns"]["height"][:20] = 0
+    claims, _ = run(["server"], held=held, ill=labels, transformations=("quotient",))
+    told = {c.feature: c.values for c in claims if isinstance(c, ColumnClaim)}
+    assert np.isnan(told["weight"][:20]).all()
+    assert np.isfinite(told["weight"][20:]).all()
+
+
 @pytest.mark.parametrize("transformation", ["sum", "difference", "product", "quotient"])
 def test_the_server_and_a_device_know_every_column_exchanged_with_it(transformation):
     one = agreements(["P2", "server"], transformations=(transformation,), mask_signs=True)
