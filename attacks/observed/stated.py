@@ -1,7 +1,8 @@
 """What messages state in the clear, rearranged: dictionaries, sizes, counts, means, deviations, extremes.
 
 Exact: the claims are what the messages say. Column statistics are named by the public layout, whose numeric blocks come
-first and in the order of the scaler's columns.
+first and in the order of the scaler's columns. Codes of a categorical feature may stand in such blocks too; statistics
+of codes are none of the feature, and nothing is claimed of them here.
 
 From `zscore.mean` (n, mean m) and `zscore.variance` (S, squared deviations from the announced global mean M) follows
 the client's own variance: S/n - (m - M)². It is exact while rounding leaves it its digits: of a column that is
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from leakledger.attacks.base import Statistic, StatisticClaim, VocabularyClaim
+from leakledger.attacks.observed.secure_sums import numeric_names
 from leakledger.preprocess.messages import (
     GlobalMeans,
     LocalDictionary,
@@ -138,11 +140,12 @@ def _exact(message: Message, feature: str, statistic: Statistic, value: float, *
 
 
 def _by_feature(view: View, m: Message, statistic: Statistic, values: Any, *more: int) -> Iterable[StatisticClaim]:
-    """One claim per numeric feature of the layout; columns beyond them are encoded categories."""
+    """One claim per numeric feature; other columns are encoded categories."""
     for block in _blocks(view, values):
         yield _exact(m, block.feature, statistic, values[block.start], *more)
 
 
 def _blocks(view: View, values: Any) -> list[NumericBlock]:
-    """The numeric features that `values` has a number for."""
-    return [b for b in (view.public.layout.numeric if view.public.layout else ()) if b.start < len(values)]
+    """The columns of the table's numeric features that `values` has a number for."""
+    known, blocks = numeric_names(view.public), view.public.layout.numeric if view.public.layout else ()
+    return [b for b in blocks if b.feature in known and b.start < len(values)]

@@ -10,6 +10,7 @@ import pytest
 
 from leakledger.attacks import ATTACKS
 from leakledger.attacks.base import (
+    AuxiliaryKnowledge,
     ColumnClaim,
     FindingClaim,
     MembershipClaim,
@@ -23,10 +24,12 @@ from leakledger.attacks.transcript.vocabulary import Vocabulary
 from leakledger.audit.config_file import config_of
 from leakledger.audit.control_federations import played
 from leakledger.audit.federation_controls import claims_of
+from leakledger.audit.play import view_of
 from leakledger.audit.run import run_audit
 from leakledger.audit.scorable import about_of, check_measured, check_scorable, naming_claims
 from leakledger.audit.store import Store
 from leakledger.preprocess.told_failure import ToldFailure
+from tests.audit.example import truth
 from tests.preprocess.example import SCHEMA
 
 FEDERATED = SimpleNamespace(schema=SCHEMA, batches={("P1", 0): [], ("P2", 0): []})
@@ -120,6 +123,23 @@ def test_own_attacks_claim_one_thing_about_each():
             claims = claims_of(attack, played(spec).view(spec.observers))
             about = [a for c in claims if (a := about_of(c))]
             assert len(about) == len(set(about))
+
+
+@pytest.mark.parametrize("scaler", ["federated-zscore", "federated-minmax", "pooled"])
+@pytest.mark.parametrize("encoder", ["target", "bytes-norm", "fasttext"])
+def test_statistics_of_codes_are_claimed_of_no_feature(encoder, scaler):
+    """Whose means, extremes or rows a scaler over all columns tells: claims that a category has a mean ended runs."""
+    whole = truth(
+        data={"source": "fair", "rows": 90},
+        preprocessing=[{"encoder": encoder, "scaler": scaler, "columns": "all"}],
+        training={"rounds": 1, "batch_size": 4},
+    )
+    for attack in (ATTACKS["plaintext"](), ATTACKS["statistics"]()):
+        view = view_of(["server"], whole).restricted(attack.accepts)
+        claims = claims_in(attack.run(view, AuxiliaryKnowledge()))
+        check_scorable(attack, claims, whole, view)
+        told = {c.feature for c in claims if isinstance(c, StatisticClaim) and c.statistic in ("mean", "minimum")}
+        assert told == {*whole.federated.schema.numeric}
 
 
 def test_what_it_has_is_scored():
