@@ -5,7 +5,8 @@ both of these, where the run only has them together), the training, the partitio
 quoted, never bettered: *ends* needs the verdict that nothing leaks, a leak after which the verdict is open is *open*,
 a group of which fewer assets are shown to leak, and none more, is *fewer*, and a lower figure that still leaks is
 *lowers*, and only where the two intervals are apart. What leaks more to one adversary *raises* the group, whatever it
-does to others. Of several pairs that make the same change, the least favourable one speaks.
+does to others, and nothing gets better where something is shown to leak to one that was not before. Of several pairs
+that make the same change, the least favourable one speaks.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -152,16 +153,17 @@ def _between_leaks(before: Cell, after: Cell) -> Kind:
     a, b = before.ruling, after.ruling
     assert a is not None
     assert b is not None
-    if a.level != b.level:
-        return "level" if LEVELS.index(b.level) > LEVELS.index(a.level) else "raises"
-    if risen(before, after):
+    told, still = leaking(before), leaking(after)
+    if risen(before, after) or LEVELS.index(b.level) < LEVELS.index(a.level):
         return "raises"
-    if (told := leaking(before)) != (still := leaking(after)) and (still < told or told < still):
+    if a.level != b.level:
+        return "level" if still <= told else "same"
+    if still < told or told < still:
         return "fewer" if still < told else "raises"
     if None in (a.low, a.high, b.low, b.high):
         return "same"
     known_exactly = any(r.verdict == "leaks" and not _in_numbers(r.p) for r in after.rulings)
-    if b.high < a.low and not known_exactly:  # type: ignore[operator]
+    if b.high < a.low and still <= told and not known_exactly:  # type: ignore[operator]
         return "lowers"
     return "raises" if b.low > a.high else "same"  # type: ignore[operator]
 

@@ -121,6 +121,32 @@ def test_what_leaks_more_to_one_adversary_is_no_smaller_leak_since_another_is_no
             assert effects(change)[0].endswith("(60\u00a0% of what guessing leaves open, to a single client)")
 
 
+@pytest.mark.parametrize(
+    ("of_client", "of_server", "kind"),
+    [
+        (("leaks", 0.1, 0.2), ("inconclusive", 0.1, 0.2), "same"),  # a lower figure, of somebody else
+        (("inconclusive", 0.1, 0.2), ("leaks", 0.1, 0.2), "lowers"),
+        (("leaks", 0.1, 0.2, "code"), ("leaks", 0.8, 0.9, "code"), "same"),
+        (("inconclusive", 0.1, 0.2, "code"), ("leaks", 0.8, 0.9, "code"), "level"),
+    ],
+)
+def test_nothing_gets_better_where_one_adversary_more_is_shown_something(of_client, of_server, kind):
+    def of(s, who, verdict, low, high, level="value"):
+        return replace(ruling(s, verdict, low, high, level=level), adversary=who)
+
+    before = of(PLAIN, "server", "leaks", 0.8, 0.9), of(PLAIN, "one client", "inconclusive", 0.1, 0.2)
+    change = only(record(*before, of(NOISE, "server", *of_server), of(NOISE, "one client", *of_client)))
+    assert change.effects[0].kind == kind
+    assert change.helps == (kind != "same")
+
+
+def test_what_leaks_more_to_one_adversary_is_no_leak_of_less_since_another_knows_codes_now():
+    before = ruling(PLAIN, "leaks"), replace(ruling(PLAIN, "leaks", 0.2, 0.4, level="code"), adversary="one client")
+    after = (ruling(NOISE, "leaks", level="code"), ruling(NOISE, "leaks", 0.7, 0.9, level="code"))
+    change = only(record(*before, after[0], replace(after[1], adversary="one client")))
+    assert change.effects[0].kind == "raises"
+
+
 def test_one_adversary_that_is_left_open_keeps_a_leak_from_ending():
     after = ruling(NOISE, "no leak"), replace(ruling(NOISE, "inconclusive"), adversary="one client")
     assert only(record(ruling(PLAIN, "leaks"), *after)).effects[0].kind == "open"
