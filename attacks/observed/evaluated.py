@@ -9,7 +9,8 @@ interval, of some 1 / share numbers. Every class is divided in that proportion, 
 the positive class in training rows is that in held-out rows, to within about one of these.
 
 `train.validation` says how many of its training rows a client keeps for validation. That is a publicly agreed share of
-them, rounded, so it leaves few numbers of training rows: an interval that surely holds it.
+them, rounded, so it leaves few numbers of training rows: an interval that surely holds it. Where held-out rows bound
+the same number, both intervals hold it.
 
 The rest of these messages (by how much a model is wrong, and its histograms of probabilities) are sums over the same
 rows of what a known model makes of each. Nothing is claimed from them here. Of held-out rows they are told once. The
@@ -18,6 +19,7 @@ of people that holds those can try which of them add up to it, and finds them ou
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -40,8 +42,22 @@ def evaluated(view: View) -> Iterator[StatisticClaim]:
         yield from _classes(m, np.asarray(m.payload.confusion).sum(1), classes)
     for m in view.received(ErrorSums):
         yield from _target(m)
-    yield from _rows_not_held_out(view)
-    yield from _training_rows(view)
+    counted: dict[str, StatisticClaim] = {}
+    for claim in (*_rows_not_held_out(view), *_training_rows(view)):
+        if claim.statistic == "count":
+            counted[claim.party] = _both(counted[claim.party], claim) if claim.party in counted else claim
+        else:
+            yield claim
+    yield from counted.values()
+
+
+def _both(one: StatisticClaim, other: StatisticClaim) -> StatisticClaim:
+    """What two bounds on a whole number leave together; the second one where that is nothing."""
+    low, high = max(one.low, other.low), min(one.high, other.high)
+    evidence = tuple(sorted({*one.evidence, *other.evidence}))
+    if low > high:
+        return replace(other, evidence=evidence)
+    return replace(other, estimate=(low + high + 1) // 2, low=low, high=high, evidence=evidence)
 
 
 def _classes(m: Message, rows: np.ndarray, classes: list[str]) -> Iterable[StatisticClaim]:

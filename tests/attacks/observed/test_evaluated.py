@@ -80,6 +80,19 @@ def test_held_out_rows_say_how_many_rows_a_client_trains_on_and_how_many_of_them
     assert errors["count", ""] == found["count", ""]
 
 
+def test_held_out_rows_and_validation_rows_together_leave_what_either_leaves():
+    """The bounds of the second were claimed alone, so that early stopping made a number of rows less known."""
+    held_out, public = counts([[21, 0], [21, 0]]), replace(PUBLIC, held_out=0.2)
+    assert claimed(held_out, public=public)["count", ""] == (166, 168, 170)
+    for validation, rows, left in (
+        (0.05, 8, (166, 168, 170)),
+        (0.0505, 9, (169, 170, 170)),
+        (0.1, 16, (155, 160, 165)),
+    ):
+        both = replace(public, training=TrainingSpec(validation=validation))
+        assert claimed(held_out, LocalLoss(3.0, rows), public=both)["count", ""] == left  # the last ones do not fit
+
+
 def test_without_a_known_share_held_out_rows_say_nothing_of_the_others():
     assert not {("count", ""), ("target_rate", "")} & claimed(counts([[5, 1], [2, 0]])).keys()
 
