@@ -103,7 +103,7 @@ def load_into(made: Any, what: str, context: Any, data: Any) -> Any:
     with seal_file(plain) as (path, _):
         try:
             made.load(context, path)
-        except (RuntimeError, ValueError):  # SEAL's own texts name its internals
+        except (RuntimeError, ValueError, IndexError):  # SEAL's own texts name its internals
             raise MessageError(f"SEAL finds a {what} invalid") from None
     return made
 

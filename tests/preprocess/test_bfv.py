@@ -14,6 +14,7 @@ from tests.every import every
 
 sealapi = pytest.importorskip("tenseal.sealapi")
 T = bfv.PLAIN_MODULUS
+PARTS = 49  # where bytes of a ciphertext say how many parts it has
 
 
 def source(seed=0):
@@ -127,6 +128,16 @@ def test_a_header_inside_a_ciphertext_that_is_not_seals_is_refused(key):
         for inside in (bytes(changed), compressed(bytes(changed))):
             with pytest.raises(MessageError, match="another header inside than SEAL's"):
                 bfv.load(rehashed(inside), fresh=True)
+
+
+@pytest.mark.parametrize("parts", [0, 1])
+def test_a_ciphertext_that_states_too_few_parts_is_refused(key, parts):
+    """Of none SEAL raised an IndexError, which was no refusal of the message but an error of the tool."""
+    plain = bytearray(seal._inflated(bfv.encrypt(key, numbers(2), source(6))[seal.DIGEST_BYTES :], "ciphertext"))
+    assert plain[PARTS] == 2
+    plain[PARTS] = parts
+    with pytest.raises(MessageError, match="SEAL finds a ciphertext invalid"):
+        bfv.load(rehashed(bytes(plain)), fresh=True)
 
 
 def compressed(plain):
