@@ -151,7 +151,9 @@ def _counts(view: View, level: float) -> Iterator[StatisticClaim]:
         alone, z = len(counted) == 1, float(ndtri((1 + level) / 2))
         off = counted[0].reach if alone else z / sqrt(float(precision.sum()))
         evidence = tuple(sorted({n for c in counted for n in c.evidence}))
-        yield StatisticClaim(party, "", "count", round(rows), max(rows - off, 1.0), rows + off, evidence)
+        whole = round(rows)  # the interval reaches it: where noise is little it may lie between two numbers
+        low, high = min(max(rows - off, 1.0), whole), max(rows + off, whole)
+        yield StatisticClaim(party, "", "count", whole, low, high, evidence)
 
 
 def _counted(told: Told, known: Known, level: float) -> Iterator[Counted]:

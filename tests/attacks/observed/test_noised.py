@@ -141,6 +141,15 @@ def test_tables_make_the_count_that_is_told_beside_them_surer():
     assert all(widths[0][n] < widths[1][n] for n in NAMES)
 
 
+def test_a_count_under_little_noise_has_an_interval_with_a_whole_number_in_it():
+    """Of 75 at an epsilon of 100, 11 intervals lay between two numbers, and the estimate of each outside of it."""
+    for seed in range(8):
+        view, tables = view_of(["server"], *KINDS["dictionary + zscore"], 100.0, seed=seed)
+        claims = [c for c in noised_claims(view, 0.9) if c.statistic == "count"]
+        assert len(claims) == len(tables)
+        assert all(c.low <= c.estimate == true(c, tables) <= c.high for c in claims)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_all_but_one_learn_from_totals_what_the_server_is_told_by_the_last(kind):
     server, _ = view_of(["server"], *KINDS[kind], 5.0)
