@@ -8,7 +8,7 @@ would stand by returns `Abstained`. Neither is a wrong claim.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 import torch
@@ -278,7 +278,7 @@ class ControlSpec:
     for a round, with validation, and evaluated on rows that are held out. With `features`, parties hold other columns
     of the same records instead, and engineer features under these options. Two expectations need no such federation:
     "records" plays rows through the model and updates of the audited view, "fields" shows one made-up
-    message of each kind in it.
+    message of each kind in it. Raises ValueError for an unknown expectation or observers.
     """
 
     expects: Expected
@@ -292,6 +292,11 @@ class ControlSpec:
     check: str = ""
     quiet: "ControlSpec | None" = None
     shuffled: bool = True
+
+    def __post_init__(self) -> None:
+        for name, known in {"expects": get_args(Expected), "observers": get_args(ObserversOf)}.items():
+            if (stated := getattr(self, name)) not in known:
+                raise ValueError(f"`{name}` of a control is {stated!r}; known are {', '.join(known)}")
 
 
 class Attack(ABC):

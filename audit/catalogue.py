@@ -11,6 +11,7 @@ from leakledger.audit.config import Training
 from leakledger.audit.config_alignment import ALIGNMENTS
 from leakledger.audit.config_features import FEATURE_METHODS
 from leakledger.audit.options import Methods
+from leakledger.audit.plugins import failure
 from leakledger.audit.reference import options_text
 from leakledger.defenses import DEFENSES
 from leakledger.preprocess.aggregation import AGGREGATIONS
@@ -72,7 +73,8 @@ def describe(name: str) -> str:
     found = [_described(kind, name) for kind, table in TABLES.items() if name in table]
     if not found:
         names = sorted({n for table in TABLES.values() for n in table})
-        raise ValueError(f"{name}: nothing is called that{closest(name, names)}; `leakledger list` shows the names")
+        near = failure(name) or closest(name, names)
+        raise ValueError(f"{name}: nothing is called that{near}; `leakledger list` shows the names")
     return "\n\n".join(found)
 
 

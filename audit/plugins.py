@@ -31,7 +31,7 @@ from leakledger.preprocess.data.schema_file import TABLE_SUFFIXES
 from leakledger.preprocess.encoders import ENCODERS, Encoder
 from leakledger.preprocess.messages.base import KINDS, Payload, check_kind
 from leakledger.preprocess.options import options_of
-from leakledger.preprocess.scalers import ALIASES, SCALERS, Scaler
+from leakledger.preprocess.scalers import ALIASES, SCALERS, Scaler, canonical
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,9 @@ def _check_stated(method: type, base: type) -> None:
 
 
 def _check_attack(attack: type[Attack]) -> None:
-    """Raises TypeError unless an attack states assets, kinds of messages and at least one control."""
+    """Raises TypeError unless an attack states assets, kinds of messages and at least one control, and what
+    `_check_control` does for one that cannot be played.
+    """
     for name, kind in {"asset": str, "reads": type, "controls": ControlSpec, "checks": str}.items():
         stated = getattr(attack, name)
         if not isinstance(stated, tuple) or not all(isinstance(part, kind) for part in stated):
@@ -139,6 +141,23 @@ def _check_attack(attack: type[Attack]) -> None:
         raise TypeError("it declares no control: `controls` must say where it succeeds, or nothing shows that it works")
     if strange := [k for k in attack.reads if not issubclass(k, Payload)]:
         raise TypeError(f"`reads` names {strange[0].__name__}, which is no kind of message")
+    for spec in attack.controls:
+        _check_control(spec)
+
+
+def _check_control(spec: ControlSpec) -> None:
+    """Raises ValueError where a control names an encoder or a scaler that there is not, and what making one raises that
+    does not take its options. Those of plugins are registered before attacks are.
+    """
+    scaler, options = canonical(spec.scaler)
+    if spec.encoder not in ENCODERS:
+        raise ValueError(f"a control names the encoder {spec.encoder!r}, and there is none{failure(spec.encoder)}")
+    if scaler not in SCALERS:
+        raise ValueError(f"a control names the scaler {spec.scaler!r}, and there is none{failure(spec.scaler)}")
+    ENCODERS[spec.encoder](**spec.encoder_options)
+    SCALERS[scaler](**{**options, **spec.scaler_options})
+    if spec.quiet is not None:
+        _check_control(spec.quiet)
 
 
 def _check_made(method: Any) -> None:

@@ -184,6 +184,17 @@ def without(name):
     return type("Without", (Attack,), {**kept, "technique": "stated", "run": Stated.run})
 
 
+def controlled(*stated, **options):
+    """An attack that declares this control alone."""
+    return type("Controlled", (Stated,), {"controls": (ControlSpec(*stated, **options),)})
+
+
+@pytest.mark.parametrize("field", ["expects", "observers"])
+def test_a_control_of_what_no_control_can_be_is_refused_where_it_is_stated(field):
+    with pytest.raises(ValueError, match=f"`{field}` of a control is 'statistics'; known are "):
+        ControlSpec(**{"expects": "mean", field: "statistics"})
+
+
 class Needs(Stated):
     def __init__(self, rows):
         self.rows = rows
@@ -200,6 +211,9 @@ UNUSABLE = {
     "declares no control": (type("Empty", (Stated,), {"controls": ()}), "it declares no control"),
     "has a text for its assets": (type("Text", (Stated,), {"asset": "records"}), "`asset` is 'records'; it must be"),
     "reads no kind": (type("Reads", (Stated,), {"reads": (int,)}), "`reads` names int, which is no kind of message"),
+    "is to succeed under no encoder": (controlled("mean", encoder="taly"), "the encoder 'taly', and there is none"),
+    "is to succeed under no scaler": (controlled("mean", scaler="maxabs"), "the scaler 'maxabs', and there is none"),
+    "gives a control no option": (controlled("mean", encoder="uhe", encoder_options={"pad": 1}), "argument 'pad'"),
     "does not run": (type("Idle", (Stated,), {"run": Attack.run}), "abstract"),
     "needs what is no option": (Needs, "it cannot be made without `rows`, which is no option"),
     "cannot be made": (Raises, "ValueError: no such device"),

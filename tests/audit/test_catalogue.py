@@ -1,6 +1,7 @@
 import pytest
 
-from leakledger.audit.catalogue import TABLES, known
+from leakledger.audit import plugins
+from leakledger.audit.catalogue import TABLES, describe, known
 
 
 @pytest.mark.parametrize("kind", TABLES)
@@ -11,3 +12,9 @@ def test_what_is_listed_is_a_whole_sentence(kind):
         assert about, row["name"]
         assert about.count("(") == about.count(")"), row["name"]
         assert about.endswith((".", "?", ")")), row["name"]
+
+
+def test_a_plugin_that_was_left_out_is_not_merely_unknown(monkeypatch):
+    monkeypatch.setattr(plugins, "FAILED", {"tally": "theirs:Tally: TypeError: it states no name"})
+    with pytest.raises(ValueError, match="installed and cannot be used: theirs:Tally: TypeError: it states no name"):
+        describe("tally")
