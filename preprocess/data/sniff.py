@@ -47,7 +47,7 @@ def sniffed(path: Path, given: Mapping[str, Any]) -> FileFormat:
     frame = read_csv(path, chosen["encoding"], chosen["separator"])
     check_names(frame, path.name)
     if "decimal" not in chosen:
-        chosen["decimal"] = "." if chosen["separator"] == "," else _decimal(frame, path)
+        chosen["decimal"] = _quoted_decimal(frame) if chosen["separator"] == "," else _decimal(frame, path)
     if "na_values" not in chosen:
         chosen["na_values"] = tuple(_missing_signs(_with_points(frame, chosen["decimal"], path)))
     return format_of(None, chosen)
@@ -105,6 +105,14 @@ def _decimal(frame: pd.DataFrame, path: Path) -> str:
             "set data.decimal to ',' where they have decimals, else write them without separators of thousands"
         )
     return "."
+
+
+def _quoted_decimal(frame: pd.DataFrame) -> str:
+    """That of a file whose separator is a comma, too: a comma only where cells in quotes have it and no number has a
+    point, since a list of numbers ("1,5") is quoted in such a file as well.
+    """
+    points = _has_numbers(frame, WITH_POINT, either=False) or _has_numbers(frame, WITH_POINT, either=True)
+    return "," if _has_numbers(frame, WITH_COMMA, either=False) and not points else "."
 
 
 def _has_numbers(frame: pd.DataFrame, written: re.Pattern[str], either: bool) -> bool:

@@ -39,6 +39,12 @@ def test_commas_in_numbers_and_quotes_are_no_separators(tmp_path):
     assert guess(tmp_path, 'a;b\n1,5;"x,y,z"\n2;"u,v,w"\n3,25;"p"\n')[::2] == (";", ",")
 
 
+def test_decimal_commas_in_quotes_are_found_where_commas_separate_but_not_beside_points_or_as_thousands(tmp_path):
+    assert guess(tmp_path, 'a,b\n"1,5",x\n2,y\n"3,25",x\n')[::2] == (",", ",")
+    assert guess(tmp_path, 'a,b\n"1,5",0.5\n2,1.5\n"3,25",2.5\n')[2] == "."
+    assert guess(tmp_path, 'a,b\n"1,500",x\n950,y\n"3,250",x\n')[2] == "."
+
+
 def test_bytes_that_are_not_utf_8_are_taken_for_cp1252_and_a_compressed_file_is_opened(tmp_path):
     content = "a,b\nZürich,1\nUlm,2\n".encode("cp1252")
     assert guess(tmp_path, content)[1] == "cp1252"
