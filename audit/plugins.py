@@ -54,6 +54,9 @@ GROUPS = {
     "leakledger.readers": Group(READERS, None, lambda r: "", [*TABLE_SUFFIXES, ".gz"]),
 }
 NAMED = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
+STATED_ASSETS = ("records", "columns", "vocabulary", "membership", "statistics", "sizes", "findings")
+"""What an attack may be about: where it is silent, of an asset by another name no verdict would hear of it."""
+
 FAILED: dict[str, str] = {}
 """Name of a plugin that is installed and was left out -> why."""
 DISTRIBUTIONS: dict[str, str] = {}
@@ -130,13 +133,15 @@ def _check_stated(method: type, base: type) -> None:
 
 
 def _check_attack(attack: type[Attack]) -> None:
-    """Raises TypeError unless an attack states assets, kinds of messages and at least one control, and what
-    `_check_control` does for one that cannot be played.
+    """Raises TypeError unless an attack states assets, kinds of messages and at least one control, ValueError for an
+    asset that is none, and what `_check_control` does for a control that cannot be played.
     """
     for name, kind in {"asset": str, "reads": type, "controls": ControlSpec, "checks": str}.items():
         stated = getattr(attack, name)
         if not isinstance(stated, tuple) or not all(isinstance(part, kind) for part in stated):
             raise TypeError(f"`{name}` is {stated!r}; it must be a tuple of what `{Attack.__name__}` says")
+    if unknown := [a for a in attack.asset if a not in STATED_ASSETS]:
+        raise ValueError(f"`asset` names {unknown[0]!r}; known are {', '.join(STATED_ASSETS)}")
     if not attack.controls:
         raise TypeError("it declares no control: `controls` must say where it succeeds, or nothing shows that it works")
     if strange := [k for k in attack.reads if not issubclass(k, Payload)]:

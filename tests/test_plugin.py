@@ -195,6 +195,10 @@ def test_a_control_of_what_no_control_can_be_is_refused_where_it_is_stated(field
         ControlSpec(**{"expects": "mean", field: "statistics"})
 
 
+def test_every_attack_is_about_what_a_plugin_may_be_about():
+    assert {asset for attack in ATTACKS.values() for asset in attack.asset} == set(plugins.STATED_ASSETS)
+
+
 class Needs(Stated):
     def __init__(self, rows):
         self.rows = rows
@@ -210,6 +214,7 @@ UNUSABLE = {
     "says no controls": (without("controls"), "it does not state `controls`"),
     "declares no control": (type("Empty", (Stated,), {"controls": ()}), "it declares no control"),
     "has a text for its assets": (type("Text", (Stated,), {"asset": "records"}), "`asset` is 'records'; it must be"),
+    "is about no asset": (type("About", (Stated,), {"asset": ("statistic",)}), "`asset` names 'statistic'; known"),
     "reads no kind": (type("Reads", (Stated,), {"reads": (int,)}), "`reads` names int, which is no kind of message"),
     "is to succeed under no encoder": (controlled("mean", encoder="taly"), "the encoder 'taly', and there is none"),
     "is to succeed under no scaler": (controlled("mean", scaler="maxabs"), "the scaler 'maxabs', and there is none"),
