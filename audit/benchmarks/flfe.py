@@ -176,7 +176,8 @@ def known_rows(name: str, setting: Mapping[str, str], runs: Sequence[Exchanged],
 
 
 def _percent(value: float | None) -> float | None:
-    return None if value is None else 100 * value
+    """Of a share, which lies between none and all."""
+    return None if value is None else 100 * min(max(value, 0.0), 1.0)
 
 
 def bytes_of(name: str, one: Exchanged) -> Iterator[Row]:

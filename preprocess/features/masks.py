@@ -6,7 +6,8 @@ A result T(T(f1, m), f2) is then T(f1, f2) under the same mask (equations 8 to 1
 
 The paper does not say how the vector m is drawn. Here an additive one is even on [-size, size] in the units of the
 feature, and the logarithm of a multiplicative one is even on [-log size, log size], its sign that of a coin if asked.
-No such mask hides a column: reals have no even distribution. A zero stays a zero under every multiplicative one.
+No such mask hides a column: reals have no even distribution, and not every float64 number is a mask, so that the last
+digits of what is sent exclude candidates. A zero stays a zero under every multiplicative one.
 """
 
 from collections.abc import Callable, Mapping

@@ -2,7 +2,8 @@
 
 A bounded additive mask has a known mean and deviation, so mean and deviation of the column follow, and the masked
 column itself is an estimate of it. Several fresh masks of one column average out. A factor leaves zeros, and signs
-where it has none of its own; factors average out in logarithms.
+where it has none of its own; factors average out in logarithms. Of a column of whole numbers the last digits of what
+was sent leave few candidates (`digits`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,10 +11,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from leakledger.attacks.base import ColumnClaim, StatisticClaim
+from leakledger.attacks.transcript.feature_exchange.columns import Relation
+from leakledger.attacks.transcript.feature_exchange.digits import Masked, whole_numbers
 from leakledger.attacks.transcript.feature_exchange.equations import Unknown
 from leakledger.attacks.transcript.feature_exchange.exchanged import SUMS, Loop
 from leakledger.preprocess.views import Message, View
 
+Sent = tuple[str, Message]  # the transformation, and the column that went through it with a mask
 Z90 = 1.6449  # standard deviations of an interval that holds nine in ten
 
 
@@ -25,32 +29,39 @@ def estimates(
     for loop in exchanged:
         if loop.masked and loop.first not in known and loop.masked.sender not in view.observers:
             masked.setdefault(loop.first, {}).setdefault(loop.how in SUMS, []).append(loop)
-    size = float(view.public.features.options.get("mask_size", np.nan))
+    options = view.public.features.options
+    size, signs = float(options.get("mask_size", np.nan)), bool(options.get("mask_signs"))
     claims: list[ColumnClaim | StatisticClaim] = []
     for (_, device, feature), by_kind in masked.items():
         added, factored = (_distinct(by_kind.get(kind, [])) for kind in (True, False))
-        if added:
-            claims += _from_sums(device, feature, added, size)
-        else:
-            claims.append(
-                _from_factors(device, feature, factored, bool(view.public.features.options.get("mask_signs")))
-            )
+        found = _from_sums(device, feature, added, size) if added else [_from_factors(device, feature, factored, signs)]
+        if (better := _whole(device, feature, [*added, *factored], size, signs)) is not None:
+            found[0] = better
+        claims += found
     return claims
 
 
-def _distinct(loops: Sequence[Loop]) -> list[Message]:
+def _whole(device: str, feature: str, sent: Sequence[Sent], size: float, signs: bool) -> ColumnClaim | None:
+    """The column, where last digits show that it is of whole numbers; of factors with signs alone its magnitudes."""
+    values = whole_numbers([Masked(how, np.asarray(m.payload.values, np.float64)) for how, m in sent], size, signs)
+    if values is None:
+        return None
+    relation: Relation = "magnitude-estimate" if signs and not any(how in SUMS for how, _ in sent) else "estimate"
+    return ColumnClaim(device, feature, values, tuple(sorted(m.sequence for _, m in sent)), relation)
+
+
+def _distinct(loops: Sequence[Loop]) -> list[Sent]:
     """One message for each mask: the same mask again adds nothing."""
     found: dict[tuple[Unknown, str], Message] = {}
     for loop in loops:
         assert loop.masked is not None
         found.setdefault((loop.mask, loop.how), loop.masked)
-    return list(found.values())
+    return [(how, m) for (_, how), m in found.items()]
 
 
-def _from_sums(
-    device: str, feature: str, messages: Sequence[Message], size: float
-) -> list[ColumnClaim | StatisticClaim]:
+def _from_sums(device: str, feature: str, sent: Sequence[Sent], size: float) -> list[ColumnClaim | StatisticClaim]:
     """The mean over masks, each of mean 0 and variance size² / 3; mean and deviation of the column from it."""
+    messages = [m for _, m in sent]
     evidence = tuple(m.sequence for m in messages)
     values = np.mean([m.payload.values for m in messages], axis=0)
     noise = size / np.sqrt(3 * len(messages))
@@ -65,8 +76,9 @@ def _from_sums(
     return claims
 
 
-def _from_factors(device: str, feature: str, messages: Sequence[Message], signs: bool) -> ColumnClaim:
+def _from_factors(device: str, feature: str, sent: Sequence[Sent], signs: bool) -> ColumnClaim:
     """The geometric mean over masks, with the signs of the first where factors have none."""
+    messages = [m for _, m in sent]
     values = np.array([m.payload.values for m in messages])
     with np.errstate(divide="ignore"):
         magnitude = np.exp(np.log(np.abs(values)).mean(0))

@@ -3,8 +3,9 @@
 FLFE ("FLFE: a communication-efficient and privacy-preserving federated feature engineering framework", algorithms 2
 and 3) says that each participant keeps its local features secret. Passive; exact for the columns that the equations of
 the exchange determine (`exchanged`, and where columns are encrypted, for who has the key: `encrypted`), up to signs
-where products alone do; estimates from bounded masks otherwise (`estimates`), and what is told in other words
-(`columns`, `sketches`). It needs no auxiliary knowledge, but the options of the protocol, which all parties agreed on.
+where products alone do; estimates from bounded masks and their last digits otherwise (`estimates`, `digits`), from
+fractions in lowest terms (`ratios`), and what is told in other words (`columns`, `sketches`). It needs no auxiliary
+knowledge, but the options of the protocol, which all parties agreed on.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -230,6 +230,42 @@ def test_fresh_masks_average_out_with_every_further_loop():
     assert often.correlation > few.correlation + 0.2
 
 
+FRESH = [
+    (("product",), {}, 4),
+    (("product", "quotient"), {"mask_signs": True}, 2),
+    (("sum", "difference"), {}, 6),
+    (("sum", "product"), {"mask_signs": True}, 2),
+]
+
+
+def ages_seen(transformations, options, others, ages):
+    """What P3 claims of a column of P1 that it met with so many of its own, and the truth."""
+    held, labels = columns(len(ages))
+    coins = np.random.default_rng(2)
+    held["P1"]["columns"]["age"] = ages
+    held["P3"]["columns"] = {f"dose {i}": coins.uniform(1, 2, len(ages)) for i in range(others)}
+    claims, _ = run(["P3"], held=held, ill=labels, transformations=transformations, **options)
+    return next(c for c in claims if isinstance(c, ColumnClaim) and c.feature == "age")
+
+
+@pytest.mark.parametrize(("transformations", "options", "others"), FRESH)
+def test_last_digits_tell_whole_numbers_under_fresh_masks(transformations, options, others):
+    ages = np.random.default_rng(3).integers(18, 91, 200).astype(float)
+    claim = ages_seen(transformations, options, others, ages)
+    agreement = column_agreement(claim, ages)
+    assert claim.relation == ("magnitude-estimate" if transformations == ("product", "quotient") else "estimate")
+    assert agreement.exact > 0.5
+    assert agreement.correlation > 0.8
+
+
+@pytest.mark.parametrize(("transformations", "options", "others"), FRESH)
+def test_last_digits_are_no_reason_to_round_a_column_of_other_numbers(transformations, options, others):
+    halves = np.random.default_rng(3).integers(36, 182, 200) / 2
+    claim = ages_seen(transformations, options, others, halves)
+    assert column_agreement(claim, halves).exact == 0
+    assert not np.array_equal(claim.values, np.round(claim.values))
+
+
 def test_bounded_masks_leave_mean_and_deviation():
     claims, held = run(["P2"], transformations=SUM, mask_size=5.0)
     for statistic in ("mean", "std"):
