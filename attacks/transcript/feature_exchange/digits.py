@@ -1,13 +1,13 @@
-"""Columns of whole numbers under masks: the last digits of what was sent leave few candidates.
+"""Columns of few digits under masks: the last digits of what was sent leave few candidates.
 
 A mask is drawn as one of 2^53 float64 numbers, which lie apart, and what is sent is rounded: that f + m, or f m, comes
 to exactly these digits for some mask m excludes most candidates f. A factor between 1/100 and 100 leaves one candidate
 in six, a summand between -100 and 100 some seven in ten; fresh masks of one column multiply. Columns of float64 numbers
-have as many candidates as masks, those of whole numbers have few.
+have as many candidates as masks, those of whole numbers, tenths or hundredths have few.
 
-Nothing says that a column is of whole numbers but that each record keeps a candidate, where of numbers between them
-many records keep none. Then shares of values are fitted to all records (expectation and maximisation), and of each
-record the likeliest candidate is the estimate.
+Nothing says that a column is of these but that each record keeps a candidate, where of numbers between them many
+records keep none. Then shares of values are fitted to all records (expectation and maximisation), and of each record
+the likeliest candidate is the estimate.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,8 +23,12 @@ NEAR = 4  # places beside the nearest: it was worked out with rounding
 BETWEEN = 0.6180339887498949  # whole numbers moved by this are the candidates that chance leaves
 EMPTY, FEWEST = 0.05, 10  # of the records of a sample, and so many, must lose all of these: else it may be chance
 SAMPLE = 200
-MOST = 20_000_000  # candidates of all records: some ten seconds
+MOST = 8_000_000  # candidates of all records: some four seconds
 PAIRS = 1 << 20  # candidates that are looked at together
+LEFT = {True: 0.4, False: 0.05}  # of candidates by a summand, and by a factor: at least
+HOPELESS = 30.0  # candidates that chance leaves of a record at least: no record would lose all
+SUMS = ("sum", "difference")
+TENS = (1, 10, 100)
 ROUNDS = 100
 
 
@@ -42,23 +46,29 @@ class Left(NamedTuple):
     candidates: Column
 
 
-def whole_numbers(sent: Sequence[Masked], size: float, signs: bool) -> Column | None:
-    """(n,) the likeliest whole numbers behind one column under several masks of a public `size`, of factors with
-    `signs` alone the magnitudes; None where nothing shows that the column is of whole numbers.
+def few_digits(sent: Sequence[Masked], size: float, signs: bool) -> Column | None:
+    """(n,) the likeliest numbers of at most two decimals behind one column under several masks of a public `size`, of
+    factors with `signs` alone the magnitudes; None where nothing shows that the column has so few digits.
     """
-    least = 0 if all(s.how in ("sum", "difference") for s in sent) else 1
+    least = 0 if all(s.how in SUMS for s in sent) else 1
     alike = len({s.values.shape for s in sent}) == 1
     if not least < size < np.inf or not alike or not all(np.isfinite(s.values).all() for s in sent):
         return None
-    low, high = _bounds(sent, size, signs)
-    if (high - low).sum() > MOST:
+    return next((found for tens in TENS if (found := _in_steps(sent, size, signs, tens)) is not None), None)
+
+
+def _in_steps(sent: Sequence[Masked], size: float, signs: bool, tens: int) -> Column | None:
+    """The same of multiples of 1 / tens."""
+    low, high = _bounds(sent, size, signs, tens)
+    by_chance = np.median(high - low) * np.prod([LEFT[s.how in SUMS] for s in sent])
+    if (high - low).sum() > MOST or by_chance > HOPELESS:
         return None
     sample = [Masked(s.how, s.values[:SAMPLE]) for s in sent]
     records = len(sample[0].values)
-    if _lost(_left(sample, size, signs, BETWEEN), records) < max(FEWEST, EMPTY * records):
+    if _lost(_left(sample, size, signs, tens, BETWEEN), records) < max(FEWEST, EMPTY * records):
         return None
-    left = _left(sent, size, signs, 0.0)
-    return None if _lost(left, len(sent[0].values)) else _likeliest(left, len(sent[0].values))
+    left = _left(sent, size, signs, tens, 0.0)
+    return None if _lost(left, len(sent[0].values)) else _likeliest(left, len(sent[0].values), tens)
 
 
 def _lost(left: Left, records: int) -> int:
@@ -66,11 +76,11 @@ def _lost(left: Left, records: int) -> int:
     return records - len(np.unique(left.records))
 
 
-def _bounds(sent: Sequence[Masked], size: float, signs: bool) -> tuple[Column, Column]:
-    """Least and largest number (n,) that masks of this size leave possible."""
+def _bounds(sent: Sequence[Masked], size: float, signs: bool, tens: int) -> tuple[Column, Column]:
+    """Least and largest number (n,), in steps of 1 / tens, that masks of this size leave possible."""
     low, high = np.full((2, len(sent[0].values)), -np.inf), np.full((2, len(sent[0].values)), np.inf)
     for how, values in sent:
-        if how in ("sum", "difference"):
+        if how in SUMS:
             low[0], high[0] = np.maximum(low[0], values - size), np.minimum(high[0], values + size)
         else:
             least, most = np.abs(values) / size, np.abs(values) * size
@@ -80,12 +90,12 @@ def _bounds(sent: Sequence[Masked], size: float, signs: bool) -> tuple[Column, C
     if signs and np.isfinite(low[0]).all() and np.isfinite(low[1]).all():  # sums know signs, factors do not
         low[1] = -high[1]
     near = 1e-9 * size  # bounds were rounded
-    return np.floor(low.max(0) - near), np.ceil(high.min(0) + near)
+    return np.floor(tens * (low.max(0) - near)), np.ceil(tens * (high.min(0) + near))
 
 
-def _left(sent: Sequence[Masked], size: float, signs: bool, offset: float) -> Left:
+def _left(sent: Sequence[Masked], size: float, signs: bool, tens: int, offset: float) -> Left:
     """The candidates that some mask turns into what was sent, message by message."""
-    low, high = _bounds(sent, size, signs)
+    low, high = _bounds(sent, size, signs, tens)
     counts = np.maximum(high - low + 1, 0).astype(np.int64)
     found = [Left(np.zeros(0, np.int64), np.zeros(0))]
     chunks = np.cumsum(counts) // PAIRS
@@ -93,8 +103,8 @@ def _left(sent: Sequence[Masked], size: float, signs: bool, offset: float) -> Le
         of = np.flatnonzero(chunks == chunk)
         records = np.repeat(of, counts[of])
         first = np.repeat(np.cumsum(counts[of]) - counts[of], counts[of])
-        candidates = low[records] + (np.arange(len(records)) - first) + offset
-        for how, values in sorted(sent, key=lambda s: s.how in ("sum", "difference")):  # factors exclude the most
+        candidates = (low[records] + (np.arange(len(records)) - first) + offset) / tens
+        for how, values in sorted(sent, key=lambda s: s.how in SUMS):  # factors exclude the most
             kept = _reaches(how, candidates, values[records], size)
             records, candidates = records[kept], candidates[kept]
         found.append(Left(records, candidates))
@@ -104,7 +114,7 @@ def _left(sent: Sequence[Masked], size: float, signs: bool, offset: float) -> Le
 def _reaches(how: str, candidates: Column, sent: Column, size: float) -> NDArray[np.bool_]:
     """Whether the transformation of a candidate (k,) and some mask is what was sent (k,), digit by digit."""
     apply, undo = _WITH_MASK[how]
-    additive, log = how in ("sum", "difference"), np.log(size)
+    additive, log = how in SUMS, np.log(size)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         needed = undo(candidates, sent)
         negative = ~np.asarray(additive) & (needed < 0)
@@ -128,7 +138,7 @@ _WITH_MASK: Mapping[str, tuple[_Operation, _Operation]] = {
 }
 
 
-def _likeliest(left: Left, records: int) -> Column:
+def _likeliest(left: Left, records: int, tens: int) -> Column:
     """(n,) of each record the candidate that most likely is its value, given how often values are.
 
     Shares of values are half those of the values themselves and half those of wider cells (`_smooth`): of a value that
@@ -138,7 +148,7 @@ def _likeliest(left: Left, records: int) -> Column:
     weights = 1 / np.bincount(left.records, minlength=records)[left.records]
     for _ in range(ROUNDS):
         mass = np.bincount(which, weights, len(values)).astype(np.float64)
-        shares = (mass + _smooth(values, mass))[which]
+        shares = (mass + _smooth(np.round(tens * values), mass))[which]
         weights = shares / np.bincount(left.records, shares, records)[left.records]
     found = np.empty(records)
     order = np.argsort(weights, kind="stable")  # the likeliest of a record is written last

@@ -2,8 +2,8 @@
 
 A bounded additive mask has a known mean and deviation, so mean and deviation of the column follow, and the masked
 column itself is an estimate of it. Several fresh masks of one column average out. A factor leaves zeros, and signs
-where it has none of its own; factors average out in logarithms. Of a column of whole numbers the last digits of what
-was sent leave few candidates (`digits`).
+where it has none of its own; factors average out in logarithms. Of a column of few digits the last ones of what was
+sent leave few candidates (`digits`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ import numpy as np
 
 from leakledger.attacks.base import ColumnClaim, StatisticClaim
 from leakledger.attacks.transcript.feature_exchange.columns import Relation
-from leakledger.attacks.transcript.feature_exchange.digits import Masked, whole_numbers
+from leakledger.attacks.transcript.feature_exchange.digits import Masked, few_digits
 from leakledger.attacks.transcript.feature_exchange.equations import Unknown
 from leakledger.attacks.transcript.feature_exchange.exchanged import SUMS, Loop
 from leakledger.preprocess.views import Message, View
@@ -35,15 +35,15 @@ def estimates(
     for (_, device, feature), by_kind in masked.items():
         added, factored = (_distinct(by_kind.get(kind, [])) for kind in (True, False))
         found = _from_sums(device, feature, added, size) if added else [_from_factors(device, feature, factored, signs)]
-        if (better := _whole(device, feature, [*added, *factored], size, signs)) is not None:
+        if (better := _of_few_digits(device, feature, [*added, *factored], size, signs)) is not None:
             found[0] = better
         claims += found
     return claims
 
 
-def _whole(device: str, feature: str, sent: Sequence[Sent], size: float, signs: bool) -> ColumnClaim | None:
-    """The column, where last digits show that it is of whole numbers; of factors with signs alone its magnitudes."""
-    values = whole_numbers([Masked(how, np.asarray(m.payload.values, np.float64)) for how, m in sent], size, signs)
+def _of_few_digits(device: str, feature: str, sent: Sequence[Sent], size: float, signs: bool) -> ColumnClaim | None:
+    """The column, where last digits show that it has few; of factors with signs alone its magnitudes."""
+    values = few_digits([Masked(how, np.asarray(m.payload.values, np.float64)) for how, m in sent], size, signs)
     if values is None:
         return None
     relation: Relation = "magnitude-estimate" if signs and not any(how in SUMS for how, _ in sent) else "estimate"

@@ -260,10 +260,18 @@ def test_last_digits_tell_whole_numbers_under_fresh_masks(transformations, optio
 
 @pytest.mark.parametrize(("transformations", "options", "others"), FRESH)
 def test_last_digits_are_no_reason_to_round_a_column_of_other_numbers(transformations, options, others):
-    halves = np.random.default_rng(3).integers(36, 182, 200) / 2
-    claim = ages_seen(transformations, options, others, halves)
-    assert column_agreement(claim, halves).exact == 0
-    assert not np.array_equal(claim.values, np.round(claim.values))
+    eighths = np.random.default_rng(3).integers(144, 728, 200) / 8
+    claim = ages_seen(transformations, options, others, eighths)
+    assert column_agreement(claim, eighths).exact == 0
+    assert not np.array_equal(claim.values, np.round(claim.values, 2))
+
+
+@pytest.mark.parametrize("decimals", [1, 2])
+def test_last_digits_tell_decimals_too(decimals):
+    prices = np.round(np.random.default_rng(3).uniform(1, 9, 200), decimals)
+    agreement = column_agreement(ages_seen(("product", "sum"), {"mask_size": 30.0}, 4, prices), prices)
+    assert agreement.exact > 0.5
+    assert agreement.correlation > 0.9
 
 
 def test_bounded_masks_leave_mean_and_deviation():
