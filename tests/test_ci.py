@@ -59,8 +59,14 @@ def test_the_template_of_gitlab_lets_no_exit_code_but_0_through():
 def test_the_script_of_gitlab_ends_with_the_exit_code_of_the_gate(made):
     job = template_of_gitlab()
     variables = {**job["variables"], "LEAKLEDGER_INSTALL": "", "LEAKLEDGER_BASELINE": "b.json"}
-    for policy, code in (("policy.toml", 0), ("pairs.toml", 11)):
-        environment = {**with_tool(), **variables, "LEAKLEDGER_POLICY": policy}
+    for changed, code in (
+        ({}, 0),
+        ({"BASELINE": ""}, 10),
+        ({"POLICY": "pairs.toml"}, 11),
+        ({"WAIVERS": "void.toml"}, 12),
+    ):
+        named = {"LEAKLEDGER_POLICY": "policy.toml", **{f"LEAKLEDGER_{k}": v for k, v in changed.items()}}
+        environment = {**with_tool(), **variables, **named}
         script = "\n".join(job["script"])
         done = subprocess.run(["bash", "-e", "-c", script], cwd=made, env=environment, capture_output=True, check=False)
         assert done.returncode == code, done.stderr
