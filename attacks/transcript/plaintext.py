@@ -18,6 +18,7 @@ from leakledger.attacks.base import (
     NotApplicable,
     Outcome,
     StatisticClaim,
+    VocabularyClaim,
 )
 from leakledger.attacks.observed.evaluated import EVALUATED, IN_PART, evaluated
 from leakledger.attacks.observed.stated import STATED, dictionary_sizes, stated
@@ -50,17 +51,15 @@ class Plaintext(Attack):
     def run(self, view: View, knowledge: AuxiliaryKnowledge) -> Outcome:
         if not any(self.accepts(k) for k in view.kinds):
             return NotApplicable("no message in this view carries a value in the clear")
-        claims: list[Claim] = [
-            *last_of_each(
-                [
-                    *evaluated(view),
-                    *trained_rows(view.restricted(self.accepts)),
-                    *stated(view),
-                    *dictionary_sizes(view),
-                ]
-            ),
-            *generic_claims(view, self.reads),
-        ]
+        claims = last_of_each(
+            [
+                *evaluated(view),
+                *trained_rows(view.restricted(self.accepts)),
+                *stated(view),
+                *dictionary_sizes(view),
+                *generic_claims(view, self.reads),
+            ]
+        )
         claims += findings(view, (number for c in claims for number in c.evidence))
         return claims or NotApplicable("this view sent such messages itself, but received none")
 
@@ -69,15 +68,28 @@ class Plaintext(Attack):
 
 
 def last_of_each(claims: Iterable[Claim]) -> list[Claim]:
-    """Where several messages say one figure, the last claim counts, as what is stated comes after what is bounded. It
-    rests on all of them.
+    """Where several messages say one figure, the last claim counts, as what is stated comes after what is bounded; of
+    values, all that any says. It rests on all of them.
     """
     found: dict[object, Claim] = {}
     for place, c in enumerate(claims):
         if isinstance(c, StatisticClaim):
-            about = c.party, c.feature, c.statistic, c.value
-            before = found[about].evidence if about in found else ()
-            found[about] = replace(c, evidence=tuple(sorted({*before, *c.evidence})))
+            about: object = (c.party, c.feature, c.statistic, c.value)
+        elif isinstance(c, VocabularyClaim):
+            about = (c.party, c.feature)
         else:
-            found[place] = c
+            about = place
+        found[about] = _with(c, found[about]) if about in found else c
     return list(found.values())
+
+
+def _with(claim: Claim, before: Claim) -> Claim:
+    """The claim, resting on the evidence of one before about the same, too; of values, both together."""
+    evidence = tuple(sorted({*before.evidence, *claim.evidence}))
+    if not isinstance(claim, VocabularyClaim) or not isinstance(before, VocabularyClaim):
+        return replace(claim, evidence=evidence)
+    if {*claim.values} == {*before.values}:
+        return replace(claim, evidence=evidence, certain=claim.certain and before.certain)
+    values = tuple(sorted({*claim.values, *before.values}))
+    proven = claim.proven | before.proven
+    return VocabularyClaim(claim.party, claim.feature, values, evidence, (), claim.certain and before.certain, proven)

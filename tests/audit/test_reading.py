@@ -634,6 +634,22 @@ def test_plaintext_claims_no_more_than_a_finding_where_no_feature_is_named(serve
     assert not any(isinstance(c, VocabularyClaim | StatisticClaim) for c in claims)
 
 
+def test_plaintext_makes_one_claim_of_what_several_messages_of_a_new_kind_say(server_view):
+    from leakledger.audit.field_controls import FEATURE, with_message
+
+    def told(kind, *of):
+        views = [with_message(server_view, kind({FEATURE: each})) for each in of]
+        messages = tuple(replace(v.messages[0], sequence=i) for i, v in enumerate(views))
+        (claim,) = Plaintext().run(replace(views[0], messages=messages), None)
+        return claim
+
+    counts = {"a": 3, "b": 1}
+    assert told(ToySizes, 2, 3) == StatisticClaim("control", FEATURE, "size", 3, 3, 3, (0, 1))
+    assert told(ToyCounts, counts, counts).counts == (3, 1)
+    both = told(ToyCounts, counts, {"b": 1, "c": 2})
+    assert (both.values, both.counts, both.evidence) == (("a", "b", "c"), (), (0, 1))
+
+
 def federation():
     """One of its own, in which a test sends what it likes: those of `run_methods` are kept for all."""
     return run_methods.__wrapped__("local", frozen({}), "local", frozen({}), 1)
