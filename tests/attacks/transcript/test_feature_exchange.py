@@ -74,8 +74,9 @@ def test_one_sum_of_each_pair_of_three_devices_gives_all_columns_but_one_pair_al
     assert all(a.exact == 1 for _, a in agreements(["server"], transformations=SUM).values())
     held, labels = columns(200)
     two = {d: {**held[d], "columns": dict([*held[d]["columns"].items()][:1])} for d in ("P1", "P2")}
-    claims, _ = run(["server"], held=two, ill=labels, transformations=SUM)
-    assert not [c for c in claims if isinstance(c, ColumnClaim)]
+    found = agreements(["server"], held=two, ill=labels, transformations=SUM)
+    assert {r for r, _ in found.values()} == {"scaled"}
+    assert max(a.exact for _, a in found.values()) == 0
 
 
 def whole_numbers(devices=("P1", "P2", "P3"), low=20, records=300):
@@ -96,8 +97,36 @@ def test_quotients_of_whole_numbers_give_the_server_those_without_a_common_divis
     assert all(r == "estimate" and a.exact > exact and a.correlation > 0.5 for r, a in found.values())
 
 
-def test_quotients_of_columns_of_many_digits_give_the_server_none():
-    assert agreements(["server"], transformations=("quotient",)) == {}
+def test_quotients_of_columns_of_many_digits_give_the_server_no_values():
+    found = agreements(["server"], transformations=("quotient",))
+    assert {(r, a.exact) for r, a in found.values()} == {("scaled", 0.0)}
+
+
+INDEPENDENT = {"height": 1.0, "weight": 1.0, "dose": 8.0}
+
+
+@pytest.mark.parametrize("exchange", ["masked", "encrypted"])
+@pytest.mark.parametrize(
+    ("transformation", "devices", "least"),
+    [
+        ("sum", ("P1", "P2"), {"height": 0.6, "weight": 0.6}),
+        ("difference", ("P1", "P2"), {"height": 0.6, "weight": 0.6}),
+        ("difference", ("P1", "P3"), {"height": 0.0, "dose": 0.98}),
+        ("difference", ("P1", "P2", "P3"), {"height": 0.6, "weight": 0.6, "dose": 0.98}),
+        ("product", ("P1", "P2"), {"height": 0.6, "weight": 0.6}),
+        ("quotient", ("P1", "P2", "P3"), {"height": 0.5, "weight": 0.5, "dose": 0.9}),
+    ],
+)
+def test_a_result_follows_the_columns_that_it_is_made_of(transformation, devices, least, exchange):
+    """The server claimed nothing of a difference or a quotient, or of one pair alone."""
+    coins, (held, labels) = np.random.default_rng(4), columns(400)
+    names = {d: next(iter(held[d]["columns"])) for d in devices}
+    two = {d: {**held[d], "columns": {f: 40 + INDEPENDENT[f] * coins.normal(0, 1, 400)}} for d, f in names.items()}
+    found = agreements(["server"], held=two, ill=labels, transformations=(transformation,), exchange=exchange)
+    assert {feature for _, feature in found} == least.keys()
+    for (_, feature), (relation, agreement) in found.items():
+        assert relation == "scaled"
+        assert agreement.correlation > least[feature]
 
 
 def test_a_record_with_a_zero_leaves_the_other_column_of_a_quotient_open():
@@ -161,8 +190,8 @@ def test_encryption_leaves_the_server_what_it_is_meant_to_end_with():
     assert all(r == "magnitude" and a.exact == 1 for r, a in products.values())
     held, labels = columns(200)
     two = {d: {**held[d], "columns": dict([*held[d]["columns"].items()][:1])} for d in ("P1", "P2")}
-    claims, _ = run(["server"], held=two, ill=labels, transformations=SUM, exchange="encrypted")
-    assert not [c for c in claims if isinstance(c, ColumnClaim)]
+    alone = agreements(["server"], held=two, ill=labels, transformations=SUM, exchange="encrypted")
+    assert {(r, a.exact) for r, a in alone.values()} == {("scaled", 0.0)}
 
 
 def test_encrypted_zeros_are_zeros_and_leave_other_columns_of_the_record_open():
