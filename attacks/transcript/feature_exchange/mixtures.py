@@ -61,8 +61,8 @@ def _followed(made: Sequence[tuple[Loop, Solved]], logarithms: bool) -> dict[Unk
     if usable.sum() < 2:
         return {}
     told = told[:, usable] - told[:, usable].mean(axis=1, keepdims=True)
-    variances = _variances(parts, told)
-    weights = (variances[:, None] * parts.T) @ np.linalg.pinv((parts * variances) @ parts.T, rcond=SMALL)  # (U, K)
+    varies = variances(parts, told)
+    weights = (varies[:, None] * parts.T) @ np.linalg.pinv((parts * varies) @ parts.T, rcond=SMALL)  # (U, K)
     found = {}
     for i, u in enumerate(columns):
         values = np.full(len(usable), np.nan)
@@ -72,7 +72,7 @@ def _followed(made: Sequence[tuple[Loop, Solved]], logarithms: bool) -> dict[Unk
     return found
 
 
-def _variances(parts: Column, told: Column) -> Column:
+def variances(parts: Column, told: Column) -> Column:
     """(U,) how much each column varies, by the covariances of what is told (K, n), of which they explain most."""
     pairs = np.einsum("ku,lu->klu", parts, parts).reshape(-1, parts.shape[1])
     covariances = (told @ told.T / told.shape[1]).ravel()

@@ -2,8 +2,8 @@
 
 No equation determines two columns by their quotient. But 37 / 120 is told to 15 digits, and of all fractions with such
 small numbers one alone fits: two whole numbers have no common divisor with the chance 6/pi^2, 61 %, three numbers 83 %.
-So the columns that quotients join are known record by record up to one whole factor, for most records 1; of decimals up
-to the power of ten that makes them whole. An estimate: nothing says in which records there is a common divisor.
+So the columns that quotients join are known record by record up to one whole factor, for most records 1; beside
+decimals up to what makes these whole. An estimate: that a factor moves all columns of a record says how large it is.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,13 +15,17 @@ import numpy as np
 from leakledger.attacks.base import ColumnClaim
 from leakledger.attacks.transcript.feature_exchange.equations import Column, Solved, Unknown
 from leakledger.attacks.transcript.feature_exchange.exchanged import Loop
+from leakledger.attacks.transcript.feature_exchange.mixtures import variances
 from leakledger.preprocess.views import View
 
 CHANCE = 1e-4  # that a fraction which is taken for a number is near it by chance, at most
 LARGEST = 10**6  # denominator that is looked for
 FEW = 0.9  # of the records must be such fractions: else columns have too many digits
 SAMPLE = 200  # records that are looked at first
-FAR = 3.0  # times the median: a record this far below is taken to have a common divisor
+FACTORS = np.array([digit * ten for ten in (0.01, 0.1, 1.0, 10.0, 100.0) for digit in range(1, 10)])
+RARE = 0.01  # how often there is each but 1, to begin with
+LEAST_ERROR = 0.05  # of a factor's logarithm
+ROUNDS = 30
 
 Ratios = list[Fraction | None]  # of each record; None: no fraction of small numbers
 
@@ -94,9 +98,8 @@ def _times(x: Fraction | None, q: Fraction | None) -> Fraction | None:
 
 
 def _lowest_terms(group: Mapping[Unknown, Ratios]) -> dict[Unknown, Column]:
-    """The magnitudes (n,) of each column as whole numbers without a common divisor; NaN where a ratio is missing.
-
-    A record that lies far below the others in all columns is brought to their medians: there it has a divisor.
+    """The magnitudes (n,) of each column as whole numbers without a common divisor, times the likeliest factor of the
+    record; NaN where a ratio is missing.
     """
     records = list(zip(*group.values(), strict=True))
     whole = np.full((len(records), len(group)), np.nan)
@@ -107,6 +110,28 @@ def _lowest_terms(group: Mapping[Unknown, Ratios]) -> dict[Unknown, Column]:
             whole[i] = [float(abs(r) * unit) for r in told]
     known = np.isfinite(whole).all(axis=1)
     if known.any():
-        below = np.exp(np.log(np.median(whole[known], axis=0) / whole[known]).mean(axis=1, keepdims=True))
-        whole[known] *= np.where(below > FAR, np.round(below), 1.0)
+        whole[known] *= _factors(np.log(whole[known]))[:, None]
     return dict(zip(group, whole.T, strict=True))
+
+
+def _factors(logs: Column) -> Column:
+    """(n,) by what records (n, U) in lowest terms are to be multiplied: a common divisor, or a power of ten and one.
+
+    A factor moves all columns of a record alike, and columns by themselves do not: how far a record lies from the
+    medians, weighed by how much each column varies, is its logarithm and an error. That of most records is 0. How often
+    there is each factor follows from all records (expectation and maximisation).
+    """
+    apart = np.eye(logs.shape[1])[1:] - np.eye(logs.shape[1])[0]  # ratios to the first column, which no factor moves
+    told = apart @ logs.T
+    weights = 1 / variances(apart, told - told.mean(axis=1, keepdims=True))
+    moved = (np.median(logs, axis=0) - logs) @ weights / weights.sum()
+    moved -= np.median(moved)
+    away = moved[:, None] - np.log(FACTORS)
+    error, shares = float(1 / np.sqrt(weights.sum())), np.where(FACTORS == 1, 1.0, RARE)
+    parts = away
+    for _ in range(ROUNDS):
+        parts = shares * (np.exp(-((away / error) ** 2) / 2) + np.finfo(np.float64).tiny)
+        parts /= parts.sum(axis=1, keepdims=True)
+        shares = parts.sum(axis=0)
+        error = max(float(np.sqrt((parts * away**2).sum() / len(away))), LEAST_ERROR)
+    return np.asarray(FACTORS[parts.argmax(axis=1)])

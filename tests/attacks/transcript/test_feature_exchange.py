@@ -97,6 +97,15 @@ def test_quotients_of_whole_numbers_give_the_server_those_without_a_common_divis
     assert all(r == "estimate" and a.exact > exact and a.correlation > 0.5 for r, a in found.values())
 
 
+def test_records_in_lowest_terms_are_brought_to_one_unit():
+    """Beside decimals each record lost a factor of its own: columns known up to that had a correlation of 0.4."""
+    held, labels = whole_numbers(low=100)
+    first = next(iter(held["P1"]["columns"]))
+    held["P1"]["columns"][first] /= 10
+    found = agreements(["server"], held=held, ill=labels, transformations=("quotient",))
+    assert all(r == "estimate" and a.correlation > 0.8 for r, a in found.values())
+
+
 def test_quotients_of_columns_of_many_digits_give_the_server_no_values():
     found = agreements(["server"], transformations=("quotient",))
     assert {(r, a.exact) for r, a in found.values()} == {("scaled", 0.0)}
