@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from leakledger.attacks.base import Abstained, AuxiliaryKnowledge, NotApplicable, joint, whose
 from leakledger.attacks.observed.aggregates import RoundMean, round_means
-from leakledger.attacks.observed.gradients import check_labels, poisson, row_count, tensors, unsuitable
+from leakledger.attacks.observed.gradients import check_labels, poisson, row_count, tensors, unmodelled, unsuitable
 from leakledger.attacks.observed.trainings import check_epochs, rounding, schedule_of, unknown_training
 from leakledger.attacks.observed.update import Arrays, Member, ObservedUpdate
 from leakledger.preprocess.messages import ClientGradient, ClientWeights
@@ -39,9 +39,11 @@ def find_sums(
     *,
     rounds: Collection[int] | None = None,
     victims: Collection[str] | None = None,
+    any_loss: bool = False,
 ) -> list[ObservedUpdate] | NotApplicable | Abstained:
     """The sums over clients whose updates the observers do not have one by one, of chosen rounds and with any of the
-    chosen victims; or why there is none. An empty list where nothing tells of any sum.
+    chosen victims; or why there is none. An empty list where nothing tells of any sum. `any_loss`: of models too that
+    are `gradients.unmodelled`; labels then say of theirs how many rows there are, and no more.
     """
     outcomes = list[ObservedUpdate | NotApplicable | Abstained]()
     for whole in round_means(view):
@@ -49,7 +51,7 @@ def find_sums(
         others = tuple(c for c in whole.clients if c not in known and c not in view.observers)
         wanted = (rounds is None or whole.round in rounds) and (victims is None or set(victims) & set(others))
         if others and wanted:
-            outcomes.append(_sum_over(view, knowledge, whole, known, others))
+            outcomes.append(_sum_over(view, knowledge, whole, known, others, any_loss))
     found = [o for o in outcomes if isinstance(o, ObservedUpdate)]
     return found or next((o for o in outcomes if not isinstance(o, ObservedUpdate)), found)
 
@@ -66,12 +68,17 @@ def known_updates(view: View, whole: RoundMean) -> Mapping[str, Message]:
 
 
 def _sum_over(
-    view: View, knowledge: AuxiliaryKnowledge, whole: RoundMean, known: Mapping[str, Message], others: tuple[str, ...]
+    view: View,
+    knowledge: AuxiliaryKnowledge,
+    whole: RoundMean,
+    known: Mapping[str, Message],
+    others: tuple[str, ...],
+    any_loss: bool,
 ) -> ObservedUpdate | NotApplicable | Abstained:
     """The update that the `others` sent together; all that is in the way of it is a reason, never an error."""
     source = f"the sum of the updates of {whose(joint(others))} in round {whole.round}"
     spec, layout, training = view.public.model, view.public.layout, view.public.training
-    if reason := unsuitable(layout, spec, shared=False):
+    if reason := unsuitable(layout, spec, shared=False, any_loss=any_loss):
         return NotApplicable(reason)
     if missing := [c for c in whole.clients if c in view.observers and c not in known]:
         return NotApplicable(f"{source}: the observers do not hold what {whose(joint(missing))} sent themselves")
@@ -84,7 +91,7 @@ def _sum_over(
     try:
         counted = {c: row_count(m) for c, m in known.items()}
         left = whole.rows - sum(counted.values()) if by_rows and whole.rows and len(others) == 1 else None
-        members = [member(knowledge, training, c, whole.round, spec.outputs, left) for c in others]
+        members = [member(knowledge, training, c, whole.round, max(spec.outputs, 2), left) for c in others]
         weight = {c: rows if by_rows else 1 for c, rows in counted.items()}
         own = {c: _update(spec, whole, training, m) for c, m in known.items()}
     except ValueError as error:
@@ -104,7 +111,7 @@ def _sum_over(
     }
     if not any(np.abs(g).max(initial=0.0) > share * whole.noise for g in mean.values()):
         return Abstained(f"{source} is zero up to rounding in every tensor ({', '.join(mean)})")
-    labels = _labels(members) if granted else np.zeros(0, np.int64)
+    labels = _labels(members) if granted and not unmodelled(spec) else np.zeros(0, np.int64)
     update = ObservedUpdate(
         joint(others),
         whole.round,

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from leakledger.attacks.observed.affine import Array, affine
+from leakledger.attacks.observed.row_space import SURE
 from leakledger.attacks.observed.update import Arrays
 
 # Singular values below this share of the largest count as zero. Too small: float32 rounding looks like a record; too
@@ -38,13 +39,18 @@ class SeenSpace:
         return np.asarray(points - points @ self.basis.T @ self.basis)
 
 
-def seen_space(gradient: Arrays, rows: int) -> SeenSpace:
-    """The row space of the gradient's first layer, of at most so many rows. Raises ValueError for a gradient of 0."""
+def seen_space(gradient: Arrays, rows: int, noise: float = 0.0) -> SeenSpace:
+    """The row space of the gradient's first layer, of at most so many rows. Raises ValueError for a gradient of 0.
+
+    `noise`: the standard deviation of errors in the entries, whose singular values count as zero, too.
+    """
     both = affine(gradient, 0)
     if not both.any():
         raise ValueError("the gradient of its first layer is zero: no record switches a neuron on")
     _, values, right = np.linalg.svd(both, full_matrices=False)
-    rank = min(rows, int((values > RANK * values[0]).sum()))
+    floor = max(RANK * values[0], SURE * noise * float(np.sqrt(both.shape).sum()))
+    if not (rank := min(rows, int((values > floor).sum()))):
+        raise ValueError("the gradient of its first layer does not stand out from the errors in it")
     return SeenSpace(right[:rank])
 
 

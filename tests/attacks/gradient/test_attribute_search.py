@@ -16,7 +16,7 @@ from leakledger.attacks.gradient.attribute_search.schema import find_names
 from leakledger.attacks.gradient.attribute_search.search import INSIDE, search
 from leakledger.attacks.texts import TextRecords
 from leakledger.preprocess.models import as_arrays, as_tensors, dropout_masks, gradient, initial_weights
-from leakledger.preprocess.views import Message, ModelSpec, PublicFacts, TrainingSpec, View
+from leakledger.preprocess.views import FeatureLayout, Message, ModelSpec, NumericBlock, PublicFacts, TrainingSpec, View
 from leakledger.preprocess.wire import encode as to_bytes
 
 WIDTH = 64
@@ -134,6 +134,54 @@ def test_the_schema_of_one_gradient_serves_the_next_ones_of_the_party():
     )
     assert [c.categories.tolist() for c in both] == [one[0].categories.tolist()] * 2
     assert sum(asked) < 1.7 * alone
+
+
+def models_seen_by(observers, picks, rate=0.1):
+    """A round of three clients with these records each, as two models in a row and what the observers sent show it."""
+    names = ("P1", "P2", "P3")
+    weights, _ = update(picks[0])
+    sent = {c: update(own)[1] for c, own in zip(names, picks, strict=True)}
+    mean = {n: sum(np.float64(g[n]) for g in sent.values()) / 3 for n in weights}
+    after = {n: (w - rate * mean[n]).astype(np.float32) for n, w in weights.items()}
+    layout = FeatureLayout(tuple(NumericBlock(f"embedding {i}", i) for i in range(WIDTH)))
+    training = TrainingSpec(rounds=2, batch_size=4, learning_rate=rate)
+    public = PublicFacts(names, "server", model=SPEC, training=training, layout=layout)
+    plain = [(0, "train.model", "server", c, {"weights": weights}) for c in observers]
+    plain += [(0, "train.gradient", c, "server", {"rows": 4, "gradient": sent[c]}) for c in observers]
+    plain += [(1, "train.model", "server", c, {"weights": after}) for c in observers]
+    messages = [
+        Message(i, "train", round, topic, one, other, None, False, to_bytes(body), to_bytes(body))
+        for i, (round, topic, one, other, body) in enumerate(plain)
+    ]
+    return View(frozenset(observers), tuple(messages), public)
+
+
+def test_all_clients_but_one_read_the_records_of_the_last_one_off_two_models_and_their_own_gradients():
+    found = 0
+    for seed in range(3):
+        picks = [batch(4, 10 * seed + k) for k in range(3)]
+        knowledge = AuxiliaryKnowledge(texts=dict.fromkeys(("P1", "P2", "P3"), RECORDS))
+        (claim,) = AttributeSearch().run(models_seen_by(("P1", "P2"), picks), knowledge)
+        assert (claim.victim, claim.round, claim.evidence) == ("P3", 0, (0, 2, 3, 4))
+        verified = {tuple(p) for p, v in zip(claim.categories.tolist(), claim.verified, strict=True) if v}
+        assert verified <= {tuple(p) for p in picks[2].tolist()}
+        found += len(verified)
+    assert found >= 9
+
+
+def test_of_two_clients_outside_a_sum_is_told_and_nothing_is_claimed():
+    knowledge = AuxiliaryKnowledge(texts=dict.fromkeys(("P1", "P2", "P3"), RECORDS))
+    outcome = AttributeSearch().run(models_seen_by(("P1",), [batch(4, k) for k in range(3)]), knowledge)
+    assert isinstance(outcome, NotApplicable)
+    assert "several schemas" in outcome.reason
+
+
+def test_a_gradient_below_the_errors_in_it_spans_nothing():
+    _, step = update(batch(4, 0))
+    gradient = {n: g.astype(float) for n, g in step.items()}
+    assert seen_space(gradient, 4, 1e-9).rank >= 3
+    with pytest.raises(ValueError, match="does not stand out"):
+        seen_space(gradient, 4, 10 * float(np.linalg.norm(gradient["0.weight"])))
 
 
 def test_without_the_encoder_or_a_gradient_it_says_what_is_missing():
