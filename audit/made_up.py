@@ -20,7 +20,7 @@ from leakledger.attacks.observed.updates import TOLD
 from leakledger.audit.cells import Cells
 from leakledger.defenses import defense_of
 from leakledger.preprocess.aggregation.base import arrays_of, to_vector
-from leakledger.preprocess.aggregation.plain import mean_of_updates
+from leakledger.preprocess.aggregation.plain import mean_of_clients, mean_of_updates
 from leakledger.preprocess.messages import (
     BatchNormStatistics,
     ClientGradient,
@@ -115,7 +115,8 @@ def _summed(view: View, observed: Summed, batches: Batches, coins: np.random.Gen
     if after.kind is SummedUpdate:
         told: Payload = _sum_of(numbers, updates)
     else:
-        mean = mean_of_updates(*updates)
+        alike = view.public.aggregation.options.get("weighting", "rows") == "clients"
+        mean = (mean_of_clients if alike else mean_of_updates)(*updates)
         told = after.kind(algorithm.step(training, dict(model.weights), mean))  # type: ignore[call-arg]
     messages = [*_without_training(view), before, *there, *own, _saying(after, told)]
     return replace(view, messages=tuple(messages), public=replace(view.public, clients=clients)), granted

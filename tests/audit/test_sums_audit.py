@@ -154,6 +154,14 @@ def test_a_control_of_sums_shows_models_before_and_after_and_no_update_of_others
         assert {client for client, _ in knowledge.labels} == set(view.public.clients) - {"P1"}
 
 
+def test_single_rows_come_back_behind_a_mean_that_counts_every_client_alike():
+    """The control's mean counted rows, and the attack, which knows better, took the wrong part off as its own."""
+    alike = play.__wrapped__(2, training={"rounds": 1, "batch_size": 6, "weighting": "clients"})
+    controls = list(record_controls(alike, [("P2", 0)], np.random.default_rng(0)))
+    assert [(c.kind, c.summed) for c in controls] == [(k, True) for k in ("leaky", "null", "power")]
+    assert controls[0].passed
+
+
 def test_a_control_of_what_is_sent_leaves_no_model_behind_that_tells_of_a_sum():
     """Of six clients the leaky control makes up four, and the null control one: the others sent nothing in it."""
     chosen = settings(6, ["server"], data={"source": "fair", "rows": 300})
