@@ -166,6 +166,17 @@ def test_what_is_claimed_of_a_category_is_scored_though_another_party_does_not_s
         check_scorable(ATTACKS["plaintext"](), [replace(claim, party=stranger)], truth)
 
 
+def test_all_clients_but_one_claim_the_records_of_that_one_and_a_single_client_claims_none(truth):
+    settings = config()
+    attack = make_attack("attribute_search", settings, cases(settings)[0])
+    knowledge = granted_knowledge(settings, truth)
+    (claim,) = claims_in(attack.run(view_of(["P1", "P2"], truth), knowledge))
+    assert isinstance(claim, RecordsClaim)
+    assert (claim.victim, claim.round, len(claim.categories)) == ("P3", 0, 3)
+    assert claim.layout == truth.terms_of("P3").layout
+    assert not claims_in(attack.run(view_of(["P1"], truth), knowledge))
+
+
 def test_a_party_is_given_the_features_it_sees_and_no_other(truth):
     assert isinstance(truth, AlignedTruth)
     for party, schema in truth.federated.schemas.items():
