@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakledger.attacks.transcript.feature_exchange.equations import Column
+from leakledger.attacks.transcript.feature_exchange.exchanged import SUMS
 
 BITS = 53  # of a mask's place between its bounds
 NEAR = 4  # places beside the nearest: it was worked out with rounding
@@ -27,7 +28,6 @@ MOST = 8_000_000  # candidates of all records: some four seconds
 PAIRS = 1 << 20  # candidates that are looked at together
 LEFT = {True: 0.4, False: 0.05}  # of candidates by a summand, and by a factor: at least
 HOPELESS = 30.0  # candidates that chance leaves of a record at least: no record would lose all
-SUMS = ("sum", "difference")
 TENS = (1, 10, 100)
 ROUNDS = 100
 
@@ -83,7 +83,8 @@ def _bounds(sent: Sequence[Masked], size: float, signs: bool, tens: int) -> tupl
         if how in SUMS:
             low[0], high[0] = np.maximum(low[0], values - size), np.minimum(high[0], values + size)
         else:
-            least, most = np.abs(values) / size, np.abs(values) * size
+            with np.errstate(over="ignore"):
+                least, most = np.abs(values) / size, np.abs(values) * size
             negative = (values < 0) & (not signs)
             low[1] = np.maximum(low[1], np.where(negative, -most, least))
             high[1] = np.minimum(high[1], np.where(negative, -least, most))
@@ -117,7 +118,7 @@ def _reaches(how: str, candidates: Column, sent: Column, size: float) -> NDArray
     additive, log = how in SUMS, np.log(size)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         needed = undo(candidates, sent)
-        negative = ~np.asarray(additive) & (needed < 0)
+        negative = (needed < 0) & (not additive)
         place = needed / size if additive else np.log(np.abs(needed)) / log
         whole = np.round((place + 1) / 2 * 2.0**BITS)
         found = (candidates == 0) & (sent == 0) & (not additive)
@@ -161,5 +162,5 @@ def _smooth(values: Column, mass: Column) -> Column:
     total = np.cumsum(mass)
     lower, upper = values[np.searchsorted(total, [total[-1] / 4, total[-1] * 3 / 4])]
     width = max(1.0, np.ceil(2 * (upper - lower) / np.cbrt(total[-1])))
-    cell = ((values - values[0]) // width).astype(np.int64)
+    _, cell = np.unique(values // width, return_inverse=True)  # numbered without gaps, which may be wide
     return np.asarray(np.bincount(cell, mass)[cell] / width)

@@ -46,7 +46,7 @@ def from_mixtures(view: View, known: Mapping[Unknown, Solved], exchanged: Sequen
 
 
 def _followed(made: Sequence[tuple[Loop, Solved]], logarithms: bool) -> dict[Unknown, Followed]:
-    """The best linear estimate of each column; of a record whose result is no number, or has no logarithm, NaN."""
+    """The best linear estimate of each column; of a record whose result is no number, NaN."""
     columns = sorted({u for loop, _ in made for u in (loop.first, loop.second)})
     if not columns:
         return {}
@@ -55,14 +55,15 @@ def _followed(made: Sequence[tuple[Loop, Solved]], logarithms: bool) -> dict[Unk
         parts[k, columns.index(loop.first)] += 1.0
         parts[k, columns.index(loop.second)] += loop.sign
     told = np.array([s.values for _, s in made])
-    with np.errstate(divide="ignore"):
-        told = np.log(np.abs(told)) if logarithms else told
+    if logarithms:
+        least = np.min(np.abs(told), axis=1, where=told != 0, initial=np.inf, keepdims=True)
+        told = np.log(np.where(told == 0, least, np.abs(told)))  # a zero is some small number
     usable = np.isfinite(told).all(axis=0)
     if usable.sum() < 2:
         return {}
     told = told[:, usable] - told[:, usable].mean(axis=1, keepdims=True)
-    varies = variances(parts, told)
-    weights = (varies[:, None] * parts.T) @ np.linalg.pinv((parts * varies) @ parts.T, rcond=SMALL)  # (U, K)
+    spread = np.sqrt(variances(parts, told))
+    weights = spread[:, None] * np.linalg.pinv(parts * spread, rcond=SMALL)  # (U, K)
     found = {}
     for i, u in enumerate(columns):
         values = np.full(len(usable), np.nan)
@@ -74,7 +75,6 @@ def _followed(made: Sequence[tuple[Loop, Solved]], logarithms: bool) -> dict[Unk
 
 def variances(parts: Column, told: Column) -> Column:
     """(U,) how much each column varies, by the covariances of what is told (K, n), of which they explain most."""
-    pairs = np.einsum("ku,lu->klu", parts, parts).reshape(-1, parts.shape[1])
-    covariances = (told @ told.T / told.shape[1]).ravel()
-    found = np.linalg.lstsq(pairs, covariances, rcond=SMALL)[0]
+    squares = np.mean((parts.T @ told) ** 2, axis=1)  # normal equations: those of all pairs of results do not fit
+    found = np.linalg.lstsq((parts.T @ parts) ** 2, squares, rcond=SMALL)[0]
     return np.asarray(np.maximum(found, LEAST * max(found.max(), SMALL)))

@@ -304,6 +304,24 @@ def test_last_digits_are_no_reason_to_round_a_column_of_other_numbers(transforma
     assert not np.array_equal(claim.values, np.round(claim.values, 2))
 
 
+def test_a_column_of_zeros_takes_no_other_record_away():
+    held, labels = columns(300)
+    names = {d: next(iter(held[d]["columns"])) for d in ("P1", "P2")}
+    two = {d: {**held[d], "columns": {f: held[d]["columns"][f].copy()}} for d, f in names.items()}
+    two["P2"]["columns"][names["P2"]][:120] = 0.0
+    claims, _ = run(["server"], held=two, ill=labels, transformations=("product",))
+    told = [c for c in claims if isinstance(c, ColumnClaim)]
+    assert len(told) == 2
+    assert all(np.isfinite(c.values).all() for c in told)
+
+
+def test_last_digits_tell_whole_numbers_beside_one_that_is_far_away():
+    """Cells of shares were numbered from the least number to the largest, which memory did not hold."""
+    ages = np.random.default_rng(3).integers(18, 91, 200).astype(float)
+    ages[0] = 2.0**45
+    assert column_agreement(ages_seen(("sum", "difference"), {}, 6, ages), ages).exact > 0.5
+
+
 @pytest.mark.parametrize("decimals", [1, 2])
 def test_last_digits_tell_decimals_too(decimals):
     prices = np.round(np.random.default_rng(3).uniform(1, 9, 200), decimals)
