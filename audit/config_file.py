@@ -23,7 +23,7 @@ from leakledger.audit.guarded import guarded
 from leakledger.audit.toml_value import toml_value
 from leakledger.preprocess.alignment.text_encoder import is_named
 from leakledger.preprocess.data.embedded import EMBEDDED
-from leakledger.preprocess.data.suggest import closest
+from leakledger.preprocess.data.suggest import closest, shown
 
 ENVIRONMENT = "LEAKLEDGER_"
 PLACES = {  # keys that name files
@@ -155,8 +155,8 @@ def _first_problem(error: ValidationError, path: Path | None, values: Mapping[st
         return ConfigError(f"{prefix}: {message}", location, message)
     message = problem["msg"].removeprefix("Value error, ")
     value = problem.get("input")
-    shown = isinstance(value, str | int | float | bool | list) and problem["type"] not in ("option", "value_error")
-    return ConfigError(f"{prefix}: {message}{f' (got {json.dumps(value)})' if shown else ''}", location, message)
+    quoted = isinstance(value, str | int | float | bool | list) and problem["type"] not in ("option", "value_error")
+    return ConfigError(f"{prefix}: {message}{f' (got {json.dumps(value)})' if quoted else ''}", location, message)
 
 
 def _dotted(location: list[str | int], values: Mapping[str, Any]) -> str:
@@ -164,7 +164,7 @@ def _dotted(location: list[str | int], values: Mapping[str, Any]) -> str:
     key = ""
     for part in location:
         if isinstance(part, str):
-            key += f".{part}" if key else part
+            key += f".{shown(part)}" if key else shown(part)
         elif isinstance(tables := values.get(str(location[0])), list) and len(tables) > 1:
             key += f"[{part + 1}]"
     return key

@@ -14,7 +14,7 @@ from leakledger.audit.dp_claims.readers import READERS
 from leakledger.audit.dp_claims.readers.base import Reader
 from leakledger.audit.toml_value import toml_value
 from leakledger.preprocess import strict_json
-from leakledger.preprocess.data.suggest import closest
+from leakledger.preprocess.data.suggest import closest, shown
 from leakledger.preprocess.options import Option, in_words, options_of
 
 FORMAT = "format"
@@ -103,9 +103,8 @@ def _of(reader: type[Reader], values: Mapping[str, Any]) -> Reader:
                 f"{unknown[0]}: a section of an audit's configuration; here settings of a mechanism are read, and "
                 "`leakledger validate` prints what an audit's defenses are worth"
             )
-        raise ValueError(
-            f"{unknown[0]}: unknown key of {reader.name}{closest(unknown[0], options)}; known: {', '.join(options)}"
-        )
+        near = closest(unknown[0], options)
+        raise ValueError(f"{shown(unknown[0])}: unknown key of {reader.name}{near}; known: {', '.join(options)}")
     if missing := [name for name, o in options.items() if o.required and name not in values]:
         raise ValueError(f"{missing[0]} is missing ({options[missing[0]].help}); {reader.name} needs it")
     return reader(**{key: _value(options[key], value) for key, value in values.items()})

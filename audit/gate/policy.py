@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from leakledger.attacks import ATTACKS
 from leakledger.audit.records import ASSETS, metric_title
-from leakledger.preprocess.data.suggest import closest
+from leakledger.preprocess.data.suggest import closest, shown
 
 UTILITIES = ("f1", "accuracy", "auroc", "r2", "mae")
 SHARES = UTILITIES[:3]  # from 0 to 1
@@ -151,7 +151,7 @@ def policy_of(values: Mapping[str, Any], where: str = "policy") -> Policy:
 def _first_problem(error: ValidationError) -> str:
     problem = error.errors(include_url=False)[0]
     location = problem["loc"]
-    key = "".join(f"[{part + 1}]" if isinstance(part, int) else f".{part}" for part in location).lstrip(".")
+    key = "".join(f"[{part + 1}]" if isinstance(part, int) else f".{shown(part)}" for part in location).lstrip(".")
     if problem["type"] == "extra_forbidden":
         sections: dict[str, type[BaseModel]] = {
             "gate": Gate,

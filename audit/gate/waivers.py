@@ -26,7 +26,7 @@ from typing import Any
 
 from leakledger.audit.gate_records import Check, WaiverNote
 from leakledger.audit.records import at_most
-from leakledger.preprocess.data.suggest import closest
+from leakledger.preprocess.data.suggest import closest, shown
 
 TEXTS = ("id", "fingerprint", "scope", "reason", "owner", "approver")
 KEYS = (*TEXTS, "max_observed", "created", "expires")
@@ -98,7 +98,7 @@ def _problem(entry: Mapping[str, Any], today: date) -> str:
     """What makes an entry invalid, whatever the day; empty for nothing."""
     for key in entry:
         if key not in KEYS:
-            return f"{key}: unknown key{closest(key, KEYS)}"
+            return f"{shown(key)}: unknown key{closest(key, KEYS)}"
     for key in KEYS:
         if key not in entry or (key in TEXTS and not (isinstance(entry[key], str) and entry[key].strip())):
             return f"{key} is missing or empty"

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field,
 
 from leakledger.preprocess import strict_json
 from leakledger.preprocess.data.errors import DataError
-from leakledger.preprocess.data.suggest import closest
+from leakledger.preprocess.data.suggest import closest, shown
 
 Task = Literal["binary", "multiclass", "regression"]
 TABLE_SUFFIXES = (".csv.gz", ".csv", ".parquet")
@@ -99,13 +99,13 @@ def declared_of(given: Mapping[str, Any], where: str, *, strict: bool = False) -
     for key in values.keys() - set(KEYS):
         near = closest(key, KEYS) if strict else closest(key, set(KEYS) - values.keys(), NEAR)
         if near or strict:
-            raise DataError(f"{at}{key}: unknown key{near}; known here: {', '.join(sorted(KEYS))}")
+            raise DataError(f"{at}{shown(key)}: unknown key{near}; known here: {', '.join(sorted(KEYS))}")
     try:
         return Declared.model_validate(values)
     except ValidationError as error:
         problem = error.errors()[0]
-        key = ".".join(str(part) for part in problem["loc"])
-        raise DataError(f"{at}{key}: {problem['msg']}") from None
+        key = ".".join(shown(str(part)) for part in problem["loc"])
+        raise DataError(f"{at}{key}: {' '.join(problem['msg'].split())}") from None
 
 
 def _parse(path: Path) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Suggestions for misspelt names."""
+"""Suggestions for misspelt names, and names as errors show them."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -11,3 +11,8 @@ def closest(word: str, known: Iterable[str], near: float = NEAR) -> str:
     by_folded = {name.casefold(): name for name in known}
     match = get_close_matches(word.casefold(), list(by_folded), n=1, cutoff=near)
     return f" (did you mean {by_folded[match[0]]!r}?)" if match else ""
+
+
+def shown(name: str) -> str:
+    """A name from a file as a part of one line: as it is, or with its controls and ends of lines as codes."""
+    return name if name.isprintable() else repr(name)

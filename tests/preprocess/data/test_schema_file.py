@@ -74,6 +74,8 @@ BAD = {
     "unknown task": ("toml", 'task = "ranking"', "task: "),
     "range of one": ("toml", "ranges = {age = [1]}", r"ranges\.age"),
     "order without a list": ("toml", 'ordinal = {city = "Ulm"}', r"ordinal\.city"),
+    "a key of two lines": ("json", '{"categ\\nrical": []}', r"'categ\\nrical': unknown key"),
+    "a name of two lines": ("toml", '[ranges]\n"a\\rge" = [1]', r"ranges\.'a\\rge'"),
     "both spellings": ("toml", "orders = {}\nordinal = {}", "orders and ordinal are the same key"),
     "both names": ("toml", "classes = []\ntarget_classes = []", "classes and target_classes are the same key"),
 }
