@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakledger.attacks.base import clients_of
-from leakledger.attacks.observed.aggregates import models, participants
+from leakledger.attacks.observed.aggregates import by_rows, models, participants
 from leakledger.attacks.observed.aggregation.vectors import Vector, as_aggregate
 from leakledger.attacks.observed.updates import TOLD
 from leakledger.audit.cells import Cells
@@ -115,8 +115,7 @@ def _summed(view: View, observed: Summed, batches: Batches, coins: np.random.Gen
     if after.kind is SummedUpdate:
         told: Payload = _sum_of(numbers, updates)
     else:
-        alike = view.public.aggregation.options.get("weighting", "rows") == "clients"
-        mean = (mean_of_clients if alike else mean_of_updates)(*updates)
+        mean = (mean_of_updates if by_rows(view) else mean_of_clients)(*updates)
         told = after.kind(algorithm.step(training, dict(model.weights), mean))  # type: ignore[call-arg]
     messages = [*_without_training(view), before, *there, *own, _saying(after, told)]
     return replace(view, messages=tuple(messages), public=replace(view.public, clients=clients)), granted

@@ -124,6 +124,11 @@ def model_and_training(view: View) -> tuple[ModelSpec, TrainingSpec] | None:
     return spec, training
 
 
+def by_rows(view: View) -> bool:
+    """Whether the mean of a round weighs clients by their rows; else it counts every client alike."""
+    return bool(view.public.aggregation.options.get("weighting", "rows") == "rows")
+
+
 def models(view: View) -> Mapping[int, Message]:
     """Round -> a message with the model that it begins with; of the last round + 1: the one that training ended with.
 

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakledger.attacks.base import Abstained, AuxiliaryKnowledge, NotApplicable, joint, whose
-from leakledger.attacks.observed.aggregates import RoundMean, round_means
+from leakledger.attacks.observed.aggregates import RoundMean, by_rows, round_means
 from leakledger.attacks.observed.gradients import check_labels, poisson, row_count, tensors, unmodelled, unsuitable
 from leakledger.attacks.observed.trainings import check_epochs, rounding, schedule_of, unknown_training
 from leakledger.attacks.observed.update import Arrays, Member, ObservedUpdate
@@ -87,19 +87,19 @@ def _sum_over(
         return NotApplicable(f"{source}: under batch norm the sum over clients is the gradient of no batch")
     assert layout is not None
     assert training is not None
-    by_rows = view.public.aggregation.options.get("weighting", "rows") == "rows"
+    weighted = by_rows(view)
     try:
         counted = {c: row_count(m) for c, m in known.items()}
-        left = whole.rows - sum(counted.values()) if by_rows and whole.rows and len(others) == 1 else None
+        left = whole.rows - sum(counted.values()) if weighted and whole.rows and len(others) == 1 else None
         members = [member(knowledge, training, c, whole.round, max(spec.outputs, 2), left) for c in others]
-        weight = {c: rows if by_rows else 1 for c, rows in counted.items()}
+        weight = {c: rows if weighted else 1 for c, rows in counted.items()}
         own = {c: _update(spec, whole, training, m) for c, m in known.items()}
     except ValueError as error:
         return NotApplicable(f"{source}: {error}")
     taken = {m.client: _weight(view, training, m) for m in members}
-    if not by_rows and len(set(taken.values())) > 1:
+    if not weighted and len(set(taken.values())) > 1:
         return NotApplicable(f"{source}: their mean counts every client alike, and they have unequal numbers of rows")
-    weight |= taken if by_rows else dict.fromkeys(others, 1)
+    weight |= taken if weighted else dict.fromkeys(others, 1)
     rest, divided = sum(weight[c] for c in others), sum(taken.values())
     rows, granted = sum(m.rows for m in members), all((c, whole.round) in knowledge.labels for c in others)
     if not rows:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from leakledger.attacks.base import StatisticClaim
-from leakledger.attacks.observed.aggregates import names_of, participants
+from leakledger.attacks.observed.aggregates import by_rows, names_of, participants
 from leakledger.attacks.observed.evaluated import rows_behind
 from leakledger.preprocess.messages import (
     ClientGradient,
@@ -72,7 +72,7 @@ def _summed(view: View) -> Iterator[Told]:
     those of all rounds together, in which a client has the same rows.
     """
     training = view.public.training
-    if training is None or view.public.aggregation.options.get("weighting", "rows") != "rows":
+    if training is None or not by_rows(view):
         return
     if training.algorithm == "fedsgd" and training.sampling != "fixed":  # every batch is of another size
         return

@@ -8,7 +8,7 @@ equations: f1 + m and f1 - m give f1 to the device that it is to be hidden from.
 whoever has the loop's key has the same equations without masks (`encrypted`).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -148,6 +148,17 @@ def _opened(view: View) -> tuple[dict[int, tuple[Equation, ...]], dict[int, Solv
         if (values := opened(m, by, records, noise)) is not None:
             results[m.round] = Solved(values, (m.sequence,), noise=noise)
     return columns, results
+
+
+def made_of_unknown(
+    exchanged: Sequence[Loop], known: Mapping[Unknown, Solved], hows: Sequence[str]
+) -> list[tuple[Loop, Solved]]:
+    """The results of these transformations that the observers have, and of whose columns they know neither."""
+    return [
+        (loop, made)
+        for loop in exchanged
+        if loop.how in hows and not {loop.first, loop.second} & known.keys() and (made := loop.made)
+    ]
 
 
 def own_columns(view: View) -> dict[Unknown, Solved]:

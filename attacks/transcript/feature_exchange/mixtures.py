@@ -13,7 +13,7 @@ import numpy as np
 
 from leakledger.attacks.base import ColumnClaim
 from leakledger.attacks.transcript.feature_exchange.equations import Column, Solved, Unknown
-from leakledger.attacks.transcript.feature_exchange.exchanged import PRODUCTS, SUMS, Loop
+from leakledger.attacks.transcript.feature_exchange.exchanged import PRODUCTS, SUMS, Loop, made_of_unknown
 from leakledger.preprocess.views import View
 
 LEAST = 1e-3  # of the largest variance: what least squares leave of one that is none
@@ -32,11 +32,7 @@ def from_mixtures(view: View, known: Mapping[Unknown, Solved], exchanged: Sequen
     """A claim for each column of others that is in a result which the observers have, and in no equation's solution."""
     best: dict[Unknown, Followed] = {}
     for hows in (SUMS, PRODUCTS):
-        made = [
-            (loop, solved)
-            for loop in exchanged
-            if loop.how in hows and not {loop.first, loop.second} & known.keys() and (solved := loop.made)
-        ]
+        made = made_of_unknown(exchanged, known, hows)
         for u, found in _followed(made, logarithms=hows is PRODUCTS).items():
             if u not in best or best[u].share < found.share:
                 best[u] = found

@@ -14,7 +14,7 @@ import numpy as np
 
 from leakledger.attacks.base import ColumnClaim
 from leakledger.attacks.transcript.feature_exchange.equations import Column, Solved, Unknown
-from leakledger.attacks.transcript.feature_exchange.exchanged import Loop
+from leakledger.attacks.transcript.feature_exchange.exchanged import Loop, made_of_unknown
 from leakledger.attacks.transcript.feature_exchange.mixtures import variances
 from leakledger.preprocess.views import View
 
@@ -32,11 +32,7 @@ Ratios = list[Fraction | None]  # of each record; None: no fraction of small num
 
 def from_quotients(view: View, known: Mapping[Unknown, Solved], exchanged: Sequence[Loop]) -> Iterator[ColumnClaim]:
     """A claim for each column that no equation determines and that quotients of few digits join to others."""
-    made = {
-        (loop.first, loop.second): solved
-        for loop in exchanged
-        if loop.how == "quotient" and not {loop.first, loop.second} & known.keys() and (solved := loop.made)
-    }
+    made = {(loop.first, loop.second): solved for loop, solved in made_of_unknown(exchanged, known, ("quotient",))}
     ratios = {pair: found for pair, solved in made.items() if (found := _fractions(solved)) is not None}
     for group in _joined(ratios):
         evidence = tuple(sorted({e for pair in ratios if pair[0] in group for e in made[pair].evidence}))
