@@ -25,7 +25,7 @@ from leakledger.preprocess.data.readers import READERS
 from leakledger.preprocess.data.schema import Schema
 from leakledger.preprocess.data.schema_file import Declared, find_schema, read_schema
 from leakledger.preprocess.data.sniff import sniffed
-from leakledger.preprocess.data.suggest import closest
+from leakledger.preprocess.data.suggest import closest, listed
 from leakledger.preprocess.data.survey import MANY_LEVELS, ColumnSurvey, survey
 
 LEFT_OUT = ("identifier", "date", "thousands")
@@ -65,7 +65,7 @@ def starter_for(data: Path, target: str | None, overrides: Sequence[str], folder
 
 def _target(frame: pd.DataFrame, target: str | None, data: Path) -> str:
     if target is None:
-        raise DataError(f"{data}: name the column to predict with --target, one of {', '.join(frame.columns)}")
+        raise DataError(f"{data}: name the column to predict with --target, one of {listed(frame.columns)}")
     if target not in frame:
         raise DataError(f"{data}: no column {target!r}{closest(target, frame.columns)}; correct --target")
     return target

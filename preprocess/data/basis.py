@@ -14,7 +14,7 @@ from leakledger.preprocess.data.errors import DataError
 from leakledger.preprocess.data.profile import Kind
 from leakledger.preprocess.data.schema import Schema
 from leakledger.preprocess.data.schema_file import Declared, Task
-from leakledger.preprocess.data.suggest import closest
+from leakledger.preprocess.data.suggest import closest, listed
 
 MAX_NUMBERED_CLASSES = 10  # a target with more distinct whole numbers is taken for a quantity
 
@@ -45,7 +45,7 @@ class Basis:
             if both := [c for c in names if c in used]:
                 raise DataError(f"{self.source}: {both[0]!r} is in {key} and used; remove it there, or as a feature")
         if d.target is None:
-            raise DataError(f"{self.source}: no target; name the column to predict, one of {', '.join(self.columns)}")
+            raise DataError(f"{self.source}: no target; name the column to predict, one of {listed(self.columns)}")
 
     @property
     def target(self) -> str:

@@ -18,8 +18,9 @@ FIELD_LIMIT = 2**24  # characters; the csv module's own limit of 2**17 is below 
 def read_csv(path: Path, encoding: str, separator: str) -> pd.DataFrame:
     """All cells as text, exactly as written; "" where a field is empty. Blank lines are skipped, a byte order mark too.
 
-    Raises DataError for a corrupt gzip stream, bytes that are not in `encoding`, an empty file, a header without rows,
-    rows of another length than the header, and quotes that do not close. OSError where the file cannot be opened.
+    Raises DataError for a corrupt gzip stream, bytes that are not in `encoding` or no text, an empty file, a header
+    without rows, rows of another length than the header, and quotes that do not close. OSError where the file cannot be
+    opened.
     """
     if len(separator) != 1:
         raise DataError(f"{path}: separator {separator!r} must be one character")
@@ -27,6 +28,10 @@ def read_csv(path: Path, encoding: str, separator: str) -> pd.DataFrame:
     if not rows:
         raise DataError(f"{path}: the file is empty; a table needs a header and rows")
     header = rows.pop(0)
+    if any("\0" in name for name in header):
+        raise DataError(
+            f"{path}: no text, its first line has zero bytes; save a workbook as CSV, or set data.encoding (utf-16?)"
+        )
     if len(header) == 1:
         raise DataError(f"{path}: the header has one column; is {separator!r} the separator? Set data.separator if not")
     if "" in header:

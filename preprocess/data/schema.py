@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 from leakledger.preprocess.data.errors import DataError
 from leakledger.preprocess.data.schema_file import Declared, Task
-from leakledger.preprocess.data.suggest import closest
+from leakledger.preprocess.data.suggest import closest, listed
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Schema:
         }
         for key, (names, known) in members.items():
             for name in (n for n in names if n not in known):
-                raise DataError(f"schema: {key} names {name!r}, not one of {', '.join(known)}{closest(name, known)}")
+                raise DataError(f"schema: {key} names {name!r}, not one of {listed(known)}{closest(name, known)}")
 
     def _check_classes(self) -> None:
         if self.task not in get_args(Task):

@@ -14,5 +14,10 @@ def closest(word: str, known: Iterable[str], near: float = NEAR) -> str:
 
 
 def shown(name: str) -> str:
-    """A name from a file as a part of one line: as it is, or with its controls and ends of lines as codes."""
-    return name if name.isprintable() else repr(name)
+    """A name from a file as a part of one line: as it is, or quoted, its controls and ends of lines as codes."""
+    return name if name.isprintable() and "," not in name and name == name.strip() else repr(name)
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names from a file as a list in one line, in which a name's own comma parts nothing."""
+    return ", ".join(map(shown, names))

@@ -66,6 +66,8 @@ BAD = {
     "long row": (b"a,b\n1,2,3\n", r"row 1 has 3 fields, the header 2"),
     "unnamed column": (b",a\n0,1\n", r"column 1 has no name; name it, or remove it \(a row index\?\)"),
     "one column": (b"a;b\n1;2\n", "the header has one column; is ',' the separator"),
+    "workbook": (b"PK\x03\x04\x14\0\x06,\0\n1,2\n", "no text, its first line has zero bytes; save a workbook as CSV"),
+    "utf-16 without its mark": ("a,b\n1,2\n".encode("utf-16-le"), "no text, .* or set data.encoding"),
     "open quote": (b'a,b\n1,"2\n3,4\n', "line 3 is not CSV: .*quotes"),
     "stray quote": (b'a,b\n1,"2"x\n', "line 2 is not CSV: .*quotes"),
     "latin-1": ("a,b\nZürich,2\n".encode("latin-1"), "the byte at offset 5 is not utf-8; set data.encoding"),
