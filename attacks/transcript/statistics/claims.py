@@ -56,7 +56,20 @@ def _of_party(party: str, known: Mapping[Slot, Entry]) -> Iterable[StatisticClai
 def _deviation(
     party: str, feature: str, mean: float, rows: float, known: Mapping[Slot, Entry], behind: tuple[Fact, Fact]
 ) -> Iterable[StatisticClaim]:
-    far = behind[1].within.get(Slot("sum", feature), 0.0) / rows
+    if (around := spread_around(feature, mean, rows, known, behind[1])) is not None:
+        variance, lost, fact = around
+        std = sqrt(variance)
+        claim = exact(party, feature, "std", std, sqrt(variance + lost) - std + ROUNDING * std, *behind, fact)
+        yield replace(claim, low=max(claim.low, 0.0))
+
+
+def spread_around(
+    feature: str, mean: float, rows: float, known: Mapping[Slot, Entry], summed: Fact
+) -> tuple[float, float, Fact] | None:
+    """The variance of rows around their mean, how far rounding takes it, and the fact that has the squares; None where
+    there is none. `summed`: the fact that has the sum.
+    """
+    far = summed.within.get(Slot("sum", feature), 0.0) / rows
     for kind in ("deviation", "square"):
         x, fact = known.get(Slot(kind, feature), (0.0, None))
         if fact is not None:
@@ -64,10 +77,8 @@ def _deviation(
             around, offset = x / rows, (mean - centre) ** 2
             variance, lost = max(around - offset, 0.0), 1e-12 * (around + mean**2 + centre**2)
             lost += fact.within.get(Slot(kind, feature), 0.0) / rows + (2 * abs(mean - centre) + far) * far
-            std = sqrt(variance)
-            claim = exact(party, feature, "std", std, sqrt(variance + lost) - std + ROUNDING * std, *behind, fact)
-            yield replace(claim, low=max(claim.low, 0.0))
-            return
+            return variance, lost, fact
+    return None
 
 
 def _whole(x: float) -> float:

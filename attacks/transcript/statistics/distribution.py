@@ -9,13 +9,16 @@ bounds the quantiles that lie between the values of rank floor((n - 1) p) and ce
 * All clients but one, who know their own counts, have those of the last one from `quantiles.global`. Where that is not
   told, the points betray it: the next one is above this one if and only if less than the rank sought are below it.
 
+* Fewer observers have the counts of several clients together. Where none of these rows are below a point, or all are at
+  or below, that is so of each client: a column that the observers' rows alone spread is searched where only these are.
+
 The bounds at the beginning are the public ones of the column. The least and the greatest value are bounded in the same
 way, and claimed where the bounds are `NEAR` each other: a search for both ends (`ppf-minmax`) leaves the extremes of
 whoever has them as little room as it leaves the global ones.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import ceil, floor
 
@@ -55,11 +58,32 @@ def distribution_claims(view: View, tables: Mapping[str, OwnTable]) -> Iterable[
         counted = [c for m in ranks for c in _stated(view, m, told)]
         yield from _quantiles(view, party, told.payload, counted, told.sequence, tables)
     last, total = the_one_outside(view), next(view.readable(TotalRows), None)
+    if last is None and not rows and total is not None and tables:
+        yield from _of_several(view, tables, total)
     if last is not None and last not in rows and total is not None and tables:
         count = rows_of_the_last(last, tables, total)
         yield count
         counted = [*_told(view, tables, total.payload), *_betrayed(view, tables, total.payload)]
         yield from _quantiles(view, last, LocalRows(int(count.estimate)), counted, total.sequence, tables)
+
+
+def _of_several(view: View, tables: Mapping[str, OwnTable], total: Message) -> Iterator[StatisticClaim]:
+    """Of each of several clients outside: above a point that none of their rows is below are all of each one's, and
+    likewise at or below.
+    """
+    left = total.payload.count - sum(t.rows for t in tables.values())
+    if left < 1:
+        return
+    every = [*_told(view, tables, total.payload), *_betrayed(view, tables, total.payload)]
+    ends = [
+        replace(
+            c, most_below=0.0 if c.most_below <= 0 else np.inf, least_at_most=1.0 if c.least_at_most >= left else 0.0
+        )
+        for c in every
+    ]
+    for party in (c for c in view.public.clients if c not in view.observers):
+        bounds = _quantiles(view, party, LocalRows(1), ends, total.sequence, tables)  # one row stands for any
+        yield from (c for c in bounds if c.high - c.low <= _near_of(view, c.feature, tables))
 
 
 def points_of(view: View, number: int) -> Message | None:
@@ -171,6 +195,11 @@ def _bounded(
         return None
     evidence = tuple(sorted({first, why_low, why_high}))
     return StatisticClaim(party, block.feature, statistic, (low + high) / 2, low, high, evidence, name)
+
+
+def _near_of(view: View, feature: str, tables: Mapping[str, OwnTable]) -> float:
+    assert view.public.layout is not None
+    return next(_near(b, tables) for b in view.public.layout.numeric if b.feature == feature)
 
 
 def _near(block: NumericBlock, tables: Mapping[str, OwnTable]) -> float:

@@ -43,6 +43,7 @@ from leakledger.attacks.transcript.statistics.distribution import EXTREMES, RANK
 from leakledger.attacks.transcript.statistics.exact import Means
 from leakledger.attacks.transcript.statistics.histograms import histogram_claims
 from leakledger.attacks.transcript.statistics.inference import inferred
+from leakledger.attacks.transcript.statistics.no_room import room_claims
 from leakledger.attacks.transcript.statistics.own import Unreadable, own_tables, the_one_outside
 from leakledger.attacks.transcript.statistics.powers import POWERED, power_claims
 from leakledger.attacks.transcript.statistics.published import PUBLISHED, published_claims
@@ -170,6 +171,7 @@ class Statistics(Attack):
                 *histogram_claims(view, knowledge, tables),
                 *published_claims(view, tables, self.level, _counted(view, sure)),
                 *(c for c in ranked if c.statistic in EXTREMES),  # published ones are exact, or as near
+                *room_claims(found, tables),
                 *open_,
                 *noised_claims(view, self.level),
             ]

@@ -1,9 +1,10 @@
 """What the shared exchange of target encoding says: rows, and per value of a feature how often and with which target.
 
 `target.local` tells the server each client's own tallies. `target.global` tells everyone their sum: less the observers'
-own tallies it is the tallies of the clients outside, and exact about one of them where it is alone. A value that
-exists, as granted knowledge or another tally says, and that a tally does not list, is in none of its rows. Rates are of
-the positive class of a binary target; other targets give counts and frequencies only.
+own tallies it is the tallies of the clients outside, and exact about one of them where it is alone; of several, about
+each of them where none or all of their rows have a value (`no_room`). A value that exists, as granted knowledge or
+another tally says, and that a tally does not list, is in none of its rows. Rates are of the positive class of a binary
+target; other targets give counts and frequencies only.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,6 +12,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from leakledger.attacks.base import AuxiliaryKnowledge, Statistic, StatisticClaim
+from leakledger.attacks.transcript.statistics.no_room import all_or_none
 from leakledger.attacks.transcript.statistics.own import OwnTable
 from leakledger.preprocess.messages import TargetTally, TargetTotals
 from leakledger.preprocess.views import View
@@ -31,11 +33,30 @@ def target_claims(
     for m, tallies in own:
         yield from _claims(m.sender, _of_all(existing, tallies), binary, (m.sequence,))
     outside = [c for c in view.public.clients if c not in view.observers]
-    if told is not None and len(outside) == 1 and tables:
+    if told is not None and outside and tables:
         left = totals
         for table in tables.values():
             left = {key: _less(rows, positive, table, *key, view=view) for key, (rows, positive) in left.items()}
-        yield from _claims(outside[0], _of_all(existing, left), binary, (told.sequence,))
+        of_all = _of_all(existing, left)
+        if len(outside) == 1:
+            yield from _claims(outside[0], of_all, binary, (told.sequence,))
+            return
+        for party in outside:
+            yield from _of_several(party, of_all, binary, (told.sequence,))
+
+
+def _of_several(
+    party: str, tallies: Mapping[tuple[str, str], Tally], binary: bool, evidence: tuple[int, ...]
+) -> Iterable[StatisticClaim]:
+    """What tallies of several clients together say of each: of values in none or all of their rows, and of a target
+    that is the same in all of them.
+    """
+    rows, positive = tallies["", ""]
+    if binary and rows > 0 and (share := all_or_none(positive, rows)) is not None:
+        yield StatisticClaim(party, "", "target_rate", share, share, share, evidence)
+    for (feature, value), (count, _) in tallies.items():
+        if feature and rows > 0 and (share := all_or_none(count, rows)) is not None:
+            yield StatisticClaim(party, feature, "frequency", share, share, share, evidence, value)
 
 
 def _of_all(

@@ -72,6 +72,26 @@ def test_over_a_ring_a_party_has_no_claim_beyond_the_sum(observers):
 
 
 @SCHEMES
+@pytest.mark.parametrize("passes", [1, 2])
+@pytest.mark.parametrize("observers", [["P1"], ["P1", "P2"], ["server", "P1"]])
+def test_who_alone_has_a_column_that_varies_knows_it_of_each_of_the_others(sharing, passes, observers):
+    parts = tables((30, 40, 50, 44), features=2, seed=3)
+    for i, x in enumerate(parts):
+        x[:, 0] = 0.7 if f"P{i + 1}" not in observers else x[:, 0]
+    claims = [
+        c
+        for c in run(view_of(parts, observers, ZScoreSac(sharing=sharing, passes=passes, route="sealed")))
+        if c.feature == "f0"
+    ]
+    outside = [f"P{i}" for i in range(1, 5) if f"P{i}" not in observers]
+    kinds = ("mean", "std", "minimum", "maximum", *["quantile"] * 3)
+    assert sorted((c.party, c.statistic) for c in claims) == sorted((p, s) for p in outside for s in kinds)
+    for c in claims:
+        assert c.low - 1e-12 <= real(parts, c) <= c.high + 1e-12
+        assert c.high - c.low < 0.05
+
+
+@SCHEMES
 @pytest.mark.parametrize("publish", ["everyone", "parties"])
 def test_a_relay_of_sealed_messages_has_no_claim(sharing, publish):
     assert isinstance(

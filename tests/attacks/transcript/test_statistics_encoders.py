@@ -93,6 +93,16 @@ def test_a_value_that_the_last_client_lacks_has_frequency_zero_and_no_rate():
     assert ("P2", "ward", "target_rate", "c") not in found
 
 
+def test_one_client_of_several_knows_what_none_or_all_of_the_others_rows_have():
+    granted = {"ward": ("a", "b", "c", "d", "z")}
+    found = claims_of(Target(exchange="shared"), 3, ["P1"], dictionaries=granted)
+    others = [v for wards in WARDS[1:3] for v in wards]
+    claimed = {(p, v): c.estimate for (p, f, s, v), c in found.items() if (f, s) == ("ward", "frequency")}
+    assert set(claimed) == {(p, v) for p in ("P2", "P3") for v in set("abcdz") - set(others)}
+    assert set(claimed.values()) == {0.0}
+    assert not [key for key in found if key[2] == "count"]
+
+
 @pytest.mark.parametrize(("observers", "party"), [("server", "P1"), ("server", "P2"), ("P1", "P2")])
 def test_what_exists_and_a_tally_does_not_list_has_frequency_zero(observers, party):
     granted = {"ward": ("a", "b", "c", "d", "z")}

@@ -279,3 +279,22 @@ def test_quartiles_behind_a_curve_that_float64_cannot_undo_are_right_or_not_clai
         found = claims(seen(parts, ["P1", "P2"], "federated-yeo-johnson"))
         assert [c.estimate for c in found if c.statistic == "count"] == [25]
         assert_all_hold(parts, found)
+
+
+@pytest.mark.parametrize("at_points", ["counted", "left-out"])
+def test_one_client_of_several_knows_the_others_where_counts_have_them_all_at_one_place(at_points):
+    parts = tables(sizes=(40, 300, 250), features=2)
+    for x in parts[1:]:
+        x[:, 0] = 4.2
+    found = claims(seen(parts, ["P1"], at_points=at_points, ranks_to="everyone"))
+    assert_all_hold(parts, found)
+    assert {(c.party, c.feature) for c in found} == {("P2", "f0"), ("P3", "f0")}
+    assert {c.value for c in found if c.statistic == "quantile"} == {"0.25", "0.5", "0.75"}
+    assert all(c.high - c.low < 1 for c in found)  # the column's deviation is 2 in the observer's rows
+
+
+@given(parties, st.sampled_from(SEARCHES), st.integers(1, 4))
+def test_no_bound_that_several_clients_share_is_ever_wrong(columns, options, alike):
+    columns = [[float(alike)] * len(c) if i else c for i, c in enumerate(columns)]
+    parts = [np.array(c)[:, None] for c in columns]
+    assert_all_hold(parts, claims(seen(parts, ["P1"], search_precision=1e-3, **options)))
