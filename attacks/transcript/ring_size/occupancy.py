@@ -10,7 +10,7 @@ the sums say which is likelier.
 
 N is unknown (`worlds`). The law of the size at each node of N is binomial with the mean and variance above, which comes
 close to the exact one (Ehm 1991), or normal where the step to the next node is wider than the law. A share `OUTSIDE` of
-each law is spread over all sizes r as 1 / (r + 1), for parties whose population is another one; up to the number of
+each law is spread over all sizes r from 1 on as 1 / r, for parties whose population is another one; up to the number of
 candidates only where a dictionary is granted, which is taken to be complete.
 """
 
@@ -140,8 +140,8 @@ def binomial_laws(mean: Floats, variance: Floats, length: int) -> Floats:
 
 
 def _anywhere(length: int, step: int, most: float) -> Floats:
-    """(length,) 1 / (r + 1) over sizes up to `most`, on cells."""
-    edges = np.log(np.minimum(np.arange(length + 1) * step + 1.0, most + 1))
+    """(length,) about 1 / r over sizes from 1 up to `most`, on cells: who has rows has a value."""
+    edges = np.log(np.clip(np.arange(length + 1) * float(step), 1.0, most + 1))
     law: Floats = np.diff(edges) / np.log(most + 1)
     return law
 

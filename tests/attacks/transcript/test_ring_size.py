@@ -25,7 +25,7 @@ from leakledger.attacks.transcript.ring_size.posterior import (
     range_law,
     size_posteriors,
 )
-from leakledger.attacks.transcript.ring_size.prior import Prior, sizes_of
+from leakledger.attacks.transcript.ring_size.prior import Impossible, Prior, sizes_of
 from leakledger.attacks.transcript.ring_size.ring_size import given_largest
 from leakledger.attacks.transcript.ring_size.worlds import worlds
 from leakledger.audit.play import view_of
@@ -33,7 +33,7 @@ from leakledger.preprocess.models import as_arrays, as_tensors, gradient, initia
 from leakledger.preprocess.scalers import SCALERS
 from leakledger.preprocess.views import MalformedMessage, Message, Method, ModelSpec
 from leakledger.preprocess.wire import encode
-from tests.attacks.ring_example import FEATURES, SCHEMA, SETS, run, table
+from tests.attacks.ring_example import EVERYTHING, FEATURES, SCHEMA, SETS, run, table
 from tests.audit.example import truth
 from tests.every import every
 
@@ -217,6 +217,19 @@ def test_what_is_called_exact_is_true_and_intervals_are_consistent(encoder, obse
         assert claim.low <= claim.estimate <= claim.high
         assert claim.low < claim.high or claim.estimate == truth
         assert claim.evidence
+
+
+@pytest.mark.parametrize("knowledge", [AuxiliaryKnowledge(), AuxiliaryKnowledge(dictionaries=EVERYTHING)])
+def test_no_party_is_taken_to_hold_no_value_of_a_feature(knowledge):
+    sets = {
+        "P1": {"ward": ("burns", "surgery"), "diet": ("full",)},
+        "P2": {"ward": ("surgery", "xray"), "diet": ("light",)},
+        "P3": {"ward": ("dental",), "diet": ("light",)},
+        "P4": {"ward": EVERYTHING["ward"], "diet": ("full", "none")},
+    }
+    found = run("dh-psi", sets)
+    claims = {c.feature: c for c in RingSize().run(found.view("P1", "P2"), knowledge) if c.party == "P3"}
+    assert {f: (c.low, c.high) for f, c in claims.items()} == {"": (2, 2), "ward": (1, 1), "diet": (1, 1)}
 
 
 def test_a_request_s_length_tells_a_peer_and_a_relay_the_size_of_all_features_together():
@@ -427,12 +440,15 @@ def by_enumeration(found, observers, padding, spread=1.0):
         if bounds.ring != order:
             continue
         known = of_boundaries(bounds).stretches
-        laws = [prior.weighed(len(s.known), s.sums, padding) for s in known]
+        seen[order] = 1
+        try:
+            laws = [prior.weighed(len(s.known), s.sums, padding) for s in known]
+        except Impossible:  # more parties than values
+            continue
         chance = np.exp(sum(log for _, log in laws))
         for stretch, (each, _) in zip(known, laws, strict=True):
             for party, (k, feature) in product(stretch.known, enumerate(FEATURES)):
                 mixed[party, feature][: len(each[k])] += chance * each[k]
-        seen[order] = 1
     assert len(seen) > 1
     return {key: law / law.sum() for key, law in mixed.items() if key[0] not in observers}
 
@@ -458,9 +474,12 @@ def test_without_a_public_order_only_the_second_party_still_knows_a_size():
     sizes = {(p, f): secret_ring.size(p, f) for p in SEVEN for f in FEATURES}
     known = {p: exact(attack(secret_ring, p)) for p in SEVEN}
     assert known["P1"] == {("P4", f): sizes["P4", f] for f in FEATURES}
-    assert not known["P2"]  # the last but one cannot tell that it is
+    assert known["P2"] == {("P5", f): sizes["P5", f] for f in FEATURES}  # one diet behind it is one party's
     assert exact(attack(secret_ring, "P2", ring=ORDER)) == {("P5", f): sizes["P5", f] for f in FEATURES}
     assert {p for p, _ in exact(attack(secret_ring, "P1", "P3"))} == {"P4", "P6"}
+    two = run("uhe", {**SEVEN, "P5": {**SEVEN["P5"], "diet": ("full", "none")}}, ring=ORDER)
+    two.public = replace(two.public, encoder=Method())
+    assert not exact(attack(two, "P2"))  # the last but one cannot tell that it is
 
 
 def test_the_order_of_the_clients_is_not_taken_for_the_ring_s_where_nobody_said_so():
