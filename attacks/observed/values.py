@@ -21,6 +21,7 @@ from leakledger.attacks.observed.own_rows import own_counts, together
 from leakledger.preprocess.views import CategoricalBlock, View
 
 Floats = NDArray[np.float64]
+MEAN_ROUNDING = Fraction(1, 2**52)  # of a published mean of byte casts
 ROWS = 100.0  # of a party, for an adversary without rows of its own
 
 
@@ -124,8 +125,11 @@ def byte_number(value: str, options: Mapping[str, Any]) -> int:
 
 
 def byte_cast(value: str, options: Mapping[str, Any], mean: float, deviation: float) -> float:
-    """The code of a value under `bytes-norm`: its number, standardised without rounding before the end."""
-    return float((Fraction(byte_number(value, options)) - Fraction(mean)) / Fraction(deviation))
+    """The code of a value under `bytes-norm`: its number, standardised without rounding before the end; 0 of one that
+    differs from the mean by no more than that is rounded.
+    """
+    away = Fraction(byte_number(value, options)) - Fraction(mean)
+    return float(away / Fraction(deviation)) if abs(away) > MEAN_ROUNDING * abs(Fraction(mean)) else 0.0
 
 
 def in_form(value: str, options: Mapping[str, Any]) -> str:

@@ -100,6 +100,15 @@ def test_an_extreme_byte_cast_of_a_long_value_that_is_one_of_several_is_no_certa
     assert 0.5 < scores["maternity a"] < 1
 
 
+def test_a_long_value_that_all_parties_have_in_all_rows_is_held_by_all():
+    wards = {p: {"ward": ("maternity a",), "diet": ("full", "light")} for p in ("P1", "P2", "P3")}
+    found = run("bytes-norm", wards, scaler=SCALERS["federated-minmax"](columns="all"), sharing="ring")
+    knowledge = AuxiliaryKnowledge(dictionaries={"ward": ("ent", "maternity a")})
+    scores = findings(found.view("server"), knowledge)["P2", "ward"].scores
+    assert scores["maternity a"] > 0.5
+    assert scores["ent"] == 0
+
+
 def test_mean_vectors_give_the_shares_of_the_words_behind_them():
     found = run("fasttext", scaler=ALL_COLUMNS, dictionary=EVERYTHING, dimension=24)
     assert claimed(found, "server", knowledge=NOTHING) == truth(found)
