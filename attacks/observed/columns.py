@@ -9,13 +9,24 @@
 The last source is used for blocks of unscaled 0/1 columns only. A round whose update has no zero column at all over
 those is left out: noise on the update looks like that. Of an update under known noise, or taken out of masks or
 ciphertexts, zero is what their errors explain (`_zero`), and it is left out where that is not far below its entries.
+
+What is left out so still tells of columns by their energy, if only the deviation of the errors is known
+(`columns_behind_errors`): of k entries of errors alone, over all rounds, the sum of squares Z in units of their
+variance is chi-squared, and that of a column that rows have is larger. If variances are 1 + t times as large there, t
+of every order of magnitude alike,
+
+    P(held | Z) = r / (1 + r),    r = mean over t of (1 + t)^(-k/2) exp(Z t / (2 (1 + t))).
+
+Errors alone make of r more than 1 / p with a chance of at most p, whatever gradients are like (Markov). Never certain.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from leakledger.attacks.observed.aggregates import of_sums
 from leakledger.attacks.observed.aggregation import error_of_mean
@@ -35,12 +46,15 @@ FIRST_LAYER = "0.weight"
 NOISE = "gaussian-noise"
 SURE = 10.0  # deviations of an error that no entry of any network goes beyond
 FAINT = 1e-4  # of the largest entry: where errors reach that, columns that rows do have pass for zero
+# t of the energy of a column, of every order of magnitude; less than the least does not show in a million entries.
+EXCESS = np.geomspace(1e-3, 1e12, 301)
 
 
 @dataclass(frozen=True)
 class Columns:
     """One party's columns: `active` (d,), False where it is not seen to be; `means` (d,) and `extremes` (2, d), lowest
     and highest, where they are told. `complete`: all of its rows are behind them. `rows`: how many, where known.
+    `chances` (d,): how likely each is active, where errors leave no more than that.
     """
 
     party: str
@@ -50,6 +64,7 @@ class Columns:
     complete: bool = True
     rows: float | None = None
     evidence: frozenset[int] = frozenset()
+    chances: Floats | None = field(default=None, repr=False)
 
 
 def observed_columns(view: View) -> Iterator[Columns]:
@@ -87,26 +102,68 @@ def _extremes(m: Message) -> Columns:
 def _first_layers(view: View, width: int) -> Iterator[Columns]:
     """One per party: the columns that any of its updates depends on."""
     inputs = binary_columns(view, width)
-    models = {(m.round, m.recipient): m for m in view.readable(GlobalModel)}
     found: dict[str, Columns] = {}
+    for m, rows, layer, told in _layers(view, width) if inputs.any() else ():
+        zero = _zero(view, told, rows)
+        active: NDArray[np.bool_] = np.asarray((np.abs(layer) > zero).any(0))
+        if active[inputs].all() or not _far_below(zero, layer):
+            continue
+        seen = Columns(m.sender, active & inputs, None, None, False, rows, frozenset([m.sequence]))
+        found[m.sender] = _either(found[m.sender], seen) if m.sender in found else seen
+    yield from found.values()
+
+
+def columns_behind_errors(view: View) -> Iterator[Columns]:
+    """One per party: how likely each 0/1 column is one that its updates depend on, by those updates of which errors of
+    a known deviation hide what is zero.
+    """
+    width = view.public.layout.width if view.public.layout else 0
+    inputs = binary_columns(view, width)
+    energy, entries, evidence = dict[str, Floats](), Counter[str](), dict[str, frozenset[int]]()
+    for m, rows, layer, told in _layers(view, width) if inputs.any() else ():
+        error = _error(view, rows)
+        rounding = np.spacing(np.abs(told).astype(np.float32)).max(initial=0)
+        if _far_below(_zero(view, told, rows), layer) or not rounding < error < np.inf:
+            continue
+        energy[m.sender] = energy.get(m.sender, np.zeros(width)) + ((layer / error) ** 2).sum(0)
+        entries[m.sender] += len(layer)
+        evidence[m.sender] = evidence.get(m.sender, frozenset()) | {m.sequence}
+    for party, sums in energy.items():
+        chances: Floats = np.where(inputs, more_than_errors(sums, entries[party]), 0.0)
+        yield Columns(party, np.asarray(chances > 0.5), None, None, False, None, evidence[party], chances)
+
+
+def more_than_errors(sums: Floats, entries: int) -> Floats:
+    """(d,) the chance that something is behind errors, of whose `entries` in each column these are the sums of squares
+    (d,) in units of their variance.
+    """
+    exponents = np.multiply.outer(sums, EXCESS / (1 + EXCESS)) / 2 - entries / 2 * np.log1p(EXCESS)
+    chances: Floats = expit(np.logaddexp.reduce(exponents, axis=-1) - np.log(len(EXCESS)))
+    return chances
+
+
+def _layers(view: View, width: int) -> Iterator[tuple[Message, float, Floats, Floats]]:
+    """Of each update from outside: its message, its rows, what it says of the first layer (neurons, d), and the numbers
+    that travelled for that. Malformed payloads are left out.
+    """
+    models = {(m.round, m.recipient): m for m in view.readable(GlobalModel)}
     for kind, part in ((ClientGradient, "gradient"), (ClientWeights, "weights")):
         for m in view.received(kind):
             try:
                 rows = float(row_count(m))
-                layer = np.asarray(getattr(m.payload, part)[FIRST_LAYER], np.float64)
-                zero = _zero(view, layer, rows)
+                told = np.asarray(getattr(m.payload, part)[FIRST_LAYER], np.float64)
+                layer = told
                 if kind is ClientWeights:
-                    layer = layer - np.asarray(models[m.round, m.sender].payload.weights[FIRST_LAYER], np.float64)
-                active = (np.abs(layer) > zero).any(0)
+                    layer = told - np.asarray(models[m.round, m.sender].payload.weights[FIRST_LAYER], np.float64)
             except (KeyError, TypeError, ValueError, IndexError):
                 continue
-            if zero.max(initial=0) > FAINT * np.abs(layer).max(initial=0):
-                continue
-            if active.shape != (width,) or not inputs.any() or active[inputs].all():
-                continue
-            seen = Columns(m.sender, active & inputs, None, None, False, rows, frozenset([m.sequence]))
-            found[m.sender] = _either(found[m.sender], seen) if m.sender in found else seen
-    yield from found.values()
+            if layer.ndim == 2 and layer.shape[1] == width and layer.shape == told.shape:
+                yield m, rows, layer, told
+
+
+def _far_below(zero: Floats, layer: Floats) -> bool:
+    """Whether what passes for zero is next to nothing beside the entries."""
+    return bool(zero.max(initial=0) <= FAINT * np.abs(layer).max(initial=0))
 
 
 def summed_columns(view: View) -> Iterator[tuple[tuple[str, ...], NDArray[np.bool_], tuple[int, ...]]]:
@@ -133,8 +190,13 @@ def _zero(view: View, told: Floats, rows: float) -> Floats:
     Of a sum times `rows` that protection left with an error, or a number under noise, within `SURE` deviations, rounded
     to float32 once more.
     """
-    error = SURE * float(np.hypot(error_of_mean(view, 1, rows), _noise(view)))
+    error = SURE * _error(view, rows)
     return np.asarray(error + np.spacing(np.abs(told).astype(np.float32)) * (error > 0), np.float64)
+
+
+def _error(view: View, rows: float) -> float:
+    """The standard deviation of what protection left in each entry of an update over so many rows."""
+    return float(np.hypot(error_of_mean(view, 1, rows), _noise(view)))
 
 
 def _noise(view: View) -> float:

@@ -9,7 +9,8 @@ A block is inverted in one of three ways, by what the view has of the party's co
 
       P(held | active) = 1 / (1 + r),    r = (active columns of no candidate + 1/2) / (columns of no candidate + 1).
 
-  Where all rows are behind the columns, an inactive value is certainly not held. Means are how often.
+  Where all rows are behind the columns, an inactive value is certainly not held. Means are how often. Where columns are
+  known by their chances, as behind noise on updates, the least of those of a value's columns takes the place of active.
 * codes of many numbers (fastText vectors): the party's mean code is the mean of the codes of its rows, so the shares
   are the non-negative solution of a linear system, exact where the candidates' codes are linearly independent.
 * one number per value (byte casts): the lowest and the highest code are those of two values. Without a public list of
@@ -28,14 +29,14 @@ from numpy.typing import NDArray
 from scipy.optimize import nnls
 
 from leakledger.attacks.base import AuxiliaryKnowledge
-from leakledger.attacks.observed.columns import Columns, is_binary, observed_columns, overlapping
+from leakledger.attacks.observed.columns import Columns, columns_behind_errors, is_binary, observed_columns, overlapping
 from leakledger.attacks.observed.values import (
     byte_cast,
     candidate_values,
     categorical_features,
     public_codes,
 )
-from leakledger.attacks.transcript.holdings.finding import DOUBT, Finding
+from leakledger.attacks.transcript.holdings.finding import DOUBT, Finding, guessed
 from leakledger.attacks.transcript.holdings.numbers import SHARED_NUMBERS, own_numbers
 from leakledger.preprocess.messages import BytesNormAnnounced
 from leakledger.preprocess.views import CategoricalBlock, NumericBlock, View
@@ -58,7 +59,7 @@ def from_codes(view: View, knowledge: AuxiliaryKnowledge) -> Iterator[Finding]:
     named = [n for b in view.public.layout.categorical if (n := _named(view, b, candidates))]
     casts = announced_casts(view)
     texts = [b for b in view.public.layout.numeric if b.feature in candidates]
-    for columns in observed_columns(view):
+    for columns in (*observed_columns(view), *columns_behind_errors(view)):
         groups = overlapping([block for block, *_ in named])
         for blocks in groups.values():
             yield from invert_group(columns, [n for n in named if n[0] in blocks])
@@ -96,6 +97,9 @@ def _binary(columns: Columns, own: slice, group: Sequence[Named]) -> Iterator[Fi
         sure = 1.0 if listed else _if_unlisted(active, users)
         explained = np.where(sharing > 1, 1 / np.maximum(sharing, 1), sure)
         chance = np.where(held, explained, 0.0 if columns.complete else UNSEEN / 2)
+        if columns.chances is not None:
+            least = np.where(codes.astype(bool), columns.chances[own], 1.0).min(1)
+            chance = guessed(np.where(codes.any(1), least * explained, UNSEEN / 2))
         means = None if columns.means is None else (codes * columns.means[own]).sum(1) / np.maximum(codes.sum(1), 1)
         counts = {} if means is None else _counts(values, means, held & (sharing == 1), columns.rows)
         scores = dict(zip(values, chance.tolist(), strict=True))

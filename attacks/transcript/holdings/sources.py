@@ -2,7 +2,7 @@
 
 | what the view has | what it tells | module |
 |---|---|---|
-| columns of a party: means, extremes, zero gradients | values behind public codes and shared numbers | `codes` |
+| columns of a party: means, extremes, gradients | values behind public codes and shared numbers | `codes` |
 | an own request of `dh-psi` and its answers | own values that each other party holds; ranks of others | `pairwise` |
 | an own request of `apsi` and its answers, decrypted | the same | `labelled` |
 | shares, matches or numbers of `otmp-psi` | own values others hold; ranks; with the key, all | `positions` |

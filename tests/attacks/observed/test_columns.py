@@ -2,11 +2,12 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from leakledger.attacks import ATTACKS
 from leakledger.attacks.base import AuxiliaryKnowledge
-from leakledger.attacks.observed.columns import observed_columns
+from leakledger.attacks.observed.columns import columns_behind_errors, more_than_errors, observed_columns
 from leakledger.audit.play import view_of
 from leakledger.preprocess.messages import ClientGradient
 from tests.audit.example import truth
@@ -20,7 +21,7 @@ def federation(algorithm, **more):
         model={"hidden": [4]},
         training={
             "algorithm": algorithm,
-            "rounds": 2,
+            "rounds": more.pop("rounds", 2),
             "batch_size": None,
             "aggregation": more.pop("aggregation", "plain"),
         },
@@ -75,3 +76,64 @@ def test_columns_of_updates_that_were_rounded_after_noise_are_not_read():
     noise = {"name": "gaussian-noise", "sigma": 1e-9, "then": [{"name": "quantisation", "bits": 8}]}
     found = federation("fedavg", defense=[noise])
     assert moved_and_held(found, view_of(["server"], found))[0] is None
+
+
+@pytest.mark.parametrize(("algorithm", "sigma"), [("fedsgd", 1e-3), ("fedsgd", 1e-2), ("fedavg", 1e-4)])
+def test_noise_that_hides_every_zero_leaves_columns_of_held_values_their_energy(algorithm, sigma):
+    found = federation(algorithm, defense=[{"name": "gaussian-noise", "sigma": sigma}], rounds=20)
+    view = view_of(["server"], found)
+    assert not list(observed_columns(view))
+    chances = {c.party: c.chances for c in columns_behind_errors(view)}
+    assert sorted(chances) == ["P1", "P2", "P3"]
+    held, others = [], []
+    for party, chance in chances.items():
+        encoded = np.asarray(found.input_of(party)["encoded"])
+        for b in view.public.layout.categorical:
+            own = slice(b.start, b.start + b.size)
+            uses = (encoded[:, own] != 0).any(0)
+            held += chance[own][uses].tolist()
+            others += chance[own][~uses].tolist()
+    assert len(others) > 10
+    assert np.mean(np.array(held) > 0.9) > 0.8
+    assert np.mean(np.array(others) > 0.9) < 0.1
+    assert min(others) > 0
+
+
+def test_columns_of_noise_alone_are_taken_for_held_ones_no_more_often_than_their_chances_say():
+    rng, entries = np.random.default_rng(0), 60
+    chances = more_than_errors(rng.chisquare(entries, 100_000), entries)
+    for wrong in (0.5, 0.1, 0.01):
+        assert np.mean(chances > 1 - wrong) <= wrong
+    assert more_than_errors(np.array([1e12]), entries) == 1
+    assert more_than_errors(np.array([entries * 1.0]), entries) < 0.5
+
+
+def test_columns_whose_noise_has_no_known_deviation_have_no_chances():
+    noise = {"name": "gaussian-noise", "sigma": 1e-3, "then": [{"name": "quantisation", "bits": 8}]}
+    view = view_of(["server"], federation("fedsgd", defense=[noise]))
+    assert not list(columns_behind_errors(view))
+    assert not list(columns_behind_errors(view_of(["server"], federation("fedsgd"))))
+
+
+def test_values_behind_public_codes_are_ranked_by_what_noised_updates_move():
+    found = truth(
+        data={"source": "fair", "rows": 60},
+        partition={"kind": "dirichlet-labels", "parties": 3, "minimum": 5, "beta": 2.0},
+        preprocessing=[{"encoder": "rolling-hash", "scaler": "local", "buckets": 200}],
+        model={"hidden": [20]},
+        training={"rounds": 20, "batch_size": None},
+        defense=[{"name": "gaussian-noise", "sigma": 1e-3}],
+    )
+    knowledge = AuxiliaryKnowledge(dictionaries=found.dictionaries)
+    membership = ATTACKS["membership"]()
+    held, others = [], []
+    for c in membership.run(view_of(["server"], found).restricted(membership.accepts), knowledge):
+        assert not c.proven
+        if c.feature.startswith("occupation"):  # two features of the same values, whose columns they share
+            continue
+        for value, score in zip(c.values, c.scores, strict=True):
+            (held if value in found.vocabularies[c.party][c.feature] else others).append(score)
+    assert len(others) == 3
+    assert np.mean(np.less.outer(others, held)) > 0.9
+    assert min(others + held) > 0
+    assert max(others + held) < 1
