@@ -5,6 +5,7 @@
 * `minmax.local` over all columns has the extremes: the largest is 0 where no row has the number.
 * A gradient of the first layer has, for an input that is 0 in all rows of the batch, a column of exact zeros; so has
   the change of the weights after local training without weight decay. What rows of other rounds hold it does not tell.
+  Of the only other client the mean of a round has such columns, too, beside those of the observers' own updates.
 
 The last source is used for blocks of unscaled 0/1 columns only. A round whose update has no zero column at all over
 those is left out: noise on the update looks like that. Of an update under known noise, or taken out of masks or
@@ -21,16 +22,17 @@ Errors alone make of r more than 1 / p with a chance of at most p, whatever grad
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from leakledger.attacks.observed.aggregates import of_sums
+from leakledger.attacks.observed.aggregates import RoundMean, by_rows, of_sums, round_means
 from leakledger.attacks.observed.aggregation import error_of_mean
 from leakledger.attacks.observed.gradients import row_count
+from leakledger.attacks.observed.sums import known_updates
 from leakledger.preprocess.messages import (
     ClientGradient,
     ClientWeights,
@@ -79,6 +81,7 @@ def observed_columns(view: View) -> Iterator[Columns]:
             if len(found.active) == width and width:
                 yield found
     yield from _first_layers(view, width)
+    yield from _left_of_means(view, width)
 
 
 def _means(m: Message) -> Columns:
@@ -111,6 +114,70 @@ def _first_layers(view: View, width: int) -> Iterator[Columns]:
         seen = Columns(m.sender, active & inputs, None, None, False, rows, frozenset([m.sequence]))
         found[m.sender] = _either(found[m.sender], seen) if m.sender in found else seen
     yield from found.values()
+
+
+def _left_of_means(view: View, width: int) -> Iterator[Columns]:
+    """The columns that the updates of the only client depend on of which the observers have none, by the means of
+    rounds: two models in a row tell it to every client, and all but its part of it are their own updates.
+
+    How many rows it has, and so the share s of the observers in the mean, need not be known. Where its column is zero,
+    that of the mean is s times that of the observers' own mean: a column that is no multiple of theirs is one that its
+    rows have. A round in which all of the observers' own columns are multiples of one says nothing so (a network of one
+    neuron, a single row).
+    """
+    inputs = binary_columns(view, width)
+    if not inputs.any() or _noise(view) > 0:
+        return
+    found: dict[str, Columns] = {}
+    for whole in round_means(view):
+        known = known_updates(view, whole)
+        others = [c for c in whole.clients if c not in known]
+        mean = whole.mean[FIRST_LAYER]
+        if len(others) != 1 or others[0] in view.observers or mean.shape[1:] != (width,):
+            continue
+        try:
+            own, zero = _own_mean(view, whole, known)
+        except (KeyError, TypeError, ValueError, IndexError):
+            continue
+        active = _beside(mean, own, zero)
+        if active[inputs].all() or not _far_below(np.array(zero), mean) or _parallel(own[:, inputs], zero):
+            continue
+        evidence = frozenset(whole.evidence) | {m.sequence for m in known.values()}
+        seen = Columns(others[0], active & inputs, None, None, False, None, evidence)
+        found[others[0]] = _either(found[others[0]], seen) if others[0] in found else seen
+    yield from found.values()
+
+
+def _own_mean(view: View, whole: RoundMean, known: Mapping[str, Message]) -> tuple[Floats, float]:
+    """(neurons, d): the mean of the known updates' first layers, weighed as the aggregation does, in the units of the
+    mean of all; and what of that passes for zero.
+    """
+    training = view.public.training
+    assert training is not None  # or there is no mean
+    total, weights, unit = np.zeros_like(whole.mean[FIRST_LAYER]), 0.0, 1.0
+    for m in known.values():
+        weight = float(row_count(m)) if by_rows(view) else 1.0
+        if m.kind is ClientGradient:
+            layer = np.asarray(m.payload.gradient[FIRST_LAYER], np.float64)
+        else:
+            unit = training.learning_rate
+            layer = (whole.weights[FIRST_LAYER] - np.asarray(m.payload.weights[FIRST_LAYER], np.float64)) / unit
+        total, weights = total + weight * layer, weights + weight
+    error = error_of_mean(view, len(whole.clients), max(weights, 1.0)) / unit  # of more rows it is less
+    return np.asarray(total / max(weights, 1.0)), SURE * float(np.hypot(whole.noise, error))
+
+
+def _parallel(columns: Floats, zero: float) -> bool:
+    """Whether some of the columns (neurons, d) are more than `zero`, and all of them multiples of one."""
+    largest = columns[:, [(columns**2).sum(0).argmax()]]
+    return bool((np.abs(largest) > zero).any() and not _beside(columns, largest, zero).any())
+
+
+def _beside(mean: Floats, own: Floats, zero: float) -> NDArray[np.bool_]:
+    """(d,) which columns of `mean` (neurons, d) are no multiple of the `own` ones, up to `zero` in each entry."""
+    size = (own**2).sum(0)
+    share = (mean * own).sum(0) / np.where(size > 0, size, 1.0)
+    return np.asarray((np.abs(mean - share * own) > zero).any(0))
 
 
 def columns_behind_errors(view: View) -> Iterator[Columns]:

@@ -22,6 +22,7 @@ from weakref import ref
 
 from leakledger.attacks.base import AuxiliaryKnowledge, ControlSpec, NotApplicable
 from leakledger.attacks.observed.noised import FAINT, NOISED_TABLES, NOISED_TO
+from leakledger.attacks.observed.updates import TOLD
 from leakledger.attacks.observed.values import candidate_values, held_chances, shares
 from leakledger.attacks.transcript.holdings.codes import from_codes
 from leakledger.attacks.transcript.holdings.digits import from_sums
@@ -46,7 +47,6 @@ from leakledger.preprocess.messages import (
     ClientWeights,
     DhAnswer,
     DhRequest,
-    GlobalModel,
     LocalExtremes,
     LocalMeans,
     OtmpAnswer,
@@ -69,7 +69,7 @@ READS = (
     PooledColumns,
     ClientGradient,
     ClientWeights,
-    GlobalModel,
+    *TOLD,
     DhRequest,
     DhAnswer,
     ApsiRequest,

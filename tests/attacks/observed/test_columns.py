@@ -137,3 +137,33 @@ def test_values_behind_public_codes_are_ranked_by_what_noised_updates_move():
     assert np.mean(np.less.outer(others, held)) > 0.9
     assert min(others + held) > 0
     assert max(others + held) < 1
+
+
+def of_two(algorithm, hidden, **more):
+    return truth(
+        data={"source": "fair", "rows": 50},
+        partition={"kind": "dirichlet-labels", "parties": 2, "minimum": 5, "beta": 2.0},
+        preprocessing=[{"encoder": "server-dictionary", "scaler": "local"}],
+        model={"hidden": hidden},
+        training={"algorithm": algorithm, "rounds": 1, "batch_size": None, **more},
+    )
+
+
+@pytest.mark.parametrize("more", [{}, {"aggregation": "secure-aggregation", "threshold": 2}, {"weighting": "clients"}])
+@pytest.mark.parametrize("hidden", [[20], [1], []])
+@pytest.mark.parametrize("algorithm", ["fedsgd", "fedavg"])
+def test_of_two_clients_each_reads_in_two_models_which_columns_the_other_moved(algorithm, hidden, more):
+    found = of_two(algorithm, hidden, **more)
+    view = view_of(["P1"], found)
+    seen = {c.party: c.active for c in observed_columns(view)}
+    encoded = np.asarray(found.input_of("P2")["encoded"])
+    places = [i for b in view.public.layout.categorical for i in range(b.start, b.start + b.size)]
+    held = (encoded[:, places] != 0).any(0)
+    if hidden == [20]:
+        assert 0 < held.sum() < len(held)
+        assert (seen["P2"][places] == held).all()
+        vocabulary = ATTACKS["vocabulary"]()
+        claims = vocabulary.run(view.restricted(vocabulary.accepts), AuxiliaryKnowledge())
+        assert {c.feature: set(c.values) for c in claims} == found.vocabularies["P2"]
+    for active in seen.values():
+        assert not (active[places] & ~held).any()
