@@ -231,13 +231,17 @@ def encoded_rows(layout: FeatureLayout, rows: Cells) -> np.ndarray:
     for k, block in enumerate(layout.categorical):
         own = slice(block.start, block.start + block.width)
         if block.codes is None:  # features may share columns: a bucket is hit once or more, and scaled once
-            x[np.arange(len(rows)), block.start + rows.categories[:, k]] = 1
+            listed = np.flatnonzero(rows.categories[:, k] >= 0)  # what is in no dictionary has no column
+            x[listed, block.start + rows.categories[listed, k]] = 1
             scaled[block.start] = block
         elif starts[block.start] > 1:  # and so with public values, whose codes name their buckets
             x[:, own] = np.maximum(x[:, own], block.codes[rows.categories[:, k]])
             scaled[block.start] = block
         else:
             x[:, own] += block.codebook()[rows.categories[:, k]].astype(np.float32)
+            if block.width == 1:  # a label, or a code: -1 where there is none
+                shift, scale = (block.shift or (0.0,))[0], (block.scale or (1.0,))[0]
+                x[rows.categories[:, k] < 0, block.start] = (-1 - shift) / scale
     for block in scaled.values():
         own = slice(block.start, block.start + block.width)
         if block.shift is not None and block.scale is not None:

@@ -27,6 +27,21 @@ def test_cells_and_their_encoding_are_inverse(method):
         np.testing.assert_allclose(encoded_rows(t.layout, found), data.rows, atol=1e-5)
 
 
+@pytest.mark.parametrize("more", [{}, {"style": "label"}])
+def test_values_that_no_dictionary_has_are_encoded_as_their_party_encodes_them(more):
+    occupations = ["student", "farming or unskilled", "white-collar", "skilled", "managerial", "professional"]
+    t = truth(
+        data={"domains": {"occupation": occupations, "occupation_husb": occupations}},
+        preprocessing=[
+            {"encoder": "server-dictionary", "scaler": "local", "encoder_epsilon": 1.0, "keep_from": 50.0, **more}
+        ],
+    )
+    for data in t.federated.train.values():
+        found = cells(t.layout, data)
+        assert (found.categories < 0).any()
+        np.testing.assert_allclose(encoded_rows(t.layout, found), data.rows, atol=1e-5)
+
+
 @pytest.mark.parametrize("method", METHODS[:4])
 def test_the_cells_of_a_batch_are_the_raw_values_of_its_rows(method):
     t = truth(preprocessing=method)
