@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from leakledger.attacks import ATTACKS
 from leakledger.attacks.base import AuxiliaryKnowledge, ColumnClaim, FindingClaim, StatisticClaim, claims_in
-from leakledger.attacks.transcript.feature_exchange.equations import Equation, solve_products, solve_sums
+from leakledger.attacks.transcript.feature_exchange.equations import Equation, Solved, solve_products, solve_sums
+from leakledger.attacks.transcript.feature_exchange.exchanged import Loop
+from leakledger.attacks.transcript.feature_exchange.ratios import from_quotients
 from leakledger.attacks.transcript.feature_exchange.sketches import counts_of
 from leakledger.audit.control_features import engineered
 from leakledger.audit.control_parties import frozen
@@ -19,7 +21,7 @@ from leakledger.preprocess.features.flfe import FLFE, PublicColumns
 from leakledger.preprocess.features.sketch import scaled
 from leakledger.preprocess.secret import pinned
 from leakledger.preprocess.transport.simulated import Simulated
-from leakledger.preprocess.views import PublicFacts
+from leakledger.preprocess.views import PublicFacts, View
 from tests.preprocess.features.whole import columns, judges_from_plain, open_minded
 
 SUM, BOTH, PRODUCTS = ("sum",), ("sum", "difference"), ("product", "quotient")
@@ -145,6 +147,42 @@ def test_a_record_with_a_zero_leaves_the_other_column_of_a_quotient_open():
     told = {c.feature: c.values for c in claims if isinstance(c, ColumnClaim)}
     assert np.isnan(told["weight"][:20]).all()
     assert np.isfinite(told["weight"][20:]).all()
+
+
+@pytest.mark.parametrize("exchange", ["masked", "encrypted"])
+@pytest.mark.parametrize("digits", ["few", "many"])
+@pytest.mark.parametrize("others", [("P2",), ("P2", "P3")])
+def test_a_column_of_zeros_and_ones_that_others_divide_is_known(others, digits, exchange):
+    """Records with a zero were left open, so that of the ones nothing told them apart: a correlation of 0."""
+    held, labels = whole_numbers(("P1", *others))
+    coins = np.random.default_rng(5)
+    held["P1"]["columns"]["height"] = coins.integers(0, 2, 300).astype(float)
+    if digits == "many":
+        for d in others:
+            held[d]["columns"] = {f: coins.normal(40, 3, 300) for f in held[d]["columns"]}
+    found = agreements(["server"], held=held, ill=labels, transformations=("quotient",), exchange=exchange)
+    assert found["P1", "height"][1].correlation > 0.9
+    assert all(a.correlation > (0.6 if len(others) == 1 else 0.75) for _, a in found.values())
+
+
+def test_whole_numbers_beside_a_zero_are_read_off_the_quotient_of_the_others():
+    held, labels = whole_numbers()
+    held["P1"]["columns"]["height"][:100] = 0
+    claims, _ = run(["server"], held=held, ill=labels, transformations=("quotient",))
+    told = {c.feature: c.values for c in claims if isinstance(c, ColumnClaim)}
+    assert (told["height"][:100] == 0).all()
+    assert (told["weight"] == held["P2"]["columns"]["weight"])[:100].mean() > 0.5
+    assert (told["dose"] == held["P3"]["columns"]["dose"])[:100].mean() > 0.5
+
+
+def test_records_whose_common_multiple_is_beyond_float64_are_left_open():
+    """An OverflowError ended the attack on a table of a hundred columns."""
+    coins = np.random.default_rng(7)
+    told = [Solved(coins.integers(1, 300, 20) / coins.integers(10_000, 100_000, 20), (0,)) for _ in range(100)]
+    pairs = [(("column", "P1", str(k)), ("column", "P2", "dose")) for k in range(100)]
+    loops = [Loop("quotient", *p, ("mask",), None, None, None, (), s) for p, s in zip(pairs, told, strict=True)]
+    view = View(frozenset({"server"}), (), PublicFacts(("P1", "P2"), "server"))
+    assert all(np.isnan(c.values).all() for c in from_quotients(view, {}, loops))
 
 
 @pytest.mark.parametrize("transformation", ["sum", "difference", "product", "quotient"])
