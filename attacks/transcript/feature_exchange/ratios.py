@@ -68,10 +68,9 @@ def _few(found: Ratios) -> bool:
 
 
 def _fraction(value: float, near: float) -> Fraction | None:
-    if not np.isfinite([value, near]).all():
+    if not np.isfinite([value, near]).all() or near > CHANCE:  # a whole number is as near as that to any value
         return None
-    most = LARGEST if near == 0 else int(min(LARGEST, (CHANCE / near) ** 0.5))
-    found = Fraction(value).limit_denominator(max(most, 1))
+    found = Fraction(value).limit_denominator(LARGEST if near == 0 else int(min(LARGEST, (CHANCE / near) ** 0.5)))
     return found if abs(found - Fraction(value)) <= near else None
 
 

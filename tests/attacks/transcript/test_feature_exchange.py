@@ -175,6 +175,16 @@ def test_whole_numbers_beside_a_zero_are_read_off_the_quotient_of_the_others():
     assert (told["dose"] == held["P3"]["columns"]["dose"])[:100].mean() > 0.5
 
 
+def test_quotients_too_large_for_their_digits_are_not_taken_for_whole_numbers():
+    """A whole number is near enough to all of these, and the estimate of the divisor was 1 in every record."""
+    held, labels = columns(300)
+    coins, names = np.random.default_rng(6), {"P1": ("height", 1e17), "P2": ("weight", 1.0)}
+    far = {d: {**held[d], "columns": {f: size * coins.lognormal(0, 1, 300)}} for d, (f, size) in names.items()}
+    found = agreements(["server"], held=far, ill=labels, transformations=("quotient",))
+    assert {r for r, _ in found.values()} == {"scaled"}
+    assert all(a.correlation > 0.4 for _, a in found.values())
+
+
 def test_records_whose_common_multiple_is_beyond_float64_are_left_open():
     """An OverflowError ended the attack on a table of a hundred columns."""
     coins = np.random.default_rng(7)
