@@ -119,7 +119,7 @@ def _magnitudes(group: Tree, ratios: Mapping[Pair, Ratios], zeros: Mapping[Unkno
 
 
 def _lowest_terms(tree: Tree, ratios: Mapping[Pair, Ratios], record: int) -> dict[Unknown, float]:
-    """The magnitudes of a record's columns as whole numbers without a common divisor; none where one is beyond float64."""
+    """The magnitudes of a record's columns as whole numbers without a common divisor; none beyond float64."""
     found: dict[Unknown, Fraction] = {}
     for u, pair in tree.items():
         if pair is None:

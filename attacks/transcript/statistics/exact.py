@@ -167,12 +167,12 @@ def _shared_by(run: Run, table: OwnTable, means: Means) -> NDArray[Any]:
     if not run.ring:
         return own_figures(run, table, means)
     _, grid = _ring(run)
-    return np.array([_on_grid(table, slot, means, grid) for slot in run.slots], dtype=object)
+    return np.array([steps_shared(table, slot, means, grid) for slot in run.slots], dtype=object)
 
 
-def _on_grid(table: OwnTable, slot: Slot, means: Means, grid: int) -> int:
-    """One number of a table as it is shared over a ring, in steps of the grid: each row is rounded by itself. Raises
-    Unreadable for a feature that it lacks.
+def steps_shared(table: OwnTable, slot: Slot, means: Means, grid: int) -> int:
+    """One number of a table as it is shared over a ring, in steps of the grid: each row is rounded by itself, as in
+    `crypto.grid_sums`. Raises Unreadable for a feature that it lacks.
     """
     if slot.kind not in ("sum", "square", "deviation"):
         return round(own_figure(table, slot, means)) * grid
@@ -180,10 +180,17 @@ def _on_grid(table: OwnTable, slot: Slot, means: Means, grid: int) -> int:
     key = slot, centre, grid
     if key not in table.steps:
         numbers, rows = np.unique(table.column(slot.feature, slot.value), return_counts=True)
-        steps = [round(Fraction(x) * grid) - round(Fraction(centre) * grid) for x in numbers.tolist()]
-        terms = steps if slot.kind == "sum" else [round(Fraction(x * x, grid)) for x in steps]
+        middle = _steps(centre, grid)
+        steps = [_steps(x, grid) - middle for x in numbers.tolist()]
+        terms = steps if slot.kind == "sum" else [(x * x + grid // 2) // grid for x in steps]
         table.steps[key] = sum(x * n for x, n in zip(terms, rows.tolist(), strict=True))
     return table.steps[key]
+
+
+def _steps(x: float, grid: int) -> int:
+    """A number in steps of the grid, rounded; half a step up."""
+    above, below = x.as_integer_ratio()
+    return (2 * above * grid + below) // (2 * below)
 
 
 def own_figures(run: Run, table: OwnTable, means: Means) -> NDArray[np.float64]:

@@ -1,5 +1,6 @@
 import re
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -7,12 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leakledger.attacks.base import Abstained, AuxiliaryKnowledge, NotApplicable, StatisticClaim, claims_in
-from leakledger.attacks.observed.secure_sums import secure_sums
+from leakledger.attacks.observed.secure_sums import Slot, secure_sums
 from leakledger.attacks.transcript.statistics import Statistics, statistics
 from leakledger.attacks.transcript.statistics.differences import rounds
-from leakledger.attacks.transcript.statistics.own import own_tables
+from leakledger.attacks.transcript.statistics.exact import steps_shared
+from leakledger.attacks.transcript.statistics.own import OwnTable, own_tables
 from leakledger.attacks.transcript.statistics.published import published_claims
 from leakledger.attacks.transcript.statistics.seen import own_weights
+from leakledger.preprocess.crypto.grid_sums import grid_squares, grid_sum
 from leakledger.preprocess.messages import LocalMeans
 from leakledger.preprocess.scalers.federated_minmax import FederatedMinMax
 from leakledger.preprocess.scalers.federated_zscore import FederatedZScore
@@ -294,6 +297,17 @@ def test_a_ledger_without_statistics_makes_it_abstain():
 
 def federation_view():
     return federation(PARTS).ledger.view(["server"], public(PARTS))
+
+
+@given(
+    st.lists(st.sampled_from([2.0**-121, -(2.0**-121), 3 * 2.0**-121]) | st.floats(-1e6, 1e6), min_size=1, max_size=8),
+    st.floats(-1e6, 1e6),
+)
+def test_what_an_observer_shared_over_a_ring_is_worked_out_to_the_last_step(column, centre):
+    own, grid = np.array(column), 2**120
+    table, around = OwnTable(len(own), {"f": own}, {}), {("f", ""): centre}
+    assert steps_shared(table, Slot("sum", "f"), around, grid) == grid_sum(own) * grid
+    assert steps_shared(table, Slot("deviation", "f"), around, grid) == grid_squares(own, Fraction(centre)) * grid
 
 
 @SCHEMES
