@@ -5,9 +5,10 @@ to exactly these digits for some mask m excludes most candidates f. A factor bet
 in six, a summand between -100 and 100 some seven in ten; fresh masks of one column multiply. Columns of float64 numbers
 have as many candidates as masks, those of whole numbers, tenths or hundredths have few.
 
-Nothing says that a column is of these but that each record keeps a candidate, where of numbers between them many
-records keep none. Then shares of values are fitted to all records (expectation and maximisation), and of each record
-the likeliest candidate is the estimate.
+Nothing says that a column is of these but that records keep a candidate, where of numbers between them many keep none.
+A few others, like means in place of missing values, may keep none, and are left open, as are as many of the unlikeliest
+values as such records will have kept one by chance. Then shares of values are fitted
+to all records (expectation and maximisation), and of each record the likeliest candidate is the estimate.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import bdtr
 
 from leakledger.attacks.transcript.feature_exchange.equations import Column
 from leakledger.attacks.transcript.feature_exchange.exchanged import SUMS
@@ -24,6 +26,8 @@ NEAR = 4  # places beside the nearest: it was worked out with rounding
 BETWEEN = 0.6180339887498949  # whole numbers moved by this are the candidates that chance leaves
 EMPTY, FEWEST = 0.05, 10  # of the records of a sample, and so many, must lose all of these: else it may be chance
 SAMPLE = 200
+OTHERS = 0.25  # of the records that chance would take, at most: so many may be of more digits
+CHANCE = 1e-4  # that chance takes no more, at most
 MOST = 8_000_000  # candidates of all records: some four seconds
 PAIRS = 1 << 20  # candidates that are looked at together
 LEFT = {True: 0.4, False: 0.05}  # of candidates by a summand, and by a factor: at least
@@ -54,21 +58,43 @@ def few_digits(sent: Sequence[Masked], size: float, signs: bool) -> Column | Non
     alike = len({s.values.shape for s in sent}) == 1
     if not least < size < np.inf or not alike or not all(np.isfinite(s.values).all() for s in sent):
         return None
-    return next((found for tens in TENS if (found := _in_steps(sent, size, signs, tens)) is not None), None)
+    nearly: Column | None = None
+    for tens in TENS:
+        found = _in_steps(sent, size, signs, tens)
+        if found is not None and np.isfinite(found).all():
+            return found
+        nearly = found if nearly is None else nearly
+    return nearly
 
 
 def _in_steps(sent: Sequence[Masked], size: float, signs: bool, tens: int) -> Column | None:
-    """The same of multiples of 1 / tens."""
+    """The same of multiples of 1 / tens, NaN where a record has more digits."""
     low, high = _bounds(sent, size, signs, tens)
     by_chance = np.median(high - low) * np.prod([LEFT[s.how in SUMS] for s in sent])
     if (high - low).sum() > MOST or by_chance > HOPELESS:
         return None
     sample = [Masked(s.how, s.values[:SAMPLE]) for s in sent]
     records = len(sample[0].values)
-    if _lost(_left(sample, size, signs, tens, BETWEEN), records) < max(FEWEST, EMPTY * records):
+    between = _lost(_left(sample, size, signs, tens, BETWEEN), records)
+    if between < max(FEWEST, EMPTY * records):
         return None
     left = _left(sent, size, signs, tens, 0.0)
-    return None if _lost(left, len(sent[0].values)) else _likeliest(left, len(sent[0].values), tens)
+    others = _others(sent, _lost(left, len(sent[0].values)), between)
+    return None if others is None else _likeliest(left, len(sent[0].values), tens, others)
+
+
+def _others(sent: Sequence[Masked], lost: int, between: int) -> int | None:
+    """How many records of more digits will have kept a candidate, if so many are `lost`, and `between` of a sample by
+    chance; None where these are too many. A zero under a factor says nothing of others: by chance it is always lost.
+    """
+    if not lost:
+        return 0
+    told = np.all([(s.values != 0) | (s.how in SUMS) for s in sent], axis=0)
+    seen = told[:SAMPLE]
+    records, rate = int(told.sum()), float((between - np.sum(~seen)) / max(np.sum(seen), 1))
+    if lost > OTHERS * rate * records or bdtr(lost, records, rate) > CHANCE:
+        return None
+    return round(lost * (1 - rate) / rate)
 
 
 def _lost(left: Left, records: int) -> int:
@@ -139,21 +165,24 @@ _WITH_MASK: Mapping[str, tuple[_Operation, _Operation]] = {
 }
 
 
-def _likeliest(left: Left, records: int, tens: int) -> Column:
-    """(n,) of each record the candidate that most likely is its value, given how often values are.
+def _likeliest(left: Left, records: int, tens: int, others: int) -> Column:
+    """(n,) of each record the candidate that most likely is its value, given how often values are; NaN without any, and
+    of so many `others` with the rarest ones.
 
     Shares of values are half those of the values themselves and half those of wider cells (`_smooth`): of a value that
     one record has, only its neighbours tell it from what chance left far away.
     """
     values, which = np.unique(left.candidates, return_inverse=True)
+    shares = np.zeros(len(which))
     weights = 1 / np.bincount(left.records, minlength=records)[left.records]
     for _ in range(ROUNDS):
         mass = np.bincount(which, weights, len(values)).astype(np.float64)
         shares = (mass + _smooth(np.round(tens * values), mass))[which]
         weights = shares / np.bincount(left.records, shares, records)[left.records]
-    found = np.empty(records)
+    found, share = np.full((2, records), np.nan)
     order = np.argsort(weights, kind="stable")  # the likeliest of a record is written last
-    found[left.records[order]] = left.candidates[order]
+    found[left.records[order]], share[left.records[order]] = left.candidates[order], shares[order]
+    found[np.argsort(share)[:others]] = np.nan
     return found
 
 

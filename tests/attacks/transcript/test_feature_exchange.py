@@ -352,6 +352,16 @@ def test_last_digits_are_no_reason_to_round_a_column_of_other_numbers(transforma
     assert not np.array_equal(claim.values, np.round(claim.values, 2))
 
 
+@pytest.mark.parametrize(("transformations", "options", "others"), [FRESH[0], FRESH[2]])
+def test_last_digits_tell_whole_numbers_beside_a_few_means_in_place_of_missing_ones(transformations, options, others):
+    """One record of more digits was reason to read none: eight left a correlation of 0.16 under four factors."""
+    ages = np.random.default_rng(3).integers(18, 91, 200).astype(float)
+    ages[:8] = ages[8:].mean()
+    agreement = column_agreement(ages_seen(transformations, options, others, ages), ages)
+    assert agreement.exact > 0.5
+    assert agreement.correlation > 0.7
+
+
 def test_a_column_of_zeros_takes_no_other_record_away():
     held, labels = columns(300)
     names = {d: next(iter(held[d]["columns"])) for d in ("P1", "P2")}
