@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import Event, Thread
 from time import monotonic
 from typing import Literal
 
@@ -13,7 +14,7 @@ from leakledger.audit.steps import Step
 
 Detail = Literal["quiet", "normal", "verbose"]
 EARLY = 0.02  # of all work: before that, an estimate says nothing
-SILENT = 60.0  # seconds without a line; the next step has one, so that a log of a long case shows that it moves
+SILENT = 60.0  # seconds without a line; then there is one, so that a log of a long case shows that it is alive
 UNITS = ((86_400, "days"), (3_600, "h"), (60, "min"))
 
 
@@ -24,9 +25,11 @@ class Watch:
         self._total, self._clock, self._begun = max(total, 1), clock, clock()
         self._finished, self._before = 0, 0
         self._running: dict[str, float] = {}
+        self._last: Step | None = None
 
     def step(self, step: Step) -> None:
         self._running[step.case] = step.share
+        self._last = step
 
     def finished(self, name: str, done: int) -> None:
         """`done` counts cases of earlier runs too, which took no time in this one."""
@@ -34,6 +37,11 @@ class Watch:
             self._before = done - 1
         self._running.pop(name, None)
         self._finished = done
+
+    @property
+    def now(self) -> Step | None:
+        """What was begun last, while its case runs."""
+        return self._last if self._last is not None and self._last.case in self._running else None
 
     @property
     def share(self) -> float:
@@ -69,10 +77,16 @@ class Shown:
 
     def step(self, step: Step) -> None:
         self._watch.step(step)
-        silent = self._bar is None and self._detail == "normal" and self._clock() - self._said >= SILENT
-        if self._detail == "verbose" or silent:
-            self._line(f"{step.case}: {step.what} ({step.share:.0%} of the case done)")
+        if self._detail == "verbose":
+            self._line(_of_case(step))
+        self.alive()
         self._update(description=escape(f"{step.case}: {step.what}"))
+
+    def alive(self) -> None:
+        """A line for what goes on, if there was none for long."""
+        told = self._bar is None and self._detail != "quiet" and self._clock() - self._said >= SILENT
+        if told and (step := self._watch.now) is not None:
+            self._line(_of_case(step))
 
     def finished(self, name: str, done: int, of: int) -> None:
         self._watch.finished(name.partition(": ")[0], done)
@@ -90,13 +104,19 @@ class Shown:
         self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
+def _of_case(step: Step) -> str:
+    return f"{step.case}: {step.what} ({step.share:.0%} of the case done)"
+
+
 @contextmanager
 def shown(console: Console, total: int, detail: Detail = "normal") -> Iterator[Shown]:
-    """Progress over cases and within them: a bar on a terminal; elsewhere a plain line per case, and one for a step
-    after a minute without any; nothing if quiet.
+    """Progress over cases and within them: a bar on a terminal; elsewhere a plain line per case, and one for what goes
+    on after each minute without any; nothing if quiet.
     """
     if detail == "quiet" or not console.is_terminal:
-        yield Shown(console, total, detail, None)
+        lines = Shown(console, total, detail, None)
+        with _every(SILENT / 6, lines.alive):
+            yield lines
         return
     columns = (
         SpinnerColumn(),
@@ -108,3 +128,21 @@ def shown(console: Console, total: int, detail: Detail = "normal") -> Iterator[S
     )
     with Progress(*columns, console=console, transient=True) as bar:
         yield Shown(console, total, detail, bar)
+
+
+@contextmanager
+def _every(seconds: float, call: Callable[[], None]) -> Iterator[None]:
+    """Calls it again and again, from a thread of its own, until the end."""
+    ended = Event()
+
+    def repeat() -> None:
+        while not ended.wait(seconds):
+            call()
+
+    thread = Thread(target=repeat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 import tomllib
 
 import pytest
@@ -76,6 +77,26 @@ def test_a_long_case_has_a_line_after_a_minute_without_any(detail, lines):
         progress.step(Step("case", f"step at {seconds}", 0.5))
     said = file.getvalue().splitlines()
     assert said == ["case: step at 61 (50% of the case done)", "case: step at 122 (50% of the case done)"][:lines]
+
+
+def test_a_long_step_has_one_too(monkeypatch):
+    monkeypatch.setattr("leakledger.audit.progress.SILENT", 0.05)
+    file = io.StringIO()
+    with shown(Terminal(file=file, width=80), 1) as progress:
+        progress.step(Step("case", "portfolio by server", 0.5))
+        assert eventually(lambda: len(file.getvalue().splitlines()) >= 2)
+        progress.finished("case", 1, 1)
+        finished = file.getvalue()
+        time.sleep(0.2)
+        assert file.getvalue() == finished
+    assert finished.startswith("case: portfolio by server (50% of the case done)\n")
+
+
+def eventually(holds, seconds=30):
+    end = time.monotonic() + seconds
+    while not holds() and time.monotonic() < end:
+        time.sleep(0.01)
+    return holds()
 
 
 def test_a_bar_shows_what_a_case_is_at():
