@@ -3,17 +3,18 @@
 A bounded additive mask has a known mean and deviation, so mean and deviation of the column follow, and the masked
 column itself is an estimate of it. Several fresh masks of one column average out. A factor leaves zeros, and signs
 where it has none of its own; factors average out in logarithms. Of a column of few digits the last ones of what was
-sent leave few candidates (`digits`).
+sent leave few candidates (`digits`); records of which these tell nothing are estimated by what averages.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from leakledger.attacks.base import ColumnClaim, StatisticClaim
 from leakledger.attacks.transcript.feature_exchange.columns import Relation
 from leakledger.attacks.transcript.feature_exchange.digits import Masked, few_digits
-from leakledger.attacks.transcript.feature_exchange.equations import Unknown
+from leakledger.attacks.transcript.feature_exchange.equations import Column, Unknown
 from leakledger.attacks.transcript.feature_exchange.exchanged import SUMS, Loop
 from leakledger.preprocess.views import Message, View
 
@@ -36,7 +37,9 @@ def estimates(
         added, factored = (_distinct(by_kind.get(kind, [])) for kind in (True, False))
         found = _from_sums(device, feature, added, size) if added else [_from_factors(device, feature, factored, signs)]
         if (better := _of_few_digits(device, feature, [*added, *factored], size, signs)) is not None:
-            found[0] = better
+            rough = found[0]
+            assert isinstance(rough, ColumnClaim)
+            found[0] = replace(better, values=_filled(better.values, rough.values))
         claims += found
     return claims
 
@@ -48,6 +51,15 @@ def _of_few_digits(device: str, feature: str, sent: Sequence[Sent], size: float,
         return None
     relation: Relation = "magnitude-estimate" if signs and not any(how in SUMS for how, _ in sent) else "estimate"
     return ColumnClaim(device, feature, values, tuple(sorted(m.sequence for _, m in sent)), relation)
+
+
+def _filled(values: Column, rough: Column) -> Column:
+    """The values, and in records without one the best linear estimate by what masks leave there on average."""
+    told = np.isfinite(values) & np.isfinite(rough)
+    if np.isfinite(values).all() or not told.any() or np.ptp(rough[told]) == 0:
+        return values
+    slope = float(np.cov(rough[told], values[told], ddof=0)[0, 1] / rough[told].var())
+    return np.where(np.isnan(values), values[told].mean() + slope * (rough - rough[told].mean()), values)
 
 
 def _distinct(loops: Sequence[Loop]) -> list[Sent]:

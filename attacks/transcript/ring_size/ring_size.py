@@ -62,6 +62,7 @@ from leakledger.attacks.observed.ring import (
     read_ring,
 )
 from leakledger.attacks.observed.stated import dictionary_sizes, sizes
+from leakledger.attacks.observed.updates import TOLD
 from leakledger.attacks.transcript.ring_size.arrangement import Arrangement, of_boundaries, of_edges
 from leakledger.attacks.transcript.ring_size.given_up import bracketed
 from leakledger.attacks.transcript.ring_size.lengths import REQUESTS, element_counts
@@ -72,7 +73,6 @@ from leakledger.preprocess.messages import (
     ClientGradient,
     ClientWeights,
     DhAnswer,
-    GlobalModel,
     LocalDictionary,
     LocalExtremes,
     LocalMeans,
@@ -84,7 +84,6 @@ from leakledger.preprocess.messages import (
     PooledColumns,
     RingHighest,
     RingMaximum,
-    SummedUpdate,
     UnusedIds,
 )
 from leakledger.preprocess.options import check_options, option
@@ -95,7 +94,7 @@ Means = dict[tuple[str, str], float]  # (party, feature) -> the mean of a law
 
 STATED = (LocalSizes, LocalDictionary, PooledCategories)
 STRONG = 1e-3  # epsilon: noise that leaves nothing to find in a control
-COLUMNS = (LocalMeans, PooledColumns, LocalExtremes, ClientGradient, ClientWeights, GlobalModel)
+COLUMNS = (LocalMeans, PooledColumns, LocalExtremes, ClientGradient, ClientWeights, *TOLD)
 
 
 @dataclass(frozen=True)
@@ -113,7 +112,7 @@ class RingSize(Attack):
     asset: ClassVar[tuple[str, ...]] = ("sizes",)
     reads = (
         *(RingHighest, RingMaximum, UnusedIds, ModNormAnnounced, PaddedSizes, DhAnswer, *REQUESTS, *STATED, *COLUMNS),
-        *(*NOISED_TABLES, SummedUpdate),
+        *NOISED_TABLES,
     )
     reads_in_part = (UnusedIds,)  # which of its values a party shares is behind no claim
     controls = (

@@ -362,6 +362,16 @@ def test_last_digits_tell_whole_numbers_beside_a_few_means_in_place_of_missing_o
     assert agreement.correlation > 0.7
 
 
+@pytest.mark.parametrize(("transformations", "size"), [(("sum", "difference"), 2), (("product", "quotient"), 100)])
+def test_records_of_more_digits_have_what_masks_leave_on_average(transformations, size):
+    ages = np.random.default_rng(3).integers(18, 91, 200).astype(float)
+    ages[:8] = ages[8:].mean() + np.arange(8)
+    seen = ages_seen(transformations, {"mask_size": size}, 8, ages).values
+    assert np.isfinite(seen).all()
+    assert (seen == np.round(seen)).any()
+    assert np.abs(np.log(seen[:8] / ages[:8])).max() < (0.05 if size == 2 else 0.6)
+
+
 def test_a_column_of_zeros_takes_no_other_record_away():
     held, labels = columns(300)
     names = {d: next(iter(held[d]["columns"])) for d in ("P1", "P2")}
