@@ -172,15 +172,13 @@ def _announced(view: View, kind: type[Survivors | Participants], round: int) -> 
 
 
 def _left_on_purpose(view: View, clients: tuple[str, ...], evidence: tuple[Message, ...]) -> Announced:
-    """Who stays where the last clients of a round drop out before they send an update, as the options say, and an
-    observer is among these: whoever drops out is not told who stays.
+    """Whose updates count where the last clients of a round drop out as the options say, to observers who are not told:
+    they drop out themselves, or take no part. Nobody where one of them would be told, since then no sum was made.
     """
     options = view.public.aggregation.options
-    dropouts = int(options.get("dropouts", 0))
-    gone = clients[len(clients) - dropouts :] if 0 < dropouts < len(clients) else ()
-    if options.get("dropout_step") == "unmasking" or not view.observers & set(gone):
-        return (), ()
-    return clients[: len(clients) - dropouts], evidence
+    dropouts = 0 if options.get("dropout_step") == "unmasking" else int(options.get("dropouts", 0))
+    stay = clients[: max(0, len(clients) - dropouts)]
+    return ((), ()) if view.observers & {view.public.server, *stay} else (stay, evidence)
 
 
 def names_of(view: View, numbers: Sequence[int]) -> tuple[str, ...]:

@@ -141,6 +141,24 @@ def test_only_clients_that_are_announced_are_in_a_sum():
     assert len(found.federated.batches) == 40
 
 
+@pytest.mark.parametrize(("step", "gone"), [("masked-input", 1), ("unmasking", 0)])
+def test_whoever_takes_no_part_in_a_round_reads_the_sum_over_those_whose_masked_updates_count(step, gone):
+    masked = {"aggregation": "secure-aggregation", "threshold": 2, "dropouts": 1, "dropout_step": step}
+    found = federation(parties=4, participation=0.75, rounds=8, patience=8, **masked)
+    drawn = {m.round: m.payload.clients for m in view_of(("P1",), found).received(Participants)}
+    announced = {r: [f"P{i + 1}" for i in clients] for r, clients in drawn.items()}
+    observer = next(p for p in found.parties if any(r and p not in clients for r, clients in announced.items()))
+    view = view_of((observer,), found)  # told every candidate for the next model
+    absent = {r for r, clients in announced.items() if r and observer not in clients}
+    sums = {u.round: u for u in find_gradients(view, known(found)) if u.round in absent}
+    assert set(sums) == absent
+    for round, update in sums.items():
+        assert list(clients_of(update.victim)) == announced[round][: 3 - gone]
+        assert errors(found, update, gradient_of(found, update)).std() < 2 * update.noise
+    without = view.restricted(lambda kind: kind is not Survivors)  # of rounds that it takes part in, it would be told
+    assert {u.round for u in find_gradients(without, known(found))} == absent
+
+
 def test_without_the_announcement_no_sum_is_guessed():
     found = federation(participation=0.67, rounds=8)
     view = view_of(("P1",), found).restricted(lambda kind: kind is not Participants)
