@@ -5,12 +5,12 @@ al. 2021). Every pair of parties runs it twice, so that both learn what they sha
 and the lowest number of a value wins. All messages go through the server, which sees blinded points and ciphertexts.
 
 All features go in one execution per direction: the paper's n(n - 1) executions do not depend on the number of features
-either, and nobody learns the share of a feature from sizes. What is learnt: each party, which of its values another one
-holds and that one's number for them; the sender of an execution, how many values the receiver has. As each is once the
-sender, the ciphertexts are as many as both numbers need; with "upward" as many as the sum of all sizes needs, and hide
-how many values the sender has. Messages: 4 for each of n(n - 1) executions and 2n - 1 on the ring, together
-4n^2 - 2n - 1 as in table 5 (where the exponent is lost in print), and one to the server (`ring_ids`). Needs tenseal,
-the extra `psi`.
+either, and lengths tell nobody the share of a feature. What is learnt: each party, which of its values another one
+holds and that one's number for them, which bounds how many values of each feature it has; the sender of an execution,
+how many values the receiver has. As each is once the sender, the ciphertexts are as many as both numbers need; with
+"upward" as many as the sum of all sizes needs, and their lengths hide how many values the sender has. Messages: 4 for
+each of n(n - 1) executions and 2n - 1 on the ring, together 4n^2 - 2n - 1 as in table 5 (where the exponent is lost in
+print), and one to the server (`ring_ids`). Needs tenseal, the extra `psi`.
 """
 
 from collections.abc import Mapping, Sequence

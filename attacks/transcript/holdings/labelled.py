@@ -13,7 +13,7 @@ under the pad. What is learnt is what `pairwise` learns from `dh-psi`, and no mo
 Exact for the receiver's own values, as messages of an honest sender are: four slots are 0 by chance once in 2^84.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -25,7 +25,7 @@ from leakledger.attacks.seal import BatchOpener
 from leakledger.attacks.transcript.holdings.finding import Finding
 from leakledger.attacks.transcript.holdings.numbers import known_ranges
 from leakledger.attacks.transcript.holdings.oprf import element, find_place, hashed, points, stream_at, unblinded
-from leakledger.attacks.transcript.holdings.pairwise import Elements, Labels, told_of
+from leakledger.attacks.transcript.holdings.pairwise import Elements, Intersection, Labels, told_of
 from leakledger.preprocess.messages import ApsiAnswer, ApsiEvaluation, ApsiRequest
 from leakledger.preprocess.views import Message, View
 
@@ -50,8 +50,14 @@ class Item:
 def from_labelled(view: View, candidates: Mapping[str, tuple[str, ...]]) -> Iterator[Finding]:
     """The intersections of every observer with every party outside."""
     ranges = known_ranges(view)
+    for one in labels_of_answers(view, candidates):
+        yield from told_of(view, one, candidates, ranges.get(one.sender, {}))
+
+
+def labels_of_answers(view: View, features: Collection[str]) -> Iterator[Intersection]:
+    """What every observer finds of the values of some features at every party outside."""
     for receiver, counts in own_counts(view).items():
-        elements = tuple((element(f, v), f, v) for f, held in counts.items() for v in held if f in candidates)
+        elements = tuple((element(f, v), f, v) for f, held in counts.items() for v in held if f in features)
         asked = {m.recipient: m for m in view.on(ApsiRequest, sender=receiver) if m.content is not None}
         evaluated = {m.sender: m for m in view.on(ApsiEvaluation, recipient=receiver) if m.content is not None}
         for m in view.on(ApsiAnswer, recipient=receiver):
@@ -60,7 +66,7 @@ def from_labelled(view: View, candidates: Mapping[str, tuple[str, ...]]) -> Iter
             behind = asked[m.sender], evaluated[m.sender], m
             labels = _labels(view.coins.get(receiver), elements, *behind)
             if labels is not None:
-                yield from told_of(view, m.sender, labels, counts, candidates, ranges.get(m.sender, {}), behind)
+                yield Intersection(m.sender, labels, counts, behind)
 
 
 @lru_cache(1 << 10)

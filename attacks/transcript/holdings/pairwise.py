@@ -9,7 +9,8 @@ Exact for the receiver's own values: shared ones score 1, others 0. A tag that i
 sender cannot have made it of another.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
 from types import MappingProxyType
@@ -35,12 +36,27 @@ Labels = Mapping[str, Mapping[str, int]]  # feature -> value -> the sender's num
 Elements = tuple[tuple[bytes, str, str], ...]  # own elements: element, feature, value
 
 
+@dataclass(frozen=True)
+class Intersection:
+    """The sender's labels of those of the receiver's `own` values that it holds too, and the messages behind them."""
+
+    sender: str
+    labels: Labels = field(repr=False)
+    own: Counts = field(repr=False)
+    behind: tuple[Message, ...] = field(repr=False)
+
+
 def from_pairs(view: View, candidates: Mapping[str, tuple[str, ...]]) -> Iterator[Finding]:
     """The intersections of every observer with every party outside."""
-    own = own_counts(view)
     ranges = known_ranges(view)
-    for receiver, counts in own.items():
-        elements = tuple((element(f, v), f, v) for f, held in counts.items() for v in held if f in candidates)
+    for one in labels_of_pairs(view, candidates):
+        yield from told_of(view, one, candidates, ranges.get(one.sender, {}))
+
+
+def labels_of_pairs(view: View, features: Collection[str]) -> Iterator[Intersection]:
+    """What every observer finds of the values of some features at every party outside."""
+    for receiver, counts in own_counts(view).items():
+        elements = tuple((element(f, v), f, v) for f, held in counts.items() for v in held if f in features)
         asked = {m.recipient: m for m in view.on(DhRequest, sender=receiver) if m.content is not None}
         scalar = _scalar(view, receiver, elements, asked)
         for m in view.on(DhAnswer, recipient=receiver):
@@ -48,27 +64,22 @@ def from_pairs(view: View, candidates: Mapping[str, tuple[str, ...]]) -> Iterato
                 continue
             labels = _labels(scalar, elements, asked[m.sender], m)
             if labels is not None:
-                yield from told_of(
-                    view, m.sender, labels, counts, candidates, ranges.get(m.sender, {}), (asked[m.sender], m)
-                )
+                yield Intersection(m.sender, labels, counts, (asked[m.sender], m))
 
 
 def told_of(
     view: View,
-    sender: str,
-    labels: Labels,
-    own: Counts,
+    one: Intersection,
     candidates: Mapping[str, tuple[str, ...]],
     ranges: Mapping[str, tuple[int, int]],
-    behind: Iterable[Message],
 ) -> Iterator[Finding]:
-    """What the sender's labels of the receiver's `own` values tell of the sender; `ranges` of its numbers, if known."""
-    evidence = frozenset(m.sequence for m in behind)
-    for f, shared in labels.items():
-        scores = {v: float(v in shared) for v in own[f]}
-        others = [v for v in candidates[f] if v not in own[f]]
+    """What the sender's labels of the receiver's values tell of the sender; `ranges` of its numbers, if known."""
+    evidence = frozenset(m.sequence for m in one.behind)
+    for f, shared in one.labels.items():
+        scores = {v: float(v in shared) for v in one.own[f]}
+        others = [v for v in candidates[f] if v not in one.own[f]]
         scores |= between_labels(shared, others, numbering(view, f, candidates[f]), ranges.get(f))
-        yield Finding(sender, f, scores, {}, evidence, frozenset(shared))
+        yield Finding(one.sender, f, scores, {}, evidence, frozenset(shared))
 
 
 def _scalar(view: View, receiver: str, elements: Elements, asked: Mapping[str, Message]) -> bytes | None:

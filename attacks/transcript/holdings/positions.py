@@ -17,6 +17,7 @@ All but what lies between numbers is exact: a chance hit has probability 2^-61 p
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from hashlib import sha512
 from typing import Any
 
@@ -29,7 +30,7 @@ from leakledger.attacks.observed.values import numbering
 from leakledger.attacks.transcript.holdings.finding import Finding, exactly
 from leakledger.attacks.transcript.holdings.numbers import known_ranges
 from leakledger.attacks.transcript.holdings.oprf import element, find_scalar, hashed, output, points, times, unblinded
-from leakledger.attacks.transcript.holdings.pairwise import between_labels
+from leakledger.attacks.transcript.holdings.pairwise import Labels, between_labels
 from leakledger.preprocess.messages import OtmpAnswer, OtmpMatches, OtmpNumbers, OtmpPositions, OtmpRequest, OtmpShares
 from leakledger.preprocess.views import Message, View
 
@@ -39,8 +40,41 @@ Outputs = dict[bytes, bytes]  # element -> F(k, element)
 Elements = Mapping[bytes, tuple[str, str]]
 
 
+@dataclass(frozen=True)
+class Found:
+    """What positions tell of a party: which values it holds (`scores`), where its shares of them are, and by which
+    messages; the last of these shows the places.
+    """
+
+    party: str
+    scores: Mapping[str, Mapping[str, float]] = field(repr=False)
+    held: Mapping[tuple[str, str], tuple[int, int]] = field(repr=False)
+    behind: tuple[Message, ...] = field(repr=False)
+
+
 def from_positions(view: View, candidates: Mapping[str, tuple[str, ...]]) -> Iterator[Finding]:
     """What the observers find in shares and matches."""
+    for found in _found(view, candidates):
+        for feature, scores in found.scores.items():
+            yield exactly(found.party, feature, scores, [m.sequence for m in found.behind])
+        yield from _between(view, found, candidates)
+
+
+def labels_of_positions(
+    view: View, candidates: Mapping[str, tuple[str, ...]]
+) -> Iterator[tuple[str, Labels, frozenset[int]]]:
+    """(party, the numbers that it gave observers who asked by position, messages), of values that are known there."""
+    for found in _found(view, candidates):
+        numbers, evidence = _told(view, found)
+        labels: dict[str, dict[str, int]] = {}
+        for (f, value), at in found.held.items():
+            if at in numbers:
+                labels.setdefault(f, {})[value] = numbers[at]
+        if labels:
+            yield found.party, labels, evidence
+
+
+def _found(view: View, candidates: Mapping[str, tuple[str, ...]]) -> Iterator[Found]:
     try:
         ring = ring_order(view, None)
     except Unreadable:
@@ -49,8 +83,8 @@ def from_positions(view: View, candidates: Mapping[str, tuple[str, ...]]) -> Ite
     shares = {m.sender: m for m in view.readable(OtmpShares)}
     for party, message in shares.items():
         if party not in view.observers and outputs:
-            yield from _tested(view, party, ring.index(party), message, outputs, names, candidates)
-    yield from _matched(view, ring, outputs, names, shares, candidates)
+            yield from _tested(party, ring.index(party), message, outputs, names)
+    yield from _matched(view, ring, outputs, names, shares)
 
 
 def keyed_values(
@@ -115,16 +149,8 @@ def _table(message: Message) -> NDArray[np.uint64] | None:
     return table if fits else None
 
 
-def _tested(
-    view: View,
-    party: str,
-    place: int,
-    message: Message,
-    outputs: Outputs,
-    names: Elements,
-    candidates: Mapping[str, tuple[str, ...]],
-) -> Iterator[Finding]:
-    """Whether each known element is among a party's shares, and what its numbers at these say of others."""
+def _tested(party: str, place: int, message: Message, outputs: Outputs, names: Elements) -> Iterator[Found]:
+    """Whether each known element is among a party's shares."""
     table = _table(message)
     if table is None:
         return
@@ -133,20 +159,13 @@ def _tested(
     for x in outputs:
         feature, value = names[x]
         scores.setdefault(feature, {})[value] = float((feature, value) in held)
-    for feature, found in scores.items():
-        yield exactly(party, feature, found, [message.sequence])
-    yield from _between(view, party, message, held, scores, candidates)
+    yield Found(party, scores, held, (message,))
 
 
 def _matched(
-    view: View,
-    ring: tuple[str, ...],
-    outputs: Outputs,
-    names: Elements,
-    shares: Mapping[str, Message],
-    candidates: Mapping[str, tuple[str, ...]],
-) -> Iterator[Finding]:
-    """What the reconstructor told observers about their own positions, and earlier parties about numbers there."""
+    view: View, ring: tuple[str, ...], outputs: Outputs, names: Elements, shares: Mapping[str, Message]
+) -> Iterator[Found]:
+    """What the reconstructor told observers about their own positions."""
     for m in view.on(OtmpMatches):
         sent = shares.get(m.recipient)
         table = None if sent is None else _table(sent)
@@ -164,42 +183,37 @@ def _matched(
             for x, (home, slot) in own.items():
                 feature, value = names[x]
                 scores.setdefault(feature, {})[value] = float((home, slot, place) in matches)
-            for feature, found in scores.items():
-                yield exactly(party, feature, found, [sent.sequence, m.sequence])
             theirs = {(h, s): (h, slot) for h, s, other, slot in m.payload.positions.tolist() if other == place}
             held = {names[x]: theirs[at] for x, at in own.items() if at in theirs}
-            yield from _between(view, party, m, held, scores, candidates)
+            yield Found(party, scores, held, (sent, m))
 
 
-def _between(
-    view: View,
-    party: str,
-    behind: Message,
-    held: Mapping[tuple[str, str], tuple[int, int]],
-    scores: Mapping[str, Mapping[str, float]],
-    candidates: Mapping[str, tuple[str, ...]],
-) -> Iterator[Finding]:
-    """How many values without `scores` lie between the numbers that a party gave observers who asked by position.
-    `held`: which values it has, and where its shares of them are.
-    """
-    told = {m.recipient: m for m in view.on(OtmpNumbers, sender=party) if m.content is not None}
+def _told(view: View, found: Found) -> tuple[dict[tuple[int, int], int], frozenset[int]]:
+    """Position -> the number that a party gave observers who asked by it; and the messages."""
+    told = {m.recipient: m for m in view.on(OtmpNumbers, sender=found.party) if m.content is not None}
     numbers: dict[tuple[int, int], int] = {}
-    evidence = {behind.sequence}
-    for m in view.on(OtmpPositions, recipient=party):
+    evidence = {found.behind[-1].sequence}
+    for m in view.on(OtmpPositions, recipient=found.party):
         if m.sender in view.observers and m.sender in told and m.content is not None:
             answer = told[m.sender]
             with suppress(ValueError, TypeError):
                 asked = [(home, slot) for home, slot in m.payload.positions.tolist()]
                 numbers |= dict(zip(asked, map(int, answer.payload.numbers.tolist()), strict=True))
                 evidence |= {m.sequence, answer.sequence}
-    ranges = known_ranges(view).get(party, {}) if numbers else {}
+    return numbers, frozenset(evidence)
+
+
+def _between(view: View, one: Found, candidates: Mapping[str, tuple[str, ...]]) -> Iterator[Finding]:
+    """How many values without scores lie between the numbers that a party gave observers who asked by position."""
+    numbers, evidence = _told(view, one)
+    ranges = known_ranges(view).get(one.party, {}) if numbers else {}
     for f, of in candidates.items() if numbers else ():
-        both = {v: at for (name, v), at in held.items() if name == f}
+        both = {v: at for (name, v), at in one.held.items() if name == f}
         labels = {v: numbers[at] for v, at in both.items() if at in numbers}
-        lacked = [v for v in of if v not in scores.get(f, {})]
+        lacked = [v for v in of if v not in one.scores.get(f, {})]
         found = between_labels(labels, lacked, numbering(view, f, of), ranges.get(f), both.keys() - labels.keys())
         if labels and found:
-            yield Finding(party, f, found, {}, frozenset(evidence))
+            yield Finding(one.party, f, found, {}, evidence)
 
 
 def _positions(table: NDArray[np.uint64], place: int, outputs: Outputs) -> dict[bytes, tuple[int, int]]:

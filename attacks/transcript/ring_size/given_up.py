@@ -1,4 +1,5 @@
-"""Where the ranges of the ring begin and end, by the numbers that each party says nobody uses, and those that it uses.
+"""Where the ranges of the ring begin and end, by the numbers that each party says nobody uses, those that it tells who
+holds its values too, and those that it uses.
 
 With `unused = "drop"` each party tells the server which numbers of its own range it gave up for lower ones of others
 ("Privacy-preserving tabular data transformation", section 7.1, has no such message). They lie in its range, so that for
@@ -9,6 +10,9 @@ the boundaries b_i of the ring
 Where each of two neighbours gives up the number at their boundary, it is known; parties that hold what others before
 them hold give up all they have, and then everyone's size from the second such party on is exact.
 
+The labels of an intersection are numbers of the sender's range as well: whoever holds what others hold is told where
+their ranges end, feature by feature, in which nobody's lengths are.
+
 One-hot columns that are not zero in a party's updates are numbers that it uses. Under `uhe` they lie in its range, and
 say the same: a batch of a few rows with the least and the greatest number of a party, and of its neighbours, has all of
 their sizes. After an intersection a party uses lower numbers of others too, so that only the highest one says anything;
@@ -17,14 +21,17 @@ its clients has each number that it depends on: where other clients take part in
 and the order of the ring decides more. Columns that do not fit the ring are left out of it.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leakledger.attacks.base import AuxiliaryKnowledge
 from leakledger.attacks.observed.columns import observed_columns, summed_columns
 from leakledger.attacks.observed.ring import Boundaries, Contradiction, payload_of
+from leakledger.attacks.observed.values import candidate_values
+from leakledger.attacks.transcript.holdings.intersections import labels_of
 from leakledger.attacks.transcript.ring_size.posterior import Padding
 from leakledger.preprocess.messages import UnusedIds
 from leakledger.preprocess.views import View
@@ -58,9 +65,9 @@ class Bracketed:
                     yield party, feature, max(int(np.nan_to_num(fewest[k], neginf=0)), 0), int(most[k])
 
 
-def bracketed(view: View, bounds: Boundaries) -> Bracketed:
-    """The boundaries by what parties gave up, and what they use. Raises Contradiction where what they gave up lies
-    outside of what else is known.
+def bracketed(view: View, bounds: Boundaries, knowledge: AuxiliaryKnowledge) -> Bracketed:
+    """The boundaries by what parties gave up, their labels, and what they use. Raises Contradiction where what they
+    gave up lies outside of what else is known.
     """
     told = list(view.readable(UnusedIds))
     if strangers := {m.sender for m in told}.difference(bounds.ring):
@@ -75,8 +82,26 @@ def bracketed(view: View, bounds: Boundaries) -> Bracketed:
     if (low > high).any():
         raise Contradiction(f"a party gave up numbers outside of its range (messages on {UnusedIds.topic})")
     found = Bracketed(bounds, low, high, frozenset(m.sequence for m in told))
-    used = _by_use(view, found)
-    return found if (used.low > used.high).any() else used
+    found = _closer(found, _by_labels(view, found, candidate_values(view, knowledge)))
+    return _closer(found, _by_use(view, found))
+
+
+def _closer(found: Bracketed, narrowed: Bracketed) -> Bracketed:
+    return found if (narrowed.low > narrowed.high).any() else narrowed
+
+
+def _by_labels(view: View, found: Bracketed, candidates: Mapping[str, tuple[str, ...]]) -> Bracketed:
+    """The same, by the numbers of values that observers hold too; with ends that cross where these do not fit."""
+    ring, features = found.bounds.ring, found.bounds.features
+    low, high, evidence = found.low.copy(), found.high.copy(), found.evidence
+    for party, labels, messages in labels_of(view, candidates):
+        i, evidence = ring.index(party), evidence | messages
+        for f, numbers in labels.items():
+            if numbers and f in features:
+                k = features.index(f)
+                high[i, k] = min(high[i, k], *numbers.values())
+                low[i + 1, k] = max(low[i + 1, k], max(numbers.values()) + 1)
+    return Bracketed(found.bounds, *_rising(low, high), evidence)
 
 
 def _by_use(view: View, found: Bracketed) -> Bracketed:

@@ -12,8 +12,8 @@ the size of the first one's dictionary) and table 5 (everyone learns the sum). T
   feature "", and used to condition the posteriors;
 * `mod-norm` announces the sum of all sizes, `local` the largest of them: the same posteriors with one segment, or of
   numbers whose maximum is known;
-* numbers that parties tell the server they gave up, or that their updates show them to use (`given_up`), lie in their
-  ranges, whose ends they narrow down;
+* numbers that parties tell the server they gave up, that intersections tell who holds a value too, or that updates
+  show a party to use (`given_up`), lie in their ranges, whose ends they narrow down;
 * sizes and dictionaries that a party states in the clear are exact, whatever else is seen;
 * tables of noised counts say how likely each declared value is held (`noised_tables`): the law of their number. Values
   that noise left out of the dictionary have no column, so a party may hold more than there are columns;
@@ -63,6 +63,7 @@ from leakledger.attacks.observed.ring import (
 )
 from leakledger.attacks.observed.stated import dictionary_sizes, sizes
 from leakledger.attacks.observed.updates import TOLD
+from leakledger.attacks.transcript.holdings.intersections import LABELLED
 from leakledger.attacks.transcript.ring_size.arrangement import Arrangement, of_boundaries, of_edges
 from leakledger.attacks.transcript.ring_size.given_up import bracketed
 from leakledger.attacks.transcript.ring_size.lengths import REQUESTS, element_counts
@@ -94,6 +95,9 @@ Means = dict[tuple[str, str], float]  # (party, feature) -> the mean of a law
 
 STATED = (LocalSizes, LocalDictionary, PooledCategories)
 STRONG = 1e-3  # epsilon: noise that leaves nothing to find in a control
+LABELS = tuple(
+    kind for kind in LABELLED if kind not in (*REQUESTS, DhAnswer)
+)  # behind labels, beside what has a length
 COLUMNS = (LocalMeans, PooledColumns, LocalExtremes, ClientGradient, ClientWeights, *TOLD)
 
 
@@ -112,9 +116,9 @@ class RingSize(Attack):
     asset: ClassVar[tuple[str, ...]] = ("sizes",)
     reads = (
         *(RingHighest, RingMaximum, UnusedIds, ModNormAnnounced, PaddedSizes, DhAnswer, *REQUESTS, *STATED, *COLUMNS),
-        *NOISED_TABLES,
+        *(*NOISED_TABLES, *LABELS),
     )
-    reads_in_part = (UnusedIds,)  # which of its values a party shares is behind no claim
+    reads_in_part = (UnusedIds, *LABELS)  # which of its values a party shares is behind no claim
     controls = (
         ControlSpec("size", "uhe", {"ring_route": "relay"}),
         ControlSpec("size", "uhe", observers="all but first"),
@@ -216,7 +220,7 @@ class RingSize(Attack):
             found, within = of_edges(view), []
             check_own(found, own, padding)
         else:
-            known = bracketed(view, replace(bounds, ends=with_own(bounds, own, padding)))
+            known = bracketed(view, replace(bounds, ends=with_own(bounds, own, padding)), knowledge)
             found = of_boundaries(replace(bounds, ends=known.ends))
             within = list(known.sizes(padding))
         laws, evidence = sizes_of(found, Prior(own, knowledge, found.features, self.spread), padding, view.observers)

@@ -344,6 +344,50 @@ def test_sizes_that_follow_from_numbers_given_up_are_true(seed, padding, beside)
             assert claim.estimate == found.size(party, feature)
 
 
+OWN_VALUES = {"P1": 2, "P2": 1, "P3": 3}  # of each feature, which none of the others has but the last one
+
+
+@pytest.mark.parametrize(
+    ("encoder", "options"),
+    [
+        ("dh-psi", {}),
+        ("dh-psi", {"directions": "upward"}),
+        ("dh-psi", {"unused": "drop"}),
+        ("apsi", {}),
+        ("otmp-psi", {}),
+    ],
+)
+def test_labels_of_shared_values_tell_whoever_holds_them_where_the_ranges_of_the_others_end(encoder, options):
+    if encoder == "apsi":
+        pytest.importorskip("tenseal")
+    values = {p: {f: [f"{f} of {p}, {i}" for i in range(n)] for f in FEATURES} for p, n in OWN_VALUES.items()}
+    values["P4"] = {f: [v for own in values.values() for v in own[f]] for f in FEATURES}
+    found = run(encoder, values, **options)
+    known = attack(found, "P4")
+    assert exact(known) == {(p, f): n for p, n in OWN_VALUES.items() for f in FEATURES}
+    topics = {m.topic for m in found.fed.ledger if m.sequence in known["P2", FEATURES[0]].evidence}
+    assert any(t.startswith(encoder.removesuffix("-psi")) for t in topics)
+    assert exact(attack(run("uhe", values), "P4")) == {}
+
+
+@given(
+    st.integers(0, 10**6),
+    st.sampled_from([{}, {"pad_to": 3}, {"noise": 2}, {"unused": "drop"}, {"directions": "upward"}]),
+    st.sampled_from([("P1",), ("P3",), ("P4",), ("P1", "P3"), ("server", "P2")]),
+)
+@settings(max_examples=20, deadline=None, derandomize=True)
+def test_sizes_that_follow_from_labels_are_true(seed, options, observers):
+    coins = np.random.default_rng(seed)
+    values = {f: [f"{f}{i}" for i in range(6)] for f in FEATURES}
+    sets = {
+        p: {f: coins.choice(v, coins.integers(1, 7), replace=False).tolist() for f, v in values.items()} for p in SETS
+    }
+    found = run("dh-psi", sets, seed=seed, **options)
+    for (party, feature), claim in attack(found, *observers).items():
+        if feature and claim.low == claim.high:
+            assert claim.estimate == found.size(party, feature)
+
+
 def test_numbers_given_up_outside_of_the_range_are_refused():
     view = run("otmp-psi", ALIKE, unused="drop").view("server")
     numbers = {f: np.arange(9, dtype=np.int64) for f in FEATURES}
