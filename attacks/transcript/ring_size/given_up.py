@@ -95,6 +95,8 @@ def _by_labels(view: View, found: Bracketed, candidates: Mapping[str, tuple[str,
     ring, features = found.bounds.ring, found.bounds.features
     low, high, evidence = found.low.copy(), found.high.copy(), found.evidence
     for party, labels, messages in labels_of(view, candidates):
+        if party not in ring:
+            continue
         i, evidence = ring.index(party), evidence | messages
         for f, numbers in labels.items():
             if numbers and f in features:

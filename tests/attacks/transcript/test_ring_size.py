@@ -388,6 +388,19 @@ def test_sizes_that_follow_from_labels_are_true(seed, options, observers):
             assert claim.estimate == found.size(party, feature)
 
 
+def test_labels_of_somebody_outside_of_the_ring_are_left_out():
+    view = run("dh-psi").view("P4")
+    names = {"P2": "P9"}
+    messages = [
+        replace(m, sender=names.get(m.sender, m.sender), recipient=names.get(m.recipient, m.recipient))
+        if m.topic.startswith("dh-psi")
+        else m
+        for m in view.messages
+    ]
+    claims = RingSize().run(replace(view, messages=tuple(messages)), KNOW_NOTHING)
+    assert {c.party for c in claims if c.feature} == {"P1", "P2", "P3"}
+
+
 def test_numbers_given_up_outside_of_the_range_are_refused():
     view = run("otmp-psi", ALIKE, unused="drop").view("server")
     numbers = {f: np.arange(9, dtype=np.int64) for f in FEATURES}
