@@ -95,9 +95,7 @@ Means = dict[tuple[str, str], float]  # (party, feature) -> the mean of a law
 
 STATED = (LocalSizes, LocalDictionary, PooledCategories)
 STRONG = 1e-3  # epsilon: noise that leaves nothing to find in a control
-LABELS = tuple(
-    kind for kind in LABELLED if kind not in (*REQUESTS, DhAnswer)
-)  # behind labels, beside what has a length
+LABELS = tuple(kind for kind in LABELLED if kind not in (*REQUESTS, DhAnswer))  # whose length is none of a size
 COLUMNS = (LocalMeans, PooledColumns, LocalExtremes, ClientGradient, ClientWeights, *TOLD)
 
 
