@@ -349,6 +349,7 @@ def public_schema(schema: Schema, basis: Basis | None = None) -> dict[str, Any]:
         "numeric": list(schema.numeric),
         "integer": list(schema.integer),
         **({"orders": {f: list(values) for f, values in schema.orders.items()}} if schema.orders else {}),
+        **({"domains": {f: list(values) for f, values in schema.domains.items()}} if schema.domains else {}),
     }
 
 

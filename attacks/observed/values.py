@@ -9,6 +9,7 @@ A method that computes a code from the text alone (`rolling-hash`, the byte cast
 """
 
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Any
@@ -51,6 +52,22 @@ def candidate_values(view: View, knowledge: AuxiliaryKnowledge) -> dict[str, tup
         if feature in found:
             found[feature].update(map(str, likely))
     return {f: tuple(sorted(v)) for f, v in found.items() if v}
+
+
+def declared_values(view: View) -> dict[str, tuple[str, ...]]:
+    """Feature -> all values that the public schema has for it, where it does: tables with others are refused. Not where
+    observers hold others themselves.
+    """
+    schema, own = view.public.schema, together(own_counts(view))
+    declared = {**schema.get("orders", {}), **schema.get("domains", {})}
+    features = [f for f in categorical_features(view) if declared.get(f)]
+    return {f: tuple(sorted(set(declared[f]))) for f in features if own.get(f, Counter()).keys() <= {*declared[f]}}
+
+
+def possible_values(view: View, knowledge: AuxiliaryKnowledge) -> dict[str, tuple[str, ...]]:
+    """The candidates, and the declared values beside them."""
+    named, declared = candidate_values(view, knowledge), declared_values(view)
+    return {f: tuple(sorted({*named.get(f, ()), *declared.get(f, ())})) for f in {**named, **declared}}
 
 
 def numbering(view: View, feature: str, values: Iterable[str]) -> list[str]:

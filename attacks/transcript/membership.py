@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from leakledger.attacks.base import Abstained, Attack, AuxiliaryKnowledge, MembershipClaim, Outcome
-from leakledger.attacks.observed.values import candidate_values, held_chances, shares
+from leakledger.attacks.observed.values import held_chances, possible_values, shares
 from leakledger.attacks.transcript.holdings.finding import Finding
 from leakledger.attacks.transcript.holdings.sources import READS, controls, findings, refused
 from leakledger.preprocess.views import View
@@ -34,7 +34,7 @@ class Membership(Attack):
     )
 
     def run(self, view: View, knowledge: AuxiliaryKnowledge) -> Outcome:
-        candidates = candidate_values(view, knowledge)
+        candidates = possible_values(view, knowledge)
         if refusal := refused(view, bool(candidates)):
             return refusal
         found = findings(view, knowledge)

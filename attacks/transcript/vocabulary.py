@@ -16,7 +16,7 @@ from typing import ClassVar
 
 from leakledger.attacks.base import Abstained, Attack, AuxiliaryKnowledge, Outcome, VocabularyClaim
 from leakledger.attacks.observed.noised import NOISED_TABLES
-from leakledger.attacks.observed.values import candidate_values
+from leakledger.attacks.observed.values import possible_values
 from leakledger.attacks.transcript.holdings.finding import Finding
 from leakledger.attacks.transcript.holdings.sources import READS, controls, findings, refused
 from leakledger.attacks.transcript.holdings.stated import STATED_VALUES
@@ -46,7 +46,7 @@ class Vocabulary(Attack):
 
     def run(self, view: View, knowledge: AuxiliaryKnowledge) -> Outcome:
         listed = view.has(TargetTally, *NOISED_TABLES, *STATED_VALUES)
-        if refusal := refused(view, listed or bool(candidate_values(view, knowledge))):
+        if refusal := refused(view, listed or bool(possible_values(view, knowledge))):
             return refusal
         claims = list(self._claims(findings(view, knowledge).values()))
         return claims or Abstained("nothing in this view singles out a value")

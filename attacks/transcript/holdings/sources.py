@@ -13,6 +13,7 @@
 | tables of noised counts | how likely each declared value is held | `noised` |
 | dictionaries and pooled columns | values, in the clear, and that there are no others | `stated` |
 | the dictionary of all parties | values that no observer holds are others', and what nobody holds | `merged` |
+| exact sizes, whatever they follow from | all of the declared values, none beyond those known, chances | `sizes` |
 """
 
 from collections.abc import Iterable, Mapping
@@ -23,7 +24,7 @@ from weakref import ref
 from leakledger.attacks.base import AuxiliaryKnowledge, ControlSpec, NotApplicable
 from leakledger.attacks.observed.noised import FAINT, NOISED_TABLES, NOISED_TO
 from leakledger.attacks.observed.updates import TOLD
-from leakledger.attacks.observed.values import candidate_values, held_chances, shares
+from leakledger.attacks.observed.values import held_chances, possible_values, shares
 from leakledger.attacks.transcript.holdings.codes import from_codes
 from leakledger.attacks.transcript.holdings.digits import from_sums
 from leakledger.attacks.transcript.holdings.finding import Finding, Key, together
@@ -34,6 +35,7 @@ from leakledger.attacks.transcript.holdings.noised import from_noise
 from leakledger.attacks.transcript.holdings.numbers import from_numbers
 from leakledger.attacks.transcript.holdings.pairwise import from_pairs
 from leakledger.attacks.transcript.holdings.positions import from_positions
+from leakledger.attacks.transcript.holdings.sizes import SIZES, with_sizes
 from leakledger.attacks.transcript.holdings.stated import STATED_VALUES, from_stated
 from leakledger.attacks.transcript.holdings.tallies import from_tallies
 from leakledger.preprocess.messages import (
@@ -91,6 +93,7 @@ READS = (
     *NOISED_TABLES,
     *STATED_VALUES,
     *MERGED,
+    *SIZES,
 )
 
 
@@ -146,7 +149,8 @@ _LATEST: list[tuple[ref[View], ref[AuxiliaryKnowledge], Mapping[Key, Finding]]] 
 
 
 def _findings(view: View, knowledge: AuxiliaryKnowledge) -> dict[Key, Finding]:
-    candidates, marginals = candidate_values(view, knowledge), shares(view, knowledge)
+    candidates, marginals = possible_values(view, knowledge), shares(view, knowledge)
+    prior = held_chances(view, marginals, candidates)
     sources: tuple[Iterable[Finding], ...] = (
         from_tallies(view),
         from_noise(view),
@@ -156,8 +160,9 @@ def _findings(view: View, knowledge: AuxiliaryKnowledge) -> dict[Key, Finding]:
         from_pairs(view, candidates),
         from_labelled(view, candidates),
         from_positions(view, candidates),
-        from_numbers(view, held_chances(view, marginals, candidates)),
+        from_numbers(view, prior),
         from_frequencies(view, marginals),
         from_sums(view, candidates),
     )
-    return together(f for source in sources for f in source if f.party not in view.observers)
+    found = together(f for source in sources for f in source if f.party not in view.observers)
+    return with_sizes(view, knowledge, found, candidates, prior)

@@ -7,18 +7,11 @@ and how likely each share is. Under each a party's number of values is a sum of 
 import numpy as np
 from numpy.typing import NDArray
 
-from leakledger.attacks.observed.noised import NOISED_TABLES, noise_on
 from leakledger.attacks.transcript.holdings.noised import even_findings, given_shares, share_weights
 from leakledger.attacks.transcript.ring_size.prior import Posteriors
 from leakledger.preprocess.views import View
 
 Floats = NDArray[np.float64]
-
-
-def declared_values(view: View) -> dict[str, int]:
-    """Feature -> of how many declared values noised counts are told: also of those that noise leaves no column."""
-    known = [item for kind in NOISED_TABLES for item in noise_on(view, kind).items()]
-    return {f: len(noise["values"]) for (statistic, f), noise in known if statistic == "table"}
 
 
 def of_noised_tables(view: View) -> tuple[Posteriors, dict[str, set[int]]]:

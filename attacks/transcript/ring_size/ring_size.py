@@ -50,7 +50,7 @@ from leakledger.attacks.base import (
     Outcome,
     StatisticClaim,
 )
-from leakledger.attacks.observed.columns import observed_columns
+from leakledger.attacks.observed.lengths import REQUESTS, element_counts
 from leakledger.attacks.observed.noised import FAINT, NOISED_TABLES, NOISED_TO
 from leakledger.attacks.observed.own_rows import Counts, own_counts
 from leakledger.attacks.observed.ring import (
@@ -61,13 +61,13 @@ from leakledger.attacks.observed.ring import (
     payload_of,
     read_ring,
 )
+from leakledger.attacks.observed.sizes import active_columns
 from leakledger.attacks.observed.stated import dictionary_sizes, sizes
 from leakledger.attacks.observed.updates import TOLD
 from leakledger.attacks.transcript.holdings.intersections import LABELLED
 from leakledger.attacks.transcript.ring_size.arrangement import Arrangement, of_boundaries, of_edges
 from leakledger.attacks.transcript.ring_size.given_up import bracketed
-from leakledger.attacks.transcript.ring_size.lengths import REQUESTS, element_counts
-from leakledger.attacks.transcript.ring_size.noised_tables import declared_values, of_noised_tables
+from leakledger.attacks.transcript.ring_size.noised_tables import of_noised_tables
 from leakledger.attacks.transcript.ring_size.posterior import Padding, check_size, given_totals, interval, normalised
 from leakledger.attacks.transcript.ring_size.prior import Posteriors, Prior, sizes_of
 from leakledger.preprocess.messages import (
@@ -272,23 +272,6 @@ class RingSize(Attack):
             law = given_largest(prior.laws(feature, most).overall, len(unknown), most, reached)
             laws.update({(p, feature): law for p in unknown})
         return laws, {p: {message} for p in unknown}
-
-
-def active_columns(view: View) -> Iterator[tuple[str, str, int, int, bool, set[int]]]:
-    """(party, feature, columns in use, values there may be, whether the columns in use are all that the party has,
-    messages) of each one-hot block.
-    """
-    blocks = view.public.layout.categorical if view.public.layout else ()
-    declared = declared_values(view)
-    if view.public.encoder.name == "rolling-hash":
-        return
-    for columns in observed_columns(view):
-        for block in blocks:
-            if block.codes is None and (columns.complete or block.shift is None):
-                active = int(columns.active[block.start : block.start + block.size].sum())
-                most = max(block.size, declared.get(block.feature, 0))
-                complete = columns.complete and most == block.size
-                yield columns.party, block.feature, active, most, complete, set(columns.evidence)
 
 
 def at_least(seen: int, most: int) -> Floats:

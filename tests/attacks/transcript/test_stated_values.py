@@ -59,8 +59,15 @@ def test_noise_on_updates_changes_no_finding_about_what_preprocessing_states(enc
     assert "size" in noisy
 
 
-@pytest.mark.parametrize(("encoder", "verdict"), [("server-dictionary", "leaks"), ("local", "inconclusive")])
-def test_who_is_told_a_dictionary_knows_who_holds_a_value_without_statistics(encoder, verdict, tmp_path):
+@pytest.mark.parametrize(
+    ("encoder", "verdict"),
+    [
+        ("server-dictionary", "leaks"),
+        ("local", "leaks"),  # parties state as many values as are declared
+        ("rolling-hash", "inconclusive"),
+    ],
+)
+def test_who_is_told_a_dictionary_or_its_size_knows_who_holds_a_value_without_statistics(encoder, verdict, tmp_path):
     settings = config(
         preprocessing={"encoder": encoder, "scaler": "local"},
         training={"rounds": 1, "batch_size": 4},

@@ -506,9 +506,9 @@ def test_a_dictionary_of_all_leaves_the_last_client_what_no_other_holds(encoder)
     assert set(findings(bare, AuxiliaryKnowledge(dictionaries=everything))["P1", FEATURES[0]].scores.values()) == {0.0}
 
 
-@pytest.mark.parametrize("encoder", ["uhe", "local"])
-def test_numbers_without_frequencies_name_nothing(encoder):
-    found = run(encoder)
+@pytest.mark.parametrize(("encoder", "options"), [("uhe", {"pad_to": 2}), ("local", {})])
+def test_numbers_without_frequencies_and_sizes_name_nothing(encoder, options):
+    found = run(encoder, **options)
     assert isinstance(Vocabulary().run(found.view("P2"), DICTIONARY), Abstained | NotApplicable)
 
 
