@@ -15,6 +15,7 @@ the size of the first one's dictionary) and table 5 (everyone learns the sum). T
 * numbers that parties tell the server they gave up, that intersections tell who holds a value too, or that updates
   show a party to use (`given_up`), lie in their ranges, whose ends they narrow down;
 * sizes and dictionaries that a party states in the clear are exact, whatever else is seen;
+* a sum less all of its parts but one, which are exact, is that one (`observed.sizes`);
 * tables of noised counts say how likely each declared value is held (`noised_tables`): the law of their number. Values
   that noise left out of the dictionary have no column, so a party may hold more than there are columns;
 * one-hot columns that are not zero at a party (`columns`) are values that it holds: all of them where a message speaks
@@ -61,7 +62,7 @@ from leakledger.attacks.observed.ring import (
     payload_of,
     read_ring,
 )
-from leakledger.attacks.observed.sizes import active_columns
+from leakledger.attacks.observed.sizes import Bounds, Key, active_columns, narrowed, stated_sums
 from leakledger.attacks.observed.stated import dictionary_sizes, sizes
 from leakledger.attacks.observed.updates import TOLD
 from leakledger.attacks.transcript.holdings.intersections import LABELLED
@@ -206,7 +207,31 @@ class RingSize(Attack):
             check_size(told.feature, int(told.estimate))
             laws[told.party, told.feature] = np.eye(1, int(told.estimate) + 1, int(told.estimate))[0]
             evidence[told.party] = evidence.get(told.party, set()) | {*told.evidence}
+        for (party, feature), bounds in self._rests(view, laws, evidence).items():
+            laws[party, feature] = np.eye(1, bounds.low + 1, bounds.low)[0]
+            evidence[party] = evidence[party] | bounds.evidence
+            alike.pop((party, feature), None)
         return laws, evidence, alike
+
+    def _rests(self, view: View, laws: Posteriors, evidence: Mapping[str, set[int]]) -> dict[Key, Bounds]:
+        """The sizes that sums leave exact by those that are, where laws do not have them so. None where any law gives
+        that no chance: then neither is sure.
+        """
+        options = view.public.encoder.options
+        padding = Padding(int(options.get("pad_to", self.pad_to)), int(options.get("noise", self.noise)))
+        sums = list(stated_sums(view, self.ring or None, not padding.none))
+        sure = {key: int(law.argmax()) for key, law in laws.items() if law.max() == 1.0 and np.count_nonzero(law) == 1}
+        found = {key: Bounds() for one in sums for key in one.keys}
+        for (party, feature), size in sure.items():
+            found[party, feature] = Bounds(size, size, frozenset(evidence[party]))
+        for party, counts in own_counts(view).items():
+            found |= {(party, f): Bounds(len(held), len(held)) for f, held in counts.items() if (party, f) in found}
+        try:
+            rests = narrowed(found, sums)
+        except Contradiction:
+            return {}
+        exact = {key: b for key, b in rests.items() if b.exact and key in laws and key not in sure}
+        return exact if all(laws[key][b.low : b.low + 1].any() for key, b in exact.items()) else {}
 
     def _of_ring(self, view: View, knowledge: AuxiliaryKnowledge) -> tuple[Posteriors, dict[str, set[int]], Means]:
         options = view.public.encoder.options

@@ -75,6 +75,30 @@ def with_payload(payload):
     return lambda m: replace(m, body=encode(payload), content=encode(payload))
 
 
+def test_the_sum_of_the_ring_less_exact_sizes_of_all_others_is_the_size_of_the_last_one():
+    found = run("uhe", scaler=SCALERS["federated-zscore"](columns="all"))
+    for silent in SETS:
+        seen = found.view("server")
+        told = [m for m in seen.messages if not (m.topic == "zscore.mean" and m.sender == silent)]
+        claims = RingSize().run(replace(seen, messages=tuple(told)), KNOW_NOTHING)
+        sizes = {(c.party, c.feature): (c.low, c.high) for c in claims}
+        assert sizes == {(p, f): (found.size(p, f),) * 2 for p in SETS for f in FEATURES}
+        (rest,) = [c for c in claims if (c.party, c.feature) == (silent, "ward")]
+        topics = {m.topic for m in told if m.sequence in rest.evidence}
+        assert topics == {"ring.maximum", "zscore.mean"}
+
+
+def test_of_a_ring_with_unused_numbers_the_rest_of_the_sum_is_no_size():
+    found = run("uhe", scaler=SCALERS["federated-zscore"](columns="all"), pad_to=3)
+    seen = found.view("server")
+    told = [m for m in seen.messages if not (m.topic == "zscore.mean" and m.sender == "P2")]
+    for options in ({}, {"pad_to": 3}):
+        claims = RingSize(**options).run(replace(seen, messages=tuple(told)), KNOW_NOTHING)
+        for c in claims:
+            assert c.low <= found.size(c.party, c.feature) <= c.high
+            assert (c.low == c.high) == (c.party != "P2")
+
+
 @given(laws, st.integers(2, 4), st.data())
 @settings(deadline=None, max_examples=30)
 def test_the_posterior_given_a_sum_is_that_of_enumeration(law, parties, data):
