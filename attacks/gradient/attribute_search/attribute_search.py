@@ -6,7 +6,8 @@ the row space (`search`). Under an unknown schema records are made up under all 
 
 All clients but one have the gradient of the last one, though it sent them nothing: they are told the models, and the
 step between two of these, less what they sent themselves, is that gradient up to the rounding of models
-(`observed.sums`). Of several others they have a sum over records of several schemas, which is not searched.
+(`observed.sums`). Of how many rows it is follows from its rank (`rows`). Of several others they have a sum over records
+of several schemas, which is not searched.
 
 Honest but curious: a FedSGD gradient in the clear, the model, the encoder, plausible values; no labels. Exact for
 records whose mask is independent of the others', which dropout makes likely while the batch is at most as large as the
@@ -25,6 +26,7 @@ from numpy.typing import NDArray
 from leakledger.attacks.base import Abstained, Attack, ControlSpec, NotApplicable, Outcome, RecordsClaim, concluded
 from leakledger.attacks.base import AuxiliaryKnowledge as Knowledge
 from leakledger.attacks.gradient.attribute_search.deltas import Deltas, measure
+from leakledger.attacks.gradient.attribute_search.rows import likely_rows
 from leakledger.attacks.gradient.attribute_search.rowspace import SeenSpace, seen_space
 from leakledger.attacks.gradient.attribute_search.schema import find_names
 from leakledger.attacks.gradient.attribute_search.search import Found, search
@@ -37,6 +39,7 @@ from leakledger.preprocess.messages import ClientGradient, GlobalModel
 from leakledger.preprocess.options import check_options, option
 from leakledger.preprocess.views import CategoricalBlock, FeatureLayout, Message, NumericBlock, View
 
+TRIED = 3  # numbers of rows that are alike before the search, each of which takes a search
 NO_GRADIENT = (
     "weights after local training ({} local epochs of {}) are no sum of gradients that the attack could take apart: "
     "that it finds nothing says nothing"
@@ -86,7 +89,7 @@ class AttributeSearch(Attack):
             return _nothing_of_one(sums)
         schemas = Schemas()
         sent = [self.read(view, m, knowledge.texts[m.sender], schemas) for m in messages]
-        return concluded([*sent, *(self.read_sum(view, u, knowledge.texts[u.victim], schemas) for u in alone)])
+        return concluded([*sent, *(self.read_sum(view, u, knowledge, schemas) for u in alone)])
 
     def read(
         self, view: View, message: Message, records: TextRecords, schemas: "Schemas"
@@ -104,15 +107,22 @@ class AttributeSearch(Attack):
         return self.searched(view, seen, records, schemas)
 
     def read_sum(
-        self, view: View, update: ObservedUpdate, records: TextRecords, schemas: "Schemas"
+        self, view: View, update: ObservedUpdate, knowledge: Knowledge, schemas: "Schemas"
     ) -> RecordsClaim | Abstained:
-        """The same of the gradient of the only client outside, which models tell."""
-        try:
-            space = seen_space(update.gradient, update.rows, update.noise)
-        except ValueError as error:
-            return Abstained(f"the gradient of {update.whose} in round {update.round}, from models: {error}")
-        seen = Seen(update.victim, update.round, update.rows, space, update.evidence)
-        return self.searched(view, seen, records, schemas)
+        """The same of the gradient of the only client outside, which models tell: over the first number of rows with
+        which a record is proven, else over the likeliest.
+        """
+        claims: list[RecordsClaim] = []
+        for likely in likely_rows(view, knowledge, update)[:TRIED]:
+            try:
+                space = seen_space(likely.gradient, likely.rows, likely.noise)
+            except ValueError as error:
+                return Abstained(f"the gradient of {update.whose} in round {update.round}, from models: {error}")
+            seen = Seen(update.victim, update.round, likely.rows, space, update.evidence)
+            claims.append(self.searched(view, seen, knowledge.texts[update.victim], schemas))
+            if claims[-1].verified is not None and claims[-1].verified.any():
+                return claims[-1]
+        return claims[0]
 
     def searched(self, view: View, seen: "Seen", records: TextRecords, schemas: "Schemas") -> RecordsClaim:
         """The claim about the batch behind what is seen of one gradient."""

@@ -11,9 +11,11 @@ from leakledger.attacks.gradient.attribute_search import AttributeSearch
 from leakledger.attacks.gradient.attribute_search.deltas import Encoder, measure
 from leakledger.attacks.gradient.attribute_search.moves import Moves
 from leakledger.attacks.gradient.attribute_search.pairs import PairSpace, find_pairs, fits
+from leakledger.attacks.gradient.attribute_search.rows import likely_rows
 from leakledger.attacks.gradient.attribute_search.rowspace import SeenSpace, orthonormal, seen_space
 from leakledger.attacks.gradient.attribute_search.schema import find_names
 from leakledger.attacks.gradient.attribute_search.search import INSIDE, search
+from leakledger.attacks.observed.sums import find_sums
 from leakledger.attacks.texts import TextRecords
 from leakledger.preprocess.models import as_arrays, as_tensors, dropout_masks, gradient, initial_weights
 from leakledger.preprocess.views import FeatureLayout, Message, ModelSpec, NumericBlock, PublicFacts, TrainingSpec, View
@@ -136,24 +138,49 @@ def test_the_schema_of_one_gradient_serves_the_next_ones_of_the_party():
     assert sum(asked) < 1.7 * alone
 
 
-def models_seen_by(observers, picks, rate=0.1):
+def models_seen_by(observers, picks, rate=0.1, batch_size=4):
     """A round of three clients with these records each, as two models in a row and what the observers sent show it."""
     names = ("P1", "P2", "P3")
     weights, _ = update(picks[0])
     sent = {c: update(own)[1] for c, own in zip(names, picks, strict=True)}
-    mean = {n: sum(np.float64(g[n]) for g in sent.values()) / 3 for n in weights}
+    rows = {c: len(own) for c, own in zip(names, picks, strict=True)}
+    mean = {n: sum(rows[c] * np.float64(g[n]) for c, g in sent.items()) / sum(rows.values()) for n in weights}
     after = {n: (w - rate * mean[n]).astype(np.float32) for n, w in weights.items()}
     layout = FeatureLayout(tuple(NumericBlock(f"embedding {i}", i) for i in range(WIDTH)))
-    training = TrainingSpec(rounds=2, batch_size=4, learning_rate=rate)
+    training = TrainingSpec(rounds=2, batch_size=batch_size, learning_rate=rate)
     public = PublicFacts(names, "server", model=SPEC, training=training, layout=layout)
     plain = [(0, "train.model", "server", c, {"weights": weights}) for c in observers]
-    plain += [(0, "train.gradient", c, "server", {"rows": 4, "gradient": sent[c]}) for c in observers]
+    plain += [(0, "train.gradient", c, "server", {"rows": rows[c], "gradient": sent[c]}) for c in observers]
     plain += [(1, "train.model", "server", c, {"weights": after}) for c in observers]
     messages = [
         Message(i, "train", round, topic, one, other, None, False, to_bytes(body), to_bytes(body))
         for i, (round, topic, one, other, body) in enumerate(plain)
     ]
     return View(frozenset(observers), tuple(messages), public)
+
+
+@pytest.mark.parametrize(("own", "rows"), [(6, 1), (6, 3), (6, 5), (2, 3), (1, 4)])
+def test_the_records_of_a_last_client_with_fewer_rows_than_a_batch_come_back(own, rows):
+    knowledge, found = AuxiliaryKnowledge(texts=dict.fromkeys(("P1", "P2", "P3"), RECORDS)), 0
+    for seed in range(3):
+        picks = [batch(own, 10 * seed), batch(own, 10 * seed + 1), batch(rows, 10 * seed + 2)]
+        (claim,) = AttributeSearch().run(models_seen_by(("P1", "P2"), picks, batch_size=6), knowledge)
+        verified = {tuple(p) for p, v in zip(claim.categories.tolist(), claim.verified, strict=True) if v}
+        assert verified <= {tuple(p) for p in picks[2].tolist()}  # none of the observers' own
+        found += len(verified)
+    assert found >= 3 * rows - 2
+
+
+def test_how_many_rows_labels_tell_is_taken_as_it_is():
+    labels = {("P3", 0): np.zeros(4, np.int64)}
+    view = models_seen_by(("P1", "P2"), [batch(4, k) for k in (0, 1, 2)], batch_size=6)
+    knowledge = AuxiliaryKnowledge(labels=labels, texts=dict.fromkeys(("P1", "P2", "P3"), RECORDS))
+    (update,) = find_sums(view, knowledge, any_loss=True)
+    assert likely_rows(view, knowledge, update) == [update]
+    blind = replace(knowledge, labels={})
+    (guess,) = find_sums(view, blind, any_loss=True)
+    assert guess.rows == 6
+    assert [u.rows for u in likely_rows(view, blind, guess)] == [4]
 
 
 def test_all_clients_but_one_read_the_records_of_the_last_one_off_two_models_and_their_own_gradients():
