@@ -195,10 +195,16 @@ def _answer(
 
 
 def made_up_update(
-    view: View, kind: type[Payload], model: GlobalModel, rows: Cells, labels: np.ndarray, coins: np.random.Generator
+    view: View,
+    kind: type[Payload],
+    model: GlobalModel,
+    rows: Cells | np.ndarray,
+    labels: np.ndarray,
+    coins: np.random.Generator,
 ) -> tuple[Payload, np.ndarray]:
-    """What a client with these rows would send as `kind`, and the labels of its local batches, in order. The gradients
-    of its rows are clipped where the view's mechanisms clip them; what else they do is not done yet.
+    """What a client with these rows, or encoded rows (n, width), would send as `kind`, and the labels of its local
+    batches, in order. The gradients of its rows are clipped where the view's mechanisms clip them; what else they do is
+    not done yet.
     """
     assert view.public.model is not None
     raw, ordered = _trained(view, kind, model, rows, labels, coins)
@@ -206,14 +212,19 @@ def made_up_update(
 
 
 def _trained(
-    view: View, kind: type[Payload], model: GlobalModel, rows: Cells, labels: np.ndarray, coins: np.random.Generator
+    view: View,
+    kind: type[Payload],
+    model: GlobalModel,
+    rows: Cells | np.ndarray,
+    labels: np.ndarray,
+    coins: np.random.Generator,
 ) -> tuple[ClientGradient | ClientWeights, np.ndarray]:
     """The outcome of its training, running statistics included, and the labels of its local batches."""
     spec, layout, training = view.public.model, view.public.layout, view.public.training
     assert spec is not None
     assert layout is not None
     assert training is not None
-    data = Encoded(encoded_rows(layout, rows), np.asarray(labels))
+    data = Encoded(encoded_rows(layout, rows) if isinstance(rows, Cells) else rows, np.asarray(labels))
     clip_norm = defense_of(view.public.mechanisms).row_clip_norm
     algorithm = next(a for a in ALGORITHMS.values() if a.update is kind)
     everything = [np.arange(len(rows))]  # a gradient is of one batch: all rows

@@ -25,7 +25,7 @@ from leakledger.attacks.base import (
 from leakledger.attacks.observed.gradients import poisson
 from leakledger.attacks.observed.sums import find_sums
 from leakledger.audit.cells import TOLERANCE, Cells
-from leakledger.audit.made_up import made_up_update
+from leakledger.audit.made_up import encoded_rows, made_up_update
 from leakledger.audit.records import SCORER, Control, plural
 from leakledger.audit.scoring.best_prior import BestPrior
 from leakledger.audit.scoring.columns import score_columns
@@ -206,7 +206,8 @@ def _explained_sums(
             tried.add(clients)
             labels = truth.labels(update.victim, update.round)[: len(batch)]
             model = GlobalModel({name: w.astype(np.float32) for name, w in update.weights.items()})
-            made, _ = made_up_update(view, ClientGradient, model, batch, labels, np.random.default_rng(0))
+            rows = _as_sent(truth, (update.victim, update.round))
+            made, _ = made_up_update(view, ClientGradient, model, rows, labels, np.random.default_rng(0))
             assert isinstance(made, ClientGradient)
             own, seen = _flat(made), _in_one(update.gradient)
             size = max(float(np.linalg.norm(seen)), 1e-12)
@@ -241,12 +242,24 @@ def _gradient(truth: Truth, view: View, key: Key, rows: Key, defense: Defense) -
     model = next((m for m in view.on(GlobalModel, recipient=key[0]) if m.round == key[1]), None)
     if model is None or model.content is None:
         return None
-    batch = truth.batch(*rows)
+    batch = _as_sent(truth, rows)
     labels = truth.labels(*rows)[: len(batch)]
     coins = np.random.default_rng(0)  # not used: neither a gradient nor what can be done again needs any
     made, _ = made_up_update(view, ClientGradient, model.payload, batch, labels, coins)
     assert isinstance(made, ClientGradient)
     return _flat(protected(defense.protect, model.payload, made, coins))
+
+
+def _as_sent(truth: Truth, key: Key) -> NDArray[np.float32]:
+    """(B, width) the rows that count as true, encoded; codes that training rows have of their own, as they have them,
+    since cells do not tell these.
+    """
+    rows = encoded_rows(truth.layout, truth.batch(*key))
+    if truth.out_of_fold:
+        own = truth.encoded(*key)
+        for block in (b for b in truth.layout.categorical if b.codes is not None):
+            rows[:, block.start : block.start + block.width] = own[:, block.start : block.start + block.width]
+    return rows
 
 
 def _flat(update: Payload) -> NDArray[np.float64]:

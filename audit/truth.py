@@ -18,6 +18,7 @@ from leakledger.audit.cells import Cells, cells, joined, unscaled
 from leakledger.audit.dependencies import known_dependencies
 from leakledger.audit.federate import Federated
 from leakledger.preprocess.encoders.fasttext import FastText
+from leakledger.preprocess.encoders.target import Target
 from leakledger.preprocess.views import CategoricalBlock, FeatureLayout
 
 # Of the largest number of a column: deviations below this are rounding, and the column is one number.
@@ -71,6 +72,17 @@ class Truth:
         """(B,) the client behind each row of `batch`."""
         clients = clients_of(victim)
         return np.repeat(np.array(clients), [len(self._one_pass(c, round)) for c in clients])
+
+    def encoded(self, victim: str, round: int) -> NDArray[np.float32]:
+        """(B, width) the rows of `batch` as its clients encoded them."""
+        train = self.federated.train
+        return np.concatenate([train[c].rows[self._one_pass(c, round)] for c in clients_of(victim)])
+
+    @property
+    def out_of_fold(self) -> bool:
+        """Whether the values of training rows have other codes than the public ones, which do not tell them apart."""
+        encoder = self.federated.encoder
+        return isinstance(encoder, Target) and encoder.folds > 1 and encoder.encoder_epsilon is None
 
     def held(self, party: str) -> Cells:
         """All training rows of a party, in its own order."""
