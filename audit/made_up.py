@@ -38,7 +38,7 @@ from leakledger.preprocess.wire import encode
 
 UPDATES = (ClientGradient, ClientWeights)
 WITH_BATCH_NORM = 4  # rows of the least batch that is read off behind batch norm
-Batches = Mapping[str, tuple[Cells, NDArray[np.int64]]]
+Batches = Mapping[str, tuple[Cells | np.ndarray, NDArray[np.int64]]]  # rows, or encoded ones (n, width)
 """Made-up client -> its rows and their labels."""
 Labels = dict[tuple[str, int], NDArray[np.int64]]
 
@@ -174,7 +174,12 @@ def rows_alone(view: View, rows: int) -> int:
 
 
 def guarded_update(
-    view: View, kind: type[Payload], model: GlobalModel, rows: Cells, labels: np.ndarray, coins: np.random.Generator
+    view: View,
+    kind: type[Payload],
+    model: GlobalModel,
+    rows: Cells | np.ndarray,
+    labels: np.ndarray,
+    coins: np.random.Generator,
 ) -> tuple[ClientGradient | ClientWeights, np.ndarray]:
     """`made_up_update`, protected by all mechanisms that the view's public facts name."""
     sent, ordered, _ = _answer(view, kind, model, rows, labels, coins)
@@ -182,7 +187,12 @@ def guarded_update(
 
 
 def _answer(
-    view: View, kind: type[Payload], model: GlobalModel, rows: Cells, labels: np.ndarray, coins: np.random.Generator
+    view: View,
+    kind: type[Payload],
+    model: GlobalModel,
+    rows: Cells | np.ndarray,
+    labels: np.ndarray,
+    coins: np.random.Generator,
 ) -> tuple[ClientGradient | ClientWeights, np.ndarray, BatchNormStatistics | None]:
     """The same, and what goes beside it: the running statistics of batch norm."""
     spec = view.public.model
@@ -257,6 +267,15 @@ def encoded_rows(layout: FeatureLayout, rows: Cells) -> np.ndarray:
         own = slice(block.start, block.start + block.width)
         if block.shift is not None and block.scale is not None:
             x[:, own] = (x[:, own] - np.array(block.shift)) / np.array(block.scale)
+    return x
+
+
+def with_own_codes(layout: FeatureLayout, rows: Cells, own: np.ndarray) -> np.ndarray:
+    """(n, width) the encoding of cells, but for codes of values: these as the rows (n, width) of a client have them."""
+    x = encoded_rows(layout, rows)
+    for block in (b for b in layout.categorical if b.codes is not None):
+        columns = slice(block.start, block.start + block.width)
+        x[:, columns] = own[:, columns]
     return x
 
 

@@ -27,7 +27,7 @@ it found in single updates stands. Null and power have as many clients as the au
 Made-up clients have the names of real ones, so that an attack that knows the truth by name tells it where it is none.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from typing import Literal
@@ -46,6 +46,7 @@ from leakledger.audit.made_up import (
     shown,
     topics_shown,
     undefended,
+    with_own_codes,
 )
 from leakledger.audit.outcomes import outcome_of
 from leakledger.audit.play import Play
@@ -114,7 +115,7 @@ def _of_way(play: Play, observed: Observed, coins: np.random.Generator) -> Itera
         yield _power(play, observed, labels, owners, coins, stated)
 
 
-def by_owner(rows: Cells, labels: np.ndarray, owners: np.ndarray) -> Batches:
+def by_owner(rows: Cells, labels: np.ndarray, owners: np.ndarray) -> dict[str, tuple[Cells, np.ndarray]]:
     """The rows and labels of each owner, in order."""
     own = {str(o): np.flatnonzero(owners == o) for o in dict.fromkeys(owners.tolist())}
     return {owner: (rows.take(at), labels[at]) for owner, at in own.items()}
@@ -250,7 +251,8 @@ def _power(
     while len(values) < looks[-1]:
         again = deepcopy(coins)
         sent = _planted(play.truth, owners, coins)
-        outcome = _made_up(play, observed, by_owner(sent, labels, owners), coins, defended=True)
+        batches = _as_trained(play.truth, by_owner(sent, labels, owners), _drawn(play.truth, owners, deepcopy(again)))
+        outcome = _made_up(play, observed, batches, coins, defended=True)
         claims = _records(outcome)
         terms = _terms(play, observed, claims[0] if claims else None)
         planted = sent if terms is play.truth else _planted(terms, owners, again)
@@ -280,12 +282,30 @@ def _power(
 
 def _planted(truth: Truth, owners: np.ndarray, coins: np.random.Generator) -> Cells:
     """As many rows as there are `owners`, drawn as a batch is: from all that each holds, none twice."""
-    drawn, places = list[Cells](), list[np.ndarray]()
+    drawn = _drawn(truth, owners, coins)
+    places = np.concatenate([np.flatnonzero(owners == owner) for owner in drawn])
+    return joined([truth.held(owner).take(rows) for owner, rows in drawn.items()]).take(np.argsort(places))
+
+
+def _drawn(truth: Truth, owners: np.ndarray, coins: np.random.Generator) -> dict[str, np.ndarray]:
+    """The numbers of these rows, by owner."""
+    drawn: dict[str, np.ndarray] = {}
     for owner in dict.fromkeys(owners.tolist()):
-        held, at = truth.held(owner), np.flatnonzero(owners == owner)
-        drawn.append(held.take(coins.choice(len(held), len(at), replace=len(held) < len(at))))
-        places.append(at)
-    return joined(drawn).take(np.argsort(np.concatenate(places)))
+        held, rows = len(truth.held(owner)), int((owners == owner).sum())
+        drawn[owner] = coins.choice(held, rows, replace=held < rows)
+    return drawn
+
+
+def _as_trained(
+    truth: Truth, batches: Mapping[str, tuple[Cells, np.ndarray]], drawn: Mapping[str, np.ndarray]
+) -> Batches:
+    """The batches of `drawn` rows; with the codes that training rows have of their own, which are harder to read than
+    the public ones.
+    """
+    if not truth.out_of_fold:
+        return batches
+    train, layout = truth.federated.train, truth.layout
+    return {o: (with_own_codes(layout, rows, train[o].rows[drawn[o]]), labels) for o, (rows, labels) in batches.items()}
 
 
 def _terms(play: Play, observed: Observed, claim: RecordsClaim | None) -> Truth:

@@ -25,7 +25,7 @@ from leakledger.attacks.base import (
 from leakledger.attacks.observed.gradients import poisson
 from leakledger.attacks.observed.sums import find_sums
 from leakledger.audit.cells import TOLERANCE, Cells
-from leakledger.audit.made_up import encoded_rows, made_up_update
+from leakledger.audit.made_up import encoded_rows, made_up_update, with_own_codes
 from leakledger.audit.records import SCORER, Control, plural
 from leakledger.audit.scoring.best_prior import BestPrior
 from leakledger.audit.scoring.columns import score_columns
@@ -254,12 +254,10 @@ def _as_sent(truth: Truth, key: Key) -> NDArray[np.float32]:
     """(B, width) the rows that count as true, encoded; codes that training rows have of their own, as they have them,
     since cells do not tell these.
     """
-    rows = encoded_rows(truth.layout, truth.batch(*key))
+    rows = truth.batch(*key)
     if truth.out_of_fold:
-        own = truth.encoded(*key)
-        for block in (b for b in truth.layout.categorical if b.codes is not None):
-            rows[:, block.start : block.start + block.width] = own[:, block.start : block.start + block.width]
-    return rows
+        return with_own_codes(truth.layout, rows, truth.encoded(*key))
+    return encoded_rows(truth.layout, rows)
 
 
 def _flat(update: Payload) -> NDArray[np.float64]:

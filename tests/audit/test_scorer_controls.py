@@ -11,7 +11,7 @@ from leakledger.attacks.base import RecordsClaim, StatisticClaim
 from leakledger.audit import federation_controls, record_controls, run, scorer_controls
 from leakledger.audit.cells import Cells
 from leakledger.audit.granted import attempts, granted_knowledge
-from leakledger.audit.made_up import Sent
+from leakledger.audit.made_up import Sent, encoded_rows
 from leakledger.audit.play import view_of
 from leakledger.audit.records import SCORER
 from leakledger.audit.run import run_audit
@@ -265,3 +265,28 @@ def test_planted_rows_are_protected_as_the_audited_ones_are():
     spread = [np.abs(seen[0][n] - seen[1][n]).max() for n in seen[0]]
     assert min(spread) > 0.01
     assert all(np.array_equal(seen[2][n], seen[3][n]) for n in seen[2])
+
+
+def test_planted_rows_have_codes_of_their_own_where_training_rows_have():
+    """Planted with the public codes they would be easier to read than the audited rows, and show power that is not."""
+    truth = true_of(**{**QUICK, "preprocessing": [{"encoder": "target", "exchange": "shared", "scaler": "local"}]})
+    owners, labels = np.repeat("P1", 4), np.zeros(4, np.int64)
+    sent = record_controls._planted(truth, owners, np.random.default_rng(3))
+    drawn = record_controls._drawn(truth, owners, np.random.default_rng(3))
+    batches = record_controls._as_trained(truth, record_controls.by_owner(sent, labels, owners), drawn)
+    rows, _ = batches["P1"]
+    np.testing.assert_allclose(rows, truth.federated.train["P1"].rows[drawn["P1"]], atol=1e-5)
+    assert np.abs(rows - encoded_rows(truth.layout, sent)).max() > 1e-3
+
+
+def test_the_power_control_plants_such_rows(monkeypatch, tmp_path):
+    honest, made = record_controls._made_up, []
+
+    def noting(play, observed, batches, *rest, **more):
+        made.extend(rows for rows, _ in batches.values())
+        return honest(play, observed, batches, *rest, **more)
+
+    monkeypatch.setattr(record_controls, "_made_up", noting)
+    record = outcome(tmp_path, preprocessing=[{"encoder": "target", "exchange": "shared", "scaler": "local"}])
+    assert failed(record) == []
+    assert any(isinstance(rows, np.ndarray) for rows in made)
