@@ -39,8 +39,8 @@ WHOLE = {  # what the server gets whole, of what it gets whole nothing else coun
     "local": {"size"},
     "server-dictionary": {"vocabulary", "membership", "size"},
     "uhe": set(),
-    "dh-psi": set(),
-    "apsi": set(),
+    "dh-psi": {"membership"},  # of parties whose requests are as long as all declared values: they hold each
+    "apsi": {"membership"},
     "otmp-psi": set(),
     "bytes-norm": {"count"},
     "mod-norm": {"count", "size"},
