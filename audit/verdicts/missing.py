@@ -100,7 +100,7 @@ def doubts_of(records: Sequence[CaseRecord], key: Key, cell: Cell, usable: Seque
     if cell.left_out:
         yield f"no claim about {cell.left_out} of the attacked batches"
     if asset == "records":  # of which batches are counted, since not every client has one in each round
-        yield from _rounds_left(cases)
+        yield from _rounds_left(cases, kind if cell.series else None)
         yield from _never_attacked(usable, cases)
     else:
         yield from _left_out(usable, cases, kind)
@@ -125,23 +125,25 @@ def _silences(cell: Cell) -> Iterator[str]:
             yield f"{attack} made no claim: {reason}"
 
 
-def _rounds_left(cases: Iterable[CaseRecord]) -> Iterator[str]:
+def _rounds_left(cases: Iterable[CaseRecord], kind: str | None) -> Iterator[str]:
     """That there are rounds which no claim is about; nothing where there is no such round."""
-    most, rounds = rounds_left(cases)
+    most, rounds = rounds_left(cases, kind)
     if most > 0:
         yield f"no claim about any batch of {most} of {plural(rounds, 'round')} of training"
 
 
-def rounds_left(cases: Iterable[CaseRecord]) -> tuple[int, int]:
+def rounds_left(cases: Iterable[CaseRecord], kind: str | None = None) -> tuple[int, int]:
     """How many rounds no claim is about, and of how many, in the case with most: no attack was played on them, or none
-    that was had anything to say.
+    that was had anything to say. Of adversaries of one `kind`, if given: that others attacked a round says nothing of
+    what these would get.
     """
     trained = [(int(u.value), r) for r in cases for u in r.utility if u.metric == "rounds"]
-    return max(((n - len(_rounds_claimed(r)), n) for n, r in trained), default=(0, 0))
+    return max(((n - len(_rounds_claimed(r, kind)), n) for n, r in trained), default=(0, 0))
 
 
-def _rounds_claimed(case: CaseRecord) -> set[int]:
-    about = (t for t in case.trials if t.asset == "records" and t.status == "scored")
+def _rounds_claimed(case: CaseRecord, kind: str | None) -> set[int]:
+    by = (t for t in case.trials if kind is None or adversary(t.observers) == kind)
+    about = (t for t in by if t.asset == "records" and t.status == "scored")
     return {t.round for t in about if not is_calibrator(t.attack)}
 
 

@@ -535,6 +535,21 @@ def test_rounds_whose_updates_no_attack_looked_at_forbid_that_nothing_leaks(trai
     assert found.verdict == ("no leak" if trained == 1 else "inconclusive")
 
 
+def test_rounds_that_the_server_attacked_are_none_that_a_client_did():
+    """The server's claims about three rounds stood for those of clients, who had attacked the first alone."""
+    records = []
+    for seed in range(80):
+        trials = [trial(0.5, f"P{k}", round=r) for k in (1, 2) for r in range(3)]
+        trials += [trial(0.5, f"P{3 - k}", observers=(f"P{k}",)) for k in (1, 2)]
+        fields = {"trials": tuple(trials), "utility": (UtilityRow("rounds", 3.0),)}
+        records.append(case([], seed, replace(SETTING, parties=2), **fields))
+    said = {r.adversary: r for r in rulings(records, POLICY) if r.asset == "records"}
+    assert said.pop("server").verdict == "no leak"
+    (client,) = said.values()
+    assert client.missing == ("no claim about any batch of 2 of 3 rounds of training",)
+    assert client.verdict == "inconclusive"
+
+
 def test_a_round_whose_attack_had_nothing_to_say_is_not_said_to_be_unattacked():
     """An attack that abstained from the one round was followed by "1 of 1 rounds of training were not attacked"."""
     abstained = trial(None, "", status="abstained", baseline=None, metric="", reason="too noisy")
