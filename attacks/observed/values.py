@@ -92,17 +92,20 @@ def shares(view: View, knowledge: AuxiliaryKnowledge) -> dict[str, dict[str, flo
 
 
 def held_chances(
-    view: View, common: Mapping[str, Mapping[str, float]], candidates: Mapping[str, tuple[str, ...]]
+    view: View, knowledge: AuxiliaryKnowledge, candidates: Mapping[str, tuple[str, ...]]
 ) -> dict[str, dict[str, float]]:
-    """Feature -> value -> the chance that a party with as many rows as the observers' holds it, from the values'
-    `common` shares of rows: 1 - (1 - share)^rows, kept off 0 and 1.
+    """Feature -> value -> the chance that a party with as many rows as the observers' holds it, from the values' shares
+    of rows: 1 - (1 - share)^rows, kept off 0 and 1. Of a value that a list has not, which is granted or made of
+    observers' rows, the share is less than a row.
     """
+    common, named = shares(view, knowledge), candidate_values(view, knowledge)
     rows = [float(max((h.total() for h in counts.values()), default=0)) for counts in own_counts(view).values()]
     size = float(np.mean(rows)) if rows else ROWS
     found = {}
     for feature, values in candidates.items():
-        known = common.get(feature)
-        chances = [0.5 / len(values) if known is None else known.get(v, 0.25 / max(size, 1)) for v in values]
+        listed = named.get(feature, values)
+        known = common.get(feature, dict.fromkeys(listed, 0.5 / len(listed)))
+        chances = [known.get(v, 0.25 / max(size, 1)) for v in values]
         held = 1 - (1 - np.clip(chances, 0, 1)) ** size
         found[feature] = dict(zip(values, np.clip(held, 0.001, 0.999).tolist(), strict=True))
     return found

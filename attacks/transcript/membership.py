@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from leakledger.attacks.base import Abstained, Attack, AuxiliaryKnowledge, MembershipClaim, Outcome
-from leakledger.attacks.observed.values import held_chances, possible_values, shares
+from leakledger.attacks.observed.values import held_chances, possible_values
 from leakledger.attacks.transcript.holdings.finding import Finding
 from leakledger.attacks.transcript.holdings.sources import READS, controls, findings, refused
 from leakledger.preprocess.views import View
@@ -40,7 +40,7 @@ class Membership(Attack):
         found = findings(view, knowledge)
         if not found:
             return Abstained("nothing in this view depends on a value of these candidates")
-        prior = held_chances(view, shares(view, knowledge), candidates)
+        prior = held_chances(view, knowledge, candidates)
         return [
             MembershipClaim(
                 f.party,

@@ -150,7 +150,7 @@ _LATEST: list[tuple[ref[View], ref[AuxiliaryKnowledge], Mapping[Key, Finding]]] 
 
 def _findings(view: View, knowledge: AuxiliaryKnowledge) -> dict[Key, Finding]:
     candidates, marginals = possible_values(view, knowledge), shares(view, knowledge)
-    prior = held_chances(view, marginals, candidates)
+    prior = held_chances(view, knowledge, candidates)
     sources: tuple[Iterable[Finding], ...] = (
         from_tallies(view),
         from_noise(view),
