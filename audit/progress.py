@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from threading import Event, Thread
 from time import monotonic
 from typing import Literal
 
@@ -11,6 +10,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
 from leakledger.audit.steps import Step
+from leakledger.preprocess.repeating import repeating
 
 Detail = Literal["quiet", "normal", "verbose"]
 EARLY = 0.02  # of all work: before that, an estimate says nothing
@@ -115,7 +115,7 @@ def shown(console: Console, total: int, detail: Detail = "normal") -> Iterator[S
     """
     if detail == "quiet" or not console.is_terminal:
         lines = Shown(console, total, detail, None)
-        with _every(SILENT / 6, lines.alive):
+        with repeating(SILENT / 6, lines.alive):
             yield lines
         return
     columns = (
@@ -128,21 +128,3 @@ def shown(console: Console, total: int, detail: Detail = "normal") -> Iterator[S
     )
     with Progress(*columns, console=console, transient=True) as bar:
         yield Shown(console, total, detail, bar)
-
-
-@contextmanager
-def _every(seconds: float, call: Callable[[], None]) -> Iterator[None]:
-    """Calls it again and again, from a thread of its own, until the end."""
-    ended = Event()
-
-    def repeat() -> None:
-        while not ended.wait(seconds):
-            call()
-
-    thread = Thread(target=repeat, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()

@@ -7,15 +7,15 @@ goes to stderr, so that it cannot pass for a report. When the driver ends, howev
 import os
 import signal
 import traceback
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from queue import SimpleQueue
-from threading import Event, Lock, Thread
+from threading import Lock, Thread
 from time import monotonic
 from typing import Any, BinaryIO
 
 from leakledger.preprocess.ledger import Ledger
 from leakledger.preprocess.method_errors import may_be_told
+from leakledger.preprocess.repeating import repeating
 from leakledger.preprocess.told_failure import DEBUG
 from leakledger.preprocess.transport.channels import Channels
 from leakledger.preprocess.transport.pipes import read_frame, write_frame
@@ -76,7 +76,8 @@ def _work(settings: Mapping[str, Any], job: Mapping[str, Any], channels: Channel
         channels.begin(job["run"])
         fed = Projected(me, settings["clients"], channels, on_wait=on_wait, **common)
         reports.ledger = fed.ledger
-        with _beating(reports, lambda: fed.sent):
+        # All the while, the driver is told that this process runs, and how many messages it has got through.
+        with repeating(BEAT_SECONDS, lambda: reports.tell("alive", sent=fed.sent)):
             inputs = {p: job["input"] if p == me else None for p in job["located"]}
             try:
                 result = perform(fed, find_protocol(job["function"]), inputs, job["params"])[me]
@@ -89,24 +90,6 @@ def _work(settings: Mapping[str, Any], job: Mapping[str, Any], channels: Channel
         where = ", ".join(getattr(error, "__notes__", ["in step start"]))
         failure = {"kind": type(error).__name__, "text": may_be_told(error), "where": where}
         return encode({"report": "failure", **failure, "aborts": [a.to_plain() for a in aborts]})
-
-
-@contextmanager
-def _beating(reports: Reports, sent: Callable[[], int]) -> Iterator[None]:
-    """Tells the driver, all the while, that this process runs, and how many messages it has got through."""
-    over = Event()
-
-    def beat() -> None:
-        while not over.wait(BEAT_SECONDS):
-            reports.tell("alive", sent=sent())
-
-    thread = Thread(target=beat, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
 
 
 def _take_standard_streams() -> tuple[BinaryIO, BinaryIO]:

@@ -28,6 +28,7 @@ from leakledger.attacks.observed.values import held_chances, possible_values, sh
 from leakledger.attacks.transcript.holdings.codes import from_codes
 from leakledger.attacks.transcript.holdings.digits import from_sums
 from leakledger.attacks.transcript.holdings.finding import Finding, Key, together
+from leakledger.attacks.transcript.holdings.intersections import LABELLED
 from leakledger.attacks.transcript.holdings.labelled import from_labelled
 from leakledger.attacks.transcript.holdings.matching import from_frequencies
 from leakledger.attacks.transcript.holdings.merged import MERGED, from_merged
@@ -41,22 +42,11 @@ from leakledger.attacks.transcript.holdings.tallies import from_tallies
 from leakledger.preprocess.messages import (
     SECURE_SUMS,
     AllUnusedIds,
-    ApsiAnswer,
-    ApsiEvaluation,
-    ApsiRequest,
     BytesNormAnnounced,
     ClientGradient,
     ClientWeights,
-    DhAnswer,
-    DhRequest,
     LocalExtremes,
     LocalMeans,
-    OtmpAnswer,
-    OtmpMatches,
-    OtmpNumbers,
-    OtmpPositions,
-    OtmpRequest,
-    OtmpShares,
     PooledColumns,
     RingHighest,
     RingMaximum,
@@ -72,17 +62,7 @@ READS = (
     ClientGradient,
     ClientWeights,
     *TOLD,
-    DhRequest,
-    DhAnswer,
-    ApsiRequest,
-    ApsiEvaluation,
-    ApsiAnswer,
-    OtmpRequest,
-    OtmpAnswer,
-    OtmpShares,
-    OtmpMatches,
-    OtmpPositions,
-    OtmpNumbers,
+    *LABELLED,
     RingHighest,
     RingMaximum,
     AllUnusedIds,
