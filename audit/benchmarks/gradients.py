@@ -16,6 +16,8 @@ from leakledger.audit.scoring import score
 from leakledger.audit.truth import Truth
 from leakledger.preprocess.secret import PUBLIC_MASTER, generator
 
+MOST = {"%": 100.0, "AUC": 1.0}  # by unit
+
 
 def attack_batches(config: Config, name: str, case: Case) -> tuple[list[Trial], float]:
     """The trials of the attack `name` by the server, and the seconds that it took per batch."""
@@ -55,9 +57,9 @@ def figure(
     unit: str,
     note: str = "",
 ) -> Row:
-    """The mean of `values` with its interval, cut to what a percentage can be."""
+    """The mean of `values` with its interval, cut to what the unit can be."""
     low, high = interval(values) or (None, None)
     if low is not None and high is not None:  # no figure here is negative
-        low, high = max(low, 0.0), min(high, 100.0) if unit == "%" else high
+        low, high = max(low, 0.0), min(high, MOST.get(unit, high))
     mean = sum(values) / len(values)
     return Row(benchmark, dataset, setting, metric, mean, low, high, published, unit, len(values), note)

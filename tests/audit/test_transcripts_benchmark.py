@@ -7,6 +7,7 @@ from click.testing import CliRunner
 
 from leakledger.audit.benchmarks import transcripts
 from leakledger.audit.benchmarks.base import Options, Row, kept, plain_table, save
+from leakledger.audit.benchmarks.gradients import figure
 from leakledger.audit.benchmarks.transcripts import NOTHING, ROWS, measure, methods, run, settings
 from leakledger.audit.benchmarks.transcripts_tables import entry, markdown
 from leakledger.audit.cli import main
@@ -91,6 +92,11 @@ def test_a_method_is_measured_by_every_kind_of_adversary_and_its_account_stands_
     assert (pair.measured, pair.n, pair.setting["of"]) == (1.0, 3, 3)
     assert pair.setting["proven"] == 3  # neighbours of a ring subtract what they see
     assert min(of_pair[m].measured for m in ("values", "who holds them")) > 0.5  # as many as are declared
+
+
+def test_an_interval_of_an_auc_ends_at_one():
+    found = figure("transcripts", "fair", {}, "who holds values that it lacks", [0.4, 0.9, 1.0], None, "AUC")
+    assert 0 <= found.low < found.measured < found.high == 1
 
 
 def test_a_kind_of_adversary_without_a_claim_has_a_row_that_says_so():
