@@ -22,7 +22,7 @@ Errors alone make of r more than 1 / p with a chance of at most p, whatever grad
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -80,8 +80,8 @@ def observed_columns(view: View) -> Iterator[Columns]:
                 continue
             if len(found.active) == width and width:
                 yield found
-    yield from _first_layers(view, width)
-    yield from _left_of_means(view, width)
+    for source in (_first_layers(view, width), _left_of_means(view, width)):
+        yield from _by_party(source)
 
 
 def _means(m: Message) -> Columns:
@@ -103,17 +103,22 @@ def _extremes(m: Message) -> Columns:
 
 
 def _first_layers(view: View, width: int) -> Iterator[Columns]:
-    """One per party: the columns that any of its updates depends on."""
+    """Of each update the columns that it depends on."""
     inputs = binary_columns(view, width)
-    found: dict[str, Columns] = {}
     for m, rows, layer, told in _layers(view, width) if inputs.any() else ():
         zero = _zero(view, told, rows)
         active: NDArray[np.bool_] = np.asarray((np.abs(layer) > zero).any(0))
         if active[inputs].all() or not _far_below(zero, layer):
             continue
-        seen = Columns(m.sender, active & inputs, None, None, False, rows, frozenset([m.sequence]))
-        found[m.sender] = _either(found[m.sender], seen) if m.sender in found else seen
-    yield from found.values()
+        yield Columns(m.sender, active & inputs, None, None, False, rows, frozenset([m.sequence]))
+
+
+def _by_party(seen: Iterable[Columns]) -> Iterable[Columns]:
+    """One per party: the columns that any of those is about."""
+    found: dict[str, Columns] = {}
+    for one in seen:
+        found[one.party] = _either(found[one.party], one) if one.party in found else one
+    return found.values()
 
 
 def _left_of_means(view: View, width: int) -> Iterator[Columns]:
@@ -128,7 +133,6 @@ def _left_of_means(view: View, width: int) -> Iterator[Columns]:
     inputs = binary_columns(view, width)
     if not inputs.any() or _noise(view) > 0:
         return
-    found: dict[str, Columns] = {}
     for whole in round_means(view):
         known = known_updates(view, whole)
         others = [c for c in whole.clients if c not in known]
@@ -143,9 +147,7 @@ def _left_of_means(view: View, width: int) -> Iterator[Columns]:
         if active[inputs].all() or not _far_below(np.array(zero), mean) or _parallel(own[:, inputs], zero):
             continue
         evidence = frozenset(whole.evidence) | {m.sequence for m in known.values()}
-        seen = Columns(others[0], active & inputs, None, None, False, None, evidence)
-        found[others[0]] = _either(found[others[0]], seen) if others[0] in found else seen
-    yield from found.values()
+        yield Columns(others[0], active & inputs, None, None, False, None, evidence)
 
 
 def _own_mean(view: View, whole: RoundMean, known: Mapping[str, Message]) -> tuple[Floats, float]:

@@ -67,8 +67,14 @@ def size_bounds(view: View, most: Mapping[str, int] | None = None) -> dict[Key, 
     """The bounds of every size, the observers' own too. `most`: of features of which all possible values are known, how
     many. Raises Contradiction where messages contradict each other or that.
     """
-    found, sums = told_bounds(view), [*stated_sums(view)]
-    found = {key: found.get(key, Bounds()) for key in {**found, **{k: 0 for s in sums for k in s.keys}}}
+    return bounded(view, told_bounds(view), [*stated_sums(view)], most)
+
+
+def bounded(
+    view: View, told: Mapping[Key, Bounds], sums: Sequence[Sum], most: Mapping[str, int] | None = None
+) -> dict[Key, Bounds]:
+    """The same of bounds and sums that are read already."""
+    found = {key: told.get(key, Bounds()) for key in {**told, **{k: 0 for s in sums for k in s.keys}}}
     for (party, feature), bounds in found.items():
         found[party, feature] = bounds.within(1, (most or {}).get(feature, inf), ())
     return narrowed(_under_largest(view, found), sums)

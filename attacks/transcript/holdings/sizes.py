@@ -21,7 +21,7 @@ from scipy.special import expit, logit
 
 from leakledger.attacks.base import AuxiliaryKnowledge
 from leakledger.attacks.observed.ring import Unreadable
-from leakledger.attacks.observed.sizes import Bounds, Key, size_bounds
+from leakledger.attacks.observed.sizes import Bounds, Key, bounded, stated_sums, told_bounds
 from leakledger.attacks.observed.values import declared_values
 from leakledger.attacks.transcript.holdings.finding import Finding, guessed
 from leakledger.preprocess.messages import LocalSizes, ModNormAnnounced, PaddedSizes
@@ -67,13 +67,14 @@ def _sizes(view: View) -> tuple[Mapping[str, tuple[str, ...]], Mapping[Key, Boun
     contradict each other.
     """
     try:
-        told, declared = size_bounds(view), declared_values(view)
+        read = told_bounds(view), [*stated_sums(view)]
+        told, declared = bounded(view, *read), declared_values(view)
     except Unreadable:
         return {}, {}
     more = {feature for (_, feature), b in told.items() if b.low > len(declared.get(feature, ()))}
     fitting = {f: values for f, values in declared.items() if f not in more}
     try:
-        return fitting, size_bounds(view, {f: len(values) for f, values in fitting.items()})
+        return fitting, bounded(view, *read, {f: len(values) for f, values in fitting.items()})
     except Unreadable:
         return {}, told
 

@@ -217,8 +217,7 @@ class RingSize(Attack):
         """The sizes that sums leave exact by those that are, where laws do not have them so. None where any law gives
         that no chance: then neither is sure.
         """
-        options = view.public.encoder.options
-        padding = Padding(int(options.get("pad_to", self.pad_to)), int(options.get("noise", self.noise)))
+        padding = self._padding(view)
         sums = list(stated_sums(view, self.ring or None, not padding.none))
         sure = {key: int(law.argmax()) for key, law in laws.items() if law.max() == 1.0 and np.count_nonzero(law) == 1}
         found = {key: Bounds() for one in sums for key in one.keys}
@@ -233,9 +232,13 @@ class RingSize(Attack):
         exact = {key: b for key, b in rests.items() if b.exact and key in laws and key not in sure}
         return exact if all(laws[key][b.low : b.low + 1].any() for key, b in exact.items()) else {}
 
-    def _of_ring(self, view: View, knowledge: AuxiliaryKnowledge) -> tuple[Posteriors, dict[str, set[int]], Means]:
+    def _padding(self, view: View) -> Padding:
+        """As public, else as the options here say."""
         options = view.public.encoder.options
-        padding = Padding(int(options.get("pad_to", self.pad_to)), int(options.get("noise", self.noise)))
+        return Padding(int(options.get("pad_to", self.pad_to)), int(options.get("noise", self.noise)))
+
+    def _of_ring(self, view: View, knowledge: AuxiliaryKnowledge) -> tuple[Posteriors, dict[str, set[int]], Means]:
+        padding = self._padding(view)
         own = own_counts(view)
         try:
             bounds = read_ring(view, self.ring)
