@@ -357,7 +357,8 @@ def _told(claim: Claim, reveal: bool) -> Iterator[dict[str, str]]:
         values = f": {', '.join(claim.values[:SHOWN])}" if reveal else ""
         proven = "yes" if claim.vouched.issuperset(claim.values) else f"{len(claim.vouched)} of them"
         told = f"{len(claim.values)}{values}"
-        yield _row(claim.party, claim.feature, "values", told, proven if claim.vouched else "")
+        what = "values" if claim.evidence else "values (guessed: no message tells)"
+        yield _row(claim.party, claim.feature, what, told, proven if claim.vouched else "")
     elif isinstance(claim, MembershipClaim):
         best = claim.values[int(np.argmax(claim.scores))] if reveal and claim.values else MASK
         told = f"{plural(len(claim.values), 'candidate')}, likeliest {best}"

@@ -273,7 +273,7 @@ def test_values_in_force_are_those_of_the_methods_in_use_defaults_included():
         *("encoder", "scaler", "smoothing", "folds", "likelihood", "exchange", "columns", "ddof"),
         *("encoder_epsilon", "encoder_delta", "scaler_epsilon", "scaler_delta"),
     }
-    assert force["attacks"]["vocabulary"] == {"least": 0.5}
+    assert force["attacks"]["vocabulary"] == {"least": None}
     assert not force["attacks"].keys() & (ATTACKS.keys() - {"vocabulary"})
 
 

@@ -9,10 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leakledger.attacks.base import Abstained, AuxiliaryKnowledge, NotApplicable
+from leakledger.attacks.transcript import vocabulary
 from leakledger.attacks.transcript.holdings import sizes
+from leakledger.attacks.transcript.holdings.finding import exactly
 from leakledger.attacks.transcript.holdings.sizes import given_sum, settled, tilted
 from leakledger.attacks.transcript.membership import Membership
-from leakledger.attacks.transcript.vocabulary import Vocabulary
+from leakledger.attacks.transcript.vocabulary import Vocabulary, least_of_best
 from tests.attacks.ring_example import FEATURES, run
 
 ALL = {"ward": ("a", "b", "c"), "diet": ("full", "none")}
@@ -66,6 +68,41 @@ def test_values_that_messages_or_observers_contradict_are_not_all_there_are(atta
     sets = {**SETS, "P2": {"ward": ("a", "c"), "diet": ("full", "none")}}
     for found in attack.run(seen("uhe", "P1", "P3", declared=short, sets=sets), NOTHING):
         assert found.proven <= set(sets[found.party][found.feature])
+
+
+def test_who_knows_one_feature_of_a_party_claims_what_is_likely_of_its_others(monkeypatch):
+    told = exactly("P2", "diet", {"full": 1.0, "none": 0.0}, [4])
+    monkeypatch.setattr(vocabulary, "findings", lambda view, knowledge: {("P2", "diet"): told})
+    found = {(c.party, c.feature): c for c in Vocabulary().run(seen("local", "server"), NOTHING)}
+    assert found.keys() == {("P2", "diet"), ("P2", "ward")}  # and of no other party
+    assert (found["P2", "diet"].values, found["P2", "diet"].proven) == (("full",), {"full"})
+    guessed = found["P2", "ward"]  # on no message: what is declared
+    assert (set(guessed.values), guessed.evidence, guessed.proven) == ({"a", "b", "c"}, (), frozenset())
+
+
+def test_values_are_claimed_for_the_best_expected_overlap():
+    # One of three that are alike is held: one named is right in a third, all three have an overlap of a half for sure.
+    found = {(c.party, c.feature): set(c.values) for c in Vocabulary().run(seen("local", "server"), NOTHING)}
+    assert found["P2", "ward"] == {"a", "b", "c"}
+    assert least_of_best([0.9, 0.2, 0.1]) == 0.9
+    assert least_of_best([0.9, 0.3]) == 0.9
+    assert least_of_best([0.9, 0.5]) == 0.5
+    assert least_of_best([0.0, 0.0]) > 1
+    outcome = Vocabulary(least=0.5).run(seen("local", "server"), NOTHING)
+    assert ("P2", "ward") not in {(c.party, c.feature) for c in outcome}
+
+
+@given(st.lists(st.floats(0.01, 0.99), min_size=1, max_size=7))
+@settings(deadline=None, max_examples=60)
+def test_no_other_set_has_a_better_expected_overlap_as_it_is_taken(chances):
+    least = least_of_best(chances)
+    each = product((False, True), repeat=len(chances))
+    best = max(_expected(chances, [c for c, one in zip(chances, claimed, strict=True) if one]) for claimed in each)
+    assert _expected(chances, [c for c in chances if c >= least]) == pytest.approx(best)
+
+
+def _expected(chances, claimed):
+    return 2 * sum(claimed) / (len(claimed) + sum(chances))
 
 
 def test_ranges_with_unused_numbers_prove_nothing():
