@@ -21,7 +21,7 @@ from leakledger.audit.records import within
 from leakledger.preprocess import strict_json
 from leakledger.preprocess.atomic_file import atomic_file
 from leakledger.preprocess.data.read import read_table
-from leakledger.preprocess.data.suggest import closest
+from leakledger.preprocess.data.suggest import closest, shown
 
 BEGINS = '{\n "command": "leakledger benchmark'  # of each file that `save` writes
 
@@ -230,7 +230,8 @@ def kept(path: Path, name: str) -> list[Row]:
     """
     rows = _read(path).rows
     if other := next((r.benchmark for r in rows if r.benchmark != MEASURE_OF.get(name, name)), None):
-        raise ValueError(f"{path}: has rows of {other}, not of {name}; write leakledger benchmark {other}")
+        known = shown(other)
+        raise ValueError(f"{path}: has rows of {known}, not of {name}; write leakledger benchmark {known}")
     return list(rows)
 
 

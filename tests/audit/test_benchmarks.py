@@ -7,7 +7,7 @@ from click.testing import CliRunner
 from leakledger.attacks import ATTACKS
 from leakledger.attacks.observed.tabular import StructuralPrior
 from leakledger.audit.benchmarks import coalitions, engine, tableak, tableak_figures
-from leakledger.audit.benchmarks.base import BENCHMARKS, Options, Row, find
+from leakledger.audit.benchmarks.base import BENCHMARKS, Options, Row, find, save
 from leakledger.audit.benchmarks.tableak import measure
 from leakledger.audit.cli import main
 from leakledger.preprocess.views import ModelSpec
@@ -79,6 +79,16 @@ def test_kept_rows_are_not_saved_again_and_that_is_said(tmp_path):
     )
     assert result.exit_code == 2
     assert "leakledger: --save keeps what is measured, and with --kept nothing is" in result.stderr
+
+
+@pytest.mark.parametrize(("kept", "said"), [("growth", "rows of growth, not"), ("g\rowth", r"rows of 'g\rowth', not")])
+def test_kept_rows_of_another_benchmark_are_refused_in_one_line(tmp_path, kept, said):
+    path = tmp_path / "rows.json"
+    save(path, "", [Row(kept, "survey", {}, "messages", 8.0, None, None, None, "", 1)])
+    result = CliRunner().invoke(main, ["benchmark", "tableak", "--kept", str(path)])
+    assert result.exit_code == 2
+    (line,) = result.stderr.splitlines()
+    assert said in line
 
 
 @pytest.mark.parametrize("option", ["--save", "--plot"])
