@@ -13,6 +13,7 @@ from leakledger.attacks.base import Abstained, Attack, AuxiliaryKnowledge, NotAp
 from leakledger.attacks.candidates import by_candidates
 from leakledger.attacks.gradient.owners import across_rounds, with_owners
 from leakledger.attacks.observed.gradients import unsuitable
+from leakledger.attacks.observed.repeats import with_repeats
 from leakledger.attacks.observed.row_facts import every_row_facts
 from leakledger.attacks.observed.single_logit import one_per_class
 from leakledger.attacks.observed.update import Inverted, ObservedUpdate
@@ -23,12 +24,14 @@ Finder = Callable[..., list[ObservedUpdate] | NotApplicable | Abstained]
 
 
 class Inversion(Attack):
-    """An attack on updates, each by itself. `find` is the reader of those that it can invert.
+    """An attack on updates, each by itself, or with those of other rounds of the same rows where it
+    `reads_rounds_together`. `find` is the reader of those that it can invert.
 
     `rounds` and `victims` restrict what is attacked.
     """
 
     find: ClassVar[Finder]
+    reads_rounds_together: ClassVar[bool] = False
     rounds: tuple[int, ...] | None
     victims: tuple[str, ...] | None
 
@@ -53,6 +56,8 @@ class Inversion(Attack):
         updates = type(self).find(view, knowledge, rounds=self.rounds, victims=self.victims)
         if not isinstance(updates, list):
             return updates
+        if self.reads_rounds_together:
+            updates = with_repeats(view, knowledge, updates, type(self).find)
         return concluded(self.inverted(view, knowledge, updates))
 
     def inverted(self, view: View, knowledge: AuxiliaryKnowledge, updates: Sequence[ObservedUpdate]) -> list[Inverted]:

@@ -90,6 +90,7 @@ class ObservedUpdate:
     known to have been done to it before it was sent, when it was 1 / `stretched` as large. `guessed_size`: `rows` is
     only how many were to be expected. `single`: its two logits were made of one (`single_logit`). `facts`: what was
     known of its rows before. `sums`: what batch norm's running statistics tell of the first layer, where they do.
+    `repeats`: updates of several rounds whose batch has the very same rows, maybe this one among them (`repeats`).
     """
 
     victim: str
@@ -111,6 +112,7 @@ class ObservedUpdate:
     members: tuple[Member, ...] = ()
     facts: RowFacts = field(default=NOTHING, repr=False)
     sums: BatchSums | None = field(default=None, repr=False)
+    repeats: tuple["ObservedUpdate", ...] = field(default=(), repr=False)
 
     @property
     def whose(self) -> str:

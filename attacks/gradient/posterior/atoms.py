@@ -82,7 +82,7 @@ def atoms_of(
 ) -> Atoms:
     """Rows `index` (M, F) with `labels` (M,) as atoms of a sum that was shrunk by the factor `scale`."""
     columns = encoded(network, cells, index)
-    before, after = network.errors(network.first(columns[None]).before, labels[None])
+    before, after = network.errors(network.first(columns[None]), labels[None])
     errors, inputs = [e[0] for e in before], [columns, *(a[0] for a in after)]
     norm = torch.stack([(e**2).sum(-1) * ((a**2).sum(-1) + 1) for e, a in zip(errors, inputs, strict=True)]).sum(0)
     factor = scale * evidence.clipped(norm)

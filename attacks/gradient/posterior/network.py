@@ -64,10 +64,10 @@ class RowGradients:
 
     def __init__(self, spec: ModelSpec, weights: Mapping[str, NDArray[np.float64]], device: str) -> None:
         self.single, self.classes = spec.single_logit, spec.classes
-        self.count = len(layer_shapes(spec))
         self.activation, self.derivative = ACTIVATIONS[spec.activation], DERIVATIVES[spec.activation]
-        self.weights = [_tensor(weights[f"{i}.weight"], device) for i in range(self.count)]
-        self.biases = [_tensor(weights[f"{i}.bias"], device) for i in range(self.count)]
+        layers = range(len(layer_shapes(spec)))
+        self.weights = [_tensor(weights[f"{i}.weight"], device) for i in layers]
+        self.biases = [_tensor(weights[f"{i}.bias"], device) for i in layers]
 
     def moved(self, by: Sequence[Tensor]) -> "RowGradients":
         """The network whose layers (out, in + 1) are less by this much, the bias last."""
@@ -76,17 +76,23 @@ class RowGradients:
         other.biases = [bias - b[:, -1] for bias, b in zip(self.biases, by, strict=True)]
         return other
 
-    def errors(self, before: Tensor, labels: Tensor) -> tuple[list[Tensor], list[Tensor]]:
-        """The errors (C, m, out_l) of every layer, and the inputs (C, m, in_l) of all but the first, of rows with
-        outputs `before` (C, m, out) of the first layer and `labels` (C, m).
+    def errors(self, first: First, labels: Tensor) -> tuple[list[Tensor], list[Tensor]]:
+        """The errors (C, m, out_l) of every layer, and the inputs (C, m, in_l) of all but the first, of rows as the
+        `first` layer sees them, with `labels` (C, m).
         """
+        return self.above(first.before, labels, self.weights[1:], self.biases[1:])
+
+    def above(
+        self, before: Tensor, labels: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor]
+    ) -> tuple[list[Tensor], list[Tensor]]:
+        """The same of rows with outputs `before` (C, m, out) of a first layer, under layers of these weights."""
         outputs, inputs = [before], []
-        for weight, bias in zip(self.weights[1:], self.biases[1:], strict=True):
+        for weight, bias in zip(weights, biases, strict=True):
             inputs.append(self.activation(outputs[-1]))
             outputs.append(functional.linear(inputs[-1], weight, bias))
         error = self._last_error(outputs[-1], labels)
         errors = [error]
-        for weight, output in zip(self.weights[:0:-1], outputs[-2::-1], strict=True):
+        for weight, output in zip(weights[::-1], outputs[-2::-1], strict=True):
             error = (error @ weight) * self.derivative(output)
             errors.append(error)
         return errors[::-1], inputs
@@ -101,12 +107,12 @@ class RowGradients:
 
         `weights` (out_l, in_l + 1) of entries: the residual is already multiplied by them.
         """
-        errors, inputs = self.errors(first.before, labels)
+        errors, inputs = self.errors(first, labels)
         assert first.inner is not None
         inner = (errors[0] * first.inner).sum(-1)
         for error, given, rest in zip(errors[1:], inputs, residual[1:], strict=True):
             inner += ((error @ rest[..., :-1]) * given).sum(-1) + (error @ rest[..., -1:])[..., 0]
-        norm = _squares(first, errors, inputs)
+        norm = squares(first, errors, inputs)
         square = norm if weights is None else _weighted_squares(first, errors, inputs, weights)
         return Share(inner, square, norm, errors, inputs)
 
@@ -124,7 +130,7 @@ class RowGradients:
 
     def square(self, first: First, labels: Tensor) -> Tensor:
         """(C, m) the squared norms alone."""
-        return _squares(first, *self.errors(first.before, labels))
+        return squares(first, *self.errors(first, labels))
 
     def first(self, rows: Tensor, residual: Sequence[Tensor] | None = None, weights: Weights = None) -> First:
         """Whole candidate rows (C, m, D) as the first layer sees them."""
@@ -135,7 +141,7 @@ class RowGradients:
 
     def sums(self, rows: Tensor, labels: Tensor, factor: Tensor) -> list[Tensor]:
         """Per layer (C, out, in + 1): the sum of the gradients of rows (C, m, D), each times its `factor` (C, m)."""
-        errors, inputs = self.errors(functional.linear(rows, self.weights[0], self.biases[0]), labels)
+        errors, inputs = self.errors(self.first(rows), labels)
         return [
             torch.cat([e.mT @ a, e.sum(1)[..., None]], -1)
             for e, a in zip((e * factor[..., None] for e in errors), [rows, *inputs], strict=True)
@@ -148,7 +154,7 @@ def _weighted_products(weight: Tensor, e: Tensor, a: Tensor, f: Tensor, b: Tenso
     return (across[..., :-1] * a[:, :, None] * b[:, None]).sum(-1) + across[..., -1]
 
 
-def _squares(first: First, errors: Sequence[Tensor], inputs: Sequence[Tensor]) -> Tensor:
+def squares(first: First, errors: Sequence[Tensor], inputs: Sequence[Tensor]) -> Tensor:
     """(C, m) the squared norms of the gradients with these errors and inputs."""
     total = (errors[0] ** 2).sum(-1) * first.square
     for error, given in zip(errors[1:], inputs, strict=True):

@@ -41,7 +41,7 @@ from leakledger.attacks.gradient.posterior.cells import Cell, cells_of, nearest
 from leakledger.attacks.gradient.posterior.chains import encoded, from_prior
 from leakledger.attacks.gradient.posterior.claim import claimed
 from leakledger.attacks.gradient.posterior.dependence import known_rows, linked
-from leakledger.attacks.gradient.posterior.evidence import channel, evidence_of, too_quiet
+from leakledger.attacks.gradient.posterior.evidence import Channel, Evidence, channel, evidence_of, too_quiet
 from leakledger.attacks.gradient.posterior.local_training import (
     PASSES,
     REPAIRS,
@@ -51,10 +51,12 @@ from leakledger.attacks.gradient.posterior.local_training import (
     of_one_step,
 )
 from leakledger.attacks.gradient.posterior.network import RowGradients
+from leakledger.attacks.gradient.posterior.rounds import GradientsOfRounds, of_rounds
 from leakledger.attacks.gradient.posterior.sample_size import of_unknown_size
 from leakledger.attacks.gradient.posterior.search import loosened, search
 from leakledger.attacks.gradient.posterior.tempering import sampled
 from leakledger.attacks.gradient.posterior.witnesses import UNSAMPLED, called_for, effort, witnessed
+from leakledger.attacks.observed.repeats import MOST, spread
 from leakledger.attacks.observed.row_facts import BEFORE
 from leakledger.attacks.observed.single_logit import one_logit
 from leakledger.attacks.observed.tabular import StructuralPrior
@@ -82,6 +84,7 @@ class Posterior(Inversion):
     controls = (ControlSpec("records"),)
     assumes = "honest but curious; an update of one client in the clear; its defense known; a multilayer perceptron"
     find = staticmethod(find_updates)
+    reads_rounds_together = True
 
     chains: int = option(16, at_least=1, help="Markov chains per batch")
     sweeps: int = option(
@@ -92,6 +95,9 @@ class Posterior(Inversion):
     tolerance: float = option(0.319, at_least=0, help="deviations within which a number counts as right")
     tree: bool = option(True, help="known rows, where there are any, say which values go together")
     max_rows: int = option(128, at_least=1, help="larger batches are left alone")
+    together: int = option(
+        MOST, at_least=1, at_most=MOST, help="rounds with the very same rows that are read together, at most"
+    )
     seed: int = 0
     device: str = "cpu"
     rounds: tuple[int, ...] | None = None
@@ -112,6 +118,24 @@ class Posterior(Inversion):
     def invert(self, update: ObservedUpdate, knowledge: AuxiliaryKnowledge) -> Inverted:
         return self.inverted_from(update, knowledge)
 
+    def invert_all(self, updates: Sequence[ObservedUpdate], knowledge: AuxiliaryKnowledge) -> list[Inverted]:
+        """The outcomes; of rounds that are read together, one."""
+        found: dict[tuple[object, ...], tuple[ObservedUpdate, Inverted]] = {}
+        outcomes = list[Inverted]()
+        for u in updates:
+            rounds = self._together(u)
+            key = u.victim, *(r.round for r in rounds or (u,))
+            if key not in found:
+                found[key] = u, self.invert(u, knowledge)
+            outcomes.append(in_round(u, *found[key]))
+        return outcomes
+
+    def _together(self, update: ObservedUpdate) -> tuple[ObservedUpdate, ...]:
+        """The updates of the very rows of one that can be read with it, in the same terms; none where it is alone."""
+        again = [r for r in update.repeats if r.layout is update.layout and r.model == update.model]
+        some = again if len(again) <= self.together else [again[i] for i in spread(range(len(again)), self.together)]
+        return tuple(some) if len(some) > 1 and update.rows == some[0].rows else ()
+
     @torch.inference_mode()
     def inverted_from(
         self, update: ObservedUpdate, knowledge: AuxiliaryKnowledge, guess: RecordsClaim | None = None
@@ -120,6 +144,7 @@ class Posterior(Inversion):
         order of the labels.
         """
         batch = f"{update.whose} in round {update.round}"
+        rounds = [one_logit(r) for r in self._together(update)]
         update = one_logit(update)  # norms and noise are those of what was sent
         if reason := self.unfit_for(update.model, update.schedule is not None):
             return NotApplicable(reason)
@@ -143,10 +168,14 @@ class Posterior(Inversion):
             categorical, numeric, known = self._prior(update, knowledge)
         except ValueError as error:
             return NotApplicable(str(error))
-        evidence = evidence_of(step, through, self.device)
+        network, evidence = RowGradients(step.model, step.weights, self.device), evidence_of(step, through, self.device)
         if update.guessed_size:
             evidence = of_unknown_size(evidence, update.rows)
-        network = RowGradients(step.model, step.weights, self.device)
+        if rounds and through.stated and not through.shrunk:
+            network, evidence = self._of_rounds(rounds, evidence, through)
+            update = replace(
+                update, evidence=tuple(sorted({*update.evidence, *(n for r in rounds for n in r.evidence)}))
+            )
         summoned = through.stated and called_for(evidence)
         witnesses = effort(evidence, self.chains, self.sweeps)
         more = PASSES * REPAIRS if trained else UNSAMPLED + witnesses[1] if summoned else 0
@@ -177,6 +206,16 @@ class Posterior(Inversion):
         blind = blind_guess(cells, len(categorical), rows, within, coins, self.device, evidence.labels, known)
         return claimed(update, prior, categorical, numeric, samples, self.tolerance, blind)
 
+    def _of_rounds(
+        self, rounds: Sequence[ObservedUpdate], evidence: Evidence, through: Channel
+    ) -> tuple[RowGradients, Evidence]:
+        """What gradients of the very rows in several rounds say together; `evidence` of one of them, and what it went
+        `through`.
+        """
+        networks = [RowGradients(r.model, r.weights, self.device) for r in rounds]
+        each = [evidence_of(r, through, self.device) for r in rounds]
+        return GradientsOfRounds(networks, through.clip_norm), of_rounds(each, evidence.labels)
+
     def cells(self, update: ObservedUpdate, knowledge: AuxiliaryKnowledge) -> tuple[list[Cell], list[Cell]]:
         """The categorical and the numeric cells of a row, with the adversary's prior. Raises ValueError where what is
         known contradicts itself.
@@ -200,6 +239,13 @@ class Posterior(Inversion):
         """A generator that depends on the seed, the victim and the round, and on nothing that runs beside."""
         digest = sha256(f"{self.seed} {update.round} {update.victim}".encode()).digest()
         return torch.Generator(self.device).manual_seed(int.from_bytes(digest[:7], "big"))
+
+
+def in_round(update: ObservedUpdate, read: ObservedUpdate, outcome: Inverted) -> Inverted:
+    """The outcome of a round that was `read` together with others, as a claim about the same rows in another one."""
+    if not isinstance(outcome, RecordsClaim) or update is read:
+        return outcome
+    return replace(outcome, round=update.round, evidence=tuple(sorted({*outcome.evidence, *update.evidence})))
 
 
 def representable(network: RowGradients, cells: Sequence[Cell]) -> bool:

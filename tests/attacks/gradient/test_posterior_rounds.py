@@ -1,0 +1,151 @@
+"""Several rounds of the very same rows, read as one: by the network, and by the attack from a view."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from leakledger.attacks.base import AuxiliaryKnowledge
+from leakledger.attacks.gradient.portfolio import Portfolio
+from leakledger.attacks.gradient.posterior import Posterior
+from leakledger.attacks.gradient.posterior.evidence import Evidence
+from leakledger.attacks.gradient.posterior.network import RowGradients
+from leakledger.attacks.gradient.posterior.rounds import GradientsOfRounds, of_rounds
+from leakledger.attacks.observed.repeats import MOST, spread, with_repeats
+from leakledger.attacks.observed.updates import find_updates
+from leakledger.preprocess.messages import ClientGradient, GlobalModel
+from leakledger.preprocess.models import as_arrays, as_tensors, gradient, initial_weights
+from leakledger.preprocess.views import Mechanism, Message, ModelSpec, PublicFacts, TrainingSpec, View
+from leakledger.preprocess.wire import encode
+from tests.attacks.example import LAYOUT, rows_of
+from tests.attacks.gradient.test_posterior_attack import BRIEF, right
+
+ROWS, RATE, LOUD = 4, 0.1, 0.03
+NOISE = Mechanism("gaussian-noise", {"sigma": LOUD})
+WHOLE = TrainingSpec(batch_size=None, learning_rate=RATE)
+LABELS = np.arange(ROWS) % 2
+
+
+def seen(rounds, training=WHOLE, mechanisms=(NOISE,), stated=ROWS, seed=0):
+    """The server's view of so many noised gradients of the same rows, the model moved by each; and the rows."""
+    categories, numbers, encoded = rows_of(LAYOUT, ROWS, 0)
+    spec, coins = ModelSpec(LAYOUT.width, 2, (100, 100)), np.random.default_rng(seed)
+    weights, messages = initial_weights(spec, coins), []
+    for number in range(rounds):
+        order = coins.permutation(ROWS)
+        batch = torch.tensor(encoded[order], dtype=torch.float32), torch.tensor(LABELS[order])
+        sent = as_arrays(gradient(spec, as_tensors(weights), *batch))
+        sent = {k: (g + LOUD * coins.normal(size=g.shape)).astype(np.float32) for k, g in sent.items()}
+        for payload, ends in ((GlobalModel(weights), ("server", "ann")), (ClientGradient(stated, sent), ("ann", "server"))):
+            body = encode(payload.to_plain())
+            messages.append(Message(len(messages), "train", number, payload.topic, *ends, None, False, body, body))
+        weights = {k: (w - RATE * sent[k]).astype(np.float32) for k, w in weights.items()}
+    public = PublicFacts(("ann",), "server", layout=LAYOUT, model=spec, training=training, mechanisms=mechanisms)
+    return View(frozenset(["server"]), tuple(messages), public), categories, numbers
+
+
+def granted(view):
+    """The labels of each round, in the order of the first: a sum tells nothing of the order."""
+    return AuxiliaryKnowledge(labels={("ann", m.round): LABELS for m in view.received(ClientGradient)})
+
+
+def network(seed, hidden=(7, 5), activation="tanh", classes=3):
+    spec = ModelSpec(6, classes, hidden, activation)
+    weights = {n: np.float64(w) for n, w in initial_weights(spec, np.random.default_rng(seed)).items()}
+    return RowGradients(spec, weights, "cpu")
+
+
+@pytest.mark.parametrize("hidden", [(), (7,), (7, 5)])
+@pytest.mark.parametrize("classes", [3, 1])
+@pytest.mark.parametrize("clip_norm", [None, 0.8])
+def test_what_rows_add_to_several_rounds_is_the_sum_of_what_they_add_to_each(hidden, classes, clip_norm):
+    each = [network(seed, hidden, classes=classes) for seed in range(3)]
+    both, coins = GradientsOfRounds(each, clip_norm), torch.Generator().manual_seed(0)
+    rows, labels = torch.randn(2, 4, 6, generator=coins), torch.randint(each[0].classes, (2, 4), generator=coins)
+    norms = [n.square(n.first(rows), labels).sqrt() for n in each]
+    cuts = [torch.ones_like(n) if clip_norm is None else (clip_norm / n).clamp(max=1) for n in norms]
+    assert clip_norm is None or any((c < 1).any() for c in cuts)
+    sums = both.sums(rows, labels, torch.ones(2, 4))
+    parts = [n.sums(rows, labels, cut) for n, cut in zip(each, cuts, strict=True)]
+    assert torch.allclose(sums[0], torch.cat([p[0] for p in parts], 1), atol=1e-6)
+    for own, expected in zip(sums[1:], [layer for p in parts for layer in p[1:]], strict=True):
+        assert torch.allclose(own, expected, atol=1e-6)
+    residual = [torch.randn(s.shape, generator=coins) for s in sums]
+    share = both.share(both.first(rows, residual), labels, residual)
+    for m in range(4):
+        alone = both.sums(rows[:, m : m + 1], labels[:, m : m + 1], torch.ones(2, 1))
+        inner = sum((a * r).sum((1, 2)) for a, r in zip(alone, residual, strict=True))
+        assert torch.allclose(share.inner[:, m], inner, atol=1e-4)
+        assert torch.allclose(share.square[:, m], sum((a**2).sum((1, 2)) for a in alone), rtol=1e-4)
+    products = both.products(share, rows, share, rows)
+    assert torch.allclose(products.diagonal(dim1=1, dim2=2), share.square, rtol=1e-4)
+
+
+def test_rounds_of_unlike_noise_count_by_it():
+    def evidence(noise, **other):
+        return Evidence([torch.ones(2, 3), torch.ones(1, 3)], noise, 4, None, torch.zeros(2), **other)
+
+    alike = of_rounds([evidence(0.1), evidence(0.1, clip_norm=1.0)], torch.tensor([0, 1, 0, 1]))
+    assert (alike.weights, alike.noise, alike.clip_norm) == (None, 0.1, None)
+    assert [tuple(t.shape) for t in alike.total] == [(4, 3), (1, 3), (1, 3)]
+    unlike = of_rounds([evidence(0.1), evidence(0.2)], None)
+    assert [w.unique().tolist() for w in unlike.weights] == [[0.25, 1.0], [1.0], [0.25]]
+    with pytest.raises(ValueError, match="with normal errors"):
+        of_rounds([evidence(0.1), evidence(0.1, shrunk=True)], None)
+
+
+def test_noise_of_one_round_hides_what_several_rounds_of_the_same_rows_tell():
+    view, categories, numbers = seen(8)
+    one = Posterior(**BRIEF, together=1, rounds=(0,)).run(view, granted(view))
+    several = Posterior(**BRIEF, rounds=(0,)).run(view, granted(view))
+    alone, told = (right(claims[0], categories, numbers) for claims in (one, several))
+    assert told > max(0.9, alone + 0.1)
+    assert {m.sequence for m in view.messages} == set(several[0].evidence)
+
+
+def test_every_round_gets_the_claim_that_all_of_them_lead_to_and_it_is_worked_out_once(monkeypatch):
+    view, *_ = seen(3)
+    calls = []
+    inverted = Posterior.inverted_from
+    monkeypatch.setattr(Posterior, "inverted_from", lambda *given: calls.append(given) or inverted(*given))
+    for attack in (Posterior(**BRIEF), Portfolio(posterior=BRIEF)):
+        claims = attack.run(view, granted(view))
+        assert [c.round for c in claims] == [0, 1, 2]
+        for c in claims:
+            assert np.array_equal(c.categories, claims[0].categories)
+    assert len(calls) == 2
+
+
+@pytest.mark.parametrize(
+    ("training", "stated", "together"),
+    [
+        (WHOLE, ROWS, True),
+        (replace(WHOLE, batch_size=ROWS + 1), ROWS, True),  # it has no more
+        (replace(WHOLE, batch_size=ROWS), ROWS, False),  # it may have more
+        (replace(WHOLE, batch_size=ROWS + 1, sampling="poisson"), ROWS, False),
+        (None, ROWS, False),
+    ],
+)
+def test_rounds_are_read_together_where_batches_are_known_to_be_of_all_rows(training, stated, together):
+    view, *_ = seen(3, training, stated=stated)
+    updates = find_updates(view, AuxiliaryKnowledge(), rounds=(1,))
+    (update,) = with_repeats(view, AuxiliaryKnowledge(), updates, find_updates)
+    assert [r.round for r in update.repeats] == ([0, 1, 2] if together else [])
+
+
+def test_updates_of_other_labels_or_without_a_defense_are_left_alone():
+    view, *_ = seen(3)
+    other = AuxiliaryKnowledge(labels={("ann", 0): LABELS, ("ann", 1): np.ones(ROWS, int), ("ann", 2): LABELS[::-1]})
+    found = with_repeats(view, other, find_updates(view, other), find_updates)
+    assert [[r.round for r in u.repeats] for u in found] == [[0, 2], [1], [0, 2]]
+    plain, *_ = seen(3, mechanisms=())
+    assert not any(u.repeats for u in with_repeats(plain, other, find_updates(plain, other), find_updates))
+
+
+def test_of_many_rounds_those_are_read_that_lie_evenly():
+    assert spread(range(5)) == [0, 1, 2, 3, 4]
+    assert len(spread(range(100))) == MOST
+    assert spread(range(100), 3) == [0, 50, 99]
+    assert spread(range(100), 1) == [0]
+    assert spread([]) == []
