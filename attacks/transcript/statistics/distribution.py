@@ -19,7 +19,6 @@ whoever has them as little room as it leaves the global ones.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from math import ceil, floor
 
 import numpy as np
@@ -122,21 +121,30 @@ def _told(view: View, tables: Mapping[str, OwnTable], total: TotalRows) -> Itera
 
 
 def _betrayed(view: View, tables: Mapping[str, OwnTable], total: TotalRows) -> Iterator[Counted]:
-    """From each point to the next: where the search went on. A point that stays and is found has the rank itself."""
+    """From each point to the next: where the search went on. A point that stays and is found has the rank itself,
+    unless float64 leaves the search nowhere else to go.
+    """
     steps = list({m.sequence: m for m in view.readable(SearchPoints)}.values())
     distinct = [m for i, m in enumerate(steps) if i == 0 or _differ(steps[i - 1], m)]
     place = np.array(_levels(steps))[:, None] * (total.count - 1) + 1
     rank = np.floor(place)
-    for now, then in pairwise(distinct):
+    for before, now, then in zip([None, *distinct], distinct, distinct[1:], strict=False):
         point, later = now.payload.point, then.payload.point
         below, at_most = _own(view, tables, point)
         most = np.where(later > point, rank - 1 - below, np.inf)
         least = np.where(later < point, rank - below, -np.inf)
-        hit = (later == point) & then.payload.found
+        hit = (later == point) & then.payload.found & _halved(before, point)
         most, least = np.where(hit, rank - (place == rank) - below, most), np.where(hit, rank - at_most, least)
         for (q, column), x in np.ndenumerate(point):
             if not now.payload.found[q, column]:
                 yield Counted(column, float(x), float(most[q, column]), float(least[q, column]), then.sequence)
+
+
+def _halved(before: Message | None, point: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """(quantiles, columns) whether float64 has points between this one and the ends of the range that it halves, which
+    are as far away as the point before. At the first point there is a column without any, which is one number.
+    """
+    return np.array(True) if before is None else np.abs(point - before.payload.point) > 2 * np.spacing(np.abs(point))
 
 
 def _levels(steps: Sequence[Message]) -> tuple[float, ...]:

@@ -60,6 +60,16 @@ def test_no_bound_on_a_quantile_is_ever_wrong_whoever_looks(columns, options):
         assert_all_hold(parts, distribution_claims(view, own_tables(view)))
 
 
+@pytest.mark.parametrize("options", SEARCHES)
+def test_a_search_that_float64_ends_before_its_precision_betrays_no_rank(options):
+    for seed in range(2):
+        coins = np.random.default_rng(seed)
+        parts = [coins.uniform(1.6e12, 1.8e12, (n, 2)) for n in (20, 2, 5)]  # milliseconds since 1970
+        for observers in (["P1", "P3"], ["P1", "P2"], ["P1"]):
+            view = seen(parts, observers, **options)
+            assert_all_hold(parts, distribution_claims(view, own_tables(view)))
+
+
 def quartiles_of(found, party):
     return {(c.feature, c.value): c for c in found if c.party == party and c.statistic == "quantile"}
 
