@@ -76,7 +76,7 @@ def solve_products(equations: Sequence[Equation]) -> dict[Unknown, Solved]:
         whole = bool((np.abs(weights - np.round(weights)) < WHOLE).all())
         odd = [e for w, e in zip(weights, used, strict=True) if round(w) % 2]
         signs = np.prod([np.sign(e.value) for e in odd], axis=0) if whole and odd else np.ones_like(magnitude)
-        values = np.where(signs == 0, magnitude, signs * magnitude)
+        values = np.where(signs == 0, 1.0, signs) * magnitude
         parts = [e.error / np.where(e.value == 0, np.inf, np.abs(e.value)) for e in used]  # a zero is taken for one
         noise = np.where(magnitude > 0, magnitude, 0.0) * _spread(weights, parts)
         found[u] = Solved(values, _evidence(weights, used), whole, noise)

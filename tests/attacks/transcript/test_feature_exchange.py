@@ -507,3 +507,8 @@ def test_a_record_in_which_zeros_cancel_is_not_claimed():
     zero, y = np.zeros(2), np.array([3.0, 4])
     known = [Equation({("x",): 1}, zero), Equation({("x",): 1, ("y",): 1}, zero * y)]
     assert np.isnan(solve_products(known)[("y",)].values).all()
+
+
+def test_a_record_that_zero_divides_is_beyond_all_numbers_and_says_nothing_of_the_others():
+    known = [Equation({("x",): 1}, np.array([0.0, 2])), Equation({("x",): 1, ("y",): 1}, np.array([3.0, 4]))]
+    np.testing.assert_allclose(solve_products(known)[("y",)].values, [np.inf, 2])
