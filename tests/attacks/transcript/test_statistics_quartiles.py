@@ -6,6 +6,7 @@ from leakledger.attacks.transcript.statistics import Statistics
 from leakledger.attacks.transcript.statistics.own import OwnTable
 from leakledger.attacks.transcript.statistics.quartiles import quartiles
 from leakledger.preprocess.scalers.federated_minmax import FederatedMinMax
+from leakledger.preprocess.scalers.federated_zscore import FederatedZScore
 from leakledger.preprocess.scalers.zscore_sac import ZScoreSac
 from tests.attacks.statistics_example import view_of
 
@@ -78,6 +79,21 @@ def test_a_number_that_most_own_rows_have_is_the_quartile_of_a_party_whose_momen
 def test_a_deviation_of_0_makes_quartiles_exact_whatever_the_own_shape():
     for own in (SKEWED, np.full(40, 2.0)):
         assert {(c.low, c.high) for c in quartiles(told(7.0, 0.0), table(own), 0.9)} == {(7.0, 7.0)}
+
+
+@pytest.mark.parametrize("scaler", [FederatedZScore(), ZScoreSac(sharing="ring", route="relay")])
+@pytest.mark.parametrize("far", [1.0, 1e6, 1e8, 999_999_999.0])
+def test_rows_near_one_of_two_far_own_numbers_are_not_taken_for_it(scaler, far):
+    coins = np.random.default_rng(0)
+    own, apart = np.array([[40.0], [40 + far]] * 3), coins.permuted(np.repeat([[40.0], [40 + far]], 20, axis=0))
+    near = coins.normal(42, 10, (50, 1))
+    view = view_of([own, near, apart], ["server", "P1"], scaler)
+    found = [c for c in Statistics().run(view, AuxiliaryKnowledge()) if c.statistic == "quantile"]
+    for c in found:
+        x = np.quantile({"P2": near, "P3": apart}[c.party], float(c.value))
+        assert c.low - 1e-9 * abs(x) <= x <= c.high + 1e-9 * abs(x)
+    exact = [c.party for c in found if c.low == c.high]
+    assert exact == ["P3"] * 3
 
 
 def test_extremes_that_the_own_shape_contradicts_leave_what_is_certain():
