@@ -24,7 +24,7 @@ from leakledger.audit.hiding import HIDDEN
 from leakledger.audit.records import Control, Unread
 from leakledger.preprocess.encoders import ENCODERS
 from leakledger.preprocess.federation import CASE_STEPS
-from leakledger.preprocess.messages import HIDING, About, Disclosure, OpenedBy, Payload, SecureSum, kind_of
+from leakledger.preprocess.messages import HIDING, About, Disclosure, GlobalLoss, OpenedBy, Payload, SecureSum, kind_of
 from leakledger.preprocess.messages.shapes import axes_of, common_lengths
 from leakledger.preprocess.method_errors import OWN, is_own
 from leakledger.preprocess.raised import package_of
@@ -33,6 +33,9 @@ from leakledger.preprocess.views import MalformedMessage, Message, View
 
 Told = tuple[str, bytes | None]  # topic, content
 OUTCOMES = frozenset({Disclosure.VALUE, Disclosure.AGGREGATE, Disclosure.NOISED, Disclosure.SIZE})
+LOSSES = (GlobalLoss,)
+"""Sums over a few rows of all under models that are told: whoever has a list of people finds out which of them add up.
+"""
 SENT_BY: dict[str, tuple[str, ...]] = {**dict.fromkeys(CASE_STEPS, ()), "encode": ("encoder",), "scale": ("scaler",)}
 """Step of a case -> the methods that send in it, as public facts call them; in a step of another name either may."""
 
@@ -160,11 +163,12 @@ def _told_alike(messages: Sequence[Message], view: View, to_all: Collection[Told
 def is_outcome(kind: type[Payload]) -> bool:
     """Whether a kind is what a protocol is for: told to everyone, about everyone. Reading it out is all there is to it,
     which takes no control, unless it leaves one client outside, of whom it then says what the others' own rows do not.
-    Models are no such kind, nor numbers that stand for values, which say something beside others. Nor is a kind of a
-    plugin: that it is about everyone only its author says, and it may hold rows. For the same reason a kind of this
-    package is none where a plugin's method sends it (`_sent_by_plugin`).
+    Models are no such kind, nor numbers that stand for values, nor losses under models, which say something beside
+    others. Nor is a kind of a plugin: that it is about everyone only its author says, and it may hold rows. For the
+    same reason a kind of this package is none where a plugin's method sends it (`_sent_by_plugin`).
     """
-    return _is_own(kind) and kind.about is About.EVERYONE and kind.discloses in OUTCOMES
+    pooled = kind.about is About.EVERYONE and kind.discloses in OUTCOMES
+    return pooled and _is_own(kind) and not issubclass(kind, LOSSES)
 
 
 def understands(ran: Ran, kind: type[Payload], messages: Sequence[Message], view: View) -> bool:

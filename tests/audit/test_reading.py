@@ -603,6 +603,19 @@ def test_of_what_training_and_evaluation_tell_the_server_losses_over_validation_
     assert said == ({f"{kinds} of message unread: {', '.join(sorted(partly))}"} if left else set())
 
 
+def test_a_mean_of_losses_that_clients_are_told_is_no_more_read_than_the_losses_behind_it():
+    """It was, as what everyone is told: under the models of all rounds it is an equation in a few rows of others."""
+    settings = config(training={"rounds": 2, "batch_size": 4, "patience": 2})
+    federated = federate(settings, cases(settings)[0], PUBLIC_MASTER)
+    view = federated.ledger.view(["P1"], federated.public)
+    found = {u.topic: u.reason for u in unread(view, federated.ledger, [Ran(Plaintext(), True)], [], {})}
+    assert found["train.validation-loss"] == "no attack that reads this kind has passed a control with it"
+    shown = Control("plaintext", "leaky", 1.0, 0.0, 1.0, True, "-", kinds=("train.validation-loss",))
+    found = {u.topic: u.reason for u in unread(view, federated.ledger, [Ran(Plaintext(), True)], [shown], {})}
+    assert found["train.validation-loss"].endswith("no claim that can be scored follows from it")
+    assert "minmax.global" in {m.topic for m in view.messages} - found.keys()  # which everyone is told, too
+
+
 def test_nothing_is_read_where_no_attack_was_played(server_view):
     found = list(unread(server_view, server_view.messages, [], [], {}))
     assert {u.topic for u in found} == {m.topic for m in server_view.messages if m.sender != "server"}
