@@ -13,9 +13,10 @@ them, rounded, so it leaves few numbers of training rows: an interval that surel
 the same number, both intervals hold it.
 
 The rest of these messages (by how much a model is wrong, and its histograms of probabilities) are sums over the same
-rows of what a known model makes of each. Nothing is claimed from them here. Of held-out rows they are told once. The
-losses over validation rows, which are few, are told under the model of every round, to all digits: whoever has a list
-of people that holds those can try which of them add up to it, and finds them out. So these are read in part only.
+rows of what a known model makes of each. Nothing is claimed from them here. Whoever has a list of people that holds
+these rows can try which of them add up to it, and finds them out: the held-out ones, which no other claim is about,
+where they are few, though they are told once; those that validate, under the model of every round. These are training
+rows, so losses over them are read in part only.
 """
 
 from collections.abc import Iterable, Iterator
