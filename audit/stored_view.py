@@ -1,12 +1,12 @@
 """What one party or coalition saw in a stored run, as rows of plain values: shapes and sizes, never the data itself."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from leakledger.audit.observe import content_of
+from leakledger.audit.observe import content_of, public_names
 from leakledger.audit.store import Store, transcript_name
 from leakledger.preprocess.messages import KINDS
 from leakledger.preprocess.transcript import read_transcript
@@ -19,13 +19,14 @@ def view_rows(folder: Path, party: str, case: str | None, messages: bool) -> lis
     """
     view = stored_view(folder, party, case)
     aborts = [_abort_row(a, view) for a in view.aborts]
+    names = public_names(view.public)
     if messages:
-        rows = [{"message": m.sequence} | _group_row([m], view) for m in view.messages]
+        rows = [{"message": m.sequence} | _group_row([m], view, names) for m in view.messages]
         return [*rows, *({"message": None} | row for row in aborts)]
     groups: dict[tuple[str, ...], list[Message]] = {}
     for m in view.messages:
-        groups.setdefault(tuple(_row(m, view).values()), []).append(m)
-    return [*(_group_row(ms, view) for ms in groups.values()), *aborts]
+        groups.setdefault(tuple(_row(m, view, names).values()), []).append(m)
+    return [*(_group_row(ms, view, names) for ms in groups.values()), *aborts]
 
 
 def as_table(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -53,10 +54,10 @@ def _abort_row(abort: Abort, view: View) -> dict[str, Any]:
     return what | {"content": abort.reason} | _counts([], view) | {"rounds": [abort.round]} | _times([], view)
 
 
-def _group_row(messages: list[Message], view: View) -> dict[str, Any]:
+def _group_row(messages: list[Message], view: View, names: Collection[str]) -> dict[str, Any]:
     """Of messages that share their `_row`."""
     to = {"to": list(dict.fromkeys(m.recipient for m in messages))}
-    return _row(messages[0], view) | to | _counts(messages, view) | _times(messages, view)
+    return _row(messages[0], view, names) | to | _counts(messages, view) | _times(messages, view)
 
 
 def _counts(messages: list[Message], view: View) -> dict[str, Any]:
@@ -109,8 +110,8 @@ def _cases(store: Store, folder: Path, case: str | None) -> list[str]:
     return known
 
 
-def _row(m: Message, view: View) -> dict[str, Any]:
-    """What messages of one row share."""
+def _row(m: Message, view: View, names: Collection[str]) -> dict[str, Any]:
+    """What messages of one row share; `names`: what parts of their contents are called by."""
     inside = m.sender in view.observers
     role = "sent" if inside else "received" if m.recipient in view.observers else "relayed"
     return {
@@ -119,5 +120,5 @@ def _row(m: Message, view: View) -> dict[str, Any]:
         "from": m.sender,
         "to": m.recipient if inside or role == "relayed" else "",
         "seen as": f"{role} {'plaintext' if m.content is not None else 'ciphertext'}",
-        "content": content_of(m),
+        "content": content_of(m, names),
     }

@@ -83,6 +83,10 @@ def test_the_example_is_listed_configured_and_found_to_leak(installed):
     shown = {r["content"].partition(":")[0] for r in seen if r["topic"].startswith("leakledger-tally.")}
     assert shown
     assert "its kind is not installed" not in shown
+    told = [r["content"] for r in seen if r["topic"] == "leakledger-tally.counts"]
+    assert told
+    assert all(" entries (first: number)" in content for content in told), "values that parties hold are not shown"
+    assert all(content in (installed / "run" / "report.html").read_text() for content in told)
 
 
 @pytest.mark.slow

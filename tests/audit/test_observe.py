@@ -1,15 +1,16 @@
 """What each party saw of a run, counted and described without any of its values."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from leakledger.audit.observe import content_of, observations
+from leakledger.audit.observe import content_of, describe, observations, public_names
 from leakledger.preprocess.messages import KINDS, LocalMeans
 from leakledger.preprocess.secret import pinned
 from leakledger.preprocess.transport.simulated import Simulated
-from leakledger.preprocess.views import Message, PublicFacts
+from leakledger.preprocess.views import FeatureLayout, Message, ModelSpec, NumericBlock, PublicFacts
 from leakledger.preprocess.wire import encode
 from tests.preprocess.notes import tell
 
@@ -57,9 +58,32 @@ def message(topic: str, payload: Any) -> Message:
 
 def test_content_is_shape_and_type_and_never_a_value() -> None:
     means = LocalMeans(12345, np.array([0.125, 7.5]))
-    assert content_of(message("zscore.mean", means.to_plain())) == "count: number, mean: float64[2]"
-    assert content_of(message("dictionary.local", {"ward": ["secret"] * 3, "job": []})) == "ward: 3 texts, job: 0 items"
+    assert content_of(message("zscore.mean", means.to_plain()), ()) == "count: number, mean: float64[2]"
+    dictionary = message("dictionary.local", {"ward": ["secret"] * 3, "job": []})
+    assert content_of(dictionary, ("ward", "job")) == "ward: 3 texts, job: 0 items"
+
+
+@pytest.mark.parametrize(
+    ("counts", "told"),
+    [
+        ({"ward": {"secret": 2, "other secret": 1}}, "ward: 2 entries (first: number)"),
+        ({"secret": {"ward": 2}}, "1 entry (first: {ward: number})"),
+        ({"secret": {"other secret": 1}}, "1 entry (first: 1 entry (first: number))"),
+    ],
+)
+def test_a_key_that_is_no_public_name_is_data_and_only_counted(counts: dict[str, Any], told: str) -> None:
+    assert describe(counts, ("ward",)) == told
+
+
+def test_parts_are_called_by_the_names_of_parties_columns_and_tensors() -> None:
+    public = replace(
+        PUBLIC,
+        schema={"categorical": ["ward"], "numeric": ["age"], "classes": ["secret"]},
+        layout=FeatureLayout((NumericBlock("height", 0, 1),)),
+        model=ModelSpec(1, 2, (), norm="none"),
+    )
+    assert public_names(public) == {"a", "b", "server", "ward", "age", "height", "0.weight", "0.bias"}
 
 
 def test_a_message_whose_kind_is_not_installed_says_so() -> None:
-    assert content_of(message("never.declared", {"total": 3})) == "its kind is not installed"
+    assert content_of(message("never.declared", {"total": 3}), ()) == "its kind is not installed"
