@@ -37,7 +37,10 @@ def seen(rounds, training=WHOLE, mechanisms=(NOISE,), stated=ROWS, seed=0):
         batch = torch.tensor(encoded[order], dtype=torch.float32), torch.tensor(LABELS[order])
         sent = as_arrays(gradient(spec, as_tensors(weights), *batch))
         sent = {k: (g + LOUD * coins.normal(size=g.shape)).astype(np.float32) for k, g in sent.items()}
-        for payload, ends in ((GlobalModel(weights), ("server", "ann")), (ClientGradient(stated, sent), ("ann", "server"))):
+        for payload, ends in (
+            (GlobalModel(weights), ("server", "ann")),
+            (ClientGradient(stated, sent), ("ann", "server")),
+        ):
             body = encode(payload.to_plain())
             messages.append(Message(len(messages), "train", number, payload.topic, *ends, None, False, body, body))
         weights = {k: (w - RATE * sent[k]).astype(np.float32) for k, w in weights.items()}
