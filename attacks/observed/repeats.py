@@ -20,7 +20,7 @@ from leakledger.preprocess.messages import GlobalModel
 from leakledger.preprocess.views import TrainingSpec, View
 
 Item = TypeVar("Item")
-MOST = 16  # rounds, evenly over all; each costs the memory and the time of one more network
+MOST = 64  # rounds, evenly over all; each costs the memory of one more network and its gradient
 
 
 def with_repeats(

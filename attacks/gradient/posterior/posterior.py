@@ -41,7 +41,7 @@ from leakledger.attacks.gradient.posterior.cells import Cell, cells_of, nearest
 from leakledger.attacks.gradient.posterior.chains import encoded, from_prior
 from leakledger.attacks.gradient.posterior.claim import claimed
 from leakledger.attacks.gradient.posterior.dependence import known_rows, linked
-from leakledger.attacks.gradient.posterior.evidence import Channel, Evidence, channel, evidence_of, too_quiet
+from leakledger.attacks.gradient.posterior.evidence import channel, evidence_of, too_quiet
 from leakledger.attacks.gradient.posterior.local_training import (
     PASSES,
     REPAIRS,
@@ -51,12 +51,11 @@ from leakledger.attacks.gradient.posterior.local_training import (
     of_one_step,
 )
 from leakledger.attacks.gradient.posterior.network import RowGradients
-from leakledger.attacks.gradient.posterior.rounds import GradientsOfRounds, of_rounds
+from leakledger.attacks.gradient.posterior.rounds import of_rounds
 from leakledger.attacks.gradient.posterior.sample_size import of_unknown_size
 from leakledger.attacks.gradient.posterior.search import loosened, search
 from leakledger.attacks.gradient.posterior.tempering import sampled
 from leakledger.attacks.gradient.posterior.witnesses import UNSAMPLED, called_for, effort, witnessed
-from leakledger.attacks.observed.repeats import MOST, spread
 from leakledger.attacks.observed.row_facts import BEFORE
 from leakledger.attacks.observed.single_logit import one_logit
 from leakledger.attacks.observed.tabular import StructuralPrior
@@ -96,7 +95,7 @@ class Posterior(Inversion):
     tree: bool = option(True, help="known rows, where there are any, say which values go together")
     max_rows: int = option(128, at_least=1, help="larger batches are left alone")
     together: int = option(
-        MOST, at_least=1, at_most=MOST, help="rounds with the very same rows that are read together, at most"
+        8, at_least=0, help="models of rounds with the very same rows that are read side by side, at most; 0: one round"
     )
     seed: int = 0
     device: str = "cpu"
@@ -132,9 +131,10 @@ class Posterior(Inversion):
 
     def _together(self, update: ObservedUpdate) -> tuple[ObservedUpdate, ...]:
         """The updates of the very rows of one that can be read with it, in the same terms; none where it is alone."""
-        again = [r for r in update.repeats if r.layout is update.layout and r.model == update.model]
-        some = again if len(again) <= self.together else [again[i] for i in spread(range(len(again)), self.together)]
-        return tuple(some) if len(some) > 1 and update.rows == some[0].rows else ()
+        again = tuple(
+            r for r in update.repeats if r.layout is update.layout and (r.model, r.rows) == (update.model, update.rows)
+        )
+        return again if self.together and len(again) > 1 else ()
 
     @torch.inference_mode()
     def inverted_from(
@@ -168,19 +168,21 @@ class Posterior(Inversion):
             categorical, numeric, known = self._prior(update, knowledge)
         except ValueError as error:
             return NotApplicable(str(error))
-        network, evidence = RowGradients(step.model, step.weights, self.device), evidence_of(step, through, self.device)
+        cells, coins = [*categorical, *numeric], self._coins(update)
+        evidence = evidence_of(step, through, self.device)
         if update.guessed_size:
             evidence = of_unknown_size(evidence, update.rows)
+        network = RowGradients(step.model, step.weights, self.device)
         if rounds and through.stated and not through.shrunk:
-            network, evidence = self._of_rounds(rounds, evidence, through)
-            update = replace(
-                update, evidence=tuple(sorted({*update.evidence, *(n for r in rounds for n in r.evidence)}))
-            )
+            each = [
+                (RowGradients(r.model, r.weights, self.device), evidence_of(r, through, self.device)) for r in rounds
+            ]
+            network, evidence = of_rounds(each, cells, evidence.labels, self.together, coins)
+            update = told_by(update, *rounds)
         summoned = through.stated and called_for(evidence)
         witnesses = effort(evidence, self.chains, self.sweeps)
         more = PASSES * REPAIRS if trained else UNSAMPLED + witnesses[1] if summoned else 0
         tell = counter(self.progress, self.repairs + more + self.sweeps // BURNT + self.sweeps)
-        cells, coins = [*categorical, *numeric], self._coins(update)
         if not evidence.usable or not representable(network, cells):
             return Abstained(f"the gradient of {batch} is beyond single precision: its model has diverged")
         given = guess if evidence.labels is not None else None
@@ -205,16 +207,6 @@ class Posterior(Inversion):
         within, rows = self.tolerance * prior.deviation, samples.index.shape[1]
         blind = blind_guess(cells, len(categorical), rows, within, coins, self.device, evidence.labels, known)
         return claimed(update, prior, categorical, numeric, samples, self.tolerance, blind)
-
-    def _of_rounds(
-        self, rounds: Sequence[ObservedUpdate], evidence: Evidence, through: Channel
-    ) -> tuple[RowGradients, Evidence]:
-        """What gradients of the very rows in several rounds say together; `evidence` of one of them, and what it went
-        `through`.
-        """
-        networks = [RowGradients(r.model, r.weights, self.device) for r in rounds]
-        each = [evidence_of(r, through, self.device) for r in rounds]
-        return GradientsOfRounds(networks, through.clip_norm), of_rounds(each, evidence.labels)
 
     def cells(self, update: ObservedUpdate, knowledge: AuxiliaryKnowledge) -> tuple[list[Cell], list[Cell]]:
         """The categorical and the numeric cells of a row, with the adversary's prior. Raises ValueError where what is
@@ -245,7 +237,16 @@ def in_round(update: ObservedUpdate, read: ObservedUpdate, outcome: Inverted) ->
     """The outcome of a round that was `read` together with others, as a claim about the same rows in another one."""
     if not isinstance(outcome, RecordsClaim) or update is read:
         return outcome
-    return replace(outcome, round=update.round, evidence=tuple(sorted({*outcome.evidence, *update.evidence})))
+    return replace(outcome, round=update.round, evidence=_numbers(outcome, update))
+
+
+def told_by(update: ObservedUpdate, *others: ObservedUpdate) -> ObservedUpdate:
+    """The update as one that the messages behind all of these tell."""
+    return replace(update, evidence=_numbers(update, *others))
+
+
+def _numbers(*behind: ObservedUpdate | RecordsClaim) -> tuple[int, ...]:
+    return tuple(sorted({number for one in behind for number in one.evidence}))
 
 
 def representable(network: RowGradients, cells: Sequence[Cell]) -> bool:
