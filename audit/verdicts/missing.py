@@ -28,6 +28,8 @@ from leakledger.audit.verdicts.evidence import CHECKS, Cell, Key, Series, is_cal
 from leakledger.audit.verdicts.policy import Policy
 from leakledger.audit.verdicts.significance import FEWEST
 
+UNDEFENDED = "none"
+READ_TOGETHER = frozenset({"gaussian-noise", "example-clipping"})  # defenses that several rounds are read through
 NAMED = 3  # columns that reasons name
 HALVINGS = 7  # of the shares between which that of an open column lies: as many as two decimals tell
 NOTHING = 1e-12  # of a metric's scale: what rounding makes of a prior that is perfect
@@ -102,6 +104,7 @@ def doubts_of(records: Sequence[CaseRecord], key: Key, cell: Cell, usable: Seque
     if asset == "records":  # of which batches are counted, since not every client has one in each round
         yield from _rounds_left(cases, kind if cell.series else None)
         yield from _never_attacked(usable, cases)
+        yield from _rows_again(cases)
     else:
         yield from _left_out(usable, cases, kind)
     if not cell.series:
@@ -145,6 +148,18 @@ def _rounds_claimed(case: CaseRecord, kind: str | None) -> set[int]:
     by = (t for t in case.trials if kind is None or adversary(t.observers) == kind)
     about = (t for t in by if t.asset == "records" and t.status == "scored")
     return {t.round for t in about if not is_calibrator(t.attack)}
+
+
+def _rows_again(cases: Iterable[CaseRecord]) -> Iterator[str]:
+    """That a defense hides rows in each round alone, while they come again in others: together these tell more, and are
+    attacked together only where every batch has all rows and is one gradient under noise.
+    """
+    rounds = max((int(u.value) for r in cases for u in r.utility if u.metric == "rounds"), default=0)
+    behind = {(r.setting.training, r.setting.defense) for r in cases if r.setting.defense != UNDEFENDED}
+    for training, defense in sorted(behind) if rounds > 1 else ():
+        hides = {part.split()[0] for part in defense.split(" then ")}
+        if not (training.startswith("fedsgd all rows") and hides <= READ_TOGETHER):
+            yield f"rows come again in {rounds} rounds, and updates behind {defense} are attacked one by one"
 
 
 def _never_attacked(usable: Sequence[Series], cases: Sequence[CaseRecord]) -> Iterator[str]:
