@@ -8,17 +8,20 @@ from leakledger.audit.records import at_least, at_most
 from leakledger.audit.records import plural as plural
 
 BLANK = "–"
-# Characters that turn the direction of the text after them: a name could disguise itself, or its neighbours.
-_BIDI = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+# Controls, invisible formats (of no width, or turning the text after them), halves of surrogates, characters that are
+# not assigned, separators of lines: by any of them a name could disguise itself, or its neighbours.
+_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Cn", "Zl", "Zp"})
 
 
 def visible(text: str) -> str:
-    """`text` with control, unassigned and direction-changing characters spelled out: ⟨U+202E⟩. Tab and newline stay."""
+    """`text` with every character that is not seen, or changes how others are, spelled out: ⟨U+200B⟩, ⟨U+202E⟩. Tab and
+    newline stay.
+    """
     return "".join(f"⟨U+{ord(c):04X}⟩" if _hidden(c) else c for c in text)
 
 
 def _hidden(char: str) -> bool:
-    return char in _BIDI or (char not in "\t\n" and unicodedata.category(char) in {"Cc", "Cs", "Cn"})
+    return char not in "\t\n" and unicodedata.category(char) in _HIDDEN
 
 
 def shortened(text: str, length: int) -> str:

@@ -20,6 +20,11 @@ def test_visible_text_fits_any_file_and_turns_nothing_around(words):
     assert not turning & {unicodedata.bidirectional(c) for c in shown}
 
 
+@pytest.mark.parametrize("sign", [*"\u00ad\u061c\u200b\u200d\u200e\u200f\u2028\u2029\u2060\ufeff\U000e0061"])
+def test_two_names_that_differ_in_a_sign_that_is_not_seen_do_not_look_alike(sign):
+    assert text.visible(f"age{sign}") == f"age⟨U+{ord(sign):04X}⟩"
+
+
 @given(st.text(st.characters(categories=["L", "N", "P", "S", "Z"], exclude_characters="\u2028\u2029")))
 def test_ordinary_text_stays_as_it_is(words):
     assert text.visible(words) == words
