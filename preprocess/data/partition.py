@@ -49,7 +49,7 @@ class Partition(ABC):
         poorest = int(counts.argmin())
         if counts[poorest] < self.minimum:
             raise DataError(
-                f"{table.name}: {self.name} gives party {names[poorest]} {plural(int(counts[poorest]), 'row')}, "
+                f"{table.name}: {self.name} gives {self.told(names[poorest])} {plural(int(counts[poorest]), 'row')}, "
                 f"the minimum is {self.minimum}; {self.remedy}"
             )
         order = np.argsort(owners, kind="stable")
@@ -61,6 +61,10 @@ class Partition(ABC):
 
     def names(self, table: Table) -> list[str]:
         return numbered(self.parties)
+
+    def told(self, name: str) -> str:
+        """How an error speaks of the party of that name."""
+        return f"party {name}"
 
     def _check(self, table: Table) -> None:
         if self.parties < 2:
@@ -111,6 +115,10 @@ class ByColumn(Partition):
 
     def names(self, table: Table) -> list[str]:
         return named(sorted(set(table.values(self.column))))
+
+    def told(self, name: str) -> str:
+        """Without the name, which is a value of the table: one that a single row holds may be about one person."""
+        return "one party"
 
     def _check(self, table: Table) -> None:
         super()._check(table)

@@ -147,11 +147,19 @@ def test_silos_need_a_complete_text_column_and_its_number_of_parties():
     with pytest.raises(DataError, match="column 'ward' has 3 values; set parties to 3, not 4"):
         partition(t, "by-column", 4, rng(), column="ward")
     few = t.rows(np.array([r for r in range(60) if r % 3 or r < 15]))
-    with pytest.raises(DataError, match="by-column gives party w0 5 rows, the minimum is 10; use another column, or a"):
+    with pytest.raises(DataError, match="by-column gives one party 5 rows, the minimum is 10; use another column"):
         partition(few, "by-column", 3, rng(), column="ward")
     holes = replace(t, frame=t.frame.assign(ward=t.frame["ward"].mask(t.frame.index < 2)))
     with pytest.raises(DataError, match="column 'ward' is empty in 2 rows"):
         partition(holes, "by-column", 3, rng(), column="ward")
+
+
+def test_a_silo_that_is_too_small_is_not_named_for_what_its_row_holds():
+    t = table()
+    alone = replace(t, frame=t.frame.assign(ward=t.frame["ward"].mask(t.frame.index == 7, "hepatitis C")))
+    with pytest.raises(DataError, match="by-column gives one party 1 row,") as refused:
+        partition(alone, "by-column", 4, rng(), column="ward")
+    assert "hepatitis" not in str(refused.value)
 
 
 def spread_of(kind, beta, measure, draws=20):
