@@ -17,7 +17,12 @@ from leakledger.audit.terminal import echo
 )
 @click.option("-a", "--attack", "names", multiple=True, metavar="NAME", help="An attack to play (repeatable).")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the attacks' randomness.")
-@click.option("--reveal", is_flag=True, help="Show claimed values instead of masking them.")
+@click.option(
+    "--reveal",
+    is_flag=True,
+    help="Show claimed values and statistics instead of masking them. How many values, rows or candidates there are is "
+    "always shown.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print claims and controls as JSON.")
 @reports_problems
 def attack(transcript: Path, party: str, names: tuple[str, ...], seed: int, reveal: bool, as_json: bool) -> None:

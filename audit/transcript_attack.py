@@ -307,7 +307,9 @@ def _planted(
 
 
 def claim_rows(found: Sequence[Played], reveal: bool) -> list[dict[str, Any]]:
-    """A row per claim: by which attack, about whom and what; values masked unless they are to be revealed."""
+    """A row per claim: by which attack, about whom and what; values and statistics, but sizes, are masked unless they
+    are to be revealed.
+    """
     rows = []
     for one in found:
         for claim in claims_in(one.outcome):
@@ -352,7 +354,8 @@ def _told(claim: Claim, reveal: bool) -> Iterator[dict[str, str]]:
         yield _records(claim)
     elif isinstance(claim, StatisticClaim):
         of = f"{claim.statistic} {claim.value if reveal or not claim.value else MASK}".strip()
-        yield _row(claim.party, claim.feature, of, f"{claim.estimate:.6g}" if reveal else MASK, "")
+        shown = reveal or claim.statistic == "size"  # a number of values, as stands beside values that are masked
+        yield _row(claim.party, claim.feature, of, f"{claim.estimate:.6g}" if shown else MASK, "")
     elif isinstance(claim, VocabularyClaim):
         values = f": {', '.join(claim.values[:SHOWN])}" if reveal else ""
         proven = "yes" if claim.vouched.issuperset(claim.values) else f"{len(claim.vouched)} of them"

@@ -25,7 +25,15 @@ from leakledger.audit.planted_controls import planted_controls
 from leakledger.audit.records import Control
 from leakledger.audit.transcript_attack import Played, attack_transcript, silent_rows
 from leakledger.defenses import defense_of
-from leakledger.preprocess.messages import ClientGradient, ClientWeights, GlobalModel, LocalDictionary, Payload, Sharers
+from leakledger.preprocess.messages import (
+    ClientGradient,
+    ClientWeights,
+    GlobalModel,
+    LocalDictionary,
+    LocalMeans,
+    Payload,
+    Sharers,
+)
 from leakledger.preprocess.models import as_tensors, gradient
 from leakledger.preprocess.transcript import TranscriptError, read_transcript, write_transcript
 from leakledger.preprocess.views import Abort, Mechanism, ModelSpec, TrainingSpec
@@ -716,6 +724,17 @@ def test_the_command_attacks_a_transcript_and_masks_values_until_told_otherwise(
     assert (claim["about"], claim["proven"], claim["controls"]) == ("A", "yes", "passed")
     assert claim["claimed"] == "6 rows, 6 proven"  # the table may fold it, by the width of who reads it
     assert all(c["passed"] for c in told["attacks"][0]["controls"])
+
+
+def test_a_size_is_shown_as_the_number_of_masked_values_beside_it_and_other_statistics_are_masked(tmp_path):
+    rec = recorder()
+    rec.send(LocalMeans(6, np.array([40.0])), "B", "server")
+    rec.write(tmp_path / "t.parquet")
+    names = ("-a", "plaintext", "-a", "ring_size")
+    told = json.loads(call("attack", tmp_path / "t.parquet", *names, "--json").stdout)["claims"]
+    claimed = {claim["what"]: claim["claimed"] for claim in told}
+    assert claimed["values"] == claimed["size"] == "3"
+    assert claimed["count"] == claimed["mean"] == transcript_attack.MASK
 
 
 def test_the_command_lists_what_no_attack_read(tmp_path):
