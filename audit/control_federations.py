@@ -38,6 +38,7 @@ from leakledger.audit.control_parties import (
     observers_of,
     victims_of,
 )
+from leakledger.audit.federate import public_options
 from leakledger.preprocess.data.schema import Schema
 from leakledger.preprocess.data.table import Table
 from leakledger.preprocess.encoders import ENCODERS
@@ -102,7 +103,7 @@ def run_methods(
     public = PublicFacts(
         fed.clients,
         fed.server,
-        Method(encoder, {"ring": [], **dict(encoder_options)}),
+        Method(encoder, public_options(methods[0])),
         Method(scaler, dict(scaler_options)),
         statistics=statistics,
         schema={"categorical": list(FEATURES), "numeric": list(COLUMNS), "integer": list(WHOLE), **target_of(schema)},

@@ -2,7 +2,8 @@
 
 * An observer counts its own values; dictionaries and sizes (`local`) are stated.
 * One-hot columns in use are values that are held, all of them where a message speaks of all of a party's rows.
-* The boundaries of a ring without padding, its maximum, and half the modulus of `mod-norm` are sums over parties.
+* The boundaries of a ring that is known to have no padding, its maximum, and half the modulus of `mod-norm` are sums
+  over parties.
 * The length of a request is a sum over a party's features (`lengths`).
 * `local` announces the largest size: of the only party that can have it, it is the size.
 
@@ -97,13 +98,11 @@ def told_bounds(view: View) -> dict[Key, Bounds]:
 
 
 def stated_sums(view: View, ring: Sequence[str] | None = None, padded: bool | None = None) -> Iterator[Sum]:
-    """The sums that messages state. `ring`: its order; `padded`: whether its ranges have numbers that nobody uses; as
-    public, unless given. What cannot be read states none.
+    """The sums that messages state. `ring`: its order; `padded`: whether its ranges may have numbers that nobody uses;
+    as public, unless given. What cannot be read states none.
     """
-    clients, options = view.public.clients, view.public.encoder.options
-    if padded is None:
-        padded = int(options.get("pad_to", 1)) > 1 or int(options.get("noise", 0)) > 0
-    if not padded:
+    clients = view.public.clients
+    if not (_may_be_padded(view) if padded is None else padded):
         with suppress(Unreadable):
             for m in view.readable(RingMaximum):
                 for feature, highest in highest_numbers(m).items():
@@ -117,6 +116,12 @@ def stated_sums(view: View, ring: Sequence[str] | None = None, padded: bool | No
         for party, (elements, sequence) in element_counts(view).items():
             features = categorical_features(view)
             yield Sum(tuple((party, f) for f in features), elements, frozenset([sequence]))
+
+
+def _may_be_padded(view: View) -> bool:
+    """Whether the ring's ranges may have numbers that nobody uses: also where the public facts do not say."""
+    options = view.public.encoder.options
+    return not {"pad_to", "noise"} <= options.keys() or int(options["pad_to"]) > 1 or int(options["noise"]) > 0
 
 
 def _segments(view: View, ring: Sequence[str] | None) -> Iterator[Sum]:

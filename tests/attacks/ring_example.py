@@ -42,7 +42,8 @@ def run(name, sets=SETS, scaler=None, seed=1, tables=None, schema=SCHEMA, **opti
     encoder = ENCODERS[name](**options)
     scaling = SCALERS["local"]() if scaler is None else scaler
     prepared = prepare(fed, schema, located, located, encoder, scaling)
-    public = {"ring": [], **{k: v for k, v in options.items() if k != "dictionary"}}  # no order named: the clients'
+    unnamed = {"ring": [], "pad_to": 1, "noise": 0}  # no order: the clients'; no padding
+    public = {**unnamed, **{k: v for k, v in options.items() if k != "dictionary"}}
     plain = {"categorical": list(schema.categorical), "numeric": list(schema.numeric)}
     plain |= {"orders": {f: list(v) for f, v in schema.orders.items()}} if schema.orders else {}
     public = PublicFacts(fed.clients, fed.server, Method(name, public), schema=plain, layout=prepared.layout.value)

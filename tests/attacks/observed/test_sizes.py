@@ -53,6 +53,11 @@ def test_the_length_of_a_request_that_has_all_values_there_are_is_every_size():
 def test_a_range_with_unused_numbers_is_no_size():
     assert exact(run("uhe", pad_to=2).view("P2")) == {}
     assert exact(run("uhe", noise=1).view("P2")) == {}
+    for name in ("pad_to", "noise"):  # nor is one of which nobody says that it has none
+        found = run("uhe")
+        stated = {option: value for option, value in found.public.encoder.options.items() if option != name}
+        found.public = replace(found.public, encoder=replace(found.public.encoder, options=stated))
+        assert exact(found.view("P2")) == {}
 
 
 def test_more_values_than_there_may_be_are_a_contradiction():

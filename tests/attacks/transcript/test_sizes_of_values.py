@@ -51,6 +51,16 @@ def test_a_size_equal_to_the_declared_values_proves_that_all_are_held(attack):
 
 
 @pytest.mark.parametrize("attack", [Vocabulary(), Membership()])
+@pytest.mark.parametrize("left_out", [{"pad_to"}, {"pad_to", "noise"}])
+def test_ranges_that_nobody_states_to_be_without_padding_prove_nothing(attack, left_out):
+    view = seen("uhe", "server", ring_route="relay", pad_to=2)  # two numbers for P1's only "diet", of two there may be
+    encoder = view.public.encoder
+    stated = {name: value for name, value in encoder.options.items() if name not in left_out}
+    elsewhere = replace(view, public=replace(view.public, encoder=replace(encoder, options=stated)))
+    assert isinstance(attack.run(elsewhere, NOTHING), Abstained)
+
+
+@pytest.mark.parametrize("attack", [Vocabulary(), Membership()])
 def test_a_granted_dictionary_may_lack_values_and_proves_nothing(attack):
     sets = {**SETS, "P1": {"ward": ("a", "b", "z"), "diet": ("full",)}}
     outcome = attack.run(seen("local", "server", declared={}, sets=sets), GRANTED)
