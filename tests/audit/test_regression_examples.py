@@ -25,6 +25,12 @@ def checked(tmp_path_factory):
     return runs, done
 
 
+def test_wherever_the_script_is_introduced_stands_how_long_it_takes():
+    for path in (FOLDER / "check.sh", FOLDER / "audit.toml", FOLDER.parents[1] / "docs" / "gate.md"):
+        _, introduced = path.read_text(encoding="utf-8").split("examples/regression/check.sh", 1)
+        assert "five to ten minutes" in introduced[:400], path
+
+
 @pytest.mark.slow
 def test_the_script_ends_as_it_says_for_every_change(checked):
     _, done = checked
