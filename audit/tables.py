@@ -150,10 +150,17 @@ def _ruled(r: Ruling) -> tuple[str, str, str]:
 
 
 def abort_lines(record: AuditRecord) -> Iterator[str]:
-    """Which cases were aborted, where and why, and what can be done; nothing where all went on."""
+    """Which cases were aborted, where and why, how many that is, what no exit code says of them, and what can be done;
+    nothing where all went on.
+    """
     for case in record.aborted:
         yield f"Aborted and not attacked: {case.id}: {case.aborts[-1].text}."
-    if record.aborted:
+    if n := len(record.aborted):
+        yield (
+            f"INCOMPLETE: {n} of {plural(n + len(record.cases) + record.missing, 'case')} "
+            f"{'was' if n == 1 else 'were'} aborted, and nothing is known of what leaks there; the exit code of `run` "
+            "says so under --fail-on inconclusive only."
+        )
         yield "The same command plays these again; LEAKLEDGER_DEBUG=1 shows what ended them."
 
 

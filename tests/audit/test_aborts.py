@@ -19,6 +19,7 @@ from leakledger.audit.records import Aborted, Ruling, Verdict, results
 from leakledger.audit.run import play_case, run_audit
 from leakledger.audit.store import FILE, Store, StoreError
 from leakledger.audit.stored_view import view_rows
+from leakledger.audit.tables import abort_lines
 from leakledger.audit.terminal import ITSELF
 from leakledger.audit.verify import verify_run
 from leakledger.preprocess.encoders import ENCODERS
@@ -97,6 +98,14 @@ def test_its_transcript_has_what_was_sent_until_then_and_is_verified_like_others
     assert stored.ledger.head.hex() == aborted.transcript_head
     assert {(r.file, r.status) for r in verify_run(folder)} >= {(f"transcripts/{aborted.id}.parquet", "intact")}
     assert aborted.observations == observations(stored.ledger, stored.public)
+
+
+def test_the_console_says_how_many_cases_are_not_in_the_verdict_and_when_the_exit_code_tells(mixed):
+    folder, _ = mixed
+    lines = list(abort_lines(load_record(folder)))
+    assert lines[0].startswith("Aborted and not attacked: ")
+    assert lines[1].startswith("INCOMPLETE: 1 of 2 cases was aborted, and nothing is known of what leaks there;")
+    assert "--fail-on inconclusive" in lines[1]
 
 
 def test_an_observer_of_it_has_a_view_that_ends_with_the_abort(mixed):
