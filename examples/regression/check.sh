@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Holds four changes against a baseline; every gate must end with the exit code that stands beside it.
 #   examples/regression/check.sh [FOLDER for runs]
-# Five audits of ten seeds: five to ten minutes on two cores, and the first line is printed after two of them.
+# Five audits of ten seeds: five to ten minutes on two free cores, and the first line is printed after two of them.
 set -euo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
 runs="${1:-$(mktemp -d)}"
