@@ -1,9 +1,10 @@
 """Scores claims about whole columns of a party: correlation with the true one, and the share of records that is exact.
 
-A claim of magnitudes is held against magnitudes. A record without a claim counts as wrong, and in the correlation as
-the mean of those with one. The baseline is the best guess of an adversary who knows the distribution of the column and
-none of the messages: any guess that is independent of the records has correlation 0, and the commonest value is exact
-most often.
+A value is exact to a millionth of itself or of the column's spread: of its deviation, or of how far values typically
+are from the median, where one number far out makes the deviation. A claim of magnitudes is held against magnitudes. A
+record without a claim counts as wrong, and in the correlation as the mean of those with one. The baseline is the best
+guess of an adversary who knows the distribution of the column and none of the messages: any guess that is independent
+of the records has correlation 0, and the commonest value is exact most often.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,12 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakledger.attacks.base import ColumnClaim
+from leakledger.attacks.transcript.feature_exchange.equations import spread
 from leakledger.audit.records import CellDetail, FeatureShare, plural
 from leakledger.audit.scoring.metrics import Measured
 from leakledger.audit.truth import Truth
 
 Floats = NDArray[np.float64]
-EXACT = 1e-6  # of a value, or of the column's deviation: what arithmetic on masks and logarithms leaves
+EXACT = 1e-6  # of a value, or of the column's spread: what arithmetic on masks and logarithms leaves
 VOUCHED = ("exact", "magnitude")
 
 
@@ -46,7 +48,7 @@ def column_agreement(claim: ColumnClaim, column: Floats) -> Agreement:
         raise ValueError(f"{claim.party}, {claim.feature}: {lengths}")
     magnitudes = claim.relation in ("magnitude", "magnitude-estimate")
     truth, told = (np.abs(x) if magnitudes else x for x in (column, claim.values))
-    near = np.abs(told - truth) <= EXACT * np.maximum(np.abs(truth), truth.std())
+    near = np.abs(told - truth) <= EXACT * np.maximum(np.abs(truth), spread(truth))
     _, counts = np.unique(truth, return_counts=True)
     claimed = float(np.isfinite(told).mean())
     return Agreement(_correlation(told, truth), float(near.mean()), float(counts.max() / len(truth)), claimed)

@@ -25,6 +25,15 @@ def test_a_column_is_right_record_by_record():
     assert agreement(X).commonest == 0.5
 
 
+def test_one_number_far_out_excuses_no_error_in_all_others():
+    column = np.array([*np.linspace(0, 1, 99), 1e9])
+    claim = ColumnClaim("P1", "x", np.where(column < 1e9, column + 0.5, column), ())
+    assert column_agreement(claim, column).exact == 0.01
+    rare = np.array([0.0] * 98 + [1e9, 1e9])
+    near = ColumnClaim("P1", "x", rare + 1e-9, ())
+    assert column_agreement(near, rare).exact == 1
+
+
 def test_what_is_not_claimed_is_wrong_and_tells_nothing():
     assert agreement([1, np.nan, np.nan, np.nan]).exact == 0.25
     assert agreement([np.nan] * 4).correlation == 0

@@ -43,7 +43,8 @@ def _undone(transformation: str, told: Column) -> tuple[Column, Relation]:
     rounding = EPS * (1.0 if transformation == "sigmoid" else np.abs(told))  # which is computed as a sum with 1
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         values, moved = inverse(told), inverse(told - rounding)
-        kept = np.abs(values - moved) <= LOST * sizes(values)
+        off = np.abs(values - moved)
+        kept = off <= LOST * sizes(values, off)
     return np.where(np.isfinite(values) & kept, values, np.nan), relation
 
 

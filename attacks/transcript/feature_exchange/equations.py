@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 
 Column = NDArray[np.float64]
 Unknown = tuple[str, ...]  # ("column", device, feature), or a mask
-LOST = 1e-6  # of a value, or of its column's deviation: what is off by more is not known exactly
+LOST = 1e-6  # of a value, or of its column's `spread`: what is off by more is not known exactly
+FEW = 8  # one value in so many that is apart from all others tells nothing of how far these are
+FAINT = 1e-5  # of their distance, what then counts: with `LOST` the rounding of float64 sums
 WHOLE = 1e-9  # how far a weight may be from a whole number
 ROUNDING = 1e-9  # of a row: what is left of one that others span
 EPS = 8 * float(np.finfo(np.float64).eps)  # of a value: it, its logarithm and its weight were rounded, each a few times
@@ -48,15 +50,29 @@ class Solved:
 
     @property
     def precise(self) -> bool:
-        """Whether every value is right to a millionth, of itself or of the column's deviation, at five deviations."""
-        known, size = np.isfinite(self.values), sizes(self.values)
-        return bool((5 * np.broadcast_to(self.noise, size.shape) <= LOST * size)[known].all())
+        """Whether every value is right to a millionth, of itself or of the column's spread, at five deviations."""
+        known, off = np.isfinite(self.values), 5 * np.broadcast_to(self.noise, self.values.shape)
+        return bool((off <= LOST * sizes(self.values, off))[known].all())
 
 
-def sizes(values: Column) -> Column:
-    """(n,) of each value its own magnitude, or the column's deviation where that is more."""
+def sizes(values: Column, off: Column | float = 0.0) -> Column:
+    """(n,) of each value that may be `off` its own magnitude, or the column's `spread` where that is more."""
     known = np.isfinite(values)
-    return np.asarray(np.maximum(np.abs(values), np.std(values[known]) if known.any() else 0.0))
+    off = np.broadcast_to(off, values.shape)[known]
+    return np.asarray(np.maximum(np.abs(values), spread(values[known], off)))
+
+
+def spread(values: Column, off: Column | float = 0.0) -> float:
+    """The deviation of a column, or how far values typically are from its median where that is less: one number far out
+    makes a deviation in which all others are alike. Values within what they are `off` by are no distance from it; where
+    nearly all of them are, they may be alike or not, and only digits of the few others that float64 has count.
+    """
+    away = np.abs(values - np.median(values)) if len(values) else values
+    apart = away[away > off]
+    if not len(apart):
+        return 0.0
+    unseen = np.any(off) and FEW * len(apart) < len(values)
+    return float(min(np.std(values), np.median(apart) * (FAINT if unseen else 1.0)))
 
 
 def solve_sums(equations: Sequence[Equation]) -> dict[Unknown, Solved]:

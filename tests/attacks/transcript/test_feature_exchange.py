@@ -221,6 +221,28 @@ def test_a_small_column_beside_a_large_one_that_rounding_takes_is_not_vouched_fo
     assert not [key for key, (relation, a) in found.items() if relation == "exact" and a.exact < 1]
 
 
+@pytest.mark.parametrize("transformations", [BOTH, ("sum", "quotient")])
+def test_one_number_far_out_excuses_no_error_in_all_others(transformations):
+    held, labels = columns(200)
+    held["P1"]["columns"]["height"] = np.where(np.arange(200) == 7, 1e9, np.linspace(0.1, 1, 200))
+    for device, feature in (("P2", "weight"), ("P3", "dose")):
+        held[device]["columns"][feature] = np.random.default_rng(0).uniform(1e15, 9e15, 200)
+    claims, _ = run(["server"], held=held, ill=labels, transformations=transformations)
+    (told,) = [c for c in claims if isinstance(c, ColumnClaim) and c.feature == "height"]
+    assert told.relation == "estimate"
+    assert column_agreement(told, held["P1"]["columns"]["height"]).exact < 0.1
+
+
+@pytest.mark.parametrize("rare", [0.3, 0.02])
+def test_a_column_of_zeros_and_few_ones_is_known_exactly(rare):
+    held, labels = columns(200)
+    held["P1"]["columns"]["height"] = (np.arange(200) < 200 * rare).astype(float)
+    for device, feature in (("P2", "weight"), ("P3", "dose")):
+        held[device]["columns"][feature] /= 100
+    found = agreements(["server"], held=held, ill=labels, transformations=BOTH)["P1", "height"]
+    assert (found[0], found[1].exact) == ("exact", 1)
+
+
 @pytest.mark.parametrize("transformation", ["tanh", "sigmoid"])
 def test_a_value_that_saturates_a_transformation_up_to_rounding_is_not_claimed(transformation):
     held, labels = columns(200)
