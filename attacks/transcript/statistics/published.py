@@ -214,7 +214,7 @@ def _like_own(found: Candidates, each: Sequence[Floats], told: Told, whole: NDAr
     counts: Floats = _witnesses(own, varied) * varied.astype(np.float64)
     least = np.maximum(COINCIDENCE * spread**2, whole / n)  # of a variance: one below is as likely to be chance
     variance = np.maximum(found.variances, np.maximum(found.variances_within, least))
-    unit = np.where(own.std(axis=0) > 0, own.std(axis=0), spread)
+    unit = np.where(_deviations(own) > 0, _deviations(own), spread)
     # By how much mean and logarithm of the deviation change with what is told: what is told is that much likelier.
     grown = (n + len(own)) / n
     by_mean, by_std = _apart(found.means, np.sqrt(variance), n, own, unit)
@@ -227,8 +227,8 @@ def _like_own(found: Candidates, each: Sequence[Floats], told: Told, whole: NDAr
     for i in range(1, len(each)):
         known = np.vstack(each[:i])
         if min(len(known), len(each[i])):
-            scale = np.where(known.std(axis=0) > 0, known.std(axis=0), spread)
-            mean, std = each[i].mean(axis=0), np.maximum(each[i].std(axis=0), 1e-9 * scale)
+            scale = np.where(_deviations(known) > 0, _deviations(known), spread)
+            mean, std = each[i].mean(axis=0), np.maximum(_deviations(each[i]), 1e-9 * scale)
             rows = np.full((1, 1), float(len(each[i])))
             terms = _apart(mean, std, rows, known, scale)
             seen = [s + t[: len(NEAR)] for s, t in zip(seen, terms, strict=True)]
@@ -253,10 +253,15 @@ def _over_spreads(logs: Floats, counts: Floats, base: Floats) -> Floats:
 
 def _witnesses(own: Floats, varied: NDArray[np.bool_]) -> float:
     """For how many independent columns each varied one counts: F columns with correlations R for F / sum R^2."""
-    columns = own[:, varied & (own.std(axis=0) > 0)]
+    columns = own[:, varied & (_deviations(own) > 0)]
     if columns.shape[1] < 2:
         return 1.0
     return float(columns.shape[1] / (np.corrcoef(columns, rowvar=False) ** 2).sum())
+
+
+def _deviations(rows: Floats) -> Floats:
+    """(F,) the deviation of each column: 0 of one number in all rows, whose mean may be rounded to another."""
+    return np.where((rows != rows[:1]).any(axis=0), rows.std(axis=0), 0.0)
 
 
 def _apart(mean: Floats, std: Floats, rows: Floats, own: Floats, unit: Floats) -> tuple[Floats, Floats]:

@@ -577,3 +577,23 @@ def test_a_count_that_fits_by_chance_is_not_called_exact(sizes, integer):
         observers = [f"P{i + 1}" for i in range(len(sizes) - 1)]
         for c in published(parts, observers, integer):
             assert c.statistic != "count" or c.low < c.high
+
+
+@pytest.mark.parametrize(("rounded", "whole"), [(0.1, 0.1015625), (19.99, 19.990234375)])
+def test_what_rounding_makes_of_the_deviation_of_an_own_constant_tells_nothing(rounded, whole):
+    def told(number, seed):
+        coins = np.random.default_rng(seed)
+        own, other = (
+            np.stack([coins.integers(18, 90, n), coins.normal(5, 2, n), coins.normal(19, 1, n)], axis=1)
+            for n in coins.integers(5, 60, 2).tolist()
+        )
+        own[:, 2] = number
+        found = run(view_of([own, other], ["P1"], FederatedZScore()))
+        kept = [c for c in found if c.feature != "f2" and c.statistic in ("count", "mean")]
+        return {(c.feature, c.statistic): (c.low, c.high) for c in kept}
+
+    for seed in range(10):
+        near, same = told(rounded, seed), told(whole, seed)
+        assert len(same) == 3
+        for key, ends in same.items():
+            assert near[key] == pytest.approx(ends, rel=0.01)
