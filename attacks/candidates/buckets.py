@@ -80,7 +80,9 @@ def present(held: Sequence[Sequence[Buckets]], row: Ints) -> Buckets:
 
 
 def plain(update: ObservedUpdate, code: Hashed) -> ObservedUpdate:
-    """The update of the same rows with the public scaling of the shared columns undone: x = (raw - shift) / scale."""
+    """The update of the same rows, and others of these, with the public scaling of the shared columns undone:
+    x = (raw - shift) / scale.
+    """
     if code.shift is None or code.scale is None:
         return update
     weights, gradient = dict(update.weights), dict(update.gradient)
@@ -90,4 +92,6 @@ def plain(update: ObservedUpdate, code: Hashed) -> ObservedUpdate:
     weight[:, own] /= code.scale
     slope[:, own] = slope[:, own] * code.scale + np.outer(gradient["0.bias"], code.shift)
     slope = as_precise(slope, update)
-    return replace(update, weights={**weights, "0.weight": weight}, gradient={**gradient, "0.weight": slope})
+    again = tuple(plain(r, code) for r in update.repeats)
+    changed = replace(update, weights={**weights, "0.weight": weight}, gradient={**gradient, "0.weight": slope})
+    return replace(changed, repeats=again)

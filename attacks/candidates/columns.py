@@ -45,8 +45,11 @@ class RestatedColumns:
         self.add(block, slice(block.start, block.start + block.width))
 
     def of(self, update: ObservedUpdate) -> ObservedUpdate:
-        """The update in these columns."""
+        """The update in these columns, and with it those of other rounds that have its rows."""
         layout = FeatureLayout(tuple(self.blocks))
+        return replace(self._in(update, layout), repeats=tuple(self._in(r, layout) for r in update.repeats))
+
+    def _in(self, update: ObservedUpdate, layout: FeatureLayout) -> ObservedUpdate:
         weights, gradient = ({**t, "0.weight": self._of(t["0.weight"])} for t in (update.weights, update.gradient))
         gradient["0.weight"] = as_precise(gradient["0.weight"], update)
         model = replace(update.model, inputs=layout.width)

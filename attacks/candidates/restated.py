@@ -5,10 +5,12 @@ gradient, layout and model of a smaller network with the same hidden layers. Any
 What it claims about codes is then read as values, where the adversary knows candidates (`meaning`), else as ids.
 Updates whose layout names its candidates one by one, or whose columns are numbers to the adversary, stay as they are.
 
-Exact: the change of columns loses nothing but columns that no row of the batch uses.
+Exact: the change of columns loses nothing but columns that no row of the batch uses. So other rounds of the same rows
+(`ObservedUpdate.repeats`) are restated in the same columns.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from leakledger.attacks.base import AuxiliaryKnowledge, NotApplicable, RecordsClaim
 from leakledger.attacks.candidates.buckets import in_buckets
@@ -53,9 +55,31 @@ def restated(
     except ValueError as error:
         return NotApplicable(str(error))
     if code is not None:
-        return [in_buckets(view, knowledge, u, code) for u in updates]
+        return _in_common_columns(updates, lambda u: in_buckets(view, knowledge, u, code))
     if codes:
-        return [in_codes(view, knowledge, u, codes) for u in updates]
+        return _in_common_columns(updates, lambda u: in_codes(view, knowledge, u, codes))
     if reason := unsuitable(view.public.layout, view.public.model, any_loss=True):
         return NotApplicable(reason)
     return [RestatedUpdate(u, lambda claim: claim) for u in updates]
+
+
+def _in_common_columns(
+    updates: Sequence[ObservedUpdate], restate: Callable[[ObservedUpdate], RestatedUpdate | NotApplicable]
+) -> list[RestatedUpdate | NotApplicable]:
+    """Each update restated; those of the very same rows in the columns of the first, so that rounds stay alike."""
+    forms: dict[int, RestatedUpdate | NotApplicable] = {}
+    for i, first in enumerate(updates):
+        if i in forms:
+            continue
+        if not (again := first.repeats):
+            forms[i] = restate(first)
+            continue
+        same = [j for j, u in enumerate(updates) if u.victim == first.victim and u.repeats == again]
+        form = restate(replace(first, repeats=(*again, *(replace(updates[j], repeats=()) for j in same))))
+        for k, j in enumerate(same, start=len(again)):
+            if isinstance(form, NotApplicable):
+                forms[j] = form
+            else:
+                rounds = form.update.repeats
+                forms[j] = replace(form, update=replace(rounds[k], repeats=rounds[: len(again)]))
+    return [forms[i] for i in range(len(updates))]

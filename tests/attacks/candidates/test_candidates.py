@@ -19,6 +19,7 @@ from leakledger.attacks.candidates.meaning import UNKNOWN, Assignments, Meaning,
 from leakledger.attacks.gradient.linear_layer import LinearLayer
 from leakledger.attacks.gradient.tableak import TabLeak
 from leakledger.attacks.observed.gradients import find_gradients
+from leakledger.attacks.observed.values import rolling_hash
 from leakledger.preprocess.models import as_arrays, as_tensors, gradient
 from leakledger.preprocess.views import CategoricalBlock, FeatureLayout, Method, NumericBlock
 from tests.attacks.example import DOUBLE, LAYOUT, SINGLE, observe, rows_of, update_of
@@ -276,6 +277,34 @@ def test_updates_that_share_a_layout_are_inverted_together():
 
     assert len(by_candidates(view, KNOWN, [update] * 3, invert)) == 3
     assert calls == [3]
+
+
+def bucket_view(jobs, width=12):
+    code = np.zeros((len(JOBS), width))
+    for k, value in enumerate(JOBS):
+        code[k, rolling_hash(value, width, {})] = 1.0
+    scaled = CategoricalBlock("job", 0, width, shift=(0.25,) * width, scale=(0.5,) * width)
+    view = observe((code[jobs] - 0.25) / 0.5, FeatureLayout((scaled,)))
+    return replace(view, public=replace(view.public, encoder=Method("rolling-hash"), schema={"categorical": ["job"]}))
+
+
+@pytest.mark.parametrize("name", ["codes", "buckets"])
+def test_rounds_of_the_same_rows_are_restated_in_the_same_columns(name):
+    view = vector_view([0, 2, 2, 0]) if name == "codes" else bucket_view([0, 2, 2, 0])
+    (update,) = find_gradients(view, KNOWN)
+    other = replace(update, round=1, gradient={k: 2 * g for k, g in update.gradient.items()})
+    rounds = update, other
+    forms = restated(view, KNOWN, [replace(u, repeats=rounds) for u in rounds])
+    layout = forms[0].update.layout
+    assert layout is not update.layout
+    for form, alone in zip(forms, restated(view, KNOWN, rounds), strict=True):
+        assert form.update.layout is layout
+        for k, again in enumerate(form.update.repeats):
+            assert (again.round, again.layout) == (k, layout)
+            assert np.array_equal(again.weights["0.weight"], forms[k].update.weights["0.weight"])
+            assert np.array_equal(again.gradient["0.weight"], forms[k].update.gradient["0.weight"])
+        assert np.allclose(form.update.gradient["0.weight"], alone.update.gradient["0.weight"])
+        assert np.allclose(form.update.weights["0.weight"], alone.update.weights["0.weight"])
 
 
 def test_codes_are_named_only_where_they_follow_from_values():
