@@ -41,7 +41,7 @@ from leakledger.attacks.gradient.posterior.cells import Cell, cells_of, nearest
 from leakledger.attacks.gradient.posterior.chains import encoded, from_prior
 from leakledger.attacks.gradient.posterior.claim import claimed
 from leakledger.attacks.gradient.posterior.dependence import known_rows, linked
-from leakledger.attacks.gradient.posterior.evidence import channel, evidence_of, too_quiet
+from leakledger.attacks.gradient.posterior.evidence import Channel, channel, evidence_of, too_quiet
 from leakledger.attacks.gradient.posterior.local_training import (
     PASSES,
     REPAIRS,
@@ -131,10 +131,9 @@ class Posterior(Inversion):
 
     def _together(self, update: ObservedUpdate) -> tuple[ObservedUpdate, ...]:
         """The updates of the very rows of one that can be read with it, in the same terms; none where it is alone."""
-        again = tuple(
-            r for r in update.repeats if r.layout is update.layout and (r.model, r.rows) == (update.model, update.rows)
-        )
-        return again if self.together and len(again) > 1 else ()
+        alike = [one_logit(r) for r in update.repeats if r.layout is update.layout and r.rows == update.rows]
+        some = tuple(r for r in alike if counts_with_others(r)) if self.together else ()
+        return some if len(some) > 1 else ()
 
     @torch.inference_mode()
     def inverted_from(
@@ -144,14 +143,13 @@ class Posterior(Inversion):
         order of the labels.
         """
         batch = f"{update.whose} in round {update.round}"
-        rounds = [one_logit(r) for r in self._together(update)]
+        rounds = self._together(update)
         update = one_logit(update)  # norms and noise are those of what was sent
         if reason := self.unfit_for(update.model, update.schedule is not None):
             return NotApplicable(reason)
         if update.rows > self.max_rows:
             return NotApplicable(f"the batch of {batch} has {update.rows} rows, more than max_rows = {self.max_rows}")
-        sent = {name: g / update.stretched for name, g in update.gradient.items()}
-        through = channel(update.mechanisms, sent, update.noise / update.stretched)
+        through = passed_through(rounds[0] if rounds else update)
         if isinstance(through, str):
             return NotApplicable(through)
         step, trained = update, update.schedule is not None and not of_one_step(update)
@@ -173,17 +171,16 @@ class Posterior(Inversion):
         if update.guessed_size:
             evidence = of_unknown_size(evidence, update.rows)
         network = RowGradients(step.model, step.weights, self.device)
-        if rounds and through.stated and not through.shrunk:
-            each = [
-                (RowGradients(r.model, r.weights, self.device), evidence_of(r, through, self.device)) for r in rounds
-            ]
-            network, evidence = of_rounds(each, cells, evidence.labels, self.together, coins)
-            update = told_by(update, *rounds)
+        held = [(r, n) for r in rounds if representable(n := RowGradients(r.model, r.weights, self.device), cells)]
+        if held:
+            told = [(n, evidence_of(r, c, self.device)) for r, n in held if isinstance(c := passed_through(r), Channel)]
+            network, evidence = of_rounds(told, cells, evidence.labels, self.together, coins)
+            update = replace(update, evidence=tuple(sorted({number for r, _ in held for number in r.evidence})))
         summoned = through.stated and called_for(evidence)
         witnesses = effort(evidence, self.chains, self.sweeps)
         more = PASSES * REPAIRS if trained else UNSAMPLED + witnesses[1] if summoned else 0
         tell = counter(self.progress, self.repairs + more + self.sweeps // BURNT + self.sweeps)
-        if not evidence.usable or not representable(network, cells):
+        if (rounds and not held) or not evidence.usable or not representable(network, cells):
             return Abstained(f"the gradient of {batch} is beyond single precision: its model has diverged")
         given = guess if evidence.labels is not None else None
         start = None if given is None else nearest(given, categorical, numeric, self.device)
@@ -235,18 +232,25 @@ class Posterior(Inversion):
 
 def in_round(update: ObservedUpdate, read: ObservedUpdate, outcome: Inverted) -> Inverted:
     """The outcome of a round that was `read` together with others, as a claim about the same rows in another one."""
-    if not isinstance(outcome, RecordsClaim) or update is read:
-        return outcome
-    return replace(outcome, round=update.round, evidence=_numbers(outcome, update))
+    same = update is read or not isinstance(outcome, RecordsClaim)
+    return outcome if same else replace(outcome, round=update.round)
 
 
-def told_by(update: ObservedUpdate, *others: ObservedUpdate) -> ObservedUpdate:
-    """The update as one that the messages behind all of these tell."""
-    return replace(update, evidence=_numbers(update, *others))
+def passed_through(update: ObservedUpdate) -> Channel | str:
+    """What defenses did to an update, in as many logits as it was sent with, or why there is no likelihood for it."""
+    sent = {name: g / update.stretched for name, g in update.gradient.items()}
+    return channel(update.mechanisms, sent, update.noise / update.stretched)
 
 
-def _numbers(*behind: ObservedUpdate | RecordsClaim) -> tuple[int, ...]:
-    return tuple(sorted({number for one in behind for number in one.evidence}))
+def counts_with_others(update: ObservedUpdate) -> bool:
+    """Whether an update is a sum of all rows with normal errors alone, of a size that single precision holds.
+
+    Each round is judged by itself: clipping may have cut the update of one, and left that of another as it was.
+    """
+    through = passed_through(update)
+    if isinstance(through, str) or through.shrunk or not through.stated:
+        return False
+    return evidence_of(update, through, "cpu").usable
 
 
 def representable(network: RowGradients, cells: Sequence[Cell]) -> bool:

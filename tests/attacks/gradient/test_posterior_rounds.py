@@ -185,6 +185,46 @@ def test_updates_of_other_labels_or_without_a_defense_are_left_alone():
     assert not any(u.repeats for u in with_repeats(plain, other, find_updates(plain, other), find_updates))
 
 
+def of_round(view, number, **changed):
+    """The view in which the messages of one round have payloads with other fields."""
+    messages = []
+    for m in view.messages:
+        own = {name: to for name, to in changed.items() if m.round == number and hasattr(m.payload, name)}
+        body = encode(replace(m.payload, **own).to_plain())
+        messages.append(replace(m, body=body, content=body))
+    return replace(view, messages=tuple(messages))
+
+
+def read_from(view, claim):
+    return sorted({view.messages[number].round for number in claim.evidence})
+
+
+def test_a_round_that_clipping_has_cut_is_not_read_as_if_it_had_not():
+    view, *_ = seen(3, mechanisms=(Mechanism("client-clipping", {"clip_norm": 8.0}), NOISE))
+    loud = {name: 8 * g for name, g in view.messages[3].payload.gradient.items()}
+    for number in (1, 0):  # also where it is the first
+        cut = of_round(view, number, gradient=loud)
+        claims = Posterior(**BRIEF).run(cut, granted(cut))
+        others = [k for k in range(3) if k != number]
+        assert [c.round for c in claims] == [0, 1, 2]
+        assert [read_from(cut, claims[k]) for k in others] == [others, others]
+        assert all(np.array_equal(c.categories, claims[0].categories) for c in claims)
+
+
+def test_a_round_whose_model_has_diverged_leaves_the_others_readable():
+    view, *_ = seen(3)
+    weights = {name: np.float32(1e15) * w for name, w in view.messages[2].payload.weights.items()}
+    claims = Posterior(**BRIEF).run(diverged := of_round(view, 1, weights=weights), granted(view))
+    assert [c.round for c in claims] == [0, 1, 2]
+    assert read_from(diverged, claims[0]) == [0, 2]
+
+
+def test_rounds_that_cannot_be_read_together_are_read_one_by_one():
+    view, *_ = seen(2, mechanisms=(NOISE, Mechanism("pruning", {"sparsity": 0.5})))
+    claims = Posterior(**BRIEF).run(view, granted(view))
+    assert [read_from(view, c) for c in claims] == [[0], [1]]
+
+
 def test_of_many_rounds_those_are_read_that_lie_evenly():
     assert spread(range(5)) == [0, 1, 2, 3, 4]
     assert len(spread(range(100))) == MOST
