@@ -29,7 +29,6 @@ from leakledger.audit.verdicts.policy import Policy
 from leakledger.audit.verdicts.significance import FEWEST
 
 UNDEFENDED = "none"
-READ_TOGETHER = frozenset({"gaussian-noise", "example-clipping"})  # defenses that several rounds are read through
 NAMED = 3  # columns that reasons name
 HALVINGS = 7  # of the shares between which that of an open column lies: as many as two decimals tell
 NOTHING = 1e-12  # of a metric's scale: what rounding makes of a prior that is perfect
@@ -151,15 +150,13 @@ def _rounds_claimed(case: CaseRecord, kind: str | None) -> set[int]:
 
 
 def _rows_again(cases: Iterable[CaseRecord]) -> Iterator[str]:
-    """That a defense hides rows in each round alone, while they come again in others: together these tell more, and are
-    attacked together only where every batch has all rows and is one gradient under noise.
+    """That a defense hides rows in each round, while they come again in others, of which attacks read together few:
+    nothing follows from one round for all.
     """
+    hidden = {r.setting.defense for r in cases if r.setting.defense != UNDEFENDED}
     rounds = max((int(u.value) for r in cases for u in r.utility if u.metric == "rounds"), default=0)
-    behind = {(r.setting.training, r.setting.defense) for r in cases if r.setting.defense != UNDEFENDED}
-    for training, defense in sorted(behind) if rounds > 1 else ():
-        hides = {part.split()[0] for part in defense.split(" then ")}
-        if not (training.startswith("fedsgd all rows") and hides <= READ_TOGETHER):
-            yield f"rows come again in {rounds} rounds, and updates behind {defense} are attacked one by one"
+    for defense in sorted(hidden) if rounds > 1 else ():
+        yield f"rows come again in {rounds} rounds: what hides behind {defense} in one may not in all"
 
 
 def _never_attacked(usable: Sequence[Series], cases: Sequence[CaseRecord]) -> Iterator[str]:

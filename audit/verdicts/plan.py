@@ -29,6 +29,12 @@ def verdicts_need(config: Config, todo: Sequence[Case]) -> Iterator[str]:
             f"attacks.rounds has {len(config.attacks.rounds)} of up to {trained} rounds, and that no row leaks takes "
             "every one; a leak may be found in any."
         )
+    again = {c.setting.defense: None for c in todo if c.defense.parts and c.training.spec.rounds > 1}
+    if on_rows and again and not any(c.features or c.alignment for c in todo):
+        yield (
+            f"Behind {' and '.join(again)} rows come again in several rounds, of which attacks read few together: that "
+            "none leaks is not said of more than one round."
+        )
     if seeds >= _least(policy):
         updates = any(not is_calibrator(a) for a in on_rows)
         yield from _out_of_reach(config, todo, updates, policy.ceiling)

@@ -232,8 +232,9 @@ class Posterior(Inversion):
 
 def in_round(update: ObservedUpdate, read: ObservedUpdate, outcome: Inverted) -> Inverted:
     """The outcome of a round that was `read` together with others, as a claim about the same rows in another one."""
-    same = update is read or not isinstance(outcome, RecordsClaim)
-    return outcome if same else replace(outcome, round=update.round)
+    if update is read or not isinstance(outcome, RecordsClaim):
+        return outcome
+    return replace(outcome, round=update.round)
 
 
 def passed_through(update: ObservedUpdate) -> Channel | str:

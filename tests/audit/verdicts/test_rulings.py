@@ -535,6 +535,29 @@ def test_rounds_whose_updates_no_attack_looked_at_forbid_that_nothing_leaks(trai
     assert found.verdict == ("no leak" if trained == 1 else "inconclusive")
 
 
+@pytest.mark.parametrize(("defense", "trained", "open"), [("none", 2, 0), ("pruning 0.9", 1, 0), ("pruning 0.9", 2, 1)])
+def test_rows_that_come_again_behind_a_defense_forbid_that_nothing_leaks(defense, trained, open):
+    """Each round was attacked alone, and what noise hides in one of them sixteen tell together."""
+    records = []
+    for seed in range(80):
+        fields = {
+            "trials": tuple(trial(0.5, round=r) for r in range(trained)),
+            "utility": (UtilityRow("rounds", float(trained)),),
+        }
+        records.append(case([], seed, replace(SETTING, defense=defense), **fields))
+    found = the_only(records)
+    assert found.verdict == ("inconclusive" if open else "no leak")
+    assert found.missing == ("rows come again in 2 rounds: what hides behind pruning 0.9 in one may not in all",) * open
+
+
+@pytest.mark.parametrize(("rounds", "defense", "said"), [(3, "pruning", 1), (1, "pruning", 0), (3, "none", 0)])
+def test_that_rows_come_again_behind_a_defense_is_said_beforehand(rounds, defense, said):
+    hidden = {"name": defense} | ({"share": 0.9} if defense == "pruning" else {})
+    settings = config(attacks={"use": ["span"]}, training={"rounds": rounds}, defense=hidden)
+    lines = [line for line in verdicts_need(settings, cases(settings)) if line.startswith("Behind")]
+    assert len(lines) == said
+
+
 def test_rounds_that_the_server_attacked_are_none_that_a_client_did():
     """The server's claims about three rounds stood for those of clients, who had attacked the first alone."""
     records = []
