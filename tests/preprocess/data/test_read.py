@@ -4,6 +4,8 @@ import gzip
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from leakledger.preprocess.data.inference import infer_schema
@@ -186,6 +188,17 @@ def test_a_damaged_parquet_file_is_refused(tmp_path):
     path.write_bytes(path.read_bytes()[:-40])
     with pytest.raises(DataError, match=r"t\.parquet: not a Parquet file, or a damaged one"):
         read_table(path)
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_text_of_a_parquet_file_that_is_no_text_is_refused(tmp_path, ordered):
+    """Arrow read it, and failed with an error of its own where the values were sorted."""
+    starts, letters = (pa.py_buffer(data) for data in (bytes([0, 0, 0, 0, 3, 0, 0, 0]), b"ye\xff"))
+    text = pa.Array.from_buffers(pa.string(), 1, [None, starts, letters])
+    column = pa.DictionaryArray.from_arrays(pa.array([0]), text, ordered=True) if ordered else text
+    pq.write_table(pa.table({"a": column}), tmp_path / "t.parquet")
+    with pytest.raises(DataError, match=r"t\.parquet: not a Parquet file, or a damaged one"):
+        read_table(tmp_path / "t.parquet")
 
 
 def test_duplicate_and_unknown_columns_are_named(write):
