@@ -30,7 +30,7 @@ def read_parquet(path: Path) -> pd.DataFrame:
 
 
 def _check_text(frame: pd.DataFrame) -> None:
-    """Raises ValueError for text that is none: Arrow takes its bytes as they are, and fails where they are looked at."""
+    """Raises ValueError for text that is none: Arrow takes bytes as they are, and fails where they are looked at."""
     import pyarrow as pa  # imported late: takes a third of a second that other files need not wait
 
     for _, column in frame.items():
