@@ -8,7 +8,7 @@ A client of just as many rows as `batch_size` does so too, which nobody else can
 batches and not in others are not looked for, nor are those of local trainings.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -16,11 +16,12 @@ import numpy as np
 
 from leakledger.attacks.base import AuxiliaryKnowledge
 from leakledger.attacks.observed.update import ObservedUpdate
-from leakledger.preprocess.messages import GlobalModel
+from leakledger.preprocess.messages import ClientGradient, GlobalModel
 from leakledger.preprocess.views import TrainingSpec, View
 
 Item = TypeVar("Item")
-MOST = 64  # rounds, evenly over all; each costs the memory of one more network and its gradient
+MOST = 64  # rounds, evenly over all in which a client took part
+NUMBERS = 2**26  # of weights and gradients of all of them, half a gigabyte
 
 
 def with_repeats(
@@ -32,13 +33,38 @@ def with_repeats(
     """The updates, each defended one of a client's whole table with those of several rounds as `find` reads them, in
     their order; the same for every round.
     """
-    whole = {u.victim for u in updates if u.mechanisms and of_all_rows(u, view.public.training)}
+    whole = {u.victim: u for u in updates if u.mechanisms and of_all_rows(u, view.public.training)}
     if not whole:
         return list(updates)
-    rounds = sorted({m.round for m in view.readable(GlobalModel) if m.round is not None})
-    found = find(view, knowledge, rounds=spread(rounds), victims=None)
+    numbers = 2 * sum(g.size for u in whole.values() for g in u.gradient.values())
+    most = min(MOST, max(2, NUMBERS // numbers))
+    rounds = {victim: spread(rounds_of(view, victim), most) for victim in whole}
+    read = {r for own in rounds.values() for r in own}
+    found = find(view, in_all_rounds(knowledge, read), rounds=read, victims=None)
     again = [u for u in found if of_all_rows(u, view.public.training)] if isinstance(found, list) else []
-    return [replace(u, repeats=tuple(r for r in again if alike(u, r))) if u.victim in whole else u for u in updates]
+    return [
+        replace(u, repeats=tuple(r for r in again if r.round in rounds[u.victim] and alike(u, r)))
+        if u.victim in whole
+        else u
+        for u in updates
+    ]
+
+
+def in_all_rounds(knowledge: AuxiliaryKnowledge, rounds: Collection[int]) -> AuxiliaryKnowledge:
+    """What is known of batches of all rows: labels that are granted of one round are those of every other, in some
+    order. So it is known of how many rows a sum over several clients is.
+    """
+    granted = {client: labels for (client, _), labels in knowledge.labels.items()}
+    every = {(client, r): labels for client, labels in granted.items() for r in rounds}
+    return replace(knowledge, labels={**every, **knowledge.labels})
+
+
+def rounds_of(view: View, victim: str) -> list[int]:
+    """The rounds in which a client sent a gradient that can be read; of several clients, or where none can, those of
+    which a model was told.
+    """
+    sent = {m.round for m in view.readable(ClientGradient) if m.sender == victim}
+    return sorted(r for r in sent or {m.round for m in view.readable(GlobalModel)} if r is not None)
 
 
 def of_all_rows(update: ObservedUpdate, training: TrainingSpec | None) -> bool:

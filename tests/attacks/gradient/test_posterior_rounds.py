@@ -13,6 +13,7 @@ from leakledger.attacks.gradient.posterior.chains import encoded
 from leakledger.attacks.gradient.posterior.evidence import Evidence
 from leakledger.attacks.gradient.posterior.network import RowGradients
 from leakledger.attacks.gradient.posterior.rounds import GradientsOfRounds, of_rounds
+from leakledger.attacks.observed import repeats
 from leakledger.attacks.observed.repeats import MOST, spread, with_repeats
 from leakledger.attacks.observed.updates import find_updates
 from leakledger.preprocess.messages import ClientGradient, GlobalModel
@@ -183,6 +184,18 @@ def test_updates_of_other_labels_or_without_a_defense_are_left_alone():
     assert [[r.round for r in u.repeats] for u in found] == [[0, 2], [1], [0, 2]]
     plain, *_ = seen(3, mechanisms=())
     assert not any(u.repeats for u in with_repeats(plain, other, find_updates(plain, other), find_updates))
+
+
+def test_rounds_are_spread_over_those_in_which_a_client_took_part(monkeypatch):
+    view, *_ = seen(6)
+    absent = replace(view, messages=tuple(m for m in view.messages if m.topic == GlobalModel.topic or m.round % 2))
+    monkeypatch.setattr(repeats, "MOST", 3)
+    (update, *_) = updates = find_updates(absent, AuxiliaryKnowledge())
+    for found in with_repeats(absent, AuxiliaryKnowledge(), updates, find_updates):
+        assert [r.round for r in found.repeats] == [1, 3, 5]
+    monkeypatch.setattr(repeats, "NUMBERS", 4 * sum(g.size for g in update.gradient.values()))  # room for two
+    (first, *_) = with_repeats(absent, AuxiliaryKnowledge(), updates, find_updates)
+    assert [r.round for r in first.repeats] == [1, 5]
 
 
 def of_round(view, number, **changed):
