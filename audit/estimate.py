@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from leakledger.attacks.observed.repeats import models_of
 from leakledger.audit.case import Case
 from leakledger.audit.case_protocol import build_scaler
 from leakledger.audit.config import Config
@@ -247,8 +248,19 @@ def _attacks(config: Config, case: Case, weights: int, batch: float, features: i
     if (found := options.get("posterior")) and batch <= found["max_rows"]:
         share = 1.0 if "posterior" in use or case.defense.parts else PORTFOLIO_SHARE
         visits = found["chains"] * found["sweeps"] * batch * features
-        seconds += 2.0 * share * victims * visits * VISIT_SECONDS
+        seconds += share * (victims + _networks(case, batch, victims, found["together"])) * visits * VISIT_SECONDS
     return seconds
+
+
+def _networks(case: Case, batch: float, victims: float, most: int) -> float:
+    """How many networks are sampled through for so many attacked updates: of each client several at once, instead of
+    one for each of them, where its rounds are read together.
+    """
+    spec = case.training.spec
+    whole = spec.algorithm == "fedsgd" and spec.batch_size is None
+    if not (whole and case.defense.parts and most and spec.rounds > 1):
+        return victims
+    return case.setting.parties * models_of(spec.rounds, max(1, round(batch)), most)
 
 
 def _in(amount: float, units: Sequence[tuple[str, int]], least: str, base: int = 1) -> str:

@@ -21,6 +21,7 @@ from leakledger.preprocess.views import TrainingSpec, View
 
 Item = TypeVar("Item")
 MOST = 64  # rounds, evenly over all in which a client took part
+PLACES = 64  # rows times models that are read side by side, at most, unless these are two
 NUMBERS = 2**26  # of weights and gradients of all of them, half a gigabyte
 
 
@@ -48,6 +49,11 @@ def with_repeats(
         else u
         for u in updates
     ]
+
+
+def models_of(rounds: int, rows: int, most: int) -> int:
+    """By how many models so many rounds of batches of `rows` rows are read, at most."""
+    return min(most, rounds, max(2, PLACES // rows))
 
 
 def in_all_rounds(knowledge: AuxiliaryKnowledge, rounds: Collection[int]) -> AuxiliaryKnowledge:

@@ -72,6 +72,17 @@ def test_what_makes_a_run_larger_makes_its_estimate_larger(sections: dict[str, o
         assert getattr(large, name) > getattr(small, name), name
 
 
+def test_rounds_that_are_read_together_take_the_time_of_their_models() -> None:
+    def seconds(most: int, batch: int = 0, rows: int = 24) -> float:
+        attacks = {"use": ["posterior"], "posterior": {"together": most}}
+        sections = {"training": {"rounds": 3, "batch_size": batch}, "defense": {"name": "gaussian-noise", "sigma": 0.1}}
+        return estimated(config(attacks=attacks, data={"source": "fair", "rows": rows}, **sections)).seconds
+
+    assert seconds(0) < seconds(2) < seconds(3) == seconds(8)
+    assert seconds(0, batch=4) == seconds(8, batch=4)
+    assert seconds(2, rows=120) == seconds(8, rows=120)  # of more rows by two
+
+
 def test_more_at_a_time_takes_less_time_and_more_memory() -> None:
     audit = {"seeds": [0, 1, 2, 3], "baseline_draws": 2}
     one, four = (estimated(config(audit=audit | {"jobs": jobs})) for jobs in (1, 4))

@@ -31,11 +31,11 @@ from leakledger.attacks.gradient.posterior.cells import Cell
 from leakledger.attacks.gradient.posterior.chains import encoded, from_prior
 from leakledger.attacks.gradient.posterior.evidence import Evidence
 from leakledger.attacks.gradient.posterior.network import First, RowGradients, squares
+from leakledger.attacks.observed.repeats import models_of
 
 # Of the noise that is left, along the gradients of rows: what a mean of rounds may be off by. Too small: hardly any
 # rounds count as one; too large: it passes for what rows say.
 FAINT = 0.1
-PLACES = 64  # rows times models that are read side by side, at most, unless these are two
 DRAWN = 4  # batches of the prior that it is estimated with
 
 
@@ -99,8 +99,7 @@ def of_rounds(
     if any(e.intervals is not None or e.weights is not None or e.shrunk or e.choices is not None for _, e in each):
         raise ValueError("rounds count together only as sums of all rows with normal errors")
     parts = sorted(parted(each, drawn_rows(each[0], cells, labels, coins)), key=lambda part: part.evidence.noise)
-    most = min(most, max(2, PLACES // parts[0].evidence.rows))
-    networks, told = zip(*parts[:most], strict=True)
+    networks, told = zip(*parts[: models_of(len(rounds), parts[0].evidence.rows, most)], strict=True)
     scales = [told[0].noise / e.noise for e in told]
     total = side_by_side([[scale * t for t in e.total] for scale, e in zip(scales, told, strict=True)])
     together = replace(told[0], total=total, labels=labels, clip_norm=None)
