@@ -257,7 +257,7 @@ def _networks(case: Case, batch: float, victims: float, most: int) -> float:
     one for each of them, where its rounds are read together.
     """
     spec = case.training.spec
-    whole = spec.algorithm == "fedsgd" and spec.batch_size is None
+    whole = spec.algorithm == "fedavg" or spec.batch_size is None
     if not (whole and case.defense.parts and most and spec.rounds > 1):
         return victims
     return case.setting.parties * models_of(spec.rounds, max(1, round(batch)), most)

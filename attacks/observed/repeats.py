@@ -2,10 +2,11 @@
 
 In FedSGD a client that gives all its rows to every batch sends gradients of the same rows, each at another model, and
 under a defense with other noise. That is so where `batch_size` says all rows, and where a client states fewer rows than
-that, since it has no more. Of R rounds an adversary has R noisy looks at one batch.
+that, since it has no more. A local training (FedAvg) goes through all rows in every round. Of R rounds an adversary has
+R noisy looks at one batch.
 
 A client of just as many rows as `batch_size` does so too, which nobody else can tell. Rows that come again in some
-batches and not in others are not looked for, nor are those of local trainings.
+batches and not in others are not looked for.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -16,7 +17,7 @@ import numpy as np
 
 from leakledger.attacks.base import AuxiliaryKnowledge
 from leakledger.attacks.observed.update import ObservedUpdate
-from leakledger.preprocess.messages import ClientGradient, GlobalModel
+from leakledger.preprocess.messages import ClientGradient, ClientWeights, GlobalModel
 from leakledger.preprocess.views import TrainingSpec, View
 
 Item = TypeVar("Item")
@@ -66,19 +67,20 @@ def in_all_rounds(knowledge: AuxiliaryKnowledge, rounds: Collection[int]) -> Aux
 
 
 def rounds_of(view: View, victim: str) -> list[int]:
-    """The rounds in which a client sent a gradient that can be read; of several clients, or where none can, those of
+    """The rounds in which a client sent an update that can be read; of several clients, or where none can, those of
     which a model was told.
     """
-    sent = {m.round for m in view.readable(ClientGradient) if m.sender == victim}
+    kinds = (ClientGradient, ClientWeights)
+    sent = {m.round for kind in kinds for m in view.readable(kind) if m.sender == victim}
     return sorted(r for r in sent or {m.round for m in view.readable(GlobalModel)} if r is not None)
 
 
 def of_all_rows(update: ObservedUpdate, training: TrainingSpec | None) -> bool:
-    """Whether every client behind a gradient has given all its rows to the batch."""
-    if training is None or training.algorithm != "fedsgd" or training.sampling != "fixed":
+    """Whether every client behind an update has given all its rows to it."""
+    if training is None or training.sampling != "fixed":
         return False
     rows = [m.rows for m in update.members] or [update.rows]
-    return training.batch_size is None or max(rows) < training.batch_size
+    return training.algorithm == "fedavg" or training.batch_size is None or max(rows) < training.batch_size
 
 
 def alike(one: ObservedUpdate, other: ObservedUpdate) -> bool:

@@ -148,8 +148,7 @@ class Portfolio(Inversion):
 
     def _continued(self, update: ObservedUpdate, knowledge: AuxiliaryKnowledge, guess: Inverted) -> Inverted:
         """What the posterior makes of the batch from where another attack ended, if anywhere; else what that says."""
-        start = guess if isinstance(guess, RecordsClaim) and guess.layout is None else None
-        outcome = self._posterior().inverted_from(update, knowledge, start)
+        outcome = self._posterior().inverted_from(update, knowledge, _start(guess))
         return outcome if isinstance(outcome, RecordsClaim) else guess
 
     def _filled_in(
@@ -162,9 +161,11 @@ class Portfolio(Inversion):
         open = [i for i, u in enumerate(updates) if not isinstance(c := filled[i], RecordsClaim) or not solves(c, u)]
         if not open:
             return filled
-        guesses = self._tableak_fedavg().invert_all([updates[i] for i in open], knowledge)
-        for i, guess in zip(open, guesses, strict=True):
-            known, better = filled[i], self._continued(updates[i], knowledge, guess)
+        todo = [updates[i] for i in open]
+        guesses = self._tableak_fedavg().invert_all(todo, knowledge)
+        sampled = self._posterior().invert_all(todo, knowledge, [_start(g) for g in guesses])
+        for i, guess, outcome in zip(open, guesses, sampled, strict=True):
+            known, better = filled[i], outcome if isinstance(outcome, RecordsClaim) else guess
             if not isinstance(known, RecordsClaim):
                 filled[i] = better
             elif isinstance(better, RecordsClaim) and known.layout is better.layout:
@@ -187,6 +188,11 @@ class Portfolio(Inversion):
     def _tableak_fedavg(self) -> TabLeakFedAvg:
         own = {"seed": self.seed, "device": self.device, "progress": self.progress}
         return TabLeakFedAvg(**{**own, **self.tableak_fedavg})
+
+
+def _start(guess: Inverted) -> RecordsClaim | None:
+    """A guess that chains can begin at, in the terms of the update."""
+    return guess if isinstance(guess, RecordsClaim) and guess.layout is None else None
 
 
 def _completed(

@@ -12,7 +12,7 @@ the claim is made in doubt of every cell; so it is where it is lower than the st
 how many rows the batch is (Poisson samples), that is sampled too (`sample_size`).
 
 Weights after local training are read as the gradient in the middle of their way, whose errors are worked out from the
-rows that are found (`local_training`).
+rows that are found (`local_training`). Rounds whose updates are of the very same rows are read together (`rounds`).
 
 The adversary is honest but curious, and holds a client's update in the clear with the model and the public layout. It
 knows the labels of the batch, or samples them too. Any multilayer perceptron that classifies.
@@ -66,6 +66,7 @@ from leakledger.preprocess.options import check_options, option
 from leakledger.preprocess.views import ModelSpec
 
 TRIED = 16  # rows of each class, whose gradients show whether a model has diverged
+HIDDEN = 2.0  # times what the way of a local training leaves: noise from which on rounds of it count together
 BURNT = 4  # of so many sweeps that are sampled there is one before that is not; annealed chains are near already
 
 
@@ -117,22 +118,31 @@ class Posterior(Inversion):
     def invert(self, update: ObservedUpdate, knowledge: AuxiliaryKnowledge) -> Inverted:
         return self.inverted_from(update, knowledge)
 
-    def invert_all(self, updates: Sequence[ObservedUpdate], knowledge: AuxiliaryKnowledge) -> list[Inverted]:
-        """The outcomes; of rounds that are read together, one."""
+    def invert_all(
+        self,
+        updates: Sequence[ObservedUpdate],
+        knowledge: AuxiliaryKnowledge,
+        guesses: Sequence[RecordsClaim | None] | None = None,
+    ) -> list[Inverted]:
+        """The outcomes, each from a guess where there are any, as `inverted_from` has it; of rounds that are read
+        together, one.
+        """
         found: dict[tuple[object, ...], tuple[ObservedUpdate, Inverted]] = {}
         outcomes = list[Inverted]()
-        for u in updates:
+        for u, guess in zip(updates, guesses or [None] * len(updates), strict=True):
             rounds = self._together(u)
             key = u.victim, *(r.round for r in rounds or (u,))
             if key not in found:
-                found[key] = u, self.invert(u, knowledge)
+                found[key] = u, self.inverted_from(u, knowledge, guess)
             outcomes.append(in_round(u, *found[key]))
         return outcomes
 
     def _together(self, update: ObservedUpdate) -> tuple[ObservedUpdate, ...]:
-        """The updates of the very rows of one that can be read with it, in the same terms; none where it is alone."""
+        """The updates of the very rows of one that can be read with it, in the same terms and as gradients; none where
+        it is alone.
+        """
         alike = [one_logit(r) for r in update.repeats if r.layout is update.layout and r.rows == update.rows]
-        some = tuple(r for r in alike if counts_with_others(r)) if self.together else ()
+        some = tuple(g for r in alike if (g := counting_with_others(r)) is not None) if self.together else ()
         return some if len(some) > 1 else ()
 
     @torch.inference_mode()
@@ -173,19 +183,19 @@ class Posterior(Inversion):
         network = RowGradients(step.model, step.weights, self.device)
         held = [(r, n) for r in rounds if representable(n := RowGradients(r.model, r.weights, self.device), cells)]
         if held:
-            told = [(n, evidence_of(r, c, self.device)) for r, n in held if isinstance(c := passed_through(r), Channel)]
+            told = [(n, evidence_of(r, through, self.device)) for r, n in held]
             network, evidence = of_rounds(told, cells, evidence.labels, self.together, coins)
             update = replace(update, evidence=tuple(sorted({number for r, _ in held for number in r.evidence})))
         summoned = through.stated and called_for(evidence)
         witnesses = effort(evidence, self.chains, self.sweeps)
-        more = PASSES * REPAIRS if trained else UNSAMPLED + witnesses[1] if summoned else 0
+        more = PASSES * REPAIRS * (not held) if trained else UNSAMPLED + witnesses[1] if summoned else 0
         tell = counter(self.progress, self.repairs + more + self.sweeps // BURNT + self.sweeps)
         if (rounds and not held) or not evidence.usable or not representable(network, cells):
             return Abstained(f"the gradient of {batch} is beyond single precision: its model has diverged")
         given = guess if evidence.labels is not None else None
         start = None if given is None else nearest(given, categorical, numeric, self.device)
         found = search(network, cells, evidence, self.chains, self.repairs, coins, tell, self.pool, start)
-        if trained:
+        if trained and not held:
             found = followed(found, update, update.rows * step.stretched * through.noise, self.pool, tell)
         if update.schedule is not None and not update.mechanisms and not explained(found):
             return Abstained(f"no rows are found that explain the local training of {batch} better than chance")
@@ -243,15 +253,23 @@ def passed_through(update: ObservedUpdate) -> Channel | str:
     return channel(update.mechanisms, sent, update.noise / update.stretched)
 
 
-def counts_with_others(update: ObservedUpdate) -> bool:
-    """Whether an update is a sum of all rows with normal errors alone, of a size that single precision holds.
+def counting_with_others(update: ObservedUpdate) -> ObservedUpdate | None:
+    """The gradient of all rows, with normal errors alone, that an update is, or in the middle of a local training that
+    noise hides more than its way does; None of any other, and of a size that single precision does not hold.
 
     Each round is judged by itself: clipping may have cut the update of one, and left that of another as it was.
     """
-    through = passed_through(update)
+    through, step = passed_through(update), update
     if isinstance(through, str) or through.shrunk or not through.stated:
-        return False
-    return evidence_of(update, through, "cpu").usable
+        return None
+    if update.schedule is not None:
+        middle = as_gradient(update)
+        if isinstance(middle, str) or through.clip_norm is not None:
+            return None
+        if through.noise * middle.stretched < HIDDEN * middle.noise:
+            return None
+        step = middle
+    return step if evidence_of(step, through, "cpu").usable else None
 
 
 def representable(network: RowGradients, cells: Sequence[Cell]) -> bool:

@@ -16,8 +16,11 @@ from leakledger.attacks.gradient.posterior.rounds import GradientsOfRounds, of_r
 from leakledger.attacks.observed import repeats
 from leakledger.attacks.observed.repeats import MOST, spread, with_repeats
 from leakledger.attacks.observed.updates import find_updates
-from leakledger.preprocess.messages import ClientGradient, GlobalModel
+from leakledger.preprocess.messages import ClientGradient, ClientWeights, GlobalModel
 from leakledger.preprocess.models import as_arrays, as_tensors, gradient, initial_weights
+from leakledger.preprocess.pipeline import Encoded
+from leakledger.preprocess.training.base import draw_batches
+from leakledger.preprocess.training.fedavg import FedAvg
 from leakledger.preprocess.views import Mechanism, Message, ModelSpec, PublicFacts, TrainingSpec, View
 from leakledger.preprocess.wire import encode
 from tests.attacks.example import LAYOUT, rows_of
@@ -40,15 +43,18 @@ def seen(rounds, training=WHOLE, mechanisms=(NOISE,), stated=ROWS, seed=0):
         batch = torch.tensor(encoded[order], dtype=torch.float32), torch.tensor(LABELS[order])
         sent = as_arrays(gradient(spec, as_tensors(weights), *batch))
         sent = {k: (g + LOUD * coins.normal(size=g.shape)).astype(np.float32) for k, g in sent.items()}
-        for payload, ends in (
-            (GlobalModel(weights), ("server", "ann")),
-            (ClientGradient(stated, sent), ("ann", "server")),
-        ):
-            body = encode(payload.to_plain())
-            messages.append(Message(len(messages), "train", number, payload.topic, *ends, None, False, body, body))
+        messages += told_and_sent(weights, ClientGradient(stated, sent), number, len(messages))
         weights = {k: (w - RATE * sent[k]).astype(np.float32) for k, w in weights.items()}
     public = PublicFacts(("ann",), "server", layout=LAYOUT, model=spec, training=training, mechanisms=mechanisms)
     return View(frozenset(["server"]), tuple(messages), public), categories, numbers
+
+
+def told_and_sent(weights, update, number, first):
+    """The messages of a round, numbered from `first` on: the model, and what the client answers."""
+    for payload, ends in ((GlobalModel(weights), ("server", "ann")), (update, ("ann", "server"))):
+        body = encode(payload.to_plain())
+        yield Message(first, "train", number, payload.topic, *ends, None, False, body, body)
+        first += 1
 
 
 def granted(view):
@@ -235,6 +241,44 @@ def test_a_round_whose_model_has_diverged_leaves_the_others_readable():
 def test_rounds_that_cannot_be_read_together_are_read_one_by_one():
     view, *_ = seen(2, mechanisms=(NOISE, Mechanism("pruning", {"sparsity": 0.5})))
     claims = Posterior(**BRIEF).run(view, granted(view))
+    assert [read_from(view, c) for c in claims] == [[0], [1]]
+
+
+def trained(rounds, training, sigma, seed=0):
+    """The server's view of so many local trainings on the same rows, each noised; the rows, and what was granted."""
+    categories, numbers, encoded = rows_of(LAYOUT, 2 * ROWS, 0)
+    spec, coins = ModelSpec(LAYOUT.width, 2, (100, 100)), np.random.default_rng(seed)
+    data = Encoded(encoded.astype(np.float32), np.arange(2 * ROWS) % 2)
+    weights, messages, labels = initial_weights(spec, coins), [], {}
+    for number in range(rounds):
+        batches = draw_batches(training, data, coins)
+        labels["ann", number] = np.concatenate([data.labels[rows] for rows in batches])
+        after = FedAvg().client(spec, training, GlobalModel(weights), data, batches).weights
+        sent = {k: (w + sigma * coins.normal(size=w.shape)).astype(np.float32) for k, w in after.items()}
+        messages += told_and_sent(weights, ClientWeights(2 * ROWS, sent), number, len(messages))
+        weights = sent
+    noise = Mechanism("gaussian-noise", {"sigma": sigma})
+    public = PublicFacts(("ann",), "server", layout=LAYOUT, model=spec, training=training, mechanisms=(noise,))
+    view = View(frozenset(["server"]), tuple(messages), public)
+    return view, categories, numbers, AuxiliaryKnowledge(labels=labels)
+
+
+@pytest.mark.parametrize(("epochs", "batch", "sigma"), [(1, None, 0.006), (2, 4, 0.02)])
+def test_local_trainings_on_the_same_rows_are_read_together_where_noise_hides_more_than_their_way(epochs, batch, sigma):
+    training = TrainingSpec("fedavg", learning_rate=RATE, batch_size=batch, local_epochs=epochs)
+    view, categories, numbers, known = trained(8, training, sigma)
+    one = Posterior(**BRIEF, together=0, rounds=(0,)).run(view, known)
+    several = Posterior(**BRIEF, rounds=(0,)).run(view, known)
+    assert (read_from(view, one[0]), read_from(view, several[0])) == ([0], list(range(8)))
+    alone, told = (right(claims[0], categories, numbers) for claims in (one, several))
+    assert told > alone + 0.1
+    assert (several[0].probability is None) == (epochs > 1)  # what its way adds is not known of several rounds
+
+
+def test_local_trainings_whose_way_leaves_more_than_noise_are_read_one_by_one():
+    training = TrainingSpec("fedavg", learning_rate=RATE, batch_size=2, local_epochs=4)
+    view, _, _, known = trained(2, training, 1e-4)
+    claims = Posterior(**BRIEF).run(view, known)
     assert [read_from(view, c) for c in claims] == [[0], [1]]
 
 
