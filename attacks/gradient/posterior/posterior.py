@@ -133,7 +133,7 @@ class Posterior(Inversion):
             rounds = self._together(u)
             key = u.victim, *(r.round for r in rounds or (u,))
             if key not in found:
-                found[key] = u, self.inverted_from(u, knowledge, guess)
+                found[key] = u, self.invert(u, knowledge) if guess is None else self.inverted_from(u, knowledge, guess)
             outcomes.append(in_round(u, *found[key]))
         return outcomes
 

@@ -541,10 +541,10 @@ def test_rows_that_come_again_behind_a_defense_forbid_that_nothing_leaks(defense
     records = []
     for seed in range(80):
         fields = {
-            "trials": tuple(trial(0.5, round=r) for r in range(trained)),
+            "trials": tuple(trial(0.5, f"P{k}", round=r) for k in (1, 2) for r in range(trained)),
             "utility": (UtilityRow("rounds", float(trained)),),
         }
-        records.append(case([], seed, replace(SETTING, defense=defense), **fields))
+        records.append(case([], seed, replace(SETTING, parties=2, defense=defense), **fields))
     found = the_only(records)
     assert found.verdict == ("inconclusive" if open else "no leak")
     assert found.missing == ("rows come again in 2 rounds: what hides behind pruning 0.9 in one may not in all",) * open
