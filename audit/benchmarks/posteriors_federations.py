@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from leakledger.attacks.base import Attack, AuxiliaryKnowledge, StatisticClaim
 from leakledger.attacks.transcript.ring_size import RingSize
 from leakledger.attacks.transcript.statistics import Statistics
+from leakledger.audit.federate import public_options
 from leakledger.preprocess.data.schema import Schema
 from leakledger.preprocess.data.table import Table
 from leakledger.preprocess.encoders import ENCODERS
@@ -121,7 +122,8 @@ def party_rows(cell: Cell, coins: Coins) -> list[int]:
 def _ring(cell: RingCell, seed: int) -> Federation:
     tables = ring_tables(cell, seed)
     fed = Simulated(list(tables), secret=pinned(seed))
-    ENCODERS[cell.encoder]().fit(fed, RING_SCHEMA, {p: fed.at(p, t) for p, t in tables.items()})
+    encoder = ENCODERS[cell.encoder]()
+    encoder.fit(fed, RING_SCHEMA, {p: fed.at(p, t) for p, t in tables.items()})
     sizes = {(p, f): len(set(t.values(f))) for p, t in tables.items() for f in CANDIDATES}
     dictionaries = {f: tuple(sorted({v for t in tables.values() for v in t.values(f)})) for f in CANDIDATES}
 
@@ -130,7 +132,8 @@ def _ring(cell: RingCell, seed: int) -> Federation:
         usual = np.mean([sum(sizes[p, f] for f in every) for p in fed.clients])
         return float(sum(sizes[claim.party, f] for f in every)), float(usual)
 
-    public = PublicFacts(fed.clients, fed.server, Method(cell.encoder, {"ring": []}), schema=RING_SCHEMA.to_plain())
+    agreed = Method(cell.encoder, public_options(encoder))
+    public = PublicFacts(fed.clients, fed.server, agreed, schema=RING_SCHEMA.to_plain())
     view = fed.ledger.view(cell.observers, public, inputs={p: t.to_plain() for p, t in tables.items()})
     granted = AuxiliaryKnowledge(dictionaries=dictionaries if cell.granted else {})
     return Federation(view, granted, RingSize(), truth)

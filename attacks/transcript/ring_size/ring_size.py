@@ -25,7 +25,8 @@ An adversary without rows of its own knows nothing of a sum but that so many par
 as unlike as numbers of rows are elsewhere (`worlds`), around any centre.
 
 Padding and noise (`pad_to`, `noise`) are options of the protocol that its parties know; where the public facts do not
-state them, the attack's own options do. A party whose own range disagrees with them says so and claims nothing.
+state them, the attack's own options do, and where these do not either, ranges tell nothing. A party whose own range
+disagrees with them says so and claims nothing.
 
 How far parties' numbers of rows are apart is learnt from own rows and from all sums that are seen (`worlds`). Little
 says so where few parties stand behind few sums, so intervals are wide where parties are alike, and 80 to 90 % of the
@@ -107,8 +108,8 @@ class RingSize(Attack):
     spread: float = option(0.0, at_least=0, help="deviation of the logarithm of parties' numbers of rows; 0: learnt")
     level: float = option(0.9, above=0, below=1, help="nominal coverage of the intervals")
     ring: tuple[str, ...] = option((), help="the order of the ring; empty: not known")
-    pad_to: int = option(1, at_least=1, help="multiple to which ranges of numbers are padded")
-    noise: int = option(0, at_least=0, help="most unused numbers that a party adds")
+    pad_to: int | None = option(None, at_least=1, help="multiple to which ranges of numbers are padded")
+    noise: int | None = option(None, at_least=0, help="most unused numbers that a party adds")
 
     technique: ClassVar[str] = "ring_size"
     reference: ClassVar[str] = "Privacy-preserving tabular data transformation, section 8.4 and table 5"
@@ -158,6 +159,8 @@ class RingSize(Attack):
             claims = list(self._claims(view, knowledge))
         except Unreadable as reason:
             return NotApplicable(str(reason), contradicted=isinstance(reason, Contradiction))
+        if not claims and view.has(RingHighest, RingMaximum) and self._padding(view) is None:
+            return Abstained("the public facts do not say how ranges are padded: set pad_to and noise")
         return claims or Abstained("every size that these messages tell is the observers' own")
 
     def _claims(self, view: View, knowledge: AuxiliaryKnowledge) -> Iterator[StatisticClaim]:
@@ -183,8 +186,8 @@ class RingSize(Attack):
         party from others: there the mean is as good a guess as any, where the mode is that of a party of next to none.
         """
         means: Means = {}
-        if view.has(RingHighest, RingMaximum):
-            laws, evidence, means = self._of_ring(view, knowledge)
+        if view.has(RingHighest, RingMaximum) and (padding := self._padding(view)):
+            laws, evidence, means = self._of_ring(view, knowledge, padding)
         elif view.has(ModNormAnnounced):
             laws, evidence = self._of_modulus(view, knowledge)
         elif view.has(PaddedSizes) and view.public.server not in view.observers:
@@ -218,7 +221,7 @@ class RingSize(Attack):
         that no chance: then neither is sure.
         """
         padding = self._padding(view)
-        sums = list(stated_sums(view, self.ring or None, not padding.none))
+        sums = list(stated_sums(view, self.ring or None, padding is None or not padding.none))
         sure = {key: int(law.argmax()) for key, law in laws.items() if law.max() == 1.0 and np.count_nonzero(law) == 1}
         found = {key: Bounds() for one in sums for key in one.keys}
         for (party, feature), size in sure.items():
@@ -232,13 +235,15 @@ class RingSize(Attack):
         exact = {key: b for key, b in rests.items() if b.exact and key in laws and key not in sure}
         return exact if all(laws[key][b.low : b.low + 1].any() for key, b in exact.items()) else {}
 
-    def _padding(self, view: View) -> Padding:
-        """As public, else as the options here say."""
+    def _padding(self, view: View) -> Padding | None:
+        """As public, else as the options here say; None where nothing does."""
         options = view.public.encoder.options
-        return Padding(int(options.get("pad_to", self.pad_to)), int(options.get("noise", self.noise)))
+        pad_to, noise = options.get("pad_to", self.pad_to), options.get("noise", self.noise)
+        return None if pad_to is None or noise is None else Padding(int(pad_to), int(noise))
 
-    def _of_ring(self, view: View, knowledge: AuxiliaryKnowledge) -> tuple[Posteriors, dict[str, set[int]], Means]:
-        padding = self._padding(view)
+    def _of_ring(
+        self, view: View, knowledge: AuxiliaryKnowledge, padding: Padding
+    ) -> tuple[Posteriors, dict[str, set[int]], Means]:
         own = own_counts(view)
         try:
             bounds = read_ring(view, self.ring)

@@ -38,6 +38,7 @@ from tests.audit.example import truth
 from tests.every import every
 
 KNOW_NOTHING = AuxiliaryKnowledge()
+UNPADDED = Method("uhe", {"pad_to": 1, "noise": 0})  # of a ring whose order nobody tells
 laws = st.lists(st.floats(0.01, 1), min_size=2, max_size=6).map(lambda w: np.array(w) / np.sum(w))
 
 
@@ -330,10 +331,21 @@ def test_padding_hides_what_was_exact(ring):
 def test_padding_that_nobody_stated_is_noticed_and_nothing_is_claimed():
     found = run("uhe", pad_to=5)
     found.public = replace(found.public, encoder=Method())
-    outcome = RingSize().run(found.view("P2"), KNOW_NOTHING)
+    outcome = RingSize(pad_to=1, noise=0).run(found.view("P2"), KNOW_NOTHING)
     assert isinstance(outcome, NotApplicable)
     assert "pad_to" in outcome.reason
-    assert not isinstance(RingSize(pad_to=5).run(found.view("P2"), KNOW_NOTHING), NotApplicable)
+    assert isinstance(RingSize(pad_to=5, noise=0).run(found.view("P2"), KNOW_NOTHING), list)
+
+
+@pytest.mark.parametrize("observer", ["server", "P2"])
+@pytest.mark.parametrize("stated", [{}, {"pad_to": 1}, {"noise": 0}])
+def test_where_nobody_says_how_ranges_are_padded_they_tell_nothing(observer, stated):
+    """Of a transcript from elsewhere sizes were claimed as exact that were ranges, padded to five."""
+    found = run("uhe", pad_to=5, ring_route="relay")
+    found.public = replace(found.public, encoder=Method("uhe", {"ring": [], **stated}))
+    outcome = RingSize().run(found.view(observer), KNOW_NOTHING)
+    assert isinstance(outcome, Abstained)
+    assert "set pad_to and noise" in outcome.reason
 
 
 ALIKE = dict.fromkeys(SETS, SETS["P1"])
@@ -457,7 +469,7 @@ def test_a_server_without_rows_estimates_the_mean():
 
 def test_a_sum_that_the_stated_padding_cannot_have_is_refused():
     found = run("uhe", pad_to=5)
-    found.public = replace(found.public, encoder=Method("uhe", {"ring": [], "pad_to": 7}))
+    found.public = replace(found.public, encoder=Method("uhe", {"ring": [], "pad_to": 7, "noise": 0}))
     outcome = RingSize().run(found.view("server"), KNOW_NOTHING)
     assert isinstance(outcome, NotApplicable)
     assert "options of the ring" in outcome.reason
@@ -488,9 +500,9 @@ def test_the_largest_size_is_the_other_s_where_it_is_not_the_own_of_two():
 def test_a_ring_in_another_order_is_read_from_its_edges_or_refused():
     order = ("P3", "P1", "P4", "P2")
     found = run("uhe", ring=order, ring_route="relay")
-    found.public = replace(found.public, encoder=Method())
+    found.public = replace(found.public, encoder=UNPADDED)
     assert exact(attack(found, "server"))["P4", "ward"] == 2
-    found.public = replace(found.public, encoder=Method("uhe", {"ring": []}))
+    found.public = replace(found.public, encoder=Method("uhe", {"ring": [], **UNPADDED.options}))
     assert isinstance(RingSize().run(found.view("P1"), KNOW_NOTHING), NotApplicable)
     assert exact(attack(found, "P1", ring=order))["P3", "ward"] == 5
 
@@ -551,7 +563,7 @@ def test_an_order_that_nobody_stated_is_averaged_over_as_enumeration_has_it(secr
 
 def test_without_a_public_order_only_the_second_party_still_knows_a_size():
     secret_ring = run("uhe", SEVEN, ring=ORDER)
-    secret_ring.public = replace(secret_ring.public, encoder=Method())
+    secret_ring.public = replace(secret_ring.public, encoder=UNPADDED)
     sizes = {(p, f): secret_ring.size(p, f) for p in SEVEN for f in FEATURES}
     known = {p: exact(attack(secret_ring, p)) for p in SEVEN}
     assert known["P1"] == {("P4", f): sizes["P4", f] for f in FEATURES}
@@ -559,14 +571,14 @@ def test_without_a_public_order_only_the_second_party_still_knows_a_size():
     assert exact(attack(secret_ring, "P2", ring=ORDER)) == {("P5", f): sizes["P5", f] for f in FEATURES}
     assert {p for p, _ in exact(attack(secret_ring, "P1", "P3"))} == {"P4", "P6"}
     two = run("uhe", {**SEVEN, "P5": {**SEVEN["P5"], "diet": ("full", "none")}}, ring=ORDER)
-    two.public = replace(two.public, encoder=Method())
+    two.public = replace(two.public, encoder=UNPADDED)
     assert not exact(attack(two, "P2"))  # the last but one cannot tell that it is
 
 
 def test_the_order_of_the_clients_is_not_taken_for_the_ring_s_where_nobody_said_so():
     found = run("uhe", SEVEN)
     assert {p for p, _ in exact(attack(found, "P6"))} == {"P7"}
-    found.public = replace(found.public, encoder=Method())
+    found.public = replace(found.public, encoder=UNPADDED)
     assert exact(attack(found, "P6")) == {}
     assert {p for p, _ in exact(attack(found, "P2"))} == {"P1"}
 
@@ -574,7 +586,7 @@ def test_the_order_of_the_clients_is_not_taken_for_the_ring_s_where_nobody_said_
 def test_a_server_that_is_told_the_sum_alone_needs_no_order():
     found = run("uhe", SEVEN, ring=ORDER)
     known = RingSize().run(found.view("server"), KNOW_NOTHING)
-    found.public = replace(found.public, encoder=Method())
+    found.public = replace(found.public, encoder=UNPADDED)
     assert {(c.party, c.feature, c.low, c.high) for c in RingSize().run(found.view("server"), KNOW_NOTHING)} == {
         (c.party, c.feature, c.low, c.high) for c in known
     }
@@ -583,7 +595,7 @@ def test_a_server_that_is_told_the_sum_alone_needs_no_order():
 def test_neighbours_settle_the_order_of_four():
     found = run("uhe")
     known = exact(attack(found, "P3"))
-    found.public = replace(found.public, encoder=Method())
+    found.public = replace(found.public, encoder=UNPADDED)
     assert exact(attack(found, "P3")) == known != {}
 
 
@@ -599,7 +611,7 @@ def test_neighbours_settle_the_order_of_four():
 @every("observer", ["P1", "P2", "P6"])
 def test_a_broken_message_of_a_ring_without_order_is_refused_with_a_reason(change, observer):
     found = run("uhe", SEVEN, ring=ORDER)
-    found.public = replace(found.public, encoder=Method())
+    found.public = replace(found.public, encoder=UNPADDED)
     assert refusal(changed(found.view(observer), "ring.highest", change))
 
 

@@ -36,7 +36,8 @@ def federation(coins, spread=SPREAD, order="public", **options):
         tables[p] = Table(frame.astype("str"), SCHEMA, "simulated")
     ring = () if order == "public" else tuple(coins.permutation(fed.clients).tolist())
     ENCODERS["uhe"](ring=ring, **options).fit(fed, SCHEMA, {p: fed.at(p, t) for p, t in tables.items()})
-    agreed = Method("uhe", {**({"ring": []} if order == "public" else {}), **options})
+    padding = {"pad_to": 1, "noise": 0, **options}
+    agreed = Method("uhe", {**({"ring": []} if order == "public" else {}), **padding})
     public = PublicFacts(fed.clients, fed.server, agreed, schema={"categorical": list(CANDIDATES)})
     inputs = {p: t.to_plain() for p, t in tables.items()}
     return tables, lambda *who: fed.ledger.view(who, public, inputs=inputs)
