@@ -15,7 +15,7 @@ TabLeak needs the labels of the batch, granted or, in FedSGD, recovered; without
 what the posterior has.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -101,8 +101,10 @@ class Portfolio(Inversion):
         proven = [c if c is not None and len(c.numbers) else None for c in exact]
         if updates[0].schedule is not None:
             return self._filled_in(updates, knowledge, [c or Abstained(NOTHING) for c in proven])
-        sampled = self._sampled([u for c, u in zip(proven, updates, strict=True) if c is None], knowledge)
-        outcomes: list[Inverted | None] = [c or next(sampled) for c in proven]
+        hidden = [i for i, u in enumerate(updates) if proven[i] is None and (u.mechanisms or u.guessed_size)]
+        samples = self._posterior().invert_all([updates[i] for i in hidden], knowledge)  # of what is left to know
+        sampled = {i: o for i, o in zip(hidden, samples, strict=True) if isinstance(o, RecordsClaim)}
+        outcomes: list[Inverted | None] = [c or sampled.get(i) for i, c in enumerate(proven)]
         open = [
             i
             for i, u in enumerate(updates)
@@ -125,18 +127,6 @@ class Portfolio(Inversion):
         if not claims:
             return outcomes[-1]
         return max(claims, key=lambda c: (verified(c).sum(), solves(c, update), len(c.numbers)))
-
-    def _sampled(
-        self, updates: Sequence[ObservedUpdate], knowledge: AuxiliaryKnowledge
-    ) -> Iterator[RecordsClaim | None]:
-        """What is left to know of each update that is defended, or of which nobody tells how many rows it is of; None
-        of others, and of defenses without a known likelihood.
-        """
-        hidden = [u for u in updates if u.mechanisms or u.guessed_size]
-        found = iter(self._posterior().invert_all(hidden, knowledge))
-        for u in updates:
-            outcome = next(found) if u.mechanisms or u.guessed_size else None
-            yield outcome if isinstance(outcome, RecordsClaim) else None
 
     def _improved(self, update: ObservedUpdate, knowledge: AuxiliaryKnowledge, guess: Inverted) -> Inverted:
         """What the posterior makes of an undefended batch, from where another attack ended; its guess where it has
