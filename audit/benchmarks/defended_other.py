@@ -6,7 +6,8 @@ Poisson sample of 8 rows in expectation neither the labels nor how many rows it 
 number for the true one. In the last lines the server sees no client's update, but under secure aggregation the sum of
 several, of 4 rows each, each with noise of its own: one sum per seed. Three lines are of local training (FedAvg): the
 change of the weights after some epochs of two batches has the noise, TabLeak is its variant for local training, and the
-server saw no message before training.
+server saw no message before training. Three are of clients that have 8 rows in all and send a gradient of them in each
+of 1, 4 or 16 rounds, which the posterior reads together; all are attacked as the batch of the first round.
 `--only "defense=half pruned"` keeps to one line.
 """
 
@@ -26,6 +27,7 @@ from leakledger.audit.pool import each
 
 ROWS, OF_A_SUM = 8, 4  # of a batch; of each client's where several are summed
 PARTIES, SUMS = 4, 4  # batches per seed; sums are one per seed, so as many seeds
+RATE_OF_ROUNDS = 0.1  # the learning rate where rounds are read together: their models differ by what it moves
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,7 @@ class Other:
     sampling: str = "fixed"
     summed: int = 0  # clients; 0: each client's update by itself
     epochs: int = 0  # of local training; 0: the gradient of one step
+    rounds: int = 0  # in which clients of few rows send a gradient of all of them; 0: one batch of many rows
 
 
 def noise(sigma: float) -> dict[str, Any]:
@@ -59,6 +62,7 @@ OTHER: Mapping[str, Other] = {
     **{f"noise 0.003, sum of {k} clients": Other(noise(0.003), summed=k) for k in (2, 5, 10)},
     "noise 0.0001, one local epoch": Other(noise(1e-4), epochs=1),
     **{f"noise {sigma}, 5 local epochs": Other(noise(sigma), epochs=5) for sigma in (0.0003, 0.001)},
+    **{f"noise 0.05, the same rows in {k} rounds": Other(noise(0.05), rounds=k) for k in (1, 4, 16)},
 }
 ONLY = ("defense",)  # what `Options.only` may name
 QUICK = ("rows clipped at 0.5, noise 0.003", "half pruned")
@@ -81,7 +85,7 @@ def measured(options: Options, source: str, name: str, seeds: int) -> Iterator[R
     config = under(settings(options, source, "published", other.labels, rows, seeds), other)
     attacks = ("posterior", "tableak_fedavg" if other.epochs else "tableak", NAME)
     work = partial(one_case, config, attacks=attacks)
-    if other.epochs:
+    if other.epochs or other.rounds:
         work = partial(work, federation=partial(train_on_few, rows=ROWS))
     parts = list(each(work, cases(config), options.jobs))
     setting = {"B": rows, "defense": name, "labels": other.labels, "parties": parties, "seeds": seeds}
@@ -95,6 +99,9 @@ def under(config: Config, other: Other) -> Config:
     if other.epochs:
         local = {"batch_size": ROWS // 2, "local_epochs": other.epochs, "learning_rate": RATE}
         plain["training"] = [{"algorithm": "fedavg", "rounds": 1, **local}]
+    if other.rounds:
+        whole = {"rounds": other.rounds, "batch_size": 0, "learning_rate": RATE_OF_ROUNDS}
+        plain["training"] = [t | whole for t in plain["training"]]
     if other.summed:
         plain["partition"] = [{**p, "parties": other.summed} for p in plain["partition"]]
         for training in plain["training"]:

@@ -147,7 +147,8 @@ def timed_on_few(config: Config, attack: Attack, rows: int, case: Case, round: i
 
 
 def train_on_few(config: Config, case: Case, rows: int = PAPER_ROWS) -> Federated:
-    """The federation of a case, whose clients train on the first `rows` of their rows."""
+    """The federation of a case, whose clients train on the first `rows` of their rows, as configured."""
+    algorithm = ALGORITHMS[case.training.algorithm]
     shared = {k: v for k, v in case.training.model_dump(mode="json").items() if k not in LOCAL}
     fedsgd = Training.model_validate({**shared, "algorithm": "fedsgd"})
     whole = federate(config, replace(case, training=fedsgd), PUBLIC_MASTER)
@@ -157,7 +158,7 @@ def train_on_few(config: Config, case: Case, rows: int = PAPER_ROWS) -> Federate
     few = {c: fed.at(c, Encoded(d.rows[:rows], d.labels[:rows])) for c, d in whole.train.items()}
     defense = case.defense.defense
     protect = defense.protect if defense.mechanisms() else None
-    trained = train(fed, ALGORITHMS["fedavg"], model, training, few, protect)
+    trained = train(fed, algorithm, model, training, few, protect)
     batches = {key: fed.own(b) for key, b in trained.batches.items()}
     return replace(
         whole,

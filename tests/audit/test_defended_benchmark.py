@@ -98,7 +98,15 @@ def test_one_attack_is_measured_alone(monkeypatch, attack):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("defense", ["half pruned", "noise 0.003, sum of 2 clients", "noise 0.0003, 5 local epochs"])
+@pytest.mark.parametrize(
+    "defense",
+    [
+        "half pruned",
+        "noise 0.003, sum of 2 clients",
+        "noise 0.0003, 5 local epochs",
+        "noise 0.05, the same rows in 4 rounds",
+    ],
+)
 def test_other_defenses_are_measured_with_what_is_known_of_them(monkeypatch, defense):
     monkeypatch.setattr(defended_other, "ROWS", 2)
     monkeypatch.setattr(defended_other, "OF_A_SUM", 1)
