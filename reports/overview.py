@@ -332,8 +332,8 @@ def unasked(rows: Iterable[Row]) -> list[str]:
 
 
 def by_adversary(rows: Sequence[Row]) -> list[tuple[str, str]]:
-    """Each kind of adversary that something leaks to, with what leaks to it in how many settings; what checks of the
-    protocol show last.
+    """Each kind of adversary that something leaks to, with what leaks to it in how many of the settings that were
+    judged; what checks of the protocol show last.
     """
     told: dict[str, dict[str, set[int]]] = {}
     for row in rows:
@@ -343,9 +343,9 @@ def by_adversary(rows: Sequence[Row]) -> list[tuple[str, str]]:
     for row in rows:
         for who in row.checks:
             told.setdefault(who, {}).setdefault(noun(CHECKS), set()).add(row.number)
-    whole = sum(not row.setting.reference for row in rows)
+    judged = sum(bool(row.cells) for row in rows)
     return [
-        (capitalised(adversary(who)), listed([f"{n} (in {len(where)} of {whole})" for n, where in what.items()]))
+        (capitalised(adversary(who)), listed([f"{n} (in {len(where)} of {judged})" for n, where in what.items()]))
         for who, what in told.items()
     ]
 

@@ -19,8 +19,10 @@ def facts(record: AuditRecord) -> list[tuple[str, str]]:
     reference = {c.setting.id for c in record.cases if c.setting.reference}
     played = controls(record.cases)
     passed, runs = sum(c.passed for c in played), sum(c.runs for c in played)
+    lost = {c.setting.id for c in record.aborted} - {c.setting.id for c in record.cases}
     return [
         ("settings", text.count(len({c.setting.id for c in (*record.cases, *record.aborted)}))),
+        *([("settings not judged", text.count(len(lost)))] if lost else []),
         ("cases", text.count(len(record.cases))),
         *([("aborted cases", text.count(len(record.aborted)))] if record.aborted else []),
         ("scored findings", text.count(len(scored))),

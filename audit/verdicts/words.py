@@ -61,7 +61,8 @@ def verdict(
     alpha: float = Policy.alpha,
 ) -> Verdict:
     """One sentence on leakage, one on utility; `missing` cases have not run yet, which forbids that nothing leaks.
-    `alpha`: the level that the rulings were found at.
+    `alpha`: the level that the rulings were found at. `records`: aborted ones too; a setting that has no others was not
+    judged.
     """
     settings = {r.setting.id: r.setting for r in records}
     reference = {name for name, s in settings.items() if s.reference}
@@ -69,8 +70,9 @@ def verdict(
     open_ones = [r for r in found if r.verdict == "inconclusive"]
     utility = _utility_sentence(rows, reference)
     if leaks:
-        federated = len(settings) - len(reference)
-        return Verdict("leaks", _leak_sentence(leaks, federated, settings, all_scores), utility)
+        federated = settings.keys() - reference
+        judged = len({r.setting.id for r in records if not r.aborts} & federated)
+        return Verdict("leaks", _leak_sentence(leaks, judged, len(federated) - judged, settings, all_scores), utility)
     if open_ones or not found or missing:
         return Verdict("inconclusive", _doubt_sentence(open_ones, len(found), missing), utility)
     ceiling, worst = found[0].ceiling, max(found, key=lambda r: r.advantage or 0.0)
@@ -113,9 +115,11 @@ def unasked(asked: Set[str]) -> str:
 
 
 def _leak_sentence(
-    leaks: Sequence[Ruling], federated: int, settings: dict[str, Setting], all_scores: Sequence[Score]
+    leaks: Sequence[Ruling], judged: int, lost: int, settings: dict[str, Setting], all_scores: Sequence[Score]
 ) -> str:
-    """The worst leak of records in full (or the worst of all), then the other kinds in short."""
+    """In how many of the `judged` settings something leaks, and that `lost` more were not; the worst leak of records in
+    full (or the worst of all), then the other kinds in short.
+    """
     worst: dict[str, Ruling] = {}
     for r in sorted(leaks, key=lambda r: -(r.advantage if r.advantage is not None else -1.0)):
         worst.setdefault(r.asset, r)
@@ -123,7 +127,9 @@ def _leak_sentence(
     rest = ", ".join(NOUNS[r.asset] for r in others if r.asset != CHECKS)
     places = len({r.setting for r in leaks})
     effect = _effect(first, settings[first.setting], all_scores)
-    return f"Leaks in {places} of {plural(federated, 'setting')}: {effect}{'; also ' if rest else ''}{rest}."
+    unjudged = f" that {'was' if judged == 1 else 'were'} judged ({lost} more could not be: all cases were aborted)"
+    where = f"{places} of {plural(judged, 'setting')}{unjudged if lost else ''}"
+    return f"Leaks in {where}: {effect}{'; also ' if rest else ''}{rest}."
 
 
 def _effect(r: Ruling, setting: Setting, all_scores: Sequence[Score]) -> str:

@@ -7,6 +7,7 @@ import pytest
 from leakledger.audit.records import Aborted
 from leakledger.reports.html import render
 from leakledger.reports.overview import MOST_ROWS, parted
+from leakledger.reports.verdict import facts
 from leakledger.reports.words import GROUPS
 from tests.reports.example import example, setting
 from tests.reports.page import parse
@@ -55,14 +56,19 @@ def test_a_setting_of_which_every_case_was_aborted_has_a_row_without_an_answer()
     assert "3 cases were aborted, all that there were of setting 2: nothing is known of it." in said
 
 
-def test_what_leaks_is_said_of_the_settings_that_were_attacked_and_counted_among_all():
+def test_what_leaks_is_said_of_the_settings_that_were_attacked_and_counted_among_those():
     said = first(MIXED)
     assert "Every setting that was attacked leaks people's rows." in said
     assert "nothing that was tried stops that" not in said
     assert "Nothing that was attacked stops: people's rows." in said
-    assert "The server: people's rows (in 1 of 2) settings." in said
+    assert "The server: people's rows (in 1 of 1) settings that were judged." in said
     assert "No two settings that were attacked differ in one thing" in said
     assert "No setting has a [[defense]]" not in said  # one has, and was aborted
+
+
+def test_the_figures_say_how_many_settings_were_not_judged():
+    assert ("settings not judged", "1") in facts(MIXED)
+    assert "settings not judged" not in dict(facts(aborted(record(ruling(PLAIN, "leaks")))))
 
 
 def test_a_setting_that_was_aborted_is_no_advice():
