@@ -24,6 +24,7 @@ from rich.segment import Segment
 from rich.text import Text
 
 from leakledger.audit.termination import INTERRUPTED, Interrupted, terminated_as_interrupted
+from leakledger.preprocess.invisible import invisible
 from leakledger.preprocess.raised import functions_through
 from leakledger.preprocess.told_failure import DEBUG, ON_REQUEST
 
@@ -41,7 +42,7 @@ def printable(text: str, kept: str = LINES) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    return "".join(c if c in kept or category(c) not in STEERING else _code(c) for c in text)
+    return "".join(_code(c) if c not in kept and (category(c) in STEERING or invisible(c)) else c for c in text)
 
 
 def one_line(text: str, most: int = 400) -> str:

@@ -4,12 +4,13 @@ import math
 import unicodedata
 from collections.abc import Callable, Iterable
 
-from leakledger.audit.records import at_least, at_most
+from leakledger.audit.records import at_least, at_most, invisible
 from leakledger.audit.records import plural as plural
 
 BLANK = "–"
 # Controls, invisible formats (of no width, or turning the text after them), halves of surrogates, characters that are
-# not assigned, separators of lines: by any of them a name could disguise itself, or its neighbours.
+# not assigned, separators of lines: by any of them a name could disguise itself, or its neighbours. So it could by what
+# is drawn as nothing, of whatever category.
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Cn", "Zl", "Zp"})
 
 
@@ -21,7 +22,7 @@ def visible(text: str) -> str:
 
 
 def _hidden(char: str) -> bool:
-    return char not in "\t\n" and unicodedata.category(char) in _HIDDEN
+    return char not in "\t\n" and (unicodedata.category(char) in _HIDDEN or invisible(char))
 
 
 def shortened(text: str, length: int) -> str:

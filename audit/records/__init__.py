@@ -70,6 +70,7 @@ from leakledger.audit.records.trials import (
     SurestShare,
     Trial,
 )
+from leakledger.preprocess.invisible import invisible
 from leakledger.preprocess.nouns import plural
 
 __all__ = [
@@ -128,6 +129,7 @@ __all__ = [
     "check_title",
     "confidence",
     "failed_controls",
+    "invisible",
     "metric_title",
     "plain_name",
     "plural",

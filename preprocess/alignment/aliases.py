@@ -13,6 +13,7 @@ from pathlib import Path
 
 from leakledger.preprocess.data.errors import DataError
 from leakledger.preprocess.data.suggest import closest
+from leakledger.preprocess.invisible import invisible
 
 OWN = Path(__file__).with_name("aliases.toml")
 WORDY = re.compile(r"[^,;:=.\n]+")  # signs that end a name or a value in one of the formats
@@ -54,8 +55,9 @@ def check_collisions(aliases: Aliases, where: str) -> None:
 
 
 def _seen(name: str) -> str:
-    """What one sees of a name: without signs of control and format, one blank for any."""
-    visible = "".join(c for c in unicodedata.normalize("NFC", name) if unicodedata.category(c) not in ("Cc", "Cf"))
+    """What one sees of a name: without signs of control and format and what is drawn as nothing, one blank for any."""
+    signs = unicodedata.normalize("NFC", name)
+    visible = "".join(c for c in signs if unicodedata.category(c) not in ("Cc", "Cf") and not invisible(c))
     return " ".join(visible.split())
 
 

@@ -26,6 +26,7 @@ def test_a_feature_without_aliases_keeps_its_name():
             'age = ["years"]\nBMI = ["ye\u200bars"]',
             r"'ye\\u200bars' is a name of 'age', where it is written 'years'",
         ),
+        ('age = ["years"]\nBMI = ["ye\u3164ars"]', "'ye\u3164ars' is a name of 'age', where it is written 'years'"),
         ('age = ["y", "y\u200b"]', "age lists a name twice"),
         ('age = ["bmi"]', "'BMI' is a name of 'age', where it is written 'bmi', and of 'BMI'"),
         ('agee = ["years"]', "'agee' is no feature"),
