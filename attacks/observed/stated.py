@@ -7,7 +7,7 @@ of codes are none of the feature, and nothing is claimed of them here.
 From `zscore.mean` (n, mean m) and `zscore.variance` (S, squared deviations from the announced global mean M) follows
 the client's own variance: S/n - (m - M)². It is exact while rounding leaves it its digits: of a column that is
 constant, or far from the global mean beside its deviation, the difference is rounding itself, and only a bound is
-claimed.
+claimed. So it is of numbers so small that their squares are none (`vanished`).
 """
 
 from collections.abc import Iterable, Mapping
@@ -43,6 +43,8 @@ STATED_STATISTICS = (
 )
 ROUNDING = 16 * float(np.finfo(np.float64).eps)  # of a sum, for the root of the number of its terms
 EXACT = 1e-9  # of a deviation: more that rounding may have changed is no exact claim
+VANISHED = 1e-315  # of a mean of squares: what is lost where these are below float64's numbers, with some to spare
+NEAR_ZERO = 1e-140  # other numbers than one further from 0 than this lie so far from it that their squares are kept
 
 STATED = (LocalDictionary, PooledCategories, *STATED_STATISTICS)
 
@@ -96,12 +98,21 @@ def _deviations(view: View, m: Message, squared: Message, announced: Any) -> Ite
     count, means = m.payload.count, m.payload.mean
     around, away = squared.payload.squares / count, means - announced
     lost = ROUNDING * np.sqrt(count) * (around + away**2 + np.abs(away) * (np.abs(means) + np.abs(announced)))
+    lost += vanished(means, announced, np.sqrt(around))
     variance = np.maximum(around - away**2, 0)
     within = [np.sqrt(variance), np.sqrt(np.maximum(variance - lost, 0)), np.sqrt(variance + lost)]
     std, low, high = np.where(lost <= 2 * EXACT * variance, within[0], within)
     for block in _blocks(view, std):
         x, least, most = (float(ends[block.start]) for ends in (std, low, high))
         yield StatisticClaim(m.sender, block.feature, "std", x, least, most, (m.sequence, squared.sequence))
+
+
+def vanished(*sizes: Any) -> Any:
+    """How much a mean of squares may lack of numbers whose mean, centre and deviation are `sizes`, since float64 has no
+    squares of numbers below about 1e-162: their deviation is 0 though they differ. Nothing where all `sizes` are 0.
+    """
+    largest = np.max(np.abs(np.broadcast_arrays(*sizes)), axis=0)
+    return np.where((largest > 0) & (largest < NEAR_ZERO), VANISHED, 0.0)
 
 
 def extremes(view: View) -> Iterable[StatisticClaim]:

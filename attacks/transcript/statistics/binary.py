@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from leakledger.attacks.observed.stated import NEAR_ZERO
 from leakledger.attacks.transcript.statistics.curves import Curves
 from leakledger.attacks.transcript.statistics.grids import Interval, interpolate, quantiles
 from leakledger.attacks.transcript.statistics.own import OwnTable
@@ -40,10 +41,12 @@ def two_numbers(tables: Mapping[str, OwnTable], feature: str, value: str, mean: 
 
 
 def own_pair(tables: Mapping[str, OwnTable], feature: str, value: str = "") -> Pair | None:
-    """The two numbers that the own rows have, or 0 and 1 where they have one of these or none."""
+    """The two numbers that the own rows have, or 0 and 1 where they have one of these or none; none whose squares would
+    show nothing (`stated.vanished`).
+    """
     own = np.unique(np.concatenate([np.zeros(0), *(t.column(feature, value) for t in tables.values())])).tolist()
     pair = (own[0], own[1]) if len(own) == 2 else (0.0, 1.0)
-    return pair if set(own) <= set(pair) else None
+    return pair if set(own) <= set(pair) and pair[1] - pair[0] > NEAR_ZERO else None
 
 
 def is_of(pair: Pair, mean: float, std: float) -> bool:

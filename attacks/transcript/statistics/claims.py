@@ -6,6 +6,7 @@ from math import sqrt
 
 from leakledger.attacks.base import Statistic, StatisticClaim
 from leakledger.attacks.observed.secure_sums import Slot
+from leakledger.attacks.observed.stated import vanished
 from leakledger.attacks.transcript.statistics.exact import Fact
 
 ROUNDING = 1e-9  # relative, of sums of float64 parts
@@ -77,6 +78,7 @@ def spread_around(
             around, offset = x / rows, (mean - centre) ** 2
             variance, lost = max(around - offset, 0.0), 1e-12 * (around + mean**2 + centre**2)
             lost += fact.within.get(Slot(kind, feature), 0.0) / rows + (2 * abs(mean - centre) + far) * far
+            lost += float(vanished(mean, centre, sqrt(max(around, 0.0))))
             return variance, lost, fact
     return None
 

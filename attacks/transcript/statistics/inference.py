@@ -7,7 +7,7 @@ import numpy as np
 
 from leakledger.attacks.base import StatisticClaim
 from leakledger.attacks.observed.secure_sums import Slot
-from leakledger.attacks.observed.stated import ROUNDING
+from leakledger.attacks.observed.stated import ROUNDING, vanished
 from leakledger.attacks.transcript.statistics.binary import Pair, Rates
 from leakledger.attacks.transcript.statistics.claims import named
 from leakledger.attacks.transcript.statistics.differences import Round
@@ -84,6 +84,7 @@ def _prior(
     far = np.array([2 * within.get(Slot("sum", *f), 0.0) / rows for f in features])
     far += ROUNDING * np.sqrt(rows) * (np.abs(mean) + np.abs(centre))
     lost = far_around + ROUNDING * np.sqrt(rows) * (around + away**2) + (2 * away + far) * far
+    lost += vanished(mean, centre, np.sqrt(np.maximum(around, 0.0)))
     return prior(rows, tuple(features), mean, std, centre, tables, len(victims), (far, lost)), square
 
 

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakledger.attacks.observed.secure_sums import Slot
+from leakledger.attacks.observed.stated import vanished
 from leakledger.attacks.transcript.statistics.binary import Rates
 from leakledger.attacks.transcript.statistics.curves import Curves, common_lattice, curves
 from leakledger.attacks.transcript.statistics.grids import (
@@ -202,7 +203,8 @@ class _Inference:
             for (value, first), power in ((about_mean, 1), (about_square, 2))
         )
         alone = quantiles(*in_order(self.sign[..., None] * size, _anywhere(about_mean[0])), self.level)
-        most = np.where(self.squares.silent, 0.0, quantiles(root, _anywhere(about_square[0]), self.level).high)
+        none = np.sqrt(vanished(alone.estimate, self.prior.centre))  # deviations that leave no square
+        most = np.where(self.squares.silent, none, quantiles(root, _anywhere(about_square[0]), self.level).high)
         sharp = self.prior.sharp
         return (
             Interval(*(np.where(sharp, a, b) for a, b in zip(mean.ends, alone.ends, strict=True))),

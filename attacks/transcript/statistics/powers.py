@@ -10,12 +10,14 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from math import isfinite, sqrt
 
 import numpy as np
 
 from leakledger.attacks.base import StatisticClaim
 from leakledger.attacks.observed.secure_sums import numeric_names
 from leakledger.attacks.observed.stated import ROUNDING as NOISE
+from leakledger.attacks.observed.stated import vanished
 from leakledger.attacks.transcript.statistics.own import OwnTable, latest_before, rows_of_the_last, the_one_outside
 from leakledger.attacks.transcript.statistics.quartiles import quartiles
 from leakledger.preprocess.messages import GlobalPowers, LocalLogs, LocalPowerMoments, TriedPowers
@@ -46,13 +48,15 @@ def _unchanged(view: View, m: Message, logs: Message) -> Iterator[StatisticClaim
         return
     names = numeric_names(view.public)
     for (g, c), power in np.ndenumerate(tried.payload.power):
-        if abs(power - 1) <= UNCHANGED and c < len(names):
-            mean = float(m.payload.mean[g, c])
-            std = float(np.sqrt(m.payload.squares[g, c] / max(logs.payload.count, 1)))
+        mean, squares = float(m.payload.mean[g, c]), float(m.payload.squares[g, c])
+        if abs(power - 1) <= UNCHANGED and c < len(names) and isfinite(mean) and isfinite(squares):
+            variance = squares / max(logs.payload.count, 1)
+            lost = float(vanished(mean, sqrt(variance)))
+            std, low, high = (sqrt(max(v, 0.0)) for v in (variance, variance - lost, variance + lost))
             evidence = tuple(sorted((tried.sequence, logs.sequence, m.sequence)))
             by = ROUNDING * (abs(mean) + std)
             yield StatisticClaim(m.sender, names[c], "mean", mean, mean - by, mean + by, evidence)
-            yield StatisticClaim(m.sender, names[c], "std", std, std - by, std + by, evidence)
+            yield StatisticClaim(m.sender, names[c], "std", std, max(low - by, 0.0), high + by, evidence)
 
 
 def _bent_back(
@@ -66,7 +70,9 @@ def _bent_back(
     for i, n in enumerate(curves):
         own = np.concatenate([t.column(n) for t in bent.values()])
         mean, std = float(told.payload.mean[i]), float(told.payload.std[i])
-        if np.isfinite([mean, std, *own]).all():  # a search among numbers of 10^100 may end nowhere
+        with np.errstate(over="ignore"):
+            squares = told.payload.count * np.square([mean, std, *own])
+        if np.isfinite(squares).all():  # images of numbers of 10^100 may be beyond that
             claims += _last(count, n, own, told, mean, std)
     for claim in quartiles(claims, bent, level):
         curve, ends = curves[claim.feature], np.array([claim.estimate, claim.low, claim.high])
@@ -86,7 +92,7 @@ def _last(
     variance = around - own_part - away**2
     noise = NOISE * np.sqrt(total)
     far = noise * (total / rows * (abs(mean) + std) + np.abs(own).sum() / rows)
-    lost = noise * (around + own_part + away**2) + (2 * abs(away) + far) * far
+    lost = noise * (around + own_part + away**2) + (2 * abs(away) + far) * far + float(vanished(mean, std, own.mean()))
     s, low, high = (float(np.sqrt(max(v, 0.0))) for v in (variance, variance - lost, variance + lost))
     slack = 1e-6 * (abs(m) + s)
     return [

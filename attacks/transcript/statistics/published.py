@@ -38,7 +38,7 @@ from scipy.special import logsumexp
 
 from leakledger.attacks.base import Statistic, StatisticClaim
 from leakledger.attacks.observed.secure_sums import numeric_names
-from leakledger.attacks.observed.stated import ROUNDING
+from leakledger.attacks.observed.stated import ROUNDING, VANISHED, vanished
 from leakledger.attacks.transcript.statistics.decrypted import extremes_within, moments_within
 from leakledger.attacks.transcript.statistics.own import OwnTable, integer_features, the_one_outside
 from leakledger.attacks.transcript.statistics.prior import BASE, FREEDOM, LOG_STD_SPREADS, MEAN_SPREADS
@@ -207,10 +207,12 @@ def _candidates(each: Sequence[Floats], told: Told, whole: NDArray[np.bool_], co
 
 def _like_own(found: Candidates, each: Sequence[Floats], told: Told, whole: NDArray[np.bool_]) -> Floats:
     """(C,) the logarithm of how likely what is told is for each number of rows, if means and deviations are as far from
-    the own ones as a party's may be, and as those of `each` observer are. Columns without a deviation say nothing.
+    the own ones as a party's may be, and as those of `each` observer are. Columns without a deviation say nothing, nor
+    do those of numbers whose squares float64 does not have.
     """
     own, n = np.vstack(each), found.rows[:, None]
-    varied, spread = told.std > 0, np.where(told.std > 0, told.std, 1.0)
+    varied = told.std**2 > VANISHED
+    spread = np.where(varied, told.std, 1.0)
     counts: Floats = _witnesses(own, varied) * varied.astype(np.float64)
     least = np.maximum(COINCIDENCE * spread**2, whole / n)  # of a variance: one below is as likely to be chance
     variance = np.maximum(found.variances, np.maximum(found.variances_within, least))
@@ -320,7 +322,7 @@ def _less_own(rows: Floats, logs: Floats, own: Floats, told: Told) -> Candidates
     lost = ROUNDING * np.sqrt(n + len(own))  # of each of these, in sums over so many rows
     within = share * (told.mean_within + lost * np.hypot(told.mean, told.std))
     variance_within = share * told.variance_within + lost * (around + own_part + away**2)
-    variance_within += (2 * np.abs(away) + within) * within
+    variance_within += (2 * np.abs(away) + within) * within + vanished(told.mean, told.std, own.mean(axis=0))
     return Candidates(rows, logs, mean, variance, within, variance_within)
 
 
