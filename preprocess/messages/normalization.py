@@ -118,14 +118,16 @@ class TriedPowers(Payload):
 
 @dataclass(frozen=True)
 class LocalPowerMoments(Payload):
-    """Mean and sum of squared deviations from it (powers, columns) of the sender's values under each power."""
+    """Mean and sum of squared deviations from it (powers, columns) of the sender's values under each power; not finite
+    under one whose images float64 does not have, as of numbers of 10^100 under the power 4.
+    """
 
     topic = "yeo-johnson.local"
     discloses = Disclosure.AGGREGATE
     about = About.SENDER
 
-    mean: Floats = field(metadata=shaped("powers", "columns"))
-    squares: Floats = field(metadata=shaped("powers", "columns"))
+    mean: Floats = field(metadata=shaped("powers", "columns", finite=False))
+    squares: Floats = field(metadata=shaped("powers", "columns", finite=False))
 
 
 @dataclass(frozen=True)

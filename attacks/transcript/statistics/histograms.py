@@ -62,10 +62,11 @@ def _solved(values: Floats, column: int, logs: Message, told: Sequence[tuple[Mes
     left, right = [np.ones(len(values)), np.sign(values) * np.log1p(np.abs(values))], [rows, logs.payload.total[column]]
     for powers, moments in told:
         for g, power in enumerate(powers.payload.power[:, column]):
-            image = NumericBlock("", 0, 0.0, 1.0, power=float(power)).encoded(values)
             mean = moments.payload.mean[g, column]
-            left += [image, (image - mean) ** 2]
-            right += [rows * mean, moments.payload.squares[g, column]]
+            with np.errstate(over="ignore", invalid="ignore"):  # as the moments are then
+                image = NumericBlock("", 0, 0.0, 1.0, power=float(power)).encoded(values)
+                left += [image, (image - mean) ** 2]
+                right += [rows * mean, moments.payload.squares[g, column]]
     a, b = np.array(left), np.array(right)
     size = np.abs(a).max(1)
     usable = (size > 0) & np.isfinite(size) & np.isfinite(b)

@@ -308,3 +308,15 @@ def test_no_bound_that_several_clients_share_is_ever_wrong(columns, options, ali
     columns = [[float(alike)] * len(c) if i else c for i, c in enumerate(columns)]
     parts = [np.array(c)[:, None] for c in columns]
     assert_all_hold(parts, claims(seen(parts, ["P1"], search_precision=1e-3, **options)))
+
+
+@pytest.mark.parametrize("size", [1e100, 1e149])
+def test_numbers_whose_images_under_some_powers_are_beyond_float64_are_read_under_those_that_have_them(size):
+    """Every view of the server was said to have messages that do not fit together, and nothing was claimed."""
+    parts = [size * x for x in tables((20, 12, 15), features=2)]
+    told = claims(seen(parts, ["server"], "federated-yeo-johnson"))
+    assert {(c.party, c.statistic) for c in told} >= {(f"P{i}", s) for i in (1, 2, 3) for s in ("mean", "std", "count")}
+    for observers in (["server"], ["P1", "P3"], ["server", "P1", "P2"]):
+        for c in claims(seen(parts, observers, "federated-yeo-johnson")):
+            slack = 1e-9 * abs(real(parts, c))
+            assert c.low - slack <= real(parts, c) <= c.high + slack, c
