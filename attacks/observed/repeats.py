@@ -5,17 +5,20 @@ under a defense with other noise. That is so where `batch_size` says all rows, a
 that, since it has no more. A local training (FedAvg) goes through all rows in every round. Of R rounds an adversary has
 R noisy looks at one batch.
 
-A client of just as many rows as `batch_size` does so too, which nobody else can tell. Rows that come again in some
-batches and not in others are not looked for.
+A client of just as many rows as `batch_size` does so too. Its updates do not tell; how many rows it has, it may have
+said when moments or rows were collected (`stated`), which is looked up. Rows that come again in some batches and not in
+others are not looked for.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
 
 from leakledger.attacks.base import AuxiliaryKnowledge
+from leakledger.attacks.observed.evaluated import rows_behind
+from leakledger.attacks.observed.stated import columns, moments
 from leakledger.attacks.observed.update import ObservedUpdate
 from leakledger.preprocess.messages import ClientGradient, ClientWeights, GlobalModel
 from leakledger.preprocess.views import TrainingSpec, View
@@ -35,7 +38,8 @@ def with_repeats(
     """The updates, each defended one of a client's whole table with those of several rounds as `find` reads them, in
     their order; the same for every round.
     """
-    whole = {u.victim: u for u in updates if u.mechanisms and of_all_rows(u, view.public.training)}
+    training, rows = view.public.training, stated_rows(view)
+    whole = {u.victim: u for u in updates if u.mechanisms and of_all_rows(u, training, rows)}
     if not whole:
         return list(updates)
     numbers = 2 * sum(g.size for u in whole.values() for g in u.gradient.values())
@@ -43,7 +47,7 @@ def with_repeats(
     rounds = {victim: spread(rounds_of(view, victim), most) for victim in whole}
     read = {r for own in rounds.values() for r in own}
     found = find(view, in_all_rounds(knowledge, read), rounds=read, victims=None)
-    again = [u for u in found if of_all_rows(u, view.public.training)] if isinstance(found, list) else []
+    again = [u for u in found if of_all_rows(u, training, rows)] if isinstance(found, list) else []
     return [
         replace(u, repeats=tuple(r for r in again if r.round in rounds[u.victim] and alike(u, r)))
         if u.victim in whole
@@ -75,12 +79,29 @@ def rounds_of(view: View, victim: str) -> list[int]:
     return sorted(r for r in sent or {m.round for m in view.readable(GlobalModel)} if r is not None)
 
 
-def of_all_rows(update: ObservedUpdate, training: TrainingSpec | None) -> bool:
-    """Whether every client behind an update has given all its rows to it."""
+def of_all_rows(update: ObservedUpdate, training: TrainingSpec | None, stated: Mapping[str, int]) -> bool:
+    """Whether every client behind an update has given all its rows to it. `stated`: how many these are, of whom it is
+    known, those that validate among them.
+    """
     if training is None or training.sampling != "fixed":
         return False
-    rows = [m.rows for m in update.members] or [update.rows]
-    return training.algorithm == "fedavg" or training.batch_size is None or max(rows) < training.batch_size
+    if training.algorithm == "fedavg" or training.batch_size is None:
+        return True
+    given = {m.client: m.rows for m in update.members} or {update.victim: update.rows}
+    return all(n < training.batch_size or _has_no_more(stated.get(c), n, training) for c, n in given.items())
+
+
+def _has_no_more(stated: int | None, rows: int, training: TrainingSpec) -> bool:
+    """Whether a client that has stated so many rows trains on no more than `rows`."""
+    if stated is None or training.patience is None:
+        return stated == rows
+    return stated in rows_behind(rows, training.validation).tolist()
+
+
+def stated_rows(view: View) -> dict[str, int]:
+    """How many rows clients outside said they have, where moments or rows are collected."""
+    claims = (*moments(view), *columns(view))
+    return {c.party: int(c.estimate) for c in claims if c.statistic == "count"}
 
 
 def alike(one: ObservedUpdate, other: ObservedUpdate) -> bool:
