@@ -225,4 +225,5 @@ def _figure(parts: Mapping[str, Floats], claim: StatisticClaim) -> tuple[float, 
     pooled, column = np.concatenate([x[:, k] for x in parts.values()]), own[:, k]
     level = float(claim.value or 0.5)
     figures = {"mean": column.mean(), "std": column.std(), "quantile": np.quantile(column, level)}
+    figures |= {"minimum": column.min(), "maximum": column.max()}
     return float(figures[claim.statistic]), float(pooled.std())
