@@ -131,7 +131,7 @@ def _left_of_means(view: View, width: int) -> Iterator[Columns]:
     neuron, a single row).
     """
     inputs = binary_columns(view, width)
-    if not inputs.any() or _noise(view) > 0:
+    if not inputs.any() or noise_on_updates(view) > 0:
         return
     for whole in round_means(view):
         known = known_updates(view, whole)
@@ -140,7 +140,7 @@ def _left_of_means(view: View, width: int) -> Iterator[Columns]:
         if len(others) != 1 or others[0] in view.observers or mean.shape[1:] != (width,):
             continue
         try:
-            own, zero = _own_mean(view, whole, known)
+            own, zero = own_mean(view, whole, known)
         except (KeyError, TypeError, ValueError, IndexError):
             continue
         active = _beside(mean, own, zero)
@@ -150,7 +150,7 @@ def _left_of_means(view: View, width: int) -> Iterator[Columns]:
         yield Columns(others[0], active & inputs, None, None, False, None, evidence)
 
 
-def _own_mean(view: View, whole: RoundMean, known: Mapping[str, Message]) -> tuple[Floats, float]:
+def own_mean(view: View, whole: RoundMean, known: Mapping[str, Message]) -> tuple[Floats, float]:
     """(neurons, d): the mean of the known updates' first layers, weighed as the aggregation does, in the units of the
     mean of all; and what of that passes for zero.
     """
@@ -242,7 +242,7 @@ def summed_columns(view: View) -> Iterator[tuple[tuple[str, ...], NDArray[np.boo
     """
     width = view.public.layout.width if view.public.layout else 0
     inputs = binary_columns(view, width)
-    if view.public.server not in view.observers or _noise(view) > 0 or not inputs.any():
+    if view.public.server not in view.observers or noise_on_updates(view) > 0 or not inputs.any():
         return
     for found in of_sums(view):
         layer, zero = np.abs(np.asarray(found.mean[FIRST_LAYER], np.float64)), SURE * found.noise
@@ -265,10 +265,10 @@ def _zero(view: View, told: Floats, rows: float) -> Floats:
 
 def _error(view: View, rows: float) -> float:
     """The standard deviation of what protection left in each entry of an update over so many rows."""
-    return float(np.hypot(error_of_mean(view, 1, rows), _noise(view)))
+    return float(np.hypot(error_of_mean(view, 1, rows), noise_on_updates(view)))
 
 
-def _noise(view: View) -> float:
+def noise_on_updates(view: View) -> float:
     """The standard deviation of the noise on what clients send; infinite where another defense came after it."""
     kinds = [m.kind for m in view.public.mechanisms]
     if NOISE not in kinds:

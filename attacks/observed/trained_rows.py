@@ -5,7 +5,8 @@ batch is all of them. A sum tells the rows of all its clients together, and to a
 other clients take part in other rounds, the sums of several rounds are equations in the same few numbers: of three
 clients, two of which take part at a time, the server of secure aggregation reads each one's rows from three sums. Early
 stopping holds a share of the rows back: how many, `train.validation` says; without it the share, which is public,
-leaves few numbers.
+leaves few numbers. Where the observers' own columns are nobody else's, their share of the mean is such a sum too, which
+models tell (`own_share`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,23 +14,27 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from leakledger.attacks.base import StatisticClaim
-from leakledger.attacks.observed.aggregates import by_rows, names_of, participants
+from leakledger.attacks.observed.aggregates import MODELS, by_rows, names_of, participants
 from leakledger.attacks.observed.evaluated import rows_behind
+from leakledger.attacks.observed.own_share import rows_behind_means
 from leakledger.preprocess.messages import (
     ClientGradient,
     ClientWeights,
     LocalLoss,
     Participants,
     SummedUpdate,
+    Survivors,
 )
 from leakledger.preprocess.views import Message, View
 
 SINGLE = (ClientWeights, ClientGradient)
 UPDATED = (*SINGLE, SummedUpdate, LocalLoss)
 """Of these only row counts are read."""
-TRAINED = (*UPDATED, Participants)
+TOLD_OF_ROUNDS = (*MODELS, Survivors)
+"""Whose steps tell how many rows are behind them, to observers with columns of their own."""
+TRAINED = (*UPDATED, Participants, *TOLD_OF_ROUNDS)
 Told = tuple[str, int, tuple[int, ...]]  # a client, how many rows it trained on, and the messages that say so
-Equation = tuple[frozenset[str], int, int]  # clients, how many rows they have together, the message that says so
+Equation = tuple[frozenset[str], int, tuple[int, ...]]  # clients, their rows together, the messages that say so
 EXACT = 1e-6  # what float64 leaves of whole numbers in the solution of a few equations
 
 
@@ -76,35 +81,34 @@ def _summed(view: View) -> Iterator[Told]:
         return
     if training.algorithm == "fedsgd" and training.sampling != "fixed":  # every batch is of another size
         return
-    rounds = [found for number in _rounds(view) if (found := list(_equations(view, number)))]
+    rounds = _equations(view)
     for equations in (*rounds, [e for found in rounds for e in found]) if rounds else ():
         for client, rows, evidence in _determined(equations):
             if client not in view.observers and (training.algorithm != "fedsgd" or _batch_is_all(view, rows)):
                 yield client, rows, evidence
 
 
-def _rounds(view: View) -> list[int]:
-    """Those of which a sum is known."""
-    return sorted({m.round for m in view.readable(SummedUpdate)})
-
-
-def _equations(view: View, round: int) -> Iterator[Equation]:
-    """The sums of a round, and the observers' own updates in it."""
-    for m in (m for m in view.readable(SummedUpdate) if m.round == round):
+def _equations(view: View) -> list[list[Equation]]:
+    """Of each round the sums that are told, what the observers' share in its mean says, and their own updates."""
+    found: dict[int, list[Equation]] = {}
+    for m in view.readable(SummedUpdate):
         who = names_of(view, m.payload.clients)
         if view.public.server not in view.observers:
-            who, _ = participants(view, round)
+            who, _ = participants(view, m.round)
         if who:
-            yield frozenset(who), int(m.payload.rows), m.sequence
-    for m in _own(view, round):
-        yield frozenset([m.sender]), int(m.payload.rows), m.sequence
+            found.setdefault(m.round, []).append((frozenset(who), int(m.payload.rows), (m.sequence,)))
+    for round, who, rows, evidence in rows_behind_means(view):
+        found.setdefault(round, []).append((frozenset(who), rows, evidence))
+    for round, told in found.items():
+        told += [(frozenset([m.sender]), int(m.payload.rows), (m.sequence,)) for m in _own(view, round)]
+    return [found[round] for round in sorted(found)]
 
 
 def _determined(equations: Sequence[Equation]) -> Iterator[Told]:
     """The clients whose rows follow from the equations, as whole numbers from 1 on; none where these disagree."""
-    first: dict[frozenset[str], tuple[int, int]] = {}
-    for who, total, sequence in equations:
-        if first.setdefault(who, (total, sequence))[0] != total:
+    first: dict[frozenset[str], tuple[int, tuple[int, ...]]] = {}
+    for who, total, messages in equations:
+        if first.setdefault(who, (total, messages))[0] != total:
             return
     clients = sorted(frozenset().union(*first))
     matrix = np.array([[float(c in who) for c in clients] for who in first]).reshape(-1, len(clients))
@@ -117,7 +121,8 @@ def _determined(equations: Sequence[Equation]) -> Iterator[Told]:
         rows = round(found[i])
         if known[i, i] > 1 - EXACT and rows >= 1 and abs(found[i] - rows) <= EXACT * rows:
             used = np.abs(inverse[i]) > EXACT
-            yield client, rows, tuple(sorted(n for (_, n), u in zip(first.values(), used, strict=True) if u))
+            told = (messages for (_, messages), u in zip(first.values(), used, strict=True) if u)
+            yield client, rows, tuple(sorted({n for messages in told for n in messages}))
 
 
 def _own(view: View, round: int) -> Iterator[Message]:

@@ -36,7 +36,7 @@ from leakledger.attacks.base import (
 from leakledger.attacks.observed.noised import FAINT, NOISED, NOISED_TO, noised_claims
 from leakledger.attacks.observed.secure_sums import CODE_SUMS, numeric_names, secure_sums
 from leakledger.attacks.observed.stated import STATED_STATISTICS, stated
-from leakledger.attacks.observed.trained_rows import TRAINED, UPDATED, trained_rows
+from leakledger.attacks.observed.trained_rows import TOLD_OF_ROUNDS, TRAINED, UPDATED, trained_rows
 from leakledger.attacks.transcript.statistics.claims import known_claims
 from leakledger.attacks.transcript.statistics.differences import party_facts, rounds
 from leakledger.attacks.transcript.statistics.distribution import EXTREMES, RANKED, distribution_claims
@@ -98,9 +98,9 @@ class Statistics(Attack):
         *POWERED,
         *TRAINED,
     )
-    # Under many powers moments are equations in how often each value occurs; of updates the number of rows is read, and
-    # of sums of codes.
-    reads_in_part = (LocalPowerMoments, *UPDATED, *CODE_SUMS)
+    # Under many powers moments are equations in how often each value occurs; of updates, models and sums of codes the
+    # number of rows is read.
+    reads_in_part = (LocalPowerMoments, *UPDATED, *TOLD_OF_ROUNDS, *CODE_SUMS)
     controls = (
         ControlSpec("mean", scaler="zscore-sac"),
         ControlSpec("mean", scaler="zscore-sac", scaler_options={"sharing": "ring"}),

@@ -17,12 +17,13 @@ UNTOLD = {"encoder": "rolling-hash", "scaler": "local"}  # which tell nobody how
 FEDAVG = {"algorithm": "fedavg", "rounds": 1, "batch_size": 4, "local_epochs": 1}
 
 
-def counts(observers, *, parties=3, attack=None, hidden=(), **training):
+def counts(observers, *, parties=3, attack=None, hidden=(), methods=UNTOLD, partition=None, defense=None, **training):
     """Each party's number of training rows as it is claimed: (low, estimate, high), and what is true."""
     whole = truth(
         data={"source": "fair", "rows": 90},
-        partition={"kind": "iid", "parties": parties},
-        preprocessing=[UNTOLD],
+        partition=partition or {"kind": "iid", "parties": parties},
+        preprocessing=[methods],
+        **({"defense": [defense]} if defense else {}),
         training={"rounds": 1, **training},
     )
     attack = attack or Statistics()
@@ -96,11 +97,38 @@ def test_a_client_that_takes_part_in_some_rounds_only_reads_the_rows_of_two_othe
     assert told == exactly(true, "P2", "P3")
 
 
+OWN_COLUMNS = {"encoder": "uhe", "scaler": "local"}
+UNLIKE = {"kind": "divergent", "parties": 2, "minimum": 10}
+
+
+@pytest.mark.parametrize("training", [{"batch_size": 0}, FEDAVG, {**FEDAVG, "optimizer": "adam"}])
+def test_two_models_tell_a_client_the_rows_of_the_other_by_its_own_columns_under_uhe(training):
+    for own, other in (("P1", "P2"), ("P2", "P1")):
+        told, true = counts([own], methods=OWN_COLUMNS, partition=UNLIKE, **training)
+        assert told == exactly(true, other)
+    assert true["P1"] != true["P2"]
+
+
+def test_models_tell_a_client_the_rows_of_two_others_where_it_meets_them_in_different_rounds():
+    told, true = counts(["P1"], methods=OWN_COLUMNS, **{**FEDAVG, "rounds": 8}, participation=0.67)
+    assert told == exactly(true, "P2", "P3")
+    assert counts(["P1"], methods=OWN_COLUMNS, **FEDAVG)[0] == {}
+    assert counts(["P1", "P3"], methods=OWN_COLUMNS, **FEDAVG)[0] == exactly(true, "P2")
+
+
+def test_no_rows_follow_from_batches_noise_or_a_mean_in_which_every_client_counts_alike():
+    asked = {"methods": OWN_COLUMNS, "partition": UNLIKE}
+    assert counts(["P1"], **asked, batch_size=4)[0] == {}
+    assert counts(["P1"], **asked, **FEDAVG, weighting="clients")[0] == {}
+    noise = {"name": "gaussian-noise", "sigma": 0.01}
+    assert counts(["P1"], **asked, defense=noise, **FEDAVG)[0] == {}
+
+
 @given(st.lists(st.integers(1, 500), min_size=2, max_size=7), st.data())
 def test_what_sums_determine_is_true_and_what_they_leave_open_is_not_told(rows, data):
     clients = [f"P{i}" for i in range(len(rows))]
     groups = data.draw(st.lists(st.sets(st.sampled_from(range(len(rows))), min_size=1), min_size=1, max_size=9))
-    sums = [(frozenset(clients[i] for i in g), sum(rows[i] for i in g), k) for k, g in enumerate(groups)]
+    sums = [(frozenset(clients[i] for i in g), sum(rows[i] for i in g), (k,)) for k, g in enumerate(groups)]
     told = {client: n for client, n, _ in _determined(sums)}
     assert all(told[c] == rows[clients.index(c)] for c in told)
     rank = np.linalg.matrix_rank
@@ -111,7 +139,7 @@ def test_what_sums_determine_is_true_and_what_they_leave_open_is_not_told(rows, 
 
 def test_sums_that_disagree_tell_nothing():
     pair, one, other = frozenset("AB"), frozenset("A"), frozenset("B")
-    assert list(_determined([(pair, 9, 0), (one, 4, 1)])) == [("A", 4, (1,)), ("B", 5, (0, 1))]
-    assert list(_determined([(pair, 9, 0), (pair, 8, 1), (one, 4, 2)])) == []
-    assert list(_determined([(pair, 9, 0), (one, 4, 1), (other, 4, 2)])) == []
-    assert list(_determined([(pair, 4, 0), (one, 4, 1)])) == [("A", 4, (1,))]
+    assert list(_determined([(pair, 9, (0,)), (one, 4, (1,))])) == [("A", 4, (1,)), ("B", 5, (0, 1))]
+    assert list(_determined([(pair, 9, (0,)), (pair, 8, (1,)), (one, 4, (2,))])) == []
+    assert list(_determined([(pair, 9, (0,)), (one, 4, (1,)), (other, 4, (2,))])) == []
+    assert list(_determined([(pair, 4, (0,)), (one, 4, (1,))])) == [("A", 4, (1,))]

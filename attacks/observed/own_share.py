@@ -1,0 +1,62 @@
+"""How many rows are behind the mean of a round, by the share that the observers' own rows have in it.
+
+Under `uhe` no number means two things, so the 0/1 columns of the observers' values are 0 in everybody else's rows, and
+so are those of the others' updates. There the mean over all participants, which two models in a row tell, is that of
+the observers' updates times their share of the rows:
+
+    mean = (w / n) own,     w the rows behind the observers' updates, n those behind all
+
+in FedSGD as after local training, whatever its steps are. With two participants n tells the other's rows. Exact: n is
+a whole number, and is claimed where errors of the mean leave no other.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from leakledger.attacks.observed.aggregates import by_rows, round_means
+from leakledger.attacks.observed.columns import FIRST_LAYER, binary_columns, noise_on_updates, own_mean
+from leakledger.attacks.observed.gradients import row_count
+from leakledger.attacks.observed.sums import known_updates
+from leakledger.preprocess.views import View
+
+OWN_COLUMNS = "uhe"  # the encoder that gives no column to values of two parties
+SURELY = 0.25  # of a row: how far errors may take the number of rows
+
+
+def rows_behind_means(view: View) -> Iterator[tuple[int, tuple[str, ...], int, tuple[int, ...]]]:
+    """Of each round that tells it: its number, who took part, how many rows they have together, and the messages.
+
+    None under noise, which the others' columns have as well, and of a mean in which every client counts alike.
+    """
+    width = view.public.layout.width if view.public.layout else 0
+    inputs = binary_columns(view, width)
+    own_only = view.public.encoder.name == OWN_COLUMNS and by_rows(view) and not noise_on_updates(view)
+    for whole in round_means(view) if own_only and inputs.any() else ():
+        known = known_updates(view, whole)
+        mean = whole.mean[FIRST_LAYER]
+        if not known or not known.keys() < {*whole.clients} or mean.shape[1:] != (width,):
+            continue
+        try:
+            own, zero = own_mean(view, whole, known)
+            weight = sum(row_count(m) for m in known.values())
+        except (KeyError, TypeError, ValueError, IndexError):
+            continue
+        rows = _rows(mean[:, inputs], own[:, inputs], weight, zero)
+        if rows is not None:
+            evidence = {*whole.evidence, *(m.sequence for m in known.values())}
+            yield whole.round, whole.clients, rows, tuple(sorted(evidence))
+
+
+def _rows(mean: np.ndarray, own: np.ndarray, weight: int, zero: float) -> int | None:
+    """The rows behind `mean`, of which the `own` columns (neurons, d) have `weight`; `zero`: the largest error of an
+    entry. None where errors leave several numbers, and where columns of the observers are no multiple of theirs.
+    """
+    used = (np.abs(own) > zero).any(0)
+    mean, own = mean[:, used], own[:, used]
+    share = float((mean * own).sum() / max((own**2).sum(), 1e-300))
+    if not 0 < share < 1 or (np.abs(mean - share * own) > zero).any():
+        return None
+    rows, error = weight / share, weight / share**2 * zero / float(np.linalg.norm(own))
+    whole = round(rows)
+    return whole if error < SURELY and abs(rows - whole) <= error and whole > weight else None
