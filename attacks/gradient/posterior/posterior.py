@@ -129,21 +129,23 @@ class Posterior(Inversion):
         """
         found: dict[tuple[object, ...], tuple[ObservedUpdate, Inverted]] = {}
         outcomes = list[Inverted]()
+        together = dict[tuple[ObservedUpdate, ...], list[int]]()
         for u, guess in zip(updates, guesses or [None] * len(updates), strict=True):
-            rounds = self._together(u)
-            key = u.victim, *(r.round for r in rounds or (u,))
+            if u.repeats not in together:  # judged once: rounds of one client have the same
+                together[u.repeats] = [r.round for r, _ in self._together(u)]
+            key = u.victim, *(together[u.repeats] or [u.round])
             if key not in found:
                 found[key] = u, self.invert(u, knowledge) if guess is None else self.inverted_from(u, knowledge, guess)
             outcomes.append(in_round(u, *found[key]))
         return outcomes
 
-    def _together(self, update: ObservedUpdate) -> tuple[ObservedUpdate, ...]:
-        """The updates of the very rows of one that can be read with it, in the same terms and as gradients; none where
-        it is alone.
+    def _together(self, update: ObservedUpdate) -> list[tuple[ObservedUpdate, Channel]]:
+        """The updates of the very rows of one that can be read with it, in the same terms and as gradients, and what
+        each has passed through; none where it is alone.
         """
         alike = [one_logit(r) for r in update.repeats if r.layout is update.layout and r.rows == update.rows]
-        some = tuple(g for r in alike if (g := counting_with_others(r)) is not None) if self.together else ()
-        return some if len(some) > 1 else ()
+        some = [g for r in alike if (g := counting_with_others(r)) is not None] if self.together else []
+        return some if len(some) > 1 else []
 
     @torch.inference_mode()
     def inverted_from(
@@ -159,7 +161,7 @@ class Posterior(Inversion):
             return NotApplicable(reason)
         if update.rows > self.max_rows:
             return NotApplicable(f"the batch of {batch} has {update.rows} rows, more than max_rows = {self.max_rows}")
-        through = passed_through(rounds[0] if rounds else update)
+        through = rounds[0][1] if rounds else passed_through(update)
         if isinstance(through, str):
             return NotApplicable(through)
         step, trained = update, update.schedule is not None and not of_one_step(update)
@@ -181,11 +183,12 @@ class Posterior(Inversion):
         if update.guessed_size:
             evidence = of_unknown_size(evidence, update.rows)
         network = RowGradients(step.model, step.weights, self.device)
-        held = [(r, n) for r in rounds if representable(n := RowGradients(r.model, r.weights, self.device), cells)]
+        each = [(r, RowGradients(r.model, r.weights, self.device), own) for r, own in rounds]
+        held = [one for one in each if representable(one[1], cells)]
         if held:
-            told = [(n, evidence_of(r, through, self.device)) for r, n in held]
+            told = [(n, evidence_of(r, own, self.device)) for r, n, own in held]
             network, evidence = of_rounds(told, cells, evidence.labels, self.together, coins)
-            update = replace(update, evidence=tuple(sorted({number for r, _ in held for number in r.evidence})))
+            update = replace(update, evidence=tuple(sorted({number for r, *_ in held for number in r.evidence})))
         summoned = through.stated and called_for(evidence)
         witnesses = effort(evidence, self.chains, self.sweeps)
         more = PASSES * REPAIRS * (not held) if trained else UNSAMPLED + witnesses[1] if summoned else 0
@@ -253,9 +256,10 @@ def passed_through(update: ObservedUpdate) -> Channel | str:
     return channel(update.mechanisms, sent, update.noise / update.stretched)
 
 
-def counting_with_others(update: ObservedUpdate) -> ObservedUpdate | None:
+def counting_with_others(update: ObservedUpdate) -> tuple[ObservedUpdate, Channel] | None:
     """The gradient of all rows, with normal errors alone, that an update is, or in the middle of a local training that
-    noise hides more than its way does; None of any other, and of a size that single precision does not hold.
+    noise hides more than its way does, and what the update has passed through; None of any other, and of a size that
+    single precision does not hold.
 
     Each round is judged by itself: clipping may have cut the update of one, and left that of another as it was.
     """
@@ -269,7 +273,7 @@ def counting_with_others(update: ObservedUpdate) -> ObservedUpdate | None:
         if through.noise * middle.stretched < HIDDEN * middle.noise:
             return None
         step = middle
-    return step if evidence_of(step, through, "cpu").usable else None
+    return (step, through) if evidence_of(step, through, "cpu").usable else None
 
 
 def representable(network: RowGradients, cells: Sequence[Cell]) -> bool:

@@ -8,7 +8,7 @@ import torch
 
 from leakledger.attacks.base import AuxiliaryKnowledge
 from leakledger.attacks.gradient.portfolio import Portfolio
-from leakledger.attacks.gradient.posterior import Posterior
+from leakledger.attacks.gradient.posterior import Posterior, posterior
 from leakledger.attacks.gradient.posterior.chains import encoded
 from leakledger.attacks.gradient.posterior.evidence import Evidence
 from leakledger.attacks.gradient.posterior.network import RowGradients
@@ -280,6 +280,24 @@ def test_local_trainings_whose_way_leaves_more_than_noise_are_read_one_by_one():
     view, _, _, known = trained(2, training, 1e-4)
     claims = Posterior(**BRIEF).run(view, known)
     assert [read_from(view, c) for c in claims] == [[0], [1]]
+
+
+def test_local_trainings_that_clipping_surely_left_alone_are_read_together_whatever_their_way_is_off_by():
+    """The bound is so little above what was sent that it would not be, were that off by as much as its middle is."""
+    view, _, _, known = trained(3, TrainingSpec("fedavg", learning_rate=RATE, batch_size=4, local_epochs=2), 0.02)
+    clipping = Mechanism("client-clipping", {"clip_norm": 4.8})
+    mechanisms = (clipping, *view.public.mechanisms)
+    clipped = replace(view, public=replace(view.public, mechanisms=mechanisms))
+    (claim,) = Posterior(**BRIEF, rounds=(0,)).run(clipped, known)
+    assert read_from(clipped, claim) == [0, 1, 2]
+
+
+def test_whether_rounds_can_be_read_together_is_judged_once_for_all_that_are_attacked(monkeypatch):
+    view, *_ = seen(4)
+    judged, judge = [], posterior.counting_with_others
+    monkeypatch.setattr(posterior, "counting_with_others", lambda update: judged.append(update.round) or judge(update))
+    assert len(Posterior(**BRIEF).run(view, granted(view))) == 4
+    assert judged == 2 * [0, 1, 2, 3]  # whose claims are one, and for that one
 
 
 def test_of_many_rounds_those_are_read_that_lie_evenly():
