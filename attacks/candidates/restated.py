@@ -6,11 +6,13 @@ What it claims about codes is then read as values, where the adversary knows can
 Updates whose layout names its candidates one by one, or whose columns are numbers to the adversary, stay as they are.
 
 Exact: the change of columns loses nothing but columns that no row of the batch uses. So other rounds of the same rows
-(`ObservedUpdate.repeats`) are restated in the same columns.
+(`ObservedUpdate.repeats`) are restated in the same columns, where each shows these.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+
+import numpy as np
 
 from leakledger.attacks.base import AuxiliaryKnowledge, NotApplicable, RecordsClaim
 from leakledger.attacks.candidates.buckets import in_buckets
@@ -66,7 +68,10 @@ def restated(
 def _in_common_columns(
     updates: Sequence[ObservedUpdate], restate: Callable[[ObservedUpdate], RestatedUpdate | NotApplicable]
 ) -> list[RestatedUpdate | NotApplicable]:
-    """Each update restated; those of the very same rows in the columns of the first, so that rounds stay alike."""
+    """Each update restated; those of the very same rows in the columns of the first, so that rounds stay alike, unless
+    they would not be so by themselves: of what pruning left, one round may use columns that another does not. These are
+    read one by one.
+    """
     forms: dict[int, RestatedUpdate | NotApplicable] = {}
     for i, first in enumerate(updates):
         if i in forms:
@@ -75,11 +80,20 @@ def _in_common_columns(
             forms[i] = restate(first)
             continue
         same = [j for j, u in enumerate(updates) if u.victim == first.victim and u.repeats == again]
-        form = restate(replace(first, repeats=(*again, *(replace(updates[j], repeats=()) for j in same))))
-        for k, j in enumerate(same, start=len(again)):
-            if isinstance(form, NotApplicable):
-                forms[j] = form
-            else:
-                rounds = form.update.repeats
+        each = [replace(u, repeats=()) for u in (*again, *(updates[j] for j in same))]
+        alone = [restate(u) for u in each]
+        form = restate(replace(first, repeats=tuple(each)))
+        if isinstance(form, RestatedUpdate) and all(map(_in_same_columns, alone, form.update.repeats)):
+            rounds = form.update.repeats
+            for k, j in enumerate(same, start=len(again)):
                 forms[j] = replace(form, update=replace(rounds[k], repeats=rounds[: len(again)]))
+        else:
+            forms |= dict(zip(same, alone[len(again) :], strict=True))
     return [forms[i] for i in range(len(updates))]
+
+
+def _in_same_columns(form: RestatedUpdate | NotApplicable, other: ObservedUpdate) -> bool:
+    """Whether an update that was restated by itself is in the columns that it was restated in beside others."""
+    if isinstance(form, NotApplicable) or form.update.layout != other.layout:
+        return False
+    return np.array_equal(form.update.weights["0.weight"], other.weights["0.weight"])

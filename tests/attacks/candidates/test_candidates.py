@@ -307,6 +307,21 @@ def test_rounds_of_the_same_rows_are_restated_in_the_same_columns(name):
         assert np.allclose(form.update.weights["0.weight"], alone.update.weights["0.weight"])
 
 
+@pytest.mark.parametrize("name", ["codes", "buckets"])
+@pytest.mark.parametrize("least", [0, 1])
+def test_a_round_keeps_the_columns_that_another_of_the_same_rows_lacks(name, least):
+    """As behind pruning: only one of two rounds has kept anything of the columns of the second value."""
+    some, fewer = ([0, 2, 2, 0], [0, 0, 0, 0])
+    views = [vector_view(j) if name == "codes" else bucket_view(j) for j in (some, fewer)]
+    (full,), (poor,) = (find_gradients(view, KNOWN) for view in views)
+    rounds = tuple(replace(u, round=k) for k, u in enumerate([poor, full] if least == 0 else [full, poor]))
+    forms = restated(views[0], KNOWN, [replace(u, repeats=rounds) for u in rounds])
+    for form, alone in zip(forms, restated(views[0], KNOWN, rounds), strict=True):
+        assert form.update.layout == alone.update.layout
+        assert np.array_equal(form.update.gradient["0.weight"], alone.update.gradient["0.weight"])
+        assert not form.update.repeats
+
+
 def test_codes_are_named_only_where_they_follow_from_values():
     assert named_codes(vector_view([0, 1]), KNOWN)["job"].values == JOBS
     assert named_codes(vector_view([0, 1]), AuxiliaryKnowledge(dictionaries={"job": JOBS})) == {}
