@@ -246,3 +246,10 @@ def test_the_grid_has_what_it_is_published_for():
         assert {3, 5, 10, 20} == {c.parties for c in cells}
         assert {0.0, 0.5, 1.0, 2.0} == {c.spread for c in cells}
         assert any(c.outlying for c in cells)
+
+
+def test_extremes_that_are_claimed_have_a_truth_as_well():
+    """All parties but one know the last one's, where a column has two numbers."""
+    claims = play(StatisticsCell("binary", 0.5, parties=3), 44).claims
+    assert {c.statistic for c in claims} == {"count", "mean", "std", "quantile", "minimum", "maximum"}
+    assert all(c.holds for c in claims if c.exact)
