@@ -158,6 +158,10 @@ def corpus():
     masked = {"aggregation": "secure-aggregation", "threshold": 2, "participation": 0.67, "rounds": 2}
     seen, _ = trained({"algorithm": "fedavg", **masked}, (("server",),), **around)
     views += [(view, known) for view in seen]
+    # Means of rounds, in which the columns of all clients but one are nobody else's.
+    for options in ({}, {"patience": 1}, {"aggregation": "secure-aggregation"}):
+        seen, _ = trained({"algorithm": "fedavg", **options}, (("P1", "P2"),), **around)
+        views += [(view, known) for view in seen]
     views += [(told_the_sum(v), k) for v, k in [*views] if v.has(Participants) and v.public.training.rounds == 1]
     # The model that is evaluated tells the sum too; of local training, not every attack reads sums.
     summed = [(v, k) for v, k in views if v.has(SummedUpdate) and v.public.training.algorithm == "fedsgd"]
