@@ -1,8 +1,9 @@
 """How many rows are behind the mean of a round, by the share that the observers' own rows have in it.
 
 Under `uhe` no number means two things, so the 0/1 columns of the observers' values are 0 in everybody else's rows, and
-so are those of the others' updates. There the mean over all participants, which two models in a row tell, is that of
-the observers' updates times their share of the rows:
+so are those of the others' updates. Of other encoders that is known of values that no other participant holds, where a
+set intersection says so. There the mean over all participants, which two models in a row tell, is that of the
+observers' updates times their share of the rows:
 
     mean = (w / n) own,     w the rows behind the observers' updates, n those behind all
 
@@ -10,9 +11,10 @@ in FedSGD as after local training, whatever its steps are. With two participants
 a whole number, and is claimed where errors of the mean leave no other.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
 from leakledger.attacks.observed.aggregates import by_rows, round_means
 from leakledger.attacks.observed.columns import FIRST_LAYER, binary_columns, noise_on_updates, own_mean
@@ -22,29 +24,36 @@ from leakledger.preprocess.views import View
 
 OWN_COLUMNS = "uhe"  # the encoder that gives no column to values of two parties
 SURELY = 0.25  # of a row: how far errors may take the number of rows
+Absent = tuple[NDArray[np.bool_], frozenset[int]]  # (d,) columns that no row of a client has, and the messages
 
 
-def rows_behind_means(view: View) -> Iterator[tuple[int, tuple[str, ...], int, tuple[int, ...]]]:
+def rows_behind_means(
+    view: View, absent: Mapping[str, Absent]
+) -> Iterator[tuple[int, tuple[str, ...], int, tuple[int, ...]]]:
     """Of each round that tells it: its number, who took part, how many rows they have together, and the messages.
+    `absent`: of each client outside, columns of the observers that it has not, where other encoders than `uhe` tell.
 
     None under noise, which the others' columns have as well, and of a mean in which every client counts alike.
     """
     width = view.public.layout.width if view.public.layout else 0
-    inputs = binary_columns(view, width)
-    own_only = view.public.encoder.name == OWN_COLUMNS and by_rows(view) and not noise_on_updates(view)
-    for whole in round_means(view) if own_only and inputs.any() else ():
+    inputs, own_only = binary_columns(view, width), view.public.encoder.name == OWN_COLUMNS
+    readable = (own_only or absent) and by_rows(view) and not noise_on_updates(view)
+    for whole in round_means(view) if readable and inputs.any() else ():
         known = known_updates(view, whole)
+        others = {*whole.clients} - known.keys()
         mean = whole.mean[FIRST_LAYER]
-        if not known or not known.keys() < {*whole.clients} or mean.shape[1:] != (width,):
+        if not known or not others or mean.shape[1:] != (width,) or not (own_only or others <= absent.keys()):
             continue
+        told = [] if own_only else [absent[c] for c in sorted(others)]
+        alone = np.logical_and.reduce([inputs, *(columns for columns, _ in told)])
         try:
             own, zero = own_mean(view, whole, known)
             weight = sum(row_count(m) for m in known.values())
         except (KeyError, TypeError, ValueError, IndexError):
             continue
-        rows = _rows(mean[:, inputs], own[:, inputs], weight, zero)
+        rows = _rows(mean[:, alone], own[:, alone], weight, zero)
         if rows is not None:
-            evidence = {*whole.evidence, *(m.sequence for m in known.values())}
+            evidence = {*whole.evidence, *(m.sequence for m in known.values())}.union(*(e for _, e in told))
             yield whole.round, whole.clients, rows, tuple(sorted(evidence))
 
 

@@ -9,14 +9,15 @@ leaves few numbers. Where the observers' own columns are nobody else's, their sh
 models tell (`own_share`).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 
 from leakledger.attacks.base import StatisticClaim
 from leakledger.attacks.observed.aggregates import MODELS, by_rows, names_of, participants
 from leakledger.attacks.observed.evaluated import rows_behind
-from leakledger.attacks.observed.own_share import rows_behind_means
+from leakledger.attacks.observed.own_share import Absent, rows_behind_means
 from leakledger.preprocess.messages import (
     ClientGradient,
     ClientWeights,
@@ -35,14 +36,17 @@ TOLD_OF_ROUNDS = (*MODELS, Survivors)
 TRAINED = (*UPDATED, Participants, *TOLD_OF_ROUNDS)
 Told = tuple[str, int, tuple[int, ...]]  # a client, how many rows it trained on, and the messages that say so
 Equation = tuple[frozenset[str], int, tuple[int, ...]]  # clients, their rows together, the messages that say so
+NOBODY: Mapping[str, Absent] = MappingProxyType({})
 EXACT = 1e-6  # what float64 leaves of whole numbers in the solution of a few equations
 
 
-def trained_rows(view: View) -> Iterator[StatisticClaim]:
-    """One claim about each client outside whose number of training rows follows; its first message tells it."""
+def trained_rows(view: View, absent: Mapping[str, Absent] = NOBODY) -> Iterator[StatisticClaim]:
+    """One claim about each client outside whose number of training rows follows; its first message tells it. `absent`:
+    which of the observers' columns it surely has not.
+    """
     training, seen = view.public.training, set[str]()
     kept = {m.sender: m for m in view.received(LocalLoss)}
-    for client, rows, evidence in (*_sent(view), *_summed(view)):
+    for client, rows, evidence in (*_sent(view), *_summed(view, absent)):
         if client in seen:
             continue
         seen.add(client)
@@ -72,7 +76,7 @@ def _batch_is_all(view: View, rows: int) -> bool:
     return training.batch_size is None or rows < training.batch_size
 
 
-def _summed(view: View) -> Iterator[Told]:
+def _summed(view: View, absent: Mapping[str, Absent]) -> Iterator[Told]:
     """What sums say of clients outside, beside what the observers sent themselves: those of each round by itself, then
     those of all rounds together, in which a client has the same rows.
     """
@@ -81,14 +85,14 @@ def _summed(view: View) -> Iterator[Told]:
         return
     if training.algorithm == "fedsgd" and training.sampling != "fixed":  # every batch is of another size
         return
-    rounds = _equations(view)
+    rounds = _equations(view, absent)
     for equations in (*rounds, [e for found in rounds for e in found]) if rounds else ():
         for client, rows, evidence in _determined(equations):
             if client not in view.observers and (training.algorithm != "fedsgd" or _batch_is_all(view, rows)):
                 yield client, rows, evidence
 
 
-def _equations(view: View) -> list[list[Equation]]:
+def _equations(view: View, absent: Mapping[str, Absent]) -> list[list[Equation]]:
     """Of each round the sums that are told, what the observers' share in its mean says, and their own updates."""
     found: dict[int, list[Equation]] = {}
     for m in view.readable(SummedUpdate):
@@ -97,7 +101,7 @@ def _equations(view: View) -> list[list[Equation]]:
             who, _ = participants(view, m.round)
         if who:
             found.setdefault(m.round, []).append((frozenset(who), int(m.payload.rows), (m.sequence,)))
-    for round, who, rows, evidence in rows_behind_means(view):
+    for round, who, rows, evidence in rows_behind_means(view, absent):
         found.setdefault(round, []).append((frozenset(who), rows, evidence))
     for round, told in found.items():
         told += [(frozenset([m.sender]), int(m.payload.rows), (m.sequence,)) for m in _own(view, round)]

@@ -162,6 +162,13 @@ def corpus():
     for options in ({}, {"patience": 1}, {"aggregation": "secure-aggregation"}):
         seen, _ = trained({"algorithm": "fedavg", **options}, (("P1", "P2"),), **around)
         views += [(view, known) for view in seen]
+    for encoder in ("dh-psi", "apsi", "otmp-psi"):  # such columns are those of values that no intersection has
+        alone = {
+            "preprocessing": [{"encoder": encoder, "scaler": "local"}],
+            "partition": {"kind": "divergent", "parties": 2},
+        }
+        seen, _ = trained({"algorithm": "fedavg"}, (("P1",),), **alone)
+        views += [(view, known) for view in seen]
     views += [(told_the_sum(v), k) for v, k in [*views] if v.has(Participants) and v.public.training.rounds == 1]
     # The model that is evaluated tells the sum too; of local training, not every attack reads sums.
     summed = [(v, k) for v, k in views if v.has(SummedUpdate) and v.public.training.algorithm == "fedsgd"]

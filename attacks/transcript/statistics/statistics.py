@@ -49,6 +49,7 @@ from leakledger.attacks.transcript.statistics.powers import POWERED, power_claim
 from leakledger.attacks.transcript.statistics.published import PUBLISHED, published_claims
 from leakledger.attacks.transcript.statistics.quartiles import quartiles
 from leakledger.attacks.transcript.statistics.target import target_claims
+from leakledger.attacks.transcript.statistics.unshared import INTERSECTED, absent_columns
 from leakledger.preprocess.messages import (
     GlobalPowers,
     LocalPowerMoments,
@@ -97,10 +98,11 @@ class Statistics(Attack):
         *RANKED,
         *POWERED,
         *TRAINED,
+        *INTERSECTED,
     )
     # Under many powers moments are equations in how often each value occurs; of updates, models and sums of codes the
-    # number of rows is read.
-    reads_in_part = (LocalPowerMoments, *UPDATED, *TOLD_OF_ROUNDS, *CODE_SUMS)
+    # number of rows is read, and of intersections which columns are the observers' alone.
+    reads_in_part = (LocalPowerMoments, *UPDATED, *TOLD_OF_ROUNDS, *CODE_SUMS, *INTERSECTED)
     controls = (
         ControlSpec("mean", scaler="zscore-sac"),
         ControlSpec("mean", scaler="zscore-sac", scaler_options={"sharing": "ring"}),
@@ -161,7 +163,8 @@ class Statistics(Attack):
         found = rounds(runs, tables, _announced(view))
         known, more = party_facts(found)
         open_, two = inferred(found, known, tables, self.level, self.seed)
-        sure = [*told, *trained_rows(view), *known_claims(known), *target_claims(view, tables, knowledge)]
+        trained = trained_rows(view, absent_columns(view))
+        sure = [*told, *trained, *known_claims(known), *target_claims(view, tables, knowledge)]
         ranked = list(distribution_claims(view, tables))
         claims = _first_of(
             [
@@ -180,7 +183,7 @@ class Statistics(Attack):
             return _first_of([*claims, *quartiles(claims, tables, self.level, two)])
         if problems := [*problems, *more]:
             return NotApplicable("; ".join(dict.fromkeys(problems)))
-        if not view.has(*(kind for kind in self.reads if kind not in TRAINED)):
+        if not view.has(*(kind for kind in self.reads if kind not in (*TRAINED, *INTERSECTED))):
             return Abstained(NOTHING)
         return Abstained("the messages say no more than what all outside have together")
 

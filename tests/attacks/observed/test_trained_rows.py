@@ -116,6 +116,32 @@ def test_models_tell_a_client_the_rows_of_two_others_where_it_meets_them_in_diff
     assert counts(["P1", "P3"], methods=OWN_COLUMNS, **FEDAVG)[0] == exactly(true, "P2")
 
 
+@pytest.mark.parametrize("options", [{}, {"unused": "drop"}])
+@pytest.mark.parametrize("encoder", ["dh-psi", "apsi", "otmp-psi"])
+def test_two_models_tell_a_client_the_rows_of_the_other_by_its_own_values_in_no_intersection(encoder, options):
+    pytest.importorskip("tenseal") if encoder == "apsi" else None
+    asked = {"methods": {"encoder": encoder, "scaler": "local", **options}, "partition": UNLIKE}
+    for own, other in (("P1", "P2"), ("P2", "P1")):
+        told, true = counts([own], **asked, **FEDAVG)
+        assert told == exactly(true, other)
+    assert true["P1"] != true["P2"]
+
+
+def test_of_values_that_may_be_the_others_no_rows_follow():
+    upward = {"methods": {"encoder": "dh-psi", "scaler": "local", "directions": "upward"}, "partition": UNLIKE}
+    assert counts(["P1"], **upward, **FEDAVG)[0] == {}  # it is not told which of its values the later one has
+    told, true = counts(["P2"], **upward, **FEDAVG)
+    assert told == exactly(true, "P1")
+    assert counts(["P1"], **upward, **FEDAVG, hidden=["dh-psi.answer"])[0] == {}
+
+
+def test_a_value_that_a_client_shares_with_some_tells_the_rows_of_those_who_lack_it():
+    meeting = {**FEDAVG, "rounds": 8, "participation": 0.67}
+    asked = {"methods": {"encoder": "dh-psi", "scaler": "local"}, "partition": {**UNLIKE, "parties": 3}}
+    told, true = counts(["P1"], **asked, **meeting)
+    assert told == exactly(true, "P2", "P3")
+
+
 def test_no_rows_follow_from_batches_noise_or_a_mean_in_which_every_client_counts_alike():
     asked = {"methods": OWN_COLUMNS, "partition": UNLIKE}
     assert counts(["P1"], **asked, batch_size=4)[0] == {}
