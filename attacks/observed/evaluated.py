@@ -137,7 +137,7 @@ def possible_rows(kept: int, share: float) -> np.ndarray:
 
 
 def rows_behind(trained: int, share: float) -> np.ndarray:
-    """The numbers of training rows of which `trained` are left where that share validates."""
+    """The numbers of training rows of which `trained` are left where that share validates: one alone stays."""
     rows = _around(trained, 1 - share)
     return np.asarray(rows[rows - _held_back(rows, share) == trained])
 
@@ -148,7 +148,7 @@ def _around(part: int, share: float) -> np.ndarray:
     """
     if not 0 < share < 1 or part < 1 or 2 / share > MOST_NUMBERS or part / share > MOST_ROWS:
         return np.zeros(0, np.int64)
-    return np.arange(max(2, int((part - 1) / share) - 1), int((part + 1) / share) + 2)
+    return np.arange(max(1, int((part - 1) / share) - 1), int((part + 1) / share) + 2)
 
 
 def _held_back(rows: np.ndarray, share: float) -> np.ndarray:
