@@ -367,7 +367,7 @@ def test_numbers_that_no_float_holds_are_a_reason_and_no_defect():
 
 @pytest.mark.parametrize("error", [AttributeError("no such thing"), AssertionError("x")])
 def test_a_defect_of_its_own_is_not_told_as_one_of_a_message(error, monkeypatch):
-    def defect(view):
+    def defect(view, absent):
         raise error
 
     monkeypatch.setattr(statistics, "trained_rows", defect)
@@ -376,7 +376,7 @@ def test_a_defect_of_its_own_is_not_told_as_one_of_a_message(error, monkeypatch)
 
 
 def test_a_key_that_is_missing_is_not_quoted(monkeypatch):
-    def lacking(view):
+    def lacking(view, absent):
         raise KeyError("a value of a party")
 
     monkeypatch.setattr(statistics, "trained_rows", lacking)
