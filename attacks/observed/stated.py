@@ -129,12 +129,19 @@ def columns(view: View) -> Iterable[StatisticClaim]:
             continue
         named: Mapping[Statistic, Any] = {
             "mean": table.mean(0),
-            "std": table.std(0),
+            "std": _deviations_of(table),
             "minimum": table.min(0),
             "maximum": table.max(0),
         }
         for statistic, values in named.items():
             yield from _by_feature(view, m, statistic, values)
+
+
+def _deviations_of(table: Any) -> Any:
+    """(d,) the deviations of columns, also of numbers so small that their squares are none (`vanished`)."""
+    largest = np.abs(table).max(0)
+    unit = np.where((largest > 0) & (largest < NEAR_ZERO), largest, 1.0)
+    return (table / unit).std(0) * unit
 
 
 def row_counts(view: View) -> Iterable[StatisticClaim]:

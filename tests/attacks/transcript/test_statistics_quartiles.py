@@ -148,6 +148,13 @@ def test_numbers_so_small_that_they_have_no_squares_are_not_taken_for_one_number
         assert held or (observers == ["P1"] and c.statistic in ("count", "mean") and c.low < c.high), c  # 9 in 10 hold
 
 
+@pytest.mark.parametrize("size", [1e-162, 1e-310])
+def test_whole_columns_of_such_numbers_have_their_own_deviation(size):
+    parts = [np.array([[0.0], [size], [size], [0.0]]), np.array([[size], [0.0], [0.0]])]
+    found = [c for c in claimed(parts, ["server"], "pooled") if c.statistic == "std"]
+    assert [c.estimate / size for c in found] == pytest.approx([0.5, 2**0.5 / 3])
+
+
 @pytest.mark.parametrize("scaler", ["zscore-sac", "federated-zscore"])
 def test_a_column_of_zeros_is_told_exactly(scaler):
     found = claimed([np.zeros((n, 2)) for n in (20, 12, 15)], ["P1", "P3"], scaler)
