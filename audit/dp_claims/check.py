@@ -63,8 +63,10 @@ def check(settings: Reader) -> Checked:
 
 def _gaussian(reading: Reading, mechanism: GaussianMechanism) -> Checked:
     found = guarantee(mechanism, reading.delta)
-    if reading.epsilon is None or reading.epsilon < found.epsilon:
+    sharp = reading.epsilon is None or reading.epsilon < found.epsilon
+    if sharp:
         found = guarantee(mechanism, reading.delta, sharp=True)
+    least = found if reading.fewest is None else guarantee(reading.fewest, reading.delta, sharp=sharp)
     exact = mechanism.settled
     rounds = sqrt(mechanism.participations)
     other = exact and not reading.divided
@@ -72,7 +74,7 @@ def _gaussian(reading: Reading, mechanism: GaussianMechanism) -> Checked:
     several = (PERSON,) if mechanism.unit == "record" else ()
     return _checked(
         replace(reading, explained=(mechanism.account, *reading.explained), unknown=(*reading.unknown, *several)),
-        found.at_least,
+        min(least.at_least, found.epsilon),
         found.epsilon,
         found.method,
         mechanism=str(mechanism),

@@ -29,7 +29,8 @@ class Reading:
 
     `explained`: how the settings were read. `unknown`: what no settings can tell, and the answer depends on. `divided`:
     by how many take part, so that no epsilon is known of a unit that is there or not. `lenient`: settings that say too
-    little were read as the kinder of what they may mean, so that no claim holds by them.
+    little were read as the kinder of what they may mean, so that no claim holds by them. `fewest`: `does` with as few
+    rounds as the settings may mean, where they leave that open; lower bounds are its.
     """
 
     source: str
@@ -40,6 +41,7 @@ class Reading:
     unknown: tuple[str, ...] = ()
     divided: bool = False
     lenient: bool = False
+    fewest: GaussianMechanism | None = None
 
 
 @dataclass(frozen=True)

@@ -152,6 +152,26 @@ def test_batches_that_are_shuffled_have_no_luck():
     assert check(Opacus(**settings | {"epsilon": 10.0}, epochs=10, poisson_sampling=False)).verdict == "undecided"
 
 
+def test_epochs_of_no_whole_number_of_batches_refute_by_the_fewest_steps_and_hold_by_the_most():
+    settings = {"noise_multiplier": 1.0, "max_grad_norm": 1.0, "sample_rate": 0.3, "delta": 1e-5}
+    of_steps = {steps: check(Opacus(**settings, steps=steps)) for steps in (6, 8)}
+    epochs = check(Opacus(**settings, epochs=2))
+    assert (epochs.at_least, epochs.epsilon) == (of_steps[6].at_least, of_steps[8].epsilon)
+    assert "6 to 8 steps" in epochs.explained[1]
+    as_opacus = check(Opacus(**settings, epochs=2, epsilon=of_steps[6].epsilon))  # which runs three batches of an epoch
+    assert as_opacus.verdict == "undecided"
+    assert check(Opacus(**settings, epochs=2, epsilon=of_steps[8].epsilon)).verdict == "holds"
+    assert check(Opacus(**settings, epochs=2, epsilon=of_steps[6].at_least * 0.99)).verdict == "refuted"
+    shuffled = check(Opacus(**settings, epochs=1, poisson_sampling=False))
+    assert shuffled.at_least == check(Opacus(**settings, steps=3, poisson_sampling=False)).at_least
+
+
+def test_epochs_are_said_to_be_those_of_an_even_sampler():
+    settings = {"noise_multiplier": 1.0, "max_grad_norm": 1.0, "sample_rate": 0.1, "delta": 1e-5}
+    assert "weighted sampler" in " ".join(check(Opacus(**settings, epochs=1)).explained)
+    assert "weighted sampler" not in " ".join(check(Opacus(**settings, steps=10)).explained)
+
+
 def test_a_claim_between_the_numeric_bounds_is_undecided_and_says_so():
     settings = {"noise_multiplier": 1.0, "sampling_rate": 0.01, "rounds": 1000, "delta": 1e-5}
     whole = check(Plain(**settings))
