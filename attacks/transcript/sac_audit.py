@@ -200,7 +200,9 @@ def _same_proportions(party: str, runs: Sequence[Run]) -> tuple[Place, Place] | 
 
 
 def coalitions(view: View, runs: Sequence[Run]) -> Iterator[FindingClaim]:
-    """The smallest set of parties that determines a client outside it, if up to three suffice."""
+    """One finding per client that the smallest set of parties determines, if up to three suffice: were one client
+    named for all, a set that learns of fewer would seem to learn of another.
+    """
     firsts = [r for r in runs if r.stage != "variance"]
     reads = {r.order: _relay_reads(view, r) for r in firsts}
     told = tuple(sorted({number for r in firsts for number in r.evidence.values()}))
@@ -208,9 +210,11 @@ def coalitions(view: View, runs: Sequence[Run]) -> Iterator[FindingClaim]:
         for members in _sets(view, firsts, size):
             server = view.public.server in members
             known = _victims(firsts, frozenset(members), [server and reads[r.order] for r in firsts])
-            for victim in [v for v in known if v not in view.observers][:1]:
+            victims = [v for v in known if v not in view.observers]
+            for victim in victims:
                 text = f"{' and '.join(members)} can work out {victim}'s numbers from what they receive and pass on"
                 yield FindingClaim(victim, "coalition", text, told)
+            if victims:
                 return
 
 

@@ -114,19 +114,30 @@ def test_the_same_coins_in_two_rounds_fire():
 
 @pytest.mark.parametrize("sharing", ["proportional", "ring"])
 @pytest.mark.parametrize(
-    ("parties", "route", "words"),
+    ("parties", "route", "words", "victims"),
     [
-        (4, "relay", "server can"),
-        (3, "sealed", "P1 and P2 can"),
-        (4, "direct", "P1 and P2 and P3 can"),
-        (5, "sealed", None),
+        (4, "relay", "server can", ["P2", "P3", "P4"]),
+        (3, "sealed", "P1 and P2 can", ["P3"]),
+        (4, "direct", "P1 and P2 and P3 can", ["P4"]),
+        (5, "sealed", "", []),
     ],
 )
-def test_the_smallest_coalition_is_the_reading_relay_or_all_but_one_client(sharing, parties, route, words):
+def test_the_smallest_coalition_is_the_reading_relay_or_all_but_one_client(sharing, parties, route, words, victims):
     view = view_of(tables((9, 8, 7, 6, 5)[:parties]), ["P1"], ZScoreSac(sharing=sharing, route=route))
     found = fired(view, "coalition")
-    assert [c.text.startswith(words) for c in found] == ([True] if words else [])
-    assert all(c.party not in view.observers for c in found)
+    assert [c.party for c in found] == victims
+    assert all(c.text.startswith(words) for c in found)
+
+
+@pytest.mark.parametrize("observer", ["P1", "P2", "P4"])
+def test_whoever_a_coalition_determines_behind_seals_a_reading_relay_does_too(observer):
+    parties = tables((9, 8, 7, 6))
+    sealed, read = (
+        {c.party for c in fired(view_of(parties, [observer], ZScoreSac(sharing="ring", route=r)), "coalition")}
+        for r in ("sealed", "relay")
+    )
+    assert sealed
+    assert sealed < read
 
 
 def test_where_somebody_leaves_between_rounds_one_party_suffices():
