@@ -20,7 +20,13 @@ from leakledger.audit.terminal import echo
 )
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override one value.")
 @click.option("--multiplier", type=float, multiple=True, help="Noise of DP-SGD, in multiples of the clip norm.")
-@click.option("--epsilon", type=float, multiple=True, help="DP-SGD with the noise that reaches this over all rounds.")
+@click.option(
+    "--epsilon",
+    type=float,
+    multiple=True,
+    help="DP-SGD with the noise that reaches this over all rounds; of batches of a fixed size as if every row were in "
+    "each of them, so the account may show less.",
+)
 @click.option("--delta", type=float, help="Of --epsilon, and of the account of the run [default: audit.delta].")
 @click.option("--clip-norm", type=float, default=1.0, show_default=True, help="Of DP-SGD.")
 @click.option("--noise", type=float, multiple=True, help="Deviation of noise without clipping.")
