@@ -40,7 +40,8 @@ class Basis:
         for name in (*used, *(d.integer or ()), *d.sensitive, *bounded, *d.drop, *d.carried):
             if name not in self.columns:
                 near = closest(name, self.columns)
-                raise DataError(f"{self.source}: no column {name!r}{near}; correct the target or the schema")
+                where = "partition's column or `carried`" if name in d.carried else "target or the schema"
+                raise DataError(f"{self.source}: no column {name!r}{near}; correct the {where}")
         for key, names in {"drop": d.drop, "carried": d.carried}.items():
             if both := [c for c in names if c in used]:
                 raise DataError(f"{self.source}: {both[0]!r} is in {key} and used; remove it there, or as a feature")

@@ -201,6 +201,13 @@ def test_text_of_a_parquet_file_that_is_no_text_is_refused(tmp_path, ordered):
         read_table(tmp_path / "t.parquet")
 
 
+def test_a_carried_column_that_is_not_there_is_one_of_the_partition(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("ward,age,y\nA,1,no\nB,2,yes\n")
+    with pytest.raises(DataError, match=r"no column 'wrd' .*; correct the partition's column"):
+        read_table(path, target="y", carried=("wrd",))
+
+
 def test_duplicate_and_unknown_columns_are_named(write):
     with pytest.raises(DataError, match="two columns are called 'a'"):
         read_table(write("a,b,a\n1,2,3\n"), target="b")
