@@ -92,7 +92,7 @@ def _extended(found: Relaxed, new: Atoms) -> Tensor:
 
 
 def _solved(evidence: Evidence, atoms: Atoms, gram: Tensor, start: Tensor | None) -> Relaxed:
-    """The best weights of these atoms, with their `gram` (M, M); atoms without weight are dropped."""
+    """The best weights of these atoms, with their `gram` (M, M); atoms without weight are dropped, but for one."""
     target, variance = atoms.towards(evidence.total), evidence.noise**2
     members, rows = _labelled(evidence, atoms.labels)
     price = HELD * float(gram.diagonal().mean())
@@ -102,6 +102,7 @@ def _solved(evidence: Evidence, atoms: Atoms, gram: Tensor, start: Tensor | None
     square = evidence.square - 2 * float(weights @ target) + float(weights @ gram @ weights)
     kept = weights > WEIGHTY
     kept[(members * (1 + weights[:, None])).argmax(0)] = True  # something of each label
+    kept[weights.argmax()] = True  # and of a sample that may have no row what others enter beside
     worth = price * (rows - weights @ members)
     above = weights[kept].clamp_min(WEIGHTY)
     return Relaxed(atoms.some(kept), gram[kept][:, kept], above, square / (2 * variance), worth)

@@ -139,6 +139,17 @@ def test_a_sample_of_unknown_size_is_held_to_no_number_of_rows():
     assert rows.shape == (0,)
 
 
+def test_a_sample_of_unknown_size_that_no_atom_explains_is_left_one_which_others_enter_beside():
+    """Rows of a pool that all point away from the update have no weight, and once none of them was left to vary."""
+    network, cells, index, labels, evidence, coins = wide(1)
+    unknown = replace(evidence, labels=None, choices=log_choices(3, "cpu"))
+    away = atoms_of(network, cells, unknown, index, 1 - labels)
+    assert float(away.towards(unknown.total)) < 0
+    assert len(relaxed(network, cells, unknown, away, coins, rounds=0).weights) == 1
+    found = relaxed(network, cells, unknown, away, coins)
+    assert float(found.weights[found.atoms.labels == labels].sum()) > 0.5
+
+
 def test_searches_from_the_relaxed_batch_end_where_the_truth_is_without_annealing(monkeypatch):
     """One in five does not, and which these are depends on how a machine rounds."""
     network, cells, index, labels, evidence, coins = wide(6)
