@@ -194,15 +194,16 @@ class RingSize(Attack):
             laws, evidence = self._of_largest(view, knowledge)
         else:
             laws, evidence = of_noised_tables(view)
-        informed = any(held for counts in own_counts(view).values() for held in counts.values())
-        alike = {} if informed else {key: means.get(key, mean_of(law)) for key, law in laws.items()}
-        for party, feature, seen, most, complete, sequences in active_columns(view):
+        columns = list(active_columns(view))
+        prior = Prior(own_counts(view), knowledge, tuple({feature: None for _, feature, *_ in columns}), self.spread)
+        alike = {} if prior.informed else {key: means.get(key, mean_of(law)) for key, law in laws.items()}
+        for party, feature, seen, most, complete, sequences in columns:
             law = laws.get((party, feature), np.zeros(0))
             allowed = np.arange(len(law)) >= seen
             if complete:
                 law, allowed = np.eye(1, seen + 1, seen)[0], np.ones(seen + 1, bool)
-            elif not (law * allowed).any():  # nothing else is known, or it contradicts the bound: then neither is sure
-                law, allowed = at_least(seen, most), np.ones(most + 1, bool)
+            elif not (law * allowed).any():  # nothing else is told, or it contradicts the bound: then neither is sure
+                law, allowed = at_least(seen, most, prior, feature), np.ones(most + 1, bool)
             laws[party, feature] = normalised(law * allowed)
             alike.pop((party, feature), None)
             evidence[party] = evidence.get(party, set()) | sequences
@@ -307,9 +308,12 @@ class RingSize(Attack):
         return laws, {p: {message} for p in unknown}
 
 
-def at_least(seen: int, most: int) -> Floats:
-    """(most + 1,) the law of a size of which `seen` is a lower bound, and nothing else known."""
-    return np.append(np.zeros(seen), np.geomspace(1, 1e-6, most - seen + 1))
+def at_least(seen: int, most: int, prior: Prior, feature: str) -> Floats:
+    """(most + 1,) the law of a size of which `seen` is a lower bound, and no message tells more: batches show some of
+    the values. That of any party, by the observers' own rows; without these every size alike.
+    """
+    law = prior.laws(feature, most).overall if prior.informed else np.ones(most + 1)
+    return between(law, seen, most)
 
 
 def between(law: Floats, fewest: int, most: int) -> Floats:

@@ -26,7 +26,7 @@ from leakledger.attacks.transcript.ring_size.posterior import (
     size_posteriors,
 )
 from leakledger.attacks.transcript.ring_size.prior import Impossible, Prior, sizes_of
-from leakledger.attacks.transcript.ring_size.ring_size import given_largest
+from leakledger.attacks.transcript.ring_size.ring_size import at_least, given_largest
 from leakledger.attacks.transcript.ring_size.worlds import worlds
 from leakledger.audit.play import view_of
 from leakledger.preprocess.models import as_arrays, as_tensors, gradient, initial_weights
@@ -729,18 +729,18 @@ def test_buckets_of_a_hash_are_not_taken_for_numbers_of_values(buckets):
     assert isinstance(RingSize().run(found.view("server"), KNOW_NOTHING), NotApplicable | Abstained)
 
 
-def trained(encoder, seed, training=None, **options):
-    """(claims of the server by party and feature, their true numbers) after three batches of eight rows of each, or
+def trained(encoder, seed, training=None, parties=3, observer="server", **options):
+    """(claims of the observer by party and feature, their true numbers) after three batches of eight rows of each, or
     other `training`.
     """
     whole = truth(
         data={"source": "fair", "rows": 300},
-        partition={"kind": "dirichlet-quantity", "beta": 2.0, "parties": 3},
+        partition={"kind": "dirichlet-quantity", "beta": 2.0, "parties": parties},
         preprocessing=[{"encoder": encoder, "scaler": "local", **options}],
         training=training or {"rounds": 3, "batch_size": 8},
         audit={"seeds": [seed]},
     )
-    found = RingSize().run(view_of(["server"], whole), KNOW_NOTHING)
+    found = RingSize().run(view_of([observer], whole), KNOW_NOTHING)
     assert isinstance(found, list)
     claims = {(c.party, c.feature): c for c in found if c.feature}
     return claims, {key: whole.statistic(*key, "size") for key in claims}
@@ -753,6 +753,18 @@ def test_numbers_that_single_batches_use_bound_the_ranges_of_the_ring(seed):
     assert all(c.low <= true[key] <= c.high for key, c in claims.items())
     assert np.mean([c.high - c.low for c in claims.values()]) < 1.5
     assert np.mean([c.low == c.high for c in claims.values()]) > 0.3
+
+
+def test_what_a_few_rows_of_the_other_client_use_is_the_least_and_no_estimate_of_what_it_holds():
+    few = {"rounds": 3, "batch_size": 2}
+    told = [trained("server-dictionary", seed, few, parties=2, observer="P1") for seed in range(4)]
+    unsure = [(c, true[key]) for claims, true in told for key, c in claims.items() if c.low < c.high]
+    assert len(unsure) >= 10
+    assert np.mean([c.low <= size <= c.high for c, size in unsure]) >= 0.8
+
+
+def test_of_a_bound_alone_every_size_above_is_alike_to_who_has_no_rows():
+    assert at_least(2, 4, Prior({}, KNOW_NOTHING, ("ward",), 0.0), "ward").tolist() == [0, 0, 1 / 3, 1 / 3, 1 / 3]
 
 
 @pytest.mark.parametrize(
