@@ -18,6 +18,7 @@ The adversary is honest but curious, and holds a client's update in the clear wi
 knows the labels of the batch, or samples them too. Any multilayer perceptron that classifies.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -41,7 +42,7 @@ from leakledger.attacks.gradient.posterior.cells import Cell, cells_of, nearest
 from leakledger.attacks.gradient.posterior.chains import encoded, from_prior
 from leakledger.attacks.gradient.posterior.claim import claimed
 from leakledger.attacks.gradient.posterior.dependence import known_rows, linked
-from leakledger.attacks.gradient.posterior.evidence import Channel, channel, evidence_of, too_quiet
+from leakledger.attacks.gradient.posterior.evidence import Channel, channel, evidence_of, too_loud, too_quiet
 from leakledger.attacks.gradient.posterior.local_training import (
     PASSES,
     REPAIRS,
@@ -215,6 +216,9 @@ class Posterior(Inversion):
         if through.stated and too_quiet(samples.energy, evidence, cells):
             samples = replace(samples, settled=False)  # chains settle where there is less noise than was said, too
         within, rows = self.tolerance * prior.deviation, samples.index.shape[1]
+        rounded = (step.noise / math.hypot(step.noise, step.stretched * through.noise)) ** 2
+        if through.assumed and too_loud(samples.energy, evidence.entries, rows * len(cells), rounded):
+            samples = replace(samples, settled=False)  # and where wrong rows leave no more than errors that none has
         blind = blind_guess(cells, len(categorical), rows, within, coins, self.device, evidence.labels, known)
         return claimed(update, prior, categorical, numeric, samples, self.tolerance, blind)
 

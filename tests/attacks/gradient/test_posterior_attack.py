@@ -17,10 +17,11 @@ from leakledger.attacks.gradient.posterior.cells import cells_of, most_uncertain
 from leakledger.attacks.gradient.posterior.chains import Chains, from_prior, prior_of
 from leakledger.attacks.gradient.posterior.claim import claimed
 from leakledger.attacks.gradient.posterior.claim import rows_of as rows_in
-from leakledger.attacks.gradient.posterior.evidence import channel, evidence_of
+from leakledger.attacks.gradient.posterior.evidence import channel, evidence_of, too_loud
 from leakledger.attacks.gradient.posterior.row_space import RowSpace, supported
 from leakledger.attacks.gradient.posterior.samples import Samples
 from leakledger.attacks.gradient.posterior.search import _suspects, search
+from leakledger.attacks.gradient.posterior.tempering import sampled
 from leakledger.attacks.observed.barycentre import assigned
 from leakledger.attacks.observed.gradients import find_gradients
 from leakledger.attacks.observed.row_facts import RowFacts
@@ -123,6 +124,26 @@ def test_an_update_that_contradicts_its_defense_is_claimed_in_doubt():
     (claim,) = Posterior(**{**BRIEF, "repairs": 1}).run(view, LABELS)
     assert claim.probability is None
     assert (claim.category_entropy == 1).all()
+
+
+@pytest.mark.parametrize(("energy", "sure"), [(12.0, True), (60.0, False)])
+def test_rows_that_leave_more_than_the_truth_does_are_claimed_in_doubt_though_less_than_what_is_assumed(
+    monkeypatch, energy, sure
+):
+    """Of 4 rows of 6 cells the truth would leave 12 nats; half of the entries of this network are more than 100."""
+
+    def left(found, *options):
+        assert found.evidence.entries / 2 > 100
+        return replace(sampled(found, *options), settled=True, energy=energy)
+
+    monkeypatch.setattr("leakledger.attacks.gradient.posterior.posterior.sampled", left)
+    (claim,) = Posterior(**BRIEF).run(observe(rows_of(LAYOUT, 4, 0)[2]), LABELS)
+    assert (claim.probability is not None) == sure
+
+
+def test_known_errors_beside_assumed_ones_are_left_by_the_truth_too():
+    assert too_loud(60.0, 1000, 16, 0.0)
+    assert not too_loud(60.0, 1000, 16, 0.1)
 
 
 def test_less_noise_than_was_said_is_claimed_in_doubt():
