@@ -12,9 +12,9 @@ density of the others' sum. Of two parties, each number is what the total leaves
 both speak about each; with more of them, totals enter through the prior only. The single partial sums are not used.
 That gives information away. The deviation s is weighed by its prior and by the mean, over draws of m, of the likelihood
 of e = s^2 + (m - c)^2. Where parties are far apart in several features, they may be so in all at once: together, these
-features say as much about n as one of them. Columns of two numbers are inferred by their rate (`binary`). Totals that
-are rounding for the most part, as beside own numbers 10^12 times as large, say nothing: mean and deviation are then
-what the parts say.
+features say as much about n as one of them (`Prior.alike`). Columns of two numbers are inferred by their rate
+(`binary`). Totals that are rounding for the most part, as beside own numbers 10^12 times as large, say nothing: mean
+and deviation are then what the parts say.
 """
 
 from collections.abc import Sequence
@@ -122,6 +122,7 @@ class _Inference:
             self.squares = curves(seen, squares, self.grid, weights, squared)
         self.sign = np.array([seen.signs[s] for s in sums]).reshape(len(sums), len(seen.victims)).T  # (V, F)
         self.apart = MEAN_SPREADS * np.sqrt(1 - 1 / len(seen.victims))  # from the mean of all of them
+        self.alike = prior.alike(len(seen.victims))
         self.nodes = _mean_nodes(prior, self.apart)  # (2, F, nodes)
 
     def intervals(self) -> dict[Slot, Interval]:
@@ -169,8 +170,7 @@ class _Inference:
         chosen = Histogram(masses.first[which, features], masses.masses[which, features])
         value = of.weighed(chosen.between(first, 2 * self.grid.size - 1))
         log = np.log(np.maximum(value, FLOOR * value.max(axis=-1, keepdims=True)) + 1e-300)
-        alike = 1 + self.prior.far * (self.prior.far.sum() - self.prior.far)  # (F,) features that say the same
-        return np.where(of.silent[..., None], 0.0, (log - log.max(axis=-1, keepdims=True)) / alike[:, None])
+        return np.where(of.silent[..., None], 0.0, (log - log.max(axis=-1, keepdims=True)) / self.alike[:, None])
 
     def _about_rows_by_rate(self) -> Floats:
         """(V, two, G) log I_f(n) of columns of two numbers."""

@@ -108,6 +108,17 @@ class Prior:
         share: Floats = np.sqrt(np.maximum(self.std**2 - self.variance_within, 0.0)) / self.spread
         return share
 
+    def alike(self, victims: int) -> Floats:
+        """(F,) in how many features together each says the same about the rows of a party, where parties are far apart.
+
+        Of two parties, the mean of one is then about S sqrt(n' / n) from M, n' being the other's rows: one relation,
+        the same in every feature, and in squares as in sums. There means that may be as far apart as S are far, too.
+        """
+        two = victims == 2
+        far = self.far + self.mean_weights[:, -1] if two else self.far
+        together: Floats = 1 + far * ((2 if two else 1) * far.sum() - far)
+        return together
+
     def ratio_density(self, rows: float = np.inf) -> Floats:
         """(F, RATIOS) density of log(s / S) of a party with so many rows, up to a factor: the fewer, the further off a
         deviation may be by chance, by 1 / sqrt(rows) in its logarithm (of normal columns it is 0.7 of that).

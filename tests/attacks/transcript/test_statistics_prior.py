@@ -90,3 +90,12 @@ def test_an_own_column_of_one_number_says_that_others_may_have_one_in_that_featu
     assert found.far[0] == 1
     assert (found.far[1:] < 0.1).all()
     assert (learnt_from(own[:1]).far < 0.1).all()  # a single row has no deviation
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_features_of_two_parties_whose_means_are_apart_say_the_same_and_those_of_more_each_something(seed):
+    """Counts of one of three parties, 3 deviations apart, held in 71 % for nominal 90 while each counted by itself."""
+    near, apart = learnt_from(own_rows(seed, 0.0, 400)), learnt_from(own_rows(seed, 2.0))
+    assert near.alike(2).max() < 1.2
+    assert apart.alike(2).min() > 2
+    assert apart.alike(3).max() < 1.5
