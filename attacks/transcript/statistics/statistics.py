@@ -3,18 +3,18 @@
 Every message of a secure sum is a linear equation in the parties' numbers and parts (`system`). What a view's equations
 determine is claimed exactly: on an open relay everything, of two parties the other one's (`exact`, `differences`,
 `published`). Where parts in real numbers are seen, the rest is inferred from the distribution of the share that a part
-is of its number (`proportions`, `posterior`): claims with nominal 90 % intervals. Plain summaries are read as
-they are, noised ones with the interval of their noise (`observed.noised`), counts and moments of searches as points of
-a distribution (`distribution`, `powers`). From mean, deviation and the
-shape of own rows follow `quartiles`.
+is of its number (`proportions`, `posterior`): claims with nominal 90 % intervals. Plain summaries are read as they are,
+noised ones with the interval of their noise (`observed.noised`), counts and moments of searches as points of a
+distribution (`distribution`, `powers`). Updates, their sums and models tell how many rows are trained on
+(`observed.trained_rows`). From mean, deviation and the shape of own rows follow `quartiles`.
 
-Nominal is not exact. A prior says how far parties may be apart (`prior`): where they are as far, 85 to 95 % of the
-intervals hold; where they are alike, nearly all; where they are further apart, four of five at least, but for counts
-where a single party is far away in all columns, of which three of four do, by simulation (`test_statistics_coverage`).
-Intervals of quartiles are too wide where shapes agree, where up to 98 % hold, and too
-narrow where they do not (`quartiles`). Columns of two numbers have a model of their own (`binary`). No interval is
-without a width but where the equations determine the number, or where its parts are 0, as parts in proportion are of 0
-alone. `leakledger benchmark posteriors` measures all this over a grid of federations.
+Nominal is not exact. A prior says how far parties may be apart (`prior`): where they are as far, 90 to 95 % of the
+intervals hold; where they are alike, nearly all; where they are further apart, nine of ten, but of counts and means
+four of five where a single party is far away in all columns, by simulation (`test_statistics_coverage`). Intervals of
+quartiles are too wide where shapes agree, where up to 98 % hold, and too narrow where they do not (`quartiles`).
+Columns of two numbers have a model of their own (`binary`). No interval is without a width but where the equations
+determine the number, or where its parts are 0, as parts in proportion are of 0 alone. `leakledger benchmark posteriors`
+measures all this over a grid of federations.
 
 Source of the leak: "Privacy-preserving tabular data transformation", sections 5.2 and 6. The adversary is honest but
 curious: a party, the server, the relay or a coalition, with its own rows.
