@@ -11,7 +11,7 @@ in FedSGD as after local training, whatever its steps are. With two participants
 a whole number, and is claimed where errors of the mean leave no other.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,27 +25,29 @@ from leakledger.preprocess.views import View
 OWN_COLUMNS = "uhe"  # the encoder that gives no column to values of two parties
 SURELY = 0.25  # of a row: how far errors may take the number of rows
 Absent = tuple[NDArray[np.bool_], frozenset[int]]  # (d,) columns that no row of a client has, and the messages
+Absences = Callable[[View], Mapping[str, Absent]]  # of each client outside
 
 
-def rows_behind_means(
-    view: View, absent: Mapping[str, Absent]
-) -> Iterator[tuple[int, tuple[str, ...], int, tuple[int, ...]]]:
+def rows_behind_means(view: View, absent: Absences) -> Iterator[tuple[int, tuple[str, ...], int, tuple[int, ...]]]:
     """Of each round that tells it: its number, who took part, how many rows they have together, and the messages.
-    `absent`: of each client outside, columns of the observers that it has not, where other encoders than `uhe` tell.
+    `absent` tells of each client outside which columns of the observers it has not, where other encoders than `uhe` say
+    so; it is not asked where nothing could be read of them.
 
     None under noise, which the others' columns have as well, and of a mean in which every client counts alike.
     """
     width = view.public.layout.width if view.public.layout else 0
     inputs, own_only = binary_columns(view, width), view.public.encoder.name == OWN_COLUMNS
-    readable = (own_only or absent) and by_rows(view) and not noise_on_updates(view)
-    for whole in round_means(view) if readable and inputs.any() else ():
+    if not inputs.any() or not by_rows(view) or noise_on_updates(view):
+        return
+    columns = {} if own_only else absent(view)
+    for whole in round_means(view) if own_only or columns else ():
         known = known_updates(view, whole)
         others = {*whole.clients} - known.keys()
         mean = whole.mean[FIRST_LAYER]
-        if not known or not others or mean.shape[1:] != (width,) or not (own_only or others <= absent.keys()):
+        if not known or not others or mean.shape[1:] != (width,) or not (own_only or others <= columns.keys()):
             continue
-        told = [] if own_only else [absent[c] for c in sorted(others)]
-        alone = np.logical_and.reduce([inputs, *(columns for columns, _ in told)])
+        told = [] if own_only else [columns[c] for c in sorted(others)]
+        alone = np.logical_and.reduce([inputs, *(zeros for zeros, _ in told)])
         try:
             own, zero = own_mean(view, whole, known)
             weight = sum(row_count(m) for m in known.values())

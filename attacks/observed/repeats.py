@@ -38,8 +38,9 @@ def with_repeats(
     """The updates, each defended one of a client's whole table with those of several rounds as `find` reads them, in
     their order; the same for every round.
     """
-    training, rows = view.public.training, stated_rows(view)
-    whole = {u.victim: u for u in updates if u.mechanisms and of_all_rows(u, training, rows)}
+    defended = [u for u in updates if u.mechanisms]
+    training, rows = view.public.training, stated_rows(view) if defended else {}
+    whole = {u.victim: u for u in defended if of_all_rows(u, training, rows)}
     if not whole:
         return list(updates)
     numbers = 2 * sum(g.size for u in whole.values() for g in u.gradient.values())

@@ -9,15 +9,14 @@ leaves few numbers. Where the observers' own columns are nobody else's, their sh
 models tell (`own_share`).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from leakledger.attacks.base import StatisticClaim
 from leakledger.attacks.observed.aggregates import MODELS, by_rows, names_of, participants
 from leakledger.attacks.observed.evaluated import rows_behind
-from leakledger.attacks.observed.own_share import Absent, rows_behind_means
+from leakledger.attacks.observed.own_share import Absences, rows_behind_means
 from leakledger.preprocess.messages import (
     ClientGradient,
     ClientWeights,
@@ -36,11 +35,10 @@ TOLD_OF_ROUNDS = (*MODELS, Survivors)
 TRAINED = (*UPDATED, Participants, *TOLD_OF_ROUNDS)
 Told = tuple[str, int, tuple[int, ...]]  # a client, how many rows it trained on, and the messages that say so
 Equation = tuple[frozenset[str], int, tuple[int, ...]]  # clients, their rows together, the messages that say so
-NOBODY: Mapping[str, Absent] = MappingProxyType({})
 EXACT = 1e-6  # what float64 leaves of whole numbers in the solution of a few equations
 
 
-def trained_rows(view: View, absent: Mapping[str, Absent] = NOBODY) -> Iterator[StatisticClaim]:
+def trained_rows(view: View, absent: Absences = lambda view: {}) -> Iterator[StatisticClaim]:
     """One claim about each client outside whose number of training rows follows; its first message tells it. `absent`:
     which of the observers' columns it surely has not.
     """
@@ -76,7 +74,7 @@ def _batch_is_all(view: View, rows: int) -> bool:
     return training.batch_size is None or rows < training.batch_size
 
 
-def _summed(view: View, absent: Mapping[str, Absent]) -> Iterator[Told]:
+def _summed(view: View, absent: Absences) -> Iterator[Told]:
     """What sums say of clients outside, beside what the observers sent themselves: those of each round by itself, then
     those of all rounds together, in which a client has the same rows.
     """
@@ -92,7 +90,7 @@ def _summed(view: View, absent: Mapping[str, Absent]) -> Iterator[Told]:
                 yield client, rows, evidence
 
 
-def _equations(view: View, absent: Mapping[str, Absent]) -> list[list[Equation]]:
+def _equations(view: View, absent: Absences) -> list[list[Equation]]:
     """Of each round the sums that are told, what the observers' share in its mean says, and their own updates."""
     found: dict[int, list[Equation]] = {}
     for m in view.readable(SummedUpdate):

@@ -25,10 +25,12 @@ from leakledger.preprocess.messages import (
 )
 from leakledger.preprocess.views import View
 
-LABELLED = (
+INTERSECTED = (
     *(DhRequest, DhAnswer, ApsiRequest, ApsiEvaluation, ApsiAnswer),
-    *(OtmpRequest, OtmpAnswer, OtmpShares, OtmpMatches, OtmpPositions, OtmpNumbers),
+    *(OtmpRequest, OtmpAnswer, OtmpShares, OtmpMatches),
 )
+"""The kinds of message by which a party learns which of its values another one holds."""
+LABELLED = (*INTERSECTED, OtmpPositions, OtmpNumbers)
 
 
 def labels_of(view: View, candidates: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[str, Labels, frozenset[int]]]:

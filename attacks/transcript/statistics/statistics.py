@@ -37,6 +37,7 @@ from leakledger.attacks.observed.noised import FAINT, NOISED, NOISED_TO, noised_
 from leakledger.attacks.observed.secure_sums import CODE_SUMS, numeric_names, secure_sums
 from leakledger.attacks.observed.stated import STATED_STATISTICS, stated
 from leakledger.attacks.observed.trained_rows import TOLD_OF_ROUNDS, TRAINED, UPDATED, trained_rows
+from leakledger.attacks.transcript.holdings.intersections import INTERSECTED
 from leakledger.attacks.transcript.statistics.claims import known_claims
 from leakledger.attacks.transcript.statistics.differences import party_facts, rounds
 from leakledger.attacks.transcript.statistics.distribution import EXTREMES, RANKED, distribution_claims
@@ -49,7 +50,7 @@ from leakledger.attacks.transcript.statistics.powers import POWERED, power_claim
 from leakledger.attacks.transcript.statistics.published import PUBLISHED, published_claims
 from leakledger.attacks.transcript.statistics.quartiles import quartiles
 from leakledger.attacks.transcript.statistics.target import target_claims
-from leakledger.attacks.transcript.statistics.unshared import INTERSECTED, absent_columns
+from leakledger.attacks.transcript.statistics.unshared import absent_columns
 from leakledger.preprocess.messages import (
     GlobalPowers,
     LocalPowerMoments,
@@ -163,7 +164,7 @@ class Statistics(Attack):
         found = rounds(runs, tables, _announced(view))
         known, more = party_facts(found)
         open_, two = inferred(found, known, tables, self.level, self.seed)
-        trained = trained_rows(view, absent_columns(view))
+        trained = trained_rows(view, absent_columns)
         sure = [*told, *trained, *known_claims(known), *target_claims(view, tables, knowledge)]
         ranked = list(distribution_claims(view, tables))
         claims = _first_of(

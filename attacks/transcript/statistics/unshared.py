@@ -15,27 +15,12 @@ from leakledger.attacks.observed.own_rows import own_counts
 from leakledger.attacks.observed.own_rows import together as pooled
 from leakledger.attacks.observed.own_share import Absent
 from leakledger.attacks.transcript.holdings.finding import together
+from leakledger.attacks.transcript.holdings.intersections import INTERSECTED
 from leakledger.attacks.transcript.holdings.labelled import from_labelled
 from leakledger.attacks.transcript.holdings.numbers import own_numbers
 from leakledger.attacks.transcript.holdings.pairwise import from_pairs
 from leakledger.attacks.transcript.holdings.positions import from_positions
-from leakledger.preprocess.messages import (
-    ApsiAnswer,
-    ApsiEvaluation,
-    ApsiRequest,
-    DhAnswer,
-    DhRequest,
-    OtmpAnswer,
-    OtmpMatches,
-    OtmpRequest,
-    OtmpShares,
-)
 from leakledger.preprocess.views import View
-
-INTERSECTED = (
-    *(DhRequest, DhAnswer, ApsiRequest, ApsiEvaluation, ApsiAnswer),
-    *(OtmpRequest, OtmpAnswer, OtmpShares, OtmpMatches),
-)
 
 
 def absent_columns(view: View) -> dict[str, Absent]:
