@@ -47,23 +47,23 @@ def certified(whole: Remaining, found: FoundRows, left: Remaining) -> tuple[Enco
     are exact.
     """
     if left.rank == 0 and found.counts.sum() == whole.update.rows:
-        return of_all(whole, found)
+        return of_all(whole, found)[:4]
     return of_some(whole, found)
 
 
-def of_all(whole: Remaining, found: FoundRows) -> tuple[EncodedRows, Array, Mask, Mask]:
-    """The same for a whole batch."""
+def of_all(whole: Remaining, found: FoundRows) -> tuple[EncodedRows, Array, Mask, Mask, bool]:
+    """The same for a whole batch, and whether its rows leave no more of any layer than rounding does."""
     update, spaces = whole.update, whole.spaces
     problem = Problem(spaces.weights, whole.gradient, spaces.activation, spaces.layers)
     problem = priced(problem, found.rows.encoded, found.counts, update.rows)
     encoded, error, held = polished(problem, update.layout, found.rows.encoded, found.counts, update.rows)
     rows = EncodedRows(found.rows.categories, encoded)
+    explained = bool(held.left <= LEFT) and float(held.outside.max()) <= OUTSIDE and held.strain <= STRAIN
     proven = labelled(problem, encoded, found, update.rows, held) & isolated(problem, whole, rows, found, held)
-    proven &= (held.left <= LEFT) & (held.outside.max() <= OUTSIDE) & (held.strain <= STRAIN)
-    proven &= found.counts.sum(1) == 1
+    proven &= explained & (found.counts.sum(1) == 1)
     if not np.isfinite(error).any():  # of a polish of too many numbers
         error = LINES * number_errors(whole, encoded)
-    return rows, np.full(len(rows), held.residual), proven, resolved(update.layout, encoded, error)
+    return rows, np.full(len(rows), held.residual), proven, resolved(update.layout, encoded, error), explained
 
 
 def labelled(problem: Problem, encoded: Array, found: FoundRows, batch: int, held: Explained) -> Mask:

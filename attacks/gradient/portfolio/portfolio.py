@@ -16,7 +16,7 @@ what the posterior has.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from leakledger.attacks.base import (
@@ -29,7 +29,7 @@ from leakledger.attacks.base import (
 from leakledger.attacks.gradient.atoms import Atoms
 from leakledger.attacks.gradient.inversion import Inversion
 from leakledger.attacks.gradient.linear_layer import LinearLayer
-from leakledger.attacks.gradient.portfolio.claims import joined, solves, verified
+from leakledger.attacks.gradient.portfolio.claims import encoded, joined, solves, some, verified
 from leakledger.attacks.gradient.portfolio.exact import ExactAttacks, exact_rows
 from leakledger.attacks.gradient.portfolio.peeling import peeled
 from leakledger.attacks.gradient.posterior import Posterior
@@ -116,7 +116,8 @@ class Portfolio(Inversion):
         guesses = dict(zip(left, self._tableak().invert_all([*left.values()], knowledge), strict=True)) if left else {}
         for i, (found, _) in parts.items():
             rest = self._improved(left[i], knowledge, guesses[i]) if i in left else None
-            outcomes[i] = _completed(prior, updates[i], found, rest)
+            whole = _completed(prior, updates[i], found, rest)
+            outcomes[i] = self._proven(updates[i], knowledge, prior, whole) if i in left else whole
         return [o for o in outcomes if o is not None]
 
     def _of_first_layer(self, update: ObservedUpdate, knowledge: AuxiliaryKnowledge) -> Inverted:
@@ -135,6 +136,22 @@ class Portfolio(Inversion):
         if update.mechanisms or update.guessed_size or not isinstance(guess, RecordsClaim):
             return guess
         return self._continued(update, knowledge, guess)
+
+    def _proven(
+        self,
+        update: ObservedUpdate,
+        knowledge: AuxiliaryKnowledge,
+        prior: StructuralPrior,
+        claim: Inverted | None,
+    ) -> Inverted | None:
+        """The claim about an undefended batch, with the rows that its own lead `atoms` to, where these are more."""
+        if not isinstance(claim, RecordsClaim) or update.mechanisms or update.guessed_size or verified(claim).all():
+            return claim
+        atoms = replace(self._exact().atoms, attempts=0)
+        outcome = atoms.invert(update, knowledge, encoded(prior, claim))
+        if not isinstance(outcome, RecordsClaim) or verified(outcome).sum() <= verified(claim).sum():
+            return claim
+        return joined(prior, update, some(outcome, verified(outcome)), claim)
 
     def _continued(self, update: ObservedUpdate, knowledge: AuxiliaryKnowledge, guess: Inverted) -> Inverted:
         """What the posterior makes of the batch from where another attack ended, if anywhere; else what that says."""

@@ -12,6 +12,7 @@ lost by looking. It is as sure as witnesses find it, where there are any: other 
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -58,17 +59,25 @@ def claimed(
         right = as_confirmed(own, tried) if tried else right_elsewhere(rows, made, samples, within)
     unsure = [category_entropy(np.eye(c.size)[categories[..., k]]) for k, c in enumerate(categorical)]
     columns = encoded_numbers(prior.numeric, numbers)
-    doubt = number_entropy(columns, prior.spread_of_columns)
-    if not samples.sure:
-        unsure = [np.ones_like(u) for u in unsure]
-        doubt = number_entropy(columns[:1], prior.spread_of_columns)
-    return RecordsClaim(
+    claim = RecordsClaim(
         victim=update.victim,
         round=update.round,
         categories=rows.categories,
         numbers=rows.numbers,
         category_entropy=np.stack(unsure, -1) if unsure else np.zeros((samples.index.shape[1], 0)),
-        number_entropy=doubt,
+        number_entropy=number_entropy(columns, prior.spread_of_columns),
         evidence=update.evidence,
-        probability=samples.share * right if samples.sure else None,
+        probability=samples.share * right,
+    )
+    return claim if samples.sure else in_doubt(claim, prior)
+
+
+def in_doubt(claim: RecordsClaim, prior: StructuralPrior) -> RecordsClaim:
+    """The same rows, with every cell in doubt."""
+    columns = encoded_numbers(prior.numeric, claim.numbers[None])
+    return replace(
+        claim,
+        category_entropy=np.ones_like(claim.category_entropy),
+        number_entropy=number_entropy(columns, prior.spread_of_columns),
+        probability=None,
     )

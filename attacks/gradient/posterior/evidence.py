@@ -209,14 +209,6 @@ def too_quiet(energy: float, evidence: Evidence, cells: Sequence[Cell]) -> bool:
     return energy < evidence.entries / 2 - QUIET * math.sqrt(evidence.entries / 2) - chosen
 
 
-def too_loud(energy: float, entries: int, chosen: int, known: float) -> bool:
-    """Whether chains of this mean energy are not at the truth, where errors are assumed that nobody made. The truth has
-    none but those that are `known`, a share of the variance, and `chosen` cells move about it by half a nat each.
-    """
-    there = (known * entries + chosen) / 2
-    return energy > there + QUIET * math.sqrt(there)
-
-
 def channel(mechanisms: Sequence[Mechanism], gradient: Arrays, rounding: float = 0.0) -> Channel | str:
     """What a chain of defenses did to a `gradient` that was sent, or why there is no likelihood for it. Its entries are
     known within a deviation of `rounding`, as where it was worked out of models.

@@ -7,9 +7,10 @@ that is right in most cells by expectation over the samples (`claim`). Where noi
 elsewhere say how sure that is (`witnesses`). Where it leaves nothing, the best guess without the update is claimed.
 
 For which defenses there is a likelihood is said in `evidence`; without any defense it applies too, and finds batches
-that explain the update. The energy of the chains tells whether they are where the truth must be: where they are not,
-the claim is made in doubt of every cell; so it is where it is lower than the stated noise can be. Where nobody tells of
-how many rows the batch is (Poisson samples), that is sampled too (`sample_size`).
+that explain the update, which are proven where they do so to its last digits (`undefended`). The energy of the chains
+tells whether they are where the truth must be: where they are not, the claim is made in doubt of every cell; so it is
+where it is lower than the stated noise can be. Where nobody tells of how many rows the batch is (Poisson samples), that
+is sampled too (`sample_size`).
 
 Weights after local training are read as the gradient in the middle of their way, whose errors are worked out from the
 rows that are found (`local_training`). Rounds whose updates are of the very same rows are read together (`rounds`).
@@ -18,7 +19,6 @@ The adversary is honest but curious, and holds a client's update in the clear wi
 knows the labels of the batch, or samples them too. Any multilayer perceptron that classifies.
 """
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -42,7 +42,7 @@ from leakledger.attacks.gradient.posterior.cells import Cell, cells_of, nearest
 from leakledger.attacks.gradient.posterior.chains import encoded, from_prior
 from leakledger.attacks.gradient.posterior.claim import claimed
 from leakledger.attacks.gradient.posterior.dependence import known_rows, linked
-from leakledger.attacks.gradient.posterior.evidence import Channel, channel, evidence_of, too_loud, too_quiet
+from leakledger.attacks.gradient.posterior.evidence import Channel, channel, evidence_of, too_quiet
 from leakledger.attacks.gradient.posterior.local_training import (
     PASSES,
     REPAIRS,
@@ -56,6 +56,7 @@ from leakledger.attacks.gradient.posterior.rounds import of_rounds
 from leakledger.attacks.gradient.posterior.sample_size import of_unknown_size
 from leakledger.attacks.gradient.posterior.search import loosened, search
 from leakledger.attacks.gradient.posterior.tempering import sampled
+from leakledger.attacks.gradient.posterior.undefended import judged
 from leakledger.attacks.gradient.posterior.witnesses import UNSAMPLED, called_for, effort, witnessed
 from leakledger.attacks.observed.row_facts import BEFORE
 from leakledger.attacks.observed.single_logit import one_logit
@@ -216,11 +217,9 @@ class Posterior(Inversion):
         if through.stated and too_quiet(samples.energy, evidence, cells):
             samples = replace(samples, settled=False)  # chains settle where there is less noise than was said, too
         within, rows = self.tolerance * prior.deviation, samples.index.shape[1]
-        rounded = (step.noise / math.hypot(step.noise, step.stretched * through.noise)) ** 2
-        if through.assumed and too_loud(samples.energy, evidence.entries, rows * len(cells), rounded):
-            samples = replace(samples, settled=False)  # and where wrong rows leave no more than errors that none has
         blind = blind_guess(cells, len(categorical), rows, within, coins, self.device, evidence.labels, known)
-        return claimed(update, prior, categorical, numeric, samples, self.tolerance, blind)
+        claim = claimed(update, prior, categorical, numeric, samples, self.tolerance, blind)
+        return judged(claim, prior, step) if through.assumed else claim
 
     def cells(self, update: ObservedUpdate, knowledge: AuxiliaryKnowledge) -> tuple[list[Cell], list[Cell]]:
         """The categorical and the numeric cells of a row, with the adversary's prior. Raises ValueError where what is

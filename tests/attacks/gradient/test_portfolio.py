@@ -20,7 +20,7 @@ from leakledger.attacks.gradient.tableak import TabLeak
 from leakledger.attacks.observed.gradients import find_gradients
 from leakledger.attacks.observed.tabular import StructuralPrior
 from leakledger.preprocess.models import as_arrays, as_tensors, gradient
-from leakledger.preprocess.views import FeatureLayout, Mechanism, NumericBlock, View
+from leakledger.preprocess.views import CategoricalBlock, FeatureLayout, Mechanism, NumericBlock, View
 from tests.attacks.example import LAYOUT, exact, observe, rows_of
 
 SHORT = {"restarts": 3, "iterations": 40}
@@ -211,6 +211,11 @@ def test_proven_rows_stay_and_what_is_left_fills_the_batch(monkeypatch):
 
     monkeypatch.setattr("leakledger.attacks.gradient.portfolio.portfolio.exact_rows", three)
     monkeypatch.setattr(LinearLayer, "invert", lambda *arguments: Abstained("nothing"))
+    proven = played(view, labels(8), posterior=FEW)  # by atoms, from the rows of the posterior
+    assert exact(proven, categories, numbers).all()
+    assert proven.verified.all()
+
+    monkeypatch.setattr(Atoms, "invert", lambda *arguments: Abstained("nothing"))
     claim = played(view, labels(8), posterior=FEW)
     assert len(claim.numbers) == 8
     assert claim.verified.tolist() == [True] * 3 + [False] * 5
@@ -219,6 +224,25 @@ def test_proven_rows_stay_and_what_is_left_fills_the_batch(monkeypatch):
     assert (claim.number_entropy[:3] == 0).all()
     only_exact = played(view, AuxiliaryKnowledge())
     assert len(only_exact.numbers) == 3
+
+
+def test_rows_that_no_exact_attack_finds_are_proven_once_chains_have_found_them():
+    """Of six rows in three columns the first layer's row space says nothing."""
+    codes = np.arange(5.0)[:, None]
+    layout = FeatureLayout(
+        (
+            NumericBlock("age", 0),
+            NumericBlock("score", 1),
+            CategoricalBlock("grade", 2, 5, codes=codes, shift=(2.0,), scale=(1.4,)),
+        )
+    )
+    categories, numbers, encoded = rows_of(layout, 6, 3)
+    view = observe(encoded, layout, hidden=(100, 16), activation="leaky-relu", seed=3)
+    (alone,) = Atoms().run(view, labels(6))
+    assert not alone.verified.any()
+    claim = played(view, labels(6), posterior=FEW)
+    assert exact(claim, categories, numbers).all()
+    assert claim.verified.all()
 
 
 def test_without_labels_and_without_proof_the_reason_is_tableaks():
