@@ -82,7 +82,7 @@ def highest_numbers(message: Message) -> dict[str, int]:
     """The payload of a message of the ring. Raises Unreadable where it is about no feature."""
     highest: dict[str, int] = payload_of(message).highest
     if not highest:
-        raise Unreadable(f"message {message.sequence} ({message.topic}) does not state highest numbers by feature")
+        raise Unreadable(f"message {message.sequence} ({message.topic}) states no number: no feature is categorical")
     return dict(highest)
 
 

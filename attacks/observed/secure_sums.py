@@ -64,13 +64,18 @@ class Run:
 
 
 def secure_sums(view: View) -> tuple[list[Run], list[str]]:
-    """The secure sums that the view holds whole, in order, and in words why others are left out."""
-    found, problems = [], []
+    """The secure sums that the view holds whole, in order, and in words why others are left out.
+
+    Without a categorical feature an encoder adds up nothing, and a count of 0: no number of rows, nor a problem.
+    """
+    found: list[Run] = []
+    problems: list[str] = []
     for quantity, messages in _grouped(view).items():
         base, _, stage = quantity.partition(".")
         for group in messages:
             try:
-                found.append(_run(view, base, stage, group))
+                run = _run(view, base, stage, group)
+                found += [run] if run.slots or base == "zscore-sac" else []
             except ValueError as error:
                 problems.append(f"{quantity}, message {group[0].sequence} on: {error}")
     sets = {r.clients for r in found}
@@ -217,6 +222,8 @@ def _code_slots(public: PublicFacts, stage: str, k: int) -> tuple[Slot, ...]:
         if len(names) != k:
             raise ValueError(f"{k} numbers for {len(names)} categorical features")
         return tuple(Slot("size", n) for n in names)
+    if not names and k <= 1:
+        return ()
     if stage == "variance":
         return (Slot("other"),) * k
     c = len(names)

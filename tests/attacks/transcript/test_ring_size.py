@@ -482,12 +482,15 @@ def test_the_sum_that_mod_norm_announces_gives_two_colluders_the_third_s_size():
     assert exact(attack(found, "P1")) == {}
 
 
-def test_a_modulus_of_no_categorical_feature_tells_no_size():
+@pytest.mark.parametrize(
+    ("encoder", "stated"), [("mod-norm", "modulus"), ("uhe", "number"), ("dh-psi", "number"), ("apsi", "number")]
+)
+def test_a_message_of_no_categorical_feature_tells_no_size(encoder, stated):
     numbers = replace(SCHEMA, categorical=())
     tables = {p: replace(table(SETS[p]), schema=numbers) for p in ("P1", "P2", "P3")}
-    outcome = RingSize().run(run("mod-norm", tables=tables, schema=numbers).view("P1"), KNOW_NOTHING)
+    outcome = RingSize().run(run(encoder, tables=tables, schema=numbers).view("P1"), KNOW_NOTHING)
     assert isinstance(outcome, NotApplicable)
-    assert "states no modulus: no feature is categorical" in outcome.reason
+    assert f"states no {stated}: no feature is categorical" in outcome.reason
 
 
 def test_the_largest_size_is_the_other_s_where_it_is_not_the_own_of_two():

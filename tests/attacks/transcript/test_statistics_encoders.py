@@ -1,10 +1,14 @@
 """What the sums and tables of encoders give: row counts, dictionary sizes, frequencies and target rates."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from leakledger.attacks.base import AuxiliaryKnowledge
+from leakledger.attacks.base import Abstained, AuxiliaryKnowledge
+from leakledger.attacks.observed.secure_sums import secure_sums
+from leakledger.attacks.transcript.sac_audit import SacAudit
 from leakledger.attacks.transcript.statistics import Statistics
 from leakledger.preprocess.data.schema import Schema
 from leakledger.preprocess.data.table import Table
@@ -16,6 +20,7 @@ from leakledger.preprocess.scalers import SCALERS
 from leakledger.preprocess.secret import pinned
 from leakledger.preprocess.transport.simulated import Simulated
 from leakledger.preprocess.views import PublicFacts
+from tests.attacks import ring_example
 from tests.attacks.ring_example import SETS, run, table
 
 SCHEMA = Schema(target="ill", task="binary", classes=("no", "yes"), categorical=("ward", "unit"), numeric=())
@@ -48,6 +53,25 @@ def claims_of(encoder, count, observers, **granted):
     )
     outcome = Statistics().run(view, AuxiliaryKnowledge(**granted))
     return {(c.party, c.feature, c.statistic, c.value): c for c in outcome}
+
+
+@pytest.mark.parametrize("sharing", ["proportional", "ring"])
+@pytest.mark.parametrize("encoder", ["bytes-norm", "mod-norm"])
+def test_what_an_encoder_adds_up_of_no_categorical_feature_is_neither_a_count_of_rows_nor_a_finding(encoder, sharing):
+    numbers = replace(ring_example.SCHEMA, categorical=())
+    tables = {p: replace(table(SETS[p]), schema=numbers) for p in SETS}
+    for observer in ("server", "P2"):
+        found = run(encoder, tables=tables, schema=numbers, sharing=sharing, scaler=SCALERS["federated-zscore"]())
+        view = found.view(observer)
+        assert secure_sums(view) == ([], [])
+        outcome = Statistics().run(view, AuxiliaryKnowledge())
+        if observer == "P2":
+            assert outcome == Abstained("the messages say no more than what all outside have together")
+        else:
+            counts = {c.party: c.estimate for c in outcome if c.statistic == "count"}
+            assert counts == {p: len(t.frame) for p, t in tables.items()}
+        checks = SacAudit().run(view, AuxiliaryKnowledge())
+        assert isinstance(checks, Abstained) if observer == "P2" else {c.check for c in checks} == {"plaintext-told"}
 
 
 @pytest.mark.parametrize("sharing", ["proportional", "ring"])
