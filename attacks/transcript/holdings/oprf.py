@@ -38,7 +38,11 @@ def hashed(data: bytes) -> bytes:
 
 
 def times(scalar: bytes, point: bytes) -> bytes:
-    return bytes(rbcl.crypto_scalarmult_ristretto255(scalar, point))
+    """Raises ValueError for what is no point of the group, or its neutral element, which no party sends."""
+    try:
+        return bytes(rbcl.crypto_scalarmult_ristretto255(scalar, point))
+    except RuntimeError as error:
+        raise ValueError("it is not a list of group elements") from error
 
 
 def inverse(scalar: bytes) -> bytes:

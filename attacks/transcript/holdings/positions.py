@@ -110,10 +110,10 @@ def _key(view: View, holder: str) -> bytes | None:
     for m in view.on(OtmpRequest, recipient=holder):
         try:
             asked, answered = points(m.payload.points.value), points(answers[m.sender].payload.points.value)
+            if asked:
+                return find_scalar(view.coins.get(holder), asked[0], tuple(answered[:1]))
         except (KeyError, ValueError):
             continue
-        if asked:
-            return find_scalar(view.coins.get(holder), asked[0], tuple(answered[:1]))
     return None
 
 

@@ -24,7 +24,7 @@ from leakledger.preprocess.crypto.labelled_psi import Item as BinnedItem
 from leakledger.preprocess.crypto.labelled_psi import cuckoo as its_own_cuckoo
 from leakledger.preprocess.encoders.bytes_norm import text_number
 from leakledger.preprocess.encoders.rolling_hash import rolling_hash as its_own
-from leakledger.preprocess.messages import ClientGradient
+from leakledger.preprocess.messages import ClientGradient, OtmpRequest
 from leakledger.preprocess.models import as_arrays, as_tensors, gradient, initial_weights
 from leakledger.preprocess.scalers import SCALERS
 from leakledger.preprocess.views import MalformedMessage, Message, Method, ModelSpec
@@ -536,6 +536,15 @@ def test_truncated_messages_are_named_or_tell_nothing_and_reordered_ones_raise_n
     assert isinstance(outcome, Abstained | NotApplicable)
     swapped = replace(view, messages=view.messages[::-1], inputs={})
     Vocabulary().run(swapped, DICTIONARY)
+
+
+def test_a_request_of_no_group_elements_leaves_the_key_holder_those_of_the_others():
+    view = run("otmp-psi").view("P1")
+    first = next(view.on(OtmpRequest))
+    body = encode(bytes(len(first.payload.points.value)))
+    zeros = tuple(replace(m, body=body, content=body) if m is first else m for m in view.messages)
+    assert len(list(view.on(OtmpRequest))) == 3
+    assert Vocabulary().run(replace(view, messages=zeros), DICTIONARY) == Vocabulary().run(view, DICTIONARY)
 
 
 @pytest.mark.parametrize("encoder", ["dh-psi", "otmp-psi"])
