@@ -56,7 +56,8 @@ EXCESS = np.geomspace(1e-3, 1e12, 301)
 class Columns:
     """One party's columns: `active` (d,), False where it is not seen to be; `means` (d,) and `extremes` (2, d), lowest
     and highest, where they are told. `complete`: all of its rows are behind them. `rows`: how many, where known.
-    `chances` (d,): how likely each is active, where errors leave no more than that.
+    `chances` (d,): how likely each is active, where errors leave no more than that. `untold` (d,): those that are not
+    seen to be active, and of which that says nothing; None for none.
     """
 
     party: str
@@ -67,6 +68,7 @@ class Columns:
     rows: float | None = None
     evidence: frozenset[int] = frozenset()
     chances: Floats | None = field(default=None, repr=False)
+    untold: NDArray[np.bool_] | None = field(default=None, repr=False)
 
 
 def observed_columns(view: View) -> Iterator[Columns]:
@@ -127,8 +129,8 @@ def _left_of_means(view: View, width: int) -> Iterator[Columns]:
 
     How many rows it has, and so the share s of the observers in the mean, need not be known. Where its column is zero,
     that of the mean is s times that of the observers' own mean: a column that is no multiple of theirs is one that its
-    rows have. A round in which all of the observers' own columns are multiples of one says nothing so (a network of one
-    neuron, a single row).
+    rows have. Where all of the observers' own columns are multiples of one (a network of one neuron, a single row), the
+    other's may be as well: then only the columns that are seen to be no multiples say anything.
     """
     inputs = binary_columns(view, width)
     if not inputs.any() or noise_on_updates(view) > 0:
@@ -144,10 +146,11 @@ def _left_of_means(view: View, width: int) -> Iterator[Columns]:
         except (KeyError, TypeError, ValueError, IndexError):
             continue
         active = _beside(mean, own, zero)
-        if active[inputs].all() or not _far_below(np.array(zero), mean) or _parallel(own[:, inputs], zero):
+        if active[inputs].all() or not _far_below(np.array(zero), mean):
             continue
+        alike = (np.abs(own) > zero).any(0) & ~active if _parallel(own[:, inputs], zero) else None
         evidence = frozenset(whole.evidence) | {m.sequence for m in known.values()}
-        yield Columns(others[0], active & inputs, None, None, False, None, evidence)
+        yield Columns(others[0], active & inputs, None, None, False, None, evidence, untold=alike)
 
 
 def own_mean(view: View, whole: RoundMean, known: Mapping[str, Message]) -> tuple[Floats, float]:
@@ -279,8 +282,9 @@ def noise_on_updates(view: View) -> float:
 
 
 def _either(one: Columns, other: Columns) -> Columns:
-    rows = (one.rows or 0) + (other.rows or 0)
-    return replace(one, active=one.active | other.active, rows=rows, evidence=one.evidence | other.evidence)
+    rows, active = (one.rows or 0) + (other.rows or 0), one.active | other.active
+    untold = None if one.untold is None or other.untold is None else one.untold & other.untold
+    return replace(one, active=active, rows=rows, evidence=one.evidence | other.evidence, untold=untold)
 
 
 def binary_columns(view: View, width: int) -> NDArray[np.bool_]:

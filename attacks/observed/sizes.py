@@ -179,7 +179,8 @@ def active_columns(view: View) -> Iterator[tuple[str, str, int, int, bool, set[i
                 active = int(columns.active[block.start : block.start + block.size].sum())
                 most = max(block.size, declared.get(block.feature, 0))
                 complete = columns.complete and most == block.size
-                yield columns.party, block.feature, active, most, complete, set(columns.evidence)
+                if active or columns.complete:  # else nothing is said of the block
+                    yield columns.party, block.feature, active, most, complete, set(columns.evidence)
 
 
 def noised_values(view: View) -> dict[str, int]:

@@ -103,6 +103,9 @@ def _binary(columns: Columns, own: slice, group: Sequence[Named]) -> Iterator[Fi
         means = None if columns.means is None else (codes * columns.means[own]).sum(1) / np.maximum(codes.sum(1), 1)
         counts = {} if means is None else _counts(values, means, held & (sharing == 1), columns.rows)
         scores = dict(zip(values, chance.tolist(), strict=True))
+        if columns.untold is not None:  # whose column tells nothing, whether or not it is held
+            told = ~np.asarray((codes.astype(bool) & columns.untold[own]).any(1))
+            scores = {v: score for v, score, t in zip(values, scores.values(), told, strict=True) if t}
         yield Finding(columns.party, block.feature, scores, counts, columns.evidence)
 
 

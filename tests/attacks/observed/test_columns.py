@@ -167,3 +167,24 @@ def test_of_two_clients_each_reads_in_two_models_which_columns_the_other_moved(a
         assert {c.feature: set(c.values) for c in claims} == found.vocabularies["P2"]
     for active in seen.values():
         assert not (active[places] & ~held).any()
+
+
+@pytest.mark.parametrize("hidden", [[20], []])
+def test_beside_an_own_batch_of_one_row_a_column_that_is_no_multiple_of_it_is_the_others_and_others_say_nothing(hidden):
+    found = of_two("fedsgd", hidden, rounds=12, batch_size=1)
+    view = view_of(["P1"], found)
+    places = [i for b in view.public.layout.categorical for i in range(b.start, b.start + b.size)]
+    held = (np.asarray(found.input_of("P2")["encoded"])[:, places] != 0).any(0)
+    told_nothing = 0
+    for round in range(1, 12):
+        one = replace(view, messages=tuple(m for m in view.messages if m.round in (round, round + 1) or m.round == 0))
+        for columns in observed_columns(one):
+            assert not (columns.active[places] & ~held).any()
+            assert not (columns.active & columns.untold).any()
+            told_nothing += columns.untold[places].sum()
+    assert told_nothing
+    vocabulary = ATTACKS["vocabulary"]()
+    claims = vocabulary.run(view.restricted(vocabulary.accepts), AuxiliaryKnowledge())
+    told = {c.feature: set(c.values) for c in claims}
+    assert sum(map(len, told.values())) >= 5
+    assert all(values <= found.vocabularies["P2"][feature] for feature, values in told.items())

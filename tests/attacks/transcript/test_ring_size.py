@@ -766,6 +766,16 @@ def test_what_a_few_rows_of_the_other_client_use_is_the_least_and_no_estimate_of
     assert np.mean([c.low <= size <= c.high for c, size in unsure]) >= 0.8
 
 
+def test_batches_of_one_row_show_a_value_of_the_other_client_each_and_nothing_for_certain_that_is_not_so():
+    single = {"rounds": 10, "batch_size": 1}
+    told = [trained("server-dictionary", seed, single, parties=2, observer="P1") for seed in range(8)]
+    found = [(c, true[key]) for claims, true in told for key, c in claims.items()]
+    assert len(found) == 8 * 5
+    assert np.mean([c.low <= size <= c.high for c, size in found]) >= 0.85
+    assert all(c.low == size for c, size in found if c.low == c.high)
+    assert np.mean([c.low > 1 for c, _ in found]) > 0.5
+
+
 def test_of_a_bound_alone_every_size_above_is_alike_to_who_has_no_rows():
     assert at_least(2, 4, Prior({}, KNOW_NOTHING, ("ward",), 0.0), "ward").tolist() == [0, 0, 1 / 3, 1 / 3, 1 / 3]
 
