@@ -132,7 +132,9 @@ class LocalPowerMoments(Payload):
 
 @dataclass(frozen=True)
 class GlobalPowers(Payload):
-    """The likeliest power (columns,) over all clients' rows, mean and standard deviation under it; how many rows."""
+    """The likeliest power (columns,) over all clients' rows, mean and standard deviation under it; how many rows. Not
+    finite of a column of which float64 has no squares under any power, as of numbers of 10^160.
+    """
 
     topic = "yeo-johnson.global"
     discloses = Disclosure.AGGREGATE
@@ -140,5 +142,5 @@ class GlobalPowers(Payload):
 
     count: int = field(metadata=shaped())
     power: Floats = field(metadata=shaped("columns"))
-    mean: Floats = field(metadata=shaped("columns"))
-    std: Floats = field(metadata=shaped("columns"))
+    mean: Floats = field(metadata=shaped("columns", finite=False))
+    std: Floats = field(metadata=shaped("columns", finite=False))

@@ -320,3 +320,15 @@ def test_numbers_whose_images_under_some_powers_are_beyond_float64_are_read_unde
         for c in claims(seen(parts, observers, "federated-yeo-johnson")):
             slack = 1e-9 * abs(real(parts, c))
             assert c.low - slack <= real(parts, c) <= c.high + slack, c
+
+
+@pytest.mark.parametrize("size", [1e155, 1e200, 1e307])
+def test_a_column_that_has_no_squares_under_any_power_takes_nothing_from_what_is_told_of_the_others(size):
+    parts = tables(sizes=(30, 50), features=3)
+    for part in parts:
+        part[:, 1] *= size
+    for observers, told in ((["server"], {"count", "mean", "std"}), (["P1"], {"count", "quantile"})):
+        found = claims(seen(parts, observers, "federated-yeo-johnson"))
+        assert {c.statistic for c in found} == told
+        assert {c.feature for c in found} == {"", "f0", "f2"}
+        assert_all_hold(parts, [c for c in found if c.statistic != "quantile"])
