@@ -121,6 +121,8 @@ def run(
     except KeyboardInterrupt:
         kept = f"the audit is finished and kept in {folder}"
         raise Interrupted(f"interrupted: {kept}; the same command writes the report") from None
+    for line in tables.unnamed_source(settings, config):
+        echo(line, err=True)
     if as_json or quiet:
         for line in tables.abort_lines(record):
             echo(line, err=True)

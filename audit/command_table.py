@@ -104,8 +104,8 @@ def _checked(
     tables.print_rows(
         console, named, f"{config}: {plural(len(named), 'case')} on {plural(data.rows, 'row')} of {data.name}"
     )
-    if "source" not in settings.data.model_fields_set:
-        console.print(f"{config}: [data] names no source: this is about the embedded table {data.name}.", markup=False)
+    for line in tables.unnamed_source(settings, config):
+        console.print(line, markup=False)
     for sentence in account.sentences():
         console.print(sentence, markup=False, highlight=False)
     return told

@@ -54,6 +54,14 @@ def run_name(config: Config, path: Path | None) -> str:
     return f"{stem}-{digest}"
 
 
+def unnamed_source(config: Config, path: Path | None) -> list[str]:
+    """That nobody named the table of an audit, in a line; none where somebody did."""
+    if "source" in config.data.model_fields_set:
+        return []
+    said = f"{path}: [data] names no source" if path else "no configuration and no data.source given"
+    return [f"{said}: this is about the embedded table {source_name(config.data.source)}."]
+
+
 def run_command(path: Path | None, overrides: Sequence[str], environment: Mapping[str, str] = os.environ) -> str:
     """The command that gives the same configuration: overrides from the environment are spelled out too."""
     assigned = [*environment_overrides(environment), *overrides]

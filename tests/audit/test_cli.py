@@ -570,6 +570,16 @@ def test_an_empty_configuration_says_which_table_it_is_about(tmp_path):
     )
 
 
+def test_a_quiet_run_of_no_named_table_says_beside_its_output_which_one_it_audited(finished, tmp_path):
+    (tmp_path / "audit.toml").write_text(QUICK.replace('source = "fair"\n', ""))
+    only_prior = ("--set", 'attacks.use=["random_baseline"]')
+    result = call("run", tmp_path / "audit.toml", "--quiet", "-o", tmp_path / "run", *only_prior)
+    said = f"{tmp_path / 'audit.toml'}: [data] names no source: this is about the embedded table fair."
+    assert result.stderr.splitlines() == [said]
+    assert len(result.stdout.splitlines()) == 1
+    assert "embedded table" not in finished[1].stderr
+
+
 def test_a_table_with_two_columns_of_one_name_is_one_line(tmp_path):
     (tmp_path / "t.csv").write_text("age;age;sick\n1;2;yes\n3;4;no\n")
     line = refused("init", tmp_path / "a.toml", "--data", tmp_path / "t.csv", "--target", "sick")
