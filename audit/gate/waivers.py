@@ -148,24 +148,50 @@ def apply(waivers: Sequence[Waiver], checks: Sequence[Check]) -> tuple[list[Chec
     """The checks with failures waived where that holds, and what became of each waiver."""
     left, notes = list(checks), []
     for w in waivers:
-        if w.problem:
-            notes.append(w.note("expired" if w.expired else "invalid", w.problem))
-            continue
         at = [k for k, c in enumerate(left) if (c.fingerprint, c.setting) == (w.fingerprint, w.scope)]
         failed = [k for k in at if left[k].status == "fail"]
+        if w.expired:
+            notes.append(w.note("expired", f"{w.problem}; {_left_open(w, left, failed)}"))
+            continue
+        if w.problem:
+            notes.append(w.note("invalid", w.problem))
+            continue
         if not failed:
-            notes.append(w.note("unused", "no failed check has this fingerprint and scope; take it out"))
+            notes.append(w.note("unused", _unused(w, [left[k] for k in at], checks)))
             continue
         check = left[failed[0]]
         observed = check.cost
         if observed > w.max_observed + SLACK:
-            text = f"{at_most(observed, 3)} was measured, max_observed is {w.max_observed:g}"
+            measured = f"{at_most(observed, 3)} was measured, max_observed is {w.max_observed:g}"
+            text = f"{_named(check)} fails: {measured}; mend what leaks, or have a larger max_observed approved"
             notes.append(w.note("exceeded", text))
             continue
         left[failed[0]] = _waived(check, w)
         measured = f"up to {w.max_observed:g} where {at_most(observed, 3)} was measured"
         notes.append(w.note("used", f"{check.gate}, until {w.expires}, {measured}"))
     return left, notes
+
+
+def _named(check: Check) -> str:
+    return f"{check.gate} [{check.fingerprint}]"
+
+
+def _left_open(waiver: Waiver, checks: Sequence[Check], failed: Sequence[int]) -> str:
+    """Of an expired waiver: whether what it was for still fails, and what to do."""
+    if failed:
+        return f"{_named(checks[failed[0]])} still fails: mend it, or have the waiver approved anew with other dates"
+    return f"no failed check is [{waiver.fingerprint}] in {waiver.scope}: take it out"
+
+
+def _unused(waiver: Waiver, same: Sequence[Check], checks: Sequence[Check]) -> str:
+    """Why a waiver covers nothing, and what to do. `same`: the checks that it names, none of which failed."""
+    if same:
+        becomes = {"pass": "passes: take it out", "inconclusive": "is inconclusive: waivers cover failures alone"}
+        return f"{_named(same[0])} {becomes.get(same[0].status, 'is waived already: take it out')}"
+    elsewhere = [c for c in checks if c.fingerprint == waiver.fingerprint and c.status == "fail"]
+    if elsewhere:
+        return f"{_named(elsewhere[0])} failed in {elsewhere[0].setting}, and scope is {waiver.scope}: correct it"
+    return f"no check of this gate is [{waiver.fingerprint}] in {waiver.scope}: take it out"
 
 
 def _waived(check: Check, waiver: Waiver) -> Check:

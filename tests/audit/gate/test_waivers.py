@@ -124,6 +124,52 @@ def test_a_waiver_breaks_when_the_leak_grows(tmp_path):
     assert (outcome.exit_code, fate) == (10, "exceeded")
 
 
+GATE = f"{FAILED.gate} [{FAILED.fingerprint}]"
+
+
+@pytest.mark.parametrize(
+    ("change", "grown", "fate", "said"),
+    [
+        ({}, 0.0, "unused", f"{GATE} passes: take it out"),
+        ({"scope": '"s2"'}, 0.3, "unused", f"{GATE} failed in s1, and scope is s2: correct it"),
+        (
+            {"fingerprint": '"LL-0000000000000000"'},
+            0.3,
+            "unused",
+            "no check of this gate is [LL-0000000000000000] in s1: take it out",
+        ),
+        (
+            {"expires": "2026-11-20"},
+            0.3,
+            "expired",
+            f"expired on 2026-11-20; {GATE} still fails: mend it, or have the waiver approved anew with other dates",
+        ),
+        (
+            {"expires": "2026-11-20"},
+            0.0,
+            "expired",
+            f"expired on 2026-11-20; no failed check is [{FAILED.fingerprint}] in s1: take it out",
+        ),
+        (
+            {"max_observed": "0.6"},
+            0.3,
+            "exceeded",
+            f"{GATE} fails: 0.700 was measured, max_observed is 0.6; mend what leaks, or have a larger max_observed "
+            "approved",
+        ),
+    ],
+)
+def test_what_a_waiver_does_not_cover_is_named_with_what_to_do(tmp_path, change, grown, fate, said):
+    outcome, _ = ended(written(tmp_path, **change), grown)
+    assert (outcome.waivers[0].fate, outcome.waivers[0].text) == (fate, said)
+
+
+def test_a_waiver_of_a_check_that_is_open_says_that_it_covers_failures_alone(tmp_path):
+    both = {"held": controls(null=False)}
+    outcome = decided(record(FLAT, **both), record(FLAT), written(tmp_path), leakage=MARGIN)
+    assert outcome.waivers[0].text == f"{GATE} is inconclusive: waivers cover failures alone"
+
+
 def beside(advantages, **what):
     """A second series of the same cell, with one number per seed."""
     return lambda seed: (trial(float(advantages[seed]), **what),)
