@@ -5,8 +5,8 @@ that distribution it is the best estimate of what is under it, and its interval 
 party's numbers come in its own message to the server; and of the one party outside, to everyone who knows all others:
 the totals less what these sent.
 
-    rows n = C, mean = S/n, variance = Q/n - mean^2    in [-1, 1] of the declared range
-    interval of a ratio: +- z sqrt(var_S + r^2 var_C) / n, to first order
+    mean = S/n, variance = Q/n - mean^2    in [-1, 1] of the declared range
+    interval of a ratio: +- z sqrt(var_S + r^2 var_n) / n, to first order
 
 An extreme is told by a place near it in rank. Its rank is off by no more than t = (2/epsilon) ln((grid + 1)/(1 -
 level)) (McSherry and Talwar 2007): where t is below half a rank, the place is the extreme; else it is known only that
@@ -14,11 +14,15 @@ the least value is not above the place, where t is below the rank aimed at, and 
 quantile is estimated by its place; how far ranks are apart in value is not known, so its interval is the range.
 
 Every row is in one cell of each table, so that each table's cells add up to the number of rows, under noise of its own.
-These sums and the count itself, where it is told, are averaged, each by its precision.
+These sums, the count itself, where it is told, and what messages without noise say of it (updates, evaluations) are
+averaged to n, each by its precision. By as much as the k values of a table, y of c cells each, add up to something
+else, each of them is off by a k-th of that:
+
+    x = y + (n - sum of y) / k, share p = x/n    var_p = (c var (1 - 1/k) + var_n (1/k - p)^2) / n^2
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp, hypot, inf, log, sqrt
 from typing import Any
 
@@ -48,6 +52,7 @@ FAINT = 1e5  # epsilon: noise that hides nothing, to be read through in a contro
 NOISED_TO: tuple[ObserversOf, ...] = ("server", "all but first")  # by whom noised statistics are read
 Ends = tuple[float, float, float]  # estimate, low, high
 Known = Mapping[tuple[str, str], Mapping[str, Any]]  # (statistic, feature) -> parameters of its noise
+Stated = Mapping[str, StatisticClaim]  # party -> its number of rows
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,10 @@ class Told:
     party: str
     values: Mapping[str, Any]
     evidence: tuple[int, ...]
+
+    def beside(self, rows: Mapping[str, "Counted"]) -> "Told":
+        """The same, read with the party's number of rows."""
+        return replace(self, evidence=tuple(sorted({*self.evidence, *rows[self.party].evidence})))
 
     def claim(
         self, feature: str, statistic: Statistic, ends: Ends, middle: float = 0.0, half: float = 1.0, value: str = ""
@@ -68,7 +77,7 @@ class Told:
 
 @dataclass(frozen=True)
 class Counted:
-    """A noised number of rows, the deviation of its noise, and how far that goes with the chance of the interval."""
+    """A number of rows, the deviation of its noise, and how far that goes with the chance of the interval."""
 
     rows: float
     spread: float
@@ -76,19 +85,23 @@ class Counted:
     evidence: tuple[int, ...]
 
 
-def noised_claims(view: View, level: float) -> Iterator[StatisticClaim]:
-    """Counts, means, deviations, extremes, shares of values and target rates, with intervals of nominal `level`."""
-    yield from _counts(view, level)
+def noised_claims(view: View, level: float, counted: Iterable[StatisticClaim] = ()) -> Iterator[StatisticClaim]:
+    """Counts, means, deviations, extremes, shares of values and target rates, with intervals of nominal `level`.
+    `counted`: what is claimed of numbers of rows without noise; no others are claimed of those that are exact.
+    """
+    stated = {c.party: c for c in counted if c.statistic == "count"}
+    rows = _rows(view, level, stated)
+    yield from _counts(view, level, stated)
     known = noise_on(view, NoisedMoments)
     for told in released(view, NoisedMoments, NoisedMomentTotals) if known else ():
-        yield from _moments(told, known, level)
+        yield from _moments(told.beside(rows), known, rows[told.party], level)
     known = noise_on(view, NoisedExtremes)
     for told in released(view, NoisedExtremes, NoisedGlobalExtremes) if known else ():
         yield from _extremes(told, known, level)
     for kind, total in TABLES:
         known = noise_on(view, kind)
         for told in released(view, kind, total) if known else ():
-            yield from _shares(view, told, known, level)
+            yield from _shares(view, told.beside(rows), known, rows[told.party], level)
 
 
 def released(view: View, kind: type[Payload], total: type[Payload]) -> Iterator[Told]:
@@ -138,22 +151,43 @@ def noise_on(view: View, kind: type[Payload]) -> Known:
     return {(p["statistic"], p["feature"]): p for p in own}
 
 
-def _counts(view: View, level: float) -> Iterator[StatisticClaim]:
-    """Each party's number of rows: of all that is told of it the average by precision, with an interval."""
+def _counts(view: View, level: float, stated: Stated) -> Iterator[StatisticClaim]:
+    """Each party's number of rows, of what is told of it under noise, within what is stated of it without."""
+    for party, rows in _rows(view, level, {}).items():
+        least, most, evidence = 1.0, inf, rows.evidence
+        if party in stated:
+            least, most = stated[party].low, stated[party].high
+            evidence = tuple(sorted({*evidence, *stated[party].evidence}))
+        if least == most or not least - rows.reach < rows.rows < most + rows.reach:
+            continue
+        whole = round(min(max(rows.rows, least), most))  # the interval reaches it: it may lie between two numbers
+        low, high = (min(max(rows.rows + off, least), most) for off in (-rows.reach, rows.reach))
+        yield StatisticClaim(party, "", "count", whole, min(low, whole), max(high, whole), evidence)
+
+
+def _rows(view: View, level: float, stated: Stated) -> dict[str, Counted]:
+    """Each party's number of rows: of all that is told of it the average by precision."""
     told: dict[str, list[Counted]] = {}
     for kind, total in ((NoisedMoments, NoisedMomentTotals), *TABLES):
         known = noise_on(view, kind)
         for one in released(view, kind, total) if known else ():
             told.setdefault(one.party, []).extend(_counted(one, known, level))
-    for party, counted in told.items():
-        precision = np.array([1 / max(c.spread, LEAST) ** 2 for c in counted])
-        rows = max(float(precision @ [c.rows for c in counted] / precision.sum()), 1.0)
-        alone, z = len(counted) == 1, float(ndtri((1 + level) / 2))
-        off = counted[0].reach if alone else z / sqrt(float(precision.sum()))
-        evidence = tuple(sorted({n for c in counted for n in c.evidence}))
-        whole = round(rows)  # the interval reaches it: where noise is little it may lie between two numbers
-        low, high = min(max(rows - off, 1.0), whole), max(rows + off, whole)
-        yield StatisticClaim(party, "", "count", whole, low, high, evidence)
+    for party, claim in stated.items():
+        if party in told:
+            even = (claim.high - claim.low) / sqrt(12)
+            told[party].append(Counted(claim.estimate, even, claim.high - claim.low, claim.evidence))
+    return {party: _average(counted, level) for party, counted in told.items()}
+
+
+def _average(counted: Sequence[Counted], level: float) -> Counted:
+    """By precision; at least one row."""
+    if len(counted) == 1:
+        return replace(counted[0], rows=max(counted[0].rows, 1.0))
+    precision = np.array([1 / max(c.spread, LEAST) ** 2 for c in counted])
+    rows = float(precision @ [c.rows for c in counted] / precision.sum())
+    spread = 1 / sqrt(float(precision.sum()))
+    evidence = tuple(sorted({n for c in counted for n in c.evidence}))
+    return Counted(max(rows, 1.0), spread, float(ndtri((1 + level) / 2)) * spread, evidence)
 
 
 def _counted(told: Told, known: Known, level: float) -> Iterator[Counted]:
@@ -169,22 +203,20 @@ def _counted(told: Told, known: Known, level: float) -> Iterator[Counted]:
         yield Counted(float(rows.sum()), width, float(ndtri((1 + level) / 2)) * width, told.evidence)
 
 
-def _moments(told: Told, known: Known, level: float) -> Iterator[StatisticClaim]:
+def _moments(told: Told, known: Known, counted: Counted, level: float) -> Iterator[StatisticClaim]:
     features = [f for statistic, f in known if statistic == "sum"]
-    count = known["count", ""]
-    off, z = _reach(count, level), float(ndtri((1 + level) / 2))
-    rows = max(told.values["count"] / count["sensitivity"], 1.0)
-    per_row = z / rows if rows > off else inf  # a count that may be noise alone says nothing of ratios
+    z, rows = float(ndtri((1 + level) / 2)), counted.rows
+    per_row = z / rows if rows > counted.reach else inf  # a count that may be noise alone says nothing of ratios
     spare = {key: spread(p) for key, p in known.items()}
     for i, f in enumerate(features):
         noise = known["sum", f]
         middle, half = (noise["high"] + noise["low"]) / 2, (noise["high"] - noise["low"]) / 2
         mean, square = (told.values[n][i] / noise["sensitivity"] / rows for n in ("sums", "squares"))
         mean, square = float(np.clip(mean, -1, 1)), float(np.clip(square, 0, 1))
-        error = per_row * hypot(spare["sum", f], mean * spare["count", ""])
+        error = per_row * hypot(spare["sum", f], mean * counted.spread)
         yield told.claim(f, "mean", _cut(mean, error, -1.0), middle, half)
         variance = max(square - mean**2, 0.0)
-        off = per_row * hypot(spare["square", f], square * spare["count", ""]) + 2 * abs(mean) * error
+        off = per_row * hypot(spare["square", f], square * counted.spread) + 2 * abs(mean) * error
         std, low, high = (sqrt(x) for x in _cut(variance, off, 0.0))
         yield told.claim(f, "std", (std, low, high), 0.0, half)
 
@@ -216,17 +248,18 @@ def _extremes(told: Told, known: Known, level: float) -> Iterator[StatisticClaim
             yield StatisticClaim(told.party, f, statistic, value, *ends, told.evidence)
 
 
-def _shares(view: View, told: Told, known: Known, level: float) -> Iterator[StatisticClaim]:
-    binary = view.public.schema.get("task") == "binary"
+def _shares(view: View, told: Told, known: Known, counted: Counted, level: float) -> Iterator[StatisticClaim]:
+    binary, z = view.public.schema.get("task") == "binary", float(ndtri((1 + level) / 2))
     for f, cells in told.values["counts"].items():
         noise = known["table", f]
-        rows, off = rows_by_value(cells, noise), float(ndtri((1 + level) / 2)) * spread(noise)
-        total = float(rows.sum())
-        per_row = off / total if total > off * sqrt(rows.size) else inf
+        rows, each = rows_by_value(cells, noise), spread(noise)
+        off = z * each
+        total, lacking, part = counted.rows, (counted.rows - float(rows.sum())) / len(rows), 1 / len(rows)
+        per_row = z / total if total > counted.reach else inf
         for value, own in zip(noise["values"], rows, strict=True):
-            share = float(np.clip(own.sum() / max(total, 1.0), 0, 1))
-            error = per_row * sqrt(own.size * (1 + share**2 * len(rows)))
-            yield told.claim(f, "frequency", _cut(share, error, 0.0), value=value)
+            share = float(np.clip((own.sum() + lacking) / total, 0, 1))
+            around = hypot(each * sqrt(own.size * (1 - part)), counted.spread * (part - share))
+            yield told.claim(f, "frequency", _cut(share, per_row * max(around, LEAST), 0.0), value=value)
             if binary and own.size == 2 and own.sum() > off * sqrt(2):
                 rate = float(np.clip(own[1] / own.sum(), 0, 1))
                 error = off * hypot(1 - rate, rate) / float(own.sum())

@@ -167,8 +167,10 @@ class Statistics(Attack):
         trained = trained_rows(view, absent_columns)
         sure = [*told, *trained, *known_claims(known), *target_claims(view, tables, knowledge)]
         ranked = list(distribution_claims(view, tables))
+        noised = list(noised_claims(view, self.level, _first_of(c for c in sure if c.statistic == "count")))
         claims = _first_of(
             [
+                *(c for c in noised if c.statistic == "count"),  # within what is stated of it
                 *sure,
                 *(c for c in ranked if c.statistic not in EXTREMES),
                 *power_claims(view, tables, self.level),
@@ -177,7 +179,7 @@ class Statistics(Attack):
                 *(c for c in ranked if c.statistic in EXTREMES),  # published ones are exact, or as near
                 *room_claims(found, tables),
                 *open_,
-                *noised_claims(view, self.level),
+                *noised,
             ]
         )
         if claims:

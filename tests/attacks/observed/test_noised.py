@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from leakledger.attacks.base import AuxiliaryKnowledge, FindingClaim, StatisticClaim, claims_in
-from leakledger.attacks.observed.noised import noised_claims
+from leakledger.attacks.observed.noised import noise_on, noised_claims, spread
 from leakledger.attacks.transcript.holdings.finding import Finding
 from leakledger.attacks.transcript.holdings.noised import given_shares, held_given, share_weights
 from leakledger.attacks.transcript.membership import Membership
@@ -17,7 +17,7 @@ from leakledger.attacks.transcript.ring_size.posterior import interval
 from leakledger.attacks.transcript.statistics.statistics import Statistics
 from leakledger.attacks.transcript.vocabulary import Vocabulary
 from leakledger.preprocess.encoders import ENCODERS
-from leakledger.preprocess.messages import NoisedCounts
+from leakledger.preprocess.messages import ClientWeights, NoisedCounts
 from leakledger.preprocess.pipeline import prepare
 from leakledger.preprocess.scalers import SCALERS
 from leakledger.preprocess.views import Method, PublicFacts
@@ -139,6 +139,72 @@ def test_tables_make_the_count_that_is_told_beside_them_surer():
         {c.party: c.high - c.low for c in noised_claims(view, 0.9) if c.statistic == "count"} for view in (both, alone)
     ]
     assert all(widths[0][n] < widths[1][n] for n in NAMES)
+
+
+def shares_of(view, counted=()):
+    """Claims of shares by party, feature and value."""
+    return {(c.party, c.feature, c.value): c for c in noised_claims(view, 0.9, counted) if c.statistic == "frequency"}
+
+
+def counts_within(tables, below, above):
+    """Numbers of rows as other messages tell them."""
+    rows = {n: len(t) for n, t in tables.items()}
+    return [StatisticClaim(n, "", "count", r, r - below, r + above, (0,)) for n, r in rows.items()]
+
+
+@pytest.mark.parametrize("kind", [("server-dictionary", "federated-minmax"), ("target", "federated-minmax")])
+def test_a_number_of_rows_that_is_known_otherwise_makes_shares_of_values_surer(kind):
+    """Exact of 40 rows: the cells of a table alone may be noise. Nominal 90 %, of 216 intervals."""
+    held, widths = [], {"alone": [], "counted": []}
+    for seed in range(8):
+        view, tables = view_of(["server"], *kind, 0.5, seed=seed, rows=40)
+        counted = shares_of(view, counts_within(tables, 0, 0))
+        held += [c.low - 1e-9 <= true(c, tables) <= c.high + 1e-9 for c in counted.values()]
+        for name, claims in (("counted", counted), ("alone", shares_of(view))):
+            widths[name] += [c.high - c.low for c in claims.values()]
+    assert np.mean(held) > 0.85
+    assert np.mean(widths["counted"]) < 0.98 * np.mean(widths["alone"])
+
+
+def test_shares_of_two_values_are_as_sure_as_their_noise_and_no_less():
+    """With the rows known, the noise on one count is that on the other: its deviation counts by a root of two less."""
+    view, tables = view_of(["server"], "server-dictionary", "federated-zscore", 20.0)
+    noise = noise_on(view, NoisedCounts)["table", "diet"]
+    values = len(noise["values"])
+    for c in shares_of(view, counts_within(tables, 0, 0)).values():
+        if c.feature == "diet" and c.low > 0 and c.high < 1:
+            off = 1.6449 * spread(noise) * (1 - 1 / values) ** 0.5 / len(tables[c.party])
+            assert c.high - c.low == pytest.approx(2 * off, rel=1e-3)
+
+
+def test_a_noised_count_is_claimed_within_what_is_stated_of_it_and_not_beside_an_exact_one():
+    view, tables = view_of(["server"], *KINDS["dictionary + zscore"], 20.0)
+
+    def counts(*ends):
+        return [c for c in noised_claims(view, 0.9, counts_within(tables, *ends)) if c.statistic == "count"]
+
+    assert not counts(0, 0)
+    assert not counts(-50, 60)  # nor where one of them is wrong
+    alone = {c.party: c for c in noised_claims(view, 0.9) if c.statistic == "count"}
+    for c in counts(0, 3):
+        assert len(tables[c.party]) <= c.low <= c.estimate <= c.high
+        assert c.high - c.low < alone[c.party].high - alone[c.party].low
+        assert 0 in c.evidence
+
+
+def test_rows_that_updates_tell_make_noised_statistics_surer():
+    view, tables = view_of(["server"], *KINDS["dictionary + zscore"], 0.5, rows=60)
+    told = [
+        replace(view.messages[0], sequence=900 + i, step="train", sender=n).carrying(ClientWeights(len(t), {}))
+        for i, (n, t) in enumerate(tables.items())
+    ]
+    claims = claims_in(Statistics().run(replace(view, messages=(*view.messages, *told)), AuxiliaryKnowledge()))
+    shares = {(c.party, c.feature, c.value): c for c in claims if c.statistic == "frequency"}
+    assert {c.estimate - len(tables[c.party]) for c in claims if c.statistic == "count"} == {0}
+    expected = shares_of(view, counts_within(tables, 0, 0))
+    assert all((shares[key].low, shares[key].high) == pytest.approx((c.low, c.high)) for key, c in expected.items())
+    assert all(set(c.evidence) & {900, 901, 902} for c in shares.values())
+    assert shares_of(view) != expected
 
 
 def test_a_count_under_little_noise_has_an_interval_with_a_whole_number_in_it():
