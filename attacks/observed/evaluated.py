@@ -28,7 +28,8 @@ from leakledger.attacks.base import Statistic, StatisticClaim
 from leakledger.preprocess.messages import ErrorSums, LocalLoss, PredictionCounts
 from leakledger.preprocess.views import MalformedMessage, Message, View
 
-EVALUATED = (PredictionCounts, ErrorSums, LocalLoss)
+HELD_OUT = (PredictionCounts, ErrorSums)
+EVALUATED = (*HELD_OUT, LocalLoss)
 IN_PART = (LocalLoss,)
 """Of these, what tells more of rows than is claimed."""
 ROUNDING = 1e-6  # of sums over a client's rows, at most

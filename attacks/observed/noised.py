@@ -87,7 +87,7 @@ class Counted:
 
 def noised_claims(view: View, level: float, counted: Iterable[StatisticClaim] = ()) -> Iterator[StatisticClaim]:
     """Counts, means, deviations, extremes, shares of values and target rates, with intervals of nominal `level`.
-    `counted`: what is claimed of numbers of rows without noise; no others are claimed of those that are exact.
+    `counted`: what is claimed of numbers of rows without noise.
     """
     stated = {c.party: c for c in counted if c.statistic == "count"}
     rows = _rows(view, level, stated)
@@ -152,14 +152,17 @@ def noise_on(view: View, kind: type[Payload]) -> Known:
 
 
 def _counts(view: View, level: float, stated: Stated) -> Iterator[StatisticClaim]:
-    """Each party's number of rows, of what is told of it under noise, within what is stated of it without."""
+    """Each party's number of rows, of what is told of it under noise, within what is stated of it without; that alone
+    where it is exact, or where noise misses it.
+    """
     for party, rows in _rows(view, level, {}).items():
         least, most, evidence = 1.0, inf, rows.evidence
         if party in stated:
             least, most = stated[party].low, stated[party].high
             evidence = tuple(sorted({*evidence, *stated[party].evidence}))
-        if least == most or not least - rows.reach < rows.rows < most + rows.reach:
-            continue
+            if least == most or not least - rows.reach < rows.rows < most + rows.reach:
+                yield stated[party]
+                continue
         whole = round(min(max(rows.rows, least), most))  # the interval reaches it: it may lie between two numbers
         low, high = (min(max(rows.rows + off, least), most) for off in (-rows.reach, rows.reach))
         yield StatisticClaim(party, "", "count", whole, min(low, whole), max(high, whole), evidence)

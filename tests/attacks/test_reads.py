@@ -14,11 +14,23 @@ from leakledger.audit.control_federations import NAMES, held, played
 from leakledger.audit.granted import granted_knowledge
 from leakledger.audit.play import view_of
 from leakledger.audit.reading import alike
-from leakledger.preprocess.messages import KINDS, EvaluatedModel, GlobalModel, Participants, SecureSum, SummedUpdate
+from leakledger.preprocess.messages import (
+    KINDS,
+    ClientGradient,
+    EvaluatedModel,
+    GlobalModel,
+    LocalLoss,
+    Participants,
+    SecureSum,
+    SummedUpdate,
+)
 from tests.audit.example import config, truth
 
 OBSERVERS = ("server", "first", "last", "all but first", "all but last")
 WHOLE = {"columns": "all"}
+UNDER_NOISE = ControlSpec(
+    "mean", "server-dictionary", {"encoder_epsilon": 50.0}, "federated-zscore", {"scaler_epsilon": 50.0}
+)
 FEDERATIONS = (
     ControlSpec("mean", "server-dictionary", {}, "federated-zscore", WHOLE),
     ControlSpec("mean", "server-dictionary", {}, "federated-minmax", WHOLE),
@@ -43,7 +55,7 @@ FEDERATIONS = (
     ControlSpec("mean", "server-dictionary", {}, "zscore-sac", WHOLE),
     ControlSpec("mean", "target", {}, "zscore-sac", {"route": "direct"}),
     ControlSpec("mean", "bytes-norm", {"publish": "everyone"}, "federated-minmax", WHOLE),
-    ControlSpec("mean", "server-dictionary", {"encoder_epsilon": 50.0}, "federated-zscore", {"scaler_epsilon": 50.0}),
+    UNDER_NOISE,
     ControlSpec(
         "mean", "target", {"exchange": "shared", "encoder_epsilon": 50.0}, "federated-minmax", {"scaler_epsilon": 1e4}
     ),
@@ -158,6 +170,11 @@ def corpus():
     masked = {"aggregation": "secure-aggregation", "threshold": 2, "participation": 0.67, "rounds": 2}
     seen, _ = trained({"algorithm": "fedavg", **masked}, (("server",),), **around)
     views += [(view, known) for view in seen]
+    # What is told of held-out rows says how many others there are, which goes with statistics under noise.
+    for task in ("binary", "regression"):
+        view = played(replace(UNDER_NOISE, evaluation=task)).view("server")
+        untrained = view.restricted(lambda kind: kind not in (ClientGradient, LocalLoss))
+        views.append((replace(untrained, public=replace(view.public, held_out=0.4)), known))
     # Means of rounds, in which the columns of all clients but one are nobody else's.
     for options in ({}, {"patience": 1}, {"aggregation": "secure-aggregation"}):
         seen, _ = trained({"algorithm": "fedavg", **options}, (("P1", "P2"),), **around)

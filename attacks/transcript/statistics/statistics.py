@@ -33,6 +33,7 @@ from leakledger.attacks.base import (
     Outcome,
     StatisticClaim,
 )
+from leakledger.attacks.observed.evaluated import HELD_OUT, evaluated
 from leakledger.attacks.observed.noised import FAINT, NOISED, NOISED_TO, noised_claims
 from leakledger.attacks.observed.secure_sums import CODE_SUMS, numeric_names, secure_sums
 from leakledger.attacks.observed.stated import STATED_STATISTICS, stated
@@ -99,6 +100,7 @@ class Statistics(Attack):
         *RANKED,
         *POWERED,
         *TRAINED,
+        *HELD_OUT,
         *INTERSECTED,
     )
     # Under many powers moments are equations in how often each value occurs; of updates, models and sums of codes the
@@ -167,7 +169,8 @@ class Statistics(Attack):
         trained = trained_rows(view, absent_columns)
         sure = [*told, *trained, *known_claims(known), *target_claims(view, tables, knowledge)]
         ranked = list(distribution_claims(view, tables))
-        noised = list(noised_claims(view, self.level, _first_of(c for c in sure if c.statistic == "count")))
+        rows = _first_of(c for c in (*sure, *evaluated(view)) if c.statistic == "count")
+        noised = list(noised_claims(view, self.level, rows))
         claims = _first_of(
             [
                 *(c for c in noised if c.statistic == "count"),  # within what is stated of it
@@ -186,7 +189,7 @@ class Statistics(Attack):
             return _first_of([*claims, *quartiles(claims, tables, self.level, two)])
         if problems := [*problems, *more]:
             return NotApplicable("; ".join(dict.fromkeys(problems)))
-        if not view.has(*(kind for kind in self.reads if kind not in (*TRAINED, *INTERSECTED))):
+        if not view.has(*(kind for kind in self.reads if kind not in (*TRAINED, *HELD_OUT, *INTERSECTED))):
             return Abstained(NOTHING)
         return Abstained("the messages say no more than what all outside have together")
 

@@ -17,7 +17,7 @@ from leakledger.attacks.transcript.ring_size.posterior import interval
 from leakledger.attacks.transcript.statistics.statistics import Statistics
 from leakledger.attacks.transcript.vocabulary import Vocabulary
 from leakledger.preprocess.encoders import ENCODERS
-from leakledger.preprocess.messages import ClientWeights, NoisedCounts
+from leakledger.preprocess.messages import ClientWeights, NoisedCounts, PredictionCounts
 from leakledger.preprocess.pipeline import prepare
 from leakledger.preprocess.scalers import SCALERS
 from leakledger.preprocess.views import Method, PublicFacts
@@ -175,16 +175,23 @@ def test_shares_of_two_values_are_as_sure_as_their_noise_and_no_less():
         if c.feature == "diet" and c.low > 0 and c.high < 1:
             off = 1.6449 * spread(noise) * (1 - 1 / values) ** 0.5 / len(tables[c.party])
             assert c.high - c.low == pytest.approx(2 * off, rel=1e-3)
+    for n in tables:
+        parts = [
+            c.estimate
+            for c in shares_of(view, counts_within(tables, 0, 0)).values()
+            if (c.party, c.feature) == (n, "diet")
+        ]
+        assert sum(parts) == pytest.approx(1, abs=1e-6)
 
 
-def test_a_noised_count_is_claimed_within_what_is_stated_of_it_and_not_beside_an_exact_one():
+def test_a_noised_count_is_claimed_within_what_is_stated_of_it_which_holds_where_noise_misses_it():
     view, tables = view_of(["server"], *KINDS["dictionary + zscore"], 20.0)
 
     def counts(*ends):
         return [c for c in noised_claims(view, 0.9, counts_within(tables, *ends)) if c.statistic == "count"]
 
-    assert not counts(0, 0)
-    assert not counts(-50, 60)  # nor where one of them is wrong
+    assert counts(0, 0) == counts_within(tables, 0, 0)
+    assert counts(-50, 60) == counts_within(tables, -50, 60)
     alone = {c.party: c for c in noised_claims(view, 0.9) if c.statistic == "count"}
     for c in counts(0, 3):
         assert len(tables[c.party]) <= c.low <= c.estimate <= c.high
@@ -205,6 +212,27 @@ def test_rows_that_updates_tell_make_noised_statistics_surer():
     assert all((shares[key].low, shares[key].high) == pytest.approx((c.low, c.high)) for key, c in expected.items())
     assert all(set(c.evidence) & {900, 901, 902} for c in shares.values())
     assert shares_of(view) != expected
+
+
+def test_what_is_told_of_held_out_rows_goes_with_statistics_under_noise():
+    """As many as a third are held out, which leaves five numbers of the others; noise says which are likelier."""
+    view, tables = view_of(["server"], *KINDS["dictionary + zscore"], 1.0)
+    told = [
+        replace(view.messages[0], sequence=900 + i, step="evaluate", sender=n).carrying(
+            PredictionCounts(np.array([[len(t) // 3 - 10, 0], [0, 10]]), np.zeros((2, 2, 4), np.int64))
+        )
+        for i, (n, t) in enumerate(tables.items())
+    ]
+    public = replace(view.public, held_out=0.25)
+    both = replace(view, messages=(*view.messages, *told), public=public)
+    alone, beside = (
+        {c.party: c for c in claims_in(Statistics().run(v, AuxiliaryKnowledge())) if c.statistic == "count"}
+        for v in (view, both)
+    )
+    for n, c in beside.items():
+        assert c.low <= len(tables[n]) <= c.high
+        assert c.high - c.low <= 4 < 8 < alone[n].high - alone[n].low
+        assert set(c.evidence) & {900, 901, 902}
 
 
 def test_a_count_under_little_noise_has_an_interval_with_a_whole_number_in_it():
