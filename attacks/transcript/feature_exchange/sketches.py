@@ -2,7 +2,8 @@
 
 A scaled array is (c - least) / (greatest - least), from -k to k. Where some bin is empty its values are the counts over
 the greatest one, and the least whole number that makes all of them whole gives the counts, up to a common factor. Both
-arrays together hold all records, whose number is known: that leaves one factor for each, or few.
+arrays together hold all records, whose number is known: that leaves one factor for each, or few. Of several classes
+each has two such arrays, its own and that of all others.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,7 +25,7 @@ TRIES = 10**8  # factors and counts that are tried; records of which there are m
 
 
 def from_sketches(view: View) -> Iterator[StatisticClaim | FindingClaim]:
-    """How often the second class occurs at its holder, and which columns have records that are alone in a bin."""
+    """How often the second of two classes occurs at its holder, and which columns have records alone in a bin."""
     records = {m.payload.records for m in view.readable(RecordOrder)} | {
         len(g["ids"]) for g in view.inputs.values() if "ids" in g
     }
@@ -32,21 +33,24 @@ def from_sketches(view: View) -> Iterator[StatisticClaim | FindingClaim]:
     told: set[tuple[str, str]] = set()
     rate_told = False
     for m, device, feature, arrays in _sketches(view):
-        if device in view.observers or (device, feature) in told or not records or arrays.shape[0] != 1:
+        if device in view.observers or (device, feature) in told or not records:
             continue
         told.add((device, feature))
-        counts = counts_of(arrays[0], options, next(iter(records)))
-        if counts is None:
+        problems = [counts_of(a, options, next(iter(records))) for a in arrays]
+        settled = [c for c in problems if c is not None]
+        if not settled:
             continue
-        alone = int((counts == 1).sum())
+        counts, several = settled[0], len(problems) > 1
+        alone = sum(int((c[:1] == 1).sum()) for c in settled) if several else int((counts == 1).sum())
+        least = "at least " if len(settled) < len(problems) else ""
         yield FindingClaim(
             device,
             "lone-records",
-            f"the sketch of {feature} has {alone} of {counts.sum()} records alone in a bin of their class",
+            f"the sketch of {feature} has {least}{alone} of {counts.sum()} records alone in a bin of their class",
             (m.sequence,),
         )
         holder = str(options.get("holder", ""))
-        if not rate_told and holder not in (*view.observers, view.public.server, ""):
+        if not several and not rate_told and holder not in (*view.observers, view.public.server, ""):
             rate, slack = float(counts[1].sum() / counts.sum()), 0.5 / float(counts.sum())
             yield StatisticClaim(holder, "", "target_rate", rate, rate - slack, rate + slack, (m.sequence,))
             rate_told = True

@@ -18,7 +18,7 @@ from leakledger.audit.control_parties import frozen
 from leakledger.audit.scoring.columns import column_agreement
 from leakledger.preprocess.features.devices import DeviceColumns, LabelColumn
 from leakledger.preprocess.features.flfe import FLFE, PublicColumns
-from leakledger.preprocess.features.sketch import scaled
+from leakledger.preprocess.features.sketch import scaled, sketch
 from leakledger.preprocess.secret import pinned
 from leakledger.preprocess.transport.simulated import Simulated
 from leakledger.preprocess.views import PublicFacts, View
@@ -27,14 +27,14 @@ from tests.preprocess.features.whole import columns, judges_from_plain, open_min
 SUM, BOTH, PRODUCTS = ("sum",), ("sum", "difference"), ("product", "quotient")
 
 
-def run(observers, seed=0, held=None, ill=None, **options):
+def run(observers, seed=0, held=None, ill=None, classes=2, **options):
     """Claims of some observers on a run with three devices, of which the first has two features."""
-    given_held, given_labels = columns(200, seed)
+    given_held, given_labels = columns(200, seed, classes)
     held, ill = held or given_held, ill or given_labels
     flfe = FLFE(**{"bins": 6, "threshold": 0.0, **options})
     fed = Simulated(list(held), secret=pinned("exchange", seed))
     devices = {d: fed.at(d, DeviceColumns.from_plain(own)) for d, own in held.items()}
-    agreed = PublicColumns({d: tuple(own["columns"]) for d, own in held.items()}, 2, "P1")
+    agreed = PublicColumns({d: tuple(own["columns"]) for d, own in held.items()}, classes, "P1")
     judges = fed.at(fed.server, judges_from_plain(open_minded(flfe.bins)))
     flfe.run(fed, agreed, devices, fed.at("P1", LabelColumn.from_plain(ill)), judges)
     schema = {"categorical": [], "numeric": ["height", "age", "weight", "dose"], "target": "ill"}
@@ -500,6 +500,18 @@ def test_scaled_sketches_tell_the_server_how_many_are_ill():
     truth = played.inputs["P1"]["labels"].mean()
     assert rate.low <= truth <= rate.high
     assert rate.high - rate.low < 0.01
+
+
+@pytest.mark.parametrize("classes", [2, 3, 5])
+@pytest.mark.parametrize("sketches", ["scaled", "counts"])
+def test_records_alone_in_a_bin_of_their_class_are_found_whatever_the_number_of_classes(classes, sketches):
+    claims, held = run(["server"], classes=classes, bins=40, sketches=sketches, transformations=("zscore",))
+    found = {c.party: c.text for c in claims if isinstance(c, FindingClaim) and c.check == "lone-records"}
+    labels = columns(200, 0, classes)[1]["labels"]
+    weight = sketch("weight", held["P2"]["columns"]["weight"], labels, classes, 40)
+    own = weight[0] if classes == 2 else weight[:, 0]
+    assert f"has {int((own == 1).sum())} of 200 records alone" in found["P2"]
+    assert found.keys() == held.keys()
 
 
 @settings(max_examples=50)
