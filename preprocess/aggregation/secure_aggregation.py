@@ -18,9 +18,10 @@ before it has a sum. Beyond the paper, a client commits to the seed of its own m
 what it puts together from shares against that and against the public key: a wrong share is an error, no wrong model.
 
 Who learns what. The server alone: the sum of rows, the sum of rows times update, who dropped when. The server and t
-clients together: every single update, from the shares that these clients hold (`attacks.observed.aggregation`). Any
-n - 1 clients with the server: the last one's, by subtraction, whatever t is. A server that lies about who survived is
-not covered: told two stories, two groups of t clients reveal both secrets of one client; above n / 2 there are no two.
+clients together: every single update, from the shares that these clients hold (`attacks.observed.aggregation`). All
+survivors but one with the server: the last one's, by subtraction, whatever t is. A server that lies about who survived
+is not covered: told two stories, two groups of t clients reveal both secrets of one client; above n / 2 there are no
+two.
 
 Precision: each entry of rows times update is rounded to 2^-fraction_bits once, so an entry of the mean is off by at
 most n / rows 2^-(fraction_bits + 1), before it is rounded to float32.
