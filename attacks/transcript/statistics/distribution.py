@@ -15,11 +15,16 @@ bounds the quantiles that lie between the values of rank floor((n - 1) p) and ce
 The bounds at the beginning are the public ones of the column. The least and the greatest value are bounded in the same
 way, and claimed where the bounds are `NEAR` each other: a search for both ends (`ppf-minmax`) leaves the extremes of
 whoever has them as little room as it leaves the global ones.
+
+So is every rank, and hence mean and deviation: of a column of few whole numbers, which is searched between all of them,
+the counts are the histogram. With bounds l and u of each value, c the mean of their middles and h that of half widths,
+
+    |mean - c| <= h    and    mean of min (x - c)² - h² <= variance <= mean of max (x - c)²    over x from l to u
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import ceil, floor
+from math import ceil, floor, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,13 +33,15 @@ from leakledger.attacks.base import Statistic, StatisticClaim
 from leakledger.attacks.observed.secure_sums import numeric_names
 from leakledger.attacks.transcript.statistics.own import OwnTable, latest_before, rows_of_the_last, the_one_outside
 from leakledger.attacks.transcript.statistics.quartiles import LEVELS
-from leakledger.preprocess.messages import GlobalRanks, LocalRanks, LocalRows, SearchPoints, TotalRows
+from leakledger.preprocess.messages import GlobalRanks, LocalExtremes, LocalRanks, LocalRows, SearchPoints, TotalRows
 from leakledger.preprocess.views import Message, NumericBlock, View
 
 RANKED = (LocalRanks, GlobalRanks, SearchPoints, TotalRows)
 ENDS = (0.0, 1.0)
 EXTREMES: Mapping[Statistic, float] = {"minimum": 0.0, "maximum": 1.0}
 NEAR = 0.01  # of the public range of the column, or half a deviation of the own rows: wider bounds say less than these
+MOST_ROWS = 10**7  # of which every rank is bounded by itself
+ROUNDING = 1e-9  # of the largest number, of means over rows
 Ints = NDArray[np.int64]
 
 
@@ -174,6 +181,7 @@ def _quantiles(
         if block.start not in by_column or rows.count < 1:
             continue
         known = by_column[block.start]
+        yield from _moments(view, party, block, rows.count, known, first, _near(block, tables))
         for name, level in LEVELS.items():
             if (claim := _bounded(party, block, "quantile", level, rows.count, known, first, name)) is not None:
                 yield claim
@@ -181,6 +189,38 @@ def _quantiles(
             claim = _bounded(party, block, statistic, level, rows.count, known, first)
             if claim is not None and claim.high - claim.low <= _near(block, tables):
                 yield claim
+
+
+def _moments(
+    view: View, party: str, block: NumericBlock, rows: int, counted: Sequence[Counted], first: int, near: float
+) -> Iterator[StatisticClaim]:
+    """Mean and deviation, where what counts leave of every value leaves the mean `near` bounds."""
+    ends = [(block.low, block.high, first)]
+    ends += [
+        (float(m.payload.minimum[block.start]), float(m.payload.maximum[block.start]), m.sequence)
+        for m in view.received(LocalExtremes)
+        if m.sender == party and block.start < len(m.payload.minimum)
+    ]
+    low, high, told = ends[-1]
+    if low is None or high is None or rows > MOST_ROWS:
+        return
+    least, most, ranks = np.full(rows, low), np.full(rows, high), np.arange(rows)
+    for c in counted:
+        least = np.where(ranks >= c.most_below, np.maximum(least, c.point), least)
+        most = np.where(ranks < c.least_at_most, np.minimum(most, c.point), most)
+    if block.integer:
+        least, most = np.ceil(least), np.floor(most)
+    half = float((most - least).mean()) / 2
+    if (least > most).any() or 2 * half > near:
+        return
+    centre = float((least + most).mean()) / 2
+    squares = [np.maximum(np.maximum(least - centre, centre - most), 0.0), np.maximum(most - centre, centre - least)]
+    fewest, largest = (float((x**2).mean()) for x in squares)
+    evidence = tuple(sorted({first, told, *(c.evidence for c in counted)}))
+    slack = ROUNDING * max(abs(low), abs(high))
+    yield StatisticClaim(party, block.feature, "mean", centre, centre - half - slack, centre + half + slack, evidence)
+    stds = [sqrt(max(v, 0.0)) for v in (fewest - half**2, (fewest + largest) / 2, largest)]
+    yield StatisticClaim(party, block.feature, "std", stds[1], stds[0] - slack, stds[2] + slack, evidence)
 
 
 def _bounded(

@@ -60,6 +60,48 @@ def test_no_bound_on_a_quantile_is_ever_wrong_whoever_looks(columns, options):
         assert_all_hold(parts, distribution_claims(view, own_tables(view)))
 
 
+def whole(view):
+    """The view, where schemas say that columns have whole numbers."""
+    blocks = tuple(replace(b, integer=True) for b in view.public.layout.blocks)
+    return replace(view, public=replace(view.public, layout=FeatureLayout(blocks)))
+
+
+def moments_of(found, party):
+    return {(c.feature, c.statistic): c for c in found if c.party == party and c.statistic in ("mean", "std")}
+
+
+@given(st.lists(st.lists(st.integers(-4, 4).map(float), min_size=1, max_size=9), min_size=2, max_size=4))
+def test_no_mean_of_whole_numbers_that_counts_bound_is_ever_wrong(columns):
+    parts = [np.array(c)[:, None] for c in columns]
+    clients = [f"P{i + 1}" for i in range(len(parts))]
+    for options in SEARCHES:
+        for observers in (["server"], clients[1:], clients[:1]):
+            view = whole(seen(parts, observers, search_precision=1e-3, **options))
+            assert_all_hold(parts, distribution_claims(view, own_tables(view)))
+
+
+@pytest.mark.parametrize("options", SEARCHES)
+def test_counts_of_a_search_are_the_histogram_of_a_column_of_zeros_and_ones(options):
+    """Of quartiles nothing but 0 or 1 is to be known; the mean is the share of rows that have the one."""
+    coins = np.random.default_rng(0)
+    parts = [(coins.random((n, 2)) < (0.3, 0.6)).astype(float) for n in (41, 60, 25)]
+    for observers, outside in ((["server"], ("P1", "P2", "P3")), (["P1", "P2"], ("P3",))):
+        if observers != ["server"] and options["ranks_to"] != "everyone":
+            continue  # points betray less than counts
+        found = claims(whole(seen(parts, observers, **options)))
+        for party in outside:
+            told = moments_of(found, party)
+            assert told.keys() == {(f, s) for f in ("f0", "f1") for s in ("mean", "std")}
+            assert all(c.high - c.low < 1e-6 for c in told.values())
+        assert_all_hold(parts, found)
+
+
+def test_counts_leave_the_mean_of_other_columns_open():
+    found = claims(seen(tables((60, 40, 50), 2), ["server"]))
+    assert found
+    assert not any(moments_of(found, party) for party in ("P1", "P2", "P3"))
+
+
 @pytest.mark.parametrize("options", SEARCHES)
 def test_a_search_that_float64_ends_before_its_precision_betrays_no_rank(options):
     for seed in range(2):
