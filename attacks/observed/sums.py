@@ -6,10 +6,11 @@ other's update itself. A sum of FedSGD gradients of m clients with b rows each *
 so whatever inverts batches reads it; whose a row is, it does not say (`owners`). A sum of local trainings lies in the
 span of all their rows (`row_space`); no schedule of one client stands behind it.
 
-Weights are rows: stated by the observers' own updates, of others the batch size that is public, as many as the labels
-that are granted, or, of the only other one, what an opened sum counts beside the own ones. Where they are not known,
-neither is the sum over the others. Where the mean counts every client alike, the others' part of it is still exact; of
-several of them it is the gradient of a batch where all have equally many rows, and else of none.
+Weights are rows: stated by the observers' own updates, as many as the labels that are granted, or, of the only other
+one, what an opened sum counts beside the own ones or ranks tell (`fewer_rows`); else of others the batch size that is
+public. Where they are not known, neither is the sum over the others. Where the mean counts every client alike, the
+others' part of it is still exact; of several of them it is the gradient of a batch where all have equally many rows,
+and else of none.
 
 Defenses protect each update by itself. Of m independent Gaussian errors the variance adds up, and rows are clipped
 before anything is summed; what depends on the whole of one client's update (`client-clipping`, `pruning`,
@@ -23,11 +24,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakledger.attacks.base import Abstained, AuxiliaryKnowledge, NotApplicable, joint, whose
+from leakledger.attacks.observed.affine import affine
 from leakledger.attacks.observed.aggregates import RoundMean, by_rows, round_means
+from leakledger.attacks.observed.fewer_rows import rows_beside
 from leakledger.attacks.observed.gradients import check_labels, poisson, row_count, tensors, unmodelled, unsuitable
 from leakledger.attacks.observed.trainings import check_epochs, rounding, schedule_of, unknown_training
 from leakledger.attacks.observed.update import Arrays, Member, ObservedUpdate
-from leakledger.preprocess.messages import ClientGradient, ClientWeights
+from leakledger.preprocess.messages import ClientGradient, ClientWeights, SummedUpdate
 from leakledger.preprocess.views import Mechanism, Message, ModelSpec, TrainingSpec, View
 
 OF_ROWS, OF_ENTRIES = "example-clipping", "gaussian-noise"  # the defenses whose effect on a sum is known
@@ -90,10 +93,11 @@ def _sum_over(
     weighted = by_rows(view)
     try:
         counted = {c: row_count(m) for c, m in known.items()}
-        left = whole.rows - sum(counted.values()) if weighted and whole.rows and len(others) == 1 else None
+        own = {c: _update(spec, whole, training, m) for c, m in known.items()}
+        open = weighted and len(others) == 1 and (others[0], whole.round) not in knowledge.labels
+        left = _left(view, whole, training, counted, own) if open else None
         members = [member(knowledge, training, c, whole.round, max(spec.outputs, 2), left) for c in others]
         weight = {c: rows if weighted else 1 for c, rows in counted.items()}
-        own = {c: _update(spec, whole, training, m) for c, m in known.items()}
     except ValueError as error:
         return NotApplicable(f"{source}: {error}")
     taken = {m.client: _weight(view, training, m) for m in members}
@@ -140,6 +144,25 @@ def _sum_over(
     )
 
 
+def _left(
+    view: View, whole: RoundMean, training: TrainingSpec, counted: Mapping[str, int], own: Mapping[str, Arrays]
+) -> int | None:
+    """The rows behind the mean beside those that are `counted` of `own` updates: as an opened sum has it, or, of a
+    gradient over a batch, as ranks have it (`fewer_rows`). None where neither says so, and of Poisson samples, whose
+    weights are what is to be expected.
+    """
+    weight, most = sum(counted.values()), training.batch_size
+    if training.sampling != "fixed":
+        return None
+    told = {m.payload.rows for m in view.readable(SummedUpdate) if m.round == whole.round}
+    if len(told) == 1:
+        return int(told.pop()) - weight
+    if most is None or training.algorithm != "fedsgd" or not weight:
+        return None
+    mean = sum(counted[c] / weight * affine(u, 0) for c, u in own.items())
+    return rows_beside(affine(whole.mean, 0), np.asarray(mean), weight, most, whole.noise, whole.precision)
+
+
 def member(
     knowledge: AuxiliaryKnowledge,
     training: TrainingSpec,
@@ -153,7 +176,7 @@ def member(
     """
     granted, local = knowledge.labels.get((client, round)), training.algorithm == "fedavg"
     if granted is None:
-        rows = left if training.batch_size is None and left and left > 0 else training.batch_size
+        rows = left if left and left > 0 else training.batch_size
         if local or rows is None:
             raise ValueError(f"how many rows {client} trains on is not known: grant labels, or fix the batch size")
         return Member(client, rows, np.zeros(0, np.int64))

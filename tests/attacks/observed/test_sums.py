@@ -185,6 +185,16 @@ def test_rows_that_nobody_counts_are_a_reason_not_a_guess():
         assert "how many rows P2 trains on is not known" in outcome.reason
 
 
+@pytest.mark.parametrize("aggregation", [{}, {"aggregation": "he-aggregation"}])
+def test_a_client_of_fewer_rows_than_the_batch_size_is_read_by_what_it_has(aggregation):
+    """By ranks from models, and from a sum that has been opened by what it counts."""
+    found = federation(parties=2, rows=20, batch_size=12, **aggregation)
+    for update in find_gradients(view_of(("P1",), found), NOTHING):
+        assert update.rows == len(found.batch("P2", update.round)) == 8
+        off = errors(found, update, gradient_of(found, update))
+        assert np.abs(off).max() < 8 * update.noise
+
+
 def test_labels_say_how_many_rows_a_client_has_where_the_batch_size_does_not():
     found = federation(batch_size=0)
     for update in find_gradients(view_of(("P1",), found), known(found)):

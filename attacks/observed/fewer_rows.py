@@ -1,0 +1,43 @@
+"""How many rows the only other client of a round gave, where it may have fewer than the batch size that is public.
+
+The mean of a round is (w O + n X) / (w + n): O of the observers' w rows, X of the n rows of the other. Less w / (w + m)
+of O, it is a multiple of X at m = n alone; at any other m part of O stays. Of the first layer, whose gradient has the
+rank of its rows (`row_space`), the rank is then that of both; at m = n it falls to that of X, which is n at most.
+
+A number is told only where the rank falls by `FALL` or more and at no other m as far: rows that both have cancel at
+another m. So nothing is told by a single row, under noise, or in a layer that is narrower than the rows of both.
+"""
+
+import numpy as np
+
+from leakledger.attacks.observed.affine import Array
+from leakledger.attacks.observed.row_space import RANK_TOLERANCE, SURE
+
+# By how much the rank falls, at least. Too small: a row that both have passes for all of the observers' own; too large:
+# a pair of rows tells nothing.
+FALL = 2
+
+
+def rows_beside(mean: Array, own: Array, weight: int, most: int, noise: float, roundoff: float) -> int | None:
+    """The rows, from 1 to `most`, behind the rest of the `mean` (H, d+1) beside `own` (H, d+1) of `weight` rows; None
+    where ranks do not tell it. `noise`: the standard deviation of errors in the entries of the mean.
+    """
+    mean, own = _narrowed(mean, own, weight + most + 1)
+    ranks = [_rank(mean - weight / (weight + m) * own, noise, roundoff) for m in range(1, most + 1)]
+    least, *others = sorted(ranks)
+    rows = ranks.index(least) + 1
+    told = bool(others) and 0 < least <= rows and others[0] - least >= FALL
+    return rows if told else None
+
+
+def _narrowed(mean: Array, own: Array, most: int) -> tuple[Array, Array]:
+    """Both in orthonormal bases of the columns and rows that they have together, `most` at most, which keep ranks."""
+    left = np.linalg.svd(np.hstack([mean, own]), full_matrices=False)[0][:, :most]
+    right = np.linalg.svd(np.vstack([mean, own]), full_matrices=False)[2][:most]
+    return left.T @ mean @ right.T, left.T @ own @ right.T
+
+
+def _rank(rest: Array, noise: float, roundoff: float) -> int:
+    values = np.linalg.svd(rest, compute_uv=False)
+    floor = max(RANK_TOLERANCE * roundoff * float(values[0]), SURE * noise * float(np.sqrt(rest.shape).sum()))
+    return int((values > floor).sum())
