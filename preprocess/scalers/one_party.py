@@ -26,7 +26,9 @@ def check_columns(by: By, columns: str) -> None:
 
 
 def by_deviation(columns: Matrix) -> PublicScaling:
-    mean = columns.mean(axis=0)
+    """By mean and deviation. The mean of equal decimals is off by rounding, and they would be no zeros: they are it."""
+    low, high = columns.min(axis=0), columns.max(axis=0)
+    mean = np.where(low == high, low, columns.mean(axis=0))
     return PublicScaling(mean, nonzero(beyond_rounding(columns.std(axis=0), mean)), unit="deviation")
 
 

@@ -88,6 +88,13 @@ def test_a_constant_whose_mean_is_rounded_stays_at_zero_in_its_own_units(name, v
     assert all((np.abs(s) <= 2**-40 * abs(value)).all() for s in scaled)
 
 
+@every("value", [0.1, 19.99, 1 / 3])
+def test_a_column_that_is_one_number_at_each_party_is_zero_at_all_of_them(value):
+    """What rounding leaves, another at each party, would be all the deviation that the encoded column has."""
+    _, _, scaled = scale("local", [np.full((rows, 1), value) for rows in (3, 7, 10)])
+    assert not np.vstack(scaled).any()
+
+
 @every("name", ["federated-zscore", "zscore-sac", "pooled", "local"])
 def test_a_deviation_below_a_share_of_its_mean_counts_as_rounding(name):
     """As docs/scalers.md has it of 0.5 beside 10^12."""
