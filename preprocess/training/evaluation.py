@@ -22,7 +22,7 @@ from leakledger.preprocess.messages import (
     LocalLoss,
     PredictionCounts,
 )
-from leakledger.preprocess.models import Weights, as_tensors, class_logits, forward, mean_loss
+from leakledger.preprocess.models import Weights, as_tensors, class_logits, forward, summed_loss
 from leakledger.preprocess.pipeline import Encoded
 from leakledger.preprocess.training.divergence import finite_outputs
 from leakledger.preprocess.views import ModelSpec
@@ -69,11 +69,18 @@ def _told(
 
 
 def loss_sum(spec: ModelSpec, model: CandidateModel, data: Encoded) -> LocalLoss:
-    loss = mean_loss(spec, _outputs(spec, model.weights, data), torch.from_numpy(data.labels))
-    return LocalLoss(float(loss) * len(data), len(data))
+    """0 of a client without validation rows, as one that has a single row is."""
+    loss = summed_loss(spec, _outputs(spec, model.weights, data), torch.from_numpy(data.labels))
+    return LocalLoss(float(loss), len(data))
 
 
 def mean_of_sums(*parts: LocalLoss) -> GlobalLoss:
+    """Raises ValueError where nobody validates."""
+    if not any(p.rows for p in parts):
+        raise ValueError(
+            f"none of {len(parts)} clients has a row to validate with, since each trains on its only one; leave out "
+            "patience, or give clients two rows and more"
+        )
     return GlobalLoss(sum(p.loss for p in parts) / sum(p.rows for p in parts))
 
 

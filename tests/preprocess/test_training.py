@@ -146,6 +146,22 @@ def test_validation_rows_are_never_trained_on():
     assert sorted(sent) == [5, 5, 15, 15]
 
 
+def test_a_client_of_one_row_validates_nothing_and_stops_nobody():
+    fed, _, located = federation((20, 1))
+    run(fed, located, TrainingSpec("fedsgd", rounds=4, batch_size=4, patience=2))
+    told = [m.payload for m in fed.ledger if m.topic == "train.validation"]
+    first, last = (next(t for t in told if bool(t.rows) == validates) for validates in (True, False))
+    assert (last.loss, last.rows) == (0.0, 0)
+    mean = next(m.payload.loss for m in fed.ledger if m.topic == "train.validation-loss")
+    assert mean == first.loss / first.rows
+
+
+def test_where_no_client_has_a_row_to_validate_with_that_is_an_error():
+    fed, _, located = federation((1, 1))
+    with pytest.raises(ValueError, match="none of 2 clients has a row to validate with"):
+        run(fed, located, TrainingSpec("fedsgd", rounds=2, batch_size=4, patience=2))
+
+
 def test_batches_are_told_by_the_clients_own_row_numbers_whatever_was_held_back():
     fed, data, located = federation((20, 24))
     training = TrainingSpec("fedsgd", rounds=2, batch_size=4, patience=5, validation=0.5)
