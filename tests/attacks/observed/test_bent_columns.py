@@ -76,3 +76,13 @@ def test_a_number_is_exact_beside_the_deviation_and_not_beside_what_it_was_scale
     assert resolved(extremes, rows, error).all()  # no column between extremes of 0 and 1e6 is as narrow
     for scale in (1.0, None):  # nor is a column that nobody divided by anything
         assert resolved(FeatureLayout((NumericBlock("n", 0, 0.0, scale),)), rows, error).all()
+
+
+def test_floats_excuse_no_error_of_a_column_that_public_bounds_hold_within_as_little():
+    """As a scale of 1 stands in for quartiles that a search finds at one point, of numbers of a millionth."""
+    bounds = {"low": -1e-6, "high": 1e-6, "unit": "quartiles"}
+    layout = FeatureLayout((NumericBlock("n", 0, 0.0, 1.0, **bounds),))
+    rows, error = np.array([[1e-8]]), np.full((1, 1), 1e-8)
+    assert not resolved(layout, rows, error).any()
+    assert resolved(layout, rows, error * 1e-5).all()
+    assert resolved(FeatureLayout((NumericBlock("n", 0, 0.0, 1e-6, **bounds),)), rows, error).all()
