@@ -94,8 +94,9 @@ def _sum_over(
     try:
         counted = {c: row_count(m) for c, m in known.items()}
         own = {c: _update(spec, whole, training, m) for c, m in known.items()}
-        open = weighted and len(others) == 1 and (others[0], whole.round) not in knowledge.labels
-        left = _left(view, whole, training, counted, own) if open else None
+        open = weighted and any((c, whole.round) not in knowledge.labels for c in others)
+        total = _left(view, whole, training, counted, own, len(others)) if open else None
+        left = total if len(others) == 1 else None
         members = [member(knowledge, training, c, whole.round, max(spec.outputs, 2), left) for c in others]
         weight = {c: rows if weighted else 1 for c, rows in counted.items()}
     except ValueError as error:
@@ -141,23 +142,31 @@ def _sum_over(
         mechanisms=of_sum(view.public.mechanisms, shares),
         stretched=divided / rows,
         guessed_size=poisson(view) and not granted,
+        assumed_size=open and bool(known) and training.sampling == "fixed" and total != rows,
     )
 
 
 def _left(
-    view: View, whole: RoundMean, training: TrainingSpec, counted: Mapping[str, int], own: Mapping[str, Arrays]
+    view: View,
+    whole: RoundMean,
+    training: TrainingSpec,
+    counted: Mapping[str, int],
+    own: Mapping[str, Arrays],
+    others: int,
 ) -> int | None:
-    """The rows behind the mean beside those that are `counted` of `own` updates: as an opened sum has it, or, of a
-    gradient over a batch, as ranks have it (`fewer_rows`). None where neither says so, and of Poisson samples, whose
-    weights are what is to be expected.
+    """The rows of so many `others` behind the mean, beside those that are `counted` of `own` updates: as an opened sum
+    has it, or, of gradients over batches, as ranks have it (`fewer_rows`). None where neither says so, and of Poisson
+    samples, whose weights are what is to be expected.
     """
-    weight, most = sum(counted.values()), training.batch_size
+    weight, most = sum(counted.values()), (training.batch_size or 0) * others
     if training.sampling != "fixed":
         return None
     told = {m.payload.rows for m in view.readable(SummedUpdate) if m.round == whole.round}
     if len(told) == 1:
         return int(told.pop()) - weight
-    if most is None or training.algorithm != "fedsgd" or not weight:
+    if training.batch_size == 1:
+        return others
+    if not most or training.algorithm != "fedsgd" or not weight:
         return None
     mean = sum(counted[c] / weight * affine(u, 0) for c, u in own.items())
     return rows_beside(affine(whole.mean, 0), np.asarray(mean), weight, most, whole.noise, whole.precision)

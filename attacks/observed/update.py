@@ -85,12 +85,13 @@ class ObservedUpdate:
     `labels`: those of the rows (rows,), after local training those of all local batches in order (epochs * rows,);
     none where they are not known. `weights` at which the gradient was taken, or that training began from, and
     `gradient`, both by name in float64. `precision` is the unit roundoff of the numbers that travelled. `schedule`:
-    the local steps behind the sum; None where it is a single gradient. `noise` is the standard deviation of errors in
-    the entries beyond their own rounding. `evidence`: numbers of the messages it was read from. `mechanisms`: what is
-    known to have been done to it before it was sent, when it was 1 / `stretched` as large. `guessed_size`: `rows` is
-    only how many were to be expected. `single`: its two logits were made of one (`single_logit`). `facts`: what was
-    known of its rows before. `sums`: what batch norm's running statistics tell of the first layer, where they do.
-    `repeats`: updates of several rounds whose batch has the very same rows, maybe this one among them (`repeats`).
+    the local steps behind the sum; None where it is a single gradient. `noise` is the standard deviation of errors
+    in the entries beyond their own rounding. `evidence`: numbers of the messages it was read from. `mechanisms`:
+    what is known to have been done to it before it was sent, when it was 1 / `stretched` as large. `guessed_size`:
+    `rows` is only how many were to be expected; `assumed_size`: at most how many, and of fewer others are mixed
+    with it. `single`: its two logits were made of one (`single_logit`). `facts`: what was known of its rows before.
+    `sums`: what batch norm's running statistics tell of the first layer, where they do. `repeats`: updates of
+    several rounds whose batch has the very same rows, maybe this one among them (`repeats`).
     """
 
     victim: str
@@ -108,6 +109,7 @@ class ObservedUpdate:
     mechanisms: tuple[Mechanism, ...] = ()
     stretched: float = 1.0
     guessed_size: bool = False
+    assumed_size: bool = False
     single: bool = False
     members: tuple[Member, ...] = ()
     facts: RowFacts = field(default=NOTHING, repr=False)

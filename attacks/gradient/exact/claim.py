@@ -38,9 +38,10 @@ def claim(
     `exact` (n,); the others are as unsure as can be.
 
     `open`, in [0, 1], is what equal codes leave open unless dependencies decided it. Where the number of rows is a
-    guess nothing is proven: a row more than are stated may be mixed into one that explains everything.
+    guess nothing is proven: a row more than are stated may be mixed into one that explains everything, and so may the
+    observers' own rows where a client has fewer than it is taken for (`assumed_size`).
     """
-    layout, proven = update.layout, proven & (not update.guessed_size)
+    layout, proven = update.layout, proven & (not (update.guessed_size or update.assumed_size))
     open = undecided(layout, rows) if open is None else open
     unsure = np.where(proven & exact, 0.0, 1.0)[:, None]
     return RecordsClaim(

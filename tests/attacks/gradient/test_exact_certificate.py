@@ -1,5 +1,7 @@
 """The certificate of rows behind noise: they must explain the gradient as well as the noise allows, and no worse."""
 
+from dataclasses import replace
+
 import pytest
 
 from leakledger.attacks.base import Abstained, AuxiliaryKnowledge, RecordsClaim
@@ -44,6 +46,13 @@ def test_rows_that_miss_an_update_by_more_than_its_noise_are_claimed_and_not_ver
     assert Span().invert(trained, NOTHING).verified.all()
     monkeypatch.setattr(certificate, "MOST", 0.01)  # less than any noise leaves
     claim = Span().invert(trained, NOTHING)
+    assert len(claim.numbers) == 8
+    assert not claim.verified.any()
+
+
+def test_rows_of_an_update_whose_size_is_assumed_are_claimed_and_not_verified(trained):
+    """Rows of others may be mixed with it, as well verified as its own."""
+    claim = Span().invert(replace(trained, assumed_size=True), NOTHING)
     assert len(claim.numbers) == 8
     assert not claim.verified.any()
 

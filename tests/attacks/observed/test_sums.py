@@ -195,6 +195,22 @@ def test_a_client_of_fewer_rows_than_the_batch_size_is_read_by_what_it_has(aggre
         assert np.abs(off).max() < 8 * update.noise
 
 
+def test_a_number_of_rows_that_nothing_bears_out_is_assumed():
+    """Ranks bear out that of a batch, labels too, and none is smaller than of one row; of more rows than a layer has
+    columns ranks tell nothing.
+    """
+    many = federation(parties=2, batch_size=30)
+    for found, knowledge, assumed in (
+        (federation(parties=2), NOTHING, False),
+        (federation(parties=3), NOTHING, False),
+        (federation(parties=2, batch_size=1), NOTHING, False),
+        (many, NOTHING, True),
+        (many, known(many), False),
+    ):
+        sums = find_gradients(view_of(("P1",), found), knowledge)
+        assert [u.assumed_size for u in sums] == [assumed, assumed]
+
+
 def test_labels_say_how_many_rows_a_client_has_where_the_batch_size_does_not():
     found = federation(batch_size=0)
     for update in find_gradients(view_of(("P1",), found), known(found)):
