@@ -36,7 +36,8 @@ def held(update: ObservedUpdate, rows: EncodedRows) -> RecordsClaim | None:
     batch, do not explain its gradient, or others might explain it as well.
     """
     numeric = len(update.layout.numeric)
-    if len(rows) != update.rows or update.guessed_size or len(rows) * numeric > LARGEST:
+    open = len(rows) != update.rows or update.guessed_size or update.assumed_size
+    if open or len(rows) * numeric > LARGEST:
         return None
     whole = remaining(update, update.gradient, update.rows, [update.rows] * (len(update.model.hidden) + 1))
     if isinstance(whole, str) or not determined(whole, numeric):

@@ -76,6 +76,7 @@ def test_a_part_of_a_batch_and_one_of_a_guessed_size_are_left_alone():
     assert held(update, rows) is not None
     assert held(update, rows.where(np.arange(3))) is None
     assert held(replace(update, guessed_size=True), rows) is None
+    assert held(replace(update, assumed_size=True), rows) is None
 
 
 def test_noise_leaves_more_than_rows_explain():
