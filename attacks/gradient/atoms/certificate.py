@@ -130,9 +130,11 @@ def no_other_code(whole: Remaining, rows: EncodedRows) -> Mask:
 
 
 def number_errors(whole: Remaining, encoded: Array) -> Array:
-    """Standard errors (n, L) of the numbers of rows (n, d), by the spaces of all layers."""
+    """Standard errors (n, L) of the numbers of rows (n, d), by the spaces of all layers; infinite where none tells."""
     numeric = [b.start for b in whole.update.layout.numeric]
     if not numeric or not len(encoded):
         return np.zeros((len(encoded), len(numeric)))
+    if not whole.spaces.sides:
+        return np.full((len(encoded), len(numeric)), np.inf)
     _, slopes = residuals(whole.spaces, encoded, np.eye(encoded.shape[1])[numeric])
     return np.sqrt([Fit(0.0, s @ s.T, np.zeros(len(numeric))).solved(0.0)[1] for s in slopes])

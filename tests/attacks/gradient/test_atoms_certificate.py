@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from leakledger.attacks.base import AuxiliaryKnowledge
-from leakledger.attacks.gradient.atoms.certificate import LEFT, certified, of_all
+from leakledger.attacks.gradient.atoms.certificate import LEFT, certified, number_errors, of_all
 from leakledger.attacks.gradient.atoms.gram import Problem, coefficients
 from leakledger.attacks.gradient.atoms.labels import decided, errors_of
 from leakledger.attacks.gradient.atoms.polish import Guess, explained, polished, priced
@@ -114,6 +114,14 @@ def test_a_false_affine_combination_of_rows_has_coefficient_zero(activation):
     assert np.abs(errors[8]).max() < 1e-4 * np.abs(errors[:8]).max()
     assert np.isfinite(off).all()
     assert whole.spaces.missed(mixture[None]) > 1e3 > 30 > whole.spaces.missed(rows).max()
+
+
+def test_numbers_have_no_finite_standard_error_where_no_layer_leaves_a_vector_out():
+    _, _, encoded = rows_of(LAYOUT, 40, 0)
+    (update,) = find_gradients(observe(encoded, hidden=(4, 4), activation="tanh"), AuxiliaryKnowledge())
+    whole = remaining(update, update.gradient, 40, [40] * 3)
+    assert not whole.spaces.sides
+    assert np.isinf(number_errors(whole, encoded)).all()
 
 
 def test_copies_of_a_row_have_no_finite_standard_error():
