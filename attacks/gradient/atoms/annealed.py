@@ -18,8 +18,8 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from leakledger.attacks.gradient.atoms.layers import TINY, Layer
-from leakledger.attacks.gradient.atoms.spaces import Spaces
+from leakledger.attacks.gradient.all_layers.layers import TINY, Layer
+from leakledger.attacks.gradient.all_layers.spaces import Spaces
 from leakledger.attacks.gradient.exact.activations import ACTIVATIONS, Activation
 from leakledger.attacks.gradient.exact.rows import EncodedRows, with_codes
 from leakledger.attacks.observed.affine import Array, affine, with_ones

@@ -19,9 +19,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from leakledger.attacks.base import Abstained, AuxiliaryKnowledge, ControlSpec, NotApplicable, check_seed
-from leakledger.attacks.gradient.atoms.certificate import certified
+from leakledger.attacks.gradient.all_layers.batch import remaining
+from leakledger.attacks.gradient.all_layers.certificate import certified
 from leakledger.attacks.gradient.atoms.proposals import Budget, row_basis
-from leakledger.attacks.gradient.atoms.search import remaining, solve
+from leakledger.attacks.gradient.atoms.search import solve
 from leakledger.attacks.gradient.exact.activations import ACTIVATIONS
 from leakledger.attacks.gradient.exact.candidates import MATCH_TOLERANCE
 from leakledger.attacks.gradient.exact.choices import possible_choices

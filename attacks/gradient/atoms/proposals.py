@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakledger.attacks.base import Dependencies
+from leakledger.attacks.gradient.all_layers.layers import Layer
+from leakledger.attacks.gradient.all_layers.roots import sieved
+from leakledger.attacks.gradient.all_layers.spaces import Spaces
 from leakledger.attacks.gradient.atoms.annealed import annealed
-from leakledger.attacks.gradient.atoms.layers import Layer
-from leakledger.attacks.gradient.atoms.roots import sieved
-from leakledger.attacks.gradient.atoms.spaces import Spaces
 from leakledger.attacks.gradient.exact.candidates import find_candidates
 from leakledger.attacks.gradient.exact.kernels import Candidates
 from leakledger.attacks.gradient.exact.network import depth

@@ -4,25 +4,25 @@ What is left is the gradient of a smaller batch (`exact.deflation`), whose row s
 fewer directions open. A row counts as found where the rank of the gradient falls by one without it.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
-from leakledger.attacks.gradient.atoms.labels import ROUGH, Counts, decided, errors_of
-from leakledger.attacks.gradient.atoms.layers import TINY, Layer, layers_of
-from leakledger.attacks.gradient.atoms.polish import share
+from leakledger.attacks.gradient.all_layers.batch import FoundRows, Remaining, remaining
+from leakledger.attacks.gradient.all_layers.labels import ROUGH, decided, errors_of
+from leakledger.attacks.gradient.all_layers.layers import TINY
+from leakledger.attacks.gradient.all_layers.polish import share
+from leakledger.attacks.gradient.all_layers.roots import moved
+from leakledger.attacks.gradient.all_layers.spaces import MISSED, Spaces
+from leakledger.attacks.gradient.all_layers.tangents import columns_of
 from leakledger.attacks.gradient.atoms.proposals import Budget, proposals
-from leakledger.attacks.gradient.atoms.roots import moved
-from leakledger.attacks.gradient.atoms.spaces import MISSED, Spaces
-from leakledger.attacks.gradient.atoms.tangents import columns_of
 from leakledger.attacks.gradient.exact.deflation import norm, without
 from leakledger.attacks.gradient.exact.network import error_basis
 from leakledger.attacks.gradient.exact.polish import with_integers
 from leakledger.attacks.gradient.exact.rows import EncodedRows, no_rows
-from leakledger.attacks.observed.affine import Array, Weights
+from leakledger.attacks.observed.affine import Array
 from leakledger.attacks.observed.update import ObservedUpdate
 
 # Standard errors by which a row may miss a space before its numbers are polished, and how many rows are polished at
@@ -33,52 +33,6 @@ NEAR, MOST = 1e5, 512
 # large: mixtures are tried. No certificate follows from it.
 LEFT_OVER = 1e3
 SAME = 1e-5  # rows whose last hidden points are nearer than this, relative to them, are one until one of them is gone
-
-
-@dataclass(frozen=True, eq=False)
-class Remaining:
-    """What is left of a batch of `batch` rows: the `gradient` of `rows` of them, and its spaces."""
-
-    update: ObservedUpdate
-    gradient: Weights = field(repr=False)
-    rows: int
-    spaces: Spaces
-
-    @property
-    def rank(self) -> int:
-        return self.spaces.rank
-
-
-@dataclass(frozen=True, eq=False)
-class FoundRows:
-    """Rows (n,) and how often each occurs with each label (n, C)."""
-
-    rows: EncodedRows
-    counts: Counts = field(repr=False)
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def where(self, chosen: NDArray[np.int64] | NDArray[np.bool_]) -> "FoundRows":
-        return FoundRows(self.rows.where(chosen), self.counts[chosen])
-
-    def plus(self, other: "FoundRows") -> "FoundRows":
-        return FoundRows(self.rows.plus(other.rows), np.concatenate([self.counts, other.counts]))
-
-
-def remaining(
-    update: ObservedUpdate,
-    gradient: Weights,
-    rows: int,
-    ranks: Sequence[int],
-    like: Sequence[Layer] = (),
-    subtracted: Sequence[float] = (),
-) -> Remaining | str:
-    """What is left of a batch, the rank of each layer at most that in `ranks`, or why noise hides it."""
-    layers = layers_of(update.weights, gradient, ranks, update.roundoff, like, subtracted, update.noise)
-    if isinstance(layers, str):
-        return layers
-    return Remaining(update, gradient, rows, Spaces(update.weights, update.model.activation, layers))
 
 
 def nothing(update: ObservedUpdate) -> FoundRows:

@@ -2,8 +2,8 @@
 
 So that chains move, errors are assumed of such an update (`assumed_errors`), and wrong rows may leave as little as
 these. The truth leaves next to nothing once its numbers, which samples have roughly, are fitted to all layers
-(`atoms.whole`): then the rows come with these numbers, each proven or not. Otherwise some cell is wrong, or nobody can
-tell, and all are claimed in doubt.
+(`all_layers.whole`): then the rows come with these numbers, each proven or not. Otherwise some cell is wrong, or nobody
+can tell, and all are claimed in doubt.
 """
 
 from dataclasses import replace
@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from leakledger.attacks.base import RecordsClaim
-from leakledger.attacks.gradient.atoms.whole import held
+from leakledger.attacks.gradient.all_layers.whole import held
 from leakledger.attacks.gradient.exact.rows import EncodedRows
 from leakledger.attacks.gradient.posterior.claim import in_doubt
 from leakledger.attacks.observed.single_logit import two_logits

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from leakledger.attacks.base import AuxiliaryKnowledge
+from leakledger.attacks.gradient.all_layers.batch import remaining
 from leakledger.attacks.gradient.atoms import Atoms, annealed
 from leakledger.attacks.gradient.atoms.annealed import energy_of
-from leakledger.attacks.gradient.atoms.search import remaining
 from leakledger.attacks.observed.affine import affine
 from leakledger.attacks.observed.gradients import find_gradients
 from leakledger.attacks.observed.labels import plausible_rows

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from leakledger.attacks.gradient.atoms.layers import Layer
+from leakledger.attacks.gradient.all_layers.layers import Layer
 from leakledger.attacks.gradient.exact.network import error_basis, forward, signals
 from leakledger.attacks.gradient.exact.polish import Fit
 from leakledger.attacks.observed.affine import Array, Weights, affine

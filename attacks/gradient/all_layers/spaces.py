@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from leakledger.attacks.gradient.atoms.layers import TINY, Layer
-from leakledger.attacks.gradient.atoms.tangents import columns_of
+from leakledger.attacks.gradient.all_layers.layers import TINY, Layer
+from leakledger.attacks.gradient.all_layers.tangents import columns_of
 from leakledger.attacks.gradient.exact.deflation import least_outside
 from leakledger.attacks.gradient.exact.network import Pass, error_basis, forward, signals
 from leakledger.attacks.observed.affine import Array, Weights

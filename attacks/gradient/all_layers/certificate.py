@@ -16,14 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from leakledger.attacks.gradient.atoms.gram import Problem, coefficients
-from leakledger.attacks.gradient.atoms.labels import decided, errors_of
-from leakledger.attacks.gradient.atoms.layers import TINY
-from leakledger.attacks.gradient.atoms.polish import LINES, Explained, polished, priced
-from leakledger.attacks.gradient.atoms.roots import residuals
-from leakledger.attacks.gradient.atoms.search import FoundRows, Remaining
-from leakledger.attacks.gradient.atoms.spaces import MISSED
-from leakledger.attacks.gradient.atoms.tangents import columns_of
+from leakledger.attacks.gradient.all_layers.batch import FoundRows, Remaining
+from leakledger.attacks.gradient.all_layers.gram import Problem, coefficients
+from leakledger.attacks.gradient.all_layers.labels import decided, errors_of
+from leakledger.attacks.gradient.all_layers.layers import TINY
+from leakledger.attacks.gradient.all_layers.polish import LINES, Explained, polished, priced
+from leakledger.attacks.gradient.all_layers.roots import residuals
+from leakledger.attacks.gradient.all_layers.spaces import MISSED
+from leakledger.attacks.gradient.all_layers.tangents import columns_of
 from leakledger.attacks.gradient.exact.certificate import SURE, resolved
 from leakledger.attacks.gradient.exact.deflation import norm
 from leakledger.attacks.gradient.exact.network import forward

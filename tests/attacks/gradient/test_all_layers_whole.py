@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from leakledger.attacks.base import AuxiliaryKnowledge
-from leakledger.attacks.gradient.atoms import whole
-from leakledger.attacks.gradient.atoms.whole import held
+from leakledger.attacks.gradient.all_layers import whole
+from leakledger.attacks.gradient.all_layers.whole import held
 from leakledger.attacks.gradient.exact.rows import EncodedRows, with_codes
 from leakledger.attacks.observed.gradients import find_gradients
 from leakledger.preprocess.views import CategoricalBlock, FeatureLayout, NumericBlock

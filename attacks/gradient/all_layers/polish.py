@@ -15,10 +15,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from leakledger.attacks.gradient.atoms.gram import Problem
-from leakledger.attacks.gradient.atoms.labels import Counts, errors_of
-from leakledger.attacks.gradient.atoms.layers import TINY
-from leakledger.attacks.gradient.atoms.tangents import column_moves, columns_of, error_moves, point_moves
+from leakledger.attacks.gradient.all_layers.gram import Problem
+from leakledger.attacks.gradient.all_layers.labels import Counts, errors_of
+from leakledger.attacks.gradient.all_layers.layers import TINY
+from leakledger.attacks.gradient.all_layers.tangents import column_moves, columns_of, error_moves, point_moves
 from leakledger.attacks.gradient.exact.deflation import norm
 from leakledger.attacks.gradient.exact.network import Pass, depth, error_basis, forward, signals
 from leakledger.attacks.gradient.exact.polish import (

@@ -15,10 +15,10 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from leakledger.attacks.base import RecordsClaim
-from leakledger.attacks.gradient.atoms.certificate import of_all
-from leakledger.attacks.gradient.atoms.gram import Problem, coefficients
-from leakledger.attacks.gradient.atoms.labels import Counts, errors_of
-from leakledger.attacks.gradient.atoms.search import FoundRows, Remaining, remaining
+from leakledger.attacks.gradient.all_layers.batch import FoundRows, Remaining, remaining
+from leakledger.attacks.gradient.all_layers.certificate import of_all
+from leakledger.attacks.gradient.all_layers.gram import Problem, coefficients
+from leakledger.attacks.gradient.all_layers.labels import Counts, errors_of
 from leakledger.attacks.gradient.exact.claim import claim
 from leakledger.attacks.gradient.exact.network import forward
 from leakledger.attacks.gradient.exact.polish import LARGEST

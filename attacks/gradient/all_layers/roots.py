@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from leakledger.attacks.gradient.atoms.layers import TINY
-from leakledger.attacks.gradient.atoms.spaces import Spaces
-from leakledger.attacks.gradient.atoms.tangents import column_moves, columns_of, point_moves
+from leakledger.attacks.gradient.all_layers.layers import TINY
+from leakledger.attacks.gradient.all_layers.spaces import Spaces
+from leakledger.attacks.gradient.all_layers.tangents import column_moves, columns_of, point_moves
 from leakledger.attacks.gradient.exact.activations import ACTIVATIONS
 from leakledger.attacks.observed.affine import Array, affine, with_ones
 
