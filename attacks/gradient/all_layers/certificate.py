@@ -20,7 +20,7 @@ from leakledger.attacks.gradient.all_layers.batch import FoundRows, Remaining
 from leakledger.attacks.gradient.all_layers.gram import Problem, coefficients
 from leakledger.attacks.gradient.all_layers.labels import decided, errors_of
 from leakledger.attacks.gradient.all_layers.layers import TINY
-from leakledger.attacks.gradient.all_layers.polish import LINES, Explained, polished, priced
+from leakledger.attacks.gradient.all_layers.polish import LEFT, LINES, PIECEWISE_LINEAR, Explained, polished, priced
 from leakledger.attacks.gradient.all_layers.roots import residuals
 from leakledger.attacks.gradient.all_layers.spaces import MISSED
 from leakledger.attacks.gradient.all_layers.tangents import columns_of
@@ -32,13 +32,9 @@ from leakledger.attacks.gradient.exact.rows import SAME, EncodedRows, Mask, with
 from leakledger.attacks.observed.affine import Array
 from leakledger.preprocess.views import CategoricalBlock
 
-# What rows may leave of a layer, root mean square in units of the errors of its entries: in all, and outside the spans
-# of their points and columns, where the arithmetic of single rows leaves nothing. Too small: the arithmetic of a client
-# refutes true rows; too large: a gradient that is not theirs passes. A change of float32 entries by a 100,000th of
-# their size is 84.
-LEFT, OUTSIDE = 64.0, 8.0
+# The same as `LEFT` outside the spans of rows' points and columns, where the arithmetic of single rows leaves nothing.
+OUTSIDE = 8.0
 STRAIN = 16.0  # how far output errors may be off those of labels, as `polish` has it: the same trade
-PIECEWISE_LINEAR = ("relu", "leaky-relu")  # between kinks: there a mixture of rows is a row to the network
 APART = 10.0  # times MISSED by which a row with the next code must miss: less leaves the code to chance
 
 

@@ -8,10 +8,10 @@ import torch
 
 from leakledger.attacks.base import AuxiliaryKnowledge
 from leakledger.attacks.gradient.all_layers.batch import FoundRows, remaining
-from leakledger.attacks.gradient.all_layers.certificate import LEFT, certified, number_errors, of_all
+from leakledger.attacks.gradient.all_layers.certificate import certified, number_errors, of_all
 from leakledger.attacks.gradient.all_layers.gram import Problem, coefficients
 from leakledger.attacks.gradient.all_layers.labels import decided, errors_of
-from leakledger.attacks.gradient.all_layers.polish import Guess, explained, polished, priced
+from leakledger.attacks.gradient.all_layers.polish import LEFT, Guess, explained, polished, priced
 from leakledger.attacks.gradient.atoms.search import lessened
 from leakledger.attacks.gradient.exact.activations import ACTIVATIONS
 from leakledger.attacks.gradient.exact.network import forward

@@ -31,7 +31,7 @@ def rough(encoded, seed=0, by=0.05, columns=NUMERIC):
 
 
 @pytest.mark.parametrize("known", [True, False])
-@pytest.mark.parametrize("activation", SMOOTH)
+@pytest.mark.parametrize("activation", [*SMOOTH, "relu", "leaky-relu"])
 def test_true_rows_in_any_order_with_rough_numbers_are_proven_with_exact_ones(activation, known):
     categories, numbers, encoded = rows_of(LAYOUT, 8, 1)
     update = update_of(encoded, activation=activation, known=known)
