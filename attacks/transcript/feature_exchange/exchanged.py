@@ -3,7 +3,8 @@
 Of a loop that takes f1 of one device and f2 of another, the second device sees f1 under the mask m, the server sees m
 and the masked result. So the server has T(f1, f2) in the clear, both together have f1, the server and the first device
 have f2. Two results of one pair are two equations: the sum and the difference give both columns, product and quotient
-both up to sign, a sum or a difference with a quotient both again. A mask that is used twice is one unknown in two
+both up to sign, a sum or a difference with a quotient both again, and with a product both of two pairs that share a
+column (`quadratics`). A mask that is used twice is one unknown in two
 equations: f1 + m and f1 - m give f1 to the device that it is to be hidden from. Where columns are encrypted instead,
 whoever has the loop's key has the same equations without masks (`encrypted`).
 """
@@ -23,6 +24,7 @@ from leakledger.attacks.transcript.feature_exchange.equations import (
     solve_products,
     solve_sums,
 )
+from leakledger.attacks.transcript.feature_exchange.quadratics import Results, common_roots
 from leakledger.preprocess.messages import (
     EncryptedColumn,
     EncryptedResult,
@@ -184,7 +186,9 @@ def exact_columns(view: View) -> dict[Unknown, Solved]:
             met = {u for e in equations for u in e.of}
             solved = solve([*(k for k in known if met & k.of.keys()), *equations])
             _take(found, solved)
-        _take(found, _mixed(exchanged))
+        results = results_of_pairs(exchanged)
+        _take(found, _mixed(results))
+        _take(found, common_roots(results))
         if len(found) == before:
             return {u: s for u, s in found.items() if u[0] == "column"}
 
@@ -196,12 +200,17 @@ def _take(found: dict[Unknown, Solved], solved: Mapping[Unknown, Solved]) -> Non
             found[u] = s
 
 
-def _mixed(exchanged: list[Loop]) -> dict[Unknown, Solved]:
-    """Both columns of a pair from their sum or difference and their quotient q: f2 = s / (q + 1), or d / (q - 1)."""
+def results_of_pairs(exchanged: Sequence[Loop]) -> Results:
+    """Pair -> transformation -> the result, where the observers have it."""
     results: dict[tuple[Unknown, Unknown], dict[str, Solved]] = {}
     for loop in exchanged:
         if made := loop.made:
             results.setdefault((loop.first, loop.second), {})[loop.how] = made
+    return results
+
+
+def _mixed(results: Results) -> dict[Unknown, Solved]:
+    """Both columns of a pair from their sum or difference and their quotient q: f2 = s / (q + 1), or d / (q - 1)."""
     found = {}
     for (first, second), known in results.items():
         for how, one in (("sum", 1.0), ("difference", -1.0)):

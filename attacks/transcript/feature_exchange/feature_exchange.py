@@ -4,8 +4,9 @@ FLFE ("FLFE: a communication-efficient and privacy-preserving federated feature 
 and 3) says that each participant keeps its local features secret. Passive; exact for the columns that the equations of
 the exchange determine (`exchanged`, and where columns are encrypted, for who has the key: `encrypted`), up to signs
 where products alone do; estimates from bounded masks and their last digits otherwise (`estimates`, `digits`), from
-fractions in lowest terms (`ratios`), from the sums that a column is in (`mixtures`), and what is told in other words
-(`columns`, `sketches`). It needs no auxiliary knowledge, but the options of the protocol, which all parties agreed on.
+fractions in lowest terms (`ratios`), from a difference beside a product (`quadratics`), from the sums that a column is
+in (`mixtures`), and what is told in other words (`columns`, `sketches`). It needs no auxiliary knowledge, but the
+options of the protocol, which all parties agreed on.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,8 +31,9 @@ from leakledger.attacks.base import (
 from leakledger.attacks.transcript.feature_exchange.columns import Relation, told_columns
 from leakledger.attacks.transcript.feature_exchange.equations import Solved, Unknown
 from leakledger.attacks.transcript.feature_exchange.estimates import estimates
-from leakledger.attacks.transcript.feature_exchange.exchanged import exact_columns, loops
+from leakledger.attacks.transcript.feature_exchange.exchanged import exact_columns, loops, results_of_pairs
 from leakledger.attacks.transcript.feature_exchange.mixtures import from_mixtures
+from leakledger.attacks.transcript.feature_exchange.quadratics import from_differences
 from leakledger.attacks.transcript.feature_exchange.ratios import from_quotients
 from leakledger.attacks.transcript.feature_exchange.sketches import from_sketches
 from leakledger.preprocess.messages import (
@@ -103,6 +105,7 @@ class FeatureExchange(Attack):
             return NotApplicable("no features are engineered in this view")
         exact, exchanged = exact_columns(view), loops(view)
         told = [*_solved(view, exact), *told_columns(view), *from_quotients(view, exact, exchanged)]
+        told += from_differences(view, exact, results_of_pairs(exchanged))
         told += from_mixtures(view, exact, exchanged)
         claims: list[Claim] = [*_best(told)]
         claims += estimates(view, exact, exchanged)
