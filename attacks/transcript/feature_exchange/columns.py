@@ -7,8 +7,8 @@ from typing import Literal
 import numpy as np
 
 from leakledger.attacks.base import ColumnClaim
-from leakledger.attacks.transcript.feature_exchange.equations import EPS, LOST, Column, sizes
-from leakledger.attacks.transcript.feature_exchange.exchanged import tasks
+from leakledger.attacks.transcript.feature_exchange.equations import EPS, LOST, Column, Solved, Unknown, sizes
+from leakledger.attacks.transcript.feature_exchange.exchanged import column, tasks
 from leakledger.preprocess.messages import BinNumbers, ClassLabels, NewColumn
 from leakledger.preprocess.views import View
 
@@ -37,15 +37,29 @@ steps do not say which value is which.
 """
 
 
-def _undone(transformation: str, told: Column) -> tuple[Column, Relation]:
-    """The values (n,) that were transformed, NaN where they are lost, and how they stand to the column."""
+def _undone(transformation: str, told: Column) -> tuple[Column, Relation, Column]:
+    """The values (n,) that were transformed, NaN where they are lost, how they stand to the column, and what rounding
+    moves each of them by.
+    """
     inverse, relation = INVERSES[transformation]
     rounding = EPS * (1.0 if transformation == "sigmoid" else np.abs(told))  # which is computed as a sum with 1
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         values, moved = inverse(told), inverse(told - rounding)
         off = np.abs(values - moved)
         kept = off <= LOST * sizes(values, off)
-    return np.where(np.isfinite(values) & kept, values, np.nan), relation
+    return np.where(np.isfinite(values) & kept, values, np.nan), relation, off
+
+
+def undone_whole(view: View) -> dict[Unknown, Solved]:
+    """The columns that a transformation of one column tells exactly, in every record."""
+    asked, found = tasks(view), dict[Unknown, Solved]()
+    for m in view.received(NewColumn):
+        task = asked.get(m.round)
+        if task is not None and task.transformation in INVERSES:
+            values, relation, off = _undone(task.transformation, np.asarray(m.payload.values, np.float64))
+            if relation == "exact" and np.isfinite(values).all():
+                found.setdefault(column(m.sender, task.features[0]), Solved(values, (m.sequence,), noise=off))
+    return found
 
 
 def told_columns(view: View) -> Iterator[ColumnClaim]:
@@ -54,7 +68,7 @@ def told_columns(view: View) -> Iterator[ColumnClaim]:
     for m in view.received(NewColumn):
         task = asked.get(m.round)
         if task is not None and task.transformation in INVERSES:
-            values, relation = _undone(task.transformation, np.asarray(m.payload.values, np.float64))
+            values, relation, _ = _undone(task.transformation, np.asarray(m.payload.values, np.float64))
             rank, key = list(INVERSES).index(task.transformation), (m.sender, task.features[0])
             rank += len(INVERSES) if np.isnan(values).mean() > 0.5 else 0
             if key not in best or rank < best[key][0]:

@@ -172,8 +172,9 @@ def own_columns(view: View) -> dict[Unknown, Solved]:
     }
 
 
-def exact_columns(view: View) -> dict[Unknown, Solved]:
-    """Every column that follows without guessing, the observers' own included.
+def exact_columns(view: View, told: Mapping[Unknown, Solved]) -> dict[Unknown, Solved]:
+    """Every column that follows without guessing, the observers' own included, and what follows once those that are
+    `told` by themselves are known, which lost digits on the way.
 
     What one kind of equation gives is known in the other, until neither gives more.
     """
@@ -189,8 +190,11 @@ def exact_columns(view: View) -> dict[Unknown, Solved]:
         results = results_of_pairs(exchanged)
         _take(found, _mixed(results))
         _take(found, common_roots(results))
-        if len(found) == before:
+        if len(found) == before and not told:
             return {u: s for u, s in found.items() if u[0] == "column"}
+        if len(found) == before:
+            _take(found, told)
+            told = {}
 
 
 def _take(found: dict[Unknown, Solved], solved: Mapping[Unknown, Solved]) -> None:

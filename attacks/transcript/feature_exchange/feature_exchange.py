@@ -28,7 +28,7 @@ from leakledger.attacks.base import (
     Outcome,
     StatisticClaim,
 )
-from leakledger.attacks.transcript.feature_exchange.columns import Relation, told_columns
+from leakledger.attacks.transcript.feature_exchange.columns import Relation, told_columns, undone_whole
 from leakledger.attacks.transcript.feature_exchange.equations import Solved, Unknown
 from leakledger.attacks.transcript.feature_exchange.estimates import estimates
 from leakledger.attacks.transcript.feature_exchange.exchanged import exact_columns, loops, results_of_pairs
@@ -103,7 +103,7 @@ class FeatureExchange(Attack):
     def run(self, view: View, knowledge: AuxiliaryKnowledge) -> Outcome:
         if not view.has(*self.reads):
             return NotApplicable("no features are engineered in this view")
-        exact, exchanged = exact_columns(view), loops(view)
+        exact, exchanged = exact_columns(view, undone_whole(view)), loops(view)
         told = [*_solved(view, exact), *told_columns(view), *from_quotients(view, exact, exchanged)]
         told += from_differences(view, exact, results_of_pairs(exchanged))
         told += from_mixtures(view, exact, exchanged)
@@ -126,10 +126,12 @@ def _solved(view: View, exact: Mapping[Unknown, Solved]) -> Iterator[ColumnClaim
 
 
 def _best(claims: Sequence[ColumnClaim]) -> list[ColumnClaim]:
-    """One claim for each column: of several the first of those that leave least open."""
+    """One claim for each column: of several the first of those that leave least open, before any that say nothing of
+    more than half of the records.
+    """
     ranks = ("exact", "magnitude", "estimate", "magnitude-estimate", "scaled")
     best: dict[tuple[str, str], ColumnClaim] = {}
-    for c in sorted(claims, key=lambda c: ranks.index(c.relation)):
+    for c in sorted(claims, key=lambda c: (np.isnan(c.values).mean() > 0.5, ranks.index(c.relation))):
         best.setdefault((c.party, c.feature), c)
     return list(best.values())
 

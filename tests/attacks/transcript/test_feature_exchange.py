@@ -531,6 +531,27 @@ def test_a_transformed_column_at_the_server_is_undone(how, relation):
         assert (a.exact == 1) == (relation != "scaled")
 
 
+@pytest.mark.parametrize("transformations", [("tanh", "sum"), ("tanh", "difference"), ("sigmoid", "product")])
+def test_a_column_that_is_told_by_itself_gives_the_server_those_that_it_is_exchanged_with(transformations):
+    """A tanh is 1 of any weight, so of weights nothing was known: the server had one value in 200, vouched for, and a
+    correlation of 0.
+    """
+    held, labels = pair_and_more("height")
+    held["P1"]["columns"]["height"] = held["P1"]["columns"]["height"] / 50 - 1
+    found = agreements(["server"], held=held, ill=labels, transformations=transformations)
+    assert {(r, a.exact) for r, a in found.values()} == {("exact", 1.0)}
+    assert found.keys() == {("P1", "height"), ("P2", "weight")}
+
+
+def test_few_values_that_are_told_exactly_stand_before_no_estimate_of_all():
+    held, labels = pair_and_more("height")  # a tanh tells one value in 200
+    alone, beside = (
+        agreements(["server"], held=held, ill=labels, transformations=tried) for tried in (SUM, ("tanh", *SUM))
+    )
+    assert {r for r, _ in beside.values()} == {"scaled"}
+    assert beside == alone
+
+
 def test_frequencies_and_isotonic_steps_are_not_claimed():
     assert agreements(["server"], transformations=("frequency", "isotonic")) == {}
     assert agreements(["server"], transformations=("square",), unary="device") == {}
