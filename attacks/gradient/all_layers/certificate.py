@@ -27,7 +27,7 @@ from leakledger.attacks.gradient.all_layers.tangents import columns_of
 from leakledger.attacks.gradient.exact.certificate import SURE, resolved
 from leakledger.attacks.gradient.exact.deflation import norm
 from leakledger.attacks.gradient.exact.network import forward
-from leakledger.attacks.gradient.exact.polish import Fit
+from leakledger.attacks.gradient.exact.polish import LARGEST, Fit
 from leakledger.attacks.gradient.exact.rows import SAME, EncodedRows, Mask, with_codes
 from leakledger.attacks.observed.affine import Array
 from leakledger.preprocess.views import CategoricalBlock
@@ -57,7 +57,7 @@ def of_all(whole: Remaining, found: FoundRows) -> tuple[EncodedRows, Array, Mask
     explained = bool(held.left <= LEFT) and float(held.outside.max()) <= OUTSIDE and held.strain <= STRAIN
     proven = labelled(problem, encoded, found, update.rows, held) & isolated(problem, whole, rows, found, held)
     proven &= explained & (found.counts.sum(1) == 1)
-    if not np.isfinite(error).any():  # of a polish of too many numbers
+    if error.size > LARGEST:  # the polish left them as they were
         error = LINES * number_errors(whole, encoded)
     return rows, np.full(len(rows), held.residual), proven, resolved(update.layout, encoded, error), explained
 

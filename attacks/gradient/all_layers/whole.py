@@ -6,7 +6,7 @@ to all layers (`polish`), the numbers of the true rows leave nothing but roundin
 thousand times that. Then each row is proven as `certificate` has it.
 
 A gradient of rank r in a layer (o, i) tells r (o + i - r) numbers. Where that is hardly more than there is to choose,
-other rows might explain it too, and none is taken for the batch.
+other rows might explain it too, and none is taken for the batch; nor where nothing of any row reaches the first layer.
 """
 
 import math
@@ -58,7 +58,7 @@ def determined(whole: Remaining, numeric: int) -> bool:
     seen[-1] = (seen[-1][0], classes - 1, seen[-1][2])  # output errors sum to zero
     told = sum(rank * (out + inputs - rank) for rank, out, inputs in seen)
     chosen = sum(math.log2(b.size) for b in update.layout.categorical) + math.log2(classes)
-    return told - update.rows * (numeric + chosen / BITS) >= SPARE
+    return seen[0][0] > 0 and told - update.rows * (numeric + chosen / BITS) >= SPARE
 
 
 def nearest_labels(whole: Remaining, encoded: Array) -> Counts:

@@ -113,3 +113,19 @@ def test_rows_far_beyond_what_squares_hold_are_no_error():
     huge = encoded.copy()
     huge[:, NUMERIC] = 1e200
     assert held(update, EncodedRows(categories, huge)) is None
+
+
+def test_numbers_that_no_layer_determines_are_no_error():
+    """One neuron leaves no direction of its layer out, and tells no two rows apart."""
+    categories, _, encoded = rows_of(LAYOUT, 2, 0)
+    update = update_of(encoded, hidden=(1,), activation="tanh")
+    claim = held(update, EncodedRows(categories, encoded))
+    assert claim is None or not claim.verified.any()
+
+
+def test_a_batch_that_no_neuron_of_the_first_layer_passes_on_is_no_error():
+    layout = FeatureLayout((NumericBlock("age", 0), NumericBlock("score", 1)))
+    encoded = np.array([[0.5, 0.2]])
+    updates = (update_of(encoded, layout, hidden=(2, 30), seed=seed) for seed in range(100))
+    update = next(u for u in updates if not u.gradient["0.bias"].any())
+    assert held(update, EncodedRows(np.zeros((1, 0), np.int64), encoded)) is None
