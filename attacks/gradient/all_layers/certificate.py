@@ -2,9 +2,9 @@
 
 A whole batch is proven where its rows, with their labels, leave no more of any layer than rounding does; where the
 joint least squares over all layers gives each row the output errors of exactly one occurrence with one label; and where
-the rows' columns in the first layer are so independent that no row could have another code in any feature. Its numbers
-have the standard errors of the fit to all layers. Rows that depend on each other there have no finite errors, and no
-certificate.
+the rows' columns in the first layer are so independent that no row could have another code in any feature, nor does
+what they leave of that layer ask for one. Its numbers have the standard errors of the fit to all layers. Rows that
+depend on each other there have no finite errors, and no certificate.
 
 A part of a batch is proven where its rows lie in the spaces of all layers, lower the rank of the gradient by one each,
 and would not lie there with the next code in any feature. A row that occurs several times is claimed as often and never
@@ -73,7 +73,8 @@ def labelled(problem: Problem, encoded: Array, found: FoundRows, batch: int, hel
 
 def isolated(problem: Problem, whole: Remaining, rows: EncodedRows, found: FoundRows, held: Explained) -> Mask:
     """(n,) whether the first layer leaves no row another code: its gradient determines the row, given the columns D of
-    all, up to a standard error of |D^+| in each column.
+    all, up to a standard error of |D^+| in each column. What rows leave of it may be of a single one, whose share is
+    faint: by how much D^+ of that would move a row to another code counts as well.
     """
     passed = forward(problem.weights, rows.encoded, problem.activation)
     errors = errors_of(passed.probabilities, found.counts, whole.update.rows)
@@ -81,11 +82,18 @@ def isolated(problem: Problem, whole: Remaining, rows: EncodedRows, found: Found
     if len(columns) > columns.shape[1]:
         return np.zeros(len(rows), bool)
     scale = norm(columns).clip(TINY)
-    u, values, _ = np.linalg.svd(columns / scale[:, None], full_matrices=False)
-    error = max(1.0, held.left) * norm(u / values.clip(TINY)) / scale
+    u, values, v = np.linalg.svd(columns / scale[:, None], full_matrices=False)
+    inverse = u / values.clip(TINY) / scale[:, None]
+    error = max(1.0, held.left) * norm(inverse)
+    left = problem.seen()[0] - columns.T @ problem.points(passed.points)[0]
+    moved = inverse @ (v @ left)  # (n, d + 1)
     sure, inputs = np.ones(len(rows), bool), problem.layers[0].inputs
     for block, chosen in zip(whole.update.layout.categorical, rows.categories.T, strict=True):
-        sure &= to_other_codes(block, chosen, inputs).min(1) > 2 * SURE * error
+        distance = to_other_codes(block, chosen, inputs)
+        codes = block.codebook() / inputs[block.start : block.start + block.width]
+        own = moved[:, block.start : block.start + block.width]
+        towards = (own @ codes.T - (own * codes[chosen]).sum(1)[:, None]) / distance
+        sure &= (distance - 2 * towards.clip(0)).min(1) > 2 * SURE * error
     return sure
 
 
