@@ -26,7 +26,14 @@ from leakledger.preprocess.views import (
 )
 from leakledger.preprocess.wire import encode
 
-SHARED = {"inversion", "owners", "exact", "matching", "holdings"}  # beside the techniques, for several of them
+SHARED = {
+    "all_layers",
+    "inversion",
+    "owners",
+    "exact",
+    "matching",
+    "holdings",
+}  # beside the techniques, for several of them
 LAYOUT = FeatureLayout((NumericBlock("age", 0, 0.0, 1.0, -2.0, 2.0), CategoricalBlock("ward", 1, 3, ("a", "b", "c"))))
 SPEC = ModelSpec(LAYOUT.width, 2, (30, 30))
 TRAINING = TrainingSpec(learning_rate=0.1, batch_size=None)

@@ -56,6 +56,8 @@ def determined(whole: Remaining, numeric: int) -> bool:
     update, classes = whole.update, whole.update.model.outputs
     seen = [(layer.rank, len(layer.out), len(layer.inputs)) for layer in whole.spaces.layers]
     seen[-1] = (seen[-1][0], classes - 1, seen[-1][2])  # output errors sum to zero
+    one_hot = sum(b.codes is None for b in update.layout.categorical)  # whose columns sum to that of the bias
+    seen[0] = (seen[0][0], seen[0][1], seen[0][2] - one_hot)
     told = sum(rank * (out + inputs - rank) for rank, out, inputs in seen)
     chosen = sum(math.log2(b.size) for b in update.layout.categorical) + math.log2(classes)
     return seen[0][0] > 0 and told - update.rows * (numeric + chosen / BITS) >= SPARE

@@ -145,7 +145,8 @@ class Portfolio(Inversion):
         claim: Inverted | None,
     ) -> Inverted | None:
         """The claim about an undefended batch, with the rows that its own lead `atoms` to, where these are more."""
-        if not isinstance(claim, RecordsClaim) or update.mechanisms or update.guessed_size or verified(claim).all():
+        open = update.mechanisms or update.guessed_size or update.assumed_size  # where nothing is proven
+        if open or not isinstance(claim, RecordsClaim) or verified(claim).all():
             return claim
         atoms = replace(self._exact().atoms, attempts=0)
         outcome = atoms.invert(update, knowledge, encoded(prior, claim))
