@@ -215,7 +215,8 @@ def attack(
     """Attacks one client's update as the server that received it would, and tries the attack on planted rows.
 
     `model_state`: the network that the gradient was taken at: a `torch.nn.Sequential` of linear layers and one
-    activation, its `state_dict()`, or weights and biases in order (then `activation` says which one; ReLU without).
+    activation, its `state_dict()`, or weights and biases in order; `activation` says what is between these where
+    neither it nor the update is a module.
     `gradient`: of the mean loss over a batch (cross-entropy, or binary cross-entropy on one logit): tensors in the same
     order, or the module after `backward()`. Or `after`: the weights after local training, whose `training` is known
     (`TrainingSpec("fedavg", learning_rate=..., batch_size=..., local_epochs=...)`).

@@ -101,12 +101,12 @@ def view_of_update(
     """
     if task is not None and task not in get_args(Task):
         raise ValueError(f"task is {task!r}; choose one of {', '.join(get_args(Task))}")
-    applied = _activation(model_state)
-    if activation and applied and activation != applied:
-        raise ValueError(f"activation is {activation!r}, and the network has {applied!r}; leave activation= out")
-    between = activation or applied or "relu"
+    between = _between(model_state, update, activation)
     before, found = layers_of(model_state, "model_state"), layers_of(update, "the update")
-    spec = _spec(before, between, task)
+    if not between and len(before) > 2:  # rows would be sought, and planted in controls, behind another network
+        known = ", ".join(ACTIVATIONS)
+        raise ValueError(f"no module tells what is between the layers; give activation=, one of {known}")
+    spec = _spec(before, between or "relu", task)
     check_weights(spec, before)
     check_weights(spec, found)
     if spec.inputs != layout.width:
@@ -217,6 +217,19 @@ def _array(tensor: Any) -> NDArray[np.floating[Any]]:
     if not np.issubdtype(array.dtype, np.floating):
         raise ValueError(f"a tensor of {array.dtype} is no weight; floating point is needed")
     return array.copy()
+
+
+def _between(model_state: Tensors, update: Tensors, said: str | None) -> str | None:
+    """The activation between the layers: of the modules, else as it is said. Raises ValueError where these contradict
+    each other.
+    """
+    first, second = _activation(model_state), _activation(update)
+    if first and second and first != second:
+        raise ValueError(f"model_state has {first!r} between its layers, and the update {second!r}; give one network's")
+    applied = first or second
+    if said and applied and said != applied:
+        raise ValueError(f"activation is {said!r}, and the network has {applied!r}; leave activation= out")
+    return said or applied
 
 
 def _activation(model: Tensors) -> str | None:

@@ -78,6 +78,9 @@ def locally_trained(net, count=6):
     return {"after": net, "model_state": before, "layout": COLUMNS, "rows": count, "training": steps, "controls": False}
 
 
+OF_TRAINING = {"trained": True, "layout": layout_of(COLUMNS), "rows": 6}
+
+
 def recovered(found):
     return sorted((round(r.age), r.ward) for r in found.rows.itertuples())
 
@@ -101,9 +104,20 @@ def test_the_same_comes_of_names_or_of_tensors_in_order_and_without_labels():
     state = dict(net.state_dict())
     named = {name: p.grad for name, p in net.named_parameters()}
     for form in (named, [p.grad.numpy() for p in net.parameters()]):
-        found = leakledger.attack(gradient=form, model_state=state, layout=COLUMNS, rows=6, controls=False)
+        given = {"gradient": form, "model_state": state, "layout": COLUMNS, "rows": 6, "controls": False}
+        found = leakledger.attack(**given, activation="relu")
         assert recovered(found) == TRUE
+        with pytest.raises(ValueError, match="no module tells what is between the layers; give activation="):
+            leakledger.attack(**given)
     assert "No control was played" in found.summary
+
+
+def test_the_activation_is_that_of_whichever_module_is_given():
+    """Behind another one rows are sought in vain, and controls find theirs."""
+    told = locally_trained(network(activation=nn.Tanh))
+    assert view_of_update(told["model_state"], told["after"], **OF_TRAINING).public.model.activation == "tanh"
+    with pytest.raises(ValueError, match="model_state has 'relu' between its layers, and the update 'tanh'"):
+        view_of_update(network(), told["after"], **OF_TRAINING)
 
 
 def test_one_logit_is_two_of_which_the_first_is_zero():
