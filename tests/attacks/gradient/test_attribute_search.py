@@ -171,15 +171,18 @@ def test_the_records_of_a_last_client_with_fewer_rows_than_a_batch_come_back(own
     assert found >= 3 * rows - 2
 
 
-def test_how_many_rows_labels_tell_is_taken_as_it_is():
+def test_how_many_rows_labels_tell_is_taken_as_it_is(monkeypatch):
     labels = {("P3", 0): np.zeros(4, np.int64)}
     view = models_seen_by(("P1", "P2"), [batch(4, k) for k in (0, 1, 2)], batch_size=6)
     knowledge = AuxiliaryKnowledge(labels=labels, texts=dict.fromkeys(("P1", "P2", "P3"), RECORDS))
     (update,) = find_sums(view, knowledge, any_loss=True)
     assert likely_rows(view, knowledge, update) == [update]
     blind = replace(knowledge, labels={})
+    (told,) = find_sums(view, blind, any_loss=True)
+    assert (told.rows, told.assumed_size) == (4, False)
+    monkeypatch.setattr("leakledger.attacks.observed.sums.rows_beside", lambda *arguments: None)
     (guess,) = find_sums(view, blind, any_loss=True)
-    assert guess.rows == 6
+    assert (guess.rows, guess.assumed_size) == (6, True)
     assert [u.rows for u in likely_rows(view, blind, guess)] == [4]
 
 
