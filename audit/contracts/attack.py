@@ -87,7 +87,8 @@ def one_update() -> View:
     """A server that received the gradient of one row."""
     weights = as_tensors(initial_weights(SPEC, np.random.default_rng(0)))
     step = gradient(SPEC, weights, _tensor(ROW), _tensor(LABEL).long())
-    return view_of_update(as_arrays(weights), as_arrays(step), trained=False, layout=LAYOUT, rows=1)
+    arrays = as_arrays(weights), as_arrays(step)
+    return view_of_update(*arrays, trained=False, layout=LAYOUT, rows=1, activation=SPEC.activation)
 
 
 def _tensor(values: Any) -> Any:
