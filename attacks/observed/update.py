@@ -122,6 +122,11 @@ class ObservedUpdate:
         return whose(self.victim)
 
     @property
+    def open_size(self) -> bool:
+        """Whether nothing bears the number of rows out, so that none of them is proven."""
+        return self.guessed_size or self.assumed_size
+
+    @property
     def size(self) -> str:
         """How many rows, in words."""
         return f"{self.rows} row{'' if self.rows == 1 else 's'}"

@@ -41,7 +41,7 @@ def claim(
     guess nothing is proven: a row more than are stated may be mixed into one that explains everything, and so may the
     observers' own rows where a client has fewer than it is taken for (`assumed_size`).
     """
-    layout, proven = update.layout, proven & (not (update.guessed_size or update.assumed_size))
+    layout, proven = update.layout, proven & (not update.open_size)
     open = undecided(layout, rows) if open is None else open
     unsure = np.where(proven & exact, 0.0, 1.0)[:, None]
     return RecordsClaim(

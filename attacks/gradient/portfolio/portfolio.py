@@ -145,8 +145,7 @@ class Portfolio(Inversion):
         claim: Inverted | None,
     ) -> Inverted | None:
         """The claim about an undefended batch, with the rows that its own lead `atoms` to, where these are more."""
-        open = update.mechanisms or update.guessed_size or update.assumed_size  # where nothing is proven
-        if open or not isinstance(claim, RecordsClaim) or verified(claim).all():
+        if update.mechanisms or update.open_size or not isinstance(claim, RecordsClaim) or verified(claim).all():
             return claim
         atoms = replace(self._exact().atoms, attempts=0)
         outcome = atoms.invert(update, knowledge, encoded(prior, claim))
