@@ -12,6 +12,7 @@ numbers that are fitted take up most of it.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -173,13 +174,31 @@ class Guess:
         return replace(self, rows=rows, off=self.off + step[:, len(numeric) :] @ span)
 
 
-def explained(problem: Problem, guess: Guess, numeric: list[int]) -> Explained:
-    """A guess held against the gradient, with the normal equations of its `numeric` columns and output errors."""
+class Compared(NamedTuple):
+    """A guess beside a gradient: rows in the network (`passed`), and for each layer their `columns` (n, o); in units
+    of errors the columns again, `wide` (n, o), their `points` (n, i), and what is `left` of the gradient (o, i).
+    """
+
+    passed: Pass
+    columns: list[Array]
+    wide: list[Array]
+    points: list[Array]
+    left: list[Array]
+
+
+def compared(problem: Problem, guess: Guess) -> Compared:
+    """A guess, with the output errors that it has, held against the gradient of each layer."""
     passed = forward(problem.weights, guess.rows, problem.activation)
     errors = errors_of(passed.probabilities, guess.counts, guess.batch) + guess.off
     columns = columns_of(problem.weights, passed, errors)
-    points, wide = problem.points(passed.points), problem.columns(columns)
+    wide, points = problem.columns(columns), problem.points(passed.points)
     left = [g - c.T @ p for g, c, p in zip(problem.seen(), wide, points, strict=True)]
+    return Compared(passed, columns, wide, points, left)
+
+
+def explained(problem: Problem, guess: Guess, numeric: list[int]) -> Explained:
+    """A guess held against the gradient, with the normal equations of its `numeric` columns and output errors."""
+    passed, columns, wide, points, left = compared(problem, guess)
     missed = np.array([np.sqrt((r**2).mean()) for r in left])
     relative = [float(np.linalg.norm(r)) / max(share(c, p), TINY) for r, c, p in zip(left, wide, points, strict=True)]
 
@@ -192,7 +211,7 @@ def explained(problem: Problem, guess: Guess, numeric: list[int]) -> Explained:
     slopes = [np.concatenate([s, np.broadcast_to(still, (*still.shape[:2], s.shape[2]))], 1) for s in slopes]
     moves = [Moves(c, p, dc, dp) for c, p, dc, dp in zip(wide, points, turned, problem.points(slopes), strict=True)]
     own = guess.batch / (OWN_ERROR * problem.layers[0].roundoff * guess.counts.sum(1))  # (n,)
-    off = (guess.off @ error_basis(errors.shape[1]).T) * own[:, None]
+    off = (guess.off @ error_basis(guess.off.shape[1]).T) * own[:, None]
     weight = np.concatenate([np.zeros((len(own), len(numeric))), np.repeat(own[:, None], off.shape[1], 1)], 1)
     squares = float(sum((r**2).sum() for r in left) + (off**2).sum())
     normal = np.sum([m.products() for m in moves], 0) + np.diag(weight.ravel() ** 2)
@@ -244,11 +263,8 @@ def across_kinks(problem: Problem, guess: Guess, numeric: list[int]) -> Guess:
     squares: Holland and Welsch 1977).
     """
     for _ in range(WEIGHED):
-        passed = forward(problem.weights, guess.rows, problem.activation)
-        errors = errors_of(passed.probabilities, guess.counts, guess.batch) + guess.off
-        wide, points = problem.columns(columns_of(problem.weights, passed, errors)), problem.points(passed.points)
-        left = [np.sqrt(((g - c.T @ p) ** 2).mean(1)) for g, c, p in zip(problem.seen(), wide, points, strict=True)]
-        layers = [replace(k, out=k.out * np.maximum(1.0, m)) for k, m in zip(problem.layers, left, strict=True)]
+        off = [np.sqrt((r**2).mean(1)) for r in compared(problem, guess).left]
+        layers = [replace(k, out=k.out * np.maximum(1.0, m)) for k, m in zip(problem.layers, off, strict=True)]
         guess, _ = descended(replace(problem, layers=layers), guess, numeric, BETWEEN)
     return guess
 

@@ -18,9 +18,10 @@ from leakledger.attacks.base import RecordsClaim
 from leakledger.attacks.gradient.all_layers.batch import FoundRows, Remaining, remaining
 from leakledger.attacks.gradient.all_layers.certificate import of_all
 from leakledger.attacks.gradient.all_layers.gram import Problem, coefficients
-from leakledger.attacks.gradient.all_layers.labels import Counts, errors_of
+from leakledger.attacks.gradient.all_layers.labels import Counts
 from leakledger.attacks.gradient.exact.claim import claim
-from leakledger.attacks.gradient.exact.network import forward
+from leakledger.attacks.gradient.exact.deflation import norm
+from leakledger.attacks.gradient.exact.network import error_basis, error_of_labels, forward
 from leakledger.attacks.gradient.exact.polish import LARGEST
 from leakledger.attacks.gradient.exact.rows import EncodedRows
 from leakledger.attacks.observed.affine import Array
@@ -36,8 +37,7 @@ def held(update: ObservedUpdate, rows: EncodedRows) -> RecordsClaim | None:
     batch, do not explain its gradient, or others might explain it as well.
     """
     numeric = len(update.layout.numeric)
-    open = len(rows) != update.rows or update.guessed_size or update.assumed_size
-    if open or len(rows) * numeric > LARGEST:
+    if len(rows) != update.rows or update.open_size or len(rows) * numeric > LARGEST:
         return None
     whole = remaining(update, update.gradient, update.rows, [update.rows] * (len(update.model.hidden) + 1))
     if isinstance(whole, str) or not determined(whole, numeric):
@@ -72,7 +72,7 @@ def nearest_labels(whole: Remaining, encoded: Array) -> Counts:
     errors, _ = coefficients(problem, encoded)
     once: Counts = np.eye(errors.shape[1], dtype=np.int64)
     probabilities = forward(spaces.weights, encoded, spaces.activation).probabilities
-    off = np.linalg.norm(errors_of(probabilities[:, None], once[None], update.rows) - errors[:, None], axis=2)
+    off = norm(error_of_labels(probabilities, update.rows) - (errors @ error_basis(errors.shape[1]).T)[:, None])
     if not len(update.labels):
         return np.asarray(once[off.argmin(1)])
     return np.asarray(once[update.labels[linear_sum_assignment(off[:, update.labels])[1]]])
