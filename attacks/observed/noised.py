@@ -90,8 +90,9 @@ def noised_claims(view: View, level: float, counted: Iterable[StatisticClaim] = 
     `counted`: what is claimed of numbers of rows without noise.
     """
     stated = {c.party: c for c in counted if c.statistic == "count"}
-    rows = _rows(view, level, stated)
-    yield from _counts(view, level, stated)
+    of_rows = _told_of_rows(view, level)
+    yield from _counts(of_rows, level, stated)
+    rows = {party: _average([*own, *_beside(stated.get(party))], level) for party, own in of_rows.items()}
     known = noise_on(view, NoisedMoments)
     for told in released(view, NoisedMoments, NoisedMomentTotals) if known else ():
         yield from _moments(told.beside(rows), known, rows[told.party], level)
@@ -151,11 +152,12 @@ def noise_on(view: View, kind: type[Payload]) -> Known:
     return {(p["statistic"], p["feature"]): p for p in own}
 
 
-def _counts(view: View, level: float, stated: Stated) -> Iterator[StatisticClaim]:
+def _counts(told: Mapping[str, Sequence[Counted]], level: float, stated: Stated) -> Iterator[StatisticClaim]:
     """Each party's number of rows, of what is told of it under noise, within what is stated of it without; that alone
     where it is exact, or where noise misses it.
     """
-    for party, rows in _rows(view, level, {}).items():
+    for party, counted in told.items():
+        rows = _average(counted, level)
         least, most, evidence = 1.0, inf, rows.evidence
         if party in stated:
             least, most = stated[party].low, stated[party].high
@@ -168,18 +170,22 @@ def _counts(view: View, level: float, stated: Stated) -> Iterator[StatisticClaim
         yield StatisticClaim(party, "", "count", whole, min(low, whole), max(high, whole), evidence)
 
 
-def _rows(view: View, level: float, stated: Stated) -> dict[str, Counted]:
-    """Each party's number of rows: of all that is told of it the average by precision."""
+def _told_of_rows(view: View, level: float) -> dict[str, list[Counted]]:
+    """All that is told of each party's number of rows under noise."""
     told: dict[str, list[Counted]] = {}
     for kind, total in ((NoisedMoments, NoisedMomentTotals), *TABLES):
         known = noise_on(view, kind)
         for one in released(view, kind, total) if known else ():
             told.setdefault(one.party, []).extend(_counted(one, known, level))
-    for party, claim in stated.items():
-        if party in told:
-            even = (claim.high - claim.low) / sqrt(12)
-            told[party].append(Counted(claim.estimate, even, claim.high - claim.low, claim.evidence))
-    return {party: _average(counted, level) for party, counted in told.items()}
+    return told
+
+
+def _beside(claim: StatisticClaim | None) -> list[Counted]:
+    """What is stated of a number of rows without noise, anywhere in its interval alike."""
+    if claim is None:
+        return []
+    width = claim.high - claim.low
+    return [Counted(claim.estimate, width / sqrt(12), width, claim.evidence)]
 
 
 def _average(counted: Sequence[Counted], level: float) -> Counted:
