@@ -179,6 +179,7 @@ def exact_columns(view: View, told: Mapping[Unknown, Solved]) -> dict[Unknown, S
     What one kind of equation gives is known in the other, until neither gives more.
     """
     found, exchanged = own_columns(view), loops(view)
+    results = results_of_pairs(exchanged)
     while True:
         before = len(found)
         for hows, solve in ((SUMS, solve_sums), (PRODUCTS, solve_products)):
@@ -187,7 +188,6 @@ def exact_columns(view: View, told: Mapping[Unknown, Solved]) -> dict[Unknown, S
             met = {u for e in equations for u in e.of}
             solved = solve([*(k for k in known if met & k.of.keys()), *equations])
             _take(found, solved)
-        results = results_of_pairs(exchanged)
         _take(found, _mixed(results))
         _take(found, common_roots(results))
         if len(found) == before and not told:
