@@ -102,10 +102,10 @@ def _binary(columns: Columns, own: slice, group: Sequence[Named]) -> Iterator[Fi
             chance = guessed(np.where(codes.any(1), least * explained, UNSEEN / 2))
         means = None if columns.means is None else (codes * columns.means[own]).sum(1) / np.maximum(codes.sum(1), 1)
         counts = {} if means is None else _counts(values, means, held & (sharing == 1), columns.rows)
-        scores = dict(zip(values, chance.tolist(), strict=True))
-        if columns.untold is not None:  # whose column tells nothing, whether or not it is held
-            told = ~np.asarray((codes.astype(bool) & columns.untold[own]).any(1))
-            scores = {v: score for v, score, t in zip(values, scores.values(), told, strict=True) if t}
+        untold = np.zeros(len(values), bool)  # whose column tells nothing, whether or not it is held
+        if columns.untold is not None:
+            untold = np.asarray((codes.astype(bool) & columns.untold[own]).any(1))
+        scores = {v: c for v, c, silent in zip(values, chance.tolist(), untold, strict=True) if not silent}
         yield Finding(columns.party, block.feature, scores, counts, columns.evidence)
 
 
