@@ -32,10 +32,11 @@ from leakledger.audit.plugins import failure
 from leakledger.audit.record_controls import AT_BASELINE
 from leakledger.audit.records import POWER, Control, plural
 from leakledger.audit.tables_html import html_table
+from leakledger.audit.told_control import Told, rows_held, told_control
 from leakledger.preprocess.data.suggest import closest
 from leakledger.preprocess.views import CategoricalBlock, FeatureLayout, Mechanism, NumericBlock, Task, TrainingSpec
 
-CONTROL_SEED, PLANTED_SEED = 2_005, 2_006
+CONTROL_SEED, PLANTED_SEED, TOLD_SEED = 2_005, 2_006, 2_007
 MOST_ROWS = 1_000_000
 ASK_FOR_BATCHES = (
     "attack(..., planted_batches=32) and assert_low_advantage() decide; if not, more planted batches or a larger margin"
@@ -48,7 +49,8 @@ class AttackResult:
 
     `reason` says why nothing is claimed, where nothing is. `trials` are the controls (`planted_controls`). `planted`:
     the advantage over guessing on planted batches, where some were asked for. `on_trust`: stated defenses that the
-    update would not show to be missing; planted rows have them.
+    update would not show to be missing; planted rows have them. `told`: whether the update is what was told of network,
+    training and defenses, where the rows that it was taken on were given.
     """
 
     technique: str
@@ -57,12 +59,16 @@ class AttackResult:
     trials: tuple[Control, ...] = field(repr=False)
     planted: PlantedBatches | None = None
     on_trust: tuple[str, ...] = ()
+    told: Told | None = None
 
     @property
     def controls(self) -> pd.DataFrame:
-        """A row per control: what it was, what the attack got, what was expected, whether it passed."""
+        """A row per control: what it was, what the attack got, what was expected, whether it passed. Of `told`, which
+        tries what was said of the update and no attack: how far off the update is, and repetitions are.
+        """
         columns = ["kind", "value", "baseline", "passed", "expected"]
-        return pd.DataFrame([asdict(t) for t in self.trials], columns=columns)
+        told = [] if self.told is None else [asdict(self.told) | {"expected": self.told.expected}]
+        return pd.DataFrame([*(asdict(t) for t in self.trials), *told], columns=columns)
 
     @property
     def proven(self) -> int:
@@ -80,7 +86,7 @@ class AttackResult:
             raise ValueError(f"at_most is {at_most}: a number of rows, from 0")
         if self.proven > at_most:
             raise AssertionError(f"{self.summary} At most {at_most} may be.")
-        if not self.trials or not len(self.rows) or any(not t.passed for t in self.trials):
+        if not self.trials or not len(self.rows) or self._failed:
             raise AssertionError(f"inconclusive: {self.summary}{self._what_decides}")
         if len(self.rows) > at_most:
             raise AssertionError(f"{self._unproven}. At most {plural(at_most, 'row')} may be claimed where that is so.")
@@ -127,7 +133,9 @@ class AttackResult:
         """Why planted batches tell nothing of the defense, in one sentence; empty where they do."""
         assert self.planted is not None
         behind, without = self.planted.defended, self.planted.undefended
-        if failed := [t.kind for t in self.trials if not t.passed and t.kind != POWER]:
+        if self._untold:
+            return self._untold
+        if failed := [kind for kind in self._failed if kind != POWER]:
             return f"controls failed: {', '.join(failed)}; try another technique"
         if not self.trials:
             return "no control was played; leave out controls=False"
@@ -148,10 +156,27 @@ class AttackResult:
         return ""
 
     @property
+    def _failed(self) -> list[str]:
+        """The controls that failed, by kind."""
+        failed: list[str] = [t.kind for t in self.trials if not t.passed]
+        return failed if self.told is None or self.told.passed else [*failed, self.told.kind]
+
+    @property
+    def _untold(self) -> str:
+        """Why nothing follows from planted rows, in a sentence; empty where the update is what was told, or nobody
+        knows.
+        """
+        if self.told is None or self.told.passed:
+            return ""
+        return (
+            "the update is not what the stated network, training and defenses make of these rows (the loss is their "
+            f"mean, in float32): it is {self.told.value:.2g} of its length off, and {self.told.baseline:.2g} by chance"
+        )
+
+    @property
     def _power(self) -> Control | None:
         """The control that shows this attack to work on planted rows behind such an update; None where none does."""
-        passed = all(t.passed for t in self.trials)
-        return next((t for t in self.trials if t.kind == POWER and passed), None)
+        return next((t for t in self.trials if t.kind == POWER and not self._failed), None)
 
     @property
     def _unproven(self) -> str:
@@ -167,16 +192,17 @@ class AttackResult:
     @property
     def _what_decides(self) -> str:
         """What a user can do about power that is lacking; empty where it is not what is lacking, or not alone."""
-        if [t.kind for t in self.trials if not t.passed] != [POWER]:
+        if self._failed != [POWER]:
             return ""
         return f" That one planted batch is not recovered shows no protection; {ASK_FOR_BATCHES}."
 
     @property
     def summary(self) -> str:
         """One sentence, never more reassuring than the controls allow."""
-        verified, failed = self.proven, [t.kind for t in self.trials if not t.passed]
+        verified, failed = self.proven, self._failed
         doubt = "" if self.trials else " No control was played."
-        doubt = f" Controls failed: {', '.join(failed)}." if failed else doubt
+        doubt += f" Controls failed: {', '.join(failed)}." if failed else ""
+        doubt += f" {self._untold[0].upper()}{self._untold[1:]}." if self._untold else ""
         doubt += f" Controls tell of this update only if {self._trusted}." if self.on_trust else ""
         if verified:
             of = f"{verified} of {plural(len(self.rows), 'claimed row')}"
@@ -210,6 +236,7 @@ def attack(
     options: Mapping[str, Any] | None = None,
     controls: bool = True,
     planted_batches: int = 0,
+    trained_on: tuple[Any, Any] | None = None,
     seed: int = 0,
 ) -> AttackResult:
     """Attacks one client's update as the server that received it would, and tries the attack on planted rows.
@@ -228,7 +255,8 @@ def attack(
     defenses applied, which the adversary knows. `options` are those of the technique: of one that plays others theirs
     too, under the name of each; and the `device`. `planted_batches`: on how many drawn batches, behind the defenses and
     without them, the advantage over guessing is measured, as `AttackResult.assert_low_advantage` needs it; each takes
-    an attack or two.
+    an attack or two. `trained_on`: the rows (rows, inputs) as the network takes them, and their labels or targets
+    (rows,). No attack sees these: they tell whether the update is what was told (`AttackResult.told`).
 
     Raises ValueError, one line, for tensors that are no such network, a layout that does not fit, unknown names.
     """
@@ -271,6 +299,7 @@ def attack(
     assert spec is not None  # `view_of_update` made it
     if known is not None and not np.isin(known, np.arange(spec.classes)).all():
         raise ValueError(f"labels: a class number is outside 0 to {spec.classes - 1}, the classes of this network")
+    held = None if trained_on is None else rows_held(trained_on, spec, count, steps)
     with settings_kept(), code_kept():
         played = _made(technique, options or {}, known is None, seed)
     knowledge = AuxiliaryKnowledge(labels={} if known is None else {(CLIENT, 0): known})
@@ -278,7 +307,9 @@ def attack(
     trials = planted_controls(played, view, knowledge, np.random.default_rng([seed, CONTROL_SEED])) if controls else ()
     coins = np.random.default_rng([seed, PLANTED_SEED])
     planted = advantage_on_planted(played, view, knowledge, planted_batches, coins) if planted_batches else None
-    return AttackResult(technique, claimed_rows(outcome, columns), _reason(outcome), trials, planted, on_trust(view))
+    told_as = None if held is None else told_control(view, *held, np.random.default_rng([seed, TOLD_SEED]))
+    found = claimed_rows(outcome, columns)
+    return AttackResult(technique, found, _reason(outcome), trials, planted, on_trust(view), told_as)
 
 
 def _whole(name: str, given: Any) -> int:

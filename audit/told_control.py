@@ -1,0 +1,129 @@
+"""Whether an update is what the stated network, training and defenses make of the rows that it was taken on.
+
+Planted rows (`planted_controls`) go through the network that was told. Where another one was trained, or its loss was
+summed, weighted or smoothed, an attack finds planted rows and not those of the update, and its controls pass. Who holds
+the rows can tell: what was told is played on them again.
+
+Defenses and orders of local batches are drawn, so it is played several times. The update must be as far as these from
+what training alone makes of the rows, and have as much of that in it: behind noise, the second shows what the first
+does not. No attack reads any of this.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from leakledger.audit.made_up import made_up_update
+from leakledger.audit.records import plural
+from leakledger.defenses import defense_of
+from leakledger.preprocess.messages import ClientGradient, ClientWeights, GlobalModel
+from leakledger.preprocess.training.base import protected
+from leakledger.preprocess.views import ModelSpec, TrainingSpec, View
+
+PLAYS = 16  # of what was told
+DEVIATIONS = 6  # of these: how far off the update may be
+ROUNDING = 1e-4  # of the update's length, which exact attacks need; TF32 and half precision are ten times as coarse
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Told:
+    """How far the update is from what training alone makes of the rows, and how far repetitions of what was told are
+    (`baseline`), in lengths of the former. `share`: how much of it the update has in it, and repetitions (`usual`).
+    """
+
+    value: float
+    baseline: float
+    share: float
+    usual: float
+    passed: bool
+    kind: Literal["told"] = "told"
+
+    @property
+    def expected(self) -> str:
+        """What the control asks for, in words."""
+        return (
+            f"as far off as repetitions of what was told are, and with as much of it: {self.share:.1%}, "
+            f"repetitions {self.usual:.1%}"
+        )
+
+
+def rows_held(
+    given: Any, spec: ModelSpec, count: int, training: TrainingSpec
+) -> tuple[NDArray[np.float32], NDArray[Any]]:
+    """The rows (rows, inputs) and their classes or targets (rows,). Raises ValueError for what is none of these."""
+    if not isinstance(given, tuple) or len(given) != 2:
+        raise ValueError("trained_on: give a pair, the rows (rows, inputs) as the network takes them and their labels")
+    rows, targets = (np.asarray(g.detach().cpu() if isinstance(g, torch.Tensor) else g) for g in given)
+    targets = targets[:, 0] if targets.ndim == 2 and targets.shape[1] == 1 else targets
+    if rows.dtype.kind not in "biuf" or rows.ndim != 2 or rows.shape[1] != spec.inputs or not np.isfinite(rows).all():
+        raise ValueError(
+            f"trained_on: rows are of shape {rows.shape} and type {rows.dtype}; finite numbers (rows, {spec.inputs}) "
+            "are needed, as the network takes them"
+        )
+    if len(rows) != count and training.sampling == "fixed":  # a Poisson sample has as many rows as it happens to
+        raise ValueError(f"trained_on: {plural(len(rows), 'row')} given, and the update is of {count}")
+    if targets.dtype.kind not in "biuf" or targets.shape != (len(rows),) or not np.isfinite(targets).all():
+        raise ValueError(f"trained_on: labels are of shape {targets.shape} and type {targets.dtype}; give one a row")
+    if spec.task == "regression":
+        return rows.astype(np.float32), targets.astype(np.float64)
+    if not np.isin(targets, np.arange(spec.classes)).all():
+        raise ValueError(f"trained_on: a label is none of the classes 0 to {spec.classes - 1} of this network")
+    return rows.astype(np.float32), targets.astype(np.int64)
+
+
+def told_control(view: View, inputs: NDArray[np.float32], targets: Any, coins: np.random.Generator) -> Told:
+    """The control of a view of one update (`view_of_update`) by the rows that it was taken on, `inputs` (rows, inputs)
+    as the network takes them, and their classes, or targets of a regression.
+    """
+    model, sent = (m.payload for m in view.messages)
+    assert isinstance(model, GlobalModel)
+    assert isinstance(sent, ClientGradient | ClientWeights)
+    mechanisms, update = view.public.mechanisms, _flat(sent, model)
+    bare, plays = [], []
+    for _ in range(PLAYS):
+        raw, _ = made_up_update(view, type(sent), model, inputs, np.asarray(targets), coins)
+        assert isinstance(raw, ClientGradient | ClientWeights)
+        played = protected(defense_of(mechanisms).protect, model, raw, coins) if mechanisms else raw
+        bare.append(_flat(raw, model))
+        plays.append(_flat(played, model))
+    total = np.sum(bare, axis=0)
+    others = [(total - own) / (PLAYS - 1) for own in bare]  # a repetition is not compared with itself
+    alike = np.array([_compared(play, other) for play, other in zip(plays, others, strict=True)])
+    off, share = np.mean([_compared(update, other) for other in others], axis=0)
+    (far, usual), (spread, scatter) = alike.mean(axis=0), alike.std(axis=0, ddof=1)
+    length = float(np.linalg.norm(total)) / PLAYS or 1.0
+    rounding = ROUNDING + _coarse(sent, model) / length
+    passed = (
+        abs(off - far) <= DEVIATIONS * spread + rounding * length
+        and abs(share - usual) <= DEVIATIONS * scatter + rounding
+    )
+    return Told(float(off / length), float(far / length), float(share), float(usual), bool(passed))
+
+
+def _compared(update: Vector, bare: Vector) -> tuple[float, float]:
+    """How far an update is from what training alone makes, and how much of that it has in it."""
+    squares = float(bare @ bare)
+    return float(np.linalg.norm(update - bare)), float(update @ bare) / squares if squares else 1.0
+
+
+def _coarse(sent: ClientGradient | ClientWeights, model: GlobalModel) -> float:
+    """By how much rounding of weights may have moved their difference."""
+    if isinstance(sent, ClientGradient):
+        return 0.0
+    return float(np.finfo(np.float32).eps) * float(np.linalg.norm(np.concatenate(_entries(model.weights))))
+
+
+def _flat(sent: ClientGradient | ClientWeights, model: GlobalModel) -> Vector:
+    """The entries of a gradient, or of what training adds to the weights."""
+    if isinstance(sent, ClientGradient):
+        return np.concatenate(_entries(sent.gradient))
+    return np.concatenate(_entries(sent.weights)) - np.concatenate(_entries(model.weights))
+
+
+def _entries(arrays: Any) -> list[Vector]:
+    return [np.asarray(arrays[name], np.float64).ravel() for name in sorted(arrays)]
