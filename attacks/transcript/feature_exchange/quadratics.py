@@ -89,6 +89,7 @@ def _common_root(a: Quadratic, b: Quadratic) -> Solved:
         divisor = a.line.values - turned * b.line.values
         values = (a.product.values - turned * b.product.values) / divisor
         off = np.hypot(_error(a.product, b.product), values * _error(a.line, b.line)) / np.abs(divisor)
+    off[np.abs(divisor) <= 5 * _error(a.line, b.line)] = np.inf  # it may be zero, whatever 0 divided by it is
     kept = _kept(values, off)
     evidence = tuple(sorted({n for s in (a.line, a.product, b.line, b.product) for n in s.evidence}))
     return Solved(np.where(kept, values, np.nan), evidence, noise=np.where(kept, off, 0.0))

@@ -107,6 +107,18 @@ def test_records_in_which_two_pairs_are_alike_are_left_open():
         assert values[20:] == pytest.approx(true[20:], rel=1e-6)
 
 
+def test_records_in_which_two_pairs_are_zero_are_left_open_where_rounding_parts_them():
+    """Products of 0 have no error, and large masks leave sums that differ by their last digits: it was 0 for exact."""
+    held, labels = pair_and_more("height", "age")
+    for f in ("height", "age"):
+        held["P1"]["columns"][f][:20] = 0.0
+    options = {"transformations": ("sum", "product"), "mask_size": 1e6}
+    claims, _ = run(["server"], held=held, ill=labels, **options)
+    told = {c.feature: c.values for c in claims if isinstance(c, ColumnClaim) and c.relation == "exact"}
+    assert np.isnan(told["weight"][:20]).all()
+    assert told["weight"][20:] == pytest.approx(held["P2"]["columns"]["weight"][20:], rel=1e-6)
+
+
 @pytest.mark.parametrize("zeros", [0, 30])
 @pytest.mark.parametrize("exchange", ["masked", "encrypted"])
 def test_a_difference_and_a_product_give_the_server_two_columns_from_zero_on(zeros, exchange):
