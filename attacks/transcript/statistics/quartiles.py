@@ -91,18 +91,27 @@ def _numbers(
     mean, std = told[party, feature, "mean"], told[party, feature, "std"]
     pair = two.get(feature) or own_pair(tables, feature)
     exact = pair is not None and max(mean.high - mean.low, std.high - std.low) <= NO_WIDTH * (pair[1] - pair[0])
-    return pair if feature in two or (exact and pair and _only(pair, mean, std)) else None
+    return pair if feature in two or (exact and pair and _only(pair, mean, std, told[party, "", "count"])) else None
 
 
-def _only(pair: Pair, mean: StatisticClaim, std: StatisticClaim) -> bool:
+def _only(pair: Pair, mean: StatisticClaim, std: StatisticClaim, count: StatisticClaim) -> bool:
     """Whether the rows have no other numbers than these two, in all digits of mean and deviation: what is open or
-    rounded of these, not of the distance of the two, which rows near one of them may lie far within.
+    rounded of these, not of the distance of the two, which rows near one of them may lie far within. Of a deviation of
+    which much is open, whole numbers of rows are left to say so.
     """
     a, b = pair
     rate = min(max((mean.estimate - a) / (b - a), 0.0), 1.0)
     off = mean.high - mean.low + ROUNDED * (abs(a) * (1 - rate) + abs(b) * rate)
     far = AGREED * std.estimate**2 + std.high**2 - std.low**2 + (b - a) * off
+    if count.low == count.high >= 1 and abs(mean.estimate - _nearest(pair, rate, count.estimate)) > off:
+        return False
     return abs(std.estimate**2 - (mean.estimate - a) * (b - mean.estimate)) <= far
+
+
+def _nearest(pair: Pair, rate: float, rows: float) -> float:
+    """The mean nearest to that of `rate` which so many rows of the two numbers have."""
+    share = round(rate * rows) / rows
+    return pair[0] * (1 - share) + pair[1] * share
 
 
 def _of_two(party: str, feature: str, numbers: Pair, told: Mapping[Key, StatisticClaim]) -> Iterable[StatisticClaim]:

@@ -97,6 +97,19 @@ def test_rows_near_one_of_two_far_own_numbers_are_not_taken_for_it(scaler, far):
     assert exact == ["P3"] * 3
 
 
+@pytest.mark.parametrize("near", [[2e-9], [-1e-9, 3e-9, 1e-9]])
+def test_rows_beside_one_of_two_far_own_numbers_are_not_that_number_where_rounding_hides_their_deviation(near):
+    """They were claimed to be 0, exactly: of their deviation nothing is told but that it is small beside a thousand
+    million. A mean of whole numbers of rows is another."""
+    own, all_of_one = np.array([[0.0], [1e9]] * 3), np.zeros((4, 1))
+    view = view_of([own, np.array(near)[:, None], all_of_one], ["server", "P1"], FederatedZScore())
+    found = [c for c in Statistics().run(view, AuxiliaryKnowledge()) if c.statistic == "quantile"]
+    for c in found:
+        x = np.quantile({"P2": near, "P3": all_of_one}[c.party], float(c.value))
+        assert c.low - 1e-15 <= x <= c.high + 1e-15
+    assert [c.party for c in found if c.low == c.high] == ["P3"] * 3
+
+
 def test_extremes_that_the_own_shape_contradicts_leave_what_is_certain():
     own = np.repeat([-1.0, 1.0, 1.1], [500, 480, 20])
     found = by_level(told(0.0, 1.0, minimum=-0.5), table(own))["0.25"]
