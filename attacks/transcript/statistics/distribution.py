@@ -43,6 +43,7 @@ NEAR = 0.01  # of the public range of the column, or half a deviation of the own
 MOST_ROWS = 10**7  # of which every rank is bounded by itself
 ROUNDING = 1e-9  # of the largest number, of means over rows
 Ints = NDArray[np.int64]
+Ends = tuple[float | None, float | None, int]  # of a column, None where open, and the message that says so
 
 
 @dataclass(frozen=True)
@@ -180,28 +181,32 @@ def _quantiles(
     for block in view.public.layout.numeric if view.public.layout else ():
         if block.start not in by_column or rows.count < 1:
             continue
-        known = by_column[block.start]
-        yield from _moments(view, party, block, rows.count, known, first, _near(block, tables))
+        known, ends = by_column[block.start], _ends(view, party, block, first)
+        yield from _moments(party, block, ends, rows.count, known, first, _near(block, tables))
         for name, level in LEVELS.items():
-            if (claim := _bounded(party, block, "quantile", level, rows.count, known, first, name)) is not None:
+            if (claim := _bounded(party, block, ends, "quantile", level, rows.count, known, first, name)) is not None:
                 yield claim
         for statistic, level in EXTREMES.items():
-            claim = _bounded(party, block, statistic, level, rows.count, known, first)
+            claim = _bounded(party, block, ends, statistic, level, rows.count, known, first)
             if claim is not None and claim.high - claim.low <= _near(block, tables):
                 yield claim
 
 
-def _moments(
-    view: View, party: str, block: NumericBlock, rows: int, counted: Sequence[Counted], first: int, near: float
-) -> Iterator[StatisticClaim]:
-    """Mean and deviation, where what counts leave of every value leaves the mean `near` bounds."""
-    ends = [(block.low, block.high, first)]
-    ends += [
+def _ends(view: View, party: str, block: NumericBlock, first: int) -> Ends:
+    """The party's own extremes where it states them, else the public bounds."""
+    stated = [
         (float(m.payload.minimum[block.start]), float(m.payload.maximum[block.start]), m.sequence)
         for m in view.received(LocalExtremes)
         if m.sender == party and block.start < len(m.payload.minimum)
     ]
-    low, high, told = ends[-1]
+    return stated[-1] if stated else (block.low, block.high, first)
+
+
+def _moments(
+    party: str, block: NumericBlock, ends: Ends, rows: int, counted: Sequence[Counted], first: int, near: float
+) -> Iterator[StatisticClaim]:
+    """Mean and deviation, where what counts leave of every value leaves the mean `near` bounds."""
+    low, high, told = ends
     if low is None or high is None or rows > MOST_ROWS:
         return
     least, most, ranks = np.full(rows, low), np.full(rows, high), np.arange(rows)
@@ -226,6 +231,7 @@ def _moments(
 def _bounded(
     party: str,
     block: NumericBlock,
+    ends: Ends,
     statistic: Statistic,
     level: float,
     rows: int,
@@ -233,13 +239,19 @@ def _bounded(
     first: int,
     name: str = "",
 ) -> StatisticClaim | None:
-    """What counts leave of the quantile at a level of so many rows; None where an end is open or they contradict."""
-    place = level * (rows - 1)
+    """What counts leave of the quantile at a level of so many rows between the ends of the column, rounded inwards of
+    whole numbers; None where an end is open or they contradict.
+    """
+    place, (least, most, told) = level * (rows - 1), ends
     lows = [(c.point, c.evidence) for c in counted if c.most_below <= floor(place)]
     highs = [(c.point, c.evidence) for c in counted if c.least_at_most >= ceil(place) + 1]
-    low, why_low = max(lows, default=(block.low, first), key=lambda end: end[0])
-    high, why_high = min(highs, default=(block.high, first), key=lambda end: end[0])
-    if low is None or high is None or low > high:
+    low, why_low = max([*lows, *([] if least is None else [(least, told)])], default=(None, told))
+    high, why_high = min([*highs, *([] if most is None else [(most, told)])], default=(None, told))
+    if low is None or high is None:
+        return None
+    if block.integer:
+        low, high = float(ceil(low)), float(floor(high))
+    if low > high:
         return None
     evidence = tuple(sorted({first, why_low, why_high}))
     return StatisticClaim(party, block.feature, statistic, (low + high) / 2, low, high, evidence, name)

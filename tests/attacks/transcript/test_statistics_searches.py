@@ -12,7 +12,7 @@ from leakledger.attacks.transcript.statistics.distribution import distribution_c
 from leakledger.attacks.transcript.statistics.histograms import histogram_claims
 from leakledger.attacks.transcript.statistics.own import own_tables
 from leakledger.attacks.transcript.statistics.published import published_claims
-from leakledger.preprocess.messages import GlobalExtremes
+from leakledger.preprocess.messages import GlobalExtremes, LocalExtremes
 from leakledger.preprocess.noise.columns import Ranges
 from leakledger.preprocess.scalers import SCALERS, encrypted_extremes
 from leakledger.preprocess.views import FeatureLayout, Method
@@ -94,6 +94,35 @@ def test_counts_of_a_search_are_the_histogram_of_a_column_of_zeros_and_ones(opti
             assert told.keys() == {(f, s) for f in ("f0", "f1") for s in ("mean", "std")}
             assert all(c.high - c.low < 1e-6 for c in told.values())
         assert_all_hold(parts, found)
+
+
+@pytest.mark.parametrize("at_points", ["counted", "left-out"])
+def test_the_server_bounds_quartiles_by_the_partys_own_extremes(at_points):
+    """Of a party beside all others the points of the search bound little: quartiles were claimed outside its range."""
+    coins = np.random.default_rng(0)
+    parts = [coins.normal(m, 1, (30, 1)) for m in (0, 0, 1000)] + [np.full((5, 1), 300.0)]
+    view = seen(parts, ["server"], at_points=at_points)
+    found = [c for c in claims(view) if c.statistic == "quantile"]
+    assert_all_hold(parts, found)
+    for c in found:
+        x = parts[int(c.party[1:]) - 1]
+        assert x.min() <= c.low <= c.high <= x.max()
+    told = next(m.sequence for m in view.received(LocalExtremes) if m.sender == "P4")
+    assert {(c.low, c.high) for c in found if c.party == "P4"} == {(300.0, 300.0)}
+    assert all(told in c.evidence for c in found if c.party == "P4")
+
+
+@pytest.mark.parametrize("options", SEARCHES)
+def test_quartiles_of_whole_numbers_are_exact_where_counts_leave_one_of_them(options):
+    """Nothing was exact but what a search met by chance: each had the width of its last step."""
+    coins = np.random.default_rng(0)
+    parts = [coins.poisson(3, (n, 2)).astype(float) for n in (61, 41, 21)]  # each quartile is some row
+    for observers in (["server"], ["P1", "P2"]):
+        if observers != ["server"] and options["ranks_to"] != "everyone":
+            continue  # points betray less than counts
+        found = [c for c in claims(whole(seen(parts, observers, **options))) if c.statistic == "quantile"]
+        assert_all_hold(parts, found)
+        assert np.mean([c.low == c.high for c in found]) >= 0.5
 
 
 def test_counts_leave_the_mean_of_other_columns_open():
