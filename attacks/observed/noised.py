@@ -19,6 +19,9 @@ averaged to n, each by its precision. By as much as the k values of a table, y o
 else, each of them is off by a k-th of that:
 
     x = y + (n - sum of y) / k, share p = x/n    var_p = (c var (1 - 1/k) + var_n (1/k - p)^2) / n^2
+
+A rate among the rows of a value is claimed where the value is surely held: of c rows, every order of magnitude alike,
+any number is of the class, and either noised cell has its likelihood.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -47,6 +50,9 @@ from leakledger.preprocess.views import MalformedMessage, Mechanism, Message, Vi
 TABLES = ((NoisedCounts, NoisedCountTotals), (NoisedTallies, NoisedTallyTotals))  # a party's, and all parties'
 NOISED_TABLES = tuple(kind for pair in TABLES for kind in pair)
 NOISED = (NoisedMoments, NoisedMomentTotals, NoisedExtremes, NoisedGlobalExtremes, *NOISED_TABLES)
+MOST_ROWS, STEPS = 1e6, 400  # of a value that come into question
+SURELY = 30.0  # deviations of noise: from there on a ratio is as good as normal
+RATES = (np.arange(201) + 0.5) / 201  # of the rows of a value that come into question
 LEAST = 1e-9  # rows: no deviation of noise counts as less
 FAINT = 1e5  # epsilon: noise that hides nothing, to be read through in a control
 NOISED_TO: tuple[ObserversOf, ...] = ("server", "all but first")  # by whom noised statistics are read
@@ -262,17 +268,59 @@ def _shares(view: View, told: Told, known: Known, counted: Counted, level: float
     for f, cells in told.values["counts"].items():
         noise = known["table", f]
         rows, each = rows_by_value(cells, noise), spread(noise)
-        off = z * each
+        most = float(np.clip(2 * rows.sum(axis=1).max(initial=1.0), 2.0, MOST_ROWS))
         total, lacking, part = counted.rows, (counted.rows - float(rows.sum())) / len(rows), 1 / len(rows)
         per_row = z / total if total > counted.reach else inf
         for value, own in zip(noise["values"], rows, strict=True):
             share = float(np.clip((own.sum() + lacking) / total, 0, 1))
             around = hypot(each * sqrt(own.size * (1 - part)), counted.spread * (part - share))
             yield told.claim(f, "frequency", _cut(share, per_row * max(around, LEAST), 0.0), value=value)
-            if binary and own.size == 2 and own.sum() > off * sqrt(2):
-                rate = float(np.clip(own[1] / own.sum(), 0, 1))
-                error = off * hypot(1 - rate, rate) / float(own.sum())
-                yield told.claim(f, "target_rate", _cut(rate, error, 0.0), value=value)
+            ends = _rate(own, noise, most, level) if binary and own.size == 2 else None
+            if ends is not None:
+                yield told.claim(f, "target_rate", ends, value=value)
+
+
+def _rate(own: NDArray[np.float64], noise: Mapping[str, Any], most: float, level: float) -> Ends | None:
+    """The share of the second class among the rows of a value, by the noised rows of both (2,), and the ends of what is
+    likely given these. None where nobody may hold the value: of many that nobody holds noise makes some look held.
+    """
+    each, total, z = spread(noise), float(own.sum()), float(ndtri((1 + level) / 2))
+    if total <= z * each * sqrt(2):
+        return None
+    rate = float(np.clip(own[1] / total, 0, 1))
+    if total > SURELY * each:
+        return _cut(rate, z * each * hypot(1 - rate, rate) / total, 0.0)
+    rows, weight = row_numbers(most)
+    second = np.floor(RATES * (rows[:, None] + 1))  # of 0 .. rows, each as likely
+    likelihood = log_density(own[0] - (rows[:, None] - second), noise) + log_density(own[1] - second, noise)
+    mass = np.exp(likelihood - log_density(own, noise).sum()) * weight[:, None] / len(RATES)
+    if mass.sum() < level / (1 - level):
+        return None
+    rates = (second / rows[:, None]).ravel()
+    order = np.argsort(rates, kind="stable")
+    below = np.cumsum(mass.ravel()[order]) / mass.sum()
+    places = np.searchsorted(below, [(1 - level) / 2, (1 + level) / 2])
+    low, high = rates[order][np.minimum(places, rates.size - 1)].tolist()
+    return min(max(rate, low), high), low, high
+
+
+def row_numbers(most: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Numbers of rows that a value which is held may have, up to `most`, and how likely each is: every order of
+    magnitude alike.
+    """
+    rows, steps = np.unique(np.rint(np.geomspace(1, most, STEPS)), return_counts=True)  # many steps round to few rows
+    return rows, steps / STEPS
+
+
+def log_density(x: NDArray[np.float64], noise: Mapping[str, Any], cells: int = 1) -> NDArray[np.float64]:
+    """Of the noise of a sum of so many cells, up to a constant; of several Laplace ones that of a normal distribution
+    as wide.
+    """
+    if noise["kind"] == "discrete-laplace" and cells == 1:
+        density: NDArray[np.float64] = -np.abs(x) * noise["sensitivity"] / noise["scale"]
+        return density
+    density = -0.5 * (x / (spread(noise) * np.sqrt(cells))) ** 2
+    return density
 
 
 def rows_by_value(cells: Any, noise: Mapping[str, Any]) -> NDArray[np.float64]:

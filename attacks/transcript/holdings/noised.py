@@ -17,12 +17,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leakledger.attacks.observed.noised import TABLES, noise_on, released, rows_by_value, spread
+from leakledger.attacks.observed.noised import (
+    MOST_ROWS,
+    TABLES,
+    log_density,
+    noise_on,
+    released,
+    row_numbers,
+    rows_by_value,
+)
 from leakledger.attacks.transcript.holdings.finding import Finding
 from leakledger.preprocess.views import View
 
 Floats = NDArray[np.float64]
-MOST_ROWS, STEPS = 1e6, 400  # counts that come into question
 SURE = 1e-6  # chances stay as far from 0 and 1
 SHARES = (np.arange(40) + 0.5) / 40  # of a feature's declared values that a party may hold
 
@@ -74,18 +81,9 @@ def given_shares(even: Floats) -> Floats:
 def held_given(rows: Floats, noise: Mapping[str, Any], cells: int) -> Floats:
     """(k,) the chance that each value is held, given its noised rows (k,), each the sum of so many cells."""
     most = float(np.clip(rows.max(initial=1.0) * 2, 2.0, MOST_ROWS))
-    held, steps = np.unique(np.rint(np.geomspace(1, most, STEPS)), return_counts=True)  # many steps round to few rows
-    absent = _log_density(rows, noise, cells)
-    each = _log_density(rows[:, None] - held, noise, cells) + np.log(steps / STEPS)
+    held, weight = row_numbers(most)
+    absent = log_density(rows, noise, cells)
+    each = log_density(rows[:, None] - held, noise, cells) + np.log(weight)
     present = np.logaddexp.reduce(each, axis=1)
     chance: Floats = 1 / (1 + np.exp(np.clip(absent - present, -50, 50)))
     return np.clip(chance, SURE, 1 - SURE)
-
-
-def _log_density(x: Floats, noise: Mapping[str, Any], cells: int) -> Floats:
-    """Up to a constant; of a sum of several Laplace cells, that of a normal distribution as wide."""
-    if noise["kind"] == "discrete-laplace" and cells == 1:
-        density: Floats = -np.abs(x) * noise["sensitivity"] / noise["scale"]
-        return density
-    density = -0.5 * (x / (spread(noise) * np.sqrt(cells))) ** 2
-    return density
