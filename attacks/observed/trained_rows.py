@@ -6,10 +6,11 @@ other clients take part in other rounds, the sums of several rounds are equation
 clients, two of which take part at a time, the server of secure aggregation reads each one's rows from three sums. Early
 stopping holds a share of the rows back: how many, `train.validation` says; without it the share, which is public,
 leaves few numbers. Where the observers' own columns are nobody else's, their share of the mean is such a sum too, which
-models tell (`own_share`).
+models tell (`own_share`). What else says of single numbers between what they lie (`evaluated`) such sums narrow down.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from math import ceil, floor
 
 import numpy as np
 
@@ -17,6 +18,8 @@ from leakledger.attacks.base import StatisticClaim
 from leakledger.attacks.observed.aggregates import MODELS, by_rows, names_of, participants
 from leakledger.attacks.observed.evaluated import rows_behind
 from leakledger.attacks.observed.own_share import Absences, rows_behind_means
+from leakledger.attacks.observed.ring import Contradiction
+from leakledger.attacks.observed.sizes import Bounds, Sum, narrowed
 from leakledger.preprocess.messages import (
     ClientGradient,
     ClientWeights,
@@ -56,6 +59,32 @@ def trained_rows(view: View, absent: Absences = lambda view: {}) -> Iterator[Sta
         elif len(possible := rows_behind(rows, training.validation)):
             low, high = float(possible[0]), float(possible[-1])
             yield StatisticClaim(client, "", "count", float(possible[len(possible) // 2]), low, high, evidence)
+
+
+def narrowed_rows(
+    view: View, counted: Iterable[StatisticClaim], absent: Absences = lambda view: {}
+) -> Iterator[StatisticClaim]:
+    """The claims about numbers of training rows of which sums over clients leave less than is `counted`."""
+    training, claims = view.public.training, {c.party: c for c in counted}
+    if training is None or training.patience is not None or not by_rows(view):
+        return
+    if training.algorithm == "fedsgd" and training.batch_size is not None:  # sums are of batches
+        return
+    sums = [
+        Sum(tuple((c, "") for c in sorted(who)), total, frozenset(evidence))
+        for round in _equations(view, absent)
+        for who, total, evidence in round
+    ]
+    told = {(p, ""): Bounds(max(ceil(c.low), 1), floor(c.high), frozenset(c.evidence)) for p, c in claims.items()}
+    try:
+        found = narrowed({**{key: Bounds() for one in sums for key in one.keys}, **told}, sums)
+    except Contradiction:
+        return
+    for (party, _), bounds in found.items():
+        if party in claims and party not in view.observers and bounds != told[party, ""]:
+            low, high = bounds.low, int(bounds.high)
+            middle = float((low + high + 1) // 2)
+            yield StatisticClaim(party, "", "count", middle, low, high, tuple(sorted(bounds.evidence)))
 
 
 def _sent(view: View) -> Iterator[Told]:

@@ -37,7 +37,7 @@ from leakledger.attacks.observed.evaluated import HELD_OUT, evaluated
 from leakledger.attacks.observed.noised import FAINT, NOISED, NOISED_TO, noised_claims
 from leakledger.attacks.observed.secure_sums import CODE_SUMS, numeric_names, secure_sums
 from leakledger.attacks.observed.stated import STATED_STATISTICS, stated
-from leakledger.attacks.observed.trained_rows import TOLD_OF_ROUNDS, TRAINED, UPDATED, trained_rows
+from leakledger.attacks.observed.trained_rows import TOLD_OF_ROUNDS, TRAINED, UPDATED, narrowed_rows, trained_rows
 from leakledger.attacks.transcript.holdings.intersections import INTERSECTED
 from leakledger.attacks.transcript.statistics.claims import known_claims
 from leakledger.attacks.transcript.statistics.differences import party_facts, rounds
@@ -166,10 +166,11 @@ class Statistics(Attack):
         found = rounds(runs, tables, _announced(view))
         known, more = party_facts(found)
         open_, two = inferred(found, known, tables, self.level, self.seed)
-        trained = trained_rows(view, absent_columns)
+        trained, kept = trained_rows(view, absent_columns), list(evaluated(view))
         sure = [*told, *trained, *known_claims(known), *target_claims(view, tables, knowledge)]
+        sure += narrowed_rows(view, _counts_of([*sure, *kept]), absent_columns)
         ranked = list(distribution_claims(view, tables))
-        rows = _first_of(c for c in (*sure, *evaluated(view)) if c.statistic == "count")
+        rows = _counts_of([*sure, *kept])
         noised = list(noised_claims(view, self.level, rows))
         claims = _first_of(
             [
@@ -192,6 +193,11 @@ class Statistics(Attack):
         if not view.has(*(kind for kind in self.reads if kind not in (*TRAINED, *HELD_OUT, *INTERSECTED))):
             return Abstained(NOTHING)
         return Abstained("the messages say no more than what all outside have together")
+
+
+def _counts_of(claims: Iterable[StatisticClaim]) -> list[StatisticClaim]:
+    """The first claim about each number of rows."""
+    return _first_of(c for c in claims if c.statistic == "count")
 
 
 def _counted(view: View, claims: Iterable[StatisticClaim]) -> StatisticClaim | None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from leakledger.attacks.base import AuxiliaryKnowledge, StatisticClaim
 from leakledger.attacks.observed.evaluated import rows_behind
-from leakledger.attacks.observed.trained_rows import _determined
+from leakledger.attacks.observed.trained_rows import _determined, narrowed_rows
 from leakledger.attacks.transcript.plaintext import Plaintext
 from leakledger.attacks.transcript.statistics import Statistics
 from leakledger.audit.play import view_of
@@ -18,10 +18,12 @@ UNTOLD = {"encoder": "rolling-hash", "scaler": "local"}  # which tell nobody how
 FEDAVG = {"algorithm": "fedavg", "rounds": 1, "batch_size": 4, "local_epochs": 1}
 
 
-def counts(observers, *, parties=3, attack=None, hidden=(), methods=UNTOLD, partition=None, defense=None, **training):
+def counts(
+    observers, *, parties=3, attack=None, hidden=(), methods=UNTOLD, partition=None, defense=None, rows=90, **training
+):
     """Each party's number of training rows as it is claimed: (low, estimate, high), and what is true."""
     whole = truth(
-        data={"source": "fair", "rows": 90},
+        data={"source": "fair", "rows": rows},
         partition=partition or {"kind": "iid", "parties": parties},
         preprocessing=[methods],
         **({"defense": [defense]} if defense else {}),
@@ -142,6 +144,43 @@ def test_a_value_that_a_client_shares_with_some_tells_the_rows_of_those_who_lack
     asked = {"methods": {"encoder": "dh-psi", "scaler": "local"}, "partition": {**UNLIKE, "parties": 3}}
     told, true = counts(["P1"], **asked, **meeting)
     assert told == exactly(true, "P2", "P3")
+
+
+def told(**ends):
+    return [
+        StatisticClaim(p, "", "count", float(low), low, high, (i,)) for i, (p, (low, high)) in enumerate(ends.items())
+    ]
+
+
+def test_the_sum_of_a_round_narrows_down_what_held_out_rows_leave_of_two_clients_under_masks():
+    """Held-out rows leave five numbers of each; nothing put them together with the sum, which is exact."""
+    masked = {**FEDAVG, "parties": 2, "aggregation": "secure-aggregation", "threshold": 2}
+    widths = []
+    for rows in (80, 85, 91):
+        partition = {"kind": "dirichlet-quantity", "beta": 2.0, "parties": 2}
+        alone, true = counts(["server"], attack=Plaintext(), partition=partition, rows=rows, **masked)
+        found, _ = counts(["server"], partition=partition, rows=rows, **masked)
+        assert all(low <= true[p] <= high for p, (low, _, high) in found.items())
+        widths += [(high - low, alone[p][2] - alone[p][0]) for p, (low, _, high) in found.items()]
+    assert widths
+    assert all(now < before for now, before in widths)
+
+
+def test_of_sums_over_batches_no_number_of_rows_is_narrowed_down():
+    masked = {"parties": 2, "aggregation": "secure-aggregation", "threshold": 2, "batch_size": 4}
+    assert counts(["server"], **masked)[0] == {}
+
+
+def test_sums_that_no_bounds_allow_narrow_nothing_down():
+    whole = truth(
+        data={"source": "fair", "rows": 90},
+        partition={"kind": "iid", "parties": 2},
+        preprocessing=[UNTOLD],
+        training={**FEDAVG, "aggregation": "secure-aggregation", "threshold": 2},
+    )
+    view = view_of(["server"], whole)
+    assert list(narrowed_rows(view, told(P1=(1, 3), P2=(1, 3)))) == []
+    assert {c.party for c in narrowed_rows(view, told(P1=(1, 90), P2=(30, 40)))} == {"P1"}
 
 
 def test_no_rows_follow_from_batches_noise_or_a_mean_in_which_every_client_counts_alike():
