@@ -30,10 +30,14 @@ from leakledger.attacks.gradient.exact.network import forward
 from leakledger.attacks.gradient.exact.polish import LARGEST, Fit
 from leakledger.attacks.gradient.exact.rows import SAME, EncodedRows, Mask, with_codes
 from leakledger.attacks.observed.affine import Array
+from leakledger.attacks.observed.update import ObservedUpdate
 from leakledger.preprocess.views import CategoricalBlock
 
 # The same as `LEFT` outside the spans of rows' points and columns, where the arithmetic of single rows leaves nothing.
 OUTSIDE = 8.0
+# The same where noise is known that is more than rounding, which hides what a client's arithmetic leaves. Too small:
+# uneven noise refutes true rows, which leave up to 3.5; too large: wrong rows pass, which leave from 2 on.
+NOISED = 4.0
 STRAIN = 16.0  # how far output errors may be off those of labels, as `polish` has it: the same trade
 APART = 10.0  # times MISSED by which a row with the next code must miss: less leaves the code to chance
 
@@ -48,18 +52,27 @@ def certified(whole: Remaining, found: FoundRows, left: Remaining) -> tuple[Enco
 
 
 def of_all(whole: Remaining, found: FoundRows) -> tuple[EncodedRows, Array, Mask, Mask, bool]:
-    """The same for a whole batch, and whether its rows leave no more of any layer than rounding does."""
+    """The same for a whole batch, and whether its rows leave no more of any layer than rounding, or noise, does."""
     update, spaces = whole.update, whole.spaces
     problem = Problem(spaces.weights, whole.gradient, spaces.activation, spaces.layers)
     problem = priced(problem, found.rows.encoded, found.counts, update.rows)
     encoded, error, held = polished(problem, update.layout, found.rows.encoded, found.counts, update.rows)
     rows = EncodedRows(found.rows.categories, encoded)
-    explained = bool(held.left <= LEFT) and float(held.outside.max()) <= OUTSIDE and held.strain <= STRAIN
+    explained = follows(update, held) and float(held.outside.max()) <= OUTSIDE and held.strain <= STRAIN
     proven = labelled(problem, encoded, found, update.rows, held) & isolated(problem, whole, rows, found, held)
     proven &= explained & (found.counts.sum(1) == 1)
     if error.size > LARGEST:  # the polish left them as they were
         error = LINES * number_errors(whole, encoded)
     return rows, np.full(len(rows), held.residual), proven, resolved(update.layout, encoded, error), explained
+
+
+def follows(update: ObservedUpdate, held: Explained) -> bool:
+    """Whether a batch leaves no more of any layer than a client's arithmetic does; of an update with noise, than that
+    or the noise.
+    """
+    if not update.noise:
+        return held.left <= LEFT
+    return bool(((held.missed <= NOISED) | (np.array(held.relative) <= LEFT * update.roundoff)).all())
 
 
 def labelled(problem: Problem, encoded: Array, found: FoundRows, batch: int, held: Explained) -> Mask:
