@@ -219,7 +219,7 @@ class Posterior(Inversion):
         within, rows = self.tolerance * prior.deviation, samples.index.shape[1]
         blind = blind_guess(cells, len(categorical), rows, within, coins, self.device, evidence.labels, known)
         claim = claimed(update, prior, categorical, numeric, samples, self.tolerance, blind)
-        return judged(claim, prior, step) if through.assumed else claim
+        return judged(claim, prior, step, within) if through.assumed else claim
 
     def cells(self, update: ObservedUpdate, knowledge: AuxiliaryKnowledge) -> tuple[list[Cell], list[Cell]]:
         """The categorical and the numeric cells of a row, with the adversary's prior. Raises ValueError where what is

@@ -8,7 +8,7 @@ import torch
 
 from leakledger.attacks.base import Abstained, AuxiliaryKnowledge, NotApplicable, RecordsClaim
 from leakledger.attacks.gradient.portfolio import Portfolio
-from leakledger.attacks.gradient.posterior import Posterior
+from leakledger.attacks.gradient.posterior import Posterior, undefended
 from leakledger.attacks.gradient.posterior.assembly import Assembly
 from leakledger.attacks.gradient.posterior.assumed_errors import ASSUMED
 from leakledger.attacks.gradient.posterior.atoms import atoms_of, with_labels
@@ -130,21 +130,33 @@ def test_rows_that_leave_no_more_than_errors_that_nobody_made_are_in_doubt_unles
     """Errors are assumed of an undefended update, so that samples agree on wrong rows as well."""
     categories, numbers, encoded = rows_of(LAYOUT, 4, 0)
     (update,) = find_gradients(observe(encoded, activation="tanh"), LABELS)
-    prior, sure = StructuralPrior(update.layout, {}), np.full((4, 6), 0.99)
+    prior, sure, within = StructuralPrior(update.layout, {}), np.full((4, 6), 0.99), np.full(2, 0.1)
     zeros = np.zeros((4, 4)), np.zeros((4, 2))
     rough = numbers + np.array([[0.4, 0.03]])
     own = RecordsClaim("ann", 0, categories, rough, *zeros, probability=sure)
-    claim = judged(own, prior, update)
+    claim = judged(own, prior, update, within)
     assert np.abs(claim.numbers - numbers).max() < 1e-4
     assert claim.verified.all()
-    assert claim.probability is sure
+    assert (claim.probability == sure).all()
     other = categories.copy()
     other[0, 1] = (other[0, 1] + 1) % 8
-    claim = judged(replace(own, categories=other), prior, update)
+    claim = judged(replace(own, categories=other), prior, update, within)
     assert claim.probability is None
     assert claim.verified is None
     assert (claim.category_entropy == 1).all()
     assert np.array_equal(claim.numbers, rough)
+
+
+def test_a_number_that_is_fitted_elsewhere_than_samples_have_it_is_not_as_probable_as_theirs(monkeypatch):
+    categories, numbers, encoded = rows_of(LAYOUT, 2, 0)
+    (update,) = find_gradients(observe(encoded), AuxiliaryKnowledge(labels={("ann", 0): np.array([0, 1])}))
+    zeros, said = (np.zeros((2, 4)), np.zeros((2, 2))), np.full((2, 6), 0.9)
+    own = RecordsClaim("ann", 0, categories, numbers, *zeros, probability=said)
+    fitted = replace(own, numbers=numbers + np.array([[0.0, 0.5], [0.5, 0.0]]), verified=np.array([False, True]))
+    monkeypatch.setattr(undefended, "held", lambda update, rows: fitted)
+    claim = judged(own, StructuralPrior(update.layout, {}), update, np.full(2, 0.1))
+    assert claim.probability[0] == pytest.approx([0.9, 0.9, 0.9, 0.9, 0.9, 0.1])
+    assert (claim.probability[1] == 0.9).all()  # proven
 
 
 def test_chains_on_an_undefended_update_end_at_rows_that_are_proven():
