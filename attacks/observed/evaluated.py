@@ -44,8 +44,13 @@ def evaluated(view: View) -> Iterator[StatisticClaim]:
         yield from _classes(m, np.asarray(m.payload.confusion).sum(1), classes)
     for m in view.received(ErrorSums):
         yield from _target(m)
+    yield from training_rows(view)
+
+
+def training_rows(view: View) -> Iterator[StatisticClaim]:
+    """How many rows senders train on, by one claim each, and with which share of the positive class."""
     counted: dict[str, StatisticClaim] = {}
-    for claim in (*_rows_not_held_out(view), *_training_rows(view)):
+    for claim in (*_rows_not_held_out(view), *_validated_rows(view)):
         if claim.statistic == "count":
             counted[claim.party] = _both(counted[claim.party], claim) if claim.party in counted else claim
         else:
@@ -115,7 +120,7 @@ def _rates_not_held_out(rows: np.ndarray, kept: int, positive: int) -> tuple[flo
     return float(((least - positive) / trained).min()), float(((most - positive) / trained).max())
 
 
-def _training_rows(view: View) -> Iterator[StatisticClaim]:
+def _validated_rows(view: View) -> Iterator[StatisticClaim]:
     """One claim for each sender of validation losses; every one of them says the same number of rows."""
     told: dict[str, list[Message]] = {}
     for m in view.received(LocalLoss):

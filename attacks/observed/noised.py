@@ -59,6 +59,7 @@ NOISED_TO: tuple[ObserversOf, ...] = ("server", "all but first")  # by whom nois
 Ends = tuple[float, float, float]  # estimate, low, high
 Known = Mapping[tuple[str, str], Mapping[str, Any]]  # (statistic, feature) -> parameters of its noise
 Stated = Mapping[str, StatisticClaim]  # party -> its number of rows
+Source = tuple[type[Payload], str]  # a kind of release, and the feature of its table; "" for the count
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,7 @@ def noised_claims(view: View, level: float, counted: Iterable[StatisticClaim] = 
     `counted`: what is claimed of numbers of rows without noise.
     """
     stated = {c.party: c for c in counted if c.statistic == "count"}
-    of_rows = _told_of_rows(view, level)
+    of_rows = {party: list(own.values()) for party, own in told_of_rows(view, level).items()}
     yield from _counts(of_rows, level, stated)
     rows = {party: _average([*own, *_beside(stated.get(party))], level) for party, own in of_rows.items()}
     known = noise_on(view, NoisedMoments)
@@ -176,14 +177,22 @@ def _counts(told: Mapping[str, Sequence[Counted]], level: float, stated: Stated)
         yield StatisticClaim(party, "", "count", whole, min(low, whole), max(high, whole), evidence)
 
 
-def _told_of_rows(view: View, level: float) -> dict[str, list[Counted]]:
-    """All that is told of each party's number of rows under noise."""
-    told: dict[str, list[Counted]] = {}
+def told_of_rows(view: View, level: float) -> dict[str, dict[Source, Counted]]:
+    """All that is told of each party's number of rows under noise, by what tells it."""
+    told: dict[str, dict[Source, Counted]] = {}
     for kind, total in ((NoisedMoments, NoisedMomentTotals), *TABLES):
         known = noise_on(view, kind)
         for one in released(view, kind, total) if known else ():
-            told.setdefault(one.party, []).extend(_counted(one, known, level))
+            told.setdefault(one.party, {}).update({(kind, f): c for f, c in _counted(one, known, level)})
     return told
+
+
+def rows_but_for(
+    source: Source, told: Mapping[Source, Counted], stated: StatisticClaim | None, level: float
+) -> Counted | None:
+    """A party's number of rows by all that tells it but one source; None where nothing else does."""
+    counted = [*(c for other, c in told.items() if other != source), *_beside(stated)]
+    return _average(counted, level) if counted else None
 
 
 def _beside(claim: StatisticClaim | None) -> list[Counted]:
@@ -205,17 +214,17 @@ def _average(counted: Sequence[Counted], level: float) -> Counted:
     return Counted(max(rows, 1.0), spread, float(ndtri((1 + level) / 2)) * spread, evidence)
 
 
-def _counted(told: Told, known: Known, level: float) -> Iterator[Counted]:
-    """What one release says of the number of rows: its count, or the sum of the cells of each table."""
+def _counted(told: Told, known: Known, level: float) -> Iterator[tuple[str, Counted]]:
+    """What one release says of the number of rows: its count, or the sum of the cells of each feature's table."""
     if "counts" not in told.values:
         noise = known["count", ""]
         rows = told.values["count"] / noise["sensitivity"]
-        yield Counted(rows, spread(noise), _reach(noise, level), told.evidence)
+        yield "", Counted(rows, spread(noise), _reach(noise, level), told.evidence)
         return
     for f, cells in told.values["counts"].items():
         rows, each = rows_by_value(cells, known["table", f]), spread(known["table", f])
         width = each * sqrt(rows.size)
-        yield Counted(float(rows.sum()), width, float(ndtri((1 + level) / 2)) * width, told.evidence)
+        yield f, Counted(float(rows.sum()), width, float(ndtri((1 + level) / 2)) * width, told.evidence)
 
 
 def _moments(told: Told, known: Known, counted: Counted, level: float) -> Iterator[StatisticClaim]:

@@ -16,6 +16,7 @@ from typing import ClassVar
 from leakledger.attacks.base import Abstained, Attack, AuxiliaryKnowledge, MembershipClaim, Outcome
 from leakledger.attacks.observed.values import held_chances, possible_values
 from leakledger.attacks.transcript.holdings.finding import Finding
+from leakledger.attacks.transcript.holdings.noised import COUNTING
 from leakledger.attacks.transcript.holdings.sources import READS, controls, findings, refused
 from leakledger.preprocess.views import View
 
@@ -28,6 +29,7 @@ class Membership(Attack):
     reference: ClassVar[str] = "Privacy-preserving tabular data transformation, section 3; Carlini et al. (2022)"
     asset: ClassVar[tuple[str, ...]] = ("membership",)
     reads = READS
+    reads_in_part = COUNTING  # only how many rows
     controls = controls("membership")
     assumes: ClassVar[str] = (
         "honest but curious party, coalition, server or relay, with candidates from a dictionary or from its own rows"

@@ -23,6 +23,7 @@ from leakledger.attacks.base import Abstained, Attack, AuxiliaryKnowledge, Outco
 from leakledger.attacks.observed.noised import NOISED_TABLES
 from leakledger.attacks.observed.values import held_chances, possible_values
 from leakledger.attacks.transcript.holdings.finding import Finding, Key
+from leakledger.attacks.transcript.holdings.noised import COUNTING
 from leakledger.attacks.transcript.holdings.sources import READS, controls, findings, refused
 from leakledger.attacks.transcript.holdings.stated import STATED_VALUES
 from leakledger.preprocess.messages import TargetTally
@@ -42,6 +43,7 @@ class Vocabulary(Attack):
     reference: ClassVar[str] = "Privacy-preserving tabular data transformation, sections 5.1, 7, 8.4 and table 5"
     asset: ClassVar[tuple[str, ...]] = ("vocabulary",)
     reads = READS
+    reads_in_part = COUNTING  # only how many rows
     controls = controls("vocabulary")
     assumes: ClassVar[str] = (
         "honest but curious party, coalition, server or relay; knows the protocol's options; a dictionary or marginals "

@@ -9,6 +9,7 @@ import pytest
 from leakledger.attacks import ATTACKS
 from leakledger.attacks.base import AuxiliaryKnowledge, ControlSpec
 from leakledger.attacks.gradient.posterior import blind, held_out, local_training, search, witnesses
+from leakledger.attacks.observed.evaluated import HELD_OUT
 from leakledger.attacks.texts import TextRecords
 from leakledger.audit.control_federations import NAMES, held, played
 from leakledger.audit.granted import granted_knowledge
@@ -175,6 +176,8 @@ def corpus():
         view = played(replace(UNDER_NOISE, evaluation=task)).view("server")
         untrained = view.restricted(lambda kind: kind not in (ClientGradient, LocalLoss))
         views.append((replace(untrained, public=replace(view.public, held_out=0.4)), known))
+    # So does what is told of rows that validate.
+    views.append((view.restricted(lambda kind: kind not in (ClientGradient, *HELD_OUT)), known))
     # Means of rounds, in which the columns of all clients but one are nobody else's.
     for options in ({}, {"patience": 1}, {"aggregation": "secure-aggregation"}):
         seen, _ = trained({"algorithm": "fedavg", **options}, (("P1", "P2"),), **around)

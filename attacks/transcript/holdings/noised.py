@@ -5,9 +5,14 @@ every order of magnitude alike. If either is as likely before the count,
 
     P(held | x) = L1 / (L0 + L1),    L0 = f(x),    L1 = mean over c of f(x - c),
 
-f the density of the noise that the public facts state (for a table by classes, of the sum of its cells). But what share
-of a feature's declared values parties hold is not known: any may be, all alike, the same at all parties, and the counts
-of all of them say which. Never certain.
+f the density of the noise that the public facts state (for a table by classes, of the sum of its cells). Every row has
+one of the values, so that the number n of rows, where anything else tells it (other tables, a count, updates,
+evaluations), less the counts of the other values is c under noise of its own, and counts as a second observation:
+
+    L(c) = f(x - c) g(n - sum of the others - c),    g normal, var_g = (k - 1) var_f + var_n
+
+But what share of a feature's declared values parties hold is not known: any may be, all alike, the same at all parties,
+and the counts of all of them say which. Never certain.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,21 +22,33 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from leakledger.attacks.base import StatisticClaim
+from leakledger.attacks.observed.evaluated import EVALUATED, training_rows
 from leakledger.attacks.observed.noised import (
+    LEAST,
     MOST_ROWS,
     TABLES,
+    Counted,
     log_density,
     noise_on,
     released,
     row_numbers,
+    rows_but_for,
     rows_by_value,
+    spread,
+    told_of_rows,
 )
+from leakledger.attacks.observed.trained_rows import trained_rows
 from leakledger.attacks.transcript.holdings.finding import Finding
+from leakledger.preprocess.messages import LocalMeans, NoisedMoments, NoisedMomentTotals
 from leakledger.preprocess.views import View
 
 Floats = NDArray[np.float64]
 SURE = 1e-6  # chances stay as far from 0 and 1
 SHARES = (np.arange(40) + 0.5) / 40  # of a feature's declared values that a party may hold
+LEVEL = 0.9  # of intervals, which nothing here asks for
+COUNTING = (*EVALUATED, NoisedMoments, NoisedMomentTotals)
+"""Of these only row counts are read."""
 
 
 def from_noise(view: View) -> Iterator[Finding]:
@@ -45,16 +62,29 @@ def from_noise(view: View) -> Iterator[Finding]:
 
 def even_findings(view: View) -> Iterator[Finding]:
     """The chances if either is as likely beforehand."""
+    noised, exact = told_of_rows(view, LEVEL), _stated_rows(view)
     for kind, total in TABLES:
         known = noise_on(view, kind)
         for told in released(view, kind, total) if known else ():
             for feature, cells in told.values["counts"].items():
                 noise = known["table", feature]
                 rows = rows_by_value(cells, noise)
-                chances = held_given(rows.sum(axis=1), noise, rows.shape[1])
+                all_rows = rows_but_for((kind, feature), noised[told.party], exact.get(told.party), LEVEL)
+                chances = held_given(rows.sum(axis=1), noise, rows.shape[1], all_rows)
                 scores = dict(zip(noise["values"], chances.tolist(), strict=True))
                 counts = dict(zip(noise["values"], np.maximum(rows.sum(axis=1), 0.0).tolist(), strict=True))
-                yield Finding(told.party, feature, scores, counts, frozenset(told.evidence))
+                evidence = frozenset(told.evidence) | frozenset(all_rows.evidence if all_rows else ())
+                yield Finding(told.party, feature, scores, counts, evidence)
+
+
+def _stated_rows(view: View) -> dict[str, StatisticClaim]:
+    """Party -> its number of rows, as messages without noise tell it; none where no table is noised."""
+    if not view.public.statistics:
+        return {}
+    means = ((m, float(m.payload.count)) for m in view.received(LocalMeans))
+    told = [StatisticClaim(m.sender, "", "count", rows, rows, rows, (m.sequence,)) for m, rows in means]
+    counts = [c for c in (*told, *trained_rows(view), *training_rows(view)) if c.statistic == "count"]
+    return {c.party: c for c in reversed(counts)}  # of several the first
 
 
 def share_weights(found: Sequence[Finding]) -> dict[str, Floats]:
@@ -78,12 +108,18 @@ def given_shares(even: Floats) -> Floats:
     return chances
 
 
-def held_given(rows: Floats, noise: Mapping[str, Any], cells: int) -> Floats:
-    """(k,) the chance that each value is held, given its noised rows (k,), each the sum of so many cells."""
+def held_given(rows: Floats, noise: Mapping[str, Any], cells: int, all_rows: Counted | None = None) -> Floats:
+    """(k,) the chance that each value is held, given its noised rows (k,), each the sum of so many cells, and the
+    number of all rows, where that is told otherwise.
+    """
     most = float(np.clip(rows.max(initial=1.0) * 2, 2.0, MOST_ROWS))
     held, weight = row_numbers(most)
-    absent = log_density(rows, noise, cells)
-    each = log_density(rows[:, None] - held, noise, cells) + np.log(weight)
-    present = np.logaddexp.reduce(each, axis=1)
+    absent, each = log_density(rows, noise, cells), log_density(rows[:, None] - held, noise, cells)
+    if all_rows is not None:
+        left = all_rows.rows - (rows.sum() - rows)
+        error = np.hypot(spread(noise) * np.sqrt(cells * (len(rows) - 1)), max(all_rows.spread, LEAST))
+        absent = absent - 0.5 * (left / error) ** 2
+        each = each - 0.5 * ((left[:, None] - held) / error) ** 2
+    present = np.logaddexp.reduce(each + np.log(weight), axis=1)
     chance: Floats = 1 / (1 + np.exp(np.clip(absent - present, -50, 50)))
     return np.clip(chance, SURE, 1 - SURE)

@@ -10,7 +10,7 @@
 | shares of pseudonymous numbers | values of like frequency and order | `matching` |
 | announced sums of byte casts | the multiset of everyone else's values | `digits` |
 | counts sent for a shared target encoding | values and counts, in the clear | `tallies` |
-| tables of noised counts | how likely each declared value is held | `noised` |
+| tables of noised counts, the number of rows | how likely each declared value is held | `noised` |
 | dictionaries and pooled columns | values, in the clear, and that there are no others | `stated` |
 | the dictionary of all parties | values that no observer holds are others', and what nobody holds | `merged` |
 | exact sizes, whatever they follow from | all of the declared values, none beyond those known, chances | `sizes` |
@@ -32,7 +32,7 @@ from leakledger.attacks.transcript.holdings.intersections import LABELLED
 from leakledger.attacks.transcript.holdings.labelled import from_labelled
 from leakledger.attacks.transcript.holdings.matching import from_frequencies
 from leakledger.attacks.transcript.holdings.merged import MERGED, from_merged
-from leakledger.attacks.transcript.holdings.noised import from_noise
+from leakledger.attacks.transcript.holdings.noised import COUNTING, from_noise
 from leakledger.attacks.transcript.holdings.numbers import from_numbers
 from leakledger.attacks.transcript.holdings.pairwise import from_pairs
 from leakledger.attacks.transcript.holdings.positions import from_positions
@@ -71,6 +71,7 @@ READS = (
     TargetTally,
     TargetTotals,
     *NOISED_TABLES,
+    *COUNTING,
     *STATED_VALUES,
     *MERGED,
     *SIZES,
@@ -105,7 +106,7 @@ def controls(expects: Literal["vocabulary", "membership"]) -> tuple[ControlSpec,
 
 def refused(view: View, named: bool) -> NotApplicable | None:
     """Why nothing can be said of values here; `named`: whether any value comes into question by name."""
-    if not view.has(*READS):
+    if not view.has(*(kind for kind in READS if kind not in COUNTING)):
         return NotApplicable("no message of this view depends on which values a party holds")
     if not named:
         return NotApplicable("no candidate is known: grant a dictionary, or observe a party with rows of its own")

@@ -67,6 +67,7 @@ from leakledger.attacks.observed.sizes import Bounds, Key, active_columns, narro
 from leakledger.attacks.observed.stated import dictionary_sizes, sizes
 from leakledger.attacks.observed.updates import TOLD
 from leakledger.attacks.transcript.holdings.intersections import LABELLED
+from leakledger.attacks.transcript.holdings.noised import COUNTING
 from leakledger.attacks.transcript.ring_size.arrangement import Arrangement, of_boundaries, of_edges
 from leakledger.attacks.transcript.ring_size.given_up import bracketed
 from leakledger.attacks.transcript.ring_size.noised_tables import of_noised_tables
@@ -116,9 +117,10 @@ class RingSize(Attack):
     asset: ClassVar[tuple[str, ...]] = ("sizes",)
     reads = (
         *(RingHighest, RingMaximum, UnusedIds, ModNormAnnounced, PaddedSizes, DhAnswer, *REQUESTS, *STATED, *COLUMNS),
-        *(*NOISED_TABLES, *LABELS),
+        *(*NOISED_TABLES, *COUNTING, *LABELS),
     )
-    reads_in_part = (UnusedIds, *LABELS)  # which of its values a party shares is behind no claim
+    # Which of its values a party shares is behind no claim; some only say how many rows there are.
+    reads_in_part = (UnusedIds, *COUNTING, *LABELS)
     controls = (
         ControlSpec("size", "uhe", {"ring_route": "relay"}),
         ControlSpec("size", "uhe", observers="all but first"),
@@ -153,7 +155,7 @@ class RingSize(Attack):
         check_options(self)
 
     def run(self, view: View, knowledge: AuxiliaryKnowledge) -> Outcome:
-        if not view.has(*self.reads):
+        if not view.has(*(kind for kind in self.reads if kind not in COUNTING)):
             return NotApplicable("no message of this view depends on a size")
         try:
             claims = list(self._claims(view, knowledge))

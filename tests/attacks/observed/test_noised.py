@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from leakledger.attacks.base import AuxiliaryKnowledge, FindingClaim, StatisticClaim, claims_in
-from leakledger.attacks.observed.noised import _rate, noise_on, noised_claims, spread
+from leakledger.attacks.base import AuxiliaryKnowledge, FindingClaim, NotApplicable, StatisticClaim, claims_in
+from leakledger.attacks.observed.noised import Counted, _rate, noise_on, noised_claims, spread
 from leakledger.attacks.transcript.holdings.finding import Finding
 from leakledger.attacks.transcript.holdings.noised import given_shares, held_given, share_weights
 from leakledger.attacks.transcript.membership import Membership
@@ -342,6 +342,47 @@ def test_a_value_with_a_row_or_two_is_no_less_likely_beforehand_than_one_with_hu
     assert few > 0.8
     assert many > 0.99
     assert none < 0.5
+
+
+def test_a_number_of_rows_that_is_known_otherwise_makes_it_surer_which_values_are_held():
+    """The counts of a table add up to it: of two values the noise on one is that on the other."""
+    coins, noise = np.random.default_rng(0), {"kind": "discrete-laplace", "sensitivity": 1, "scale": 2.0}
+    for values, gained in ((2, 0.8), (5, 0.95), (30, 1.0)):
+        losses = {"alone": [], "counted": []}
+        for _ in range(300):
+            held = coins.permutation(values) < coins.integers(1, values + 1)
+            rows = coins.multinomial(40, held / held.sum())
+            noised = rows + np.rint(coins.laplace(0, 2, values))
+            for name, told in (("alone", None), ("counted", Counted(40, 0, 0, ()))):
+                chances = held_given(noised, noise, 1, told)
+                losses[name].append(-np.log(np.where(rows > 0, chances, 1 - chances)).mean())
+        assert np.mean(losses["counted"]) < gained * np.mean(losses["alone"]), values
+    (only,) = held_given(np.zeros(1), noise, 1, Counted(40, 0, 0, ()))
+    assert only > 0.99 > held_given(np.zeros(1), noise, 1)
+
+
+def test_updates_and_evaluations_count_rows_for_claims_of_values_under_noise():
+    view, tables = view_of(["server"], "server-dictionary", "federated-minmax", 0.2, rows=40)
+    first = view.messages[0]
+    updates = [
+        replace(first, sequence=900 + i, step="train", sender=n).carrying(ClientWeights(len(t), {}))
+        for i, (n, t) in enumerate(tables.items())
+    ]
+    evaluations = [
+        replace(first, sequence=900 + i, step="evaluate", sender=n).carrying(
+            PredictionCounts(np.array([[len(t) // 3 - 5, 0], [0, 5]]), np.zeros((2, 2, 4), np.int64))
+        )
+        for i, (n, t) in enumerate(tables.items())
+    ]
+    for kind in (Membership, Vocabulary, RingSize):
+        alone = {(c.party, c.feature): c for c in claims_in(kind().run(view, AuxiliaryKnowledge()))}
+        for told, public in ((updates, view.public), (evaluations, replace(view.public, held_out=0.25))):
+            more = replace(view, messages=(*view.messages, *told), public=public).restricted(kind.accepts)
+            claims = {(c.party, c.feature): c for c in claims_in(kind().run(more, AuxiliaryKnowledge()))}
+            assert all(set(c.evidence) & {900, 901, 902} for c in claims.values())
+            assert kind is not Membership or all(c.scores != alone[key].scores for key, c in claims.items())
+        only = replace(view, messages=tuple(evaluations)).restricted(kind.accepts)
+        assert isinstance(kind().run(only, AuxiliaryKnowledge()), NotApplicable)
 
 
 @pytest.mark.parametrize("encoder", ["server-dictionary", "target"])
