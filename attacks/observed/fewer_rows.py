@@ -6,7 +6,12 @@ rank of its rows (`row_space`), the rank is then that of both; at m = n it falls
 
 A number is told only where the rank falls by `FALL` or more and at no other m as far: rows that both have cancel at
 another m. So nothing is told by a single row, under noise, or in a layer that is narrower than the rows of both.
+
+Where the mean counts every client alike, or the observers gave nothing to it, no m is wrong: all of X is known, up to a
+factor, and ranks tell at least how many rows it has (`rows_spanned`).
 """
+
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -28,6 +33,13 @@ def rows_beside(mean: Array, own: Array, weight: int, most: int, noise: float, r
     rows = ranks.index(least) + 1
     told = bool(others) and 0 < least <= rows and others[0] - least >= FALL
     return rows if told else None
+
+
+def rows_spanned(layers: Iterable[Array], noise: float, roundoff: float) -> int:
+    """How many rows are behind the gradients of `layers` (out, in + 1) at least: the largest rank, which falls short of
+    their number where rows are alike or a layer is narrower.
+    """
+    return max(_rank(gradient, noise, roundoff) for gradient in layers)
 
 
 def _narrowed(mean: Array, own: Array, most: int) -> tuple[Array, Array]:

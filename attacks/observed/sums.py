@@ -10,7 +10,8 @@ Weights are rows: stated by the observers' own updates, as many as the labels th
 one, what an opened sum counts beside the own ones or ranks tell (`fewer_rows`); else of others the batch size that is
 public. Where they are not known, neither is the sum over the others. Where the mean counts every client alike, the
 others' part of it is still exact; of several of them it is the gradient of a batch where all have equally many rows,
-and else of none.
+and else of none. Of that, and of a mean to which the observers gave nothing, fewer rows than batches have are taken as
+ranks have them, in equal parts, which may be too few where rows are alike.
 
 Defenses protect each update by itself. Of m independent Gaussian errors the variance adds up, and rows are clipped
 before anything is summed; what depends on the whole of one client's update (`client-clipping`, `pruning`,
@@ -26,7 +27,7 @@ from numpy.typing import NDArray
 from leakledger.attacks.base import Abstained, AuxiliaryKnowledge, NotApplicable, joint, whose
 from leakledger.attacks.observed.affine import affine
 from leakledger.attacks.observed.aggregates import RoundMean, by_rows, round_means
-from leakledger.attacks.observed.fewer_rows import rows_beside
+from leakledger.attacks.observed.fewer_rows import rows_beside, rows_spanned
 from leakledger.attacks.observed.gradients import check_labels, poisson, row_count, tensors, unmodelled, unsuitable
 from leakledger.attacks.observed.trainings import check_epochs, rounding, schedule_of, unknown_training
 from leakledger.attacks.observed.update import Arrays, Member, ObservedUpdate
@@ -94,9 +95,11 @@ def _sum_over(
     try:
         counted = {c: row_count(m) for c, m in known.items()}
         own = {c: _update(spec, whole, training, m) for c, m in known.items()}
-        open = weighted and any((c, whole.round) not in knowledge.labels for c in others)
-        total = _left(view, whole, training, counted, own, len(others)) if open else None
-        left = total if len(others) == 1 else None
+        open = any((c, whole.round) not in knowledge.labels for c in others)
+        mixed = weighted and bool(known)
+        total = _left(view, whole, training, counted, own, len(others)) if open and weighted else None
+        each = _spanned(spec, whole, training, own, len(others)) if open and not mixed and total is None else None
+        left = total if len(others) == 1 and total is not None else each
         members = [member(knowledge, training, c, whole.round, max(spec.outputs, 2), left) for c in others]
         weight = {c: rows if weighted else 1 for c, rows in counted.items()}
     except ValueError as error:
@@ -142,7 +145,7 @@ def _sum_over(
         mechanisms=of_sum(view.public.mechanisms, shares),
         stretched=divided / rows,
         guessed_size=poisson(view) and not granted,
-        assumed_size=open and bool(known) and training.sampling == "fixed" and total != rows,
+        assumed_size=each is not None or (open and mixed and training.sampling == "fixed" and total != rows),
     )
 
 
@@ -170,6 +173,22 @@ def _left(
         return None
     mean = sum(counted[c] / weight * affine(u, 0) for c, u in own.items())
     return rows_beside(affine(whole.mean, 0), np.asarray(mean), weight, most, whole.noise, whole.precision)
+
+
+def _spanned(
+    spec: ModelSpec, whole: RoundMean, training: TrainingSpec, own: Mapping[str, Arrays], others: int
+) -> int | None:
+    """The rows of each of the `others`, of whose updates alone the mean is, but for the `own` ones which count as much:
+    as ranks have them, where these are fewer than batches have; at least so many. None where they are not.
+    """
+    most = (training.batch_size or 0) * others
+    if training.sampling != "fixed" or training.algorithm != "fedsgd" or not most:
+        return None
+    clients = len(whole.clients)
+    rest = {name: clients * g - sum(u[name] for u in own.values()) for name, g in whole.mean.items()}
+    layers = [affine(rest, number) for number in range(len(spec.hidden) + 1)]
+    each = -(-rows_spanned(layers, clients * whole.noise, whole.precision) // others)
+    return each if 0 < each * others < most else None
 
 
 def member(

@@ -89,9 +89,9 @@ class ObservedUpdate:
     in the entries beyond their own rounding. `evidence`: numbers of the messages it was read from. `mechanisms`:
     what is known to have been done to it before it was sent, when it was 1 / `stretched` as large. `guessed_size`:
     `rows` is only how many were to be expected; `assumed_size`: at most how many, and of fewer others are mixed
-    with it. `single`: its two logits were made of one (`single_logit`). `facts`: what was known of its rows before.
-    `sums`: what batch norm's running statistics tell of the first layer, where they do. `repeats`: updates of
-    several rounds whose batch has the very same rows, maybe this one among them (`repeats`).
+    with it, or at least how many. `single`: its two logits were made of one (`single_logit`). `facts`: what was known
+    of its rows before. `sums`: what batch norm's running statistics tell of the first layer, where they do.
+    `repeats`: updates of several rounds whose batch has the very same rows, maybe this one among them (`repeats`).
     """
 
     victim: str

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leakledger.attacks.base import Abstained, AuxiliaryKnowledge, NotApplicable, clients_of, joint
+from leakledger.attacks.gradient.span import Span
 from leakledger.attacks.observed import aggregates
 from leakledger.attacks.observed.sums import find_sums, of_sum
 from leakledger.attacks.observed.updates import find_gradients, find_trainings, find_updates
@@ -193,6 +194,42 @@ def test_a_client_of_fewer_rows_than_the_batch_size_is_read_by_what_it_has(aggre
         assert update.rows == len(found.batch("P2", update.round)) == 8
         off = errors(found, update, gradient_of(found, update))
         assert np.abs(off).max() < 8 * update.noise
+
+
+@pytest.mark.parametrize(("parties", "rows", "batch_size"), [(2, 20, 12), (2, 20, 9), (3, 40, 14)])
+def test_fewer_rows_than_batches_have_are_counted_by_ranks_where_the_mean_counts_every_client_alike(
+    parties, rows, batch_size
+):
+    found = federation(parties=parties, rows=rows, batch_size=batch_size, weighting="clients")
+    for update in find_gradients(view_of(("P1",), found), NOTHING):
+        true = found.batch(update.victim, update.round)
+        assert (update.rows, update.assumed_size) == (len(true), True)
+        off = errors(found, update, gradient_of(found, update))
+        assert np.abs(off).max() < 8 * update.noise
+        if parties == 2:
+            outcome = Span().invert(update, NOTHING)
+            assert not outcome.verified.any()
+            assert sorted(outcome.categories.tolist()) == sorted(true.categories.tolist())
+
+
+def test_fewer_rows_of_a_round_without_the_observers_are_counted_by_ranks():
+    found = federation(rows=40, batch_size=14, participation=0.34, rounds=6, patience=6)
+    view = view_of(("P1",), found)
+    absent = [u for u in find_gradients(view, NOTHING) if u.victim in ("P2", "P3")]
+    assert absent
+    for update in absent:
+        assert (update.rows, update.assumed_size) == (len(found.batch(update.victim, update.round)), True)
+
+
+def test_ranks_count_rows_of_a_normed_network_as_of_any():
+    found = truth(
+        training={**SGD, "batch_size": 12, "weighting": "clients"},
+        partition={"kind": "iid", "parties": 2},
+        data={"rows": 20},
+        audit=seeds(0),
+        model={"norm": "layer"},
+    )
+    assert [u.rows for u in find_gradients(view_of(("P1",), found), NOTHING)] == [8, 8]
 
 
 def test_a_number_of_rows_that_nothing_bears_out_is_assumed():
