@@ -19,6 +19,10 @@ class Unreadable(ValueError):
     """An observer's own input is missing or is no table; the text says which."""
 
 
+class NoTable(Unreadable):
+    """An observer's own input is missing."""
+
+
 @dataclass(frozen=True)
 class OwnTable:
     """One observer's rows: `columns` of numbers (n,) by feature, `texts` by categorical feature: its values, and the
@@ -79,10 +83,10 @@ def rows_of_the_last(party: str, tables: Mapping[str, OwnTable], total: Message)
 
 
 def own_tables(view: View) -> dict[str, OwnTable]:
-    """The table of each observer that is a client. Raises Unreadable for one that is missing or has another form."""
+    """The table of each observer that is a client. Raises NoTable for one that is missing, Unreadable for another form."""
     clients = [c for c in view.public.clients if c in view.observers]
     if missing := [c for c in clients if c not in view.inputs]:
-        raise Unreadable(f"the view holds no table of its own observer {missing[0]}")
+        raise NoTable(f"the view holds no table of its own observer {missing[0]}")
     return {c: _read(c, view.inputs[c]) for c in clients}
 
 

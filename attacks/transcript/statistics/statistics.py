@@ -46,7 +46,13 @@ from leakledger.attacks.transcript.statistics.exact import Means
 from leakledger.attacks.transcript.statistics.histograms import histogram_claims
 from leakledger.attacks.transcript.statistics.inference import inferred
 from leakledger.attacks.transcript.statistics.no_room import room_claims
-from leakledger.attacks.transcript.statistics.own import Unreadable, own_tables, the_one_outside
+from leakledger.attacks.transcript.statistics.own import (
+    NoTable,
+    OwnTable,
+    Unreadable,
+    own_tables,
+    the_one_outside,
+)
 from leakledger.attacks.transcript.statistics.powers import POWERED, power_claims
 from leakledger.attacks.transcript.statistics.published import PUBLISHED, published_claims
 from leakledger.attacks.transcript.statistics.quartiles import quartiles
@@ -161,7 +167,7 @@ class Statistics(Attack):
 
     def _claims(self, view: View, knowledge: AuxiliaryKnowledge) -> Outcome:
         told = [c for c in stated(view) if isinstance(c, StatisticClaim)]
-        tables = own_tables(view) if view.has(*COMPARED) else {}
+        tables, missing = _tables(view)
         runs, problems = secure_sums(view)
         found = rounds(runs, tables, _announced(view))
         known, more = party_facts(found)
@@ -186,8 +192,11 @@ class Statistics(Attack):
                 *noised,
             ]
         )
+        claims = [c for c in claims if c.party not in view.observers]  # without a table an observer is as unknown
         if claims:
             return _first_of([*claims, *quartiles(claims, tables, self.level, two)])
+        if missing:
+            return NotApplicable(missing)
         if problems := [*problems, *more]:
             return NotApplicable("; ".join(dict.fromkeys(problems)))
         if not view.has(*(kind for kind in self.reads if kind not in (*TRAINED, *HELD_OUT, *INTERSECTED))):
@@ -198,6 +207,16 @@ class Statistics(Attack):
 def _counts_of(claims: Iterable[StatisticClaim]) -> list[StatisticClaim]:
     """The first claim about each number of rows."""
     return _first_of(c for c in claims if c.statistic == "count")
+
+
+def _tables(view: View) -> tuple[dict[str, OwnTable], str]:
+    """The observers' own tables where any message is read beside them, and ""; where one is missing none, and what is.
+    What single messages and sums say does not need them.
+    """
+    try:
+        return own_tables(view) if view.has(*COMPARED) else {}, ""
+    except NoTable as error:
+        return {}, str(error)
 
 
 def _counted(view: View, claims: Iterable[StatisticClaim]) -> StatisticClaim | None:

@@ -219,6 +219,19 @@ def test_an_observer_without_a_usable_table_of_its_own_makes_no_claim(given, rea
     assert not any(quoted in outcome.reason for quoted in ("convert", "literal", "broadcast", "subscriptable"))
 
 
+@pytest.mark.parametrize("scaler", [FederatedZScore(), FederatedMinMax(), ZScoreSac()])
+@pytest.mark.parametrize("given", [[], ["P2"]])
+def test_without_its_own_table_an_observer_claims_what_messages_say_without_it(scaler, given):
+    """As the server that it observes with, of everyone but itself; where one of two tables is missing too."""
+    view = view_of(PARTS, ["server", "P1", "P2"], scaler)
+    alone = {(c.party, c.feature, c.statistic): c for c in run(view_of(PARTS, ["server"], scaler))}
+    claims = run(replace(view, inputs={name: view.inputs[name] for name in given}))
+    assert not isinstance(claims, Abstained | NotApplicable), claims
+    assert {(c.party, c.feature, c.statistic) for c in claims} == {key for key in alone if key[0] in ("P3", "P4")}
+    for c in claims:
+        assert c.estimate == pytest.approx(real(PARTS, c), rel=1e-8)
+
+
 def test_messages_of_other_shapes_are_no_reason_to_quote_what_numpy_says_of_them():
     view = view_of(PARTS, ["server"], FederatedZScore())
     bad = next(m for m in view.messages if m.topic == LocalMeans.topic)
