@@ -83,7 +83,9 @@ def rows_of_the_last(party: str, tables: Mapping[str, OwnTable], total: Message)
 
 
 def own_tables(view: View) -> dict[str, OwnTable]:
-    """The table of each observer that is a client. Raises NoTable for one that is missing, Unreadable for another form."""
+    """The table of each observer that is a client. Raises NoTable for one that is missing, Unreadable for one of
+    another form.
+    """
     clients = [c for c in view.public.clients if c in view.observers]
     if missing := [c for c in clients if c not in view.inputs]:
         raise NoTable(f"the view holds no table of its own observer {missing[0]}")
