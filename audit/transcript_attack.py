@@ -32,6 +32,7 @@ from leakledger.attacks.base import (
     claims_in,
 )
 from leakledger.attacks.observed.aggregation import with_recovered
+from leakledger.attacks.observed.lengths import wrong_length
 from leakledger.audit.aborts import aborts_of, tell_cause
 from leakledger.audit.adversaries import observer_sets
 from leakledger.audit.config_alignment import ALIGNMENTS
@@ -241,6 +242,8 @@ def malformed(messages: Iterable[Message], model: ModelSpec | None) -> dict[int,
     for m in (m for m in messages if m.content is not None):
         try:
             check_update(m.payload, model)
+            if wrong := wrong_length(m):
+                found[m.sequence] = wrong
         except MalformedMessage as error:
             found[m.sequence] = str(error)
         except ValueError as error:

@@ -18,7 +18,9 @@ REQUESTS = (DhRequest, OtmpRequest, ApsiRequest)
 
 
 def element_counts(view: View) -> dict[str, tuple[int, int]]:
-    """Party -> (elements, number of the message that shows it). Raises Contradiction where lengths do not fit."""
+    """Party -> (elements, number of the message that shows it), by the messages of whole elements. Raises Contradiction
+    where two of a party have other lengths.
+    """
     counts: dict[str, tuple[int, int]] = {}
     for party, elements, message in [*_requested(view), *_answered(view)]:
         if counts.setdefault(party, (elements, message.sequence))[0] != elements:
@@ -33,10 +35,8 @@ def _requested(view: View) -> Iterator[tuple[str, int, Message]]:
                 if not _filled(view):
                     yield m.sender, (m.size - SEAL) // POINT, m
                 continue
-            request = payload_of(m).points.value
-            if not isinstance(request, bytes) or len(request) % POINT:
-                raise Contradiction(f"message {m.sequence} ({m.topic}) is not a list of group elements")
-            yield m.sender, len(request) // POINT, m
+            if not wrong_length(m):
+                yield m.sender, len(payload_of(m).points.value) // POINT, m
 
 
 def _answered(view: View) -> Iterator[tuple[str, int, Message]]:
@@ -46,10 +46,20 @@ def _answered(view: View) -> Iterator[tuple[str, int, Message]]:
             if m.recipient in asked and not _filled(view):
                 yield m.sender, (m.size - SEAL - ANSWER_ENVELOPE - POINT * asked[m.recipient]) // ENTRY, m
             continue
-        table = payload_of(m).table.value
-        if not isinstance(table, bytes) or len(table) % ENTRY:
-            raise Contradiction(f"message {m.sequence} ({m.topic}) has no table of labels")
-        yield m.sender, len(table) // ENTRY, m
+        if not wrong_length(m):
+            yield m.sender, len(payload_of(m).table.value) // ENTRY, m
+
+
+def wrong_length(message: Message) -> str:
+    """Why a request or an answer has no number of elements; "" where it has one, is sealed, or is of another kind."""
+    if message.content is None or message.kind not in (*REQUESTS, DhAnswer):
+        return ""
+    answers = message.kind is DhAnswer
+    told, unit = (message.payload.table.value, ENTRY) if answers else (message.payload.points.value, POINT)
+    if isinstance(told, bytes) and not len(told) % unit:
+        return ""
+    what = "has no table of labels" if answers else "is not a list of group elements"
+    return f"message {message.sequence} ({message.topic}) {what}"
 
 
 def _filled(view: View) -> bool:

@@ -18,14 +18,16 @@ from leakledger.audit.transcript_attack import UPDATES, attack_transcript, playe
 from leakledger.preprocess.aggregation import AGGREGATIONS
 from leakledger.preprocess.messages import (
     KINDS,
+    DhRequest,
     GlobalMeans,
     LocalDictionary,
     LocalLoss,
     LocalMeans,
+    LocalRows,
     LocalSizes,
     LocalSquares,
-    PredictionCounts,
 )
+from leakledger.preprocess.messages.base import Ciphertext
 from leakledger.preprocess.public_check import check_public, check_senders
 from leakledger.preprocess.transcript import write_transcript
 from leakledger.preprocess.views import CategoricalBlock, ModelSpec, NumericBlock, PublicFacts, TrainingSpec
@@ -112,16 +114,15 @@ def attacked(told, folder, *options):
 
 def test_the_command_names_the_attack_and_the_message_plays_the_others_and_is_inconclusive(tmp_path):
     told = recorder()
-    told.send(PredictionCounts(np.ones(2, np.int64), np.ones((2, 2, 4), np.int64)), "P2", "server")
+    told.send(LocalRows(-1), "P2", "server")
     code, printed, found = attacked(told, tmp_path, "-a", "plaintext", "-a", "vocabulary")
-    said = (
-        "the attack plaintext cannot read message 1 (evaluate.counts, from P2): confusion has 1 axis, not 2 "
-        "(classes, classes)"
-    )
+    said = "the attack plaintext cannot read message 1 (quantiles.local-rows, from P2): count is less than 0"
     assert code == 11
     assert f"Inconclusive (server): {said}." in printed
     assert "No claim by plaintext" not in printed
-    assert "Not read by server: evaluate.counts (1 of it): an attack that reads this kind was not played" in printed
+    assert (
+        "Not read by server: quantiles.local-rows (1 of it): an attack that reads this kind was not played" in printed
+    )
     assert [(a["attack"], a["failed"], a["claims"]) for a in found["attacks"]] == [
         ("plaintext", True, 0),
         ("vocabulary", False, 1),
@@ -130,13 +131,24 @@ def test_the_command_names_the_attack_and_the_message_plays_the_others_and_is_in
     assert {row["attack"] for row in found["claims"]} == {"vocabulary"}
 
 
+def test_a_request_of_no_whole_number_of_elements_leaves_what_the_other_messages_tell_and_an_open_end(tmp_path):
+    told = recorder()
+    told.send(LocalSizes({"ward": 3}), "P2", "server")
+    told.send(DhRequest(Ciphertext(bytes(31))), "P2", "server")
+    code, printed, found = attacked(told, tmp_path, "-a", "ring_size")
+    (ring,) = found["attacks"]
+    assert (code, ring["failed"]) == (11, True)
+    assert ring["claims"] > 0
+    assert "(dh-psi.request) is not a list of group elements" in printed
+
+
 def test_an_attack_that_passes_over_a_malformed_message_was_not_played_to_its_end(tmp_path, monkeypatch):
     monkeypatch.setattr("leakledger.audit.transcript_attack.outcome_of", lambda attack, view, knowledge: [])
     told = recorder()
-    told.send(PredictionCounts(np.ones(2, np.int64), np.ones((2, 2, 4), np.int64)), "P2", "server")
+    told.send(LocalRows(-1), "P2", "server")
     code, printed, found = attacked(told, tmp_path, "-a", "plaintext", "-a", "vocabulary")
     assert code == 11
-    assert "the attack plaintext cannot read message 1 (evaluate.counts, from P2)" in printed
+    assert "the attack plaintext cannot read message 1 (quantiles.local-rows, from P2)" in printed
     assert [(a["attack"], a["failed"]) for a in found["attacks"]] == [("plaintext", True), ("vocabulary", False)]
 
 

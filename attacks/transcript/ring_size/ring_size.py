@@ -52,7 +52,7 @@ from leakledger.attacks.base import (
     Outcome,
     StatisticClaim,
 )
-from leakledger.attacks.observed.lengths import REQUESTS, element_counts
+from leakledger.attacks.observed.lengths import REQUESTS, element_counts, wrong_length
 from leakledger.attacks.observed.noised import FAINT, NOISED_TABLES, NOISED_TO
 from leakledger.attacks.observed.own_rows import Counts, own_counts
 from leakledger.attacks.observed.ring import (
@@ -163,6 +163,8 @@ class RingSize(Attack):
             return NotApplicable(str(reason), contradicted=isinstance(reason, Contradiction))
         if not claims and view.has(RingHighest, RingMaximum) and self._padding(view) is None:
             return Abstained("the public facts do not say how ranges are padded: set pad_to and noise")
+        if not claims and (wrong := next(filter(None, map(wrong_length, view.messages)), "")):
+            return NotApplicable(wrong, contradicted=True)
         return claims or Abstained("every size that these messages tell is the observers' own")
 
     def _claims(self, view: View, knowledge: AuxiliaryKnowledge) -> Iterator[StatisticClaim]:

@@ -277,6 +277,28 @@ def test_lengths_of_sealed_answers_tell_it_of_few_values_as_of_many(sizes):
     assert {p: claims[p, ""].estimate for p in held} == {p: n + 1 for p, n in zip(held, sizes, strict=True)}
 
 
+@every("kind", ["dh-psi.request", "dh-psi.answer"])
+@every("observers", [("P2",), ("P3",), ("server",)])
+def test_a_message_of_no_whole_number_of_elements_takes_nothing_from_what_the_others_tell(kind, observers):
+    view = run("dh-psi").view(*observers)
+    bad = next((m for m in view.messages if m.topic == kind and m.content is not None), None)
+    assert bad is not None
+    field = "points" if kind == "dh-psi.request" else "table"
+    short = type(getattr(bad.payload, field))(getattr(bad.payload, field).value[:-1])
+    cut = bad.carrying(replace(bad.payload, **{field: short}))
+    left = replace(view, messages=tuple(m for m in view.messages if m is not bad))
+    beside = replace(view, messages=tuple(cut if m is bad else m for m in view.messages))
+    sizes, whole = (
+        {(c.party, c.feature): (c.low, c.estimate, c.high) for c in RingSize().run(v, AuxiliaryKnowledge())}
+        for v in (beside, left)
+    )
+    assert sizes.keys() >= {(p, f) for p in SETS if p not in observers for f in FEATURES}
+    assert {k for k in whole if k[1]} == {k for k in sizes if k[1]}
+    alone = RingSize().run(replace(view, messages=(cut,)), AuxiliaryKnowledge())
+    assert isinstance(alone, NotApplicable)
+    assert alone.contradicted
+
+
 SEALED = {"uhe": {"ring_route": "sealed"}, "dh-psi": {"ring_route": "sealed", "psi_route": "sealed"}}
 SEALED["otmp-psi"] = SEALED["dh-psi"]
 
