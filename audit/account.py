@@ -21,13 +21,13 @@ from leakledger.audit.store import FILE, Store
 from leakledger.audit.table_account import TableAccount, table_account
 from leakledger.audit.tables import setting_name
 from leakledger.audit.unfit import unfit_attacks
-from leakledger.audit.verdicts.plan import verdicts_need
+from leakledger.audit.verdicts.plan import fewest_clusters, verdicts_need
 
 
 @dataclass(frozen=True)
 class Account:
-    """`clusters` are those of the setting that has fewest: what each of its verdicts rests on. `privacy` is by the
-    setting's name.
+    """`clusters` are those of the question about the server that has fewest: what each verdict on it rests on.
+    `privacy` is by the setting's name.
     """
 
     data: DataFacts
@@ -52,6 +52,7 @@ class Account:
                 "categorical, numeric, integer and classes (or task = regression) spares them."
             )
         rests = f"each verdict rests on {plural(self.clusters, 'cluster')} (parties x seeds) at least"
+        rests += " where claims are made about all; what clients learn, who may see sums alone, on fewer"
         yield f"{plural(len(self.cases), 'case')}; {rests}."
         yield from self.verdicts
         yield from privacy_lines(self.privacy)
@@ -99,7 +100,7 @@ def account_of(
         data=facts.data,
         table=table_account(config, next(iter(parties.values())).schema, facts.data.rows),
         cases=tuple(todo),
-        clusters=min((len(rows) for rows in read.values()), default=0) * len(config.audit.seeds),
+        clusters=fewest_clusters(config, todo),
         verdicts=tuple(verdicts_need(config, todo)),
         privacy={setting_name(s): accounts for s, accounts in planned_accounts(config, todo, read).items()},
         estimate=planned,

@@ -14,14 +14,16 @@ from leakledger.audit.verdicts.ceilings import fewest
 from leakledger.audit.verdicts.evidence import is_calibrator
 from leakledger.audit.verdicts.policy import Policy, policy_of
 from leakledger.audit.verdicts.significance import FEWEST
+from leakledger.preprocess.aggregation import AGGREGATIONS
+from leakledger.preprocess.aggregation.plain import Plain
+from leakledger.preprocess.training.base import participants_of
 
 
 def verdicts_need(config: Config, todo: Sequence[Case]) -> Iterator[str]:
     """What the verdicts of these cases can and cannot say."""
     seeds = len(config.audit.seeds)
-    fewest_clusters = min((c.setting.parties for c in todo), default=0) * seeds
     policy = policy_of(config.in_force())
-    yield from needs(policy, seeds, fewest_clusters)
+    yield from needs(policy, seeds, fewest_clusters(config, todo))
     trained = max((c.training.spec.rounds for c in todo if not c.features and not c.alignment), default=0)
     on_rows = [a for a in config.attacks.use if "records" in ATTACKS[a].asset]
     if on_rows and len(config.attacks.rounds) < trained:
@@ -38,6 +40,23 @@ def verdicts_need(config: Config, todo: Sequence[Case]) -> Iterator[str]:
     if seeds >= _least(policy):
         updates = any(not is_calibrator(a) for a in on_rows)
         yield from _out_of_reach(config, todo, updates, policy.ceiling)
+
+
+def fewest_clusters(config: Config, todo: Sequence[Case]) -> int:
+    """The clusters, over all seeds, of the question about the server that has fewest: of statistics, values and sizes
+    one for each party; of rows, in one round, one for each party that takes part, or one where updates are added up
+    before the server has them.
+    """
+    on_rows = any("records" in ATTACKS[a].asset for a in config.attacks.use)
+    return min((_clusters_of_seed(c, on_rows) for c in todo), default=0) * len(config.audit.seeds)
+
+
+def _clusters_of_seed(case: Case, on_rows: bool) -> int:
+    if not on_rows or case.features or case.alignment:
+        return case.setting.parties
+    if AGGREGATIONS[case.training.aggregation] is not Plain:
+        return 1
+    return participants_of(case.training.spec, case.setting.parties)
 
 
 def _out_of_reach(config: Config, todo: Sequence[Case], updates: bool, ceiling: float) -> Iterator[str]:

@@ -27,7 +27,7 @@ from leakledger.audit.records import (
 from leakledger.audit.summary import scores, utility
 from leakledger.audit.verdicts.evidence import Series
 from leakledger.audit.verdicts.missing import too_much_open
-from leakledger.audit.verdicts.plan import needs, verdicts_need
+from leakledger.audit.verdicts.plan import fewest_clusters, needs, verdicts_need
 from leakledger.audit.verdicts.policy import Policy, policy_of
 from leakledger.audit.verdicts.rulings import rulings
 from leakledger.audit.verdicts.words import verdict
@@ -596,6 +596,29 @@ def test_that_rounds_are_left_out_is_said_beforehand_where_rows_are_attacked(use
     settings = config(attacks={"use": [use], "rounds": rounds}, audit={"seeds": list(range(40))})
     lines = [line.partition(",")[0] for line in verdicts_need(settings, cases(settings))]
     assert lines.count("attacks.rounds has 1 of up to 3 rounds") == said
+
+
+@pytest.mark.parametrize(
+    ("use", "training", "clusters"),
+    [
+        ("span", {}, 8),
+        ("span", {"participation": 0.5}, 4),
+        ("span", {"participation": 0.01}, 2),
+        ("span", {"aggregation": "secure-aggregation"}, 2),
+        ("plaintext", {"participation": 0.5}, 8),  # all parties are asked before training
+    ],
+)
+def test_clusters_of_rows_are_those_who_take_part_in_a_round_and_one_where_updates_are_added_up(
+    use, training, clusters
+):
+    """Three parties behind secure aggregation under two seeds were said to make six clusters at least: there were two,
+    and that these show no leak in the mean was not said.
+    """
+    chosen = {"seeds": [0, 1]}
+    settings = config(attacks={"use": [use]}, training=training, audit=chosen, partition={"kind": "iid", "parties": 4})
+    assert fewest_clusters(settings, cases(settings)) == clusters
+    few = [line for line in verdicts_need(settings, cases(settings)) if "cannot show a leak in the mean" in line]
+    assert len(few) == (clusters < 5)
 
 
 @pytest.mark.parametrize(
