@@ -51,7 +51,7 @@ class Account:
                 f"Not declared, so parties agree by messages: {', '.join(self.data.negotiated)}. A schema that lists "
                 "categorical, numeric, integer and classes (or task = regression) spares them."
             )
-        rests = f"each verdict rests on {plural(self.clusters, 'cluster')} (parties x seeds) at least"
+        rests = f"each verdict rests on {plural(self.clusters, 'cluster')} (parties, or batches, x seeds) at least"
         rests += " where claims are made about all; what clients learn, who may see sums alone, on fewer"
         yield f"{plural(len(self.cases), 'case')}; {rests}."
         yield from self.verdicts

@@ -315,8 +315,8 @@ def fail_on_verdict(status: str, fail_on: str | None) -> None:
         raise click.exceptions.Exit(FAILING[status])
 
 
-def plan_of_gate(policy: Path | None, baseline: Path | None, todo: Sequence[Any], seeds: int) -> list[str]:
-    """What a gate takes, in sentences. Raises ValueError for one that can never fail."""
+def plan_of_gate(policy: Path | None, baseline: Path | None, todo: Sequence[Any], config: Any) -> list[str]:
+    """What a gate of this configuration takes, in sentences. Raises ValueError for one that can never fail."""
     if policy is None:
         if baseline is not None:
             raise ValueError("--baseline: is compared with under a policy; give --policy too")
@@ -326,4 +326,4 @@ def plan_of_gate(policy: Path | None, baseline: Path | None, todo: Sequence[Any]
     from leakledger.audit.gate.policy import read_policy
 
     kept = None if baseline is None else read_baseline(baseline)
-    return list(gate_needs(read_policy(policy), units(todo, seeds), seeds, kept))
+    return list(gate_needs(read_policy(policy), units(config, todo), len(config.audit.seeds), kept))

@@ -93,7 +93,7 @@ def _checked(
     settings = load_config(config, overrides)
     name, command = tables.run_name(settings, config), tables.run_command(config, overrides)
     account = account_of(settings, name, command, output, transcripts=transcripts)
-    of_gate = plan_of_gate(policy, baseline, account.cases, len(settings.audit.seeds))
+    of_gate = plan_of_gate(policy, baseline, account.cases, settings)
     account = replace(account, verdicts=(*account.verdicts, *of_gate))
     told = {"file": str(config), "config": settings.in_force(), **account.to_plain()}
     if silent:

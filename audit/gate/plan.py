@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from leakledger.audit.case import Case
 from leakledger.audit.clusters import SEEDS
+from leakledger.audit.config import Config
 from leakledger.audit.gate.baseline import Baseline
 from leakledger.audit.gate.differences import Sample, clusters_needed, enough_to_fail, smallest_p
 from leakledger.audit.gate.levels import levels
@@ -11,15 +12,18 @@ from leakledger.audit.gate.parts import SHARE
 from leakledger.audit.gate.policy import Policy, PolicyError
 from leakledger.audit.records import metric_title, plural
 from leakledger.audit.verdicts.ceilings import fewest
+from leakledger.audit.verdicts.plan import clusters_of_seed
 from leakledger.audit.verdicts.significance import FEWEST
 
 MANY = 100  # comparisons: about what one entry is with four parties and three attacks
 
 
-def units(todo: Sequence[Case], seeds: int) -> int:
-    """The clusters that count as independent in each setting: seeds from five on, else the parties of each seed."""
-    parties = min((c.setting.parties for c in todo), default=0)
-    return seeds if seeds >= SEEDS else seeds * parties
+def units(config: Config, todo: Sequence[Case]) -> int:
+    """The clusters that count as independent in each setting: seeds from five on, else those of the question that has
+    most.
+    """
+    seeds = len(config.audit.seeds)
+    return seeds if seeds >= SEEDS else seeds * min((max(clusters_of_seed(config, c)) for c in todo), default=0)
 
 
 def gate_needs(policy: Policy, clusters: int, seeds: int, baseline: Baseline | None = None) -> Iterator[str]:

@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from leakledger.audit.gate.plan import gate_needs
+from leakledger.audit.case import cases
+from leakledger.audit.gate.plan import gate_needs, units
 from leakledger.audit.gate.policy import PolicyError, policy_of, read_policy
+from tests.audit.example import config
 from tests.audit.gate.made import baseline, record
 
 
@@ -61,6 +63,18 @@ def test_a_gate_that_can_never_fail_is_refused(clusters, checks):
     policy = policy_of({"leakage": [{"name": f"g{k}"} for k in range(checks)]})
     with pytest.raises(PolicyError, match="fail"):
         list(gate_needs(policy, clusters, clusters))
+
+
+@pytest.mark.parametrize(("use", "clusters"), [(["span"], 2), (["span", "plaintext"], 6)])
+def test_a_gate_of_rows_alone_has_one_cluster_to_a_seed_where_updates_are_added_up(use, clusters):
+    """It was said to have one for each party, and was not refused, though none of its checks could have failed."""
+    settings = config(
+        attacks={"use": use, "rounds": [0]},
+        training={"aggregation": "secure-aggregation"},
+        audit={"seeds": [0, 1]},
+        partition={"kind": "iid", "parties": 3},
+    )
+    assert units(settings, cases(settings)) == clusters
 
 
 def test_a_newcomer_is_told_how_much_five_clusters_can_decide():

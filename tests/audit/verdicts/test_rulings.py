@@ -599,23 +599,24 @@ def test_that_rounds_are_left_out_is_said_beforehand_where_rows_are_attacked(use
 
 
 @pytest.mark.parametrize(
-    ("use", "training", "clusters"),
+    ("use", "training", "rounds", "clusters"),
     [
-        ("span", {}, 8),
-        ("span", {"participation": 0.5}, 4),
-        ("span", {"participation": 0.01}, 2),
-        ("span", {"aggregation": "secure-aggregation"}, 2),
-        ("plaintext", {"participation": 0.5}, 8),  # all parties are asked before training
+        ("span", {}, [0], 8),
+        ("span", {"participation": 0.5}, [0], 4),
+        ("span", {"participation": 0.01}, [0], 2),
+        ("span", {"aggregation": "secure-aggregation"}, [0], 2),
+        ("span", {"aggregation": "secure-aggregation"}, [0, 1, 2], 6),
+        ("plaintext", {"participation": 0.5}, [0], 8),  # all parties are asked before training
     ],
 )
 def test_clusters_of_rows_are_those_who_take_part_in_a_round_and_one_where_updates_are_added_up(
-    use, training, clusters
+    use, training, rounds, clusters
 ):
     """Three parties behind secure aggregation under two seeds were said to make six clusters at least: there were two,
     and that these show no leak in the mean was not said.
     """
-    chosen = {"seeds": [0, 1]}
-    settings = config(attacks={"use": [use]}, training=training, audit=chosen, partition={"kind": "iid", "parties": 4})
+    attacks, parties = {"use": [use], "rounds": rounds}, {"kind": "iid", "parties": 4}
+    settings = config(attacks=attacks, training=training, audit={"seeds": [0, 1]}, partition=parties)
     assert fewest_clusters(settings, cases(settings)) == clusters
     few = [line for line in verdicts_need(settings, cases(settings)) if "cannot show a leak in the mean" in line]
     assert len(few) == (clusters < 5)
