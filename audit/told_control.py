@@ -4,9 +4,11 @@ Planted rows (`planted_controls`) go through the network that was told. Where an
 summed, weighted or smoothed, an attack finds planted rows and not those of the update, and its controls pass. Who holds
 the rows can tell: what was told is played on them again.
 
-Defenses and orders of local batches are drawn, so it is played several times. The update must be as far as these from
-what training alone makes of the rows, and have as much of that in it: behind noise, the second shows what the first
-does not. No attack reads any of this.
+Defenses and orders of local batches are drawn, so it is played several times. The update must have as much in it as
+these of what training alone makes of the rows, and be as far from as much of that: behind noise, the first shows what
+the second does not; behind clipping, what is left is short, and any distance from all of it is that of the length.
+Pruning and rounding turn on single digits, so the update is not compared with what they leave entry by entry. No attack
+reads any of this.
 """
 
 from dataclasses import dataclass
@@ -32,8 +34,9 @@ Vector = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Told:
-    """How far the update is from what training alone makes of the rows, and how far repetitions of what was told are
-    (`baseline`), in lengths of the former. `share`: how much of it the update has in it, and repetitions (`usual`).
+    """How much the update has in it of what training alone makes of the rows (`share`), and repetitions of what was
+    told (`usual`); how far it is from as much of that as these have (`value`), and how far they are (`baseline`), in
+    lengths of these.
     """
 
     value: float
@@ -93,22 +96,23 @@ def told_control(view: View, inputs: NDArray[np.float32], targets: Any, coins: n
         plays.append(_flat(played, model))
     total = np.sum(bare, axis=0)
     others = [(total - own) / (PLAYS - 1) for own in bare]  # a repetition is not compared with itself
-    alike = np.array([_compared(play, other) for play, other in zip(plays, others, strict=True)])
-    off, share = np.mean([_compared(update, other) for other in others], axis=0)
-    (far, usual), (spread, scatter) = alike.mean(axis=0), alike.std(axis=0, ddof=1)
-    length = float(np.linalg.norm(total)) / PLAYS or 1.0
-    rounding = ROUNDING + _coarse(sent, model) / length
+    shares = np.array([_share(play, other) for play, other in zip(plays, others, strict=True)])
+    usual, share = shares.mean(), np.mean([_share(update, other) for other in others])
+    fars = np.array([np.linalg.norm(play - usual * other) for play, other in zip(plays, others, strict=True)])
+    far, off = fars.mean(), np.mean([np.linalg.norm(update - usual * other) for other in others])
+    whole, length = (float(np.mean([np.linalg.norm(one) for one in made])) for made in (others, plays))
+    rounding = ROUNDING * length + _coarse(sent, model)
     passed = (
-        abs(off - far) <= DEVIATIONS * spread + rounding * length
-        and abs(share - usual) <= DEVIATIONS * scatter + rounding
+        abs(off - far) <= DEVIATIONS * fars.std(ddof=1) + rounding
+        and abs(share - usual) * whole <= DEVIATIONS * shares.std(ddof=1) * whole + rounding
     )
-    return Told(float(off / length), float(far / length), float(share), float(usual), bool(passed))
+    return Told(float(off / (length or 1)), float(far / (length or 1)), float(share), float(usual), bool(passed))
 
 
-def _compared(update: Vector, bare: Vector) -> tuple[float, float]:
-    """How far an update is from what training alone makes, and how much of that it has in it."""
+def _share(update: Vector, bare: Vector) -> float:
+    """How much an update has in it of what training alone makes."""
     squares = float(bare @ bare)
-    return float(np.linalg.norm(update - bare)), float(update @ bare) / squares if squares else 1.0
+    return float(update @ bare) / squares if squares else 1.0
 
 
 def _coarse(sent: ClientGradient | ClientWeights, model: GlobalModel) -> float:
