@@ -86,33 +86,39 @@ def told_control(view: View, inputs: NDArray[np.float32], targets: Any, coins: n
     model, sent = (m.payload for m in view.messages)
     assert isinstance(model, GlobalModel)
     assert isinstance(sent, ClientGradient | ClientWeights)
-    mechanisms, update = view.public.mechanisms, _flat(sent, model)
-    bare, plays = [], []
+    mechanisms, kind, given = view.public.mechanisms, type(sent), (inputs, np.asarray(targets), coins)
+
+    def trained() -> ClientGradient | ClientWeights:
+        made, _ = made_up_update(view, kind, model, *given)
+        assert isinstance(made, ClientGradient | ClientWeights)
+        return made
+
+    alone = PLAYS if kind is ClientWeights else 1  # a gradient is of one batch, in which nothing is drawn
+    bare = sum((_flat(trained(), model) for _ in range(alone)), np.zeros(1)) / alone
+    measured = []  # against training that none of them is part of: an update and its repetitions are alike to it
     for _ in range(PLAYS):
-        raw, _ = made_up_update(view, type(sent), model, inputs, np.asarray(targets), coins)
-        assert isinstance(raw, ClientGradient | ClientWeights)
-        played = protected(defense_of(mechanisms).protect, model, raw, coins) if mechanisms else raw
-        bare.append(_flat(raw, model))
-        plays.append(_flat(played, model))
-    total = np.sum(bare, axis=0)
-    others = [(total - own) / (PLAYS - 1) for own in bare]  # a repetition is not compared with itself
-    shares = np.array([_share(play, other) for play, other in zip(plays, others, strict=True)])
-    usual, share = shares.mean(), np.mean([_share(update, other) for other in others])
-    fars = np.array([np.linalg.norm(play - usual * other) for play, other in zip(plays, others, strict=True)])
-    far, off = fars.mean(), np.mean([np.linalg.norm(update - usual * other) for other in others])
-    whole, length = (float(np.mean([np.linalg.norm(one) for one in made])) for made in (others, plays))
+        made = protected(defense_of(mechanisms).protect, model, trained(), coins) if mechanisms else trained()
+        measured.append(_measured(_flat(made, model), bare))
+    squares, within = np.array([*measured, _measured(_flat(sent, model), bare)]).T
+    whole, length = float(np.linalg.norm(bare)), float(np.sqrt(squares[:-1]).mean())
+    shares = within / whole**2 if whole else np.ones_like(within)
+    usual = float(shares[:-1].mean())
+    fars = np.sqrt(np.maximum(squares - 2 * usual * within + (usual * whole) ** 2, 0.0))
     rounding = ROUNDING * length + _coarse(sent, model)
-    passed = (
-        abs(off - far) <= DEVIATIONS * fars.std(ddof=1) + rounding
-        and abs(share - usual) * whole <= DEVIATIONS * shares.std(ddof=1) * whole + rounding
-    )
-    return Told(float(off / (length or 1)), float(far / (length or 1)), float(share), float(usual), bool(passed))
+    passed = _usual(fars, rounding) and _usual(shares * whole, rounding)
+    value, baseline = fars[-1] / (length or 1.0), fars[:-1].mean() / (length or 1.0)
+    return Told(float(value), float(baseline), float(shares[-1]), usual, passed)
 
 
-def _share(update: Vector, bare: Vector) -> float:
-    """How much an update has in it of what training alone makes."""
-    squares = float(bare @ bare)
-    return float(update @ bare) / squares if squares else 1.0
+def _measured(update: Vector, bare: Vector) -> tuple[float, float]:
+    """The squared length of an update, and its product with what training alone makes."""
+    return float(update @ update), float(update @ bare)
+
+
+def _usual(found: Vector, rounding: float) -> bool:
+    """Whether the last number is as the others are."""
+    others = found[:-1]
+    return bool(abs(found[-1] - others.mean()) <= DEVIATIONS * others.std(ddof=1) + rounding)
 
 
 def _coarse(sent: ClientGradient | ClientWeights, model: GlobalModel) -> float:

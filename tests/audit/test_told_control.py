@@ -120,27 +120,30 @@ def test_a_single_logit_and_a_regression_are_played_as_they_were_trained():
     assert not told(sent(value, mse_loss, targets=1.1 * targets), value, **regression).told.passed
 
 
-@pytest.mark.parametrize(("momentum", "passes"), [(0.0, True), (0.9, False)])
-def test_local_training_in_an_order_that_nobody_tells_passes_and_another_optimiser_does_not(momentum, passes):
-    net = network()
+def trained_locally(order, size, *, momentum=0.0, epochs=2, **more):
+    """The control of weights after local training on the rows of `order`, in batches of that size."""
+    net, held = network(), sorted(order)
     before, optimiser = copy.deepcopy(net), torch.optim.SGD(net.parameters(), lr=0.1, momentum=momentum)
-    order = torch.tensor([4, 0, 5, 2, 3, 1])
-    for epoch in range(2):
-        for batch in order.roll(epoch).split(2):
+    for epoch in range(epochs):
+        for batch in torch.tensor(order).roll(epoch).split(size):
             optimiser.zero_grad()
             cross_entropy(net(rows()[batch]), LABELS[batch]).backward()
             optimiser.step()
-    steps = TrainingSpec("fedavg", learning_rate=0.1, batch_size=2, local_epochs=2)
-    of_weights = {"gradient": None, "after": list(net.parameters()), "labels": None, "rows": 6, "training": steps}
-    found = leakledger.attack(
-        **of_weights,
-        model_state=before,
-        layout=COLUMNS,
-        trained_on=HELD,
-        technique="random_baseline",
-        controls=False,
-    )
-    assert found.told.passed is passes
+    steps = TrainingSpec("fedavg", learning_rate=0.1, batch_size=size, local_epochs=epochs)
+    of_weights = {"after": list(net.parameters()), "model_state": before, "rows": len(order), "training": steps}
+    guessing = {"technique": "random_baseline", "controls": False, "layout": COLUMNS}
+    return leakledger.attack(**of_weights, **guessing, trained_on=(rows()[held], LABELS[held]), **more).told
+
+
+@pytest.mark.parametrize(("momentum", "passes"), [(0.0, True), (0.9, False)])
+def test_local_training_in_an_order_that_nobody_tells_passes_and_another_optimiser_does_not(momentum, passes):
+    assert trained_locally([4, 0, 5, 2, 3, 1], 2, momentum=momentum).passed is passes
+
+
+def test_two_rows_one_after_the_other_pass_however_often_their_two_orders_are_drawn():
+    """Drawn equally often, each is as far from the mean of the rest, and the update, which is in no mean, was not."""
+    assert all(trained_locally([1, 0], 1, epochs=1, seed=seed).passed for seed in range(12))
+    assert not trained_locally([1, 0], 1, epochs=1, momentum=0.9).passed
 
 
 REFUSED = {
