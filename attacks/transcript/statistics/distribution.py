@@ -225,7 +225,7 @@ def _moments(
     slack = ROUNDING * max(abs(low), abs(high))
     yield StatisticClaim(party, block.feature, "mean", centre, centre - half - slack, centre + half + slack, evidence)
     stds = [sqrt(max(v, 0.0)) for v in (fewest - half**2, (fewest + largest) / 2, largest)]
-    yield StatisticClaim(party, block.feature, "std", stds[1], stds[0] - slack, stds[2] + slack, evidence)
+    yield StatisticClaim(party, block.feature, "std", stds[1], max(stds[0] - slack, 0.0), stds[2] + slack, evidence)
 
 
 def _bounded(

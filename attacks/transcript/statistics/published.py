@@ -177,6 +177,7 @@ def _moments(
         if sure:  # published to float64 at best: the rest is rounding
             slack = 0.0 if statistic == "count" else 1e-6 * abs(float(values[best])) + 1e-12
             low, high = float(lows[best]) - slack, float(highs[best]) + slack
+        low = max(low, 0.0) if statistic == "std" else low
         estimate = float(values[best]) if likely else _within(values, found.weights, 0.0)[0]
         yield StatisticClaim(party, feature, statistic, estimate, low, high, evidence)
 

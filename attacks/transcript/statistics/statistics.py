@@ -56,6 +56,7 @@ from leakledger.attacks.transcript.statistics.own import (
 from leakledger.attacks.transcript.statistics.powers import POWERED, power_claims
 from leakledger.attacks.transcript.statistics.published import PUBLISHED, published_claims
 from leakledger.attacks.transcript.statistics.quartiles import quartiles
+from leakledger.attacks.transcript.statistics.single_row import single_row_claims
 from leakledger.attacks.transcript.statistics.target import target_claims
 from leakledger.attacks.transcript.statistics.unshared import absent_columns
 from leakledger.preprocess.messages import (
@@ -194,6 +195,7 @@ class Statistics(Attack):
         )
         claims = [c for c in claims if c.party not in view.observers]  # without a table an observer is as unknown
         if claims:
+            claims = _first_of([*single_row_claims(claims), *claims])
             return _first_of([*claims, *quartiles(claims, tables, self.level, two)])
         if missing:
             return NotApplicable(missing)

@@ -97,7 +97,7 @@ def test_rows_near_one_of_two_far_own_numbers_are_not_taken_for_it(scaler, far):
     assert exact == ["P3"] * 3
 
 
-@pytest.mark.parametrize("near", [[2e-9], [-1e-9, 3e-9, 1e-9]])
+@pytest.mark.parametrize("near", [[2e-9, 2e-9], [-1e-9, 3e-9, 1e-9]])
 def test_rows_beside_one_of_two_far_own_numbers_are_not_that_number_where_rounding_hides_their_deviation(near):
     """They were claimed to be 0, exactly: of their deviation nothing is told but that it is small beside a thousand
     million. A mean of whole numbers of rows is another."""

@@ -77,7 +77,9 @@ def test_no_mean_of_whole_numbers_that_counts_bound_is_ever_wrong(columns):
     for options in SEARCHES:
         for observers in (["server"], clients[1:], clients[:1]):
             view = whole(seen(parts, observers, search_precision=1e-3, **options))
-            assert_all_hold(parts, distribution_claims(view, own_tables(view)))
+            found = list(distribution_claims(view, own_tables(view)))
+            assert_all_hold(parts, found)
+            assert all(c.low >= 0 for c in found if c.statistic == "std")
 
 
 @pytest.mark.parametrize("options", SEARCHES)
